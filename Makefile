@@ -1,0 +1,43 @@
+# Every target sets up what it needs: on a fresh clone, `make demo` and `make test` are enough.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint conformance bench docs clean
+
+VENV    := .venv/bin
+STAMP   := .venv/.opdock-setup
+MEMBERS := pyproject.toml constraints.txt tools/make_venv.sh core/pyproject.toml \
+           $(wildcard backends/*/pyproject.toml) $(wildcard plugins/*/pyproject.toml)
+# Two workers: what the target machine has; more if it has more.
+WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -lt 8 ] && echo $$n || echo 8)
+ARGS    ?=
+
+help:  ## this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+$(STAMP): $(MEMBERS)
+	./tools/make_venv.sh
+	@touch $@
+
+setup: $(STAMP)  ## .venv with every workspace member editable (fast the second time)
+
+demo: $(STAMP)  ## train a digit classifier and explain where each op ran
+	$(VENV)/python examples/digits.py $(ARGS)
+
+test: $(STAMP)  ## every test (ARGS="-k words" for some)
+	$(VENV)/python -m pytest -n $(WORKERS) $(ARGS)
+
+lint: $(STAMP)  ## ruff, and mypy --strict on the core and the backends
+	$(VENV)/ruff check .
+	$(VENV)/mypy
+
+conformance: $(STAMP)  ## the conformance suite on the CPU and on the example backend
+	$(VENV)/opdock conformance --device cpu:0 $(ARGS)
+	$(VENV)/opdock conformance --device echo:0 $(ARGS)
+
+bench: $(STAMP)  ## time the basics, print a table, and write it into docs/benchmarks.md
+	$(VENV)/python benchmarks/run.py --write docs/benchmarks.md $(ARGS)
+
+docs: $(STAMP)  ## run every program in README and docs, and check what they quote
+	$(VENV)/python -m pytest tests/test_docs.py $(ARGS)
+
+clean:  ## remove .venv and what the tools left
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist logs conformance-report

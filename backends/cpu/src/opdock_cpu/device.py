@@ -1,0 +1,61 @@
+"""The host as a device: its buffers are plain NumPy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import array_api_compat.numpy as xp
+import numpy as np
+
+from opdock.plugin import BaseDevice, DeviceAttributes, DType, MemoryStats, errors
+
+
+class CpuDevice(BaseDevice):
+    """Host memory and NumPy. Several of them share both; they differ in name only."""
+
+    is_host = True
+    namespace = xp
+
+    def __init__(self, attributes: DeviceAttributes) -> None:
+        super().__init__(attributes)
+        self._limits: Any = None
+
+    def upload(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """A contiguous copy."""
+        return np.array(array, order="C")
+
+    def download(self, buffer: Any) -> np.ndarray[Any, Any]:
+        """A contiguous copy."""
+        return np.array(buffer, order="C")
+
+    def empty(self, shape: tuple[int, ...], dtype: DType) -> np.ndarray[Any, Any]:
+        """An uninitialized array."""
+        try:
+            return np.empty(shape, dtype.np)
+        except MemoryError as e:
+            raise errors.ResourceExhaustedError(
+                None, None, f"OOM when allocating {list(shape)} of type {dtype.name} on host: {e}"
+            ) from None
+
+    def memory(self) -> MemoryStats:
+        """The machine's memory; what NumPy has in use is not counted."""
+        return MemoryStats(limit=self.attributes.memory_bytes)
+
+    def configure(self, options: Mapping[str, Any]) -> None:
+        """Limits the threads of NumPy's linear algebra to "intra_op_parallelism_threads".
+
+        The limit holds for the process, as it does in TensorFlow; 0 lifts it again.
+        """
+        threads = int(options.get("intra_op_parallelism_threads") or 0)
+        if self._limits is not None:
+            self._limits.restore_original_limits()
+            self._limits = None
+        if threads > 0:
+            import threadpoolctl
+
+            self._limits = threadpoolctl.threadpool_limits(limits=threads)
+
+    def close(self) -> None:
+        """Lifts the limit on threads."""
+        self.configure({})

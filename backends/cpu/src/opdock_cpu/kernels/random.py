@@ -1,0 +1,263 @@
+"""Random kernels: TF's bits for TF's seeds, from Philox blocks computed many at a time.
+
+Stateful ops keep their place in the stream in the session: the first run of a new session repeats,
+the second goes on.  TF reserves 256 blocks an output element whatever is used, so streams of
+different lengths stay apart; that reserve is part of the bits.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from opdock.plugin import ALL, FLOATS, KernelTable, NodeSig, as_dtype, errors
+from opdock_cpu.philox import (
+    Philox,
+    PhiloxState,
+    box_muller,
+    box_muller64,
+    unit_bfloat16,
+    unit_float16,
+    unit_float32,
+    unit_float64,
+)
+
+__all__ = ["RESERVED", "draw_shape", "node_stream", "stateless_stream", "table"]
+
+Array = npt.NDArray[Any]
+Fill = Callable[[Philox, int], Array]
+
+RESERVED = 256
+"""Blocks that TF sets aside for each output element."""
+
+table = KernelTable()
+
+_INT_TYPES = frozenset({as_dtype("int32"), as_dtype("int64")})
+_TRUNCATE = 2.0
+
+
+# ---------------------------------------------------------------- streams
+def node_stream(sig: NodeSig) -> PhiloxState:
+    """The node's stream in this session; unseeded nodes draw a fresh seed per session."""
+    seed, seed2 = int(sig.attrs["seed"]), int(sig.attrs["seed2"])
+
+    def start() -> PhiloxState:
+        if seed == 0 and seed2 == 0:
+            return PhiloxState(_entropy(), _entropy())
+        return PhiloxState(seed, seed2)
+
+    if sig.resources is None:
+        return start()
+    state: PhiloxState = sig.resources.node_state(sig.name, start)
+    return state
+
+
+def _entropy() -> int:
+    return int.from_bytes(os.urandom(8), "little")
+
+
+def stateless_stream(seed: Array) -> Philox:
+    """The stream of a stateless op's two-element seed."""
+    if np.shape(seed) != (2,):
+        raise errors.InvalidArgumentError(
+            None, None, f"seed must have shape [2], not {list(np.shape(seed))}"
+        )
+    return Philox.from_stateless_seed(int(seed[0]), int(seed[1]))
+
+
+def draw_shape(shape: Array) -> tuple[int, ...]:
+    """The shape input as a tuple; InvalidArgumentError when it is no shape."""
+    dims = np.asarray(shape)
+    if dims.ndim != 1:
+        raise errors.InvalidArgumentError(
+            None, None, f"shape must be a vector of {{int32,int64}}, got shape {list(dims.shape)}"
+        )
+    out = tuple(int(d) for d in dims)
+    if any(d < 0 for d in out):
+        raise errors.InvalidArgumentError(None, None, f"Dimensions must be >= 0, got {list(out)}")
+    return out
+
+
+# ---------------------------------------------------------------- distributions
+def _words(stream: Philox, count: int) -> npt.NDArray[np.uint32]:
+    return stream.blocks(-(-count // 4)).reshape(-1)[:count]
+
+
+def _uniform(dtype: np.dtype[Any]) -> Fill:
+    if dtype == np.float64:
+
+        def fill64(stream: Philox, count: int) -> Array:
+            blocks = stream.blocks(-(-count // 2)).reshape(-1, 2)
+            return unit_float64(blocks[:, 0], blocks[:, 1])[:count]
+
+        return fill64
+    if dtype == np.float32:
+        return lambda stream, count: unit_float32(_words(stream, count))
+    if dtype == np.float16:
+        return lambda stream, count: unit_float16(_words(stream, count))
+    return lambda stream, count: unit_bfloat16(_words(stream, count), dtype)
+
+
+def _normal(dtype: np.dtype[Any]) -> Fill:
+    if dtype == np.float64:
+
+        def fill64(stream: Philox, count: int) -> Array:
+            out = np.stack(box_muller64(stream.blocks(-(-count // 2))), axis=-1)
+            return out.reshape(-1)[:count]
+
+        return fill64
+
+    def fill32(stream: Philox, count: int) -> Array:
+        blocks = stream.blocks(-(-count // 4))
+        out = np.stack(box_muller(blocks[:, 0::2], blocks[:, 1::2]), axis=-1)
+        return out.reshape(-1)[:count].astype(dtype, copy=False)
+
+    return fill32
+
+
+def _truncated(dtype: np.dtype[Any]) -> Fill:
+    """Normals redrawn until they are within two deviations.
+
+    A group of outputs (one block's worth) has a stretch of the stream of its own and keeps drawing
+    until the group is full; all groups that still lack values draw together here.
+    """
+    group = 2 if dtype == np.float64 else 4
+    stride = group * RESERVED // 4
+
+    def fill(stream: Philox, count: int) -> Array:
+        groups = -(-count // group)
+        out = np.empty((groups, group), np.float64 if group == 2 else np.float32)
+        have = np.zeros(groups, np.int64)
+        active = np.arange(groups)
+        step = 0
+        while active.size:
+            places = active.astype(np.uint64) * np.uint64(stride) + np.uint64(step)
+            blocks = stream.blocks_at(places)
+            if group == 2:
+                drawn = np.stack(box_muller64(blocks), axis=-1)
+            else:
+                pairs = box_muller(blocks[:, 0::2], blocks[:, 1::2])
+                drawn = np.stack(pairs, axis=-1).reshape(-1, 4)
+            for column in range(drawn.shape[1]):
+                slot = have[active]
+                keep = (np.abs(drawn[:, column]) < _TRUNCATE) & (slot < group)
+                out[active[keep], slot[keep]] = drawn[keep, column]
+                have[active] += keep
+            active = active[have[active] < group]
+            step += 1
+        return out.reshape(-1)[:count].astype(dtype, copy=False)
+
+    return fill
+
+
+_FILLS: dict[str, Callable[[np.dtype[Any]], Fill]] = {
+    "RandomUniform": _uniform,
+    "RandomStandardNormal": _normal,
+    "TruncatedNormal": _truncated,
+    "StatelessRandomUniform": _uniform,
+    "StatelessRandomNormal": _normal,
+    "StatelessTruncatedNormal": _truncated,
+}
+
+
+def _bind_stateful(sig: NodeSig) -> Callable[[Array], Array]:
+    fill = _FILLS[sig.op](sig.attrs["dtype"].np)
+    stream = node_stream(sig)
+
+    def run(shape: Array) -> Array:
+        dims = draw_shape(shape)
+        count = math.prod(dims)
+        return fill(stream.reserve(count * RESERVED), count).reshape(dims)
+
+    return run
+
+
+def _bind_stateless(sig: NodeSig) -> Callable[[Array, Array], Array]:
+    fill = _FILLS[sig.op](sig.attrs["dtype"].np)
+
+    def run(shape: Array, seed: Array) -> Array:
+        dims = draw_shape(shape)
+        return fill(stateless_stream(seed), math.prod(dims)).reshape(dims)
+
+    return run
+
+
+for _op in ("RandomUniform", "RandomStandardNormal", "TruncatedNormal"):
+    table.binder(_op, dtype=FLOATS, host_inputs=("shape",))(_bind_stateful)
+    _name = _op if _op == "TruncatedNormal" else _op.replace("Standard", "").removeprefix("Random")
+    _name = "StatelessTruncatedNormal" if _op == "TruncatedNormal" else f"StatelessRandom{_name}"
+    table.binder(_name, dtype=FLOATS, host_inputs=("shape", "seed"))(_bind_stateless)
+
+
+# ---------------------------------------------------------------- integers
+def _integers(stream: Philox, dims: tuple[int, ...], low: Array, high: Array) -> Array:
+    if np.shape(low) != () or np.shape(high) != ():
+        raise errors.InvalidArgumentError(
+            None, None,
+            f"minval and maxval must be 0-D, got shapes {list(np.shape(low))} and "
+            f"{list(np.shape(high))}",
+        )  # fmt: skip
+    count, first, last = math.prod(dims), int(low), int(high)
+    if count == 0:
+        return np.empty(dims, np.asarray(low).dtype)
+    if first >= last:
+        raise errors.InvalidArgumentError(
+            None, None, f"Need minval < maxval, got {first} >= {last}"
+        )
+    dtype = np.asarray(low).dtype
+    if dtype.itemsize == 8:
+        words = stream.blocks(-(-count // 2)).astype(np.uint64).reshape(-1, 2)[:count]
+        bits = words[:, 0] | words[:, 1] << np.uint64(32)
+        out = bits % np.uint64(last - first) + np.uint64(first & (1 << 64) - 1)
+    else:
+        draws = _words(stream, count)
+        out = draws % np.uint32(last - first) + np.uint32(first & 0xFFFFFFFF)
+    return out.view(dtype).reshape(dims)
+
+
+@table.binder("RandomUniformInt", Tout=_INT_TYPES, host_inputs=("shape", "minval", "maxval"))
+def _random_uniform_int(sig: NodeSig) -> Callable[[Array, Array, Array], Array]:
+    stream = node_stream(sig)
+
+    def run(shape: Array, low: Array, high: Array) -> Array:
+        dims = draw_shape(shape)
+        return _integers(stream.reserve(math.prod(dims) * RESERVED), dims, low, high)
+
+    return run
+
+
+@table.binder(
+    "StatelessRandomUniformInt", dtype=_INT_TYPES, host_inputs=("shape", "seed", "minval", "maxval")
+)
+def _stateless_uniform_int(sig: NodeSig) -> Callable[[Array, Array, Array, Array], Array]:
+    def run(shape: Array, seed: Array, low: Array, high: Array) -> Array:
+        return _integers(stateless_stream(seed), draw_shape(shape), low, high)
+
+    return run
+
+
+# ---------------------------------------------------------------- shuffle
+@table.binder("RandomShuffle", T=ALL)
+def _random_shuffle(sig: NodeSig) -> Callable[[Array], Array]:
+    state = node_stream(sig)
+
+    def run(value: Array) -> Array:
+        array = np.asarray(value)
+        length = array.shape[0] if array.ndim else 1
+        if array.size <= 1 or length <= 1:
+            return array.copy()
+        count = length - 1
+        draws = _words(state.reserve(-(-length // 4)), count)
+        # One modulo for each of the shrinking tails, then the swaps in order.
+        targets = draws % np.arange(length, 1, -1, dtype=np.uint32)
+        order = list(range(length))
+        for i, offset in enumerate(targets.tolist()):
+            j = i + offset
+            order[i], order[j] = order[j], order[i]
+        return np.ascontiguousarray(array[np.asarray(order)])
+
+    return run

@@ -1,0 +1,254 @@
+"""Random kernels that sample from given distributions: categorical, gamma, Poisson.
+
+Each output of gamma and Poisson owns a stretch of the stream and consumes as much of it as its
+rejection loop needs; here all outputs that are still undecided take their next step together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from opdock.plugin import REALS, KernelTable, NodeSig, as_dtype, errors
+from opdock_cpu.kernels.random import RESERVED, draw_shape, node_stream, stateless_stream
+from opdock_cpu.philox import Philox, box_muller64, unit_float64
+
+__all__ = ["table"]
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+
+table = KernelTable()
+
+_INDEX_TYPES = frozenset({as_dtype("int32"), as_dtype("int64")})
+_GAMMA_TYPES = frozenset({as_dtype("float16"), as_dtype("float32"), as_dtype("float64")})
+_RATE_TYPES = _GAMMA_TYPES | _INDEX_TYPES
+_TABLE_LIMIT = 1 << 20  # comparisons held in memory at once
+
+
+# ---------------------------------------------------------------- categorical
+@table.binder(
+    "Multinomial", T=REALS, output_dtype=_INDEX_TYPES, host_inputs=("num_samples",)
+)  # fmt: skip
+def _multinomial(sig: NodeSig) -> Callable[[Array, Array], Array]:
+    state = node_stream(sig)
+    dtype = sig.attrs["output_dtype"].np
+
+    def run(logits: Array, num_samples: Array) -> Array:
+        rows, count = _check(logits, num_samples)
+        stream = state.reserve(rows * (-(-count // 4) * 4) * 2 * RESERVED)
+        return _categorical(stream, np.asarray(logits), count).astype(dtype)
+
+    return run
+
+
+@table.binder(
+    "StatelessMultinomial",
+    T=REALS,
+    output_dtype=_INDEX_TYPES,
+    host_inputs=("num_samples", "seed"),
+)
+def _stateless_multinomial(sig: NodeSig) -> Callable[[Array, Array, Array], Array]:
+    dtype = sig.attrs["output_dtype"].np
+
+    def run(logits: Array, num_samples: Array, seed: Array) -> Array:
+        _, count = _check(logits, num_samples)
+        return _categorical(stateless_stream(seed), np.asarray(logits), count).astype(dtype)
+
+    return run
+
+
+def _check(logits: Array, num_samples: Array) -> tuple[int, int]:
+    shape = np.shape(logits)
+    if len(shape) != 2:
+        raise errors.InvalidArgumentError(
+            None, None, f"logits should be a matrix, got shape {list(shape)}"
+        )
+    count = int(num_samples)
+    if count < 0:
+        raise errors.InvalidArgumentError(
+            None, None, f"num_samples should be nonnegative, got {count}"
+        )
+    if shape[1] == 0:
+        raise errors.InvalidArgumentError(None, None, "num_classes should be positive, got 0")
+    return shape[0], count
+
+
+def _categorical(stream: Philox, logits: Array, count: int) -> Array:
+    rows, classes = logits.shape
+    if rows == 0 or count == 0:
+        return np.zeros((rows, count), np.int64)
+    wide = logits.astype(np.float64)
+    finite = np.isfinite(wide)
+    top = np.where(finite, wide, -np.inf).max(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        weights = np.where(finite, np.exp(wide - top), 0.0)
+    cumulative = np.cumsum(weights, axis=1)
+    blocks = stream.blocks(-(-rows * count // 2)).reshape(-1, 2)[: rows * count]
+    draws = unit_float64(blocks[:, 0], blocks[:, 1]).reshape(rows, count)
+    targets = draws * cumulative[:, -1:]
+    out = np.empty((rows, count), np.int64)
+    if count * classes > _TABLE_LIMIT // 16:
+        for row in range(rows):
+            out[row] = np.searchsorted(cumulative[row], targets[row], side="right")
+        return out
+    step = max(1, _TABLE_LIMIT // (count * classes))
+    for start in range(0, rows, step):
+        part = slice(start, start + step)
+        below = cumulative[part, None, :] <= targets[part, :, None]
+        out[part] = below.sum(axis=2)
+    return out
+
+
+# ---------------------------------------------------------------- rejection sampling
+class _Draws:
+    """Each output's own stretch of the stream: pairs of doubles, the second of a pair first."""
+
+    def __init__(self, stream: Philox, count: int) -> None:
+        self._stream = stream
+        self._next = np.arange(count, dtype=np.uint64) * np.uint64(RESERVED)
+        self._pairs = {kind: np.empty((count, 2)) for kind in ("uniform", "normal")}
+        self._left = {kind: np.zeros(count, np.int64) for kind in ("uniform", "normal")}
+
+    def uniform(self, who: npt.NDArray[np.intp]) -> Floats:
+        """The next uniform of each output in ``who``."""
+        return self._take("uniform", who)
+
+    def normal(self, who: npt.NDArray[np.intp]) -> Floats:
+        """The next normal of each output in ``who``."""
+        return self._take("normal", who)
+
+    def _take(self, kind: str, who: npt.NDArray[np.intp]) -> Floats:
+        pairs, left = self._pairs[kind], self._left[kind]
+        dry = who[left[who] == 0]
+        if dry.size:
+            blocks = self._stream.blocks_at(self._next[dry])
+            if kind == "normal":
+                pairs[dry] = np.stack(box_muller64(blocks), axis=-1)
+            else:
+                words = blocks.reshape(-1, 2)
+                pairs[dry] = unit_float64(words[:, 0], words[:, 1]).reshape(-1, 2)
+            self._next[dry] += np.uint64(1)
+            left[dry] = 2
+        left[who] -= 1
+        return pairs[who, left[who]]
+
+
+@table.binder("RandomGamma", T=_GAMMA_TYPES, host_inputs=("shape",))
+def _random_gamma(sig: NodeSig) -> Callable[[Array, Array], Array]:
+    state = node_stream(sig)
+
+    def run(shape: Array, alpha: Array) -> Array:
+        return _per_parameter(state, shape, alpha, _gamma, np.asarray(alpha).dtype)
+
+    return run
+
+
+@table.binder("RandomPoissonV2", R=_RATE_TYPES, dtype=_RATE_TYPES, host_inputs=("shape",))
+def _random_poisson(sig: NodeSig) -> Callable[[Array, Array], Array]:
+    state = node_stream(sig)
+    dtype = sig.attrs["dtype"].np
+
+    def run(shape: Array, rate: Array) -> Array:
+        return _per_parameter(state, shape, rate, _poisson, dtype)
+
+    return run
+
+
+def _per_parameter(
+    state: Any,
+    shape: Array,
+    parameter: Array,
+    sample: Callable[[_Draws, Floats], Floats],
+    dtype: np.dtype[Any],
+) -> Array:
+    """Samples ``shape + parameter.shape``; the stream runs over the samples of one parameter."""
+    dims = draw_shape(shape)
+    values = np.asarray(parameter).astype(np.float64)
+    each = math.prod(dims)
+    count = each * values.size
+    out_shape = dims + values.shape
+    if count == 0:
+        return np.empty(out_shape, dtype)
+    draws = _Draws(state.reserve(count * RESERVED), count)
+    flat = sample(draws, np.repeat(values.reshape(-1), each))
+    return flat.reshape(values.size, each).T.reshape(out_shape).astype(dtype)
+
+
+def _gamma(draws: _Draws, alpha: Floats) -> Floats:
+    """Marsaglia and Tsang's squeeze; a shape below one is boosted, a shape of one exponential."""
+    out = np.full(alpha.shape, np.nan)
+    one = np.flatnonzero(alpha == 1.0)
+    if one.size:
+        out[one] = -np.log(1.0 - draws.uniform(one))
+    small = alpha < 1.0
+    d = alpha + np.where(small, 2.0 / 3, -1.0 / 3)
+    c = 1.0 / 3 / np.sqrt(np.maximum(d, np.finfo(np.float64).tiny))
+    active = np.flatnonzero((alpha != 1.0) & (alpha > 0))
+    while active.size:
+        x = draws.normal(active)
+        v = 1.0 + c[active] * x
+        inside = v > 0
+        who, x, v = active[inside], x[inside], v[inside] ** 3
+        u = draws.uniform(who)
+        square = x * x
+        with np.errstate(divide="ignore"):
+            accept = (u < 1.0 - 0.0331 * square * square) | (
+                np.log(u) < 0.5 * square + d[who] * (1.0 - v + np.log(v))
+            )
+        done = who[accept]
+        out[done] = d[done] * v[accept]
+        boosted = done[small[done]]
+        out[boosted] *= draws.uniform(boosted) ** (1.0 / alpha[boosted])
+        undecided = np.ones(active.size, np.bool_)
+        undecided[np.flatnonzero(inside)[accept]] = False
+        active = active[undecided]
+    return out
+
+
+def _poisson(draws: _Draws, rate: Floats) -> Floats:
+    """Knuth's product of uniforms below a rate of ten, Hoermann's transformed rejection above."""
+    out = np.full(rate.shape, np.nan)
+    _poisson_small(draws, rate, np.flatnonzero((rate >= 0) & (rate < 10)), out)
+    _poisson_large(draws, rate, np.flatnonzero((rate >= 10) & np.isfinite(rate)), out)
+    return out
+
+
+def _poisson_small(
+    draws: _Draws, rate: Floats, active: npt.NDArray[np.intp], out: Floats
+) -> None:
+    limit = np.exp(-rate)
+    product = np.ones(rate.shape)
+    events = 0
+    while active.size:
+        product[active] *= draws.uniform(active)
+        done = product[active] <= limit[active]
+        out[active[done]] = events
+        active = active[~done]
+        events += 1
+
+
+def _poisson_large(
+    draws: _Draws, rate: Floats, active: npt.NDArray[np.intp], out: Floats
+) -> None:
+    log_gamma = np.frompyfunc(math.lgamma, 1, 1)
+    while active.size:
+        mean = rate[active]
+        b = 0.931 + 2.53 * np.sqrt(mean)
+        a = -0.059 + 0.02483 * b
+        inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
+        u = draws.uniform(active) - 0.5
+        v = draws.uniform(active)
+        room = 0.5 - np.abs(u)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            k = np.floor((2.0 * a / room + b) * u + mean + 0.43)
+            inside = (room >= 0.07) & (v <= 0.9277 - 3.6224 / (b - 2.0))
+            outside = (k < 0) | ((room < 0.013) & (v > room))
+            left = np.log(v * inverse_alpha / (a / (room * room) + b))
+            factorial = log_gamma(np.maximum(k, 0) + 1.0).astype(np.float64)
+            accept = inside | (~outside & (left <= k * np.log(mean) - mean - factorial))
+        out[active[accept]] = k[accept]
+        active = active[~accept]

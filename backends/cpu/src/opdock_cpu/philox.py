@@ -1,0 +1,175 @@
+"""Philox4x32-10, counted in blocks of 128 bits, many blocks at a time.
+
+A block is a pure function of a 64-bit key and a 128-bit counter, so any part of a stream can be
+computed on its own: kernels ask for the blocks they need by index.  TensorFlow's seeds fill the key
+(``seed``) and the high half of the counter (``seed2``); drawing advances the low half.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "Philox",
+    "PhiloxState",
+    "box_muller",
+    "box_muller64",
+    "unit_bfloat16",
+    "unit_float16",
+    "unit_float32",
+    "unit_float64",
+]
+
+Array = npt.NDArray[Any]
+Words = npt.NDArray[np.uint32]
+
+_MASK64 = (1 << 64) - 1
+_MASK128 = (1 << 128) - 1
+_LOW = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+_MUL_A = np.uint64(0xD2511F53)
+_MUL_B = np.uint64(0xCD9E8D57)
+_WEYL_A = 0x9E3779B9
+_WEYL_B = 0xBB67AE85
+_SCRAMBLE = 0x02461E293EC8F720
+_CHUNK = 1 << 13  # blocks per pass: the temporaries stay in the second-level cache
+
+
+class Philox:
+    """A place in a Philox stream.
+
+    Args:
+      key: 64-bit key.
+      counter: 128-bit counter of the first block.
+    """
+
+    __slots__ = ("counter", "key")
+
+    def __init__(self, key: int, counter: int = 0) -> None:
+        self.key = key & _MASK64
+        self.counter = counter & _MASK128
+
+    @classmethod
+    def from_seeds(cls, seed: int, seed2: int) -> Philox:
+        """The stream of a stateful op with TF's pair of seeds."""
+        return cls(seed, (seed2 & _MASK64) << 64)
+
+    @classmethod
+    def from_stateless_seed(cls, seed0: int, seed1: int) -> Philox:
+        """The stream of a stateless op: one block under a fixed key scrambles the two seeds."""
+        start = (seed0 & _MASK64) | (seed1 & _MASK64) << 64
+        words = [int(w) for w in cls(_SCRAMBLE, start).blocks(1)[0]]
+        return cls(words[0] | words[1] << 32, (words[2] | words[3] << 32) << 64)
+
+    def skip(self, blocks: int) -> Philox:
+        """The place ``blocks`` blocks further on."""
+        return Philox(self.key, self.counter + blocks)
+
+    def blocks(self, count: int) -> Words:
+        """The next ``count`` blocks, shape ``[count, 4]``."""
+        out = np.empty((count, 4), np.uint32)
+        for start in range(0, count, _CHUNK):
+            stop = min(start + _CHUNK, count)
+            self._fill(np.arange(start, stop, dtype=np.uint64), out[start:stop])
+        return out
+
+    def blocks_at(self, index: npt.NDArray[np.uint64]) -> Words:
+        """The blocks at the given offsets from here, shape ``[len(index), 4]``."""
+        out = np.empty((len(index), 4), np.uint32)
+        for start in range(0, len(index), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            self._fill(index[part], out[part])
+        return out
+
+    def _fill(self, index: npt.NDArray[np.uint64], out: Words) -> None:
+        low = np.uint64(self.counter & _MASK64) + index
+        high = np.where(low < index, np.uint64(1), np.uint64(0))
+        high += np.uint64(self.counter >> 64)
+        c0, c1, c2, c3 = low & _LOW, low >> _HALF, high & _LOW, high >> _HALF
+        key0, key1 = self.key & 0xFFFFFFFF, self.key >> 32
+        for _ in range(10):
+            c0 *= _MUL_A
+            c2 *= _MUL_B
+            c1 ^= np.uint64(key0)
+            c3 ^= np.uint64(key1)
+            c1 ^= c2 >> _HALF
+            c3 ^= c0 >> _HALF
+            c2 &= _LOW
+            c0 &= _LOW
+            c0, c1, c2, c3 = c1, c2, c3, c0
+            key0 = (key0 + _WEYL_A) & 0xFFFFFFFF
+            key1 = (key1 + _WEYL_B) & 0xFFFFFFFF
+        out[:, 0], out[:, 1], out[:, 2], out[:, 3] = c0, c1, c2, c3
+
+
+class PhiloxState:
+    """A stateful op's stream in one session: each run reserves the next stretch of it."""
+
+    __slots__ = ("_lock", "_next")
+
+    def __init__(self, seed: int, seed2: int) -> None:
+        self._lock = threading.Lock()
+        self._next = Philox.from_seeds(seed, seed2)
+
+    def reserve(self, blocks: int) -> Philox:
+        """Returns the current place and moves on by ``blocks``."""
+        with self._lock:
+            here = self._next
+            self._next = here.skip(blocks)
+        return here
+
+
+def unit_float32(words: Words) -> npt.NDArray[np.float32]:
+    """Uniform float32 in [0, 1): the low 23 bits become the mantissa of a number in [1, 2)."""
+    bits = (words & np.uint32(0x7FFFFF)) | np.uint32(0x3F800000)
+    out = bits.view(np.float32)
+    out -= np.float32(1)
+    return out
+
+
+def unit_float64(high: Words, low: Words) -> npt.NDArray[np.float64]:
+    """Uniform float64 in [0, 1) from 20 bits of ``high`` and all of ``low``."""
+    bits = (high & np.uint32(0xFFFFF)).astype(np.uint64) << _HALF
+    bits |= low
+    bits |= np.uint64(0x3FF0000000000000)
+    out = bits.view(np.float64)
+    out -= 1.0
+    return out
+
+
+def unit_float16(words: Words) -> npt.NDArray[np.float16]:
+    """Uniform float16 in [0, 1) from the low 10 bits."""
+    bits = (words & np.uint32(0x3FF)).astype(np.uint16) | np.uint16(0x3C00)
+    return bits.view(np.float16) - np.float16(1)
+
+
+def unit_bfloat16(words: Words, dtype: np.dtype[Any]) -> Array:
+    """Uniform bfloat16 in [0, 1) from the low 7 bits."""
+    bits = (words & np.uint32(0x7F)).astype(np.uint16) | np.uint16(0x3F80)
+    return (bits.view(dtype).astype(np.float32) - np.float32(1)).astype(dtype)
+
+
+def box_muller(first: Words, second: Words) -> tuple[Array, Array]:
+    """Two independent float32 normals from two words.
+
+    Each step is computed in float64 and rounded to float32: that is what a correctly rounding
+    single-precision math library gives, and it is the same on every processor.
+    """
+    u1 = np.maximum(unit_float32(first), np.float32(1e-7))
+    v1 = (2.0 * np.pi * unit_float32(second).astype(np.float64)).astype(np.float32)
+    log = np.log(u1.astype(np.float64)).astype(np.float32)
+    u2 = np.sqrt(np.float32(-2) * log)
+    wide = v1.astype(np.float64)
+    return np.sin(wide).astype(np.float32) * u2, np.cos(wide).astype(np.float32) * u2
+
+
+def box_muller64(block: Words) -> tuple[Array, Array]:
+    """Two independent float64 normals from each block (``[..., 4]``)."""
+    u1 = np.maximum(unit_float64(block[..., 0], block[..., 1]), 1e-7)
+    v1 = 2.0 * np.pi * unit_float64(block[..., 2], block[..., 3])
+    u2 = np.sqrt(-2.0 * np.log(u1))
+    return np.sin(v1) * u2, np.cos(v1) * u2

@@ -1,0 +1,45 @@
+"""opdock: TensorFlow 1's programming model on any device.
+
+    import opdock as tf
+
+Names are imported when first used, so `import opdock` costs next to nothing; `_api.py` lists where
+each one lives.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from opdock import _api
+
+__version__ = "0.1.0"
+newaxis = None
+
+_loaded = False
+
+
+def _load_operators() -> None:
+    """Gives tensors their operators; any use of the library goes through here first."""
+    global _loaded
+    _loaded = True
+    importlib.import_module("opdock.ops.operators")
+    importlib.import_module("opdock.ops.slicing")
+
+
+def __getattr__(name: str) -> Any:
+    found = _api.NAMES.get(name)
+    if found is None and name not in _api.SUBMODULES:
+        raise AttributeError(f"module 'opdock' has no attribute {name!r}")
+    # These stand below the operators, which import them.
+    if not _loaded and name not in ("dtypes", "errors", "shapes", "version"):
+        _load_operators()
+    if found is None:
+        return importlib.import_module(f"opdock.{name}")
+    value = getattr(importlib.import_module(found[0]), found[1])
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_api.NAMES, *_api.SUBMODULES})

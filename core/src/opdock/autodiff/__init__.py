@@ -1,0 +1,1 @@
+"""Automatic differentiation: gradients, Hessians, custom gradients, the gradient checker."""

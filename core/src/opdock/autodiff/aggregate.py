@@ -1,0 +1,60 @@
+"""Adding up the gradients that reach one tensor by several ways."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from opdock.graph.composite import IndexedSlices
+from opdock.graph.convert import convert_to_tensor
+from opdock.graph.operation import Tensor
+from opdock.graph.registry import get
+from opdock.graph.scopes import name_scope
+
+
+class AggregationMethod:
+    """How contributions are added.
+
+    Every method gives the same sum; the names exist because programs pass them.
+    """
+
+    ADD_N: Final = 0
+    DEFAULT: Final = 0
+    EXPERIMENTAL_TREE: Final = 1
+    EXPERIMENTAL_ACCUMULATE_N: Final = 2
+
+
+def add_up(tensor: Tensor, parts: list[Any], method: int | None) -> Any:
+    """The sum of gradient contributions: sparse only if all of them are.
+
+    Raises:
+        ValueError: `method` is unknown.
+    """
+    if method not in (None, AggregationMethod.ADD_N, AggregationMethod.EXPERIMENTAL_TREE, AggregationMethod.EXPERIMENTAL_ACCUMULATE_N):
+        raise ValueError(f"Invalid aggregation_method specified {method}.")
+    if all(isinstance(p, IndexedSlices) for p in parts):
+        return _concatenate(parts)
+    dense = [convert_to_tensor(p) for p in parts]
+    if method == AggregationMethod.EXPERIMENTAL_TREE:
+        with name_scope(tensor.op.name + "_gradient_sum"):
+            total = dense[0]
+            for part in dense[1:]:
+                total = get("AddV2")(total, part)
+            return total
+    return get("AddN")(dense)
+
+
+def _concatenate(parts: list[IndexedSlices]) -> IndexedSlices:
+    """Sparse gradients of one tensor side by side; repeated indices add up by definition."""
+    concat = get("ConcatV2")
+    if len({p.indices.dtype for p in parts}) > 1:
+        cast = get("Cast")
+        from opdock.dtypes import int64
+
+        parts = [
+            p if p.indices.dtype is int64
+            else IndexedSlices(p.values, cast(p.indices, DstT=int64), p.dense_shape)
+            for p in parts
+        ]  # fmt: skip
+    values = concat([p.values for p in parts], 0)
+    indices = concat([p.indices for p in parts], 0)
+    return IndexedSlices(values, indices, parts[0].dense_shape)

@@ -1,0 +1,127 @@
+"""The gradient checker: `tf.test.compute_gradient(_error)`.
+
+Compares the Jacobian by reverse mode with central differences.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opdock.autodiff.gradients import gradients
+from opdock.graph.composite import IndexedSlices
+from opdock.graph.convert import convert_to_tensor
+from opdock.graph.graph import get_default_session
+from opdock.graph.operation import Tensor
+from opdock.graph.registry import get
+
+Array = np.ndarray[Any, Any]
+
+
+def compute_gradient(
+    x: Any,
+    x_shape: Any,
+    y: Tensor,
+    y_shape: Any,
+    x_init_value: Any = None,
+    delta: float = 1e-3,
+    init_targets: Any = None,
+    extra_feed_dict: dict[Any, Any] | None = None,
+) -> Any:
+    """The Jacobian dy/dx as (theoretical, numerical) matrices of shape [x size, y size].
+
+    Args:
+        x: a tensor, or a list of them with lists for the arguments below.
+        x_shape: the shape of x.
+        y: the tensor to differentiate.
+        y_shape: the shape of y.
+        x_init_value: where to differentiate; random by default.
+        delta: the step of the central difference.
+        init_targets: operations to run first.
+        extra_feed_dict: further feeds.
+
+    Raises:
+        ValueError: there is no default session.
+    """
+    session = get_default_session()
+    if session is None:
+        raise ValueError("compute_gradient needs a default session.")
+    for target in _as_list(init_targets):
+        session.run(target)
+    xs, x_shapes = _as_list(x), _as_list(x_shape) if isinstance(x, list) else [x_shape]
+    starts = x_init_value if isinstance(x, list) and x_init_value is not None else [x_init_value] * len(xs)
+    found = _gradients(y, y_shape, xs)
+    feeds: dict[Any, Any] = dict(extra_feed_dict or {})
+    rng = np.random.default_rng(0)
+    values = []
+    for tensor, shape, start in zip(xs, x_shapes, starts, strict=True):
+        dtype = tensor.dtype.base_dtype.np
+        value = rng.uniform(size=tuple(shape)) if start is None else np.asarray(start)
+        values.append(np.array(value, dtype))
+        feeds[tensor] = values[-1]
+    out = [
+        (
+            _theoretical(session, tensor, value, grad, weights, feeds, y_shape),
+            _numerical(session, tensor, value, y, feeds, delta),
+        )
+        for tensor, value, (grad, weights) in zip(xs, values, found, strict=True)
+    ]
+    return out if isinstance(x, list) else out[0]
+
+
+def compute_gradient_error(
+    x: Any,
+    x_shape: Any,
+    y: Tensor,
+    y_shape: Any,
+    x_init_value: Any = None,
+    delta: float = 1e-3,
+    init_targets: Any = None,
+    extra_feed_dict: dict[Any, Any] | None = None,
+) -> float:
+    """The largest difference between the two Jacobians of `compute_gradient`."""
+    result = compute_gradient(x, x_shape, y, y_shape, x_init_value, delta, init_targets, extra_feed_dict)
+    pairs = result if isinstance(result, list) else [result]
+    return max((float(np.abs(a - b).max()) if a.size else 0.0) for a, b in pairs)
+
+
+def _as_list(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _gradients(y: Tensor, y_shape: Any, xs: list[Any]) -> list[tuple[Any, Tensor]]:
+    weights = get("Placeholder")(dtype=y.dtype.base_dtype, shape=tuple(y_shape))
+    return [
+        (convert_to_tensor(g) if isinstance(g, IndexedSlices) else g, weights)
+        for g in gradients(y, xs, grad_ys=weights)
+    ]
+
+
+def _theoretical(
+    session: Any, x: Tensor, value: Array, grad: Any, weights: Tensor, feeds: Any, y_shape: Any
+) -> Array:
+    y_size = int(np.prod(y_shape, dtype=np.int64))
+    jacobian = np.zeros((value.size, y_size), np.result_type(value.dtype, np.float32))
+    if grad is None:
+        return jacobian
+    unit = np.zeros(tuple(y_shape), weights.dtype.base_dtype.np)
+    for column in range(y_size):
+        unit.reshape(-1)[column] = 1
+        jacobian[:, column] = np.asarray(session.run(grad, {**feeds, weights: unit})).reshape(-1)
+        unit.reshape(-1)[column] = 0
+    return jacobian
+
+
+def _numerical(session: Any, x: Tensor, value: Array, y: Tensor, feeds: Any, delta: float) -> Array:
+    rows = []
+    for i in range(value.size):
+        low, high = value.copy(), value.copy()
+        low.reshape(-1)[i] -= delta
+        high.reshape(-1)[i] += delta
+        above = np.asarray(session.run(y, {**feeds, x: high}), np.float64)
+        below = np.asarray(session.run(y, {**feeds, x: low}), np.float64)
+        rows.append(((above - below) / (2 * delta)).reshape(-1))
+    return np.array(rows).astype(value.dtype) if rows else np.zeros((0, 0), value.dtype)

@@ -1,0 +1,96 @@
+"""`tf.custom_gradient`: a function with a gradient of the user's own."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from opdock.graph.convert import convert_to_tensor
+from opdock.graph.graph import get_default_graph
+from opdock.graph.operation import Operation
+from opdock.graph.registry import _PYTHON_GRADIENTS, get
+
+_counter = itertools.count()
+
+
+def custom_gradient(f: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """Decorator for `f(*x) -> (y, grad_fn)` whose gradient is `grad_fn(*dy)`.
+
+    If `f` uses variables it must give `grad_fn` a keyword argument `variables`; it then returns
+    (gradients of x, gradients of the variables).
+
+    Raises:
+        TypeError: `grad_fn` lacks `variables` although `f` uses some.
+        ValueError: `grad_fn` returns a wrong number of gradients.
+    """
+    if f is None:
+        return custom_gradient
+    function = f
+
+    @functools.wraps(function)
+    def decorated(*args: Any, **kwargs: Any) -> Any:
+        inputs = [convert_to_tensor(a) for a in args]
+        graph = get_default_graph()
+        fences = [get("Identity")(x) for x in inputs]
+        result, grad_fn = function(*fences, **kwargs)
+        outputs = list(result) if isinstance(result, (list, tuple)) else [result]
+        outputs = [convert_to_tensor(y) for y in outputs]
+        used = _used_variables(graph, outputs, fences)
+        reads = [convert_to_tensor(v) for v in used]
+        n_out = len(outputs)
+
+        def gradient(op: Operation, *grads: Any) -> list[Any]:
+            return _apply(grad_fn, grads[:n_out], inputs, used, n_out)
+
+        name = f"CustomGradient-{next(_counter)}"
+        _PYTHON_GRADIENTS[name] = gradient
+        # One IdentityN ties the outputs to the inputs and hides what is in between.
+        with graph.gradient_override_map({"IdentityN": name}):
+            fenced = get("IdentityN")([*outputs, *inputs, *reads])
+        kept = fenced[:n_out]
+        return type(result)(kept) if isinstance(result, (list, tuple)) else kept[0]
+
+    return decorated
+
+
+def _used_variables(graph: Any, outputs: list[Any], fences: list[Any]) -> list[Any]:
+    """Trainable variables on which the outputs depend by ways other than the inputs."""
+    seen: set[Any] = set()
+    stops = {f.op for f in fences}
+    stack = [y.op for y in outputs]
+    while stack:
+        op = stack.pop()
+        if op in seen or op in stops:
+            continue
+        seen.add(op)
+        stack.extend(t.op for t in op.inputs)
+    return [v for v in graph.get_collection("trainable_variables") if v.op in seen]
+
+
+def _apply(grad_fn: Any, grads: Any, inputs: list[Any], used: list[Any], n_out: int) -> list[Any]:
+    variable_grads: list[Any] = []
+    if used:
+        try:
+            found, variable_grads = grad_fn(*grads, variables=used)
+        except TypeError as e:
+            if "variables" in str(e):
+                raise TypeError(
+                    "If using @custom_gradient with a function that uses variables, then grad_fn "
+                    "must accept a 'variables' keyword argument."
+                ) from e
+            raise
+    else:
+        found = grad_fn(*grads)
+    input_grads = list(found) if isinstance(found, (list, tuple)) else [found]
+    if len(input_grads) != len(inputs):
+        raise ValueError(
+            f"custom_gradient function expected to return {len(inputs)} gradients but returned "
+            f"{len(input_grads)} instead."
+        )
+    if len(variable_grads) != len(used):
+        raise ValueError("Must return gradient for each variable from @custom_gradient grad_fn.")
+    # The IdentityN has the outputs as its first inputs; what is behind them has no say.
+    return [None] * n_out + input_grads + list(variable_grads)
+

@@ -1,0 +1,360 @@
+"""`tf.gradients`: reverse-mode differentiation that adds operations to the graph.
+
+The graph is walked once from `ys` back to `xs`, in the reverse of the order in which operations
+were made; each op's gradient function builds the operations for its inputs' gradients. (Griewank
+& Walther, "Evaluating Derivatives", ch. 3: the vector-Jacobian product of a composition is the
+composition of vector-Jacobian products in reverse.)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any
+
+from opdock import dtypes, shapes
+from opdock.autodiff.aggregate import AggregationMethod, add_up
+from opdock.graph.composite import IndexedSlices
+from opdock.graph.convert import (
+    convert_to_tensor,
+    internal_convert_to_tensor_or_indexed_slices,
+)
+from opdock.graph.graph import Graph, get_default_graph
+from opdock.graph.operation import Operation, Tensor
+from opdock.graph.registry import get, gradient_of
+from opdock.graph.scopes import name_scope
+
+Gradient = Tensor | IndexedSlices | None
+
+
+class UnconnectedGradients(Enum):
+    """What `tf.gradients` returns for an x that does not influence the ys."""
+
+    NONE = "none"
+    ZERO = "zero"
+
+
+def gradients(
+    ys: Any,
+    xs: Any,
+    grad_ys: Any = None,
+    name: str = "gradients",
+    colocate_gradients_with_ops: bool = False,
+    gate_gradients: bool = False,
+    aggregation_method: int | None = None,
+    stop_gradients: Any = None,
+    unconnected_gradients: Any = UnconnectedGradients.NONE,
+) -> list[Any]:
+    """The derivatives of the sum of `ys` with respect to each of `xs`.
+
+    Args:
+        ys: a tensor or list of tensors to differentiate.
+        xs: a tensor, variable, or list of those.
+        grad_ys: initial gradients, one per y; ones by default.
+        name: the name scope of the new operations.
+        colocate_gradients_with_ops: put each gradient op on the device of its forward op.
+        gate_gradients: compute all gradients of an op before any of them is used.
+        aggregation_method: one of `tf.AggregationMethod`.
+        stop_gradients: tensors to treat as constants.
+        unconnected_gradients: `NONE` gives None for an x that no y depends on, `ZERO` zeros.
+
+    Returns:
+        One Tensor, IndexedSlices (the gradient of a gather) or None per x.
+
+    Raises:
+        LookupError: an op on the way has no gradient.
+        ValueError: `grad_ys` has a wrong length, or gradients do not fit.
+        TypeError: `grad_ys` has a wrong type.
+    """
+    ys, xs = _as_list(ys), _as_list(xs)
+    stop_gradients = [] if stop_gradients is None else _as_list(stop_gradients)
+    grad_ys = [None] * len(ys) if grad_ys is None else _as_list(grad_ys)
+    if len(grad_ys) != len(ys):
+        raise ValueError(f"Length mismatch. Passed {len(grad_ys)} grad_ys for {len(ys)} ys")
+    connected = UnconnectedGradients(unconnected_gradients)
+    graph = get_default_graph()
+    with name_scope(name, "gradients", [*ys, *xs, *stop_gradients, *[g for g in grad_ys if g is not None]]) as scope:
+        targets = [_tensor_of(y, "y") for y in ys]
+        sources = [_source_of(x) for x in xs]
+        stops = {_tensor_of(s, "stop_gradients") for s in stop_gradients}
+        walk = _Walk(graph, targets, sources, stops, colocate_gradients_with_ops, aggregation_method)
+        walk.seed(_initial(targets, grad_ys, colocate_gradients_with_ops))
+        walk.run(scope, gate_gradients)
+        return [walk.result(x, connected) for x in sources]
+
+
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _tensor_of(value: Any, what: str) -> Tensor:
+    converted = internal_convert_to_tensor_or_indexed_slices(value, name=what)
+    return converted.values if isinstance(converted, IndexedSlices) else converted
+
+
+def _source_of(x: Any) -> Tensor:
+    """The tensor whose uses count as uses of x: the handle of a resource variable."""
+    handle = getattr(x, "_gradient_source", None)
+    if handle is not None:
+        return handle()  # type: ignore[no-any-return]
+    return _tensor_of(x, "x")
+
+
+def _trainable(dtype: dtypes.DType) -> bool:
+    base = dtype.base_dtype
+    return base.is_floating or base.is_complex or base is dtypes.resource or base is dtypes.variant
+
+
+def _initial(ys: list[Tensor], grad_ys: list[Any], colocate: bool) -> list[tuple[Tensor, Gradient]]:
+    out: list[tuple[Tensor, Gradient]] = []
+    for i, (y, grad) in enumerate(zip(ys, grad_ys, strict=True)):
+        with _maybe_colocate(y.op, colocate):
+            if grad is None:
+                if y.dtype.base_dtype.is_complex:
+                    raise TypeError(
+                        f"Gradients of complex tensors must set grad_ys (y.dtype = {y.dtype!r})"
+                    )
+                if not _trainable(y.dtype):
+                    continue
+                one = convert_to_tensor(1, y.dtype, name=f"grad_ys_{i}")
+                out.append((y, get("Fill")(_shape_of(y), one)))
+                continue
+            value = internal_convert_to_tensor_or_indexed_slices(
+                grad, None if hasattr(grad, "dtype") and hasattr(grad, "graph") else y.dtype, f"grad_ys_{i}"
+            )
+            _check_grad_y(y, value)
+            if isinstance(value, Tensor):
+                # Under a name of its own, so that the backward graph reads well.
+                value = get("Identity")(value, name=f"grad_ys_{i}")
+            out.append((y, value))
+    return out
+
+
+def _check_grad_y(y: Tensor, grad: Any) -> None:
+    base = y.dtype.base_dtype
+    kinds = ("is_floating", "is_complex", "is_integer")
+    if any(getattr(base, k) != getattr(grad.dtype.base_dtype, k) for k in kinds):
+        raise TypeError(
+            f"Gradient type {grad.dtype.name} generated for y of type {base.name} (tensor {y.name}) "
+            "must match in kind."
+        )
+    if isinstance(grad, Tensor) and not shapes.is_compatible(grad.raw_shape, y.raw_shape):
+        raise ValueError(
+            f"The gradient passed for '{y.name}' has shape {shapes.text(grad.raw_shape)}, which does "
+            f"not match the tensor's shape {shapes.text(y.raw_shape)}."
+        )
+
+
+def _shape_of(tensor: Tensor) -> Any:
+    known = tensor.raw_shape
+    if known is not None and None not in known:
+        return convert_to_tensor(list(known), dtypes.int32, name="Shape")
+    return get("Shape")(tensor)
+
+
+@contextlib.contextmanager
+def _maybe_colocate(op: Operation, colocate: bool) -> Iterator[None]:
+    if not colocate:
+        yield
+        return
+    with op.graph.colocate_with(op):
+        yield
+
+
+class _Walk:
+    """One backward pass."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        ys: list[Tensor],
+        xs: list[Tensor],
+        stops: set[Tensor],
+        colocate: bool,
+        aggregation: int | None,
+    ) -> None:
+        self.graph = graph
+        self.xs = xs
+        self.stops = stops
+        self.colocate = colocate
+        self.aggregation = aggregation
+        self.between = _between(ys, xs, stops)
+        self.grads: dict[Tensor, list[Any]] = {}
+        self.summed: dict[Tensor, Any] = {}
+        self.results = set(xs)
+
+    def seed(self, initial: list[tuple[Tensor, Gradient]]) -> None:
+        """Starts from the gradients of the ys."""
+        for y, grad in initial:
+            self.add(y, grad)
+
+    def add(self, tensor: Tensor, grad: Any) -> None:
+        """Adds one contribution."""
+        self.grads.setdefault(tensor, []).append(grad)
+
+    def run(self, scope: str, gate: bool) -> None:
+        """Visits the ops between xs and ys, latest first; each after all that use its outputs."""
+        waiting = self._uses()
+        heap = [-op._id for op, n in waiting.items() if n == 0]
+        by_id = {op._id: op for op in waiting}
+        heapq.heapify(heap)
+        while heap:
+            op = by_id[-heapq.heappop(heap)]
+            self._differentiate(op, gate)
+            for other in {t._op for t in op._inputs if self._follows(t, op)}:
+                if other in waiting:
+                    waiting[other] -= 1
+                    if waiting[other] == 0:
+                        heapq.heappush(heap, -other._id)
+
+    def _uses(self) -> dict[Operation, int]:
+        uses = dict.fromkeys(self.between, 0)
+        for op in self.between:
+            for other in {t._op for t in op._inputs if self._follows(t, op)}:
+                if other in uses:
+                    uses[other] += 1
+        return uses
+
+    def _follows(self, tensor: Tensor, op: Operation) -> bool:
+        return tensor not in self.stops
+
+    def _differentiate(self, op: Operation, gate: bool) -> None:
+        outs = [self._sum(t) for t in op.outputs]
+        if all(g is None for g in outs) or not any(
+            t._op in self.between or t in self.results for t in op._inputs
+        ):
+            return
+        # The gradient function is looked up only where a gradient flows.
+        fn = gradient_of(op)
+        if fn is None:
+            return
+        with name_scope(op.name + "_grad"), _maybe_colocate(op, self.colocate):
+            for i, (tensor, grad) in enumerate(zip(op.outputs, outs, strict=True)):
+                if grad is None and _trainable(tensor.dtype) and tensor.dtype.base_dtype is not dtypes.resource:
+                    outs[i] = _zeros_of(tensor)
+            found = _as_list(fn(op, *outs))
+            if gate and sum(g is not None for g in found) > 1:
+                found = _gated(found)
+        if len(found) != len(op._inputs):
+            raise ValueError(
+                f"The gradient of op '{op.name}' ({op.type}) returned {len(found)} gradients for "
+                f"{len(op._inputs)} inputs."
+            )
+        for tensor, grad in zip(op._inputs, found, strict=True):
+            if grad is None or tensor in self.stops:
+                continue
+            self._check(op, tensor, grad)
+            self.add(tensor, grad)
+
+    def _check(self, op: Operation, tensor: Tensor, grad: Any) -> None:
+        if isinstance(grad, Tensor):
+            if not shapes.is_compatible(grad._shape, tensor._shape) and tensor._dtype.base_dtype is not dtypes.resource:
+                raise ValueError(
+                    f"Incompatible shapes between op input and calculated input gradient. Forward "
+                    f"operation: {op.name} ({op.type}), input '{tensor.name}' of shape "
+                    f"{shapes.text(tensor._shape)}, gradient of shape {shapes.text(grad._shape)}, "
+                    f"created at {op.user_line}"
+                )
+            if tensor._shape is not None and grad._shape != tensor._shape and tensor._dtype.base_dtype is not dtypes.resource:
+                grad.set_shape(tensor._shape)
+        elif not isinstance(grad, IndexedSlices):
+            raise TypeError(f"The gradient of '{op.name}' must be tensors, got {grad!r}.")
+
+    def _sum(self, tensor: Tensor) -> Any:
+        """The whole gradient of a tensor: all contributions are in when its op is visited."""
+        if tensor in self.summed:
+            return self.summed[tensor]
+        parts = self.grads.get(tensor)
+        if not parts:
+            return None
+        total = parts[0] if len(parts) == 1 else add_up(tensor, parts, self.aggregation)
+        self.summed[tensor] = total
+        return total
+
+    def result(self, x: Tensor, unconnected: UnconnectedGradients) -> Any:
+        """The gradient of one x."""
+        grad = self._sum(x)
+        if grad is None and unconnected is UnconnectedGradients.ZERO:
+            return _zeros_of(x)
+        return grad
+
+
+def _between(ys: list[Tensor], xs: list[Tensor], stops: set[Tensor]) -> set[Operation]:
+    """Operations on a path from an x to a y along which gradients can flow."""
+    back: set[Operation] = set()
+    stack = [y._op for y in ys]
+    while stack:
+        op = stack.pop()
+        if op in back:
+            continue
+        back.add(op)
+        stack.extend(t._op for t in op._inputs if t not in stops and _trainable(t._dtype))
+    forward: set[Operation] = {x._op for x in xs}
+    for op in sorted(back, key=lambda o: o._id):
+        if op not in forward and any(t._op in forward for t in op._inputs):
+            forward.add(op)
+    # Loops of old graphs may have edges against the order of creation; they are functional here.
+    return back & forward
+
+
+def _zeros_of(tensor: Tensor) -> Tensor:
+    """Zeros like `tensor` that do not depend on its value where its shape is known."""
+    known = tensor._shape
+    base = tensor._dtype.base_dtype
+    if base is dtypes.resource:
+        return get("Fill")(get("VariableShape")(tensor), convert_to_tensor(0.0))  # type: ignore[no-any-return]
+    if known is not None and None not in known:
+        return get("Fill")(convert_to_tensor(list(known), dtypes.int32), convert_to_tensor(0, base))  # type: ignore[no-any-return]
+    return get("ZerosLike")(tensor)  # type: ignore[no-any-return]
+
+
+def _gated(grads: list[Any]) -> list[Any]:
+    tensors = [g for g in grads if isinstance(g, Tensor)]
+    with get_default_graph().control_dependencies([t.op for t in tensors]):
+        return [get("Identity")(g) if isinstance(g, Tensor) else g for g in grads]
+
+
+def hessians(
+    ys: Any,
+    xs: Any,
+    name: str = "hessians",
+    colocate_gradients_with_ops: bool = False,
+    gate_gradients: bool = False,
+    aggregation_method: int | None = None,
+) -> list[Tensor]:
+    """The Hessian of the sum of `ys` for each of `xs`, of shape `x.shape + x.shape`.
+
+    The gradient is differentiated entry by entry in a loop.
+
+    Raises:
+        ValueError: an x does not influence ys, or its shape is not known.
+    """
+    xs = _as_list(xs)
+    kwargs: dict[str, Any] = {
+        "colocate_gradients_with_ops": colocate_gradients_with_ops,
+        "gate_gradients": gate_gradients,
+        "aggregation_method": aggregation_method,
+    }
+    out = []
+    with name_scope(name, "hessians"):
+        for x, gradient in zip(xs, gradients(ys, xs, **kwargs), strict=True):
+            source = convert_to_tensor(x)
+            size = shapes.num_elements(source.raw_shape)
+            if gradient is None or size is None:
+                raise ValueError(
+                    f"tf.hessians needs ys to depend on x and x to have a known shape; got {source}."
+                )
+            flat = get("Reshape")(convert_to_tensor(gradient), [-1])
+            rows = []
+            for i in range(size):
+                entry = get("StridedSlice")(flat, [i], [i + 1], [1], shrink_axis_mask=1)
+                row = gradients(entry, x, unconnected_gradients=UnconnectedGradients.ZERO, **kwargs)[0]
+                rows.append(get("Reshape")(convert_to_tensor(row), [-1]))
+            shape = list(source.raw_shape or ()) * 2
+            out.append(get("Reshape")(get("Pack")(rows, axis=0), convert_to_tensor(shape, dtypes.int32)))
+    return out
+
+
+__all__ = ["AggregationMethod", "UnconnectedGradients", "gradients", "hessians"]

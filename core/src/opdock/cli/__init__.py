@@ -1,0 +1,1 @@
+"""The `opdock` command: one module a subcommand, loaded when it is used."""

@@ -1,0 +1,125 @@
+"""`opdock doctor`: every plugin with its state and the reason for it, versions, and hints."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from opdock.cli._report import as_json, pool_rows, short
+from opdock.devices.pool import DevicePool
+from opdock.plugins.manager import PluginManager, get_manager
+from opdock.plugins.records import API_VERSION, PluginError, PluginStatus
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_PACKAGES: Final = ("opdock-core", "numpy", "pluggy", "protobuf", "tensorboard")
+_COLORS: Final = {"open": "green", "probed": "green", "quarantined": "red"}
+
+
+@click.command("doctor")
+@click.option("--json", "json_output", is_flag=True, help="Print JSON instead of tables.")
+@click.option("--open", "open_all", is_flag=True, help="Open every device and check its kernels.")
+@click.option("--traceback", is_flag=True, help="Print the tracebacks of what failed.")
+def command(json_output: bool, open_all: bool, traceback: bool) -> None:
+    """Check the installation: plugins, devices, versions, and what to do about problems.
+
+    The exit status is 1 when no device can be used.
+    """
+    manager = get_manager()
+    probed = manager.devices()
+    failures = _open(manager) if open_all else []
+    report = {
+        "api_version": list(API_VERSION),
+        "versions": _versions(),
+        "plugins": manager.status(),
+        "devices": pool_rows(DevicePool.build(probed)),
+        "failures": failures,
+        "ties": [str(tie) for tie in manager.ties()],
+        "hints": manager.hints(),
+    }
+    if json_output:
+        click.echo(as_json(report))
+    else:
+        _print(report, traceback)
+    if not probed:
+        raise SystemExit(1)
+
+
+def _open(manager: PluginManager) -> list[str]:
+    failures = []
+    for probed in manager.devices():
+        try:
+            manager.open(probed)
+        except PluginError as e:
+            failures.append(str(e))
+    return failures
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version(), "platform": platform.platform()}
+    for package in _PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def _print(report: dict[str, Any], traceback: bool) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console()
+    versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
+    api = ".".join(str(n) for n in report["api_version"])
+    console.print(f"plugin API {api}; {escape(versions)}\n")
+    table = Table(title="plugins", title_justify="left")
+    for column in ("plugin", "from", "state", "devices and reasons"):
+        table.add_column(column, overflow="fold")
+    for plugin in report["plugins"]:
+        color = _COLORS.get(plugin.state, "yellow")
+        origin = f"{plugin.distribution} {plugin.version}".strip() or plugin.target
+        told = "\n".join(_lines(plugin))
+        table.add_row(plugin.name, escape(origin), f"[{color}]{plugin.state}[/]", escape(told))
+    console.print(table)
+    for device in report["devices"]:
+        also = "".join(f" = {short(a)}" for a in device["aliases"])
+        console.print(f"{short(device['name'])}{also}: {escape(device['description'])}")
+    for tie in report["ties"]:
+        console.print(f"[yellow]tie[/]: {escape(tie)}")
+    for failure in report["failures"]:
+        console.print(f"[red]failed[/]: {escape(failure)}")
+    for hint in report["hints"]:
+        console.print(f"[yellow]hint[/]: {escape(hint)}")
+    if traceback:
+        _print_tracebacks(console, report["plugins"])
+
+
+def _lines(plugin: PluginStatus) -> Iterator[str]:
+    if plugin.kind and not plugin.backends:
+        yield f"{plugin.kind}: {plugin.reason}"
+    for backend in plugin.backends:
+        count = len(backend.devices)
+        if backend.state == "quarantined":
+            yield f"{backend.own_type}: {backend.kind}: {backend.reason}"
+        elif count:
+            yield f"{backend.own_type}: {count} device{'' if count == 1 else 's'}"
+        else:
+            hint = f" ({backend.install_hint})" if backend.install_hint else ""
+            yield f"{backend.own_type}: unavailable: {backend.reason}{hint}"
+    if not plugin.backends and plugin.hooks:
+        yield "hooks: " + ", ".join(plugin.hooks)
+
+
+def _print_tracebacks(console: Console, plugins: list[PluginStatus]) -> None:
+    for plugin in plugins:
+        seen = dict.fromkeys([plugin.traceback, *(b.traceback for b in plugin.backends)])
+        for text in filter(None, seen):
+            console.print(f"\n{plugin.name}:", style="bold")
+            console.print(text, markup=False, highlight=False)

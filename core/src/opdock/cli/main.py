@@ -1,0 +1,69 @@
+"""The command group: finds a subcommand in the module of its name and imports no other."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import pkgutil
+from pathlib import Path
+from typing import Final
+
+import click
+
+import opdock.cli
+
+_NOT_COMMANDS: Final = frozenset({"main"})
+
+
+class LazyGroup(click.Group):
+    """A group whose command "some-name" is the object `command` of `opdock.cli.some_name`.
+
+    The list of commands is the list of modules, and the help of each is its module's docstring, so
+    `opdock --help` imports none of them. A module whose name starts with an underscore is no
+    command.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all subcommands, sorted."""
+        found = [m.name for m in pkgutil.iter_modules(opdock.cli.__path__)]
+        names = [n for n in found if not n.startswith("_") and n not in _NOT_COMMANDS]
+        return sorted(n.replace("_", "-") for n in names)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Imports the module of one subcommand."""
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        module = importlib.import_module(f"opdock.cli.{cmd_name.replace('-', '_')}")
+        command = module.command
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{module.__name__}.command must be a click command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Lists the commands with the first lines of their modules' docstrings."""
+        names = self.list_commands(ctx)
+        if names:
+            with formatter.section("Commands"):
+                formatter.write_dl([(name, _first_line(name)) for name in names])
+
+
+def _first_line(name: str) -> str:
+    spec = importlib.util.find_spec(f"opdock.cli.{name.replace('-', '_')}")
+    if spec is None or spec.origin is None:
+        return ""
+    tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
+    text = (ast.get_docstring(tree) or "").partition("\n")[0]
+    return text.removeprefix(f"`opdock {name}`: ").removesuffix(".")
+
+
+@click.command(
+    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=True
+)
+@click.version_option(package_name="opdock-core", prog_name="opdock")
+def main() -> None:
+    """Run TensorFlow 1 programs on any device that an installed plugin serves."""
+
+
+if __name__ == "__main__":
+    main()

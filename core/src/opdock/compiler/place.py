@@ -1,0 +1,270 @@
+"""Place: a device and a kernel for every node, with the reasons on record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from opdock import errors
+from opdock.compiler.ir import FEED, Block, Node, Value
+from opdock.compiler.ladder import STRUCTURAL, Choice, climb, expand
+from opdock.compiler.target import Target
+from opdock.graph.devicespec import DeviceSpec
+from opdock.kernels.select import Rejection
+
+PlaceHook = Callable[[Node, Sequence[Target]], "str | None"]
+LOCAL = "/job:localhost/replica:0/task:0"
+
+
+@dataclass(slots=True)
+class Placer:
+    """What placement needs to know of the session.
+
+    Attributes:
+        targets: the session's devices, most preferred first.
+        soft: `allow_soft_placement`.
+        resources: handed to `when` and `bind` through the signature.
+        bans: (node, device, kernel) to the reason why that kernel gave up at run time; the
+            kernel "*" stands for the device as a whole.
+        unavailable: for a device type that no device has, why (a plugin's reason), or None.
+        hook: a plugin's answer for a node, or None.
+    """
+
+    targets: Sequence[Target]
+    soft: bool = False
+    resources: Any = None
+    bans: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    unavailable: Callable[[str], str | None] = lambda _: None
+    hook: PlaceHook | None = None
+
+    def banned(self, node: str, device: str, kernel: str) -> str | None:
+        """Why `kernel` on `device` may not run `node` any more, or None."""
+        return self.bans.get((node, device, kernel))
+
+    # ------------------------------------------------------------ candidates
+    def candidates(self, node: Node, requested: str) -> tuple[list[Target], bool]:
+        """The devices that satisfy `requested`, and whether the request had to be softened.
+
+        Raises:
+            InvalidArgumentError: no device satisfies it and soft placement does not help.
+        """
+        if not requested:
+            return [t for t in self.targets if t.automatic], False
+        spec = DeviceSpec.from_string(requested)
+        found = [t for t in self.targets if t.matches(spec)]
+        if found:
+            return found, False
+        job_only = DeviceSpec(job=spec.job, replica=spec.replica, task=spec.task)
+        if not self.soft or not any(t.matches(job_only) for t in self.targets):
+            raise errors.InvalidArgumentError(None, node.origin, self._unknown_device(node, requested, spec))
+        same_type = [
+            t for t in self.targets
+            if spec.device_type and t.matches(DeviceSpec(device_type=spec.device_type))
+        ]  # fmt: skip
+        return same_type + [t for t in self._downwards() if t not in same_type], True
+
+    def _downwards(self) -> list[Target]:
+        """Soft placement's order: by priority down to the host."""
+        return sorted((t for t in self.targets if t.automatic), key=lambda t: -t.priority)
+
+    def _unknown_device(self, node: Node, requested: str, spec: DeviceSpec) -> str:
+        available = ", ".join(t.name for t in self.targets)
+        text = (
+            f"Cannot assign a device for operation {node.name}: {{{{node {node.name}}}}} was explicitly "
+            f"assigned to {requested} but available devices are [ {available} ]. Make sure the "
+            "device specification refers to a valid device."
+        )
+        why = self.unavailable(spec.device_type) if spec.device_type else None
+        if why:
+            text += f" No {spec.device_type} device: {why}."
+        return text + _line(node)
+
+
+def place(block: Block, placer: Placer) -> None:
+    """Assigns `target`, `kernel` and `how` to every node; decompositions are expanded in place.
+
+    Raises:
+        InvalidArgumentError: a node has no kernel on any device that it may use; the message
+            holds the table of rejections and the user's line.
+    """
+    groups = _groups(block)
+    for members in groups.values():
+        _place_group(members, placer)
+    _expand_all(block)
+
+
+# ---------------------------------------------------------------- colocation
+def _groups(block: Block) -> dict[Node, list[Node]]:
+    """Nodes that must share a device: `_class` attributes, and users of one variable."""
+    parent: dict[Node, Node] = {n: n for n in block.nodes}
+
+    def find(node: Node) -> Node:
+        while parent[node] is not node:
+            parent[node] = parent[parent[node]]
+            node = parent[node]
+        return node
+
+    by_name: dict[str, Node] = {}
+    for node in block.nodes:
+        by_name.setdefault(node.name, node)
+    for node in block.nodes:
+        for group in node.attrs.get("_class") or ():
+            name = group.removeprefix("loc:@")
+            if name in by_name:
+                parent[find(node)] = find(by_name[name])
+            else:
+                # The named node was pruned; those that follow it still belong together.
+                by_name[name] = node
+        for value in node.inputs:
+            holder = value.node
+            if _is_state(value) and holder in parent and node.op not in ("If", "While", "StatelessIf", "StatelessWhile"):
+                parent[find(node)] = find(holder)
+    groups: dict[Node, list[Node]] = {}
+    for node in block.nodes:
+        groups.setdefault(find(node), []).append(node)
+    return groups
+
+
+def _is_state(value: Value) -> bool:
+    return value.dtype._is_ref_dtype or value.dtype.name == "resource"
+
+
+def _requested(members: list[Node]) -> tuple[str, Node]:
+    """The merged request of a group. Conflicting requests: the state holder's wins, as it owns."""
+    merged = DeviceSpec()
+    asking = members[0]
+    ordered = sorted(members, key=lambda n: (not _holds_state(n), n.id))
+    for node in reversed(ordered):
+        if node.requested:
+            merged.merge_from(DeviceSpec.from_string(node.requested))
+            asking = node
+    return merged.to_string(), asking
+
+
+def _holds_state(node: Node) -> bool:
+    return node.op in ("VariableV2", "Variable", "VarHandleOp", "TemporaryVariable")
+
+
+# ---------------------------------------------------------------- one group
+def _place_group(members: list[Node], placer: Placer) -> None:
+    requested, asking = _requested(members)
+    if placer.hook is not None and not requested:
+        requested = placer.hook(members[0], placer.targets) or ""
+    candidates, softened = placer.candidates(asking, requested)
+    working = [n for n in members if n.op not in STRUCTURAL and n.op != FEED]
+    lost: dict[Node, list[Rejection]] = {n: [] for n in working}
+    best: tuple[int, Target, dict[Node, Choice]] | None = None
+    for target in candidates:
+        choices = _choose(working, target, placer, lost)
+        missing = len(working) - len(choices)
+        if missing == 0:
+            best = (0, target, choices)
+            break
+        if best is None or missing < best[0]:
+            best = (missing, target, choices)
+    if best is None:
+        raise errors.InvalidArgumentError(None, asking.origin, f"There is no device for operation {asking.name}.")
+    missing, target, choices = best
+    for node in members:
+        node.target = target
+        node.rejections = lost.get(node, [])
+        node.why = _why(node, requested, softened, target, candidates)
+        if node in choices:
+            _take(node, choices[node])
+        elif node.op in STRUCTURAL or node.op == FEED:
+            node.how = "feed" if node.op == FEED else "builtin"
+        else:
+            _fall_back(node, target, requested, placer, lost)
+
+
+def _choose(
+    working: list[Node], target: Target, placer: Placer, lost: dict[Node, list[Rejection]]
+) -> dict[Node, Choice]:
+    choices: dict[Node, Choice] = {}
+    for node in working:
+        choice, rejections = climb(node, target, placer.resources, placer.banned)
+        lost[node] += rejections
+        if choice is not None:
+            choices[node] = choice
+    return choices
+
+
+def _take(node: Node, choice: Choice) -> None:
+    node.how, node.kernel = choice.kind, choice.kernel
+    if choice.kind == "decomposed":
+        # Held until `_expand_all`: expanding changes the list that placement walks.
+        node.attrs = {**node.attrs, "__choice": choice}
+
+
+def _why(node: Node, requested: str, softened: bool, target: Target, candidates: list[Target]) -> str:
+    if softened:
+        return f"asked for {requested}, which does not exist; moved by soft placement"
+    if requested:
+        return f"asked for {requested}" if node.requested else f"placed with its group on {requested}"
+    if target is candidates[0]:
+        return "the preferred device"
+    return f"no kernel on {candidates[0].name}"
+
+
+def _fall_back(
+    node: Node, home: Target, requested: str, placer: Placer, lost: dict[Node, list[Rejection]]
+) -> None:
+    """The ladder's last rung: another device, with copies.
+
+    Without soft placement it is open only to nodes that were not asked to be on a device.
+    """
+    tried = {r.device for r in lost[node]}
+    if placer.soft or not requested:
+        for target in placer._downwards():
+            if target.name in tried:
+                continue
+            choice, rejections = climb(node, target, placer.resources, placer.banned)
+            lost[node] += rejections
+            if choice is not None:
+                node.target = target
+                node.rejections = lost[node]
+                node.why = f"no kernel on {home.name}; moved by soft placement"
+                _take(node, choice)
+                return
+    raise errors.InvalidArgumentError(None, node.origin, _no_kernel(node, home, requested, lost[node]))
+
+
+def _no_kernel(node: Node, home: Target, requested: str, lost: list[Rejection]) -> str:
+    head = f"Cannot assign a device for operation {node.name}: "
+    if requested:
+        head += (
+            f"Could not satisfy explicit device specification '{requested}' because no supported "
+            f"kernel for {home.device_type} devices is available."
+        )
+    else:
+        head += f"No device has a kernel for op {node.op}."
+    types = ", ".join(f"{v.dtype.name}{list(v.shape) if v.shape is not None else '?'}" for v in node.inputs)
+    table = "\n".join(f"  {r}" for r in lost) or "  (no kernel is registered)"
+    return f"{head}\nOp {node.op}({types}) was rejected by:\n{table}{_line(node)}"
+
+
+def _line(node: Node) -> str:
+    line = node.origin.user_line if node.origin is not None else ""
+    return f"\n\t [[node {node.name} (defined at {line})]]" if line else ""
+
+
+def _expand_all(block: Block) -> None:
+    if not any("__choice" in n.attrs for n in block.nodes):
+        return
+    mapping: dict[Value, Value] = {}
+    controls: dict[Node, list[Node]] = {}
+    fresh: list[Node] = []
+    for node in block.nodes:
+        node.inputs = [mapping.get(v, v) for v in node.inputs]
+        choice = node.attrs.pop("__choice", None)
+        if choice is None:
+            fresh.append(node)
+            continue
+        parts, outputs = expand(block, node, choice)
+        fresh += parts
+        mapping.update(outputs)
+        controls[node] = [p for p in parts if p.stateful] or parts[-1:]
+        block.folded.append((node.name, node.op, f"decomposed into {len(parts)} ops on {node.target}"))
+    block.nodes = fresh
+    block.replace(mapping, controls)

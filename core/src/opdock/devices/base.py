@@ -1,0 +1,97 @@
+"""`BaseDevice`: working defaults for everything that a simple device need not care about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from opdock.devices.protocols import Buffer, DeviceAttributes, Event, MemoryStats, Stream
+from opdock.dtypes import DType
+
+
+class NullEvent:
+    """The event of a device that has finished its work when a call returns."""
+
+    def synchronize(self) -> None:
+        """Nothing to wait for."""
+
+
+class NullStream:
+    """The stream of a synchronous device."""
+
+    def record(self) -> Event:
+        """An event that has happened already."""
+        return NullEvent()
+
+    def wait(self, event: Event) -> None:
+        """Waits for an event of another stream."""
+        event.synchronize()
+
+    def synchronize(self) -> None:
+        """Nothing to wait for."""
+
+
+class BaseDevice:
+    """Base class for devices.
+
+    A subclass writes `upload` and `download`; a synchronous device needs nothing more. New
+    methods of later API versions get their defaults here, so a device written for an older minor
+    version keeps working.
+
+    Args:
+        attributes: the record that the backend's probe gave for the device.
+    """
+
+    is_host: bool = False
+    namespace: Any = None
+    dtypes: frozenset[DType] | None = None
+
+    def __init__(self, attributes: DeviceAttributes) -> None:
+        self.attributes = attributes
+
+    def upload(self, array: np.ndarray[Any, Any]) -> Buffer:
+        """A copy of a host array in device memory.
+
+        Args:
+            array: any NumPy array; the caller may change it as soon as this returns.
+
+        Raises:
+            ResourceExhaustedError: memory does not suffice.
+            UnimplementedError: the device cannot hold the element type.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define upload()")
+
+    def download(self, buffer: Any) -> np.ndarray[Any, Any]:
+        """A fresh host array with the buffer's values; blocks until they are computed."""
+        raise NotImplementedError(f"{type(self).__name__} must define download()")
+
+    def empty(self, shape: tuple[int, ...], dtype: DType) -> Buffer:
+        """An uninitialized buffer: by default an upload, which every device can do."""
+        return self.upload(np.empty(shape, dtype.np))
+
+    def synchronize(self) -> None:
+        """Blocks until all queued work is done: at once on a synchronous device."""
+
+    def memory(self) -> MemoryStats:
+        """The probe's memory size; usage is unknown."""
+        return MemoryStats(limit=self.attributes.memory_bytes)
+
+    def new_stream(self) -> Stream:
+        """A stream without a queue: the device is synchronous."""
+        return NullStream()
+
+    def configure(self, options: Mapping[str, Any]) -> None:
+        """Takes a session's options; unknown keys are to be ignored.
+
+        Args:
+            options: "intra_op_parallelism_threads" (0: the device decides),
+                "memory_fraction" (0.0: no limit), "allow_growth".
+        """
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.attributes.index}: {self.attributes.description}>"

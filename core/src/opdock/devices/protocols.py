@@ -1,0 +1,126 @@
+"""The device contract: structural protocols for buffers, streams and devices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from opdock.dtypes import DType
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceAttributes:
+    """Facts about a device, known after the probe and before the device is opened.
+
+    Attributes:
+        index: its number among the devices of its backend; `/device:<OWN>:index` names it.
+        description: one line for people, e.g. the product name and the driver version.
+        physical_id: what the hardware is called whoever drives it (a PCI bus id). Two backends that
+            report the same id serve the same hardware, which then counts once in a pool. Empty:
+            never de-duplicated.
+        memory_bytes: memory in bytes, or None when unknown.
+        features: words that kernels and placement may ask for. Core knows "virtual": the device may
+            be opened several times under `ConfigProto(device_count=...)`.
+        kind: what the hardware is ("cpu", "gpu", ...; empty when that says nothing). Hardware whose
+            kind contradicts the backend's device type does not join that type's pool.
+
+    Raises:
+        TypeError, ValueError: a field is malformed.
+    """
+
+    index: int
+    description: str = ""
+    physical_id: str = ""
+    memory_bytes: int | None = None
+    features: frozenset[str] = frozenset()
+    kind: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.index, int) or self.index < 0:
+            raise ValueError(f"DeviceAttributes.index must be an int >= 0, got {self.index!r}")
+        for name in ("description", "physical_id", "kind"):
+            if not isinstance(getattr(self, name), str):
+                raise TypeError(f"DeviceAttributes.{name} must be a string")
+        features = (self.features,) if isinstance(self.features, str) else self.features
+        object.__setattr__(self, "features", frozenset(features))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryStats:
+    """Bytes of device memory; None where the device cannot tell."""
+
+    in_use: int | None = None
+    peak: int | None = None
+    limit: int | None = None
+
+
+@runtime_checkable
+class Buffer(Protocol):
+    """A tensor in device memory. NumPy, CuPy and PyOpenCL arrays are buffers as they are."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The dimensions."""
+
+    @property
+    def dtype(self) -> Any:
+        """The element type as a NumPy dtype."""
+
+
+class Event(Protocol):
+    """A mark in a stream."""
+
+    def synchronize(self) -> None:
+        """Blocks the host until the work before the mark is done."""
+
+
+class Stream(Protocol):
+    """An ordered queue of work."""
+
+    def record(self) -> Event:
+        """Marks the work queued so far."""
+
+    def wait(self, event: Event) -> None:
+        """Makes work queued from now on wait for `event`, without blocking the host."""
+
+    def synchronize(self) -> None:
+        """Blocks the host until all queued work is done."""
+
+
+class Device(Protocol):
+    """An open device. `opdock.plugin.BaseDevice` has working defaults for all but four methods."""
+
+    attributes: DeviceAttributes
+    is_host: bool
+    """True when the buffers are plain NumPy arrays in host memory."""
+    namespace: Any
+    """The array namespace that works on the buffers, or None; it mounts the portable kernels."""
+    dtypes: frozenset[DType] | None
+    """The element types that a buffer can hold; None for all."""
+
+    def upload(self, array: np.ndarray[Any, Any]) -> Buffer:
+        """A copy of a host array; the caller may change the array as soon as this returns."""
+
+    def download(self, buffer: Buffer) -> np.ndarray[Any, Any]:
+        """A fresh host array with the buffer's values; blocks until they are computed."""
+
+    def empty(self, shape: tuple[int, ...], dtype: DType) -> Buffer:
+        """An uninitialized buffer; ResourceExhaustedError when memory does not suffice."""
+
+    def synchronize(self) -> None:
+        """Blocks until all work queued on the device is done."""
+
+    def memory(self) -> MemoryStats:
+        """Memory in use, at most so far, and available in all."""
+
+    def new_stream(self) -> Stream:
+        """A stream of its own for independent work."""
+
+    def configure(self, options: Mapping[str, Any]) -> None:
+        """Takes the options of a session before it runs; see `BaseDevice.configure`."""
+
+    def close(self) -> None:
+        """Gives memory and handles back; the device is not used afterwards."""

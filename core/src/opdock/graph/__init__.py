@@ -1,0 +1,1 @@
+"""The graph: operations, tensors, scopes, collections, conversion, serialization."""

@@ -1,0 +1,1 @@
+"""Files and wire formats: TF's protobufs, checkpoints, record files."""

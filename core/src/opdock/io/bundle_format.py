@@ -1,0 +1,117 @@
+"""How tensors lie in the data files of a checkpoint bundle, and what the files are called."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from opdock import dtypes, errors
+from opdock.dtypes import DType
+from opdock.io import crc32c
+from opdock.io.varint import read_varint, write_varint
+
+_U32 = struct.Struct("<I")
+_U64 = struct.Struct("<Q")
+_U32_MAX = 0xFFFFFFFF
+Array = np.ndarray[Any, Any]
+
+
+def index_path(prefix: str) -> str:
+    """The file that lists the tensors of the checkpoint `prefix`."""
+    return f"{prefix}.index"
+
+
+def data_path(prefix: str, shard: int, shards: int) -> str:
+    """The data file `shard` of `shards` of the checkpoint `prefix`."""
+    return f"{prefix}.data-{shard:05d}-of-{shards:05d}"
+
+
+def write_array(file: BinaryIO, array: Array, dtype: DType) -> tuple[int, int]:
+    """Appends a tensor; returns (bytes written, unmasked CRC)."""
+    if dtype == dtypes.string:
+        return _write_strings(file, array)
+    flat = np.ascontiguousarray(array).reshape(-1)
+    if sys.byteorder == "big":
+        flat = flat.byteswap()
+    raw = flat.view(np.uint8)
+    file.write(raw.data)
+    return raw.nbytes, crc32c.value(raw)
+
+
+def _write_strings(file: BinaryIO, array: Array) -> tuple[int, int]:
+    values = [v.encode() if isinstance(v, str) else bytes(v) for v in array.reshape(-1)]
+    lengths = bytearray()
+    fixed = bytearray()
+    for v in values:
+        write_varint(lengths, len(v))
+        fixed += _fixed_length(len(v))
+    crc = crc32c.value(fixed)
+    check = _U32.pack(crc32c.mask(crc))
+    crc = crc32c.extend(crc, check)
+    file.write(lengths)
+    file.write(check)
+    size = len(lengths) + 4
+    for v in values:
+        file.write(v)
+        crc = crc32c.extend(crc, v)
+        size += len(v)
+    return size, crc
+
+
+def _fixed_length(length: int) -> bytes:
+    # The checksum covers lengths as numbers of fixed width, not as they are stored.
+    return _U32.pack(length) if length <= _U32_MAX else _U64.pack(length)
+
+
+def read_array(
+    file: BinaryIO, dtype: DType, count: int, offset: int, size: int, swap: bool
+) -> tuple[Array, int]:
+    """Reads `count` elements from `size` bytes at `offset`; returns (flat array, unmasked CRC).
+
+    The caller has checked that the bytes are inside the file.
+    """
+    file.seek(offset)
+    if dtype == dtypes.string:
+        return _read_strings(file.read(size), count)
+    raw = np.fromfile(file, np.uint8, size)
+    if raw.nbytes != size:
+        raise errors.DataLossError(None, None, f"{size} bytes expected, {raw.size} found")
+    crc = crc32c.value(raw)
+    flat = raw.view(dtype.np)
+    if swap != (sys.byteorder == "big"):
+        flat = flat.byteswap()
+    return flat, crc
+
+
+def _read_strings(data: bytes, count: int) -> tuple[Array, int]:
+    at = 0
+    lengths = []
+    fixed = bytearray()
+    for _ in range(count):
+        length, at = read_varint(data, at, "string length")
+        lengths.append(length)
+        fixed += _fixed_length(length)
+    crc = crc32c.value(fixed)
+    if at + 4 + sum(lengths) != len(data):
+        raise errors.DataLossError(
+            None, None, f"string lengths sum to {sum(lengths)}, {len(data) - at - 4} bytes follow"
+        )
+    check = data[at : at + 4]
+    if _U32.unpack(check)[0] != crc32c.mask(crc):
+        raise errors.DataLossError(None, None, "the length checksum does not match")
+    at += 4
+    crc = crc32c.extend(crc, check)
+    out = np.empty(count, object)
+    for i, length in enumerate(lengths):
+        out[i] = data[at : at + length]
+        crc = crc32c.extend(crc, out[i])
+        at += length
+    return out, crc
+
+
+def element_size(dtype: DType) -> int:
+    """Bytes per element on disk; 0 for strings, whose size varies."""
+    return 0 if dtype == dtypes.string else dtype.np.itemsize

@@ -1,0 +1,160 @@
+"""TF's first checkpoint format: one table (or several shards of one), values inside it."""
+
+from __future__ import annotations
+
+import glob
+import math
+import os
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+
+from opdock import dtypes, errors
+from opdock.dtypes import DType
+from opdock.io import protos
+from opdock.io.files import as_path
+from opdock.io.table import TableReader
+from opdock.io.tensor_proto import decode_array
+from opdock.io.tensor_slice import TensorSlice, encode_key, gather
+
+Array = np.ndarray[Any, Any]
+
+__all__ = ["V1Reader"]
+
+
+class V1Reader:
+    """Reads a V1 checkpoint; the interface of `opdock.io.checkpoint_v2.BundleReader`.
+
+    Args:
+        pattern: the file, or a glob such as "model.ckpt-?????-of-00002" for a sharded one.
+
+    Raises:
+        NotFoundError: no file matches.
+        DataLossError: a file is no table or is damaged.
+    """
+
+    def __init__(self, pattern: str) -> None:
+        self.prefix = as_path(pattern)
+        paths = [self.prefix] if os.path.isfile(self.prefix) else sorted(glob.glob(self.prefix))
+        if not paths:
+            raise errors.NotFoundError(
+                None,
+                None,
+                "Unsuccessful TensorSliceReader constructor: Failed to find any matching files for"
+                f" {self.prefix}",
+            )
+        self._types: dict[str, DType] = {}
+        self._shapes: dict[str, tuple[int, ...]] = {}
+        self._where: dict[str, list[tuple[TensorSlice, TableReader]]] = {}
+        self._tables: list[TableReader] = []
+        for path in paths:
+            self._read_meta(path)
+
+    def _read_meta(self, path: str) -> None:
+        table = TableReader(path)
+        self._tables.append(table)
+        raw = table.get(b"")
+        if raw is None:
+            raise errors.DataLossError(None, None, f"{path} lists no tensors")
+        for tensor in _parse(raw, path).meta.tensor:
+            dims = tuple(d.size for d in tensor.shape.dim)
+            if any(d < 0 for d in dims) or self._shapes.setdefault(tensor.name, dims) != dims:
+                raise errors.DataLossError(
+                    None, None, f"{path}: tensor '{tensor.name}' has the shape {list(dims)}"
+                )
+            self._types[tensor.name] = dtypes.as_dtype(tensor.type)
+            self._where.setdefault(tensor.name, []).extend(
+                (TensorSlice.from_proto(s), table) for s in tensor.slice
+            )
+
+    def names(self) -> list[str]:
+        """The tensors, sorted."""
+        return sorted(self._types)
+
+    def __contains__(self, name: str | bytes) -> bool:
+        return _text(name) in self._types
+
+    def dtype(self, name: str | bytes) -> DType:
+        """The element type of a tensor."""
+        return self._types[self._known(name)]
+
+    def shape(self, name: str | bytes) -> tuple[int, ...]:
+        """The whole shape of a tensor."""
+        return self._shapes[self._known(name)]
+
+    def get(self, name: str | bytes) -> Array:
+        """The value of a tensor.
+
+        Raises:
+            NotFoundError: no such tensor.
+            DataLossError: the data is damaged.
+        """
+        return self.get_slice(name, TensorSlice.full(len(self.shape(name))))
+
+    def get_slice(self, name: str | bytes, part: TensorSlice) -> Array:
+        """The slice `part` of a tensor, put together from the saved ones."""
+        key = self._known(name)
+        dims = self._shapes[key]
+        pieces = ((p, partial(self._piece, key, p, t)) for p, t in self._where[key])
+        found = gather(part, dims, self._types[key].np, pieces)
+        if found is None:
+            raise errors.NotFoundError(
+                None, None, f"Tensor {key}: the saved slices do not cover slice {part}"
+            )
+        return found
+
+    def _piece(self, name: str, part: TensorSlice, table: TableReader) -> Array:
+        raw = table.get(encode_key(name, part))
+        if raw is None:
+            raise errors.DataLossError(
+                None, None, f"Slice {part} of tensor {name} is missing in {table.path}"
+            )
+        shape = part.shape_in(self._shapes[name])
+        # A piece carries its elements alone; type and shape are in the list at the front.
+        value = _parse(raw, table.path).data.data
+        value.dtype = self._types[name].as_datatype_enum
+        del value.tensor_shape.dim[:]
+        for size in shape:
+            value.tensor_shape.dim.add(size=size)
+        try:
+            array = decode_array(value)
+        except ValueError as e:
+            raise errors.DataLossError(None, None, f"{table.path}, tensor {name}: {e}") from None
+        if math.prod(shape) > 1 and not any(array.strides):
+            raise errors.DataLossError(
+                None, None, f"{table.path}: tensor {name} has fewer elements than its shape {shape}"
+            )
+        return array
+
+    def _known(self, name: str | bytes) -> str:
+        key = _text(name)
+        if key not in self._types:
+            raise errors.NotFoundError(
+                None, None, f'Tensor name "{key}" not found in checkpoint files {self.prefix}'
+            )
+        return key
+
+    def close(self) -> None:
+        """Closes the files."""
+        for table in self._tables:
+            table.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def _text(name: str | bytes) -> str:
+    return name.decode() if isinstance(name, bytes) else name
+
+
+def _parse(data: bytes, path: str) -> Any:
+    from google.protobuf.message import DecodeError
+
+    try:
+        return protos.SavedTensorSlices.FromString(data)
+    except DecodeError as e:
+        raise errors.DataLossError(None, None, f"Unable to parse an entry of {path}: {e}") from None

@@ -1,0 +1,423 @@
+"""Checkpoint bundles, TF's V2 format: `prefix.index` and `prefix.data-00000-of-0000N`.
+
+The index is a sorted table (`opdock.io.table`) of one entry a tensor: type, shape, shard, offset,
+size, checksum. A tensor saved in pieces has an entry that lists its slices and one entry a slice.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import partial
+from typing import Any, BinaryIO, Self
+
+import numpy as np
+
+from opdock import dtypes, errors
+from opdock.dtypes import DType
+from opdock.io import bundle_format, crc32c, protos
+from opdock.io.bundle_format import Array, data_path, index_path
+from opdock.io.files import as_path, atomic_write, tf_errors
+from opdock.io.table import TableBuilder, TableReader
+from opdock.io.tensor_slice import TensorSlice, encode_key, gather
+
+_HEADER_KEY = b""
+_VERSION = 1
+
+__all__ = ["BundleReader", "BundleWriter", "merge_bundles"]
+
+
+class BundleWriter:
+    """Writes one bundle with one data file.
+
+    Tensors go to temporary files; `finish` puts both in place, data first, so a bundle whose index
+    exists is whole. Without `finish` nothing remains.
+
+    Args:
+        prefix: path and start of the file names; its directory is created when only it is missing.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = as_path(prefix)
+        self._entries: dict[bytes, Any] = {}
+        self._offset = 0
+        self._data = data_path(self.prefix, 0, 1)
+        self._temporary = f"{self._data}.tempstate{uuid.uuid4().hex}"
+        directory = os.path.dirname(self.prefix)
+        if directory:
+            with suppress(OSError):
+                os.mkdir(directory)
+        with tf_errors(self._temporary):
+            self._file: BinaryIO = open(self._temporary, "xb")  # noqa: SIM115
+
+    def add(self, name: str | bytes, array: Any, dtype: DType | None = None) -> None:
+        """Adds a whole tensor.
+
+        Raises:
+            InvalidArgumentError: the name is empty or was added before.
+            UnimplementedError: tensors of this type cannot be saved.
+        """
+        array = np.asarray(array)
+        self._append(_key(name), array, _dtype_of(array, dtype))
+
+    def add_slice(
+        self, name: str | bytes, shape: Iterable[int], part: TensorSlice, array: Any,
+        dtype: DType | None = None,
+    ) -> None:  # fmt: skip
+        """Adds the slice `part` of the tensor `name`, which has `shape` as a whole."""
+        array = np.asarray(array)
+        dims = tuple(shape)
+        dtype = _dtype_of(array, dtype)
+        if array.shape != part.shape_in(dims):
+            raise errors.InvalidArgumentError(
+                None,
+                None,
+                f"Slice {part} of {list(dims)} of '{_text(name)}' needs shape"
+                f" {list(part.shape_in(dims))}, got {list(array.shape)}",
+            )
+        if part.is_full or array.shape == dims:
+            self.add(name, array, dtype)
+            return
+        key = _key(name)
+        entry = self._entries.get(key)
+        if entry is None:
+            entry = self._entries[key] = _entry(dtype, dims)
+        elif not entry.slices:
+            raise errors.InvalidArgumentError(None, None, f"Adding duplicate key: {_text(name)}")
+        elif entry.dtype != dtype.as_datatype_enum or _dims(entry) != dims:
+            raise errors.InvalidArgumentError(
+                None, None, f"Slices of '{_text(name)}' disagree on type or shape: {list(dims)}"
+            )
+        entry.slices.append(part.to_proto())
+        self._append(encode_key(key, part), array, dtype)
+
+    def _append(self, key: bytes, array: Array, dtype: DType) -> None:
+        if key in self._entries:
+            raise errors.InvalidArgumentError(None, None, f"Adding duplicate key: {_text(key)}")
+        entry = _entry(dtype, array.shape)
+        with tf_errors(self._temporary):
+            entry.size, crc = bundle_format.write_array(self._file, array, dtype)
+        entry.offset = self._offset
+        entry.crc32c = crc32c.mask(crc)
+        self._offset += entry.size
+        self._entries[key] = entry
+
+    def finish(self) -> None:
+        """Writes the index and puts the files in place."""
+        try:
+            with tf_errors(self._data):
+                self._file.flush()
+                os.fsync(self._file.fileno())
+                self._file.close()
+                os.replace(self._temporary, self._data)
+            _write_index(self.prefix, 1, self._entries)
+        except BaseException:
+            self.abandon()
+            raise
+
+    def abandon(self) -> None:
+        """Removes the temporary file."""
+        self._file.close()
+        with suppress(OSError):
+            os.unlink(self._temporary)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        if kind is None:
+            self.finish()
+        else:
+            self.abandon()
+
+
+class BundleReader:
+    """Reads a bundle.
+
+    Args:
+        prefix: as given to the writer, without `.index`.
+
+    Raises:
+        NotFoundError: there is no such bundle.
+        DataLossError: the index is damaged.
+        UnimplementedError: a future version wrote it.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = as_path(prefix)
+        path = index_path(self.prefix)
+        if not os.path.exists(path):
+            raise errors.NotFoundError(
+                None,
+                None,
+                "Unsuccessful TensorSliceReader constructor: Failed to find any matching files for"
+                f" {self.prefix}",
+            )
+        with TableReader(path) as table:
+            raw = dict(table)
+        header = raw.pop(_HEADER_KEY, None)
+        if header is None:
+            raise errors.DataLossError(None, None, f"Unable to read the header of {path}")
+        self._header = _parse(protos.BundleHeaderProto, header, path)
+        if self._header.version.min_consumer > _VERSION:
+            raise errors.UnimplementedError(
+                None,
+                None,
+                f"{path} needs a checkpoint reader of version {self._header.version.min_consumer},"
+                f" this one has {_VERSION}",
+            )
+        self._swap = self._header.endianness == protos.BundleHeaderProto.BIG
+        self._entries = {key: _parse(protos.BundleEntryProto, v, path) for key, v in raw.items()}
+        self._slice_keys = {
+            encode_key(key, TensorSlice.from_proto(s))
+            for key, e in self._entries.items()
+            for s in e.slices
+        }
+        self._files: dict[int, BinaryIO] = {}
+
+    # ------------------------------------------------------------ what there is
+    def names(self) -> list[str]:
+        """The tensors, sorted; a sliced one counts once."""
+        return [_text(k) for k in self._entries if k not in self._slice_keys]
+
+    def __contains__(self, name: str | bytes) -> bool:
+        return _key(name) in self._entries
+
+    def dtype(self, name: str | bytes) -> DType:
+        """The element type of a tensor."""
+        return dtypes.as_dtype(self._entry(name).dtype)
+
+    def shape(self, name: str | bytes) -> tuple[int, ...]:
+        """The whole shape of a tensor."""
+        return _dims(self._entry(name))
+
+    def slices(self, name: str | bytes) -> list[TensorSlice]:
+        """The pieces of a tensor that was saved in pieces; empty for a whole one."""
+        return [TensorSlice.from_proto(s) for s in self._entry(name).slices]
+
+    @property
+    def num_shards(self) -> int:
+        """How many data files the bundle has."""
+        return int(self._header.num_shards)
+
+    def _entry(self, name: str | bytes) -> Any:
+        entry = self._entries.get(_key(name))
+        if entry is None:
+            raise errors.NotFoundError(None, None, f"Key {_text(name)} not found in checkpoint")
+        return entry
+
+    # ------------------------------------------------------------ values
+    def get(self, name: str | bytes) -> Array:
+        """The value of a tensor, put together from its slices if it has any.
+
+        Raises:
+            NotFoundError: no such tensor.
+            DataLossError: the data is damaged.
+        """
+        entry = self._entry(name)
+        if entry.slices:
+            return self.get_slice(name, TensorSlice.full(len(_dims(entry))))
+        return self._value(_key(name), entry)
+
+    def get_slice(self, name: str | bytes, part: TensorSlice) -> Array:
+        """The slice `part` of a tensor.
+
+        Raises:
+            NotFoundError: no such tensor, or what was saved does not cover the slice.
+            InvalidArgumentError: the slice does not fit the tensor's shape.
+            DataLossError: the data is damaged.
+        """
+        entry = self._entry(name)
+        dims = _dims(entry)
+        if not entry.slices:
+            return np.array(self._value(_key(name), entry)[part.index(dims)])
+        key = _key(name)
+        pieces = [TensorSlice.from_proto(p) for p in entry.slices]
+        found = gather(
+            part,
+            dims,
+            dtypes.as_dtype(entry.dtype).np,
+            ((p, partial(self._piece, encode_key(key, p))) for p in pieces),
+        )
+        if found is None:
+            raise errors.NotFoundError(
+                None, None, f"Key {_text(name)}: the saved slices do not cover slice {part}"
+            )
+        return found
+
+    def _piece(self, key: bytes) -> Array:
+        if key not in self._entries:
+            raise errors.DataLossError(
+                None, None, f"Slice {_text(key)} is missing in {self.prefix}.index"
+            )
+        return self._value(key, self._entries[key])
+
+    def _value(self, key: bytes, entry: Any) -> Array:
+        try:
+            dtype = dtypes.as_dtype(entry.dtype)
+        except TypeError:
+            dtype = dtypes.variant
+        if not dtype.is_numpy_compatible:
+            raise errors.UnimplementedError(
+                None, None, f"Key {_text(key)} has type {entry.dtype}, which cannot be read"
+            )
+        dims = _dims(entry)
+        count = 1
+        for d in dims:
+            count *= d
+        width = bundle_format.element_size(dtype)
+        file, available = self._shard(entry.shard_id)
+        # A string takes at least the byte that stores its length.
+        plausible = count * width == entry.size if width else count + 4 <= entry.size
+        if not plausible:
+            raise errors.DataLossError(
+                None,
+                None,
+                f"Key {_text(key)}: {count} elements of type {dtype.name} do not fit"
+                f" {entry.size} bytes",
+            )
+        if entry.offset < 0 or entry.size < 0 or entry.offset + entry.size > available:
+            raise errors.OutOfRangeError(
+                None,
+                None,
+                f"Read fewer bytes than requested: key {_text(key)} needs bytes {entry.offset} to"
+                f" {entry.offset + entry.size}, shard {entry.shard_id} has {available}",
+            )
+        flat, crc = bundle_format.read_array(
+            file, dtype, count, entry.offset, entry.size, self._swap
+        )
+        if crc32c.mask(crc) != entry.crc32c:
+            raise errors.DataLossError(
+                None,
+                None,
+                f"TensorBundle at {self.prefix} shard {entry.shard_id} ({entry.size} bytes):"
+                f" Checksum does not match: stored {entry.crc32c:08x} vs. calculated on the"
+                f" restored bytes {crc32c.mask(crc):08x} (key {_text(key)})",
+            )
+        return flat.reshape(dims)
+
+    def _shard(self, shard: int) -> tuple[BinaryIO, int]:
+        if not 0 <= shard < self.num_shards:
+            raise errors.DataLossError(
+                None, None, f"Shard {shard} of {self.num_shards} named in {self.prefix}.index"
+            )
+        file = self._files.get(shard)
+        if file is None:
+            path = data_path(self.prefix, shard, self.num_shards)
+            with tf_errors(path):
+                file = open(path, "rb")  # noqa: SIM115
+            self._files[shard] = file
+        return file, os.fstat(file.fileno()).st_size
+
+    def close(self) -> None:
+        """Closes the files."""
+        for file in self._files.values():
+            file.close()
+        self._files.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def merge_bundles(prefixes: Iterable[str], merged: str) -> None:
+    """Makes one bundle out of several; their data files are renamed, not copied.
+
+    Args:
+        prefixes: the bundles, each of which ceases to exist.
+        merged: prefix of the bundle to make.
+
+    Raises:
+        InvalidArgumentError: a tensor is whole in two of them.
+    """
+    readers = []
+    for prefix in prefixes:
+        with BundleReader(prefix) as reader:
+            readers.append(reader)
+    shards = sum(r.num_shards for r in readers)
+    entries: dict[bytes, Any] = {}
+    moves = []
+    first = 0
+    for reader in readers:
+        for key, entry in reader._entries.items():
+            entry.shard_id += first
+            known = entries.setdefault(key, entry)
+            if known is entry:
+                continue
+            if not (known.slices and entry.slices):
+                raise errors.InvalidArgumentError(None, None, f"Duplicate key: {_text(key)}")
+            known.slices.extend(entry.slices)
+        moves += [
+            (data_path(reader.prefix, i, reader.num_shards), data_path(merged, first + i, shards))
+            for i in range(reader.num_shards)
+        ]
+        first += reader.num_shards
+    directory = os.path.dirname(merged)
+    if directory:
+        with suppress(OSError):
+            os.mkdir(directory)
+    for source, target in moves:
+        with tf_errors(source):
+            os.replace(source, target)
+    _write_index(merged, shards, entries)
+    for reader in readers:
+        with suppress(OSError):
+            os.unlink(index_path(reader.prefix))
+
+
+def _write_index(prefix: str, shards: int, entries: dict[bytes, Any]) -> None:
+    header = protos.BundleHeaderProto(num_shards=shards)
+    header.version.producer = _VERSION
+    with atomic_write(index_path(prefix)) as file:
+        builder = TableBuilder(file)
+        builder.add(_HEADER_KEY, header.SerializeToString())
+        for key in sorted(entries):
+            builder.add(key, entries[key].SerializeToString())
+        builder.finish()
+
+
+def _key(name: str | bytes) -> bytes:
+    key = name.encode() if isinstance(name, str) else bytes(name)
+    if not key:
+        raise errors.InvalidArgumentError(None, None, "A checkpoint key must not be empty")
+    return key
+
+
+def _text(key: str | bytes) -> str:
+    return key if isinstance(key, str) else key.decode("utf-8", "backslashreplace")
+
+
+def _dtype_of(array: Array, dtype: DType | None) -> DType:
+    found = dtypes.as_dtype(array.dtype) if dtype is None else dtype.base_dtype
+    if not found.is_numpy_compatible:
+        raise errors.UnimplementedError(None, None, f"Tensors of type {found.name} cannot be saved")
+    return found
+
+
+def _entry(dtype: DType, shape: Iterable[int]) -> Any:
+    entry = protos.BundleEntryProto(dtype=dtype.as_datatype_enum)
+    # An empty shape message is still present on the wire.
+    entry.shape.SetInParent()
+    for size in shape:
+        entry.shape.dim.add(size=size)
+    return entry
+
+
+def _dims(entry: Any) -> tuple[int, ...]:
+    dims = tuple(d.size for d in entry.shape.dim)
+    if any(d < 0 for d in dims):
+        raise errors.DataLossError(None, None, f"A saved tensor has the shape {list(dims)}")
+    return dims
+
+
+def _parse(message: Any, data: bytes, path: str) -> Any:
+    from google.protobuf.message import DecodeError
+
+    try:
+        return message.FromString(data)
+    except DecodeError as e:
+        raise errors.DataLossError(None, None, f"Unable to parse an entry of {path}: {e}") from None

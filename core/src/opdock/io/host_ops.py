@@ -1,0 +1,197 @@
+"""What the file, checkpoint and summary ops do, as functions on host arrays for backends to call.
+
+These ops do no device arithmetic, so every backend that serves them shares this code. The
+checkpoint formats load when the first such op runs.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from opdock import errors
+from opdock.dtypes import DType
+from opdock.io import files
+from opdock.io.summary_format import (
+    audio_summary,
+    histogram_summary,
+    image_summary,
+    merge_summaries,
+    scalar_summary,
+    tensor_summary,
+)
+
+Array = np.ndarray[Any, Any]
+
+__all__ = [
+    "audio_summary", "histogram_summary", "image_summary", "matching_files", "merge_checkpoints",
+    "merge_summaries", "read_file", "restore_v2", "save_v2", "scalar_summary", "sharded_filename",
+    "sharded_filespec", "tensor_summary", "write_file",
+]  # fmt: skip
+
+
+def scalar_text(value: Any, what: str) -> str:
+    """A string tensor of one element as text.
+
+    Raises:
+        InvalidArgumentError: it has more or fewer elements.
+    """
+    array = np.asarray(value, object)
+    if array.size != 1:
+        raise errors.InvalidArgumentError(
+            None, None, f"{what} must be a scalar, got shape {list(array.shape)}"
+        )
+    item = array.reshape(-1)[0]
+    return item.decode() if isinstance(item, bytes) else str(item)
+
+
+def _texts(value: Any) -> list[str]:
+    return [
+        v.decode() if isinstance(v, bytes) else str(v)
+        for v in np.asarray(value, object).reshape(-1)
+    ]
+
+
+def _check_specs(op: str, names: Sequence[str], specs: Sequence[str], tensors: int) -> None:
+    if not len(names) == len(specs) == tensors:
+        raise errors.InvalidArgumentError(
+            None,
+            None,
+            f"{op} got {len(names)} tensor names, {len(specs)} shape_and_slices and {tensors}"
+            " tensors; the numbers must be equal",
+        )
+
+
+# ---------------------------------------------------------------- checkpoints
+def save_v2(
+    prefix: Any, tensor_names: Any, shape_and_slices: Any, tensors: Sequence[Any],
+    dtypes: Sequence[DType],
+) -> None:  # fmt: skip
+    """Writes a checkpoint bundle.
+
+    Args:
+        prefix: string scalar.
+        tensor_names: string vector.
+        shape_and_slices: string vector; "" for a whole tensor, else "full shape slice".
+        tensors: the values.
+        dtypes: their types.
+
+    Raises:
+        InvalidArgumentError: the numbers differ, a name repeats or a slice does not fit.
+        NotFoundError: the directory does not exist.
+    """
+    from opdock.io.checkpoint_v2 import BundleWriter
+    from opdock.io.tensor_slice import parse_shape_and_slice
+
+    names, specs = _texts(tensor_names), _texts(shape_and_slices)
+    _check_specs("SaveV2", names, specs, len(tensors))
+    with BundleWriter(scalar_text(prefix, "prefix")) as writer:
+        for name, spec, tensor, dtype in zip(names, specs, tensors, dtypes, strict=True):
+            if spec:
+                shape, part = parse_shape_and_slice(spec)
+                writer.add_slice(name, shape, part, tensor, dtype)
+            else:
+                writer.add(name, tensor, dtype)
+
+
+def restore_v2(
+    prefix: Any, tensor_names: Any, shape_and_slices: Any, dtypes: Sequence[DType]
+) -> tuple[Array, ...]:
+    """Reads tensors or slices of tensors from a checkpoint of either format.
+
+    Raises:
+        NotFoundError: no such checkpoint or tensor.
+        InvalidArgumentError: a type or a shape is not the saved one.
+        DataLossError: the checkpoint is damaged.
+    """
+    from opdock.io.checkpoint_reader import open_checkpoint
+    from opdock.io.tensor_slice import parse_shape_and_slice
+
+    names, specs = _texts(tensor_names), _texts(shape_and_slices)
+    _check_specs("RestoreV2", names, specs, len(dtypes))
+    out = []
+    with open_checkpoint(scalar_text(prefix, "prefix")) as reader:
+        for name, spec, dtype in zip(names, specs, dtypes, strict=True):
+            if name not in reader:
+                raise errors.NotFoundError(None, None, f"Key {name} not found in checkpoint")
+            saved = reader.dtype(name)
+            if saved.base_dtype is not dtype.base_dtype:
+                raise errors.InvalidArgumentError(
+                    None,
+                    None,
+                    f"tensor_name = {name}; expected dtype {dtype.base_dtype.name} does not equal"
+                    f" original dtype {saved.name}",
+                )
+            if not spec:
+                out.append(reader.get(name))
+                continue
+            shape, part = parse_shape_and_slice(spec)
+            if shape != reader.shape(name):
+                raise errors.InvalidArgumentError(
+                    None,
+                    None,
+                    f"tensor_name = {name}; shape in shape_and_slice spec {list(shape)} does not"
+                    f" match the shape stored in checkpoint: {list(reader.shape(name))}",
+                )
+            out.append(reader.get_slice(name, part))
+    return tuple(out)
+
+
+def merge_checkpoints(prefixes: Any, destination: Any, delete_old_dirs: bool) -> None:
+    """Makes one bundle of several and, if asked, removes the directories that they leave empty."""
+    from contextlib import suppress
+
+    from opdock.io.checkpoint_v2 import merge_bundles
+
+    parts = _texts(prefixes)
+    merged = scalar_text(destination, "destination_prefix")
+    merge_bundles(parts, merged)
+    if delete_old_dirs:
+        for directory in {os.path.dirname(p) for p in parts} - {os.path.dirname(merged), ""}:
+            with suppress(OSError):
+                os.rmdir(directory)
+
+
+def sharded_filename(basename: Any, shard: Any, num_shards: Any) -> bytes:
+    """The name of one shard, "base-00001-of-00004"."""
+    base = scalar_text(basename, "basename")
+    return f"{base}-{int(shard):05d}-of-{int(num_shards):05d}".encode()
+
+
+def sharded_filespec(basename: Any, num_shards: Any) -> bytes:
+    """The pattern that matches all shards, "base-?????-of-00004"."""
+    return f"{scalar_text(basename, 'basename')}-?????-of-{int(num_shards):05d}".encode()
+
+
+# ---------------------------------------------------------------- files
+def read_file(filename: Any) -> bytes:
+    """The content of a file; NotFoundError when there is none."""
+    return files.read_file(scalar_text(filename, "Input filename tensor"))
+
+
+def write_file(filename: Any, contents: Any) -> None:
+    """Writes a file, making its directories when they are missing."""
+    path = scalar_text(filename, "Input filename tensor")
+    data = np.asarray(contents, object)
+    if data.size != 1:
+        raise errors.InvalidArgumentError(
+            None, None, f"Contents tensor must be a scalar, got shape {list(data.shape)}"
+        )
+    item = data.reshape(-1)[0]
+    directory = os.path.dirname(path)
+    with files.tf_errors(path):
+        if directory:
+            os.makedirs(directory, exist_ok=True)
+    files.write_file(path, item.encode() if isinstance(item, str) else bytes(item))
+
+
+def matching_files(patterns: Any) -> Array:
+    """The sorted names of the files that match any of the patterns."""
+    found = sorted({m for p in _texts(patterns) for m in glob.glob(p)})
+    out = np.empty(len(found), object)
+    out[:] = [name.encode() for name in found]
+    return out

@@ -1,0 +1,153 @@
+"""Messages of TF that TensorBoard does not ship, built from their field numbers.
+
+They live in the protobuf package `opdock` and in a file name of their own, so they clash neither
+with TensorFlow's nor with TensorBoard's generated modules in the same process. The wire format
+knows field numbers only, so the bytes are TF's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.internal import enum_type_wrapper
+from tensorboard.compat.proto import (
+    cluster_pb2,
+    config_pb2,
+    meta_graph_pb2,
+    tensor_pb2,
+    tensor_shape_pb2,
+    types_pb2,
+    versions_pb2,
+)
+
+_FILE = "opdock/io/tf_messages.proto"
+_PACKAGE = "opdock"
+_IMPORTS = (
+    cluster_pb2, config_pb2, meta_graph_pb2, tensor_pb2, tensor_shape_pb2, types_pb2, versions_pb2,
+)  # fmt: skip
+_FOREIGN = {
+    "DataType": types_pb2.DESCRIPTOR,
+    "TensorShapeProto": tensor_shape_pb2.DESCRIPTOR,
+    "TensorProto": tensor_pb2.DESCRIPTOR,
+    "VersionDef": versions_pb2.DESCRIPTOR,
+    "MetaGraphDef": meta_graph_pb2.DESCRIPTOR,
+    "ClusterDef": cluster_pb2.DESCRIPTOR,
+    "ConfigProto": config_pb2.DESCRIPTOR,
+}
+
+# "field:type=number"; a trailing * is repeated, [oneof] puts the field into a oneof and
+# {type} is a map from string. "#Name=value" declares a nested enum.
+_MESSAGES = {
+    "TensorSliceProto.Extent": "start:int64=1 length:int64=2[has_length]",
+    "TensorSliceProto": "extent:TensorSliceProto.Extent*=1",
+    "BundleHeaderProto": "#Endianness.LITTLE=0 #Endianness.BIG=1 num_shards:int32=1"
+    " endianness:BundleHeaderProto.Endianness=2 version:VersionDef=3",
+    "BundleEntryProto": "dtype:DataType=1 shape:TensorShapeProto=2 shard_id:int32=3 offset:int64=4"
+    " size:int64=5 crc32c:fixed32=6 slices:TensorSliceProto*=7",
+    "CheckpointState": "model_checkpoint_path:string=1 all_model_checkpoint_paths:string*=2"
+    " all_model_checkpoint_timestamps:double*=3 last_preserved_timestamp:double=4",
+    "SavedSliceMeta": "name:string=1 shape:TensorShapeProto=2 type:DataType=3"
+    " slice:TensorSliceProto*=4",
+    "SavedTensorSliceMeta": "tensor:SavedSliceMeta*=1 versions:VersionDef=2",
+    "SavedSlice": "name:string=1 slice:TensorSliceProto=2 data:TensorProto=3",
+    "SavedTensorSlices": "meta:SavedTensorSliceMeta=1 data:SavedSlice=2",
+    "BytesList": "value:bytes*=1",
+    "FloatList": "value:float*=1",
+    "Int64List": "value:int64*=1",
+    "Feature": "bytes_list:BytesList=1[kind] float_list:FloatList=2[kind]"
+    " int64_list:Int64List=3[kind]",
+    "Features": "feature:{Feature}=1",
+    "FeatureList": "feature:Feature*=1",
+    "FeatureLists": "feature_list:{FeatureList}=1",
+    "Example": "features:Features=1",
+    "SequenceExample": "context:Features=1 feature_lists:FeatureLists=2",
+    "QueueRunnerDef": "queue_name:string=1 enqueue_op_name:string*=2 close_op_name:string=3"
+    " cancel_op_name:string=4 queue_closed_exception_types:int32*=5",
+    "SavedModel": "saved_model_schema_version:int64=1 meta_graphs:MetaGraphDef*=2",
+    "ServerDef": "cluster:ClusterDef=1 job_name:string=2 task_index:int32=3"
+    " default_session_config:ConfigProto=4 protocol:string=5 port:int32=6",
+    "ValuesDef": "values:string*=1 external_values:{string}=2",
+    "CondContextDef": "context_name:string=1 pred_name:string=2 pivot_name:string=3 branch:int32=4"
+    " values_def:ValuesDef=5 nested_contexts:ControlFlowContextDef*=6",
+    "WhileContextDef": "context_name:string=1 parallel_iterations:int32=2 back_prop:bool=3"
+    " swap_memory:bool=4 pivot_name:string=5 pivot_for_pred_name:string=6"
+    " pivot_for_body_name:string=7 loop_exit_names:string*=8 values_def:ValuesDef=9"
+    " loop_enter_names:string*=10 maximum_iterations_name:string=11"
+    " nested_contexts:ControlFlowContextDef*=12",
+    "ControlFlowContextDef": "cond_ctxt:CondContextDef=1[ctxt] while_ctxt:WhileContextDef=2[ctxt]",
+}
+
+_FD = descriptor_pb2.FieldDescriptorProto
+_SCALARS = {
+    "int32": _FD.TYPE_INT32, "int64": _FD.TYPE_INT64, "fixed32": _FD.TYPE_FIXED32,
+    "float": _FD.TYPE_FLOAT, "double": _FD.TYPE_DOUBLE, "bool": _FD.TYPE_BOOL,
+    "string": _FD.TYPE_STRING, "bytes": _FD.TYPE_BYTES,
+}  # fmt: skip
+_ENUMS = {"DataType", "BundleHeaderProto.Endianness"}
+
+
+def _set_type(field: Any, type_name: str) -> None:
+    scalar = _SCALARS.get(type_name)
+    if scalar is not None:
+        field.type = scalar
+        return
+    field.type = _FD.TYPE_ENUM if type_name in _ENUMS else _FD.TYPE_MESSAGE
+    package = _FOREIGN[type_name].package if type_name in _FOREIGN else _PACKAGE
+    field.type_name = f".{package}.{type_name}"
+
+
+def _add_field(message: Any, full_name: str, text: str) -> None:
+    head, _, number = text.partition("=")
+    number, _, oneof = number.partition("[")
+    name, _, type_name = head.partition(":")
+    field = message.field.add(name=name, number=int(number))
+    repeated = type_name.endswith("*") or type_name.startswith("{")
+    field.label = _FD.LABEL_REPEATED if repeated else _FD.LABEL_OPTIONAL
+    if type_name.startswith("{"):
+        entry = message.nested_type.add(name="".join(p.title() for p in name.split("_")) + "Entry")
+        entry.options.map_entry = True
+        for i, part in enumerate(("key", "value"), 1):
+            inner = entry.field.add(name=part, number=i, label=_FD.LABEL_OPTIONAL)
+            _set_type(inner, "string" if part == "key" else type_name[1:-1])
+        field.type = _FD.TYPE_MESSAGE
+        field.type_name = f".{_PACKAGE}.{full_name}.{entry.name}"
+        return
+    _set_type(field, type_name.rstrip("*"))
+    if oneof:
+        oneof = oneof.rstrip("]")
+        names = [o.name for o in message.oneof_decl]
+        if oneof not in names:
+            message.oneof_decl.add(name=oneof)
+            names.append(oneof)
+        field.oneof_index = names.index(oneof)
+
+
+def _build() -> dict[str, Any]:
+    file = descriptor_pb2.FileDescriptorProto(name=_FILE, package=_PACKAGE, syntax="proto3")
+    file.dependency.extend(m.DESCRIPTOR.name for m in _IMPORTS)
+    built: dict[str, Any] = {}
+    for full_name in sorted(_MESSAGES, key=lambda n: n.count(".")):
+        outer, _, name = full_name.rpartition(".")
+        message = (built[outer].nested_type if outer else file.message_type).add(name=name)
+        built[full_name] = message
+        for text in _MESSAGES[full_name].split():
+            if text.startswith("#"):
+                enum_name, _, rest = text[1:].partition(".")
+                value_name, _, value = rest.partition("=")
+                enum = next((e for e in message.enum_type if e.name == enum_name), None)
+                enum = enum or message.enum_type.add(name=enum_name)
+                enum.value.add(name=value_name, number=int(value))
+            else:
+                _add_field(message, full_name, text)
+    pool = descriptor_pool.Default()
+    pool.AddSerializedFile(file.SerializeToString())
+    return {
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
+        for name in _MESSAGES
+        if "." not in name
+    }
+
+
+globals().update(_build())
+DataType = enum_type_wrapper.EnumTypeWrapper(types_pb2.DataType.DESCRIPTOR)

@@ -1,0 +1,1 @@
+"""Kernels: the records that backends fill, their selection, and the portable ones of core."""

@@ -1,0 +1,110 @@
+"""Portable kernels: written once on the Python array API, mounted by any backend that has one.
+
+A family module registers binders that also get the array namespace:
+
+    @portable("MatrixTranspose", T=FLOATS)
+    def transpose(xp, sig):
+        return lambda x: xp.matrix_transpose(x)
+
+They use nothing beyond the array API standard 2023.12, so the same kernel runs on every namespace.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeVar
+
+from opdock.dtypes import DType
+from opdock.kernels.arguments import flat_inputs, flat_outputs
+from opdock.kernels.signature import NodeSig
+from opdock.kernels.table import PORTABLE, Kernel, KernelTable, split_fields
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+PRIORITY: Final = -100
+"""Below whatever a backend brings itself; selection ranks portable kernels last in any case."""
+
+_registry: dict[Callable[..., Any], list[tuple[str, Mapping[str, Any]]]] = {}
+_mounted: dict[tuple[int, frozenset[DType] | None], tuple[Any, KernelTable]] = {}
+
+
+def portable(*ops: str, **options: Any) -> Callable[[_F], _F]:
+    """Decorator for a binder `bind(xp, sig)` that works on every array namespace.
+
+    Args:
+        *ops: the op types it computes.
+        **options: `Kernel` fields (`when`, `out`, `host_inputs`, `may_alias`, ...); any other
+            keyword constrains the type attribute of that name.
+    """
+    if not ops:
+        raise TypeError("name at least one op type")
+    record = {"priority": PRIORITY, **split_fields(options), "label": PORTABLE}
+
+    def attach(function: _F) -> _F:
+        _registry.setdefault(function, []).extend((op, record) for op in ops)
+        _mounted.clear()  # devices that open from now on have the kernel too
+        return function
+
+    return attach
+
+
+def mount(xp: Any, dtypes: Iterable[DType] | None = None) -> KernelTable:
+    """All portable kernels over one array namespace.
+
+    Args:
+        xp: a namespace that follows the array API standard, e.g. `array_api_compat.numpy`.
+        dtypes: the element types that the device's arrays can hold; None for all. Nodes with other
+            types are declined with a reason. Arguments in host memory may have any type.
+
+    Returns:
+        A table shared by all devices that mount the same namespace with the same types.
+    """
+    allowed = None if dtypes is None else frozenset(dtypes)
+    key = (id(xp), allowed)
+    found = _mounted.get(key)
+    if found is None:
+        # The namespace is kept beside the table: an id may be reused once its object is gone.
+        found = _mounted[key] = (xp, KernelTable(_kernels(xp, allowed)))
+    return found[1]
+
+
+def _kernels(xp: Any, allowed: frozenset[DType] | None) -> Iterable[Kernel]:
+    for module in _load_families():
+        elementwise = getattr(module, "elementwise_kernels", None)
+        if elementwise is not None:
+            for kernel in elementwise(xp):
+                yield _restricted(kernel, allowed)
+    for function, uses in _registry.items():
+        bind = functools.partial(function, xp)
+        for op, record in uses:
+            yield _restricted(Kernel(op=op, bind=bind, **record), allowed)
+
+
+@functools.cache
+def _load_families() -> tuple[Any, ...]:
+    names = sorted(m.name for m in pkgutil.iter_modules(__path__))
+    return tuple(importlib.import_module(f"{__name__}.{name}") for name in names)
+
+
+def _restricted(kernel: Kernel, allowed: frozenset[DType] | None) -> Kernel:
+    """The kernel as a labelled, low-priority record that declines types the device cannot hold."""
+    changes: dict[str, Any] = {}
+    if kernel.label != PORTABLE:
+        changes |= {"label": PORTABLE, "priority": min(kernel.priority, PRIORITY)}
+    if allowed is not None:
+        changes["when"] = functools.partial(_admits, kernel, allowed)
+    return dataclasses.replace(kernel, **changes) if changes else kernel
+
+
+def _admits(kernel: Kernel, allowed: frozenset[DType], sig: NodeSig) -> bool | str:
+    on_host = flat_inputs(sig.op, kernel.host_inputs, sig.attrs)
+    made_on_host = flat_outputs(sig.op, kernel.host_outputs, sig.attrs)
+    for types, host in ((sig.in_dtypes, on_host), (sig.out_dtypes, made_on_host)):
+        for i, dtype in enumerate(types):
+            if i not in host and dtype.base_dtype not in allowed:
+                return f"{dtype.base_dtype.name} is not a type of the device's arrays"
+    return True if kernel.when is None else kernel.when(sig)

@@ -1,0 +1,187 @@
+"""Portable kernels of every elementwise op, made from the scalar expression in its definition.
+
+The few elementwise ops that a scalar expression cannot say (sums of a list, a choice of whole
+rows) follow as ordinary portable kernels.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from opdock import dtypes, errors, shapes
+from opdock.dtypes import DType
+from opdock.graph import registry
+from opdock.graph.opdef import OpDef
+from opdock.graph.registry import OpSpec
+from opdock.kernels.expr import functions_used, parse
+from opdock.kernels.functions import FUNCTIONS
+from opdock.kernels.lowering import Line, evaluator, lower
+from opdock.kernels.portable import portable
+from opdock.kernels.signature import NodeSig
+from opdock.kernels.table import Kernel
+
+_SCALARS = dtypes.NUMBERS | {dtypes.bool_}
+
+
+def elementwise_kernels(xp: Any) -> Iterator[Kernel]:
+    """A kernel over `xp` for each registered op that has a scalar expression."""
+    for spec in registry.all_ops():
+        if spec.expr is None:
+            continue
+        needs = {n for f in functions_used(parse(spec.expr)) for n in FUNCTIONS[f].needs}
+        if not all(hasattr(xp, n) for n in needs):
+            continue
+        yield Kernel(op=spec.name, bind=functools.partial(_bind, spec, xp), dtypes=claims(spec))
+
+
+def lower_node(spec: OpSpec, sig: NodeSig) -> Line:
+    """The op's expression, typed for one node.
+
+    Raises:
+        ValueError: the op has no expression, or it does not fit the node's types.
+    """
+    if spec.expr is None:
+        raise ValueError(f"{spec.name} has no scalar expression.")
+    names = [a.name for a in spec.definition.inputs]
+    inputs = dict(zip(names, (t.base_dtype for t in sig.in_dtypes), strict=True))
+    return lower([parse(spec.expr)], inputs, sig.attrs, [sig.out_dtypes[0].base_dtype])
+
+
+def _bind(spec: OpSpec, xp: Any, sig: NodeSig) -> Any:
+    line = lower_node(spec, sig)
+    names = [a.name for a in spec.definition.inputs]
+    return evaluator(line, xp, names, sig.out_shapes[0] if sig.out_shapes else None)
+
+
+@functools.cache
+def claims(spec: OpSpec) -> Mapping[str, frozenset[DType]]:
+    """The types, by attribute, that the op's expression admits."""
+    definition = spec.definition
+    inputs = [a.type_attr for a in definition.inputs if a.type_attr]
+    kinds = {name: attr for name, attr in definition.attrs.items() if attr.type == "type"}
+    found = {}
+    for name, attr in kinds.items():
+        allowed = _SCALARS if attr.allowed is None else _SCALARS & frozenset(attr.allowed)
+        if inputs and name == inputs[0]:
+            allowed = frozenset(t for t in allowed if _fits(spec, definition, {name: t}))
+        found[name] = allowed
+    return found
+
+
+def _fits(spec: OpSpec, definition: OpDef, types: Mapping[str, DType]) -> bool:
+    """Whether the expression can be typed with these input types (whatever the result type)."""
+    assert spec.expr is not None  # noqa: S101
+    inputs = {}
+    for arg in definition.inputs:
+        dtype = arg.dtype or types.get(arg.type_attr)
+        if dtype is None:
+            return True
+        inputs[arg.name] = dtype
+    attrs: dict[str, Any] = {
+        n: a.default if a.has_default and a.type != "type" else dtypes.float32 if a.type == "type" else 1
+        for n, a in definition.attrs.items()
+    }
+    try:
+        lower([parse(spec.expr)], inputs, {**attrs, **types})
+    except ValueError as e:
+        # A plain number takes the output's type, so it fits every type.
+        return "of its own" in str(e)
+    return True
+
+
+# ---------------------------------------------------------------- not by expression
+@portable("AddN", "AccumulateNV2", T=dtypes.NUMBERS)
+def add_n(xp: Any, sig: NodeSig) -> Any:
+    """The sum of the inputs, from left to right."""
+
+    def total(first: Any, *others: Any) -> Any:
+        if not others:
+            return xp.asarray(first, copy=True)
+        for other in others:
+            if other.shape != first.shape:
+                raise errors.InvalidArgumentError(
+                    None, None, "Inputs to operation of type AddN must have the same size and shape. "
+                    f"Input 0: {shapes.text(tuple(first.shape))} != {shapes.text(tuple(other.shape))}",
+                )  # fmt: skip
+            first = xp.add(first, other)
+        return first
+
+    return total
+
+
+@portable("Select", T=_SCALARS)
+def select(xp: Any, sig: NodeSig) -> Any:
+    """A choice by element, or by row for a vector condition."""
+
+    def choose(condition: Any, then: Any, otherwise: Any) -> Any:
+        if condition.ndim == 1 and then.ndim > 1:
+            condition = xp.reshape(condition, (condition.shape[0],) + (1,) * (then.ndim - 1))
+        elif condition.ndim and condition.shape != then.shape:
+            raise errors.InvalidArgumentError(
+                None, None, "'condition' must be of the same shape as 'then' and 'else': "
+                f"{shapes.text(tuple(condition.shape))} vs. {shapes.text(tuple(then.shape))}",
+            )  # fmt: skip
+        return xp.where(condition, then, otherwise)
+
+    return choose
+
+
+@portable("ApproximateEqual", T=dtypes.NUMBERS)
+def approximate_equal(xp: Any, sig: NodeSig) -> Any:
+    """Whether the difference is below the tolerance."""
+    tolerance = sig.attrs["tolerance"]
+    narrow = sig.in_dtypes[0].base_dtype in (dtypes.float16, dtypes.bfloat16)
+
+    def compare(x: Any, y: Any) -> Any:
+        if narrow:
+            x, y = xp.astype(x, xp.float32), xp.astype(y, xp.float32)
+        # The larger less the smaller: an unsigned difference the other way would wrap around.
+        if sig.in_dtypes[0].is_complex:
+            return xp.abs(x - y) < tolerance
+        difference = xp.maximum(x, y) - xp.minimum(x, y)
+        return xp.astype(difference, xp.float64) < tolerance
+
+    return compare
+
+
+@portable("Cross", T=dtypes.REALS)
+def cross(xp: Any, sig: NodeSig) -> Any:
+    """The cross product along the last axis."""
+
+    def product(a: Any, b: Any) -> Any:
+        parts = [
+            a[..., i] * b[..., j] - a[..., j] * b[..., i] for i, j in ((1, 2), (2, 0), (0, 1))
+        ]
+        return xp.stack(parts, axis=-1)
+
+    return product
+
+
+@portable("BroadcastGradientArgs", host_inputs=("s0", "s1"), host_outputs=("r0", "r1"))
+def broadcast_gradient_args(xp: Any, sig: NodeSig) -> Any:
+    """The axes over which each side of a broadcast was repeated."""
+    import numpy as np
+
+    kind = sig.out_dtypes[0].np
+
+    def axes(s0: Any, s1: Any) -> tuple[Any, Any]:
+        sizes = [[int(d) for d in s] for s in (s0, s1)]
+        rank = max(len(s) for s in sizes)
+        first, second = ([1] * (rank - len(s)) + s for s in sizes)
+        for a, b in zip(first, second, strict=True):
+            if a != b and 1 not in (a, b):
+                raise errors.InvalidArgumentError(
+                    None, None,
+                    f"Incompatible shapes: {shapes.text(tuple(sizes[0]))} vs. "
+                    f"{shapes.text(tuple(sizes[1]))}",
+                )  # fmt: skip
+        if first == second:
+            return np.empty(0, kind), np.empty(0, kind)
+        return np.asarray(_repeated(first), kind), np.asarray(_repeated(second), kind)
+
+    def _repeated(dims: Iterable[int]) -> list[int]:
+        return [axis for axis, dim in enumerate(dims) if dim == 1]
+
+    return axes

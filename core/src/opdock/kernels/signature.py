@@ -1,0 +1,67 @@
+"""`NodeSig`: what a kernel's `when` and `bind` see of one node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from opdock.dtypes import DType
+from opdock.shapes import Shape
+
+
+class NodeSig:
+    """One node as kernels see it, without the graph around it.
+
+    Attributes:
+        op: the op type, e.g. "MatMul".
+        name: the node's name in the graph.
+        attrs: the attributes as native Python values, defaults filled in.
+        in_shapes: raw shapes of all inputs, lists flattened; unknown dimensions are None.
+        in_dtypes: element types of all inputs.
+        out_shapes: raw shapes of all outputs.
+        out_dtypes: element types of all outputs.
+        device: the open device the node is considered for, or None before placement.
+        resources: the session's resource manager when a program is prepared, else None.
+    """
+
+    __slots__ = (
+        "_consts", "attrs", "device", "in_dtypes", "in_shapes", "name", "op", "out_dtypes",
+        "out_shapes", "resources",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        op: str,
+        name: str = "",
+        attrs: Mapping[str, Any] | None = None,
+        in_shapes: Sequence[Shape] = (),
+        in_dtypes: Sequence[DType] = (),
+        out_shapes: Sequence[Shape] = (),
+        out_dtypes: Sequence[DType] = (),
+        consts: Mapping[int, np.ndarray[Any, Any]] | None = None,
+        device: Any = None,
+        resources: Any = None,
+    ) -> None:
+        self.op = op
+        self.name = name
+        self.attrs: Mapping[str, Any] = {} if attrs is None else attrs
+        self.in_shapes = in_shapes
+        self.in_dtypes = in_dtypes
+        self.out_shapes = out_shapes
+        self.out_dtypes = out_dtypes
+        self._consts = consts
+        self.device = device
+        self.resources = resources
+
+    def const(self, index: int) -> np.ndarray[Any, Any] | None:
+        """The value of input `index` when it is known before the program runs, else None.
+
+        The input is passed in the call all the same.
+        """
+        return None if self._consts is None else self._consts.get(index)
+
+    def __repr__(self) -> str:
+        types = ", ".join(t.name for t in self.in_dtypes)
+        return f"<NodeSig {self.op} {self.name!r} ({types})>"

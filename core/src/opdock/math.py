@@ -1,0 +1,3 @@
+"""`tf.math`: mathematical functions of tensors."""
+
+from __future__ import annotations

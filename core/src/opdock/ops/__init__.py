@@ -1,0 +1,1 @@
+"""Op families: signature, shape function, gradient, decomposition and public function together."""

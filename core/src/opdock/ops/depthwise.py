@@ -1,0 +1,261 @@
+"""Depthwise convolution: the ops, their gradients, and separable convolution over them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opdock import shapes
+from opdock.graph.convert import convert_to_tensor
+from opdock.graph.operation import Operation, Tensor
+from opdock.graph.scopes import name_scope
+from opdock.ops.conv import conv2d
+from opdock.ops.dilated import shape_of, with_space_to_batch
+from opdock.ops.nn_util import emit, renamed
+from opdock.ops.registry import Shape, ShapeSig, define_op
+from opdock.ops.windows import check_length, layout, output_dim
+
+__all__ = [
+    "depthwise_conv2d", "depthwise_conv2d_backprop_filter", "depthwise_conv2d_backprop_input",
+    "depthwise_conv2d_native", "depthwise_conv2d_native_backprop_filter",
+    "depthwise_conv2d_native_backprop_input", "separable_conv2d",
+]  # fmt: skip
+
+_ONES = (1, 1, 1, 1)
+_ATTRS = (
+    "T: {half, bfloat16, float, double}, strides: list(int), padding: {'SAME', 'VALID'}, "
+    "data_format: {'NHWC', 'NCHW'} = 'NHWC', dilations: list(int) = [1, 1, 1, 1]"
+)
+
+depthwise_op = define_op("DepthwiseConv2dNative", "input: T, filter: T -> output: T", _ATTRS)
+depthwise_backprop_input_op = define_op(
+    "DepthwiseConv2dNativeBackpropInput",
+    "input_sizes: int32, filter: T, out_backprop: T -> output: T", _ATTRS,
+)  # fmt: skip
+depthwise_backprop_filter_op = define_op(
+    "DepthwiseConv2dNativeBackpropFilter",
+    "input: T, filter_sizes: int32, out_backprop: T -> output: T", _ATTRS,
+)  # fmt: skip
+
+
+@depthwise_op.shape
+def _depthwise_shape(sig: ShapeSig) -> Shape:
+    data, kernel = shapes.with_rank(sig.shapes[0], 4), shapes.with_rank(sig.shapes[1], 4)
+    strides, dilations = sig.attrs["strides"], sig.attrs["dilations"]
+    check_length(strides, 4, "DepthwiseConv2D requires the stride")
+    check_length(dilations, 4, "DepthwiseConv2D requires the dilations")
+    where = layout(sig.attrs["data_format"])
+    channels = shapes.merge_dim(data[where.channel], kernel[2])
+    known = channels is not None and kernel[3] is not None
+    space = [
+        output_dim(data[a], kernel[i], strides[a], sig.attrs["padding"], dilations[a])
+        for i, a in enumerate(where.space)
+    ]
+    return where.make(data[0], space, channels * kernel[3] if known else None)  # type: ignore[operator]
+
+
+@depthwise_backprop_input_op.shape
+def _depthwise_backprop_input_shape(sig: ShapeSig) -> Shape:
+    return shapes.with_rank(sig.const_shape(0), 4)
+
+
+@depthwise_backprop_filter_op.shape
+def _depthwise_backprop_filter_shape(sig: ShapeSig) -> Shape:
+    return shapes.with_rank(sig.const_shape(1), 4)
+
+
+# ---------------------------------------------------------------- gradients
+def _shared(op: Operation) -> dict[str, Any]:
+    return {name: op.attrs[name] for name in ("strides", "padding", "data_format", "dilations")}
+
+
+@depthwise_op.gradient
+def _depthwise_grad(op: Operation, grad: Tensor) -> list[Tensor]:
+    data, kernel = op.inputs
+    attrs = _shared(op)
+    return [
+        depthwise_backprop_input_op(emit("Shape", data), kernel, grad, **attrs),
+        depthwise_backprop_filter_op(data, emit("Shape", kernel), grad, **attrs),
+    ]
+
+
+@depthwise_backprop_input_op.gradient
+def _depthwise_backprop_input_grad(op: Operation, grad: Tensor) -> list[Tensor | None]:
+    _, kernel, out_backprop = op.inputs
+    attrs = _shared(op)
+    return [
+        None,
+        depthwise_backprop_filter_op(grad, emit("Shape", kernel), out_backprop, **attrs),
+        depthwise_op(grad, kernel, **attrs),
+    ]
+
+
+@depthwise_backprop_filter_op.gradient
+def _depthwise_backprop_filter_grad(op: Operation, grad: Tensor) -> list[Tensor | None]:
+    data, _, out_backprop = op.inputs
+    attrs = _shared(op)
+    return [
+        depthwise_backprop_input_op(emit("Shape", data), grad, out_backprop, **attrs),
+        None,
+        depthwise_op(data, grad, **attrs),
+    ]
+
+
+# ---------------------------------------------------------------- public functions
+def depthwise_conv2d_native(
+    input: Any, filter: Any, strides: Any, padding: str, data_format: str | None = "NHWC",
+    dilations: Any = _ONES, name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """Convolves each input channel with its own filters.
+
+    Args:
+        input: a 4-D floating-point tensor.
+        filter: a 4-D tensor [height, width, in_channels, channel_multiplier] of the same type.
+        strides: a list of 4 ints.
+        padding: "SAME" or "VALID".
+        data_format: "NHWC" or "NCHW".
+        dilations: a list of 4 ints: the step inside the window.
+        name: a name for the operation.
+
+    Returns:
+        A 4-D tensor with `in_channels * channel_multiplier` channels.
+    """
+    return depthwise_op(  # type: ignore[no-any-return]
+        input, filter, strides=strides, padding=padding, data_format=data_format or "NHWC",
+        dilations=list(dilations), name=name,
+    )  # fmt: skip
+
+
+def depthwise_conv2d_native_backprop_input(
+    input_sizes: Any, filter: Any, out_backprop: Any, strides: Any, padding: str,
+    data_format: str | None = "NHWC", dilations: Any = _ONES, name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """The gradient of `depthwise_conv2d_native` with respect to its input.
+
+    Args:
+        input_sizes: an int32 vector, the shape of the input.
+        filter: the filter of the convolution.
+        out_backprop: the gradient at its output.
+        strides: a list of 4 ints.
+        padding: "SAME" or "VALID".
+        data_format: "NHWC" or "NCHW".
+        dilations: a list of 4 ints.
+        name: a name for the operation.
+
+    Returns:
+        A tensor of shape `input_sizes`.
+    """
+    return depthwise_backprop_input_op(  # type: ignore[no-any-return]
+        input_sizes, filter, out_backprop, strides=strides, padding=padding,
+        data_format=data_format or "NHWC", dilations=list(dilations), name=name,
+    )  # fmt: skip
+
+
+def depthwise_conv2d_native_backprop_filter(
+    input: Any, filter_sizes: Any, out_backprop: Any, strides: Any, padding: str,
+    data_format: str | None = "NHWC", dilations: Any = _ONES, name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """The gradient of `depthwise_conv2d_native` with respect to its filter.
+
+    Args:
+        input: the input of the convolution.
+        filter_sizes: an int32 vector, the shape of the filter.
+        out_backprop: the gradient at its output.
+        strides: a list of 4 ints.
+        padding: "SAME" or "VALID".
+        data_format: "NHWC" or "NCHW".
+        dilations: a list of 4 ints.
+        name: a name for the operation.
+
+    Returns:
+        A tensor of shape `filter_sizes`.
+    """
+    return depthwise_backprop_filter_op(  # type: ignore[no-any-return]
+        input, filter_sizes, out_backprop, strides=strides, padding=padding,
+        data_format=data_format or "NHWC", dilations=list(dilations), name=name,
+    )  # fmt: skip
+
+
+depthwise_conv2d_backprop_input = depthwise_conv2d_native_backprop_input
+depthwise_conv2d_backprop_filter = depthwise_conv2d_native_backprop_filter
+
+
+def depthwise_conv2d(
+    input: Any, filter: Any, strides: Any, padding: str, rate: Any = None, name: str | None = None,
+    data_format: str | None = None, dilations: Any = None,
+) -> Tensor:  # fmt: skip
+    """Depthwise convolution, optionally dilated.
+
+    Args:
+        input: a 4-D floating-point tensor.
+        filter: a 4-D tensor [height, width, in_channels, channel_multiplier] of the same type.
+        strides: a list of 4 ints; all 1 when `rate` is above 1.
+        padding: "SAME" or "VALID".
+        rate: two ints, the dilation of the window.
+        name: a name for the operation.
+        data_format: "NHWC" (default) or "NCHW".
+        dilations: an alias of `rate`.
+
+    Returns:
+        A 4-D tensor with `in_channels * channel_multiplier` channels.
+    """
+    rate = renamed("dilations", dilations, "rate", rate)
+    with name_scope(name, "depthwise", [input, filter]) as scope:
+        input = convert_to_tensor(input, name="tensor_in")
+        kernel = convert_to_tensor(filter, name="filter_in")
+
+        def native(converted: Tensor, _: Any, padding: str) -> Tensor:
+            return depthwise_conv2d_native(
+                converted, kernel, strides, padding, data_format, name=scope
+            )
+
+        return with_space_to_batch(
+            input, [1, 1] if rate is None else rate, padding, native,
+            filter_shape=shape_of(kernel), data_format=data_format,
+        )  # fmt: skip
+
+
+def separable_conv2d(
+    input: Any, depthwise_filter: Any, pointwise_filter: Any, strides: Any, padding: str,
+    rate: Any = None, name: str | None = None, data_format: str | None = None,
+    dilations: Any = None,
+) -> Tensor:  # fmt: skip
+    """A depthwise convolution followed by a 1x1 convolution that mixes the channels.
+
+    Args:
+        input: a 4-D floating-point tensor.
+        depthwise_filter: a 4-D tensor [height, width, in_channels, channel_multiplier].
+        pointwise_filter: a 4-D tensor [1, 1, in_channels * channel_multiplier, out_channels].
+        strides: a list of 4 ints, the steps of the depthwise part.
+        padding: "SAME" or "VALID".
+        rate: two ints, the dilation of the depthwise part.
+        name: a name for the operation.
+        data_format: "NHWC" (default) or "NCHW".
+        dilations: an alias of `rate`.
+
+    Returns:
+        A 4-D tensor with `out_channels` channels.
+
+    Raises:
+        ValueError: the pointwise filter is not 1x1.
+    """
+    rate = renamed("dilations", dilations, "rate", rate)
+    with name_scope(name, "separable_conv2d", [input, depthwise_filter, pointwise_filter]) as scope:
+        input = convert_to_tensor(input, name="tensor_in")
+        deep = convert_to_tensor(depthwise_filter, name="depthwise_filter")
+        point = convert_to_tensor(pointwise_filter, name="pointwise_filter")
+        point_shape = point.get_shape().with_rank(4)
+        point_shape[0].assert_is_compatible_with(1)
+        point_shape[1].assert_is_compatible_with(1)
+
+        def native(converted: Tensor, _: Any, padding: str) -> Tensor:
+            return depthwise_conv2d_native(
+                converted, deep, strides, padding, data_format, name="depthwise"
+            )
+
+        middle = with_space_to_batch(
+            input, [1, 1] if rate is None else rate, padding, native,
+            filter_shape=shape_of(deep), data_format=data_format,
+        )  # fmt: skip
+        return conv2d(
+            middle, point, [1, 1, 1, 1], "VALID", data_format=data_format, name=scope
+        )

@@ -1,0 +1,220 @@
+"""Ops that hand their input on: identities, gradient stops, checks and placeholders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opdock import dtypes, shapes
+from opdock.graph.operation import Operation, Tensor
+from opdock.ops import common_shapes
+from opdock.ops.registry import ShapeSig, define_op
+from opdock.shapes import Shape
+
+__all__ = [
+    "check_numerics", "guarantee_const", "identity", "identity_n", "placeholder",
+    "placeholder_with_default", "stop_gradient",
+]  # fmt: skip
+
+
+# ---------------------------------------------------------------- identities
+identity_op = define_op("Identity", "input: T -> output: T", "T: type")
+identity_n_op = define_op("IdentityN", "input: T -> output: T", "T: list(type) >= 1")
+ref_identity_op = define_op("RefIdentity", "input: Ref(T) -> output: Ref(T)", "T: type")
+snapshot_op = define_op("Snapshot", "input: T -> output: T", "T: type")
+guarantee_const_op = define_op(
+    "GuaranteeConst", "input: T -> output: T", "T: type", stateful=True
+)
+stop_gradient_op = define_op(
+    "StopGradient", "input: T -> output: T", "T: type"
+).not_differentiable()
+prevent_gradient_op = define_op(
+    "PreventGradient", "input: T -> output: T", "T: type, message: string = ''"
+)
+
+for _op in (
+    identity_op, ref_identity_op, snapshot_op, guarantee_const_op, stop_gradient_op,
+    prevent_gradient_op,
+):  # fmt: skip
+    _op.shape(common_shapes.unchanged)
+
+
+@identity_n_op.shape
+def _identity_n_shape(sig: ShapeSig) -> list[Shape]:
+    return list(sig.shapes)
+
+
+@identity_op.gradient
+@ref_identity_op.gradient
+@snapshot_op.gradient
+@guarantee_const_op.gradient
+def _identity_grad(op: Operation, grad: Any) -> Any:
+    return grad
+
+
+@identity_n_op.gradient
+def _identity_n_grad(op: Operation, *grads: Any) -> list[Any]:
+    return list(grads)
+
+
+@prevent_gradient_op.gradient
+def _prevent_gradient_grad(op: Operation, grad: Any) -> Any:
+    raise LookupError(f"Gradient explicitly disabled. Reason: {op.attrs['message']}")
+
+
+def identity(input: Any, name: str | None = None) -> Tensor:
+    """A tensor with the same value, as a node of its own.
+
+    Args:
+        input: a tensor.
+        name: a name for the operation.
+
+    Returns:
+        A tensor of the same type and shape.
+    """
+    if hasattr(input, "dense_shape") and not isinstance(input, Tensor):
+        return _identity_composite(input)  # type: ignore[no-any-return]
+    out: Tensor = identity_op(input, name=name)
+    if hasattr(input, "_handle_data"):
+        out._handle_data = input._handle_data
+    return out
+
+
+def _identity_composite(value: Any) -> Any:
+    """`identity` of a SparseTensor or IndexedSlices, component by component."""
+    from opdock.graph.composite import IndexedSlices, SparseTensor
+
+    values, indices = identity(value.values), identity(value.indices)
+    dense = None if value.dense_shape is None else identity(value.dense_shape)
+    if isinstance(value, SparseTensor):
+        return SparseTensor(indices, values, dense)
+    return IndexedSlices(values, indices, dense)
+
+
+def identity_n(input: list[Any], name: str | None = None) -> list[Tensor]:
+    """Tensors with the same values, as the outputs of one node.
+
+    Args:
+        input: a list of tensors of any types.
+        name: a name for the operation.
+
+    Returns:
+        A list of tensors.
+    """
+    return identity_n_op(input, name=name)  # type: ignore[no-any-return]
+
+
+def guarantee_const(input: Any, name: str | None = None) -> Tensor:
+    """Promises that a tensor is the same in every step, so that the compiler may rely on it.
+
+    Args:
+        input: a tensor.
+        name: a name for the operation.
+
+    Returns:
+        A tensor with the same value.
+    """
+    return guarantee_const_op(input, name=name)  # type: ignore[no-any-return]
+
+
+def stop_gradient(input: Any, name: str | None = None) -> Tensor:
+    """The value of a tensor, taken as a constant by `tf.gradients`.
+
+    Args:
+        input: a tensor.
+        name: a name for the operation.
+
+    Returns:
+        A tensor with the same value, through which no gradient flows.
+    """
+    return stop_gradient_op(input, name=name)  # type: ignore[no-any-return]
+
+
+# ---------------------------------------------------------------- CheckNumerics
+check_numerics_op = define_op(
+    "CheckNumerics", "tensor: T -> output: T",
+    "T: {bfloat16, half, float, double}, message: string",
+)  # fmt: skip
+check_numerics_op.shape(common_shapes.unchanged)
+
+
+@check_numerics_op.gradient
+def _check_numerics_grad(op: Operation, grad: Any) -> Tensor:
+    return check_numerics(
+        grad, "Not a number (NaN) or infinity (Inf) values detected in gradient."
+    )
+
+
+def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor:
+    """Passes a tensor on if it has neither NaN nor Inf.
+
+    Args:
+        tensor: a floating-point tensor.
+        message: a prefix for the error message.
+        name: a name for the operation.
+
+    Returns:
+        `tensor`.
+
+    Raises:
+        tf.errors.InvalidArgumentError: at run time, when a value is not finite.
+    """
+    return check_numerics_op(tensor, message=message, name=name)  # type: ignore[no-any-return]
+
+
+# ---------------------------------------------------------------- placeholders
+placeholder_op = define_op(
+    "Placeholder", "-> output: dtype", "dtype: type, shape: shape = { unknown_rank: true }"
+).not_differentiable()
+placeholder_v2_op = define_op(
+    "PlaceholderV2", "-> output: dtype", "dtype: type, shape: shape"
+).not_differentiable()
+placeholder_with_default_op = define_op(
+    "PlaceholderWithDefault", "input: dtype -> output: dtype", "dtype: type, shape: shape"
+)
+
+
+@placeholder_op.shape
+@placeholder_v2_op.shape
+def _placeholder_shape(sig: ShapeSig) -> Shape:
+    shape: Shape = sig.attrs["shape"]
+    return shape
+
+
+@placeholder_with_default_op.shape
+def _placeholder_with_default_shape(sig: ShapeSig) -> Shape:
+    shape: Shape = sig.attrs["shape"]
+    shapes.merge(sig.shapes[0], shape)
+    return shape
+
+
+@placeholder_with_default_op.gradient
+def _placeholder_with_default_grad(op: Operation, grad: Any) -> Any:
+    return grad
+
+
+def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
+    """A tensor whose value must be fed.
+
+    Args:
+        dtype: the type of the elements.
+        shape: the shape, possibly partial; any shape may be fed when it is None.
+        name: a name for the operation.
+
+    Returns:
+        A tensor to be used as a key of `feed_dict`; evaluating it unfed is an error.
+    """
+    return placeholder_op(dtype=dtypes.as_dtype(dtype).base_dtype, shape=shape, name=name)  # type: ignore[no-any-return]
+
+
+def placeholder_with_default(input: Any, shape: Any, name: str | None = None) -> Tensor:
+    """A tensor that may be fed and has a default otherwise.
+
+    Args:
+        input: the default value.
+        shape: the shape that may be fed, possibly partial.
+        name: a name for the operation.
+
+    Returns:
+        A tensor of the type of `input` and static shape `shape`.
+    """
+    return placeholder_with_default_op(input, shape=shape, name=name)  # type: ignore[no-any-return]

@@ -1,0 +1,150 @@
+"""Ops on files: checkpoints, whole files and file names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opdock import shapes
+from opdock.graph.operation import Operation, Tensor
+from opdock.io.tensor_slice import parse_shape_and_slice
+from opdock.ops.registry import ShapeSig, define_op
+from opdock.shapes import Shape
+
+__all__ = ["matching_files", "read_file", "write_file"]
+
+
+# ---------------------------------------------------------------- checkpoints
+save_v2_op = define_op(
+    "SaveV2",
+    "prefix: string, tensor_names: string, shape_and_slices: string, tensors: dtypes",
+    "dtypes: list(type) >= 1",
+    stateful=True,
+).not_differentiable()
+restore_v2_op = define_op(
+    "RestoreV2",
+    "prefix: string, tensor_names: string, shape_and_slices: string -> tensors: dtypes",
+    "dtypes: list(type) >= 1",
+    stateful=True,
+).not_differentiable()
+merge_v2_checkpoints_op = define_op(
+    "MergeV2Checkpoints",
+    "checkpoint_prefixes: string, destination_prefix: string",
+    "delete_old_dirs: bool = true",
+    stateful=True,
+).not_differentiable()
+sharded_filename_op = define_op(
+    "ShardedFilename", "basename: string, shard: int32, num_shards: int32 -> filename: string"
+).not_differentiable()
+sharded_filespec_op = define_op(
+    "ShardedFilespec", "basename: string, num_shards: int32 -> filename: string"
+).not_differentiable()
+
+
+def _check_names(sig: ShapeSig) -> None:
+    shapes.with_rank(sig.shapes[0], 0)
+    count = len(sig.attrs["dtypes"])
+    for i in (1, 2):
+        (length,) = shapes.with_rank(sig.shapes[i], 1)
+        shapes.merge_dim(length, count)
+
+
+@save_v2_op.shape
+def _save_v2_shape(sig: ShapeSig) -> list[Shape]:
+    _check_names(sig)
+    return []
+
+
+@restore_v2_op.shape
+def _restore_v2_shape(sig: ShapeSig) -> list[Shape]:
+    _check_names(sig)
+    specs = sig.const(2)
+    if specs is None:
+        return [None] * sig.n_outputs
+    out: list[Shape] = []
+    for spec in specs.reshape(-1):
+        text = spec.decode() if isinstance(spec, bytes) else str(spec)
+        if not text:
+            out.append(None)
+            continue
+        shape, part = parse_shape_and_slice(text)
+        out.append(part.shape_in(shape))
+    return out
+
+
+@merge_v2_checkpoints_op.shape
+def _merge_v2_checkpoints_shape(sig: ShapeSig) -> list[Shape]:
+    shapes.with_rank(sig.shapes[0], 1)
+    shapes.with_rank(sig.shapes[1], 0)
+    return []
+
+
+@sharded_filename_op.shape
+@sharded_filespec_op.shape
+def _scalars_shape(sig: ShapeSig) -> list[Shape]:
+    for shape in sig.shapes:
+        shapes.with_rank(shape, 0)
+    return [()] * sig.n_outputs
+
+
+# ---------------------------------------------------------------- files
+# Stateful, unlike TF's definitions: the answer is the file system's, so it is never folded.
+read_file_op = define_op(
+    "ReadFile", "filename: string -> contents: string", stateful=True
+).not_differentiable()
+write_file_op = define_op(
+    "WriteFile", "filename: string, contents: string", stateful=True
+).not_differentiable()
+matching_files_op = define_op(
+    "MatchingFiles", "pattern: string -> filenames: string", stateful=True
+).not_differentiable()
+read_file_op.shape(_scalars_shape)
+write_file_op.shape(_scalars_shape)
+
+
+@matching_files_op.shape
+def _matching_files_shape(sig: ShapeSig) -> Shape:
+    shapes.with_rank_at_most(sig.shapes[0], 1)
+    return (None,)
+
+
+def read_file(filename: Any, name: str | None = None) -> Tensor:
+    """The content of a file.
+
+    Args:
+        filename: a scalar string tensor.
+        name: a name for the operation.
+
+    Returns:
+        A scalar string tensor.
+
+    Raises:
+        tf.errors.NotFoundError: at run time, when there is no such file.
+    """
+    return read_file_op(filename, name=name)  # type: ignore[no-any-return]
+
+
+def write_file(filename: Any, contents: Any, name: str | None = None) -> Operation:
+    """Writes a file, replacing what was there; missing directories are made.
+
+    Args:
+        filename: a scalar string tensor.
+        contents: a scalar string tensor.
+        name: a name for the operation.
+
+    Returns:
+        The operation.
+    """
+    return write_file_op(filename, contents, name=name)  # type: ignore[no-any-return]
+
+
+def matching_files(pattern: Any, name: str | None = None) -> Tensor:
+    """The names of the files that match glob patterns.
+
+    Args:
+        pattern: a string tensor, scalar or vector.
+        name: a name for the operation.
+
+    Returns:
+        A 1-D string tensor, sorted.
+    """
+    return matching_files_op(pattern, name=name)  # type: ignore[no-any-return]

@@ -1,0 +1,291 @@
+"""Tensors made of several: concatenation and stacking."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opdock import dtypes, shapes
+from opdock.graph.composite import IndexedSlices
+from opdock.graph.constant_value import constant_value
+from opdock.graph.convert import convert_to_tensor
+from opdock.graph.operation import Operation, Tensor
+from opdock.graph.scopes import name_scope
+from opdock.ops import array_util
+from opdock.ops.array import expand_dims, rank, shape, shape_n_op, squeeze
+from opdock.ops.identity import identity
+from opdock.ops.registry import ShapeSig, define_op
+from opdock.ops.slicing import slice
+from opdock.ops.splitting import split_op, split_v_op, unstack
+from opdock.shapes import Shape, TensorShape
+
+__all__ = ["concat", "parallel_stack", "stack"]
+
+# Beyond so many parts one SplitV is cheaper than a Slice for each.
+_MANY = 16
+
+
+# ---------------------------------------------------------------- Concat, ConcatV2, ConcatOffset
+concat_op = define_op(
+    "Concat", "concat_dim: int32, values: N * T -> output: T", "N: int >= 2, T: type"
+)
+concat_v2_op = define_op(
+    "ConcatV2", "values: N * T, axis: Tidx -> output: T",
+    "N: int >= 2, T: type, Tidx: {int32, int64} = DT_INT32",
+)  # fmt: skip
+concat_offset_op = define_op(
+    "ConcatOffset", "concat_dim: int32, shape: N * int32 -> offset: N * int32", "N: int >= 2"
+).not_differentiable()
+
+
+@concat_op.shape
+def _concat_shape(sig: ShapeSig) -> Shape:
+    return _joined(sig, sig.shapes[1:], 0)
+
+
+@concat_v2_op.shape
+def _concat_v2_shape(sig: ShapeSig) -> Shape:
+    return _joined(sig, sig.shapes[:-1], len(sig.shapes) - 1)
+
+
+def _joined(sig: ShapeSig, parts: list[Shape], axis_input: int) -> Shape:
+    axis = array_util.const_int(sig, axis_input)
+    n = next((len(p) for p in parts if p is not None), None)
+    if n is None:
+        return None
+    if n == 0:
+        raise ValueError("Can't concatenate scalars (use tf.stack instead)")
+    ranked = [_with_rank_of(p, n, i) for i, p in enumerate(parts)]
+    if axis is None:
+        return (None,) * n
+    if not -n <= axis < n:
+        least = -axis if axis < 0 else axis + 1
+        raise ValueError(f"Shape must be at least rank {least} but is rank {n}")
+    axis %= n
+    total: int | None = 0
+    out: Shape = None
+    for i, part in enumerate(ranked):
+        total = array_util.add(total, part[axis])
+        try:
+            out = shapes.merge(out, array_util.replace(part, axis, None))
+        except ValueError as e:
+            raise ValueError(f"{e} From merging shape {i} with other shapes.") from None
+    assert out is not None
+    return array_util.replace(out, axis, total)
+
+
+def _with_rank_of(part: Shape, n: int, i: int) -> tuple[int | None, ...]:
+    try:
+        return shapes.with_rank(part, n)
+    except ValueError as e:
+        raise ValueError(f"{e} From merging shape {i} with other shapes.") from None
+
+
+@concat_offset_op.shape
+def _concat_offset_shape(sig: ShapeSig) -> list[Shape]:
+    return list(sig.shapes[1:])
+
+
+@concat_op.gradient
+def _concat_grad(op: Operation, grad: Any) -> list[Any]:
+    return [None, *_part_grads(grad, op.inputs[1:], op.inputs[0])]
+
+
+@concat_v2_op.gradient
+def _concat_v2_grad(op: Operation, grad: Any) -> list[Any]:
+    return [*_part_grads(grad, op.inputs[:-1], op.inputs[-1]), None]
+
+
+def _part_grads(grad: Any, parts: list[Tensor], axis: Tensor) -> list[Any]:
+    if isinstance(grad, IndexedSlices):
+        return _part_grads_of_slices(grad, parts, axis)
+    at = constant_value(axis)
+    n = next((len(p.raw_shape) for p in parts if p.raw_shape is not None), None)
+    if at is not None and n is not None:
+        known = int(at) % n
+        lengths = [None if p.raw_shape is None else p.raw_shape[known] for p in parts]
+        if None not in lengths:
+            if len(set(lengths)) == 1:
+                return list(split_op(known, grad, num_split=len(parts)))
+            return list(split_v_op(grad, lengths, known, num_split=len(parts)))
+    return _part_grads_by_offset(grad, parts, axis)
+
+
+def _non_negative(axis: Tensor, part: Tensor) -> Any:
+    if axis.dtype is not dtypes.int32:
+        from opdock.ops.cast import cast
+
+        axis = cast(axis, dtypes.int32)
+    return axis % rank(part)
+
+
+def _part_grads_by_offset(grad: Any, parts: list[Tensor], axis: Tensor) -> list[Any]:
+    at = _non_negative(axis, parts[0])
+    if all(shapes.is_fully_defined(p.raw_shape) for p in parts):
+        sizes = [shape(p) for p in parts]
+    else:
+        sizes = shape_n_op(parts)
+    if len(sizes) > _MANY:
+        lengths = squeeze(slice(stack(sizes, axis=1), stack([at, 0]), [1, -1]), [0])
+        return list(split_v_op(grad, lengths, at, num_split=len(parts)))
+    offsets = concat_offset_op(at, sizes)
+    return [slice(grad, begin, size) for begin, size in zip(offsets, sizes, strict=True)]
+
+
+def _part_grads_of_slices(grad: IndexedSlices, parts: list[Tensor], axis: Tensor) -> list[Any]:
+    from opdock.ops.cast import cast
+    from opdock.ops.gather import gather
+    from opdock.ops.select import where
+
+    at = constant_value(axis)
+    if at is None:
+        raise ValueError("Can only compute IndexedSlices gradient with statically-known concat_dim")
+    known = int(at)
+    if known < 0:
+        n = next((len(p.raw_shape) for p in parts if p.raw_shape is not None), None)
+        if n is None:
+            raise ValueError(
+                "Can only compute IndexedSlices gradient with negative concat_dim when first "
+                "value rank is statically-known."
+            )
+        known %= n
+    sizes = [shape(p) for p in parts]
+    if known > 0:
+        # The rows are whole: cut each of them the same way.
+        offsets = concat_offset_op(known, sizes)
+        out = []
+        for begin, size in zip(offsets, sizes, strict=True):
+            # A slice of rows keeps all rows but only this part's columns.
+            start = concat([[0], begin[1:]], 0)
+            length = concat([[-1], size[1:]], 0)
+            out.append(IndexedSlices(slice(grad.values, start, length), grad.indices, size))
+        return out
+    start: Any = 0
+    out = []
+    for size in sizes:
+        end = start + size[0]
+        local = grad.indices - cast(start, grad.indices.dtype)
+        inside = (local >= 0) & (local < cast(size[0], grad.indices.dtype))
+        rows = squeeze(where(inside), [1])
+        out.append(IndexedSlices(gather(grad.values, rows), gather(local, rows), size))
+        start = end
+    return out
+
+
+def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
+    """Joins tensors along a dimension that they have.
+
+    Args:
+        values: a list of tensors of one type, equal in shape but for dimension `axis`.
+        axis: the dimension, in [-rank, rank).
+        name: a name for the operation.
+
+    Returns:
+        A tensor.
+
+    Raises:
+        ValueError: the shapes do not fit (`InvalidArgumentError` at run time).
+    """
+    if not isinstance(values, (list, tuple)):
+        values = [values]
+    if len(values) == 1:
+        with name_scope(name, None, values) as scope:
+            at = convert_to_tensor(axis, dtypes.int32, "concat_dim")
+            if at.raw_shape:
+                raise ValueError(f"Shape {at.shape} must have rank 0")
+            return identity(values[0], name=scope)
+    return concat_v2_op(values, axis, name=name)  # type: ignore[no-any-return]
+
+
+# ---------------------------------------------------------------- Pack
+pack_op = define_op("Pack", "values: N * T -> output: T", "N: int >= 1, T: type, axis: int = 0")
+
+
+@pack_op.shape
+def _pack_shape(sig: ShapeSig) -> Shape:
+    merged: Shape = None
+    for i in range(len(sig.shapes) - 1, -1, -1):
+        try:
+            merged = shapes.merge(sig.shapes[i], merged)
+        except ValueError as e:
+            raise ValueError(f"{e}\n\tFrom merging shape {i} with other shapes.") from None
+    if merged is None:
+        return None
+    n, axis = len(merged) + 1, sig.attrs["axis"]
+    if not -n <= axis < n:
+        raise ValueError(f"Invalid axis: {axis}; must be in [{-n},{n})")
+    axis %= n
+    return merged[:axis] + (len(sig.shapes),) + merged[axis:]
+
+
+@pack_op.gradient
+def _pack_grad(op: Operation, grad: Any) -> list[Tensor]:
+    return unstack(grad, num=op.attrs["N"], axis=op.attrs["axis"])
+
+
+def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
+    """Joins tensors of one shape along a new dimension.
+
+    Args:
+        values: a list of tensors of one type and shape.
+        axis: where the new dimension goes, in [-rank - 1, rank].
+        name: a name for the operation.
+
+    Returns:
+        A tensor of one more dimension.
+
+    Raises:
+        ValueError: the shapes differ, or the axis is out of range.
+    """
+    if axis == 0 and not all(isinstance(v, Tensor) for v in values):
+        # Numbers alone make a constant.
+        return convert_to_tensor(values, name=name)
+    first = convert_to_tensor(values[0], name=name).raw_shape
+    if first is not None:
+        n = len(first) + 1
+        if not -n <= axis < n:
+            raise ValueError(f"axis = {axis} not in [{-n}, {n})")
+    return pack_op(values, axis=axis, name=name)  # type: ignore[no-any-return]
+
+
+# ---------------------------------------------------------------- ParallelConcat
+parallel_concat_op = define_op(
+    "ParallelConcat", "values: N * T -> output: T", "N: int >= 1, T: type, shape: shape"
+)
+array_util.no_gradient(parallel_concat_op)
+
+
+@parallel_concat_op.shape
+def _parallel_concat_shape(sig: ShapeSig) -> Shape:
+    wanted: Shape = sig.attrs["shape"]
+    if wanted is None or not shapes.is_fully_defined(wanted):
+        raise ValueError("shape attr must be fully defined.")
+    row: Shape = array_util.replace(wanted, 0, 1)
+    for i, part in enumerate(sig.shapes):
+        if part is None or not shapes.is_fully_defined(part):
+            raise ValueError("All input shapes must be fully defined.")
+        if not part or part[0] != 1:
+            raise ValueError("Size of first dimension must be 1.")
+        try:
+            row = shapes.merge(part, row)
+        except ValueError as e:
+            raise ValueError(f"{e} From merging shape {i} with other shapes.") from None
+    return wanted
+
+
+def parallel_stack(values: Any, name: str = "parallel_stack") -> Tensor:
+    """Stacks tensors along a new first dimension, each as soon as it is ready.
+
+    Args:
+        values: a list of tensors of one type and one fully defined shape.
+        name: a name for the operation.
+
+    Returns:
+        A tensor of one more dimension; no gradient flows through it.
+
+    Raises:
+        ValueError: a shape is not fully defined.
+    """
+    with name_scope(name, None, values):
+        first = convert_to_tensor(values[0])
+        full = TensorShape([len(values)]).concatenate(first.get_shape())
+        return parallel_concat_op([expand_dims(v, 0) for v in values], shape=full)  # type: ignore[no-any-return]

@@ -1,0 +1,300 @@
+"""Batch normalization: the FusedBatchNorm ops and the unfused public functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opdock import dtypes, shapes
+from opdock.graph.convert import convert_to_tensor
+from opdock.graph.operation import Operation, Tensor
+from opdock.graph.scopes import name_scope
+from opdock.ops.norm_grad import batch_norm_grad_grad, frozen_batch_norm_grad_grad
+from opdock.ops.nn_util import emit, renamed
+from opdock.ops.registry import OpSpec, Shape, ShapeSig, define_op
+from opdock.ops.windows import layout
+
+__all__ = ["batch_norm_with_global_normalization", "batch_normalization", "fused_batch_norm"]
+
+MIN_EPSILON = 1.001e-5
+"""cuDNN refuses less, so TF raises smaller values to this on every device."""
+
+# exponential_avg_factor came after 1.15; nodes written by later versions carry it.
+_ATTRS = (
+    "epsilon: float = 0.0001, exponential_avg_factor: float = 1.0, "
+    "data_format: {'NHWC', 'NCHW'} = 'NHWC', is_training: bool = true"
+)
+_GRAD_ATTRS = (
+    "epsilon: float = 0.0001, data_format: {'NHWC', 'NCHW'} = 'NHWC', is_training: bool = true"
+)
+_T1 = "T: {float}"
+_TU = "T: {half, bfloat16, float}, U: {float}"
+
+
+def _signature(u: str, reserves: int) -> str:
+    spaces = ", ".join(f"reserve_space_{i + 1}: {u}" for i in range(reserves))
+    return (
+        f"x: T, scale: {u}, offset: {u}, mean: {u}, variance: {u} -> "
+        f"y: T, batch_mean: {u}, batch_variance: {u}, {spaces}"
+    )
+
+
+def _grad_signature(u: str, scale: str, reserves: int) -> str:
+    spaces = ", ".join(f"reserve_space_{i + 1}: {u}" for i in range(reserves))
+    return (
+        f"y_backprop: T, x: T, scale: {scale}, {spaces} -> "
+        f"x_backprop: T, scale_backprop: {u}, offset_backprop: {u}, "
+        f"reserve_space_{reserves + 1}: {u}, reserve_space_{reserves + 2}: {u}"
+    )
+
+
+fused_batch_norm_op = define_op("FusedBatchNorm", _signature("T", 2), f"{_T1}, {_ATTRS}")
+fused_batch_norm_v2_op = define_op("FusedBatchNormV2", _signature("U", 2), f"{_TU}, {_ATTRS}")
+fused_batch_norm_v3_op = define_op("FusedBatchNormV3", _signature("U", 3), f"{_TU}, {_ATTRS}")
+fused_batch_norm_grad_op = define_op(
+    "FusedBatchNormGrad", _grad_signature("T", "T", 2), f"{_T1}, {_GRAD_ATTRS}"
+)
+fused_batch_norm_grad_v2_op = define_op(
+    "FusedBatchNormGradV2", _grad_signature("U", "float", 2), f"{_TU}, {_GRAD_ATTRS}"
+)
+fused_batch_norm_grad_v3_op = define_op(
+    "FusedBatchNormGradV3", _grad_signature("U", "float", 3), f"{_TU}, {_GRAD_ATTRS}"
+)
+
+FORWARD = (fused_batch_norm_op, fused_batch_norm_v2_op, fused_batch_norm_v3_op)
+BACKWARD = (fused_batch_norm_grad_op, fused_batch_norm_grad_v2_op, fused_batch_norm_grad_v3_op)
+
+
+# ---------------------------------------------------------------- shapes
+def _fused_shape(sig: ShapeSig) -> list[Shape]:
+    x = shapes.with_rank(sig.shapes[0], 4)
+    axis = layout(sig.attrs["data_format"]).channel
+    channels = x[axis]
+    for i in range(1, 3 if sig.attrs["is_training"] else 5):
+        (length,) = shapes.with_rank(sig.shapes[i], 1)
+        channels = shapes.merge_dim(channels, length)
+    y = (*x[:axis], channels, *x[axis + 1 :])
+    out: list[Shape] = [y] + [(channels,)] * 4
+    return [*out, None] if sig.n_outputs == 6 else out
+
+
+def _fused_grad_shape(sig: ShapeSig) -> list[Shape]:
+    y = shapes.with_rank(sig.shapes[0], 4)
+    x = shapes.with_rank(sig.shapes[1], 4)
+    axis = layout(sig.attrs["data_format"]).channel
+    channels = shapes.merge_dim(y[axis], x[axis])
+    for i in range(2, 5):
+        (length,) = shapes.with_rank(sig.shapes[i], 1)
+        channels = shapes.merge_dim(channels, length)
+    dx = (*y[:axis], channels, *y[axis + 1 :])
+    return [dx, (channels,), (channels,), (0,), (0,)]
+
+
+for _op in FORWARD:
+    _op.shape(_fused_shape)
+for _op in BACKWARD:
+    _op.shape(_fused_grad_shape)
+
+
+# ---------------------------------------------------------------- gradients
+def _fused_grad(backward: OpSpec) -> Any:
+    def gradient(op: Operation, grad_y: Tensor, *unused: Any) -> list[Any]:
+        x, scale = op.inputs[:2]
+        training = op.attrs["is_training"]
+        # Frozen statistics are inputs, so the reserves of the forward op hold nothing new.
+        reserves = list(op.outputs[3:]) if training else list(op.inputs[3:5])
+        if not training and len(op.outputs) == 6:
+            reserves.append(op.outputs[5])
+        dx, dscale, doffset, *_ = backward(
+            grad_y, x, scale, *reserves, epsilon=op.attrs["epsilon"],
+            data_format=op.attrs["data_format"], is_training=training,
+        )  # fmt: skip
+        return [dx, dscale, doffset, None, None]
+
+    return gradient
+
+
+def _fused_grad_grad(op: Operation, *grads: Any) -> list[Any]:
+    second = batch_norm_grad_grad if op.attrs["is_training"] else frozen_batch_norm_grad_grad
+    return [*second(op, *grads[:3]), *[None] * (len(op.inputs) - 3)]
+
+
+for _op, _back in zip(FORWARD, BACKWARD, strict=True):
+    _op.gradient(_fused_grad(_back))
+    _back.gradient(_fused_grad_grad)
+
+
+# ---------------------------------------------------------------- decompositions
+def _per_channel(vector: Tensor, data_format: str) -> Tensor:
+    if data_format == "NCHW":
+        return emit("Reshape", vector, [1, -1, 1, 1])  # type: ignore[no-any-return]
+    return vector
+
+
+def _fused_parts(sig: Any, x: Tensor, scale: Any, offset: Any, mean: Any, variance: Any) -> Any:
+    data_format, epsilon = sig.attrs["data_format"], sig.attrs["epsilon"]
+    where = layout(data_format)
+    axes = [0, *where.space]
+    wide = x if x.dtype is dtypes.float32 else emit("Cast", x, DstT=dtypes.float32)
+    batch_mean, batch_variance = mean, variance
+    used_mean, used_variance = mean, variance
+    if sig.attrs["is_training"]:
+        used_mean = emit("Mean", wide, axes)
+        centred = emit("Sub", wide, _per_channel(used_mean, data_format))
+        used_variance = emit("Mean", emit("Square", centred), axes)
+        batch_mean, batch_variance = used_mean, _bessel(wide, used_variance, axes)
+        factor = float(sig.attrs["exponential_avg_factor"])
+        if factor != 1.0:
+            batch_mean = emit("AddV2", mean * (1 - factor), batch_mean * factor)
+            batch_variance = emit("AddV2", variance * (1 - factor), batch_variance * factor)
+    y = batch_normalization(
+        wide, _per_channel(used_mean, data_format), _per_channel(used_variance, data_format),
+        _per_channel(offset, data_format), _per_channel(scale, data_format), epsilon,
+    )  # fmt: skip
+    if x.dtype is not dtypes.float32:
+        y = emit("Cast", y, DstT=x.dtype)
+    out = [y, batch_mean, batch_variance, used_mean, used_variance]
+    return [*out, convert_to_tensor(0.0)] if sig.op == "FusedBatchNormV3" else out
+
+
+def _bessel(x: Tensor, variance: Tensor, axes: list[int]) -> Tensor:
+    """The unbiased variance: times n / (n - 1)."""
+    sizes = emit("GatherV2", emit("Shape", x), axes, 0)
+    count = emit("Cast", emit("Prod", sizes, [0]), DstT=dtypes.float32)
+    rest = emit("Maximum", emit("Sub", count, 1.0), 1.0)
+    return emit("Mul", variance, emit("RealDiv", count, rest))  # type: ignore[no-any-return]
+
+
+def _fused_grad_parts(
+    sig: Any, grad: Tensor, x: Tensor, scale: Any, mean: Any, variance: Any, *unused: Any
+) -> Any:
+    data_format, epsilon = sig.attrs["data_format"], sig.attrs["epsilon"]
+    where = layout(data_format)
+    axes = [0, *where.space]
+    half = x.dtype is not dtypes.float32
+    dy = emit("Cast", grad, DstT=dtypes.float32) if half else grad
+    wide = emit("Cast", x, DstT=dtypes.float32) if half else x
+    inv = emit("Rsqrt", emit("AddV2", variance, epsilon))
+    centred = emit("Sub", wide, _per_channel(mean, data_format))
+    normal = emit("Mul", centred, _per_channel(inv, data_format))
+    doffset = emit("Sum", dy, axes)
+    dscale = emit("Sum", emit("Mul", dy, normal), axes)
+    inner = dy
+    if sig.attrs["is_training"]:
+        mean_dy = emit("Mean", dy, axes)
+        mean_proj = emit("Mean", emit("Mul", dy, normal), axes)
+        inner = emit("Sub", dy, _per_channel(mean_dy, data_format))
+        inner = emit("Sub", inner, emit("Mul", normal, _per_channel(mean_proj, data_format)))
+    dx = emit("Mul", inner, _per_channel(emit("Mul", scale, inv), data_format))
+    dx = emit("Cast", dx, DstT=x.dtype) if half else dx
+    nothing = emit("Fill", [0], 0.0)
+    return [dx, dscale, doffset, nothing, nothing]
+
+
+for _op in FORWARD:
+    _op.decomposition(_fused_parts)
+for _op in BACKWARD:
+    _op.decomposition(_fused_grad_parts)
+
+
+# ---------------------------------------------------------------- public functions
+def fused_batch_norm(
+    x: Any, scale: Any, offset: Any, mean: Any = None, variance: Any = None,
+    epsilon: float = 0.001, data_format: str = "NHWC", is_training: bool = True,
+    name: str | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Batch normalization of images in one op.
+
+    Args:
+        x: a 4-D tensor, float32, float16 or bfloat16.
+        scale: a float32 vector, one entry per channel.
+        offset: a float32 vector, one entry per channel.
+        mean: the population mean, when not training.
+        variance: the population variance, when not training.
+        epsilon: added to the variance; raised to 1.001e-5 when smaller.
+        data_format: "NHWC" or "NCHW".
+        is_training: whether to normalize by the batch's own statistics.
+        name: a name for the operation.
+
+    Returns:
+        `(y, batch_mean, batch_var)`; when training, `batch_var` is the unbiased variance.
+
+    Raises:
+        ValueError: population statistics are given when training, or missing when not.
+    """
+    if is_training and (mean is not None or variance is not None):
+        raise ValueError("Both 'mean' and 'variance' must be None if is_training is True.")
+    if not is_training and (mean is None or variance is None):
+        raise ValueError("Both 'mean' and 'variance' must be given if is_training is False.")
+    x = convert_to_tensor(x, name="input")
+    scale = convert_to_tensor(scale, name="scale")
+    offset = convert_to_tensor(offset, name="offset")
+    if is_training:
+        mean = convert_to_tensor([], dtypes.float32, name="Const")
+        variance = convert_to_tensor([], dtypes.float32, name="Const")
+    result = fused_batch_norm_v3_op(
+        x, scale, offset, mean, variance, epsilon=max(epsilon, MIN_EPSILON),
+        data_format=data_format, is_training=is_training, name=name,
+    )  # fmt: skip
+    return result[0], result[1], result[2]
+
+
+def batch_normalization(
+    x: Any, mean: Any, variance: Any, offset: Any, scale: Any, variance_epsilon: Any,
+    name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """`scale * (x - mean) / sqrt(variance + variance_epsilon) + offset`.
+
+    Args:
+        x: a floating-point tensor.
+        mean: a tensor that broadcasts against `x`.
+        variance: a tensor that broadcasts against `x`.
+        offset: a tensor that broadcasts against `x`, or None.
+        scale: a tensor that broadcasts against `x`, or None.
+        variance_epsilon: a small number that keeps the division finite.
+        name: a name for the operation.
+
+    Returns:
+        A tensor like `x`.
+    """
+    with name_scope(name, "batchnorm", [x, mean, variance, scale, offset]):
+        inv = emit("Rsqrt", variance + variance_epsilon)
+        if scale is not None:
+            inv *= scale
+        x = convert_to_tensor(x)
+        shift = offset - mean * inv if offset is not None else -mean * inv
+        # This order of ops is what tools that fold batch norms look for.
+        return x * _as(inv, x.dtype) + _as(shift, x.dtype)  # type: ignore[no-any-return]
+
+
+def _as(value: Tensor, dtype: dtypes.DType) -> Tensor:
+    return value if value.dtype.base_dtype is dtype else emit("Cast", value, DstT=dtype)
+
+
+def batch_norm_with_global_normalization(
+    t: Any = None, m: Any = None, v: Any = None, beta: Any = None, gamma: Any = None,
+    variance_epsilon: Any = None, scale_after_normalization: Any = None, name: str | None = None,
+    input: Any = None, mean: Any = None, variance: Any = None,
+) -> Tensor:  # fmt: skip
+    """Batch normalization of images by given statistics; use `batch_normalization` instead.
+
+    Args:
+        t: a 4-D tensor.
+        m: the mean, one entry per channel.
+        v: the variance, one entry per channel.
+        beta: the offset, one entry per channel.
+        gamma: the scale, one entry per channel; used when `scale_after_normalization` is true.
+        variance_epsilon: a small number that keeps the division finite.
+        scale_after_normalization: whether to multiply by `gamma`.
+        name: a name for the operation.
+        input: an alias of `t`.
+        mean: an alias of `m`.
+        variance: an alias of `v`.
+
+    Returns:
+        The normalized `t`.
+    """
+    t = renamed("input", input, "t", t)
+    m = renamed("mean", mean, "m", m)
+    v = renamed("variance", variance, "v", v)
+    scale = gamma if scale_after_normalization else None
+    return batch_normalization(t, m, v, beta, scale, variance_epsilon, name)

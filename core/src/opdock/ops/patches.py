@@ -1,0 +1,159 @@
+"""Patches of images and volumes, laid out in the depth dimension."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opdock import dtypes, shapes
+from opdock.graph.operation import Operation, Tensor
+from opdock.ops import array_util
+from opdock.ops.array import reshape, shape
+from opdock.ops.registry import ShapeSig, define_op
+from opdock.shapes import Shape
+
+__all__ = ["extract_image_patches", "extract_volume_patches"]
+
+extract_image_patches_op = define_op(
+    "ExtractImagePatches", "images: T -> patches: T",
+    "ksizes: list(int) >= 4, strides: list(int) >= 4, rates: list(int) >= 4, "
+    "T: {bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, uint32, uint64}, "
+    "padding: {'SAME', 'VALID'}",
+)  # fmt: skip
+extract_volume_patches_op = define_op(
+    "ExtractVolumePatches", "input: T -> patches: T",
+    "ksizes: list(int) >= 5, strides: list(int) >= 5, T: realnumbertype, "
+    "padding: {'SAME', 'VALID'}",
+)  # fmt: skip
+
+
+# ---------------------------------------------------------------- shapes
+def _window_count(size: int | None, window: int, stride: int, padding: str) -> int | None:
+    if size is None:
+        return None
+    count = -(-size // stride) if padding == "SAME" else -(-(size - window + 1) // stride)
+    if count < 0:
+        raise ValueError(f"Computed output size would be negative: {count}")
+    return count
+
+
+def _patches_shape(sig: ShapeSig, rates: list[int]) -> Shape:
+    attrs, rank = sig.attrs, len(rates)
+    source = shapes.with_rank(sig.shapes[0], rank)
+    for name in ("ksizes", "strides"):
+        if len(attrs[name]) != rank:
+            raise ValueError(
+                f"{sig.op} requires the {name} attribute to contain {rank} values, "
+                f"but got: {len(attrs[name])}"
+            )
+    volume, space = 1, []
+    for i in range(1, rank - 1):
+        k, stride = attrs["ksizes"][i], attrs["strides"][i]
+        window = k + (k - 1) * (rates[i] - 1)
+        space.append(_window_count(source[i], window, stride, attrs["padding"]))
+        volume *= k
+    return (source[0], *space, array_util.multiply(source[-1], volume))
+
+
+@extract_image_patches_op.shape
+def _extract_image_patches_shape(sig: ShapeSig) -> Shape:
+    rates = sig.attrs["rates"]
+    if len(rates) != 4:
+        raise ValueError(
+            "ExtractImagePatches requires the rates attribute to contain 4 values, "
+            f"but got: {len(rates)}"
+        )
+    return _patches_shape(sig, rates)
+
+
+@extract_volume_patches_op.shape
+def _extract_volume_patches_shape(sig: ShapeSig) -> Shape:
+    return _patches_shape(sig, [1] * 5)
+
+
+# ---------------------------------------------------------------- gradients
+def _patches_grad(op: Operation, grad: Any, extract: Any) -> Tensor:
+    """Sums each patch element onto the element that it came from.
+
+    The same extraction of the numbers 1 ... n says where each came from; 0 is the padding.
+    """
+    from opdock.ops.cast import cast
+    from opdock.ops.fill import range
+    from opdock.ops.joining import concat, stack
+    from opdock.ops.matrix import transpose
+    from opdock.ops.reduce import reduce_prod
+    from opdock.ops.unsorted_segment import unsorted_segment_sum
+
+    full = shape(op.inputs[0])
+    space, batch, depth = full[1:-1], full[0], full[-1]
+    count = reduce_prod(space)
+    numbers = reshape(range(1, count + 1), concat([[1], space, [1]], 0))
+    origin = reshape(cast(extract(cast(numbers, dtypes.int64)), dtypes.int32), [-1])
+    # Rows are (window, offset) pairs, as in `origin`; columns (batch, channel).
+    rows = reshape(transpose(reshape(grad, stack([batch, -1, depth])), [1, 0, 2]), [shape(origin)[0], -1])
+    summed = unsorted_segment_sum(rows, origin, count + 1)[1:]
+    out = transpose(reshape(summed, stack([count, batch, depth])), [1, 0, 2])
+    out = reshape(out, full)
+    out.set_shape(op.inputs[0].raw_shape)
+    return out
+
+
+@extract_image_patches_op.gradient
+def _extract_image_patches_grad(op: Operation, grad: Any) -> Tensor:
+    attrs = {k: op.attrs[k] for k in ("ksizes", "strides", "rates", "padding")}
+    return _patches_grad(op, grad, lambda x: extract_image_patches_op(x, **attrs))
+
+
+@extract_volume_patches_op.gradient
+def _extract_volume_patches_grad(op: Operation, grad: Any) -> Tensor:
+    attrs = {k: op.attrs[k] for k in ("ksizes", "strides", "padding")}
+    return _patches_grad(op, grad, lambda x: extract_volume_patches_op(x, **attrs))
+
+
+# ---------------------------------------------------------------- public functions
+def extract_image_patches(
+    images: Any,
+    ksizes: Any = None,
+    strides: Any = None,
+    rates: Any = None,
+    padding: str | None = None,
+    name: str | None = None,
+    sizes: Any = None,
+) -> Tensor:
+    """The patches under a sliding window, in the depth of the result.
+
+    Args:
+        images: a tensor of shape [batch, height, width, depth].
+        ksizes: the window, [1, rows, cols, 1].
+        strides: the distance between windows, [1, rows, cols, 1].
+        rates: the distance between the elements of a window, [1, rows, cols, 1].
+        padding: "VALID" or "SAME".
+        name: a name for the operation.
+        sizes: another name of `ksizes`.
+
+    Returns:
+        A tensor of shape [batch, out rows, out cols, rows * cols * depth].
+    """
+    ksizes = array_util.renamed("sizes", sizes, "ksizes", ksizes)
+    return extract_image_patches_op(  # type: ignore[no-any-return]
+        images, ksizes=ksizes, strides=strides, rates=rates, padding=padding, name=name
+    )
+
+
+def extract_volume_patches(
+    input: Any, ksizes: Any, strides: Any, padding: str, name: str | None = None
+) -> Tensor:
+    """The patches under a window that slides through volumes, in the depth of the result.
+
+    Args:
+        input: a tensor of shape [batch, planes, rows, cols, depth].
+        ksizes: the window, [1, planes, rows, cols, 1].
+        strides: the distance between windows, [1, planes, rows, cols, 1].
+        padding: "VALID" or "SAME".
+        name: a name for the operation.
+
+    Returns:
+        A tensor of shape [batch, out planes, out rows, out cols, window size * depth].
+    """
+    return extract_volume_patches_op(  # type: ignore[no-any-return]
+        input, ksizes=ksizes, strides=strides, padding=padding, name=name
+    )

@@ -1,0 +1,235 @@
+"""Scattering: values written to or added at coordinates of a new tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opdock import shapes
+from opdock.graph.operation import Operation, Tensor
+from opdock.ops.array import shape
+from opdock.ops.fill import zeros_like
+from opdock.ops.gather import gather_nd
+from opdock.ops.registry import ShapeSig, define_op, get
+from opdock.shapes import Shape
+
+__all__ = [
+    "scatter_nd", "tensor_scatter_add", "tensor_scatter_max", "tensor_scatter_min",
+    "tensor_scatter_nd_add", "tensor_scatter_nd_max", "tensor_scatter_nd_min",
+    "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensor_scatter_sub",
+    "tensor_scatter_update",
+]  # fmt: skip
+
+_ON_TENSOR = "tensor: T, indices: Tindices, updates: T -> output: T"
+_ATTRS = "T: type, Tindices: {int32, int64}"
+
+scatter_nd_op = define_op(
+    "ScatterNd", "indices: Tindices, updates: T, shape: Tindices -> output: T", _ATTRS
+)
+scatter_nd_non_aliasing_add_op = define_op(
+    "ScatterNdNonAliasingAdd", "input: T, indices: Tindices, updates: T -> output: T",
+    "T: {numbertype, bool}, Tindices: {int32, int64}",
+)  # fmt: skip
+tensor_scatter_update_op = define_op("TensorScatterUpdate", _ON_TENSOR, _ATTRS)
+tensor_scatter_add_op = define_op("TensorScatterAdd", _ON_TENSOR, _ATTRS)
+tensor_scatter_sub_op = define_op("TensorScatterSub", _ON_TENSOR, _ATTRS)
+tensor_scatter_min_op = define_op("TensorScatterMin", _ON_TENSOR, _ATTRS)
+tensor_scatter_max_op = define_op("TensorScatterMax", _ON_TENSOR, _ATTRS)
+
+
+# ---------------------------------------------------------------- shapes
+@scatter_nd_op.shape
+def _scatter_nd_shape(sig: ShapeSig) -> Shape:
+    for i in (0, 1):
+        shapes.with_rank_at_least(sig.shapes[i], 1)
+    out = sig.const_shape(2)
+    _check(out, sig.shapes[0], sig.shapes[1])
+    return out
+
+
+@scatter_nd_non_aliasing_add_op.shape
+@tensor_scatter_update_op.shape
+@tensor_scatter_add_op.shape
+@tensor_scatter_sub_op.shape
+@tensor_scatter_min_op.shape
+@tensor_scatter_max_op.shape
+def _tensor_scatter_shape(sig: ShapeSig) -> Shape:
+    for shape_ in sig.shapes:
+        shapes.with_rank_at_least(shape_, 1)
+    _check(sig.shapes[0], sig.shapes[1], sig.shapes[2])
+    return sig.shapes[0]
+
+
+def _check(out: Shape, indices: Shape, updates: Shape) -> None:
+    """ValueError unless updates.shape == indices.shape[:-1] + out.shape[indices.shape[-1]:]."""
+    if shapes.num_elements(out) == 0 and shapes.num_elements(indices) != 0 and (
+        (shapes.num_elements(indices) or 0) > 0 or (shapes.num_elements(updates) or 0) > 0
+    ):
+        raise ValueError("Indices and updates specified for empty output")
+    if indices is None or updates is None or indices[-1] is None:
+        return
+    outer, depth = len(indices) - 1, indices[-1]
+    if not shapes.is_compatible(indices[:outer], updates[:outer]):
+        raise ValueError(
+            f"The outer {outer} dimensions of indices.shape={shapes.text(indices)} must match "
+            f"the outer {outer} dimensions of updates.shape={shapes.text(updates)}"
+        )
+    if out is None:
+        return
+    if not shapes.is_compatible(out[depth:], updates[outer:]):
+        raise ValueError(
+            f"The inner {max(0, len(out) - depth)} dimensions of output.shape={shapes.text(out)} "
+            f"must match the inner {len(updates) - outer} dimensions of "
+            f"updates.shape={shapes.text(updates)}"
+        )
+
+
+# ---------------------------------------------------------------- gradients
+@scatter_nd_op.gradient
+def _scatter_nd_grad(op: Operation, grad: Any) -> list[Any]:
+    return [None, gather_nd(grad, op.inputs[0]), None]
+
+
+@scatter_nd_non_aliasing_add_op.gradient
+@tensor_scatter_add_op.gradient
+def _add_grad(op: Operation, grad: Any) -> list[Any]:
+    return [grad, None, gather_nd(grad, op.inputs[1])]
+
+
+@tensor_scatter_sub_op.gradient
+def _sub_grad(op: Operation, grad: Any) -> list[Any]:
+    return [grad, None, -gather_nd(grad, op.inputs[1])]
+
+
+@tensor_scatter_update_op.gradient
+def _update_grad(op: Operation, grad: Any) -> list[Any]:
+    indices, updates = op.inputs[1], op.inputs[2]
+    kept = tensor_scatter_update_op(grad, indices, zeros_like(updates, dtype=grad.dtype))
+    return [kept, None, gather_nd(grad, indices)]
+
+
+@tensor_scatter_min_op.gradient
+@tensor_scatter_max_op.gradient
+def _extremum_grad(op: Operation, grad: Any) -> list[Any]:
+    """The gradient is shared evenly by all contributions that equal the extremum."""
+    from opdock.ops.cast import cast
+
+    equal = get("Equal")
+    source, indices, updates = op.inputs
+    out = op.outputs[0]
+    of_source = cast(equal(source, out), grad.dtype)
+    of_updates = cast(equal(updates, gather_nd(out, indices)), grad.dtype)
+    holders = of_source + scatter_nd(indices, of_updates, shape(source, out_type=indices.dtype))
+    part = grad / holders
+    return [part * of_source, None, gather_nd(part, indices) * of_updates]
+
+
+# ---------------------------------------------------------------- public functions
+def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> Tensor:
+    """Adds updates at coordinates of a tensor of zeros.
+
+    Args:
+        indices: an int32 or int64 tensor; its last dimension holds the coordinates.
+        updates: a tensor of shape `indices.shape[:-1] + shape[indices.shape[-1]:]`.
+        shape: the shape of the result, a 1-D tensor of the type of `indices`.
+        name: a name for the operation.
+
+    Returns:
+        A tensor of the type of `updates`; repeated coordinates add up.
+
+    Raises:
+        ValueError: the shapes do not fit.
+        tf.errors.InvalidArgumentError: at run time, for coordinates out of range.
+    """
+    return scatter_nd_op(indices, updates, shape, name=name)  # type: ignore[no-any-return]
+
+
+def tensor_scatter_update(
+    tensor: Any, indices: Any, updates: Any, name: str | None = None
+) -> Tensor:
+    """A copy of a tensor with values replaced at some coordinates.
+
+    Args:
+        tensor: a tensor.
+        indices: an int32 or int64 tensor; its last dimension holds the coordinates.
+        updates: a tensor of shape `indices.shape[:-1] + tensor.shape[indices.shape[-1]:]`.
+        name: a name for the operation.
+
+    Returns:
+        A tensor of the shape of `tensor`; of repeated coordinates the last wins.
+    """
+    return tensor_scatter_update_op(tensor, indices, updates, name=name)  # type: ignore[no-any-return]
+
+
+def tensor_scatter_add(
+    tensor: Any, indices: Any, updates: Any, name: str | None = None
+) -> Tensor:
+    """A copy of a tensor with updates added at some coordinates.
+
+    Args:
+        tensor: a tensor.
+        indices: an int32 or int64 tensor; its last dimension holds the coordinates.
+        updates: a tensor of shape `indices.shape[:-1] + tensor.shape[indices.shape[-1]:]`.
+        name: a name for the operation.
+
+    Returns:
+        A tensor of the shape of `tensor`; repeated coordinates add up.
+    """
+    return tensor_scatter_add_op(tensor, indices, updates, name=name)  # type: ignore[no-any-return]
+
+
+def tensor_scatter_sub(
+    tensor: Any, indices: Any, updates: Any, name: str | None = None
+) -> Tensor:
+    """A copy of a tensor with updates subtracted at some coordinates.
+
+    Args:
+        tensor: a tensor.
+        indices: an int32 or int64 tensor; its last dimension holds the coordinates.
+        updates: a tensor of shape `indices.shape[:-1] + tensor.shape[indices.shape[-1]:]`.
+        name: a name for the operation.
+
+    Returns:
+        A tensor of the shape of `tensor`; repeated coordinates add up.
+    """
+    return tensor_scatter_sub_op(tensor, indices, updates, name=name)  # type: ignore[no-any-return]
+
+
+def tensor_scatter_nd_min(
+    tensor: Any, indices: Any, updates: Any, name: str | None = None
+) -> Tensor:
+    """A copy of a tensor with the element-wise minimum taken at some coordinates.
+
+    Args:
+        tensor: a tensor.
+        indices: an int32 or int64 tensor; its last dimension holds the coordinates.
+        updates: a tensor of shape `indices.shape[:-1] + tensor.shape[indices.shape[-1]:]`.
+        name: a name for the operation.
+
+    Returns:
+        A tensor of the shape of `tensor`.
+    """
+    return tensor_scatter_min_op(tensor, indices, updates, name=name)  # type: ignore[no-any-return]
+
+
+def tensor_scatter_nd_max(
+    tensor: Any, indices: Any, updates: Any, name: str | None = None
+) -> Tensor:
+    """A copy of a tensor with the element-wise maximum taken at some coordinates.
+
+    Args:
+        tensor: a tensor.
+        indices: an int32 or int64 tensor; its last dimension holds the coordinates.
+        updates: a tensor of shape `indices.shape[:-1] + tensor.shape[indices.shape[-1]:]`.
+        name: a name for the operation.
+
+    Returns:
+        A tensor of the shape of `tensor`.
+    """
+    return tensor_scatter_max_op(tensor, indices, updates, name=name)  # type: ignore[no-any-return]
+
+
+tensor_scatter_nd_update = tensor_scatter_update
+tensor_scatter_nd_add = tensor_scatter_add
+tensor_scatter_nd_sub = tensor_scatter_sub
+tensor_scatter_min = tensor_scatter_nd_min
+tensor_scatter_max = tensor_scatter_nd_max

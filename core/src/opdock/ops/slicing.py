@@ -1,0 +1,342 @@
+"""Parts of tensors: slices and subscripts."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import sys
+from typing import Any
+
+import numpy as np
+
+from opdock import dtypes, shapes
+from opdock.graph import slicespec
+from opdock.graph.constant import constant
+from opdock.graph.constant_value import constant_value
+from opdock.graph.convert import convert_to_tensor
+from opdock.graph.operation import Operation, Tensor
+from opdock.graph.scopes import name_scope
+from opdock.ops import array_util, common_shapes
+from opdock.ops.array import rank, reshape, shape
+from opdock.ops.registry import ShapeSig, define_op
+from opdock.shapes import Dimension, Shape
+
+__all__ = ["newaxis", "slice", "strided_slice"]
+
+newaxis = None
+_MASK_ATTRS = (
+    "begin_mask: int = 0, end_mask: int = 0, ellipsis_mask: int = 0, new_axis_mask: int = 0, "
+    "shrink_axis_mask: int = 0"
+)
+
+
+# ---------------------------------------------------------------- Slice
+slice_op = define_op(
+    "Slice", "input: T, begin: Index, size: Index -> output: T", "T: type, Index: {int32, int64}"
+)
+
+
+@slice_op.shape
+def _slice_shape(sig: ShapeSig) -> Shape:
+    for i in (1, 2):
+        array_util.vector_length(sig.shapes[i])
+    count = shapes.merge(sig.shapes[1], sig.shapes[2])
+    source = sig.shapes[0]
+    if count is not None and count[0] is not None:
+        source = shapes.with_rank(source, count[0])
+    begin, sizes = sig.const_shape(1), array_util.const_ints(sig, 2)
+    if sizes is None:
+        partial = sig.const_shape(2)
+        return partial if partial is not None or source is None else (None,) * len(source)
+    source = shapes.with_rank(source, len(sizes))
+    out: list[int | None] = []
+    for i, length in enumerate(sizes):
+        if length == -1:
+            start = None if begin is None else begin[i]
+            out.append(None if start is None else array_util.subtract(source[i], start))
+        elif length < 0:
+            raise ValueError(f"Invalid value in tensor used for shape: {length}")
+        else:
+            out.append(length)
+    return tuple(out)
+
+
+@slice_op.gradient
+def _slice_grad(op: Operation, grad: Any) -> list[Any]:
+    from opdock.ops.joining import concat, stack
+    from opdock.ops.padding import pad
+
+    source, begin = op.inputs[0], op.inputs[1]
+    start, full, part = constant_value(begin), source.raw_shape, op.outputs[0].raw_shape
+    paddings: Any
+    if start is not None and shapes.is_fully_defined(full) and shapes.is_fully_defined(part):
+        before = start.astype(np.int64)
+        after = np.array(full, np.int64) - np.array(part, np.int64) - before
+        paddings = np.stack([before, after], 1).astype(np.int32)
+    else:
+        column = stack([rank(source), 1])
+        after = shape(source, out_type=begin.dtype) - shape(op.outputs[0], out_type=begin.dtype)
+        paddings = concat([reshape(begin, column), reshape(after - begin, column)], 1)
+    return [pad(grad, paddings), None, None]
+
+
+def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:
+    """The block of a tensor that starts at `begin` and has shape `size`.
+
+    Args:
+        input_: a tensor.
+        begin: the first index in each dimension, a 1-D int32 or int64 tensor.
+        size: the number of elements in each dimension; -1 takes all that remain.
+        name: a name for the operation.
+
+    Returns:
+        A tensor of the type of `input_`.
+
+    Raises:
+        tf.errors.InvalidArgumentError: at run time, when the block leaves the tensor.
+    """
+    return slice_op(input_, begin, size, name=name)  # type: ignore[no-any-return]
+
+
+# ---------------------------------------------------------------- StridedSlice
+strided_slice_op = define_op(
+    "StridedSlice", "input: T, begin: Index, end: Index, strides: Index -> output: T",
+    "T: type, Index: {int32, int64}, " + _MASK_ATTRS,
+)  # fmt: skip
+strided_slice_grad_op = define_op(
+    "StridedSliceGrad",
+    "shape: Index, begin: Index, end: Index, strides: Index, dy: T -> output: T",
+    "T: type, Index: {int32, int64}, " + _MASK_ATTRS,
+)
+strided_slice_assign_op = define_op(
+    "StridedSliceAssign",
+    "ref: Ref(T), begin: Index, end: Index, strides: Index, value: T -> output_ref: Ref(T)",
+    "T: type, Index: {int32, int64}, " + _MASK_ATTRS,
+).not_differentiable()
+resource_strided_slice_assign_op = define_op(
+    "ResourceStridedSliceAssign",
+    "ref: resource, begin: Index, end: Index, strides: Index, value: T",
+    "T: type, Index: {int32, int64}, " + _MASK_ATTRS,
+    stateful=True,
+).not_differentiable()
+
+strided_slice_assign_op.shape(common_shapes.unchanged)
+resource_strided_slice_assign_op.shape(common_shapes.no_outputs)
+
+
+@strided_slice_op.shape
+def _strided_slice_shape(sig: ShapeSig) -> Shape:
+    count: Shape = None
+    for i in (1, 2, 3):
+        array_util.vector_length(sig.shapes[i])
+        count = shapes.merge(count, sig.shapes[i])
+    begin, end, strides = (array_util.const_ints(sig, i) for i in (1, 2, 3))
+    return slicespec.resolve_static(sig.shapes[0], begin, end, strides, sig.attrs)
+
+
+@strided_slice_grad_op.shape
+def _strided_slice_grad_shape(sig: ShapeSig) -> Shape:
+    return sig.const_shape(0)
+
+
+@strided_slice_op.gradient
+def _strided_slice_gradient(op: Operation, grad: Any) -> list[Any]:
+    source, begin, end, strides = op.inputs
+    full = shape(source, out_type=begin.dtype)
+    out = strided_slice_grad_op(full, begin, end, strides, grad, **slicespec.masks(op.attrs))
+    return [out, None, None, None]
+
+
+@strided_slice_grad_op.gradient
+def _strided_slice_grad_gradient(op: Operation, grad: Any) -> list[Any]:
+    begin, end, strides = op.inputs[1:4]
+    out = strided_slice_op(grad, begin, end, strides, **slicespec.masks(op.attrs))
+    return [None, None, None, None, out]
+
+
+def strided_slice(
+    input_: Any,
+    begin: Any,
+    end: Any,
+    strides: Any = None,
+    begin_mask: int = 0,
+    end_mask: int = 0,
+    ellipsis_mask: int = 0,
+    new_axis_mask: int = 0,
+    shrink_axis_mask: int = 0,
+    var: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """A part of a tensor by Python's slice rules; `tensor[...]` is the readable form.
+
+    Args:
+        input_: a tensor.
+        begin: the first index of each subscript, a 1-D int32 or int64 tensor.
+        end: the index after the last.
+        strides: the steps, 1 by default; negative steps go backwards.
+        begin_mask: bits of the subscripts whose `begin` is left out.
+        end_mask: bits of the subscripts whose `end` is left out.
+        ellipsis_mask: the bit of the subscript that stands for all remaining dimensions.
+        new_axis_mask: bits of the subscripts that insert a dimension of size 1.
+        shrink_axis_mask: bits of the subscripts that select one index and drop the dimension.
+        var: the variable that `input_` was read from; gives the result an `assign` method.
+        name: a name for the operation.
+
+    Returns:
+        A tensor of the type of `input_`.
+
+    Raises:
+        ValueError: an index is out of bounds (`InvalidArgumentError` at run time).
+    """
+    if strides is None:
+        from opdock.ops.fill import ones_like
+
+        strides = ones_like(begin)
+    masks = {
+        "begin_mask": begin_mask, "end_mask": end_mask, "ellipsis_mask": ellipsis_mask,
+        "new_axis_mask": new_axis_mask, "shrink_axis_mask": shrink_axis_mask,
+    }  # fmt: skip
+    out: Tensor = strided_slice_op(input_, begin, end, strides, name=name, **masks)
+    out.assign = (  # type: ignore[attr-defined]
+        _assign_needs_variable
+        if var is None
+        else functools.partial(_assign_slice, var, (begin, end, strides), masks, name)
+    )
+    return out
+
+
+def _assign_needs_variable(value: Any, name: str | None = None) -> Any:
+    raise ValueError("Sliced assignment is only supported for variables")
+
+
+def _assign_slice(
+    var: Any, bounds: Any, masks: dict[str, int], parent: str | None, value: Any,
+    name: str | None = None,
+) -> Any:  # fmt: skip
+    if name is None:
+        name = (parent or "strided_slice").rstrip("/") + "_assign"
+    begin, end, strides = bounds
+    if hasattr(var, "_strided_slice_assign"):
+        return var._strided_slice_assign(begin, end, strides, value=value, name=name, **masks)
+    return assign_slice(var, begin, end, strides, value, name=name, **masks)
+
+
+def assign_slice(
+    var: Any, begin: Any, end: Any, strides: Any, value: Any, name: str | None = None, **masks: int
+) -> Any:
+    """Writes `value` to a part of a variable.
+
+    Args:
+        var: a reference or resource variable, or a reference tensor.
+        begin: see `strided_slice`.
+        end: see `strided_slice`.
+        strides: see `strided_slice`.
+        value: a tensor of the part's shape.
+        name: a name for the operation.
+        **masks: the masks of `strided_slice`.
+
+    Returns:
+        The reference tensor, or the operation for a resource variable.
+    """
+    if hasattr(var, "handle"):
+        value = convert_to_tensor(value, dtypes.as_dtype(var.dtype).base_dtype)
+        return resource_strided_slice_assign_op(
+            var.handle, begin, end, strides, value, name=name, **masks
+        )
+    return strided_slice_assign_op(var, begin, end, strides, value, name=name, **masks)
+
+
+# ---------------------------------------------------------------- tensor[...]
+def slice_helper(tensor: Any, slice_spec: Any, var: Any = None) -> Tensor:
+    """`tensor[slice_spec]`: integers, slices, `...`, `tf.newaxis`, scalar tensors, boolean masks.
+
+    Raises:
+        TypeError: a subscript is of another type.
+        ValueError: an index is out of bounds, or there are too many.
+    """
+    if _is_mask(slice_spec):
+        from opdock.ops.select import boolean_mask
+
+        return boolean_mask(tensor, slice_spec)
+    spec = slice_spec if isinstance(slice_spec, (list, tuple)) else [slice_spec]
+    begin: list[Any] = []
+    end: list[Any] = []
+    strides: list[Any] = []
+    masks = dict.fromkeys(
+        ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), 0
+    )
+    for i, item in enumerate(spec):
+        start, stop, step = 0, 0, 1
+        if isinstance(item, builtins.slice):
+            start = _bound(item.start, masks, "begin_mask", i)
+            stop = _bound(item.stop, masks, "end_mask", i)
+            step = 1 if item.step is None else item.step
+        elif item is Ellipsis:
+            masks["ellipsis_mask"] |= 1 << i
+        elif item is newaxis:
+            masks["new_axis_mask"] |= 1 << i
+        else:
+            _check_index(item)
+            start, stop = item, item + 1
+            masks["shrink_axis_mask"] |= 1 << i
+        begin.append(start)
+        end.append(stop)
+        strides.append(step)
+    with name_scope(None, "strided_slice", [tensor, *begin, *end, *strides]) as scope:
+        packed = [_pack_bounds(b) for b in (begin, end, strides)]
+        if any(p.dtype is dtypes.int64 for p in packed):
+            from opdock.ops.cast import cast
+
+            packed = [cast(p, dtypes.int64) for p in packed]
+        return strided_slice(tensor, *packed, **masks, var=var, name=scope)
+
+
+def slice_helper_var(var: Any, slice_spec: Any) -> Tensor:
+    """`variable[slice_spec]`: like a tensor's, and the result can be assigned to."""
+    return slice_helper(var.value(), slice_spec, var)
+
+
+def _is_mask(spec: Any) -> bool:
+    if isinstance(spec, (bool, np.bool_)):
+        return True
+    if isinstance(spec, Tensor):
+        return spec.dtype.base_dtype is dtypes.bool
+    return isinstance(spec, np.ndarray) and spec.dtype == np.bool_
+
+
+def _bound(value: Any, masks: dict[str, int], mask: str, i: int) -> Any:
+    # Python 2 spelled a missing bound as sys.maxsize, and programs still write it.
+    if value is None or (isinstance(value, int) and value == sys.maxsize):
+        masks[mask] |= 1 << i
+        return 0
+    _check_index(value)
+    return value
+
+
+def _check_index(index: Any) -> None:
+    if isinstance(index, (int, np.integer, Dimension)):
+        return
+    dtype = getattr(index, "dtype", None)
+    if dtype is None or not _is_index_type(dtype) or len(getattr(index, "shape", ()) or ()) == 1:
+        raise TypeError(
+            "Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`) and scalar "
+            f"tf.int32/tf.int64 tensors are valid indices, got {index!r}"
+        )
+
+
+def _is_index_type(dtype: Any) -> bool:
+    try:
+        return dtypes.as_dtype(dtype).base_dtype.is_integer
+    except TypeError:
+        return False
+
+
+def _pack_bounds(values: list[Any]) -> Tensor:
+    from opdock.ops.joining import stack
+
+    if all(type(v) is int for v in values):
+        return constant(values, None if values else dtypes.int32, name="stack")
+    return stack(values)
+
+
+Tensor._override_operator("__getitem__", slice_helper)

@@ -1,0 +1,42 @@
+"""Ops on strings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opdock import shapes
+from opdock.graph.operation import Tensor
+from opdock.ops.registry import ShapeSig, define_op
+from opdock.shapes import Shape
+
+__all__ = ["string_join"]
+
+string_join_op = define_op(
+    "StringJoin", "inputs: N * string -> output: string", 'N: int >= 1, separator: string = ""'
+).not_differentiable()
+
+
+@string_join_op.shape
+def _string_join_shape(sig: ShapeSig) -> Shape:
+    # Scalars join with everything; all else must have one shape.
+    if any(s is None for s in sig.shapes):
+        return None
+    shape: Shape = ()
+    for other in sig.shapes:
+        if other != ():
+            shape = other if shape == () else shapes.merge(shape, other)
+    return shape
+
+
+def string_join(inputs: Any, separator: str = "", name: str | None = None) -> Tensor:
+    """Joins strings element by element.
+
+    Args:
+        inputs: a list of string tensors, all of one shape; scalars are repeated.
+        separator: what to put between two strings.
+        name: a name for the operation.
+
+    Returns:
+        A string tensor.
+    """
+    return string_join_op(inputs, separator=separator, name=name)  # type: ignore[no-any-return]

@@ -1,0 +1,386 @@
+"""Softmax, and the cross entropies that are fused with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opdock import dtypes, errors, shapes
+from opdock.graph.constant_value import constant_value
+from opdock.graph.convert import convert_to_tensor
+from opdock.graph.operation import Operation, Tensor
+from opdock.graph.scopes import control_dependencies, name_scope
+from opdock.ops.loss import ensure_named
+from opdock.ops.nn_util import HALF_TYPES, emit, is_zero, renamed
+from opdock.ops.registry import OpSpec, Shape, ShapeSig, define_op
+
+__all__ = [
+    "log_softmax", "softmax", "softmax_cross_entropy_with_logits",
+    "softmax_cross_entropy_with_logits_v2", "sparse_softmax_cross_entropy_with_logits",
+]  # fmt: skip
+
+_FLOATS = "T: {half, bfloat16, float, double}"
+
+softmax_op = define_op("Softmax", "logits: T -> softmax: T", _FLOATS)
+log_softmax_op = define_op("LogSoftmax", "logits: T -> logsoftmax: T", _FLOATS)
+xent_op = define_op(
+    "SoftmaxCrossEntropyWithLogits", "features: T, labels: T -> loss: T, backprop: T", _FLOATS
+)
+sparse_xent_op = define_op(
+    "SparseSoftmaxCrossEntropyWithLogits", "features: T, labels: Tlabels -> loss: T, backprop: T",
+    f"{_FLOATS}, Tlabels: {{int32, int64}} = DT_INT64",
+)  # fmt: skip
+
+
+# ---------------------------------------------------------------- shapes
+@softmax_op.shape
+@log_softmax_op.shape
+def _softmax_shape(sig: ShapeSig) -> Shape:
+    return shapes.with_rank_at_least(sig.shapes[0], 1)
+
+
+@xent_op.shape
+def _xent_shape(sig: ShapeSig) -> list[Shape]:
+    features, labels = sig.shapes
+    if _fits(features) and _fits(labels):
+        try:
+            both: Shape = shapes.merge(shapes.with_rank(features, 2), labels)
+        except ValueError:
+            both = shapes.broadcast(features, labels)
+    else:
+        both = shapes.broadcast(features, labels)
+    if both is None:
+        raise ValueError("Shape must be broadcasted with rank 2, but is rank is unknown.")
+    if len(both) != 2:
+        raise ValueError(f"Shape must be broadcasted with rank 2, but is rank {len(both)}")
+    return [both[:1], both]
+
+
+def _fits(shape: Shape) -> bool:
+    return shape is None or len(shape) == 2
+
+
+@sparse_xent_op.shape
+def _sparse_xent_shape(sig: ShapeSig) -> list[Shape]:
+    features = shapes.with_rank(sig.shapes[0], 2)
+    labels = shapes.with_rank(sig.shapes[1], 1)
+    batch = shapes.merge_dim(features[0], labels[0])
+    return [(batch,), (batch, features[1])]
+
+
+# ---------------------------------------------------------------- gradients
+@softmax_op.gradient
+def _softmax_grad(op: Operation, grad: Tensor) -> Tensor:
+    softmax = op.outputs[0]
+    total = emit("Sum", grad * softmax, -1, keep_dims=True)
+    return (grad - total) * softmax  # type: ignore[no-any-return]
+
+
+@log_softmax_op.gradient
+def _log_softmax_grad(op: Operation, grad: Tensor) -> Tensor:
+    softmax = emit("Exp", op.outputs[0])
+    return grad - emit("Sum", grad, -1, keep_dims=True) * softmax  # type: ignore[no-any-return]
+
+
+def _scale_rows(vector: Tensor, matrix: Tensor) -> Tensor:
+    return emit("ExpandDims", vector, -1) * matrix  # type: ignore[no-any-return]
+
+
+def _through_softmax(logits: Tensor, grad: Tensor) -> Tensor:
+    """`grad` carried back through a softmax of `logits`."""
+    softmax = softmax_op(logits)
+    along = emit("Sum", grad * softmax, [1], keep_dims=True)
+    return (grad - along) * softmax  # type: ignore[no-any-return]
+
+
+@xent_op.gradient
+def _xent_grad(op: Operation, grad_loss: Any, grad_backprop: Any) -> list[Any]:
+    logits = op.inputs[0]
+    if grad_loss is None:
+        return [_through_softmax(logits, grad_backprop), emit("Neg", grad_backprop)]
+    grad = _scale_rows(grad_loss, op.outputs[1])
+    # The second output is the first derivative, so its gradient makes the second.
+    if not is_zero(grad_backprop):
+        grad = grad + _through_softmax(logits, grad_backprop)
+    return [grad, _scale_rows(grad_loss, emit("Neg", log_softmax_op(logits)))]
+
+
+@sparse_xent_op.gradient
+def _sparse_xent_grad(op: Operation, grad_loss: Any, grad_backprop: Any) -> list[Any]:
+    logits = op.inputs[0]
+    if grad_loss is None:
+        return [_through_softmax(logits, grad_backprop), None]
+    grad = _scale_rows(grad_loss, op.outputs[1])
+    if not is_zero(grad_backprop):
+        grad = grad + _through_softmax(logits, grad_backprop)
+    return [grad, None]
+
+
+# ---------------------------------------------------------------- decompositions
+def _shifted(logits: Tensor) -> Tensor:
+    return emit("Sub", logits, emit("Max", logits, [-1], keep_dims=True))  # type: ignore[no-any-return]
+
+
+@softmax_op.decomposition
+def _softmax_parts(sig: Any, logits: Tensor) -> Tensor:
+    powers = emit("Exp", _shifted(logits))
+    return emit("RealDiv", powers, emit("Sum", powers, [-1], keep_dims=True))  # type: ignore[no-any-return]
+
+
+@log_softmax_op.decomposition
+def _log_softmax_parts(sig: Any, logits: Tensor) -> Tensor:
+    shifted = _shifted(logits)
+    total = emit("Log", emit("Sum", emit("Exp", shifted), [-1], keep_dims=True))
+    return emit("Sub", shifted, total)  # type: ignore[no-any-return]
+
+
+@xent_op.decomposition
+def _xent_parts(sig: Any, features: Tensor, labels: Tensor) -> list[Tensor]:
+    logs = log_softmax_op(features)
+    loss = emit("Neg", emit("Sum", emit("Mul", labels, logs), [1]))
+    return [loss, emit("Sub", emit("Exp", logs), labels)]
+
+
+@sparse_xent_op.decomposition
+def _sparse_xent_parts(sig: Any, features: Tensor, labels: Tensor) -> list[Tensor]:
+    depth = emit("Squeeze", emit("Slice", emit("Shape", features), [1], [1]))
+    one, zero = convert_to_tensor(1, features.dtype), convert_to_tensor(0, features.dtype)
+    return _xent_parts(sig, features, emit("OneHot", labels, depth, one, zero))
+
+
+# ---------------------------------------------------------------- softmax
+def _along_axis(op: OpSpec, logits: Any, axis: Any, name: str | None) -> Tensor:
+    """Applies an op of the last dimension along `axis`, by swapping the two around it."""
+    logits = convert_to_tensor(logits)
+    rank = logits.shape.ndims
+    if isinstance(axis, Tensor):
+        known = constant_value(axis)
+        axis = axis if known is None else int(known)
+    if isinstance(axis, Tensor) or rank is None:
+        if not isinstance(axis, Tensor) and axis == -1:
+            return op(logits, name=name)  # type: ignore[no-any-return]
+        order = _dynamic_swap(logits, axis)
+    else:
+        if axis in (-1, rank - 1):
+            return op(logits, name=name)  # type: ignore[no-any-return]
+        if not -rank <= axis < rank:
+            raise errors.InvalidArgumentError(
+                None,
+                None,
+                f"Dimension ({axis}) must be in the range [{-rank}, {rank}) where {rank} is the "
+                "number of dimensions in the input.",
+            )
+        order = list(range(rank))
+        order[axis], order[-1] = order[-1], order[axis]
+    result = emit("Transpose", op(emit("Transpose", logits, order)), order, name=name)
+    result.set_shape(logits.get_shape())
+    return result  # type: ignore[no-any-return]
+
+
+def _dynamic_swap(logits: Tensor, axis: Any) -> Tensor:
+    """The permutation that swaps dimension `axis` with the last one."""
+    rank = emit("Rank", logits)
+    axis = emit("FloorMod", emit("Cast", axis, DstT=dtypes.int32), rank)
+    last = emit("Sub", rank, 1)
+    order = emit("Range", 0, rank, 1)
+    at_axis = emit("Cast", emit("Equal", order, axis), DstT=dtypes.int32)
+    at_last = emit("Cast", emit("Equal", order, last), DstT=dtypes.int32)
+    # Both corrections cancel when the axis is the last one.
+    return emit("AddV2", order, emit("Mul", at_axis - at_last, last - axis))  # type: ignore[no-any-return]
+
+
+def softmax(logits: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:
+    """`exp(logits) / sum(exp(logits))` along one dimension.
+
+    Args:
+        logits: a floating-point tensor of rank 1 or more.
+        axis: the dimension, the last one by default.
+        name: a name for the operation.
+        dim: the deprecated name of `axis`.
+
+    Returns:
+        A tensor like `logits` whose entries along `axis` sum to 1.
+
+    Raises:
+        InvalidArgumentError: `axis` is out of range.
+    """
+    axis = renamed("axis", axis, "dim", dim)
+    return _along_axis(softmax_op, logits, -1 if axis is None else axis, name)
+
+
+def log_softmax(logits: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:
+    """`logits - log(sum(exp(logits)))` along one dimension.
+
+    Args:
+        logits: a floating-point tensor of rank 1 or more.
+        axis: the dimension, the last one by default.
+        name: a name for the operation.
+        dim: the deprecated name of `axis`.
+
+    Returns:
+        A tensor like `logits`.
+
+    Raises:
+        InvalidArgumentError: `axis` is out of range.
+    """
+    axis = renamed("axis", axis, "dim", dim)
+    return _along_axis(log_softmax_op, logits, -1 if axis is None else axis, name)
+
+
+# ---------------------------------------------------------------- cross entropy
+def _flatten_outer(tensor: Tensor) -> Tensor:
+    """`tensor` as a matrix whose rows are its last dimension."""
+    static = tensor.raw_shape
+    if static is not None and static[-1] is not None:
+        flat = emit("Reshape", tensor, [-1, static[-1]])
+    else:
+        last = emit("Slice", emit("Shape", tensor), [_rank(tensor, 1)], [1])
+        flat = emit("Reshape", tensor, emit("ConcatV2", [[-1], last], 0))
+    if static is not None and None not in static[:-1]:
+        flat.set_shape((shapes.num_elements(static[:-1]), static[-1]))
+    return flat  # type: ignore[no-any-return]
+
+
+def _rank(tensor: Tensor, minus: int) -> Any:
+    static = tensor.raw_shape
+    return len(static) - minus if static is not None else emit("Sub", emit("Rank", tensor), minus)
+
+
+def _to_end(tensor: Tensor, axis: int) -> Tensor:
+    rank = tensor.shape.ndims
+    if rank is None:
+        raise ValueError("The rank of logits must be known when axis is not the last one.")
+    axis %= rank
+    order = [d for d in range(rank) if d != axis] + [axis]
+    return emit("Transpose", tensor, order)  # type: ignore[no-any-return]
+
+
+def softmax_cross_entropy_with_logits_v2(
+    labels: Any, logits: Any, axis: int | None = None, name: str | None = None,
+    dim: int | None = None,
+) -> Tensor:  # fmt: skip
+    """Cross entropy between `labels` and the softmax of `logits`; gradients flow to both.
+
+    Args:
+        labels: a tensor like `logits`: a probability distribution along `axis`.
+        logits: a floating-point tensor of unscaled log probabilities.
+        axis: the class dimension, the last one by default.
+        name: a name for the operation.
+        dim: the deprecated name of `axis`.
+
+    Returns:
+        The losses: the shape of `logits` without the class dimension.
+    """
+    axis = renamed("axis", axis, "dim", dim)
+    axis = -1 if axis is None else axis
+    with name_scope(name, "softmax_cross_entropy_with_logits", [logits, labels]) as scope:
+        logits = convert_to_tensor(logits, name="logits")
+        labels = convert_to_tensor(labels, name="labels")
+        half = logits.dtype in HALF_TYPES
+        precise = emit("Cast", logits, DstT=dtypes.float32) if half else logits
+        if labels.dtype.base_dtype is not precise.dtype.base_dtype:
+            labels = emit("Cast", labels, DstT=precise.dtype)
+        static = logits.raw_shape
+        if axis != -1 and (static is None or axis != len(static) - 1):
+            precise, labels = _to_end(precise, axis), _to_end(labels, axis)
+        outer = emit("Slice", emit("Shape", precise), [0], emit("Pack", [_rank(precise, 1)]))
+        losses, _ = xent_op(_flatten_outer(precise), _flatten_outer(labels), name=scope)
+        result = emit("Reshape", losses, outer)
+        if static is not None:
+            dims = list(static)
+            del dims[axis]
+            result.set_shape(dims)
+        return emit("Cast", result, DstT=logits.dtype) if half else result  # type: ignore[no-any-return]
+
+
+def softmax_cross_entropy_with_logits(
+    _sentinel: Any = None, labels: Any = None, logits: Any = None, dim: int = -1,
+    name: str | None = None, axis: int | None = None,
+) -> Tensor:  # fmt: skip
+    """Cross entropy between `labels` and the softmax of `logits`; no gradient flows to `labels`.
+
+    Args:
+        _sentinel: forces `labels` and `logits` to be named.
+        labels: a tensor like `logits`: a probability distribution along `dim`.
+        logits: a floating-point tensor of unscaled log probabilities.
+        dim: the class dimension.
+        name: a name for the operation.
+        axis: an alias of `dim`.
+
+    Returns:
+        The losses: the shape of `logits` without the class dimension.
+
+    Raises:
+        ValueError: an argument is missing or not named.
+    """
+    dim = dim if axis is None else axis
+    ensure_named("softmax_cross_entropy_with_logits", _sentinel, labels, logits)
+    with name_scope(name, "softmax_cross_entropy_with_logits_sg", [logits, labels]) as scope:
+        labels = emit("StopGradient", labels, name="labels_stop_gradient")
+        return softmax_cross_entropy_with_logits_v2(labels, logits, axis=dim, name=scope)
+
+
+def sparse_softmax_cross_entropy_with_logits(
+    _sentinel: Any = None, labels: Any = None, logits: Any = None, name: str | None = None
+) -> Tensor:
+    """Cross entropy between class ids and the softmax of `logits`.
+
+    Args:
+        _sentinel: forces `labels` and `logits` to be named.
+        labels: int32 or int64 class ids, of rank one less than `logits`.
+        logits: a floating-point tensor of unscaled log probabilities, classes last.
+        name: a name for the operation.
+
+    Returns:
+        The losses, shaped like `labels` and of the type of `logits`.
+
+    Raises:
+        ValueError: `logits` is a scalar, the ranks or shapes do not fit, or an argument is missing
+            or not named.
+    """
+    ensure_named("sparse_softmax_cross_entropy_with_logits", _sentinel, labels, logits)
+    with name_scope(name, "SparseSoftmaxCrossEntropyWithLogits", [labels, logits]):
+        labels = convert_to_tensor(labels)
+        logits = convert_to_tensor(logits)
+        half = logits.dtype in HALF_TYPES
+        precise = emit("Cast", logits, DstT=dtypes.float32) if half else logits
+        checked = _check_sparse(labels, logits)
+        if logits.shape.ndims == 2:
+            losses, _ = sparse_xent_op(precise, labels, name=name)
+            return emit("Cast", losses, DstT=logits.dtype) if half else losses  # type: ignore[no-any-return]
+        with control_dependencies([] if checked else [_assert_same_outer(labels, logits)]):
+            label_shape = emit("Shape", labels)
+            losses, _ = sparse_xent_op(
+                _flatten_outer(precise), emit("Reshape", labels, [-1]), name=name
+            )
+            losses = emit("Reshape", losses, label_shape)
+            losses.set_shape(labels.get_shape())
+            return emit("Cast", losses, DstT=logits.dtype) if half else losses  # type: ignore[no-any-return]
+
+
+def _check_sparse(labels: Tensor, logits: Tensor) -> bool:
+    """Checks static shapes; whether they were known well enough to need no check at run time."""
+    label_dims, dims = labels.raw_shape, logits.raw_shape
+    if dims is not None and len(dims) == 0:
+        raise ValueError(f"Logits cannot be scalars - received shape {logits.shape}.")
+    if dims is not None and label_dims is not None and len(label_dims) != len(dims) - 1:
+        raise ValueError(
+            f"Rank mismatch: Rank of labels (received {len(label_dims)}) should equal rank of "
+            f"logits minus 1 (received {len(dims)}): labels {labels.name} have shape "
+            f"{labels.shape}, logits {logits.name} have shape {logits.shape}."
+        )
+    known = shapes.is_fully_defined(label_dims) and shapes.is_fully_defined(
+        None if dims is None else dims[:-1]
+    )
+    if known and dims is not None and label_dims != dims[:-1]:
+        raise ValueError(
+            f"Shape mismatch: The shape of labels (received {labels.shape}) should equal the shape "
+            f"of logits except for the last dimension (received {logits.shape})."
+        )
+    return known
+
+
+def _assert_same_outer(labels: Tensor, logits: Tensor) -> Operation:
+    from opdock.ops.check import assert_equal
+
+    outer = emit("Slice", emit("Shape", logits), [0], emit("Pack", [_rank(logits, 1)]))
+    return assert_equal(emit("Shape", labels), outer)  # type: ignore[no-any-return]

@@ -1,0 +1,155 @@
+"""The public module for authors of plugins: everything a backend may import from opdock.
+
+A backend is a distribution with an entry point in the group `opdock.backends`, whose module
+implements `opdock_backends` and yields a `BackendSpec`. `docs/plugin_hooks.md` documents each hook;
+`plugins/echo` is a complete backend in under 100 lines.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from opdock import dtypes, errors
+from opdock.devices.base import BaseDevice, NullEvent, NullStream
+from opdock.devices.protocols import (
+    Buffer,
+    Device,
+    DeviceAttributes,
+    Event,
+    MemoryStats,
+    Stream,
+)
+from opdock.devices.routes import HOST, CopyRoute
+from opdock.dtypes import (
+    ALL,
+    COMPLEX,
+    FLOATS,
+    INTS,
+    NUMBERS,
+    QUANTIZED,
+    REALS,
+    SIGNED,
+    UNSIGNED,
+    DType,
+    as_dtype,
+)
+from opdock.graph.registry import OpSpec, ShapeSig, all_ops, define_op
+from opdock.graph.registry import find as find_op
+from opdock.kernels.arguments import flat_inputs, flat_outputs, infer_shapes
+from opdock.kernels.portable import mount, portable
+from opdock.kernels.select import Rejection
+from opdock.kernels.signature import NodeSig
+from opdock.kernels.table import Kernel, KernelTable
+from opdock.plugins.hookspecs import hookimpl, hookspec
+from opdock.plugins.records import (
+    API_VERSION,
+    BackendSpec,
+    Candidate,
+    FusionPattern,
+    GraphPass,
+    P,
+    PluginError,
+    Probe,
+    Requirement,
+    ToleranceRow,
+)
+
+if TYPE_CHECKING:
+    from opdock.io import host_ops
+    from opdock.plugins.records import PluginStatus
+
+__all__ = [
+    "ALL",
+    "API_VERSION",
+    "COMPLEX",
+    "FLOATS",
+    "HOST",
+    "INTS",
+    "NUMBERS",
+    "QUANTIZED",
+    "REALS",
+    "SIGNED",
+    "UNSIGNED",
+    "BackendSpec",
+    "BaseDevice",
+    "Buffer",
+    "Candidate",
+    "CopyRoute",
+    "DType",
+    "Device",
+    "DeviceAttributes",
+    "Event",
+    "FusionPattern",
+    "GraphPass",
+    "Kernel",
+    "KernelTable",
+    "MemoryStats",
+    "NodeSig",
+    "NullEvent",
+    "NullStream",
+    "OpSpec",
+    "P",
+    "PluginError",
+    "Probe",
+    "Rejection",
+    "Requirement",
+    "ShapeSig",
+    "Stream",
+    "ToleranceRow",
+    "all_ops",
+    "as_dtype",
+    "define_op",
+    "dtypes",
+    "errors",
+    "find_op",
+    "flat_inputs",
+    "flat_outputs",
+    "hookimpl",
+    "hookspec",
+    "host_ops",
+    "infer_shapes",
+    "mount",
+    "portable",
+    "register",
+    "unregister",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    # What file and checkpoint kernels share; protobuf comes with it, so only they pay for it.
+    if name == "host_ops":
+        return importlib.import_module("opdock.io.host_ops")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def register(module: Any, name: str | None = None) -> PluginStatus:
+    """Takes a module as a plugin in this process, for notebooks and tests.
+
+    Sessions made from now on see its devices. The same module, or another of the same name,
+    replaces what was registered before, so a notebook cell may run twice.
+
+    Args:
+        module: a module, or an object with methods, that implements hooks.
+        name: what to call it; the module's name by default.
+
+    Returns:
+        The plugin's status.
+
+    Raises:
+        PluginError: the plugin is broken; the message says how.
+
+    Example:
+        import sys
+        opdock.plugin.register(sys.modules[__name__])
+    """
+    from opdock.plugins.manager import get_manager
+
+    return get_manager().register(module, name)
+
+
+def unregister(name: str) -> None:
+    """Forgets a plugin that `register` took; KeyError when there is none of that name."""
+    from opdock.plugins.manager import get_manager
+
+    get_manager().unregister(name)

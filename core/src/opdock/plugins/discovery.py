@@ -1,0 +1,96 @@
+"""Discovery: lists what is installed without importing any of it, and applies the user's filters.
+
+pluggy's own entry-point loader stops at the first plugin that fails; this loop belongs to us.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Final
+
+from opdock.plugins.state import Plugin, Quarantine
+
+GROUPS: Final = ("opdock.backends", "opdock.plugins")
+FILE_GROUP: Final = "file"
+
+
+def discover(environ: Mapping[str, str] | None = None) -> list[Plugin]:
+    """Everything installed or named in the environment, in a stable order; nothing is imported.
+
+    Args:
+        environ: where to read OPDOCK_PLUGINS (names and ./files to use, all if it has no names) and
+            OPDOCK_DISABLE (names not to use). A name is an entry point's or a distribution's.
+
+    Returns:
+        Plugins in state "listed", or "quarantined" as blocked.
+    """
+    environ = os.environ if environ is None else environ
+    wanted, files = _split(environ.get("OPDOCK_PLUGINS", ""))
+    disabled, _ = _split(environ.get("OPDOCK_DISABLE", ""))
+    found = [_from_entry(ep) for group in GROUPS for ep in _entries(group)]
+    # Not the order of sys.path: it changes with the current directory.
+    found.sort(key=lambda p: (GROUPS.index(p.group), p.name, p.distribution.lower()))
+    for plugin in found:
+        if wanted and not _named(plugin, wanted):
+            plugin.quarantine(Quarantine("blocked", "OPDOCK_PLUGINS does not name it"))
+        elif _named(plugin, disabled):
+            plugin.quarantine(Quarantine("blocked", "OPDOCK_DISABLE names it"))
+    found += [_missing(name, found) for name in wanted if not _known(name, found)]
+    found += [_from_file(path) for path in files]
+    return found
+
+
+def _entries(group: str) -> list[EntryPoint]:
+    return list(entry_points(group=group))
+
+
+def _from_entry(entry: EntryPoint) -> Plugin:
+    dist = entry.dist
+    return Plugin(
+        name=entry.name,
+        group=entry.group,
+        target=entry.value,
+        distribution=dist.name if dist else "",
+        version=dist.version if dist else "",
+        source=entry,
+    )
+
+
+def _from_file(text: str) -> Plugin:
+    path = Path(text).expanduser().resolve()
+    return Plugin(name=path.stem, group=FILE_GROUP, target=str(path), source=path)
+
+
+def _missing(name: str, found: list[Plugin]) -> Plugin:
+    plugin = Plugin(name=name, group="OPDOCK_PLUGINS", target=name)
+    installed = ", ".join(sorted({p.name for p in found})) or "none"
+    plugin.quarantine(
+        Quarantine("import-error", f"no such plugin is installed (installed: {installed})")
+    )
+    return plugin
+
+
+def _split(text: str) -> tuple[list[str], list[str]]:
+    """A comma-separated list as names and paths."""
+    items = [item.strip() for item in text.split(",") if item.strip()]
+    files = [i for i in items if i.endswith(".py") or "/" in i or os.sep in i]
+    return [i for i in items if i not in files], files
+
+
+def _named(plugin: Plugin, names: list[str]) -> bool:
+    return any(_is(name, plugin) for name in names)
+
+
+def _known(name: str, found: list[Plugin]) -> bool:
+    return any(_is(name, plugin) for plugin in found)
+
+
+def _is(name: str, plugin: Plugin) -> bool:
+    return name == plugin.name or _canonical(name) == _canonical(plugin.distribution)
+
+
+def _canonical(distribution: str) -> str:
+    return distribution.lower().replace("_", "-").replace(".", "-")

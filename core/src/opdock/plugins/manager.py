@@ -1,0 +1,367 @@
+"""The plugin manager: lists, loads, probes and opens, and keeps what is broken from what works.
+
+Nothing happens when this module is imported; every step is taken when it is first needed.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from opdock.devices.routes import RouteTable
+from opdock.kernels.select import Tie
+from opdock.plugins import discovery, hints, loading, probing
+from opdock.plugins.opening import OpenDevice, open_device
+from opdock.plugins.records import (
+    BackendSpec,
+    GraphPass,
+    PluginError,
+    PluginStatus,
+    ProbedDevice,
+    Requirement,
+    ToleranceRow,
+)
+from opdock.plugins.state import Backend, Plugin, Quarantine
+
+__all__ = [
+    "OpenDevice",
+    "PluginManager",
+    "PluginStatus",
+    "ProbedDevice",
+    "get_manager",
+    "reset_manager",
+]
+
+_log = logging.getLogger("opdock.plugins")
+
+REGISTERED: Final = "registered"
+
+PlaceNode = Callable[[Any, Any, Any], str | None]
+
+
+class PluginManager:
+    """All plugins of this process; use `get_manager()`."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._plugins: list[Plugin] = []
+        self._discovered = False
+        self._relay = loading.new_relay()
+        self._routes: RouteTable | None = None
+
+    # ------------------------------------------------------------ states
+    def discover(self) -> None:
+        """Lists what is installed, without importing any of it."""
+        with self._lock:
+            if not self._discovered:
+                self._discovered = True
+                found = discovery.discover()
+                _refuse_twins(found)
+                self._plugins += found
+
+    def load(self) -> None:
+        """Loads every plugin that is neither blocked nor broken.
+
+        Raises:
+            PluginError: OPDOCK_STRICT_PLUGINS=1 and a plugin had to be quarantined.
+        """
+        with self._lock:
+            self.discover()
+            for plugin in list(self._plugins):
+                if plugin.state == "listed":
+                    self._load(plugin)
+                elif plugin.state == "quarantined" and plugin.kind != "blocked":
+                    _strict(plugin.error())
+
+    def probe(self) -> None:
+        """Loads, and asks every backend that has not been asked what devices there are."""
+        with self._lock:
+            self.load()
+            waiting = [b for b in self._backends() if b.state == "loaded"]
+            if not waiting:
+                return
+            probing.probe(waiting)
+            for backend in waiting:
+                if backend.state == "quarantined":
+                    level = logging.WARNING if backend.kind == "probe-timeout" else logging.INFO
+                    _log.log(
+                        level, "backend %r: %s: %s", backend.spec.name, backend.kind, backend.reason
+                    )
+                    _strict(_backend_error(backend))
+
+    def status(self) -> list[PluginStatus]:
+        """Every plugin and its state, as far as it has been taken; imports nothing."""
+        with self._lock:
+            self.discover()
+            return [p.status() for p in self._plugins]
+
+    def hints(self) -> list[str]:
+        """What the user might install for hardware that is visible but not served."""
+        with self._lock:
+            self.discover()
+            return hints.missing_plugins(p.name for p in self._plugins)
+
+    # ------------------------------------------------------------ registration
+    def register(self, module: Any, name: str | None = None) -> PluginStatus:
+        """Takes a module or object as a plugin, now; see `opdock.plugin.register`."""
+        name = name or getattr(module, "__name__", None) or type(module).__name__
+        plugin = Plugin(name=name, group=REGISTERED, target=name, source=module)
+        with self._lock:
+            again = [p for p in self._plugins if p.group == REGISTERED and p.name == name]
+            for old in again:  # a notebook cell that runs a second time
+                self._forget(old)
+            self._plugins.append(plugin)
+            self._load(plugin)
+            if plugin.state == "quarantined":
+                self._plugins.remove(plugin)
+                raise plugin.error()
+            return plugin.status()
+
+    def unregister(self, name: str) -> None:
+        """Forgets a plugin that `register` took; KeyError when there is none of that name."""
+        with self._lock:
+            found = [p for p in self._plugins if p.group == REGISTERED and p.name == name]
+            if not found:
+                raise KeyError(name)
+            self._forget(found[0])
+
+    def _forget(self, plugin: Plugin) -> None:
+        self._plugins.remove(plugin)
+        if plugin.module is not None and self._relay.is_registered(plugin.module):
+            self._relay.unregister(plugin.module)
+        self._routes = None
+
+    def _load(self, plugin: Plugin) -> None:
+        try:
+            loading.load(plugin)
+            self._check_duplicates(plugin)
+            self._relay.register(plugin.module, name=f"{plugin.group}:{plugin.name}:{id(plugin)}")
+        except Quarantine as verdict:
+            self._expel(plugin, verdict)
+        else:
+            self._routes = None
+
+    def _expel(self, plugin: Plugin, verdict: Quarantine) -> None:
+        if plugin.module is not None and self._relay.is_registered(plugin.module):
+            self._relay.unregister(plugin.module)
+        plugin.quarantine(verdict)
+        _log.info(
+            "plugin %r (%s) quarantined: %s: %s",
+            plugin.name, plugin.origin, verdict.kind, verdict.reason,
+        )  # fmt: skip
+        if plugin.group != REGISTERED:
+            _strict(plugin.error())
+
+    def _check_duplicates(self, plugin: Plugin) -> None:
+        for mine in plugin.backends:
+            for other in self._backends():
+                if other.plugin is plugin:
+                    continue
+                for what in ("name", "own_type"):
+                    value = getattr(mine.spec, what)
+                    if value == getattr(other.spec, what):
+                        raise Quarantine(
+                            "duplicate",
+                            f"{other.plugin.name!r} ({other.plugin.origin}) has a backend with "
+                            f"the {what} {value!r} already",
+                        )
+        if any(p.module is plugin.module for p in self._plugins if p is not plugin):
+            raise Quarantine("duplicate", f"{plugin.target!r} is loaded under another name already")
+
+    # ------------------------------------------------------------ devices
+    def devices(self) -> list[ProbedDevice]:
+        """All devices that probes found: highest priority first, then in plugin order."""
+        with self._lock:
+            self.probe()
+            found = [d for b in self._backends() for d in b.probed()]
+            found.sort(key=lambda d: -d.spec.priority)
+            return found
+
+    def open(self, probed: ProbedDevice) -> OpenDevice:
+        """The open device of a record that `devices` gave; opened once a process.
+
+        Raises:
+            PluginError: it cannot be opened; the message says why.
+        """
+        with self._lock:
+            backend = self._backend_of(probed.spec)
+            index = probed.attributes.index
+            found: OpenDevice | None = backend.opened.get(index)
+            if found is None:
+                loaded = [p for p in self._plugins if p.state == "loaded"]
+                found = open_device(backend, probed, loaded, self._expel)
+                backend.opened[index] = found
+                backend.state = "open"
+            return found
+
+    def close(self) -> None:
+        """Closes every open device; a later `open` makes it anew."""
+        with self._lock:
+            for backend in self._backends():
+                for opened in backend.opened.values():
+                    opened.device.close()
+                if backend.opened:
+                    backend.opened, backend.state = {}, "probed"
+
+    def why_unavailable(self, device_type: str) -> str:
+        """Why there is no device of a type, in words; empty when there is one.
+
+        Args:
+            device_type: a pool's type or a backend's own, e.g. "GPU".
+        """
+        with self._lock:
+            self.probe()
+            serving = [
+                b for b in self._backends() if device_type in (b.spec.device_type, b.spec.own_type)
+            ]
+            if any(b.devices for b in serving):
+                return ""
+            lines = [_backend_line(b) for b in serving]
+            lines += [
+                f"plugin {p.name!r} ({p.origin}): {p.kind}: {p.reason}"
+                for p in self._plugins
+                if p.state == "quarantined"
+            ]
+            lines += self.hints()
+            told = "; ".join(lines) if lines else "`opdock doctor` lists what is installed"
+            if serving:
+                return f"no device of type {device_type}: {told}"
+            return f"no installed plugin serves devices of type {device_type}: {told}"
+
+    # ------------------------------------------------------------ what else plugins bring
+    def routes(self) -> RouteTable:
+        """The copy routes of all plugins."""
+        with self._lock:
+            self.load()
+            if self._routes is None:
+                self._routes = RouteTable(self._records("opdock_copy_routes"))
+            return self._routes
+
+    def graph_passes(self) -> list[GraphPass]:
+        """The graph passes of all plugins, in order of position and name."""
+        with self._lock:
+            self.load()
+            passes: list[GraphPass] = [*self._records("opdock_graph_passes")]
+            return sorted(passes, key=lambda p: (p.position, p.name))
+
+    def sample_modules(self) -> list[str]:
+        """Names of the modules with samples for plugins' own ops."""
+        with self._lock:
+            self.load()
+            return [*self._records("opdock_samples")]
+
+    def requirements(self, backend: str) -> list[Requirement | ToleranceRow]:
+        """What plugins say that a backend does not do, or does less exactly."""
+        kinds = (Requirement, ToleranceRow)
+        found: list[Requirement | ToleranceRow] = []
+        with self._lock:
+            self.load()
+            for plugin in list(self._plugins):
+                try:
+                    found += loading.collect(plugin, "opdock_requirements", kinds, backend=backend)
+                except Quarantine as verdict:
+                    self._expel(plugin, verdict)
+        return found
+
+    @property
+    def place_node_hook(self) -> PlaceNode | None:
+        """`f(node, candidates, config) -> device name | None`, or None when no plugin has it."""
+        with self._lock:
+            self.load()
+            if not self._relay.hook.opdock_place_node.get_hookimpls():
+                return None
+            return self._place_node
+
+    def _place_node(self, node: Any, candidates: Any, config: Any) -> str | None:
+        try:
+            answer: str | None = self._relay.hook.opdock_place_node(
+                node=node, candidates=candidates, config=config
+            )
+        except Exception as e:
+            _log.exception("opdock_place_node failed; core places the node")
+            _strict(PluginError(f"opdock_place_node: {type(e).__name__}: {e}"))
+            return None
+        if answer is None or answer in {c.device for c in candidates}:
+            return answer
+        _log.warning("opdock_place_node answered %r, which is no candidate; ignored", answer)
+        return None
+
+    def ties(self) -> list[Tie]:
+        """Kernels of open devices that only the order of plugins tells apart."""
+        with self._lock:
+            opened = [o for b in self._backends() for o in b.opened.values()]
+            return [tie for o in opened for tie in o.kernels.ties()]
+
+    # ------------------------------------------------------------ internals
+    def _backends(self) -> Iterator[Backend]:
+        for plugin in self._plugins:
+            yield from plugin.backends
+
+    def _backend_of(self, spec: BackendSpec) -> Backend:
+        for backend in self._backends():
+            if backend.spec is spec:
+                return backend
+        raise PluginError(f"backend {spec.name!r} is not in use any more", spec.name)
+
+    def _records(self, hook: str) -> Iterator[Any]:
+        for plugin in self._plugins:
+            yield from plugin.records.get(hook, ())
+
+
+
+
+def _refuse_twins(found: list[Plugin]) -> None:
+    """Quarantines the second of two entry points with one name in one group."""
+    seen: dict[tuple[str, str], Plugin] = {}
+    for plugin in found:
+        if plugin.state != "listed":
+            continue
+        first = seen.setdefault((plugin.group, plugin.name), plugin)
+        if first is not plugin:
+            plugin.quarantine(
+                Quarantine(
+                    "duplicate", f"{first.origin} has an entry point {plugin.name!r} already"
+                )
+            )
+
+
+def _strict(error: PluginError) -> None:
+    if os.environ.get("OPDOCK_STRICT_PLUGINS", "") not in ("", "0"):
+        raise error
+
+
+def _backend_line(backend: Backend) -> str:
+    hint = f" ({backend.spec.install_hint})" if backend.spec.install_hint else ""
+    kind = f"{backend.kind}: " if backend.kind else "unavailable: "
+    return f"plugin {backend.plugin.name!r} ({backend.plugin.origin}): {kind}{backend.reason}{hint}"
+
+
+def _backend_error(backend: Backend) -> PluginError:
+    return PluginError(
+        _backend_line(backend), backend.plugin.name, backend.kind, backend.traceback
+    )
+
+
+_manager: PluginManager | None = None
+_manager_lock = threading.Lock()
+
+
+def get_manager() -> PluginManager:
+    """The process's plugin manager; made when first asked for, and empty until it is used."""
+    global _manager
+    with _manager_lock:
+        if _manager is None:
+            _manager = PluginManager()
+        return _manager
+
+
+def reset_manager() -> None:
+    """Closes all devices and forgets all plugins; the next use reads the environment anew."""
+    global _manager
+    with _manager_lock:
+        if _manager is not None:
+            _manager.close()
+        _manager = None

@@ -1,0 +1,306 @@
+"""The records that hooks yield: frozen, keyword-only, validated when they are made.
+
+New fields get defaults, so a plugin written for an older minor API version keeps working.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from opdock.devices.protocols import DeviceAttributes
+from opdock.devices.routes import CopyRoute
+from opdock.kernels.select import Rejection
+from opdock.plugins.patterns import FusionPattern, P
+
+__all__ = [
+    "API_VERSION",
+    "BackendSpec",
+    "Candidate",
+    "CopyRoute",
+    "DeviceAttributes",
+    "FusionPattern",
+    "GraphPass",
+    "P",
+    "PluginError",
+    "Probe",
+    "ProbedDevice",
+    "Rejection",
+    "Requirement",
+    "ToleranceRow",
+]
+
+API_VERSION: Final = (1, 0)
+"""Version of the plugin API, independent of any distribution's: same major, minor up to this."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_TYPE = re.compile(r"[A-Z][A-Z0-9_]*")
+_DOTTED = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+
+
+class PluginError(RuntimeError):
+    """A plugin that was asked for cannot be used; the message holds the reason.
+
+    Attributes:
+        plugin: its name.
+        kind: the quarantine kind, e.g. "import-error".
+        traceback: where it failed, empty when nothing was raised.
+    """
+
+    def __init__(self, message: str, plugin: str = "", kind: str = "", traceback: str = "") -> None:
+        super().__init__(message)
+        self.plugin = plugin
+        self.kind = kind
+        self.traceback = traceback
+
+
+def _match(owner: str, what: str, value: Any, pattern: re.Pattern[str], wanted: str) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"{owner}.{what} must be a string, got {value!r}")
+    if not pattern.fullmatch(value):
+        raise ValueError(f"{owner}.{what} must be {wanted}, got {value!r}")
+
+
+def _dotted(owner: str, what: str, value: Any) -> None:
+    _match(owner, what, value, _DOTTED, "a dotted name like 'pkg.mod:attr'")
+
+
+def _dotted_all(owner: str, what: str, values: Any) -> tuple[str, ...]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise TypeError(f"{owner}.{what} must be a tuple of dotted names, got {values!r}")
+    names = tuple(values)
+    for name in names:
+        _dotted(owner, what, name)
+    return names
+
+
+def check_version(owner: str, value: Any) -> tuple[int, int]:
+    """An API version as (major, minor); TypeError for anything else."""
+    ok = isinstance(value, tuple) and len(value) == 2 and all(type(v) is int for v in value)
+    if not ok:
+        raise TypeError(f"{owner} must be (major, minor), got {value!r}")
+    return value  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackendSpec:
+    """A backend: what it is called and where its parts are, imported when they are needed.
+
+    Attributes:
+        name: the backend's name, lower case; for a backend of the group `opdock.backends` the name
+            of its entry point.
+        device_type: the device type it serves; its devices join the pool `/device:<TYPE>:n`.
+        own_type: the type that always addresses its own devices, unique among backends.
+        api: the `API_VERSION` for which it was written.
+        priority: the higher comes first in the pool and in placement; the CPU has 0.
+        probe: "pkg.mod:function" -> `Probe`; called without arguments, in a thread of its own,
+            within a time limit.
+        device: "pkg.mod:Class"; called with a `DeviceAttributes`.
+        kernels: "pkg.mod:table" each, imported when its first device opens. A callable in place of
+            a table is called with the device.
+        fusions: "pkg.mod:patterns" each, sequences of `FusionPattern`.
+        install_hint: what to type when the probe finds nothing, 'pip install "pkg[extra]"'.
+        automatic: whether placement may choose its devices unasked. Not for devices that do not
+            really compute.
+
+    Raises:
+        TypeError, ValueError: a field is malformed.
+    """
+
+    name: str
+    device_type: str
+    own_type: str
+    api: tuple[int, int]
+    priority: int = 100
+    probe: str
+    device: str
+    kernels: tuple[str, ...]
+    fusions: tuple[str, ...] = ()
+    install_hint: str = ""
+    automatic: bool = True
+
+    def __post_init__(self) -> None:
+        _match("BackendSpec", "name", self.name, _NAME, "lower case letters, digits and _")
+        owner = f"BackendSpec {self.name!r}"
+        _match(owner, "device_type", self.device_type, _TYPE, "upper case letters, digits and _")
+        _match(owner, "own_type", self.own_type, _TYPE, "upper case letters, digits and _")
+        check_version(f"{owner}.api", self.api)
+        if type(self.priority) is not int:
+            raise TypeError(f"{owner}.priority must be an int, got {self.priority!r}")
+        _dotted(owner, "probe", self.probe)
+        _dotted(owner, "device", self.device)
+        object.__setattr__(self, "kernels", _dotted_all(owner, "kernels", self.kernels))
+        object.__setattr__(self, "fusions", _dotted_all(owner, "fusions", self.fusions))
+        if not isinstance(self.install_hint, str):
+            raise TypeError(f"{owner}.install_hint must be a string, got {self.install_hint!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe:
+    """What a backend found on this machine: its devices, or the reason why there is none."""
+
+    devices: tuple[DeviceAttributes, ...] = ()
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        devices = tuple(self.devices)
+        for device in devices:
+            if not isinstance(device, DeviceAttributes):
+                raise TypeError(f"Probe.devices must hold DeviceAttributes, got {device!r}")
+        if len({d.index for d in devices}) != len(devices):
+            raise ValueError("Probe.devices: two devices have the same index")
+        if not isinstance(self.reason, str):
+            raise TypeError(f"Probe.reason must be a string, got {self.reason!r}")
+        object.__setattr__(self, "devices", devices)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbedDevice:
+    """A device that a probe found: known, counted, not opened."""
+
+    spec: BackendSpec
+    attributes: DeviceAttributes
+    plugin: str = ""
+    distribution: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphPass:
+    """A rewrite of the compiler's graph.
+
+    Attributes:
+        name: unique; users switch the pass off by it.
+        stage: when it runs.
+        run: `run(ir) -> ir | None`; None means that it changed `ir` in place or not at all.
+        position: order within the stage; core's own passes stand at multiples of 100.
+        default: whether it runs without being asked for by name.
+    """
+
+    name: str
+    stage: Literal["import", "before_place", "after_place", "after_fuse"]
+    run: Callable[[Any], Any]
+    position: int = 0
+    default: bool = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise TypeError(f"GraphPass.name must be a word, got {self.name!r}")
+        if self.stage not in ("import", "before_place", "after_place", "after_fuse"):
+            raise ValueError(f"GraphPass {self.name!r}: unknown stage {self.stage!r}")
+        if not callable(self.run):
+            raise TypeError(f"GraphPass {self.name!r}: run must be callable")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A device that could take a node: what `opdock_place_node` chooses from.
+
+    Attributes:
+        device: the device's canonical name.
+        kernel: where the kernel's code lives.
+        plugin: the plugin that brought the kernel.
+        priority: the backend's priority.
+        rung: how the device would compute the node.
+        rejections: kernels of that device that were passed over, with reasons.
+    """
+
+    device: str
+    kernel: str = ""
+    plugin: str = ""
+    priority: int = 0
+    rung: Literal["own", "portable", "decomposition"] = "own"
+    rejections: Sequence[Rejection] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Requirement:
+    """A backend's answer to something that conformance asks for.
+
+    Attributes:
+        name: what is asked, e.g. "float64", or an op type.
+        status: "unsupported" by nature, "planned", or a "bug" (then the case runs and must fail).
+        reason: shown in the report; required.
+        issue: where it is tracked.
+        dtypes: names of the element types it holds for; empty for all.
+    """
+
+    name: str
+    status: Literal["unsupported", "planned", "bug"]
+    reason: str
+    issue: str = ""
+    dtypes: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if self.status not in ("unsupported", "planned", "bug"):
+            raise ValueError(f"Requirement {self.name!r}: unknown status {self.status!r}")
+        if not self.reason:
+            raise ValueError(f"Requirement {self.name!r}: a reason is required")
+        object.__setattr__(self, "dtypes", frozenset(self.dtypes))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToleranceRow:
+    """Slack beyond the table's, for one backend; the report shows it with its reason."""
+
+    op: str
+    dtype: str
+    rtol: float
+    atol: float
+    reason: str
+
+    def __post_init__(self) -> None:
+        if not self.reason:
+            raise ValueError(f"ToleranceRow {self.op!r}: a reason is required")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackendStatus:
+    """One backend's state: loaded, probed, open or quarantined."""
+
+    name: str
+    device_type: str
+    own_type: str
+    priority: int
+    state: str
+    devices: tuple[DeviceAttributes, ...] = ()
+    opened: tuple[int, ...] = ()
+    kind: str = ""
+    reason: str = ""
+    traceback: str = ""
+    install_hint: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PluginStatus:
+    """One plugin's state: what `opdock doctor` prints.
+
+    Attributes:
+        name: the entry point's name, or the module's for one registered by hand.
+        group: "opdock.backends", "opdock.plugins", "file" or "registered".
+        target: what is imported, "opdock_x" or a path.
+        distribution, version: what to `pip install`; empty for files and registered modules.
+        state: listed, loaded, probed, open or quarantined.
+        kind: why it is quarantined, e.g. "import-error".
+        reason: the same in words; for a backend without devices, why there is none.
+        traceback: where it failed.
+        hooks: the hooks it implements.
+        backends: its backends.
+    """
+
+    name: str
+    group: str
+    target: str
+    distribution: str = ""
+    version: str = ""
+    state: str = "listed"
+    kind: str = ""
+    reason: str = ""
+    traceback: str = ""
+    hooks: tuple[str, ...] = ()
+    backends: tuple[BackendStatus, ...] = field(default_factory=tuple)
+
+
+Records = Mapping[str, tuple[Any, ...]]
+"""A plugin's validated records by the hook that yielded them."""

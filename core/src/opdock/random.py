@@ -1,0 +1,37 @@
+"""`tf.random`: the random functions under their short names."""
+
+from __future__ import annotations
+
+from opdock.graph.seeds import get_seed, set_random_seed
+from opdock.ops.random import random_normal as normal
+from opdock.ops.random import random_shuffle as shuffle
+from opdock.ops.random import random_uniform as uniform
+from opdock.ops.random import truncated_normal
+from opdock.ops.random_dist import categorical, multinomial
+from opdock.ops.random_dist import random_gamma as gamma
+from opdock.ops.random_dist import random_poisson as poisson
+from opdock.ops.random_stateless import (
+    stateless_categorical,
+    stateless_multinomial,
+    stateless_truncated_normal,
+)
+from opdock.ops.random_stateless import stateless_random_normal as stateless_normal
+from opdock.ops.random_stateless import stateless_random_uniform as stateless_uniform
+
+__all__ = [
+    "categorical",
+    "gamma",
+    "get_seed",
+    "multinomial",
+    "normal",
+    "poisson",
+    "set_random_seed",
+    "shuffle",
+    "stateless_categorical",
+    "stateless_multinomial",
+    "stateless_normal",
+    "stateless_truncated_normal",
+    "stateless_uniform",
+    "truncated_normal",
+    "uniform",
+]

@@ -1,0 +1,1 @@
+"""Running programs: session, bound programs, session state, tracing."""

@@ -1,0 +1,60 @@
+"""What a ConfigProto asks for, as plain values."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+from opdock.compiler.pipeline import disabled_by
+
+
+@dataclass(frozen=True, slots=True)
+class SessionConfig:
+    """The settings of a session.
+
+    Attributes:
+        soft: `allow_soft_placement`.
+        log_placement: `log_device_placement`.
+        device_count: device type to the number of devices to use.
+        device_filters: device specifications that limit which devices are used.
+        intra_op_threads: threads within one op; 0 leaves it to the backend.
+        inter_op_threads: ops that may run at the same time; 0 and 1 are one after the other.
+        deadline_ms: `operation_timeout_in_ms`.
+        device_options: what devices are configured with (`gpu_options` among them).
+        disabled_passes: compiler passes that are off.
+    """
+
+    soft: bool = False
+    log_placement: bool = False
+    device_count: dict[str, int] = field(default_factory=dict)
+    device_filters: tuple[str, ...] = ()
+    intra_op_threads: int = 0
+    inter_op_threads: int = 0
+    deadline_ms: int = 0
+    device_options: dict[str, Any] = field(default_factory=dict)
+    disabled_passes: frozenset[str] = frozenset()
+
+
+def read(config: Any) -> SessionConfig:
+    """The settings of a ConfigProto, or TF's defaults for None."""
+    disabled = frozenset(filter(None, os.environ.get("OPDOCK_DISABLE_PASSES", "").split(",")))
+    if config is None:
+        return SessionConfig(disabled_passes=disabled)
+    gpu = config.gpu_options
+    return SessionConfig(
+        soft=config.allow_soft_placement,
+        log_placement=config.log_device_placement,
+        device_count=dict(config.device_count),
+        device_filters=tuple(config.device_filters),
+        intra_op_threads=config.intra_op_parallelism_threads,
+        inter_op_threads=config.inter_op_parallelism_threads,
+        deadline_ms=config.operation_timeout_in_ms,
+        device_options={
+            "intra_op_parallelism_threads": config.intra_op_parallelism_threads,
+            "per_process_gpu_memory_fraction": gpu.per_process_gpu_memory_fraction,
+            "allow_growth": gpu.allow_growth,
+            "visible_device_list": gpu.visible_device_list,
+        },
+        disabled_passes=disabled | disabled_by(config),
+    )

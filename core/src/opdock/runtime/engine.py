@@ -1,0 +1,226 @@
+"""`Engine`: a session's devices, state and compiler, behind `Session.run`."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from opdock import errors
+from opdock.compiler import pipeline
+from opdock.compiler.ir import HOST, Block, Node
+from opdock.compiler.ladder import STRUCTURAL, climb
+from opdock.compiler.place import Placer, place
+from opdock.compiler.prune import prune
+from opdock.compiler.target import Target
+from opdock.dtypes import DType
+from opdock.graph.graph import Graph
+from opdock.graph.operation import Operation, Tensor
+from opdock.runtime import body, config as configuration, targets
+from opdock.runtime.control import bind_control
+from opdock.runtime.fallback import Fallback
+from opdock.runtime.program import Program, bind_kernel
+from opdock.runtime.resources import ResourceManager
+from opdock.runtime.trace import Tracer, partition_graphs
+from opdock.shapes import Shape
+
+
+class Engine:
+    """Everything of a session that is neither the graph nor the caller's structures."""
+
+    def __init__(self, config: Any) -> None:
+        self._config = configuration.read(config)
+        self._proto = config
+        self.resources = ResourceManager()
+        self.stale = False
+        self._logged: set[str] = set()
+        self._log_done = 0
+        self._lock = threading.RLock()
+        self._devices: targets.SessionDevices | None = None
+        self._placer_made: Placer | None = None
+        self._fallback: Fallback | None = None
+
+    # ------------------------------------------------------------ devices
+    @property
+    def devices(self) -> targets.SessionDevices:
+        """The session's devices, discovered on first use."""
+        if self._devices is None:
+            with self._lock:
+                if self._devices is None:
+                    self._devices = targets.discover(self._config)
+        return self._devices
+
+    @property
+    def placer(self) -> Placer:
+        """Placement under this session's rules."""
+        if self._placer_made is None:
+            self._placer_made = Placer(
+                targets=self.devices.targets,
+                soft=self._config.soft,
+                resources=self.resources,
+                unavailable=self.devices.unavailable,
+                hook=self.devices.hook,
+            )
+        return self._placer_made
+
+    @property
+    def fallback(self) -> Fallback:
+        """The run-time fallback."""
+        if self._fallback is None:
+            self._fallback = Fallback(self.placer, self.resources, self.between, self._mark_stale)
+        return self._fallback
+
+    def _mark_stale(self) -> None:
+        self.stale = True
+
+    @property
+    def plain(self) -> bool:
+        """Whether a step may take the straight line: nothing asks to watch or to spread it."""
+        return self._config.inter_op_threads <= 1 and not self._config.deadline_ms
+
+    def list_devices(self) -> list[Any]:
+        """The devices with name, type and memory limit."""
+        return self.devices.attributes()
+
+    def close(self) -> None:
+        """Drops the session's state."""
+        self.resources.clear()
+        if self._devices is not None:
+            self._devices.close()
+
+    # ------------------------------------------------------------ compiling
+    def compile(
+        self,
+        graph: Graph,
+        fetches: Sequence[Tensor],
+        runs: Sequence[Operation],
+        feeds: Sequence[tuple[Tensor, DType, Shape]],
+    ) -> Program:
+        """A bound program."""
+        if self._config.log_placement:
+            self._log(graph)
+        block, lined_up, plan = pipeline.lower(
+            fetches, runs, feeds, self.placer, self.evaluate, self.options
+        )
+        return self.bind(block, lined_up, plan)
+
+    def bind(self, block: Block, lined_up: Any, plan: Any) -> Program:
+        """Binds kernels, constants and buffers."""
+        return Program(
+            block, lined_up, plan, self.resources, self.copier, self.control,
+            self.fallback if self._config.soft else None,
+        )  # fmt: skip
+
+    @functools.cached_property
+    def options(self) -> pipeline.Options:
+        """The compiler options of the session."""
+        return pipeline.Options(self._config.disabled_passes, self.devices.passes())
+
+    def prefers(self, node: Node, target: Target) -> bool:
+        """Whether a node of a function body should stay on the device of its data."""
+        if node.op in STRUCTURAL:
+            return True
+        choice, _ = climb(node, target, self.resources, self.placer.banned)
+        return choice is not None
+
+    def control(self, node: Node) -> Callable[..., Any]:
+        """The callable of a control-flow node."""
+        return bind_control(node, functools.partial(body.compile_body, self))
+
+    def evaluate(self, node: Node, inputs: list[Any]) -> list[Any] | None:
+        """Runs one node on host arrays, for constant folding; None when no host kernel can."""
+        if node.op in STRUCTURAL:
+            return None
+        host = self.devices.host
+        if host is None:
+            return None
+        choice, _ = climb(node, host, self.resources, lambda *_: None)
+        if choice is None or choice.kernel is None:
+            return None
+        saved, node.target, node.kernel = node.target, host, choice.kernel
+        try:
+            fn = bind_kernel(node, self.resources)
+            args = [*inputs, None] if choice.kernel.out else inputs
+            result = fn(*args)
+        except errors.OpError:
+            return None
+        except (ValueError, TypeError, IndexError, ZeroDivisionError, NotImplementedError):
+            return None
+        finally:
+            node.target, node.kernel = saved, None
+        return [result] if len(node.out_dtypes) == 1 else list(result)
+
+    # ------------------------------------------------------------ copies
+    def copier(self, node: Node) -> Callable[[Any], Any]:
+        """The callable of a copy node."""
+        return self.between(node.attrs["from"], node.attrs["to"])
+
+    def between(self, source: str, destination: str) -> Callable[[Any], Any]:
+        """A function that moves a buffer from one place to another."""
+        if source == destination:
+            return lambda value: value
+        if source == HOST:
+            upload = self._target(destination).device.upload
+            return lambda value: upload(np.asarray(value))
+        if destination == HOST:
+            download: Callable[[Any], Any] = self._target(source).device.download
+            return download
+        return self.devices.route(self._target(source), self._target(destination))
+
+    def _target(self, name: str) -> Target:
+        return next(t for t in self.devices.targets if t.name == name)
+
+    # ------------------------------------------------------------ running with options
+    def run(self, program: Program, values: Sequence[Any], options: Any, metadata: Any) -> Sequence[Any]:
+        """One step under RunOptions, filling RunMetadata."""
+        timeout = getattr(options, "timeout_in_ms", 0) or self._config.deadline_ms
+        tracing = options is not None and options.trace_level > 0
+        if timeout:
+            return body.with_deadline(timeout, lambda: self._run(program, values, options, metadata, tracing))
+        return self._run(program, values, options, metadata, tracing)
+
+    def _run(
+        self, program: Program, values: Sequence[Any], options: Any, metadata: Any, tracing: bool
+    ) -> Sequence[Any]:
+        tracer = Tracer() if tracing else None
+        if tracer is not None:
+            raw = program.interpret(values, tracer)
+        elif self._config.inter_op_threads > 1:
+            from opdock.runtime.parallel import run_parallel
+
+            raw = run_parallel(program, values, self._config.inter_op_threads)
+        else:
+            raw = program.run(values)
+        if metadata is not None:
+            if tracer is not None:
+                metadata.step_stats.CopyFrom(tracer.step_stats())
+            if options is not None and options.output_partition_graphs:
+                del metadata.partition_graphs[:]
+                metadata.partition_graphs.extend(partition_graphs(program))
+        return raw
+
+    # ------------------------------------------------------------ log_device_placement
+    def _log(self, graph: Graph) -> None:
+        """Prints TF's placement lines for operations that it has not printed yet.
+
+        TF places the whole graph before it prunes, and prints sources last.
+        """
+        fresh = [op for op in graph.get_operations()[self._log_done :] if op.type != "_Arg"]
+        self._log_done = len(graph.get_operations())
+        lines: list[tuple[bool, str]] = []
+        try:
+            block = prune([], fresh, [])
+            place(block, self.placer)
+            where = {n.name: n.target.name for n in block.nodes if n.target is not None}
+        except errors.OpError:
+            where = {}
+        for op in fresh:
+            device = where.get(op.name)
+            if device is not None:
+                source = not op.inputs and len(op.outputs) == 1 and not op.outputs[0].dtype._is_ref_dtype
+                lines.append((source, f"{op.name}: ({op.type}): {device}"))
+        for _, line in sorted(lines, key=lambda x: x[0]):
+            print(line, flush=True)

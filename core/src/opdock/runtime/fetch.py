@@ -1,0 +1,244 @@
+"""Fetches and feeds: from what users pass to tensors, and back to the structure they passed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from opdock import dtypes, errors, shapes
+from opdock.graph.composite import (
+    IndexedSlices,
+    IndexedSlicesValue,
+    SparseTensor,
+    SparseTensorValue,
+)
+from opdock.graph.graph import Graph
+from opdock.graph.operation import Operation, Tensor
+
+Rebuild = Callable[["list[Any]"], Any]
+
+
+class FetchPlan:
+    """The tensors and operations that a fetch structure stands for, and how to rebuild it."""
+
+    __slots__ = ("_rebuild", "programs", "targets", "tensors")
+
+    def __init__(self, graph: Graph, fetches: Any) -> None:
+        self.tensors: list[Tensor] = []
+        self.targets: list[Operation] = []
+        self.programs: dict[Any, Any] = {}
+        index: dict[Tensor, int] = {}
+        self._rebuild = self._build(graph, fetches, index)
+
+    def restore(self, values: list[Any]) -> Any:
+        """The user's structure with `values` (one per tensor) in place of tensors."""
+        return self._rebuild(values)
+
+    # ------------------------------------------------------------ structure
+    def _build(self, graph: Graph, fetch: Any, index: dict[Tensor, int]) -> Rebuild:
+        if fetch is None:
+            raise TypeError(f'Fetch argument {fetch} has invalid type "NoneType". Cannot be None')
+        if isinstance(fetch, (list, tuple)):
+            parts = [self._build(graph, f, index) for f in fetch]
+            return _sequence(type(fetch), parts)
+        if isinstance(fetch, Mapping):
+            keys = list(fetch)
+            built = [self._build(graph, fetch[k], index) for k in keys]
+            kind: Any = type(fetch)
+            return lambda values: _mapping(kind, keys, [b(values) for b in built])
+        if hasattr(type(fetch), "__attrs_attrs__"):
+            names = [a.name for a in type(fetch).__attrs_attrs__]
+            built = [self._build(graph, getattr(fetch, n), index) for n in names]
+            cls: Any = type(fetch)
+            return lambda values: cls(*[b(values) for b in built])
+        if isinstance(fetch, SparseTensor):
+            return self._composite(graph, [fetch.indices, fetch.values, fetch.dense_shape], SparseTensorValue, index)
+        if isinstance(fetch, IndexedSlices):
+            items = [fetch.values, fetch.indices]
+            if fetch.dense_shape is not None:
+                items.append(fetch.dense_shape)
+            return self._composite(
+                graph, items,
+                lambda v, i, d=None: IndexedSlicesValue(v, i, d), index,
+            )  # fmt: skip
+        for base, (expand, contract) in _CONVERSIONS.items():
+            if isinstance(fetch, base):
+                return self._composite(graph, expand(fetch), lambda *v: contract(list(v)), index)
+        return self._leaf(graph, fetch, index)
+
+    def _composite(
+        self, graph: Graph, items: list[Any], make: Callable[..., Any], index: dict[Tensor, int]
+    ) -> Rebuild:
+        built = [self._leaf(graph, t, index) for t in items]
+        return lambda values: make(*[b(values) for b in built])
+
+    def _leaf(self, graph: Graph, fetch: Any, index: dict[Tensor, int]) -> Rebuild:
+        try:
+            element = graph.as_graph_element(fetch)
+        except TypeError as e:
+            raise TypeError(
+                f"Fetch argument {fetch!r} has invalid type {type(fetch).__name__!r}, must be a "
+                f"string or Tensor. ({e})"
+            ) from None
+        except ValueError as e:
+            raise ValueError(f"Fetch argument {fetch!r} cannot be interpreted as a Tensor. ({e})") from None
+        except KeyError as e:
+            raise ValueError(f"Fetch argument {fetch!r} cannot be interpreted as a Tensor. ({e})") from None
+        if isinstance(element, Operation):
+            if element not in self.targets:
+                self.targets.append(element)
+            return lambda values: None
+        if not graph.is_fetchable(element):
+            raise ValueError(f"Operation {element.op.name!r} has been marked as not fetchable.")
+        if element not in index:
+            index[element] = len(self.tensors)
+            self.tensors.append(element)
+        i = index[element]
+        return lambda values: values[i]
+
+
+_CONVERSIONS: dict[type, tuple[Callable[[Any], list[Any]], Callable[[list[Any]], Any]]] = {}
+
+
+def register_session_run_conversion_functions(
+    tensor_type: type,
+    fetch_function: Callable[[Any], tuple[list[Any], Callable[[list[Any]], Any]]] | None = None,
+    feed_function: Any = None,
+    feed_function_for_partial_run: Any = None,
+) -> None:
+    """Lets `Session.run` fetch objects of a user's type.
+
+    Args:
+        tensor_type: the type.
+        fetch_function: object to (list of tensors, function from their values to the result).
+        feed_function: accepted for TF's signature; feeding such objects is not supported.
+        feed_function_for_partial_run: likewise.
+
+    Raises:
+        ValueError: the type is registered already.
+    """
+    if tensor_type in _CONVERSIONS:
+        raise ValueError(f"{tensor_type} has already been registered so ignore it.")
+    if fetch_function is not None:
+        get = fetch_function
+        _CONVERSIONS[tensor_type] = (lambda o: list(get(o)[0]), lambda values: values)
+
+
+def _sequence(kind: Any, parts: list[Rebuild]) -> Rebuild:
+    if kind is list:
+        return lambda values: [p(values) for p in parts]
+    if hasattr(kind, "_fields"):
+        return lambda values: kind(*[p(values) for p in parts])
+    return lambda values: kind([p(values) for p in parts])
+
+
+def _mapping(kind: Any, keys: list[Any], values: list[Any]) -> Any:
+    pairs = zip(keys, values, strict=True)
+    return dict(pairs) if kind is dict else kind(pairs)
+
+
+# ---------------------------------------------------------------- feeds
+def feed_items(graph: Graph, feed_dict: Any) -> list[tuple[Tensor, Any]]:
+    """`feed_dict` as (tensor, value) pairs, composites taken apart.
+
+    Raises:
+        TypeError: a key is no tensor.
+        ValueError: a key names no tensor of the graph, or may not be fed.
+    """
+    out: list[tuple[Tensor, Any]] = []
+    for key, value in feed_dict.items():
+        if isinstance(key, SparseTensor):
+            parts = value if isinstance(value, (tuple, SparseTensorValue)) else tuple(value)
+            out += zip((key.indices, key.values, key.dense_shape), parts, strict=True)
+            continue
+        if isinstance(key, IndexedSlices):
+            tensors = [key.values, key.indices] + ([key.dense_shape] if key.dense_shape is not None else [])
+            out += zip(tensors, value, strict=False)
+            continue
+        if isinstance(key, tuple):
+            out += feed_items(graph, dict(zip(key, value, strict=True)))
+            continue
+        out.append((_feed_tensor(graph, key), value))
+    return out
+
+
+def _feed_tensor(graph: Graph, key: Any) -> Tensor:
+    try:
+        tensor: Tensor = graph.as_graph_element(key, allow_operation=False)
+    except (TypeError, ValueError, KeyError) as e:
+        text = e.args[0] if e.args else str(e)
+        raise TypeError(f"Cannot interpret feed_dict key as Tensor: {text}") from None
+    if not graph.is_feedable(tensor):
+        raise ValueError(f"Tensor {tensor} may not be fed.")
+    return tensor
+
+
+def feed_array(tensor: Tensor, value: Any) -> Any:
+    """`value` as an array of the tensor's type and a shape that fits it.
+
+    Raises:
+        TypeError: the value is a tensor.
+        ValueError: the shape does not fit, or the elements do not convert.
+    """
+    if isinstance(value, Tensor):
+        raise TypeError(
+            "The value of a feed cannot be a tf.Tensor object. Acceptable feed values include "
+            f"Python scalars, strings, lists, numpy ndarrays. For reference, the tensor object was "
+            f"{value} which was passed to the feed with key {tensor}."
+        )
+    wanted = tensor._dtype.base_dtype
+    if wanted is dtypes.string:
+        from opdock.graph.constant import to_array
+
+        array = to_array(value, wanted)
+    elif wanted is dtypes.resource or wanted is dtypes.variant:
+        return value
+    else:
+        if isinstance(value, int) and wanted.is_integer and not isinstance(value, bool):
+            limits = np.iinfo(wanted.np)
+            if not limits.min <= value <= limits.max:
+                raise TypeError(
+                    f"Type of feed value {value} with type {type(value)} is not compatible with "
+                    f"Tensor type {wanted.name}. Try explicitly setting the type of the feed tensor "
+                    "to a larger type (e.g. int64)."
+                )
+        try:
+            array = _as_array(value, wanted)
+        except (ValueError, TypeError) as e:
+            raise ValueError(f"Cannot feed {value!r} to {tensor}: {e}") from None
+    if not shapes.is_compatible(tensor._shape, array.shape):
+        raise ValueError(
+            f"Cannot feed value of shape {array.shape} for Tensor {tensor.name!r}, which has shape "
+            f"'{shapes.TensorShape(tensor._shape)}'"
+        )
+    return array
+
+
+def _as_array(value: Any, wanted: dtypes.DType) -> Any:
+    if wanted.is_quantized:
+        plain = np.asarray(value)
+        return plain if plain.dtype == wanted.np else plain.astype(wanted.np[0]).view(wanted.np)
+    if isinstance(value, np.ndarray) and value.dtype != wanted.np:
+        with np.errstate(invalid="ignore"):
+            return value.astype(wanted.np)
+    try:
+        return np.asarray(value, wanted.np)
+    except OverflowError:
+        return np.asarray(value).astype(wanted.np)
+
+
+def fetched(value: Any, shared: bool) -> Any:
+    """A raw host buffer as what `Session.run` returns: scalars for 0-d, never the program's own.
+
+    Raises:
+        InvalidArgumentError: the value is no data (a handle).
+    """
+    if value is None:
+        raise errors.InvalidArgumentError(None, None, "The fetched tensor has no value.")
+    if type(value) is np.ndarray:
+        if value.ndim == 0:
+            return value[()]
+        return value.copy() if shared else value
+    return value

@@ -1,0 +1,339 @@
+"""`Program`: a straight line of bound callables, generated as one Python function.
+
+The hot path holds nothing but calls: no graph, no look-up by name. When a call fails, the line
+number of the traceback says which step it was, and the frame's locals hold every value computed
+so far, so a step can be resumed on another device without running anything twice.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Callable, Sequence
+from types import CodeType, FrameType
+from typing import Any, Final
+
+import numpy as np
+
+from opdock import errors
+from opdock.compiler.ir import HOST, Block, Node
+from opdock.compiler.ladder import node_sig
+from opdock.compiler.memory import MemoryPlan
+from opdock.compiler.partition import cell_inputs
+from opdock.compiler.schedule import Schedule, Step
+from opdock.runtime.builtin import BUILTINS, variable_cell
+from opdock.runtime.resources import CellProxy, ResourceManager
+
+Copier = Callable[[Node], Callable[[Any], Any]]
+Decline = Callable[[Step, "Sequence[Any]", errors.OpError], "tuple[Any, ...] | None"]
+Observer = Callable[[Step, float, float, "Sequence[Any]"], None]
+_FREE_ABOVE: Final = 1 << 16
+
+
+class KernelContext:
+    """What a plain kernel `fn(ctx, *inputs)` gets."""
+
+    __slots__ = ("attrs", "device", "resources", "sig", "stream")
+
+    def __init__(self, sig: Any, resources: ResourceManager) -> None:
+        self.sig = sig
+        self.attrs = sig.attrs
+        self.device = sig.device
+        self.resources = resources
+        self.stream = None
+
+
+class Program:
+    """A bound program.
+
+    Attributes:
+        block: the IR it was made from, for `explain` and traces.
+        schedule: the steps.
+        plan: the memory plan.
+    """
+
+    def __init__(
+        self,
+        block: Block,
+        schedule: Schedule,
+        plan: MemoryPlan,
+        resources: ResourceManager,
+        copier: Copier,
+        control: Callable[[Node], Callable[..., Any]],
+        decline: Decline | None = None,
+    ) -> None:
+        self.block = block
+        self.schedule = schedule
+        self.plan = plan
+        self._resources = resources
+        self._copier = copier
+        self._control = control
+        self._decline = decline
+        self._busy = threading.Lock()
+        self._presets = {s: self._preset(n) for s, n in schedule.presets.items()}
+        self._fns = [self._bind(step) for step in schedule.steps]
+        self._buffers = [t.device.empty(shape, dtype) for t, shape, dtype in plan.buffers]
+        self._code: CodeType
+        self._step = self._generate()
+        self.steps_run = 0
+
+    # ------------------------------------------------------------ binding
+    def _preset(self, node: Node) -> Any:
+        if node.op != "Const":
+            return variable_cell(node, self._resources)
+        value = node.attrs["value"]
+        if node.target is None or node.target.is_host or value.dtype.hasobject:
+            return value
+        return node.target.device.upload(value)
+
+    def _bind(self, step: Step) -> Callable[..., Any]:
+        node = step.node
+        if step.kind == "read":
+            return lambda cell: cell.read()
+        if step.kind == "alias":
+            return lambda value: value
+        if step.kind == "copy":
+            return self._copier(node)
+        if step.kind == "control":
+            return self._control(node)
+        if step.kind == "builtin":
+            return BUILTINS[node.op](node, self._resources)
+        return self._proxied(node, bind_kernel(node, self._resources))
+
+    def _proxied(self, node: Node, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """`fn` with copying stand-ins for variables that live on another device."""
+        remote = {
+            i: node.inputs[i].node.target
+            for i in cell_inputs(node)
+            if not _same_memory(node.inputs[i].node.target, node.target)
+        }
+        if not remote or node.target is None:
+            return fn
+        here = node.target
+        proxies = {
+            i: (self._between(home, here), self._between(here, home)) for i, home in remote.items()
+        }
+
+        def call(*inputs: Any) -> Any:
+            args = list(inputs)
+            for i, (to_local, to_home) in proxies.items():
+                args[i] = CellProxy(args[i], to_local, to_home)
+            result = fn(*args)
+            return result.home if isinstance(result, CellProxy) else result
+
+        return call
+
+    def _between(self, source: Any, destination: Any) -> Callable[[Any], Any]:
+        node = Node("_Copy", "", spec=None, attrs={
+            "from": HOST if source is None or source.is_host else source.name,
+            "to": HOST if destination is None or destination.is_host else destination.name,
+        }, inputs=[], out_dtypes=[], out_shapes=[])  # fmt: skip
+        return self._copier(node)
+
+    # ------------------------------------------------------------ code
+    def _generate(self) -> Callable[..., Any]:
+        """One Python function; its source holds slot numbers only, nothing from the graph."""
+        presets = self._presets
+        scope: dict[str, Any] = {f"v{s}": v for s, v in presets.items()}
+        scope.update({f"b{i}": b for i, b in enumerate(self._buffers)})
+        scope.update({f"k{i}": f for i, f in enumerate(self._fns)})
+        params = ", ".join(f"v{s}" for s in self.schedule.params)
+        lines = [f"def step({params}):"]
+        # A planned result is its buffer: no local is needed for it.
+        name = {s: f"v{s}" for s in range(self.schedule.n_slots)}
+        for i, step in enumerate(self.schedule.steps):
+            lines.append("    " + self._line(i, step, name))
+        fetches = "".join(f"{name[s]}, " for s in self.schedule.fetches)
+        lines.append(f"    return ({fetches})")
+        code = compile("\n".join(lines), "<opdock program>", "exec")
+        exec(code, scope)  # noqa: S102 - generated from slot numbers above
+        function: Callable[..., Any] = scope["step"]
+        self._code = function.__code__
+        self._names = name
+        return function
+
+    def _line(self, i: int, step: Step, name: dict[int, str]) -> str:
+        args = ", ".join(name[s] for s in step.inputs)
+        if step.kind == "alias":
+            name[step.outputs[0]] = name[step.inputs[0]]
+            return "pass"
+        if step.out is not None:
+            name[step.outputs[0]] = f"b{step.out}"
+            return f"k{i}({args}, b{step.out})"
+        if step.kind == "kernel" and step.node.kernel is not None and step.node.kernel.out:
+            args += ", None" if args else "None"
+        if not step.outputs:
+            return f"k{i}({args})"
+        left = ", ".join(name[s] for s in step.outputs)
+        line = f"{left} = k{i}({args})"
+        dead = [name[s] for s in step.frees if self._is_big(step, s) and name[s][0] == "v" and s not in self.schedule.presets]
+        if dead:
+            line += "; " + " = ".join(dict.fromkeys(dead)) + " = None"
+        return line
+
+    def _is_big(self, step: Step, slot: int) -> bool:
+        if slot in step.outputs:
+            return False
+        value = step.node.inputs[step.inputs.index(slot)] if slot in step.inputs else None
+        if value is None or value.dtype._is_ref_dtype or value.dtype.name == "resource":
+            return False
+        # A slot that aliases another may share its name; only plain kernel results are freed early.
+        shape = value.shape
+        if shape is None or None in shape:
+            return value.node.op not in ("Identity", "_Feed")
+        return int(np.prod(shape, dtype=np.int64)) * value.dtype.size > _FREE_ABOVE and value.node.op not in ("Identity", "_Feed")
+
+    # ------------------------------------------------------------ running
+    def run(self, feeds: Sequence[Any]) -> Sequence[Any]:
+        """Runs one step and returns the raw fetched buffers.
+
+        Raises:
+            OpError: a kernel failed; the error names the op and the user's line.
+        """
+        # The planned buffers belong to one step at a time; a concurrent step allocates its own.
+        if not self._busy.acquire(blocking=False):
+            return self.interpret(feeds, planned=False)
+        try:
+            self.steps_run += 1
+            return self._step(*feeds)  # type: ignore[no-any-return]
+        except Exception as e:
+            index, values = self._locate(e)
+            if index is None:
+                raise
+            return self._recover(e, index, values)
+        finally:
+            self._busy.release()
+
+    def interpret(
+        self,
+        feeds: Sequence[Any],
+        observer: Observer | None = None,
+        planned: bool = True,
+    ) -> Sequence[Any]:
+        """Runs one step call by call: for traces, and beside a step that holds the buffers."""
+        values: dict[int, Any] = dict(self._presets)
+        values.update(zip(self.schedule.params, feeds, strict=True))
+        return self._continue(0, values, observer, planned)
+
+    def _continue(
+        self, start: int, values: dict[int, Any], observer: Observer | None, planned: bool
+    ) -> Sequence[Any]:
+        for i in range(start, len(self.schedule.steps)):
+            step = self.schedule.steps[i]
+            inputs = [values[s] for s in step.inputs]
+            begin = time.perf_counter()
+            try:
+                results = self._call(i, step, inputs, planned)
+            except Exception as e:
+                results = self._instead(e, step, inputs)
+            if observer is not None:
+                if step.node.target is not None and not step.node.target.is_host:
+                    step.node.target.device.synchronize()
+                observer(step, begin, time.perf_counter(), results)
+            values.update(zip(step.outputs, results, strict=False))
+        return tuple(values[s] for s in self.schedule.fetches)
+
+    def _call(self, i: int, step: Step, inputs: list[Any], planned: bool) -> tuple[Any, ...]:
+        kernel = step.node.kernel
+        if step.kind == "kernel" and kernel is not None and kernel.out:
+            out = self._buffers[step.out] if planned and step.out is not None else None
+            result = self._fns[i](*inputs, out)
+        else:
+            result = self._fns[i](*inputs)
+        if len(step.outputs) == 1:
+            return (result,)
+        return tuple(result) if step.outputs else ()
+
+    # ------------------------------------------------------------ failure
+    def _locate(self, error: Exception) -> tuple[int | None, dict[int, Any]]:
+        """The step that raised, and the slot values at that moment."""
+        tb = error.__traceback__
+        while tb is not None and tb.tb_frame.f_code is not self._code:
+            tb = tb.tb_next
+        if tb is None:
+            return None, {}
+        return tb.tb_lineno - 2, self._values_of(tb.tb_frame)
+
+    def _values_of(self, frame: FrameType) -> dict[int, Any]:
+        names = frame.f_locals
+        values: dict[int, Any] = dict(self._presets)
+        for slot, name in self._names.items():
+            if name[0] == "b":
+                values[slot] = self._buffers[int(name[1:])]
+            elif name in names:
+                values[slot] = names[name]
+            elif int(name[1:]) in self._presets:
+                values[slot] = self._presets[int(name[1:])]
+        return values
+
+    def _recover(self, error: Exception, index: int, values: dict[int, Any]) -> Sequence[Any]:
+        step = self.schedule.steps[index]
+        results = self._instead(error, step, [values[s] for s in step.inputs])
+        values.update(zip(step.outputs, results, strict=False))
+        return self._continue(index + 1, values, None, planned=True)
+
+    def _instead(self, error: Exception, step: Step, inputs: list[Any]) -> tuple[Any, ...]:
+        """Another kernel's results for a step that declined; raises what cannot be helped."""
+        found = as_op_error(error, step.node)
+        declined = isinstance(found, (errors.UnimplementedError, errors.ResourceExhaustedError))
+        if declined and self._decline is not None and step.kind == "kernel":
+            results = self._decline(step, inputs, found)
+            if results is not None:
+                return results
+        raise found from (None if found is error else error)
+
+
+def _same_memory(a: Any, b: Any) -> bool:
+    return a is b or a is None or b is None or (a.is_host and b.is_host)
+
+
+def bind_kernel(node: Node, resources: ResourceManager) -> Callable[..., Any]:
+    """The callable of a placed node.
+
+    Raises:
+        OpError: the kernel's binder failed.
+    """
+    kernel = node.kernel
+    if kernel is None:
+        raise errors.InternalError(None, node.origin, f"Node {node.name} ({node.op}) has no kernel.")
+    sig = node_sig(node, node.target, resources)
+    try:
+        if kernel.bind is not None:
+            return kernel.bind(sig)
+    except Exception as e:
+        raise as_op_error(e, node) from e
+    assert kernel.fn is not None
+    return functools.partial(kernel.fn, KernelContext(sig, resources))
+
+
+_TRANSLATED: Final[tuple[tuple[type[Exception], type[errors._CodedError]], ...]] = (
+    (MemoryError, errors.ResourceExhaustedError),
+    (NotImplementedError, errors.UnimplementedError),
+    (ValueError, errors.InvalidArgumentError),
+    (IndexError, errors.InvalidArgumentError),
+    (OverflowError, errors.InvalidArgumentError),
+    (ZeroDivisionError, errors.InvalidArgumentError),
+)
+
+
+def as_op_error(error: Exception, node: Node) -> errors.OpError:
+    """`error` as an OpError that names the node and the user's line."""
+    if isinstance(error, errors.OpError):
+        if "[[node " in error.message:
+            return error
+        cls: Any = type(error)
+        return cls(None, node.origin, error.message + where(node))  # type: ignore[no-any-return]
+    for kind, cls in _TRANSLATED:
+        if isinstance(error, kind):
+            return cls(None, node.origin, f"{error}{where(node)}")
+    text = f"{type(error).__name__}: {error}"
+    return errors.InternalError(None, node.origin, f"Op {node.op} failed: {text}{where(node)}")
+
+
+def where(node: Node) -> str:
+    """TF's suffix that names a node, with the user's line."""
+    line = node.origin.user_line if node.origin is not None else ""
+    name = node.origin.name if node.origin is not None else node.name
+    at = f" (defined at {line})" if line else ""
+    return f"\n\t [[node {name}{at}]] (op {node.op})"

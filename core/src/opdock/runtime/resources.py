@@ -1,0 +1,166 @@
+"""Session state: variables and whatever else outlives a step (queues, random counters)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from opdock import errors
+from opdock.dtypes import DType
+
+
+class Cell:
+    """A variable's storage: a buffer that is replaced, never changed in place.
+
+    A step that has read a value keeps it, whatever is written later.
+    """
+
+    __slots__ = ("dtype", "lock", "name", "resource", "value")
+
+    def __init__(self, name: str, dtype: DType | None = None, resource: bool = False) -> None:
+        self.name = name
+        self.dtype = dtype
+        self.resource = resource
+        self.value: Any = None
+        self.lock = threading.RLock()
+
+    @property
+    def initialized(self) -> bool:
+        """Whether a value has been written."""
+        return self.value is not None
+
+    def read(self) -> Any:
+        """The current buffer.
+
+        Raises:
+            FailedPreconditionError: nothing has been written yet.
+        """
+        value = self.value
+        if value is None:
+            what = (
+                f"Error while reading resource variable {self.name} from Container: localhost. "
+                "This could mean that the variable was uninitialized."
+                if self.resource
+                else f"Attempting to use uninitialized value {self.name}"
+            )
+            raise errors.FailedPreconditionError(None, None, what)
+        return value
+
+    def write(self, buffer: Any) -> None:
+        """Replaces the buffer."""
+        self.value = buffer
+
+    def clear(self) -> None:
+        """Returns to the uninitialized state."""
+        self.value = None
+
+    def __repr__(self) -> str:
+        return f"<variable {self.name}>"
+
+
+class CellProxy:
+    """A variable of another device: reads and writes copy."""
+
+    __slots__ = ("_cell", "_to_home", "_to_local")
+
+    def __init__(self, cell: Any, to_local: Callable[[Any], Any], to_home: Callable[[Any], Any]) -> None:
+        self._cell = cell
+        self._to_local = to_local
+        self._to_home = to_home
+
+    @property
+    def initialized(self) -> bool:
+        """Whether a value has been written."""
+        return bool(self._cell.initialized)
+
+    @property
+    def lock(self) -> Any:
+        """The lock of the variable itself."""
+        return self._cell.lock
+
+    @property
+    def name(self) -> str:
+        """The variable's name."""
+        return str(self._cell.name)
+
+    @property
+    def dtype(self) -> Any:
+        """The element type."""
+        return self._cell.dtype
+
+    def read(self) -> Any:
+        """The value, copied to this device."""
+        return self._to_local(self._cell.read())
+
+    def write(self, buffer: Any) -> None:
+        """Copies `buffer` to the variable's device and stores it."""
+        self._cell.write(self._to_home(buffer))
+
+    def clear(self) -> None:
+        """Returns to the uninitialized state."""
+        self._cell.clear()
+
+    @property
+    def home(self) -> Any:
+        """The variable itself."""
+        return self._cell
+
+
+class ResourceManager:
+    """Everything that a session keeps between steps, by container and name."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._items: dict[tuple[str, str, str], Any] = {}
+        self._node_state: dict[str, Any] = {}
+
+    def cell(self, container: str, name: str, dtype: DType | None, resource: bool = False) -> Cell:
+        """The variable of that name, made when missing."""
+        made = self.get_or_create("variable", container, name, lambda: Cell(name, dtype, resource))
+        return made  # type: ignore[no-any-return]
+
+    def get_or_create(self, kind: str, container: str, name: str, factory: Callable[[], Any]) -> Any:
+        """The resource of that kind, container and name, made by `factory` when missing."""
+        key = (kind, container or "localhost", name)
+        with self._lock:
+            found = self._items.get(key)
+            if found is None:
+                found = self._items[key] = factory()
+            return found
+
+    def get(self, kind: str, container: str, name: str) -> Any:
+        """The resource, or None."""
+        return self._items.get((kind, container or "localhost", name))
+
+    def delete(self, kind: str, container: str, name: str) -> bool:
+        """Forgets a resource; whether there was one."""
+        with self._lock:
+            return self._items.pop((kind, container or "localhost", name), None) is not None
+
+    def node_state(self, node_name: str, factory: Callable[[], Any]) -> Any:
+        """State that belongs to one node, such as the counter of a random op."""
+        with self._lock:
+            found = self._node_state.get(node_name)
+            if found is None:
+                found = self._node_state[node_name] = factory()
+            return found
+
+    def items(self, kind: str) -> list[Any]:
+        """All resources of a kind."""
+        with self._lock:
+            return [v for (k, _, _), v in self._items.items() if k == kind]
+
+    def clear(self, containers: list[str] | None = None) -> None:
+        """Forgets everything, or everything in `containers`."""
+        with self._lock:
+            if not containers:
+                doomed = list(self._items)
+                self._node_state.clear()
+            else:
+                doomed = [k for k in self._items if k[1] in containers]
+            for key in doomed:
+                item = self._items.pop(key)
+                close = getattr(item, "close", None)
+                if callable(close):
+                    close()

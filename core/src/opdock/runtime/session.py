@@ -1,0 +1,345 @@
+"""`Session`: compiles what is asked for, keeps the programs, and runs them."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Final
+
+import numpy as np
+
+from opdock import errors, shapes
+from opdock.dtypes import DType
+from opdock.graph.graph import (
+    Graph,
+    get_default_graph,
+    pop_default_session,
+    push_default_session,
+)
+from opdock.graph.operation import Operation, Tensor
+from opdock.runtime.engine import Engine
+from opdock.runtime.explain import Explanation, explain
+from opdock.runtime.fetch import FetchPlan, feed_array, feed_items, fetched
+from opdock.runtime.program import Program
+from opdock.shapes import Shape
+
+_MAX_VARIANTS: Final = 8  # programs by concrete shape before one with open shapes takes over
+_MAX_PLANS: Final = 512
+
+
+class _Entry:
+    """A program with what its caller needs to know about each feed and fetch."""
+
+    __slots__ = ("copies", "keep", "program")
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.copies = [s in program.plan.shared for s in program.schedule.fetches]
+        kept = [i for i, s in enumerate(program.schedule.params) if s in program.plan.kept_params]
+        self.keep = kept
+
+
+class BaseSession:
+    """What `Session` and `InteractiveSession` share."""
+
+    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
+        if graph is not None and not isinstance(graph, Graph):
+            raise TypeError(f"graph must be a tf.Graph, but got {type(graph)}")
+        if config is not None and not hasattr(config, "allow_soft_placement"):
+            raise TypeError(f"config must be a tf.ConfigProto, but got {type(config)}")
+        if target not in ("", None, b"", "local"):
+            raise errors.NotFoundError(
+                None, None,
+                f'No session factory registered for the given session options: {{target: "{target}"}}. '
+                "opdock runs sessions in this process (target '').",
+            )  # fmt: skip
+        self._graph = get_default_graph() if graph is None else graph
+        self._config = config
+        self._closed = False
+        self._engine = Engine(config)
+        self._plans: dict[Any, FetchPlan] = {}
+        self._by_elements: dict[Any, dict[Any, _Entry]] = {}
+        self._feed_types: dict[Tensor, np.dtype[Any]] = {}
+        self._edits = self._graph._edits
+        self._compile_lock = threading.RLock()
+
+    # ------------------------------------------------------------ facts
+    @property
+    def graph(self) -> Graph:
+        """The graph that the session runs."""
+        return self._graph
+
+    @property
+    def graph_def(self) -> Any:
+        """The graph as a GraphDef message."""
+        return self._graph.as_graph_def()
+
+    @property
+    def sess_str(self) -> str:
+        """The target, empty for a session of this process."""
+        return ""
+
+    @property
+    def config(self) -> Any:
+        """The ConfigProto that the session was made with, or None."""
+        return self._config
+
+    def list_devices(self) -> list[Any]:
+        """The devices of the session, with name, type and memory limit."""
+        return self._engine.list_devices()
+
+    def close(self) -> None:
+        """Frees the session's state; running it afterwards is an error."""
+        if not self._closed:
+            self._closed = True
+            self._plans.clear()
+            self._by_elements.clear()
+            self._engine.close()
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):
+            self.close()
+
+    # ------------------------------------------------------------ running
+    def run(
+        self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None
+    ) -> Any:
+        """Runs what `fetches` needs and returns the values in the same structure.
+
+        Args:
+            fetches: a Tensor, Operation, variable or name, or a nested structure of those.
+            feed_dict: values for tensors, any of the graph's.
+            options: a RunOptions message (trace level, time-out, partition graphs).
+            run_metadata: a RunMetadata message to fill.
+
+        Raises:
+            RuntimeError: the session is closed or the graph empty.
+            TypeError: a fetch or feed key has a wrong type.
+            ValueError: a fetch or feed names nothing, or a fed value does not fit.
+            OpError: an op failed; the error names it and the user's line.
+        """
+        plan = self._plan(fetches)
+        values, key = self._feeds(feed_dict)
+        entry = plan.programs.get(key)
+        if entry is None:
+            entry = self._entry(plan, values, key, feed_dict)
+        program = entry.program
+        if entry.keep:
+            # These outlive the step in a variable or queue; the caller's array must not.
+            for i in entry.keep:
+                if type(values[i]) is np.ndarray:
+                    values[i] = values[i].copy()
+        if options is None and run_metadata is None and self._engine.plain:
+            raw = program.run(values)
+        else:
+            raw = self._engine.run(program, values, options, run_metadata)
+        copies = entry.copies
+        out = []
+        for i, value in enumerate(raw):
+            if type(value) is np.ndarray:
+                out.append(value[()] if value.ndim == 0 else value.copy() if copies[i] else value)
+            else:
+                out.append(fetched(value, copies[i]))
+        return plan.restore(out)
+
+    def _plan(self, fetches: Any) -> FetchPlan:
+        if self._closed:
+            raise RuntimeError("Attempted to use a closed Session.")
+        graph = self._graph
+        if graph._edits != self._edits or self._engine.stale:
+            self._forget_programs()
+        try:
+            key: Any = (list, tuple(fetches)) if type(fetches) is list else fetches
+            plan = self._plans.get(key)
+        except TypeError:
+            key, plan = None, None
+        if plan is not None:
+            return plan
+        if graph.version == 0:
+            raise RuntimeError(
+                "The Session graph is empty. Add operations to the graph before calling run()."
+            )
+        plan = FetchPlan(graph, fetches)
+        elements = (tuple(plan.tensors), tuple(plan.targets))
+        plan.programs = self._by_elements.setdefault(elements, {})
+        if key is not None and _cacheable(fetches):
+            if len(self._plans) >= _MAX_PLANS:
+                self._plans.pop(next(iter(self._plans)))
+            self._plans[key] = plan
+        return plan
+
+    def _forget_programs(self) -> None:
+        with self._compile_lock:
+            self._edits = self._graph._edits
+            self._engine.stale = False
+            self._plans.clear()
+            self._by_elements.clear()
+
+    def _feeds(self, feed_dict: Any) -> tuple[list[Any], Any]:
+        """The fed arrays, and the key of the program that takes them."""
+        if not feed_dict:
+            return [], ()
+        values, key = [], []
+        types = self._feed_types
+        for tensor, value in feed_dict.items():
+            wanted = types.get(tensor) if type(tensor) is Tensor else None
+            if wanted is None:
+                return self._slow_feeds(feed_dict)
+            kind = type(value)
+            if (kind is np.ndarray and value.dtype is wanted) or kind is wanted.type:
+                array = value
+            else:
+                array = feed_array(tensor, value)
+            values.append(array)
+            key.append((tensor, array.shape))
+        return values, tuple(key)
+
+    def _slow_feeds(self, feed_dict: Any) -> tuple[list[Any], Any]:
+        values, key = [], []
+        for tensor, value in feed_items(self._graph, feed_dict):
+            array = feed_array(tensor, value)
+            values.append(array)
+            key.append((tensor, getattr(array, "shape", ())))
+            base = tensor._dtype.base_dtype
+            if base.is_numpy_compatible and base.name != "string":
+                self._feed_types[tensor] = base.np
+        return values, tuple(key)
+
+    # ------------------------------------------------------------ programs
+    def _entry(self, plan: FetchPlan, values: list[Any], key: Any, feed_dict: Any) -> _Entry:
+        with self._compile_lock:
+            found: _Entry | None = plan.programs.get(key)
+            if found is not None:
+                return found
+            for (tensor, shape), value in zip(key, values, strict=True):
+                if not shapes.is_compatible(tensor._shape, shape):
+                    feed_array(tensor, value)
+            tensors = tuple(t for t, _ in key)
+            variants = [k for k in plan.programs if k and k[0] != "open" and tuple(t for t, _ in k) == tensors]
+            concrete: Sequence[Shape] = [s for _, s in key]
+            store = key
+            if len(variants) >= _MAX_VARIANTS:
+                concrete = _generalize([[s for _, s in k] for k in (*variants, key)])
+                store = ("open", tensors, tuple(concrete))
+            entry = plan.programs.get(store)
+            if entry is None:
+                entry = self._compile(plan, tensors, concrete)
+                plan.programs[store] = entry
+            if store is not key and len(plan.programs) < 4 * _MAX_VARIANTS:
+                plan.programs[key] = entry
+            return entry
+
+    def _compile(self, plan: FetchPlan, tensors: Sequence[Tensor], concrete: Sequence[Shape]) -> _Entry:
+        feeds: list[tuple[Tensor, DType, Shape]] = [
+            (t, t._dtype.base_dtype, s) for t, s in zip(tensors, concrete, strict=True)
+        ]
+        program = self._engine.compile(self._graph, plan.tensors, plan.targets, feeds)
+        return _Entry(program)
+
+    def explain(self, fetches: Any, feed_dict: Any = None) -> Explanation:
+        """Where each op of `fetches` runs, with which kernel of which plugin, and why.
+
+        Compiles the program if needed; runs nothing.
+        """
+        plan = self._plan(fetches)
+        values, key = self._feeds(feed_dict)
+        entry = plan.programs.get(key) or self._entry(plan, values, key, feed_dict)
+        return explain(entry.program, list(self._engine.fallback.moves.values()))
+
+    def make_callable(
+        self, fetches: Any, feed_list: Sequence[Any] | None = None, accept_options: bool = False
+    ) -> Callable[..., Any]:
+        """A function that runs `fetches` with positional values for `feed_list`."""
+        keys = [self._graph.as_graph_element(f, allow_operation=False) for f in feed_list or ()]
+
+        def call(*args: Any, options: Any = None, run_metadata: Any = None) -> Any:
+            if len(args) != len(keys):
+                raise ValueError(f"This callable takes {len(keys)} positional arguments, got {len(args)}.")
+            return self.run(fetches, dict(zip(keys, args, strict=True)), options, run_metadata)
+
+        return call
+
+    def as_default(self) -> contextlib.AbstractContextManager[BaseSession]:
+        """Makes this the default session of the thread."""
+        return self._default()
+
+    @contextlib.contextmanager
+    def _default(self) -> Iterator[BaseSession]:
+        push_default_session(self)
+        try:
+            yield self
+        finally:
+            pop_default_session(self)
+
+
+def _cacheable(fetches: Any) -> bool:
+    """Whether the fetch's key is an identity: names and nested lists may change their meaning."""
+    if type(fetches) is list:
+        return all(isinstance(f, (Tensor, Operation)) or hasattr(f, "_as_graph_element") for f in fetches)
+    return isinstance(fetches, (Tensor, Operation, str)) or hasattr(fetches, "_as_graph_element")
+
+
+def _generalize(variants: list[list[Shape]]) -> list[Shape]:
+    """For each feed the shape that fits all variants."""
+    out: list[Shape] = []
+    for seen in zip(*variants, strict=True):
+        ranks = {None if s is None else len(s) for s in seen}
+        if len(ranks) != 1 or None in ranks:
+            out.append(None)
+            continue
+        columns = zip(*seen, strict=True)  # type: ignore[arg-type]
+        out.append(tuple(c[0] if len(set(c)) == 1 else None for c in columns))
+    return out
+
+
+class Session(BaseSession):
+    """Runs a graph.
+
+    Args:
+        target: only the process itself ("").
+        graph: the graph, the default graph when absent.
+        config: a `tf.ConfigProto`.
+
+    Use it as a context manager to make it and its graph the defaults and to close it at the end.
+    """
+
+    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
+        super().__init__(target, graph, config)
+        self._contexts: list[contextlib.ExitStack] = []
+
+    def __enter__(self) -> Session:
+        stack = contextlib.ExitStack()
+        stack.enter_context(self._graph.as_default())
+        stack.enter_context(self.as_default())
+        self._contexts.append(stack)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self._contexts.pop().__exit__(kind, value, tb)
+        self.close()
+
+    @staticmethod
+    def reset(target: str, containers: list[str] | None = None, config: Any = None) -> None:
+        """Clears the containers of a target; sessions of this process own theirs alone."""
+
+
+class InteractiveSession(BaseSession):
+    """A session that makes itself the default until it is closed, for notebooks."""
+
+    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
+        super().__init__(target, graph, config)
+        self._stack = contextlib.ExitStack()
+        if graph is not None:
+            self._stack.enter_context(graph.as_default())
+        push_default_session(self)
+
+    def close(self) -> None:
+        """Closes the session and restores the former defaults."""
+        if not self._closed:
+            pop_default_session(self)
+            self._stack.close()
+        super().close()

@@ -1,0 +1,155 @@
+"""The devices of a session, from the plugin manager's pool."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from opdock import errors
+from opdock.compiler.ladder import climb
+from opdock.compiler.target import Target
+from opdock.devices.pool import DevicePool, PoolDevice, PoolOptions
+from opdock.graph.devicespec import DeviceSpec
+from opdock.plugins.manager import PluginManager, get_manager
+from opdock.plugins.records import Candidate, PluginError
+from opdock.runtime.config import SessionConfig
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceInfo:
+    """One line of `Session.list_devices()`."""
+
+    name: str
+    device_type: str
+    memory_limit_bytes: int
+    physical_device_desc: str = ""
+
+
+@dataclass(slots=True)
+class SessionDevices:
+    """The devices that a session may use, best first."""
+
+    targets: list[Target]
+    manager: PluginManager
+    config: SessionConfig
+    pool: DevicePool
+    _passes: Any = field(default=None)
+
+    @property
+    def host(self) -> Target | None:
+        """A device in host memory, for constant folding."""
+        for target in reversed(self.targets):
+            try:
+                if target.is_host:
+                    return target
+            except errors.OpError:
+                continue
+        return None
+
+    def unavailable(self, device_type: str) -> str | None:
+        """Why no device has that type, in a plugin's words, or None."""
+        return self.manager.why_unavailable(device_type) or None
+
+    @property
+    def hook(self) -> Any:
+        """A plugin's placement, as `Placer` calls it, or None."""
+        place_node = self.manager.place_node_hook
+        if place_node is None:
+            return None
+
+        def place(node: Any, targets: Any) -> str | None:
+            candidates = []
+            for target in targets:
+                choice, _ = climb(node, target, None, lambda *_: None)
+                if choice is not None:
+                    kernel = "" if choice.kernel is None else choice.kernel.qualname
+                    candidates.append(Candidate(device=target.name, kernel=kernel))
+            return place_node(node, candidates, self.config)
+
+        return place
+
+    def passes(self) -> dict[str, list[tuple[str, Callable[[Any], Any]]]]:
+        """The graph passes of plugins by stage."""
+        stages: dict[str, list[tuple[str, Callable[[Any], Any]]]] = {}
+        for record in self.manager.graph_passes():
+            if record.default:
+                stages.setdefault(record.stage, []).append((record.name, record.run))
+        return stages
+
+    def route(self, source: Target, destination: Target) -> Callable[[Any], Any]:
+        """The cheapest way from one device to another."""
+        opened = {t: self.pool.find(t.name) for t in self.targets if t._opened is not None}
+        via = {d.own_type: t.device for t, d in opened.items() if d is not None}
+        src, dst = self.pool.find(source.name), self.pool.find(destination.name)
+        assert src is not None and dst is not None
+        route = self.manager.routes().find(src.own_type, dst.own_type, via)
+        return route.bind(source.device, destination.device, via)
+
+    def attributes(self) -> list[DeviceInfo]:
+        """Name, type, memory limit and description of each device."""
+        out = []
+        for target in self.targets:
+            found = self.pool.find(target.name)
+            attributes = None if found is None else found.probed.attributes
+            memory = 0 if attributes is None else attributes.memory_bytes or 0
+            text = "" if attributes is None else attributes.description
+            out.append(DeviceInfo(target.name, target.device_type, memory, text))
+        return out
+
+    def close(self) -> None:
+        """Forgets the session's devices; the manager keeps them open for other sessions."""
+        self.targets = []
+
+
+def discover(config: SessionConfig) -> SessionDevices:
+    """The devices that a session with this configuration may use.
+
+    Raises:
+        NotFoundError: no installed plugin has a device.
+    """
+    manager = get_manager()
+    visible = str(config.device_options.get("visible_device_list") or "")
+    options = PoolOptions(
+        device_count=config.device_count,
+        visible={"GPU": tuple(int(v) for v in visible.split(",") if v.strip())} if visible else {},
+    )
+    pool = DevicePool.build(manager.devices(), options)
+    targets = [_target(d, manager, config) for d in pool if _admitted(d, config)]
+    if not targets:
+        raise errors.NotFoundError(
+            None, None,
+            'opdock found no device. Install a backend, for instance: pip install "opdock-cpu". '
+            "`opdock doctor` shows the state of every plugin.",
+        )  # fmt: skip
+    # Devices that placement may not choose unasked come last; only an explicit request reaches them.
+    return SessionDevices(targets, manager, config, pool)
+
+
+def _admitted(device: PoolDevice, config: SessionConfig) -> bool:
+    if not config.device_filters:
+        return True
+    own = DeviceSpec.from_string(device.name)
+    for text in config.device_filters:
+        wanted = DeviceSpec.from_string(text)
+        if wanted.job in (None, own.job) and wanted.device_type in (None, own.device_type):
+            return True
+    return False
+
+
+def _target(device: PoolDevice, manager: PluginManager, config: SessionConfig) -> Target:
+    spec = device.probed.spec
+
+    def open_it() -> Any:
+        try:
+            opened = manager.open(device.probed)
+        except PluginError as e:
+            raise errors.UnavailableError(None, None, str(e)) from e
+        opened.device.configure(config.device_options)
+        return opened.device, opened.kernels, opened.fusions
+
+    return Target(
+        name=device.name, aliases=device.aliases, backend=spec.name,
+        distribution=getattr(device.probed, "distribution", ""), priority=device.priority,
+        open=open_it, description=device.description, automatic=device.automatic,
+    )  # fmt: skip

@@ -1,0 +1,121 @@
+"""Event files: `events.out.tfevents.<time>.<host>`, written behind the program's back."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import IO, Any
+
+from tensorboard.summary.writer.event_file_writer import _AsyncWriter
+
+from opdock.io import protos
+from opdock.io.files import as_path, tf_errors
+from opdock.io.records import RecordWriter, read_records
+
+FILE_VERSION = "brain.Event:2"
+
+__all__ = ["EventsWriter", "summary_iterator"]
+
+
+class EventsWriter:
+    """Writes events to a new file of a directory from a thread of its own.
+
+    The file appears with the first event. A second writer that starts in the same second gets a
+    name of its own instead of overwriting the first one's file.
+
+    Args:
+        logdir: the directory, made when missing.
+        max_queue: how many events may wait before `add_event` blocks.
+        flush_secs: the longest time an event stays in memory.
+        filename_suffix: ending of the file's name.
+    """
+
+    def __init__(
+        self, logdir: Any, max_queue: int = 10, flush_secs: float = 120, filename_suffix: str = ""
+    ) -> None:
+        self._logdir = as_path(logdir)
+        self._max_queue = max_queue
+        self._flush_secs = flush_secs
+        self._suffix = filename_suffix or ""
+        self._writer: Any = None
+        self._path: str | None = None
+        self._closed = False
+        with tf_errors(self._logdir):
+            os.makedirs(self._logdir, exist_ok=True)
+
+    @property
+    def path(self) -> str | None:
+        """The file's name, None before the first event."""
+        return self._path
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
+
+    def get_logdir(self) -> str:
+        """The directory."""
+        return self._logdir
+
+    def add_event(self, event: Any) -> None:
+        """Queues an event. The queue's errors, a full disk for instance, surface here later."""
+        self._open().write(event.SerializeToString())
+
+    def flush(self) -> None:
+        """Waits until every queued event is in the file."""
+        if self._writer is not None and not self._closed:
+            self._writer.flush()
+
+    def close(self) -> None:
+        """Flushes and closes the file."""
+        if self._writer is not None and not self._closed:
+            self._writer.close()
+        self._closed = True
+
+    def reopen(self) -> None:
+        """After `close`: the next event starts a new file."""
+        if self._closed:
+            self._writer, self._path, self._closed = None, None, False
+
+    def _open(self) -> Any:
+        if self._writer is None:
+            file = self._create()
+            writer = _AsyncWriter(RecordWriter(file), self._max_queue, self._flush_secs)
+            version = protos.Event(wall_time=time.time(), file_version=FILE_VERSION)
+            writer.write(version.SerializeToString())
+            self._writer = writer
+        return self._writer
+
+    def _create(self) -> IO[bytes]:
+        start = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}"
+        number = 0
+        while True:
+            again = f".{number}" if number else ""
+            path = os.path.join(self._logdir, f"{start}{again}{self._suffix}")
+            if not os.path.exists(path):
+                with tf_errors(path), suppress(FileExistsError):
+                    os.makedirs(self._logdir, exist_ok=True)
+                    file = open(path, "xb")  # noqa: SIM115
+                    self._path = path
+                    return file
+            number += 1
+
+
+def summary_iterator(path: Any) -> Iterator[Any]:
+    """Reads an event file.
+
+    Args:
+        path: the file.
+
+    Yields:
+        `Event` protobufs in file order.
+
+    Raises:
+        tf.errors.NotFoundError: no such file.
+        tf.errors.DataLossError: the file is damaged.
+    """
+    for record in read_records(path):
+        yield protos.Event.FromString(record)

@@ -1,0 +1,1 @@
+"""The oracle: one naive NumPy function an op, one file a family, written for reading."""

@@ -1,0 +1,1 @@
+"""Samples and error samples of the ops, one file a family."""

@@ -1,0 +1,1 @@
+"""`tf.train`: optimizers, checkpoints and training helpers."""

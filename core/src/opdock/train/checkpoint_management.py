@@ -1,0 +1,236 @@
+"""The `checkpoint` file of a directory, which names the checkpoints in it, and their removal."""
+
+from __future__ import annotations
+
+import glob
+import logging
+import os
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from opdock import errors
+from opdock.io import protos
+from opdock.io.files import as_path, error_from_os, read_file, write_file
+
+__all__ = [
+    "checkpoint_exists", "generate_checkpoint_state_proto", "get_checkpoint_mtimes",
+    "get_checkpoint_state", "latest_checkpoint", "remove_checkpoint", "update_checkpoint_state",
+]  # fmt: skip
+
+_log = logging.getLogger("tensorflow")
+
+
+def state_path(directory: str, latest_filename: str | None = None) -> str:
+    """The file in which a directory's checkpoints are listed."""
+    return os.path.join(directory, latest_filename or "checkpoint")
+
+
+def generate_checkpoint_state_proto(
+    save_dir: Any, model_checkpoint_path: str,
+    all_model_checkpoint_paths: Sequence[str] | None = None,
+    all_model_checkpoint_timestamps: Sequence[float] | None = None,
+    last_preserved_timestamp: float | None = None,
+) -> Any:  # fmt: skip
+    """Builds a `CheckpointState`.
+
+    Args:
+        save_dir: the directory of the state file; relative paths are made relative to it.
+        model_checkpoint_path: the latest checkpoint.
+        all_model_checkpoint_paths: all that were kept, oldest first.
+        all_model_checkpoint_timestamps: when each was written, in seconds since 1970.
+        last_preserved_timestamp: when a checkpoint was last kept for good.
+
+    Returns:
+        The `CheckpointState`.
+
+    Raises:
+        ValueError: there are more or fewer timestamps than paths.
+    """
+    directory = as_path(save_dir)
+    paths = list(all_model_checkpoint_paths or ())
+    if not paths or paths[-1] != model_checkpoint_path:
+        _log.info("%s is not in all_model_checkpoint_paths. Manually adding it.", model_checkpoint_path)
+        paths.append(model_checkpoint_path)
+    stamps = list(all_model_checkpoint_timestamps or ())
+    if stamps and len(stamps) != len(paths):
+        raise ValueError(
+            "Checkpoint timestamps, if provided, must match checkpoint paths (got"
+            f" {len(paths)} paths and {len(stamps)} timestamps)"
+        )
+    if not os.path.isabs(directory):
+        # A relative path is relative to the state file when it is read, so it must be so here.
+        paths = [p if os.path.isabs(p) else os.path.relpath(p, directory or ".") for p in paths]
+        if not os.path.isabs(model_checkpoint_path):
+            model_checkpoint_path = os.path.relpath(model_checkpoint_path, directory or ".")
+    state = protos.CheckpointState(
+        model_checkpoint_path=model_checkpoint_path,
+        all_model_checkpoint_paths=paths,
+        all_model_checkpoint_timestamps=stamps,
+    )
+    if last_preserved_timestamp is not None:
+        state.last_preserved_timestamp = last_preserved_timestamp
+    return state
+
+
+def update_checkpoint_state(
+    save_dir: Any, model_checkpoint_path: str,
+    all_model_checkpoint_paths: Sequence[str] | None = None, latest_filename: str | None = None,
+    all_model_checkpoint_timestamps: Sequence[float] | None = None,
+    last_preserved_timestamp: float | None = None,
+) -> None:  # fmt: skip
+    """Writes the state file of a directory; the arguments are those of
+    `generate_checkpoint_state_proto` and the file's name.
+
+    Raises:
+        RuntimeError: the state file would overwrite the checkpoint.
+    """
+    write_checkpoint_state(
+        save_dir, model_checkpoint_path, all_model_checkpoint_paths, latest_filename, False,
+        all_model_checkpoint_timestamps, last_preserved_timestamp,
+    )  # fmt: skip
+
+
+def write_checkpoint_state(
+    save_dir: Any, model_checkpoint_path: str, all_paths: Sequence[str] | None,
+    latest_filename: str | None, relative: bool, stamps: Sequence[float] | None = None,
+    last_preserved: float | None = None,
+) -> None:  # fmt: skip
+    """`update_checkpoint_state`, with all paths made relative to the directory if asked."""
+    from google.protobuf import text_format
+
+    directory = as_path(save_dir)
+    path = state_path(directory, latest_filename)
+    if relative:
+
+        def shorten(p: str) -> str:
+            return os.path.relpath(p, directory) if os.path.isabs(p) else p
+
+        state = generate_checkpoint_state_proto(
+            directory, shorten(model_checkpoint_path), [shorten(p) for p in all_paths or ()],
+            stamps, last_preserved,
+        )  # fmt: skip
+    else:
+        state = generate_checkpoint_state_proto(
+            directory, model_checkpoint_path, all_paths, stamps, last_preserved
+        )
+    if path == state.model_checkpoint_path:
+        raise RuntimeError(
+            f"Save path '{model_checkpoint_path}' conflicts with path used for checkpoint state. "
+            " Please use a different save path."
+        )
+    write_file(path, text_format.MessageToString(state).encode())
+
+
+def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None) -> Any:
+    """Reads the state file of a directory.
+
+    Args:
+        checkpoint_dir: the directory.
+        latest_filename: the file's name, "checkpoint" by default.
+
+    Returns:
+        A `CheckpointState` with paths that start at the directory, or None when there is no
+        readable state file.
+
+    Raises:
+        ValueError: the file names no checkpoint.
+    """
+    from google.protobuf import text_format
+
+    directory = as_path(checkpoint_dir)
+    path = state_path(directory, latest_filename)
+    if not os.path.isfile(path):
+        return None
+    try:
+        state = text_format.Parse(read_file(path), protos.CheckpointState())
+    except (errors.OpError, text_format.ParseError, UnicodeDecodeError) as e:
+        _log.warning("%s: %s", path, e)
+        _log.warning("%s: Checkpoint ignored", path)
+        return None
+    if not state.model_checkpoint_path:
+        raise ValueError(f"Invalid checkpoint state loaded from {directory}")
+    state.model_checkpoint_path = _inside(directory, state.model_checkpoint_path)
+    for i, p in enumerate(state.all_model_checkpoint_paths):
+        state.all_model_checkpoint_paths[i] = _inside(directory, p)
+    return state
+
+
+def _inside(directory: str, path: str) -> str:
+    return path if os.path.isabs(path) else os.path.join(directory, path)
+
+
+def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -> str | None:
+    """The prefix of the latest checkpoint of a directory.
+
+    Args:
+        checkpoint_dir: the directory.
+        latest_filename: name of the state file, "checkpoint" by default.
+
+    Returns:
+        The prefix, for `Saver.restore`, or None when there is no checkpoint.
+    """
+    state = get_checkpoint_state(checkpoint_dir, latest_filename)
+    if state is None:
+        return None
+    path: str = state.model_checkpoint_path
+    if checkpoint_exists(path):
+        return path
+    _log.error("Couldn't match files for checkpoint %s", path)
+    return None
+
+
+def checkpoint_exists(checkpoint_prefix: Any) -> bool:
+    """Whether a checkpoint of either format has this prefix."""
+    prefix = as_path(checkpoint_prefix)
+    return bool(os.path.exists(f"{prefix}.index") or _matches(f"{prefix}.index") or _matches(prefix))
+
+
+def _matches(pattern: str) -> list[str]:
+    return [pattern] if os.path.exists(pattern) else glob.glob(pattern)
+
+
+def get_checkpoint_mtimes(checkpoint_prefixes: Sequence[str]) -> list[float]:
+    """When each checkpoint was last written, in seconds since 1970; missing ones are left out."""
+    times = []
+    for prefix in checkpoint_prefixes:
+        found = _matches(f"{prefix}.index") or _matches(prefix)
+        if found:
+            times.append(os.stat(found[0]).st_mtime)
+    return times
+
+
+def remove_checkpoint(
+    checkpoint_prefix: Any, checkpoint_format_version: int = 2, meta_graph_suffix: str = "meta"
+) -> None:
+    """Deletes a checkpoint's files.
+
+    Args:
+        checkpoint_prefix: the prefix.
+        checkpoint_format_version: `SaverDef.V2` or `SaverDef.V1`.
+        meta_graph_suffix: ending of the MetaGraphDef file.
+    """
+    prefix = as_path(checkpoint_prefix)
+    _delete(meta_graph_filename(prefix, meta_graph_suffix))
+    if checkpoint_format_version == 2:
+        # The index goes first: what it lists must exist for as long as it does.
+        _delete(f"{prefix}.index")
+        _delete(f"{glob.escape(prefix)}.data-?????-of-?????")
+    else:
+        _delete(prefix)
+
+
+def _delete(pattern: str) -> None:
+    for path in _matches(pattern):
+        try:
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+        except OSError as e:
+            raise error_from_os(e) from e
+
+
+def meta_graph_filename(checkpoint_filename: str, meta_graph_suffix: str = "meta") -> str:
+    """The MetaGraphDef file of a checkpoint; the shard part of its name does not count."""
+    base = re.sub(r"-[\d\?]+-of-\d+$", "", checkpoint_filename)
+    return f"{base}.{meta_graph_suffix}"

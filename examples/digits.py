@@ -1,0 +1,168 @@
+"""Trains a classifier of handwritten digits: TensorFlow 1 code, as the slides of 2019 had it.
+
+    python examples/digits.py                 # scikit-learn's 8x8 digits, bundled with it
+    python examples/digits.py --mnist FOLDER  # MNIST's four IDX files, plain or .gz
+    tensorboard --logdir logs/digits          # the loss, the accuracy and the graph
+
+Prints where each op ran and why, and last of all the accuracy on digits it never saw in training.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import math
+import os
+import struct
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+import opdock as tf
+
+IDX_UINT8 = 0x08
+MOST_BYTES = 1 << 30  # MNIST's largest file holds 47 MB: a header that promises more is broken
+
+
+class Digits(NamedTuple):
+    """Images as rows of floats in [0, 1], labels as integers 0 to 9."""
+
+    train_images: np.ndarray
+    train_labels: np.ndarray
+    test_images: np.ndarray
+    test_labels: np.ndarray
+
+
+def bundled_digits() -> Digits:
+    """1,797 digits of 8x8 pixels; a fifth, drawn with a fixed seed, is kept for the test."""
+    from sklearn.datasets import load_digits
+
+    images, labels = load_digits(return_X_y=True)
+    images, labels = (images / 16.0).astype(np.float32), labels.astype(np.int64)
+    order = np.random.RandomState(0).permutation(len(images))
+    test, train = np.split(order, [len(images) // 5])
+    return Digits(images[train], labels[train], images[test], labels[test])
+
+
+def read_idx(folder: Path, name: str, dimensions: int) -> np.ndarray:
+    """Reads one IDX file of bytes, plain or .gz; believes its header only if the size fits."""
+    path = next((p for p in (folder / name, folder / f"{name}.gz") if p.is_file()), None)
+    if path is None:
+        raise SystemExit(f"{folder} holds neither {name} nor {name}.gz")
+    zipped = path.suffix == ".gz"
+    with gzip.open(path) if zipped else path.open("rb") as file:
+        length = 4 + 4 * dimensions
+        header = file.read(length)
+        if len(header) != length or header[:4] != bytes((0, 0, IDX_UINT8, dimensions)):
+            raise SystemExit(f"{path} is no IDX file of bytes with {dimensions} dimensions")
+        shape = struct.unpack(f">{dimensions}I", header[4:])
+        size = math.prod(shape)
+        if size > MOST_BYTES or (not zipped and os.stat(path).st_size != length + size):
+            raise SystemExit(
+                f"{path}: its header promises {size} bytes of shape {shape}, which it does not hold"
+            )
+        data = file.read(size + 1)  # one more than promised shows a file that is too long
+    if len(data) != size:
+        raise SystemExit(
+            f"{path}: its header promises {size} bytes of shape {shape}, there are {len(data)}"
+        )
+    return np.frombuffer(data, np.uint8).reshape(shape)
+
+
+def mnist(folder: Path) -> Digits:
+    """MNIST from its four IDX files in `folder`."""
+
+    def part(prefix: str) -> tuple[np.ndarray, np.ndarray]:
+        images = read_idx(folder, f"{prefix}-images-idx3-ubyte", 3)
+        labels = read_idx(folder, f"{prefix}-labels-idx1-ubyte", 1)
+        if len(images) != len(labels):
+            raise SystemExit(f"{folder}: {len(images)} {prefix} images, but {len(labels)} labels")
+        return (images.reshape(len(images), -1) / 255.0).astype(np.float32), labels.astype(np.int64)
+
+    return Digits(*part("train"), *part("t10k"))
+
+
+def train(digits: Digits, epochs: int, batch: int, logdir: str) -> float:
+    """Builds the graph, trains it, explains its placement; returns the test accuracy."""
+    # Step 1: the graph.
+    x = tf.placeholder(tf.float32, [None, digits.train_images.shape[1]], name="x")
+    y = tf.placeholder(tf.int64, [None], name="y")
+
+    hidden = tf.layers.dense(x, 256, activation=tf.nn.relu, name="hidden1")
+    hidden = tf.layers.dense(hidden, 128, activation=tf.nn.relu, name="hidden2")
+    logits = tf.layers.dense(hidden, 10, name="logits")
+
+    with tf.name_scope("loss"):
+        loss = tf.reduce_mean(
+            tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
+        )
+    with tf.name_scope("accuracy"):
+        accuracy = tf.reduce_mean(tf.cast(tf.equal(tf.argmax(logits, 1), y), tf.float32))
+
+    global_step = tf.train.get_or_create_global_step()
+    train_op = tf.train.AdamOptimizer(0.001).minimize(loss, global_step=global_step)
+
+    tf.summary.scalar("loss", loss)
+    tf.summary.scalar("accuracy", accuracy)
+    summaries = tf.summary.merge_all()
+    init = tf.global_variables_initializer()
+
+    # Step 2: the session. An op without a device goes to the best that has a kernel for it.
+    test_feed = {x: digits.test_images, y: digits.test_labels}
+    order = np.random.RandomState(1)
+    columns = (
+        TextColumn("epoch {task.fields[epoch]}"),
+        BarColumn(),
+        TextColumn("loss {task.fields[loss]:.4f}"),
+    )
+    with (
+        tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as sess,
+        tf.summary.FileWriter(logdir, sess.graph) as writer,
+        Progress(*columns, TimeElapsedColumn()) as progress,
+    ):
+        sess.run(init)
+        steps = math.ceil(len(digits.train_images) / batch)
+        task = progress.add_task("train", total=epochs * steps, epoch="", loss=math.nan)
+        for epoch in range(epochs):
+            rows = order.permutation(len(digits.train_images))
+            for chosen in np.array_split(rows, steps):
+                feed = {x: digits.train_images[chosen], y: digits.train_labels[chosen]}
+                _, loss_value = sess.run([train_op, loss], feed_dict=feed)
+                progress.update(task, advance=1, epoch=f"{epoch + 1}/{epochs}", loss=loss_value)
+            summary, step = sess.run([summaries, global_step], feed_dict=test_feed)
+            writer.add_summary(summary, step)
+        test_accuracy = sess.run(accuracy, feed_dict=test_feed)
+        progress.stop()
+        print(sess.explain([train_op, accuracy]).summary())
+        print(f"events for TensorBoard: {logdir}")
+    return float(test_accuracy)
+
+
+def main() -> None:
+    """Reads the command line, trains, prints the accuracy last."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--mnist", type=Path, metavar="FOLDER", help="train on MNIST's IDX files in FOLDER"
+    )
+    parser.add_argument(
+        "--epochs", type=int, help="passes over the training digits (default 30; MNIST 5)"
+    )
+    parser.add_argument("--batch", type=int, default=64, help="digits a step (default 64)")
+    parser.add_argument(
+        "--logdir", default="logs/digits", help="where the event file goes (default logs/digits)"
+    )
+    args = parser.parse_args()
+
+    digits = mnist(args.mnist) if args.mnist else bundled_digits()
+    print(f"{len(digits.train_images)} digits to train on, {len(digits.test_images)} to test")
+    tf.set_random_seed(2019)
+    accuracy = train(digits, args.epochs or (5 if args.mnist else 30), args.batch, args.logdir)
+    print(f"test accuracy: {100 * accuracy:.2f} %")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""opdock against what real TensorFlow answered: op cases, bad programs, small whole programs."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import pytest
+
+import opdock as tf
+from tests.oracle import reference, scope
+
+pytestmark = reference.needs_reference
+
+
+def verdict(case: str, status: str, detail: str) -> None:
+    """Passes a case that passed, or one that fails as `scope` says it does."""
+    known = scope.reason(case)
+    if known is None:
+        assert status == "pass", f"{status}: {detail}"
+        return
+    assert status != "pass", (
+        f"{case} passes now: take it out of tests/oracle/scope.py ({known.why})"
+    )
+    wanted = {"planned": "missing", "bug": "fail"}[known.kind]
+    assert status == wanted, f"listed as {known.kind} ({known.why}), but {status}: {detail}"
+
+
+@functools.cache
+def arrays(family: str) -> Any:
+    return reference.replay().load_family(str(reference.FOLDER), family)[1]
+
+
+def op_cases() -> list[Any]:
+    return [case for family in scope.FAMILIES for case in reference.cases(f"ops/{family}.json")]
+
+
+@pytest.mark.parametrize("record", op_cases())
+def test_op(record: dict[str, Any]) -> None:
+    family = record["id"].split("/")[0]
+    status, detail, _ = reference.replay().check_case(tf, record, arrays(family))
+    verdict(record["id"], status, detail)
+
+
+@pytest.mark.parametrize("record", reference.cases("errors.json"))
+def test_bad_program(record: dict[str, Any]) -> None:
+    verdict(record["id"], *reference.replay().check_error(tf, record))
+
+
+@pytest.mark.parametrize("record", reference.cases("programs.json"))
+def test_program(record: dict[str, Any]) -> None:
+    verdict(record["id"], *reference.replay().check_program(tf, record))
+
+
+def test_every_family_is_accounted_for() -> None:
+    families = set(reference.replay().families(str(reference.FOLDER)))
+    assert families == set(scope.FAMILIES) | set(scope.PLANNED_FAMILIES)
+
+
+def test_the_scope_lists_only_cases_that_exist() -> None:
+    names = [r["id"] for f in scope.FAMILIES for r in reference.records(f"ops/{f}.json")]
+    names += [r["id"] for name in ("errors.json", "programs.json") for r in reference.records(name)]
+    import re
+
+    stale = [p for p in scope.OUT_OF_SCOPE if not any(re.fullmatch(p, n) for n in names)]
+    assert not stale

@@ -1,0 +1,175 @@
+"""The direction of dependence, one table: what stands below may not import what stands above."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CORE = ROOT / "core" / "src"
+
+BASE = {"errors", "dtypes", "shapes"}
+# First name under `opdock.` -> the names under `opdock.` that it may import.
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "dtypes": BASE,
+    "shapes": BASE,
+    "io": BASE,  # wire formats: protobufs, records, tables
+    "graph": BASE | {"io"},
+    "kernels": BASE | {"io", "graph"},
+    "devices": BASE | {"graph", "kernels"},
+    "plugins": BASE | {"graph", "kernels", "devices"},
+    "ops": BASE | {"io", "graph"},
+    "autodiff": BASE | {"graph", "ops"},
+    "compiler": BASE | {"io", "graph", "devices", "kernels", "plugins"},
+    "runtime": BASE | {"io", "graph", "devices", "kernels", "plugins", "compiler"},
+}
+# Built on the public graph and op API; they may import each other, but nothing below imports them.
+LIBRARY = {"train", "data", "layers", "losses", "metrics", "summary", "initializers", "transforms"}
+for _name in LIBRARY:
+    MAY_IMPORT[_name] = BASE | LIBRARY | {"io", "graph", "ops", "autodiff", "runtime"}
+
+# (file, imported name): reason. An import inside a function, taken when a user's call needs it.
+LATE: dict[tuple[str, str], str] = {}
+
+
+def sources(*folders: str) -> list[Path]:
+    return sorted(p for folder in folders for p in (ROOT / folder).rglob("*.py"))
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(CORE).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imports(path: Path) -> Iterator[tuple[str, ast.AST]]:
+    """Every module that a file imports when it runs, wherever the statement stands."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    typing_only = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
+    for node in ast.walk(tree):
+        if id(node) in typing_only:
+            continue
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from ((f"{node.module}.{alias.name}", node) for alias in node.names)
+
+
+def below(name: str) -> str:
+    return name.split(".")[1] if name.startswith("opdock.") else ""
+
+
+@pytest.mark.parametrize("layer", sorted(MAY_IMPORT))
+def test_a_layer_imports_only_what_stands_below_it(layer: str) -> None:
+    wrong = []
+    for path in sources("core/src/opdock"):
+        if below(module_name(path)) != layer:
+            continue
+        for name, node in imports(path):
+            target = below(name)
+            if target in MAY_IMPORT and target not in MAY_IMPORT[layer] | {layer}:
+                place = path.relative_to(CORE).as_posix()
+                if (place, target) not in LATE:
+                    wrong.append(f"{place}:{node.lineno} imports {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_only_runtime_and_cli_reach_the_plugin_manager() -> None:
+    allowed = {"runtime", "cli", "plugins", "plugin", "testing"}
+    wrong = [
+        f"{path}:{node.lineno}"
+        for path in sources("core/src/opdock")
+        for name, node in imports(path)
+        if name.startswith("opdock.plugins.manager") and below(module_name(path)) not in allowed
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_backend_imports_only_the_plugin_module() -> None:
+    wrong = []
+    for path in sources("backends", "plugins"):
+        if "src" not in path.parts and "tests" in path.parts:
+            continue
+        for name, node in imports(path):
+            own = name.split(".")[0] in {p.name for p in path.parents}
+            if name.split(".")[0].startswith("opdock") and not own:
+                if name != "opdock.plugin" and not name.startswith("opdock.plugin."):
+                    wrong.append(f"{path.relative_to(ROOT)}:{node.lineno} imports {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_oracle_is_no_backend() -> None:
+    own = ("numpy", "opdock.testing.reference")
+    wrong = []
+    for path in sources("core/src/opdock/testing/reference"):
+        for name, node in imports(path):
+            standard = name.split(".")[0] in sys.stdlib_module_names
+            if not standard and not name.startswith(own):
+                wrong.append(f"{path.name}:{node.lineno} imports {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+BACKEND = re.compile(
+    r"(?i)opdock_(cpu|cuda|opencl|echo|null)|cupy|pyopencl|\bcuda\b|opencl|numba|\btorch\b"
+)
+# (file, what it says): reason.
+NAMED: dict[tuple[str, str], str] = {}
+
+
+def test_core_names_no_backend_in_code() -> None:
+    """Docstrings and comments may explain with an example; what code acts on may not."""
+    wrong = []
+    for path in sources("core/src/opdock"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        prose = {
+            id(node.body[0].value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+            and node.body
+            and isinstance(node.body[0], ast.Expr)
+        }
+        for node in ast.walk(tree):
+            said = ""
+            if (
+                isinstance(node, ast.Constant)
+                and isinstance(node.value, str)
+                and id(node) not in prose
+            ):
+                said = node.value
+            elif isinstance(node, ast.Name):
+                said = node.id
+            elif isinstance(node, ast.Attribute):
+                said = node.attr
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                said = ast.unparse(node)
+            place = path.relative_to(CORE).as_posix()
+            if (hit := BACKEND.search(said)) and (place, hit.group()) not in NAMED:
+                wrong.append(f"{place}:{node.lineno} says {hit.group()!r}")
+    assert not wrong, "\n".join(wrong)
+
+
+# A file may be longer than 500 lines for a reason that stands here.
+LONG: dict[str, str] = {}
+
+
+def test_a_file_has_at_most_500_lines() -> None:
+    lengths = {
+        path.relative_to(ROOT).as_posix(): len(path.read_text(encoding="utf-8").splitlines())
+        for path in sources(
+            "core", "backends", "plugins", "tests", "benchmarks", "examples", "tools"
+        )
+    }
+    wrong = [f"{name}: {n}" for name, n in lengths.items() if n > 500 and name not in LONG]
+    assert not wrong, "\n".join(wrong)
+    stale = [name for name in LONG if lengths.get(name, 0) <= 500]
+    assert not stale, f"allowed to be long, but not: {stale}"

@@ -1,0 +1,142 @@
+"""Every distribution builds as a wheel, and they install, one by one, where no opdock is.
+
+The environment sees the third-party libraries of the running one (by links), and nothing of opdock
+but the wheels under test: so the test needs no network, and finds what a wheel forgot to pack.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = [
+    Path("core"),
+    *sorted(p.relative_to(ROOT).parent for p in ROOT.glob("backends/*/pyproject.toml")),
+    *sorted(p.relative_to(ROOT).parent for p in ROOT.glob("plugins/*/pyproject.toml")),
+    Path(),
+]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.xdist_group("packaging")]
+
+
+def project(folder: Path) -> dict:
+    return tomllib.loads((ROOT / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Distribution name -> its wheel, all built from this tree without isolation."""
+    out = tmp_path_factory.mktemp("wheels")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "-q"]
+    built = {}
+    for folder in FOLDERS:
+        target = out / (folder.name or "root")
+        subprocess.run(
+            [*pip, "--no-deps", "--no-build-isolation", "-w", str(target), str(ROOT / folder)],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        (built[project(folder)["name"]],) = target.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of a new environment that has the third-party libraries and no opdock."""
+    home = tmp_path_factory.mktemp("empty")
+    venv.create(home / "venv", with_pip=False, symlinks=True)
+    libraries = home / "libraries"
+    libraries.mkdir()
+    for entry in Path(sysconfig.get_paths()["purelib"]).iterdir():
+        if (
+            not re.match(r"opdock|_?_?editable|_opdock", entry.name.lower())
+            and entry.suffix != ".pth"
+        ):
+            (libraries / entry.name).symlink_to(entry)
+    python = home / "venv" / "bin" / "python"
+    site = subprocess.run(
+        [python, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+    (Path(site) / "libraries.pth").write_text(f"{libraries}\n", encoding="utf-8")
+    return python
+
+
+def run(python: Path, *words: str) -> str:
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "OPDOCK"))}
+    done = subprocess.run(
+        [python, *words], capture_output=True, text=True, env=env, cwd=python.parent, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda f: f.as_posix())
+def test_a_wheel_holds_its_package_and_metadata(folder: Path, wheels: dict[str, Path]) -> None:
+    table = project(folder)
+    names = zipfile.ZipFile(wheels[table["name"]]).namelist()
+    modules = {n.split("/")[0] for n in names if ".dist-info/" not in n}
+    expected = (
+        {p.name for p in (ROOT / folder / "src").iterdir() if p.is_dir() and "egg" not in p.name}
+        if folder.parts
+        else set()
+    )
+    assert modules == expected
+    assert table["requires-python"] == ">=3.11"
+    assert not [n for n in names if "test_" in n.rsplit("/", 1)[-1] and "/testing/" not in n]
+
+
+def test_installs_one_by_one(wheels: dict[str, Path], empty: Path) -> None:
+    assert "opdock" not in run(
+        empty, "-c", "import pkgutil; print([m.name for m in pkgutil.iter_modules()])"
+    ).replace("libraries", "")
+    for folder in FOLDERS:
+        table = project(folder)
+        subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "pip",
+                "--python",
+                str(empty),
+                "install",
+                "-q",
+                "--no-deps",
+                "--disable-pip-version-check",
+                "--no-index",
+                str(wheels[table["name"]]),
+            ],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        version = f"import importlib.metadata as m; print(m.version({table['name']!r}))"
+        assert run(empty, "-c", version).strip() == table["version"]
+        if folder.parts:
+            (module,) = (p.name for p in (ROOT / folder / "src").iterdir() if p.is_dir())
+            where = run(empty, "-c", f"import {module}; print({module}.__file__)").strip()
+            assert Path(where).is_relative_to(empty.parent.parent)
+
+    program = """
+import opdock as tf
+with tf.Session() as sess:
+    print(sess.run(tf.constant(20) + tf.constant(22)))
+"""
+    assert run(empty, "-c", program).split()[-1] == "42"
+    table = run(empty.with_name("opdock"), "doctor") if empty.with_name("opdock").exists() else ""
+    for folder in FOLDERS:
+        for name in project(folder).get("entry-points", {}).get("opdock.backends", {}):
+            assert name in table, json.dumps(table)
