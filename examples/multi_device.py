@@ -11,10 +11,9 @@ import opdock as tf
 
 config = tf.ConfigProto(allow_soft_placement=True)
 with tf.Session(config=config) as probe:
-    found = [device.name for device in probe.list_devices()]
-accelerators = [name for name in found if "CPU" not in name]
-towers = accelerators or ["/gpu:0", "/gpu:1"]
-print(f"devices: {', '.join(found)}")
+    gpus = [device.name for device in probe.list_devices() if device.device_type == "GPU"]
+towers = gpus or ["/gpu:0", "/gpu:1"]
+print(f"GPUs found: {', '.join(gpus) or 'none'}")
 print(f"towers on: {', '.join(towers)}")
 
 with tf.device("/cpu:0"):

@@ -65,6 +65,11 @@ FAMILIES = (
     "graph/variables.py", "graph/variable_scope.py", "graph/initializers.py", "graph/variable_lists.py",
     "graph/resource_variable.py", "graph/variable_base.py",
 )
+# Op families whose public home is `tf.nn` alone.
+NN_ONLY = frozenset((
+    "bias", "conv", "conv3d", "ctc", "depthwise", "dilated", "dropout", "loss", "lrn",
+    "morphology", "nn", "norm", "pool", "pool3d", "pooling", "xent",
+))  # fmt: skip
 SUBMODULES = (
     "nn", "math", "linalg", "bitwise", "random", "train", "layers", "losses", "summary", "errors",
     "initializers", "signal", "spectral", "strings", "image", "io", "test", "gfile", "logging",
@@ -94,6 +99,8 @@ def collect() -> dict[str, tuple[str, str]]:
     paths = sorted((ROOT / "ops").glob("*.py")) + [ROOT / f for f in FAMILIES if (ROOT / f).exists()]
     for path in paths:
         if path.name in ("__init__.py", "registry.py", "common_shapes.py"):
+            continue
+        if path.stem in NN_ONLY:
             continue
         module = "opdock." + ".".join(path.relative_to(ROOT).with_suffix("").parts)
         for name in names_in_all(path):

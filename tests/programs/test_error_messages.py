@@ -23,7 +23,7 @@ def matmul_build() -> None:
 
 
 def matmul_run() -> None:
-    a, b = tf.placeholder(tf.float32), tf.placeholder(tf.float32)
+    a, b = (tf.placeholder(tf.float32, [None, None]) for _ in range(2))
     bad = tf.matmul(a, b, name="bad")
     tf.Session().run(bad, {a: np.zeros((2, 3)), b: np.zeros((4, 5))})
 
@@ -81,7 +81,7 @@ CASES: dict[Callable[[], None], tuple[type[Exception], list[str], bool]] = {
     uninitialized: (tf.errors.FailedPreconditionError, ["uninitialized value bad"], True),
     mixed_dtypes: (TypeError, ["'y'", "'Add", "float32", "int32", "'x'"], False),
     missing_device: (Invalid, ["operation bad", "/device:GPU:7", "CPU:0"], True),
-    reshape_run: (Invalid, ["bad", "6 values", "8"], True),
+    reshape_run: (Invalid, ["bad", "6 elements", "[4,2]", "8 elements"], True),
     gather_out_of_range: (Invalid, ["bad", "indices[0] = 7", "[0, 3)"], True),
     variable_of_another_shape: (ValueError, ["scope/bad", "(3,)", "(2,)"], False),
 }

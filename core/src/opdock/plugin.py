@@ -109,6 +109,7 @@ __all__ = [
     "hookspec",
     "host_ops",
     "infer_shapes",
+    "load",
     "mount",
     "portable",
     "register",
@@ -146,6 +147,21 @@ def register(module: Any, name: str | None = None) -> PluginStatus:
     from opdock.plugins.manager import get_manager
 
     return get_manager().register(module, name)
+
+
+def load() -> list[PluginStatus]:
+    """Loads all installed plugins now, as the first session would.
+
+    Only needed before the first session, to read a graph with op types that a plugin brings.
+
+    Returns:
+        The status of every plugin.
+    """
+    from opdock.plugins.manager import get_manager
+
+    manager = get_manager()
+    manager.load()
+    return manager.status()
 
 
 def unregister(name: str) -> None:

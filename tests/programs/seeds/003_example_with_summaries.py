@@ -30,7 +30,7 @@ keep_prob = tf.placeholder(tf.float32)
 y = add_layer(tf.nn.dropout(hidden1, keep_prob), 10, 'layer2', tf.identity)
 
 with tf.name_scope('cross_entropy'):
-    cross_entropy = tf.losses.sparse_softmax_cross_entropy(labels=y_, logits=y)
+    cross_entropy = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y_, logits=y))
 tf.summary.scalar('cross_entropy_1', cross_entropy)
 with tf.name_scope('accuracy'):
     correct_prediction = tf.equal(tf.argmax(y, 1), y_)

@@ -6,7 +6,47 @@ from collections.abc import Iterator
 
 from opdock.plugin import BackendSpec, hookimpl
 
-FAMILIES = ("io", "random", "summary")
+FAMILIES = (
+    "arithmetic",
+    "array",
+    "bitwise",
+    "cast",
+    "compare",
+    "complex",
+    "conv",
+    "ctc",
+    "decompositions",
+    "depthwise",
+    "elementary",
+    "gather",
+    "histogram",
+    "io",
+    "joining",
+    "linalg",
+    "matrix",
+    "morphology",
+    "nn",
+    "norm",
+    "padding",
+    "partition",
+    "pool",
+    "random",
+    "random_dist",
+    "random_grad",
+    "reduce",
+    "scan",
+    "scatter",
+    "segment",
+    "select",
+    "solve",
+    "sorting",
+    "special",
+    "state",
+    "strings",
+    "summary",
+    "tiling",
+    "xent",
+)
 
 
 @hookimpl

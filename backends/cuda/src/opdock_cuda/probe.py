@@ -13,10 +13,12 @@ def probe() -> Probe:
     try:
         found = gpus()
     except DriverError as e:
-        return Probe(reason=str(e))
+        return Probe(reason=str(e), installable=False)
     if not found:
-        return Probe(reason="the NVIDIA driver finds no GPU (is CUDA_VISIBLE_DEVICES empty?)")
+        reason = "the NVIDIA driver finds no GPU (is CUDA_VISIBLE_DEVICES empty?)"
+        return Probe(reason=reason, installable=False)
     names = ", ".join(gpu.name for gpu in found)
     if importlib.util.find_spec("cupy") is None:
         return Probe(reason=f"found {names}, but CuPy is not installed")
-    return Probe(reason=f"found {names}, but this release of opdock-cuda has no kernels")
+    reason = f"found {names}, but this release of opdock-cuda has no kernels"
+    return Probe(reason=reason, installable=False)

@@ -16,8 +16,9 @@ def probe() -> Probe:
     try:
         names = [d.name.strip() for p in cl.get_platforms() for d in p.get_devices()]
     except cl.Error as e:
-        return Probe(reason=f"no OpenCL driver is installed ({e})")
+        return Probe(reason=f"no OpenCL driver is installed ({e})", installable=False)
     if not names:
-        return Probe(reason="the installed OpenCL drivers find no device")
+        return Probe(reason="the installed OpenCL drivers find no device", installable=False)
     told = ", ".join(names)
-    return Probe(reason=f"found {told}, but this release of opdock-opencl has no kernels")
+    reason = f"found {told}, but this release of opdock-opencl has no kernels"
+    return Probe(reason=reason, installable=False)

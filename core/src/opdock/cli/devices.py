@@ -29,7 +29,7 @@ def command(json_output: bool) -> None:
         return
     table = Table()
     for column in ("device", "also", "backend", "priority", "memory", "description"):
-        table.add_column(column, overflow="fold")
+        table.add_column(column, overflow="fold", no_wrap=column == "device")
     for row in rows:
         also = ", ".join(short(a) for a in row["aliases"])
         backend = row["backend"] + ("" if row["automatic"] else " (on request)")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _PACKAGES: Final = ("opdock-core", "numpy", "pluggy", "protobuf", "tensorboard")
-_COLORS: Final = {"open": "green", "probed": "green", "quarantined": "red"}
+_COLORS: Final = {"open": "green", "probed": "green", "loaded": "green", "quarantined": "red"}
 
 
 @click.command("doctor")
@@ -83,7 +83,8 @@ def _print(report: dict[str, Any], traceback: bool) -> None:
     for column in ("plugin", "from", "state", "devices and reasons"):
         table.add_column(column, overflow="fold")
     for plugin in report["plugins"]:
-        color = _COLORS.get(plugin.state, "yellow")
+        useful = any(b.devices for b in plugin.backends) or not plugin.backends
+        color = _COLORS.get(plugin.state, "yellow") if useful or plugin.kind else "yellow"
         origin = f"{plugin.distribution} {plugin.version}".strip() or plugin.target
         told = "\n".join(_lines(plugin))
         table.add_row(plugin.name, escape(origin), f"[{color}]{plugin.state}[/]", escape(told))

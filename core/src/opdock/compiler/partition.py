@@ -58,12 +58,23 @@ def needed_at(node: Node, index: int) -> str | None:
     return node.target.name
 
 
+def _control_cells(node: Node) -> frozenset[int]:
+    """Inputs of a control-flow node that its bodies take as variables."""
+    first = 1 if node.op.endswith("If") else 0
+    body = node.attrs["then_branch" if first else "body"]
+    return frozenset(
+        i + first
+        for i, tensor in enumerate(body.inputs)
+        if tensor.dtype._is_ref_dtype or tensor.dtype.name == "resource"
+    )
+
+
 def cell_inputs(node: Node) -> frozenset[int]:
     """The flat indices of inputs that take a variable itself rather than its value."""
     if node.spec is None:
         return frozenset()
     if node.op in _CONTROL:
-        return frozenset(i for i, v in enumerate(node.inputs) if v.dtype._is_ref_dtype or v.dtype.name == "resource")
+        return _control_cells(node)
     found, start = set(), 0
     for arg in node.spec.definition.inputs:
         count = 1

@@ -89,7 +89,7 @@ class _Scheduler:
     def data(self, value: Value, node: Node) -> int:
         """The slot of a value as data: what a reference refers to, read now."""
         slot = self.slot(value)
-        if not value.dtype._is_ref_dtype or value.node.op == FEED:
+        if not value.dtype._is_ref_dtype:
             return slot
         root = self.cell_root.get(slot, slot)
         found = self.reads.get(root)

@@ -147,23 +147,25 @@ def _element_dtype(value: Sequence[Any]) -> DType | None:
 
 
 def _stack(value: Sequence[Any], wanted: DType | None, name: str | None) -> Tensor:
-    """A nested list with tensors among its leaves: a tree of Pack ops."""
+    """A nested list with tensors among its leaves: a tree of Pack ops, each naming its parts."""
     from opdock.graph.registry import get
+    from opdock.graph.scopes import name_scope
 
     element = wanted or _element_dtype(value)
-    items = [
-        _stack(v, element, None)
-        if isinstance(v, (list, tuple)) and _holds_tensor(v)
-        else convert_to_tensor(v, None if isinstance(v, Tensor) else element)
-        for v in value
-    ]
-    for item in items:
-        if element is not None and item._dtype.base_dtype is not element:
-            raise TypeError(
-                f"Cannot convert a list containing a tensor of dtype {item._dtype.name} to "
-                f"{element.name} (Tensor is: {item!r})"
-            )
-    packed: Tensor = get("Pack")(items, axis=0, name=name or "packed")
+    with name_scope(name or "packed", None, [v for v in value if isinstance(v, Tensor)]) as scope:
+        items = [
+            _stack(v, element, str(i))
+            if isinstance(v, (list, tuple)) and _holds_tensor(v)
+            else convert_to_tensor(v, None if isinstance(v, Tensor) else element, str(i))
+            for i, v in enumerate(value)
+        ]
+        for item in items:
+            if element is not None and item._dtype.base_dtype is not element:
+                raise TypeError(
+                    f"Cannot convert a list containing a tensor of dtype {item._dtype.name} to "
+                    f"{element.name} (Tensor is: {item!r})"
+                )
+        packed: Tensor = get("Pack")(items, axis=0, name=scope)
     return packed
 
 

@@ -404,7 +404,7 @@ class Graph:
         )
         convert = getattr(obj, "_as_graph_element", None)
         if convert is not None:
-            obj = convert() or obj
+            obj = convert()
         if isinstance(obj, str):
             return self._element_by_name(obj, allow_tensor, allow_operation)
         if isinstance(obj, Tensor) and allow_tensor:

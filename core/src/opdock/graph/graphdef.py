@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from opdock.graph.graph import Graph
 
 __all__ = [
-    "build_node", "create_from_flat", "graph_def_size_limit", "import_graph_def", "native_attr",
+    "build_node", "create_from_flat", "graph_def_size_limit", "native_attr",
     "node_attr", "to_graph_def", "to_node_def", "to_op_def",
 ]  # fmt: skip
 
@@ -258,37 +258,3 @@ def unregistered(op_type: str, node: str) -> errors.NotFoundError:
     except errors.NotFoundError as e:
         return errors.NotFoundError(None, None, f"{e.message} (node '{node}')")
     raise AssertionError(op_type)
-
-
-def import_graph_def(
-    graph_def: Any,
-    input_map: dict[str, Any] | None = None,
-    return_elements: list[str] | None = None,
-    name: str | None = None,
-    op_dict: Any = None,
-    producer_op_list: Any = None,
-) -> list[Any] | None:
-    """Adds the nodes of a GraphDef to the current graph.
-
-    Args:
-        graph_def: a `GraphDef`.
-        input_map: tensor names of `graph_def` ("x:0", "^op" for a control input) to tensors of
-            the current graph that take their place.
-        return_elements: names of operations ("op") and tensors ("op:0") to return.
-        name: prefix of the new names, "import" by default; "" adds no prefix.
-        op_dict: ignored, as in TF.
-        producer_op_list: an `OpList` of the program that wrote the GraphDef; attributes that it
-            added and left at their defaults are dropped.
-
-    Returns:
-        The requested elements in order, or None without `return_elements`.
-
-    Raises:
-        TypeError: an argument has the wrong type.
-        ValueError: `graph_def` is malformed, a name of `input_map` or `return_elements` is not
-            in it, or a type does not match.
-        tf.errors.NotFoundError: an op type is not registered.
-    """
-    from opdock.graph.importer import import_graph
-
-    return import_graph(graph_def, input_map, return_elements, name, producer_op_list)

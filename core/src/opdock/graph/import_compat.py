@@ -28,26 +28,27 @@ _LATER_DEFAULTS: dict[str, tuple[Any, ...]] = {
 }
 
 
-def drop_unknown_attrs(spec: OpSpec, node: str, attrs: dict[str, Any]) -> None:
-    """Removes attributes that the op does not know, if they have the value that means nothing.
+def check_unknown_attrs(spec: OpSpec, node: str, attrs: dict[str, Any]) -> None:
+    """Accepts attributes that the op does not know only with the value that means nothing.
 
-    Names with a leading underscore belong to nobody's definition and stay.
+    They stay on the node, so that a graph goes out as it came in. Names with a leading underscore
+    belong to nobody's definition.
 
     Raises:
         ValueError: an unknown attribute has another value.
     """
     known = spec.definition.attrs
-    for name in [a for a in attrs if a not in known and not a.startswith("_")]:
-        value = attrs[name]
+    for name, value in attrs.items():
+        if name in known or name.startswith("_"):
+            continue
         # Floats travel as 32 bits.
-        value = round(value, 6) if isinstance(value, float) else value
-        if not any(value == v for v in _LATER_DEFAULTS.get(name, ())):
+        seen = round(value, 6) if isinstance(value, float) else value
+        if not any(seen == v for v in _LATER_DEFAULTS.get(name, ())):
             raise ValueError(
                 f"NodeDef mentions attr '{name}' not in Op<name={spec.name}>; node '{node}'. (Check"
                 " whether your GraphDef-interpreting binary is up to date with your"
                 " GraphDef-generating binary.)"
             )
-        del attrs[name]
 
 
 def strip_producer_defaults(graph_def: Any, producer_op_list: Any) -> None:

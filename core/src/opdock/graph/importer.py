@@ -12,8 +12,8 @@ from opdock.graph.attr_proto import native_attr
 from opdock.graph.convert import convert_to_tensor
 from opdock.graph.devicespec import DeviceSpec
 from opdock.graph.graph import get_default_graph
-from opdock.graph.graphdef import build_node, input_name
-from opdock.graph.import_compat import drop_unknown_attrs, strip_producer_defaults
+from opdock.graph.graphdef import build_node
+from opdock.graph.import_compat import check_unknown_attrs, strip_producer_defaults
 from opdock.graph.operation import Operation, Tensor
 from opdock.graph.scopes import name_scope
 from opdock.io import protos
@@ -30,14 +30,35 @@ _V1_LOOP: Final = _BACK_EDGE | {"Enter", "RefEnter", "Exit", "RefExit", "LoopCon
 _V1_CONTROL_FLOW: Final = _V1_LOOP | {"Switch", "RefSwitch", "Merge", "RefMerge"}
 
 
-def import_graph(
+def import_graph_def(
     graph_def: Any,
-    input_map: dict[str, Any] | None,
-    return_elements: list[str] | None,
-    name: str | None,
-    producer_op_list: Any,
+    input_map: dict[str, Any] | None = None,
+    return_elements: list[str] | None = None,
+    name: str | None = None,
+    op_dict: Any = None,
+    producer_op_list: Any = None,
 ) -> list[Any] | None:
-    """See `opdock.graph.graphdef.import_graph_def`."""
+    """Adds the nodes of a GraphDef to the current graph.
+
+    Args:
+        graph_def: a `GraphDef`.
+        input_map: tensor names of `graph_def` ("x:0", "^op" for a control input) to tensors of
+            the current graph that take their place.
+        return_elements: names of operations ("op") and tensors ("op:0") to return.
+        name: prefix of the new names, "import" by default; "" adds no prefix.
+        op_dict: ignored, as in TF.
+        producer_op_list: an `OpList` of the program that wrote the GraphDef; attributes that it
+            added and left at their defaults are dropped.
+
+    Returns:
+        The requested elements in order, or None without `return_elements`.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+        ValueError: `graph_def` is malformed, a name of `input_map` or `return_elements` is not
+            in it, or a type does not match.
+        tf.errors.NotFoundError: an op type is not registered.
+    """
     graph_def = _checked_graph_def(graph_def)
     input_map = _checked_input_map(input_map)
     return_elements = _checked_return_elements(return_elements)
@@ -334,7 +355,7 @@ class _Importer:
                 attrs[name] = native_attr(value, spec.attr_type(name))
             except (TypeError, ValueError) as e:
                 raise ValueError(f"Node '{node.name}', attr '{name}': {e}") from None
-        drop_unknown_attrs(spec, node.name, attrs)
+        check_unknown_attrs(spec, node.name, attrs)
         for name, value in attrs.items():
             attrs[name] = self._with_functions(value)
         groups = attrs.get("_class")
@@ -376,20 +397,22 @@ class _Importer:
 
     # ------------------------------------------------------------ devices
     def _place(self, order: list[Any]) -> None:
-        """Devices as TF sets them: a colocated node takes its partner's, any other its own
-        completed by the device scopes around the import."""
+        """Each node keeps its own device, completed by the device scopes around the import; a
+        colocated node without one takes its partner's."""
         colocated = []
         for node in order:
             op = self._new[node.name]
+            op._device = _canonical_device(node)
             if any(str(g).startswith("loc:@") for g in op.attrs.get("_class") or ()):
                 colocated.append(op)
                 continue
-            op._device = _canonical_device(node)
             for function in reversed(self._graph._device_functions):
                 if function is None:
                     break
                 op._set_device(function(op))
         for op in colocated:
+            if op.device:
+                continue
             for group in op.colocation_groups():
                 partner = self._graph._by_name.get(group[5:].decode())
                 if partner is not None and partner.device:
@@ -438,4 +461,4 @@ def _v1_unimplemented(node: Any) -> errors.UnimplementedError:
     )
 
 
-__all__ = ["import_graph", "input_name", "parse_input"]
+__all__ = ["import_graph_def", "parse_input"]

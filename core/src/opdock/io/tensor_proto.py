@@ -82,9 +82,7 @@ def encode_array(array: np.ndarray[Any, Any], dtype: DType | None = None) -> Any
     dtype = dtypes.as_dtype(array.dtype) if dtype is None else dtype.base_dtype
     if dtype not in _FIELDS:
         raise TypeError(f"Element type not supported in TensorProto: {dtype.name}")
-    proto = protos.TensorProto(dtype=dtype.as_datatype_enum)
-    for size in array.shape:
-        proto.tensor_shape.dim.add(size=size)
+    proto = _empty_proto(dtype, array.shape)
     if array.size == 0:
         return proto
     if array.size == 1 or not any(array.strides):
@@ -97,6 +95,15 @@ def encode_array(array: np.ndarray[Any, Any], dtype: DType | None = None) -> Any
         # The wire is little-endian whatever the machine is.
         little = _storage(array)
         proto.tensor_content = little.astype(little.dtype.newbyteorder("<"), copy=False).tobytes()
+    return proto
+
+
+def _empty_proto(dtype: DType, dims: Sequence[int]) -> Any:
+    proto = protos.TensorProto(dtype=dtype.as_datatype_enum)
+    # A scalar's shape message is empty but present.
+    proto.tensor_shape.SetInParent()
+    for size in dims:
+        proto.tensor_shape.dim.add(size=size)
     return proto
 
 
@@ -135,9 +142,7 @@ def make_tensor_proto(
         )
     if array.size == size:
         return encode_array(array.reshape(dims), dtype)
-    proto = protos.TensorProto(dtype=dtype.as_datatype_enum)
-    for d in dims:
-        proto.tensor_shape.dim.add(size=d)
+    proto = _empty_proto(dtype, dims)
     _fill(proto, dtype, array.reshape(-1))
     return proto
 

@@ -7,6 +7,7 @@ that lacks a spelling for a function simply does not take expressions that use i
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -105,8 +106,7 @@ def _special(name: str) -> Evaluate:
     """The portable special function of that name."""
 
     def evaluate(xp: Any, *args: Array) -> Array:
-        from opdock.kernels.portable import special
-
+        special = importlib.import_module("opdock.kernels.portable.special")
         return getattr(special, name)(xp, *args)
 
     return evaluate

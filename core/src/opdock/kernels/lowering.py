@@ -56,8 +56,9 @@ class Line:
     def may_raise(self) -> bool:
         """Whether some input values are errors (an integer division by zero)."""
         return any(
-            s.op in FUNCTIONS and bool(s.args) and self.steps[s.args[-1]].dtype in FUNCTIONS[s.op].raises
+            self.steps[s.args[-1]].dtype in FUNCTIONS[s.op].raises
             for s in self.steps
+            if s.op in FUNCTIONS
         )
 
 
@@ -81,12 +82,15 @@ def lower(
     Raises:
         ValueError: a name is unknown, or types do not fit.
     """
-    attrs = attrs or {}
-    known = {k: v for k, v in attrs.items() if isinstance(v, (bool, int, float, DType))}
+    known = {
+        name: value
+        for name, value in (attrs or {}).items()
+        if name not in inputs and isinstance(value, (bool, int, float, DType))
+    }
     builder = _Lowering(inputs, widen)
     indices = []
     for i, root in enumerate(roots):
-        bound = fold_numbers(ex.substitute(root, {k: v for k, v in known.items() if k not in inputs}))
+        bound = fold_numbers(ex.substitute(root, known))
         indices.append(builder.result(bound, results[i] if results is not None else None))
     return Line(tuple(builder.steps), tuple(indices))
 
@@ -223,7 +227,9 @@ def namespace_dtype(xp: Any, dtype: DType) -> Any:
     return dtype.np if found is None else found
 
 
-def evaluator(line: Line, xp: Any, inputs: Sequence[str], shape: Shape = None) -> Callable[..., Any]:
+def evaluator(
+    line: Line, xp: Any, inputs: Sequence[str], shape: Shape = None
+) -> Callable[..., Any]:
     """A function of arrays, in the order of `inputs`, that computes the line's results.
 
     Args:

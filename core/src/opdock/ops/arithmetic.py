@@ -170,7 +170,8 @@ def _(op: Operation, grad: Any) -> list[Any]:
 @squared_difference_op.gradient
 def _(op: Operation, grad: Any) -> list[Any]:
     x, y = op.inputs
-    twice = 2.0 * grad if not grad.dtype.is_integer else 2 * grad
+    # The square of a complex modulus is real: only the real part of the gradient counts.
+    twice = grad + conjugate(grad) if grad.dtype.is_complex else 2 * grad
     grad_x = mul_op(twice, sub_op(x, y))
     grads = unbroadcast_pair(grad_x, grad_x, x, y)
     return [grads[0], neg_op(grads[1])]

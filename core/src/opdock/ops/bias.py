@@ -102,7 +102,9 @@ def _bias_add_grad_parts(sig: Any, out_backprop: Tensor) -> Tensor:
 
 
 # ---------------------------------------------------------------- public functions
-def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | None = None) -> Tensor:
+def bias_add(
+    value: Any, bias: Any, data_format: str | None = None, name: str | None = None
+) -> Tensor:
     """Adds a 1-D `bias` to the channels of `value`.
 
     Args:

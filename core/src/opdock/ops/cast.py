@@ -14,8 +14,16 @@ from opdock.ops.registry import ShapeSig, define_op, get
 from opdock.shapes import Shape
 
 __all__ = [
-    "bitcast", "cast", "saturate_cast", "to_bfloat16", "to_complex128", "to_complex64", "to_double",
-    "to_float", "to_int32", "to_int64",
+    "bitcast",
+    "cast",
+    "saturate_cast",
+    "to_bfloat16",
+    "to_complex64",
+    "to_complex128",
+    "to_double",
+    "to_float",
+    "to_int32",
+    "to_int64",
 ]  # fmt: skip
 
 _BITS = (

@@ -43,13 +43,15 @@ def _(op: Operation, grad: Any) -> list[Any]:
     ]
 
 
-def _values(t: Any, name: str) -> Tensor:
+def _values(t: Any, name: str) -> Any:
     return convert_to_tensor(t.values if isinstance(t, IndexedSlices) else t, name=name)
 
 
 def _like(t: Any, values: Any) -> Any:
     """`values` as IndexedSlices if `t` is."""
-    return IndexedSlices(values, t.indices, t.dense_shape) if isinstance(t, IndexedSlices) else values
+    if isinstance(t, IndexedSlices):
+        return IndexedSlices(values, t.indices, t.dense_shape)
+    return values
 
 
 def _keeps_shape(before: Tensor, after: Tensor) -> None:
@@ -101,7 +103,7 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
     select = get("Select")
     with name_scope(name, "clip_by_norm", [t, clip_norm]) as scope:
         values = _values(t, "t")
-        squared = reduce_sum(values * values, axes, keepdims=True)
+        squared: Any = reduce_sum(values * values, axes, keepdims=True)
         # The square root has no finite gradient at 0.
         positive = squared > 0
         safe = select(positive, squared, get("OnesLike")(squared))
@@ -130,7 +132,8 @@ def clip_by_average_norm(t: Any, clip_norm: Any, name: str | None = None) -> Ten
         t = convert_to_tensor(t, name="t")
         count = cast(size(t), dtypes.float32)
         inverse = rsqrt_op(reduce_sum(t * t, range(rank(t))))
-        scale = minimum_op(inverse * count, constant(1.0) / clip_norm)
+        one: Any = constant(1.0)
+        scale = minimum_op(inverse * count, one / clip_norm)
         return get("Identity")(t * clip_norm * scale, name=scope)  # type: ignore[no-any-return]
 
 
@@ -164,8 +167,9 @@ def global_norm(t_list: Any, name: str | None = None) -> Tensor:
             if value is not None:
                 with colocate_with(value):
                     halves.append(get("L2Loss")(value))
-        half = reduce_sum(stack(halves))
-        return sqrt_op(half * constant(2.0, dtype=half.dtype), name="global_norm")  # type: ignore[no-any-return]
+        half: Any = reduce_sum(stack(halves))
+        twice = half * constant(2.0, dtype=half.dtype)
+        return sqrt_op(twice, name="global_norm")  # type: ignore[no-any-return]
 
 
 def clip_by_global_norm(
@@ -193,9 +197,8 @@ def clip_by_global_norm(
         kind = use_norm.dtype.base_dtype if isinstance(use_norm, Tensor) else None
         use_norm = convert_to_tensor(use_norm, dtype=kind)
         kind = use_norm.dtype.base_dtype
-        finite_scale = clip_norm * minimum_op(
-            1.0 / use_norm, constant(1.0, dtype=kind) / clip_norm
-        )
+        one: Any = constant(1.0, dtype=kind)
+        finite_scale = clip_norm * minimum_op(1.0 / use_norm, one / clip_norm)
         scale = get("Select")(
             is_finite_op(use_norm), finite_scale, constant(float("nan"), dtype=kind)
         )

@@ -153,5 +153,5 @@ def conj(x: Any, name: str | None = None) -> Tensor:
         if x.dtype.is_complex or x.dtype.base_dtype is dtypes.variant:
             return conj_op(x, name=scope)  # type: ignore[no-any-return]
         if x.dtype.is_floating or x.dtype.is_integer:
-            return x
+            return x  # type: ignore[no-any-return]
         raise TypeError(f"Expected numeric or variant tensor, got dtype {x.dtype!r}")

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import collections
 from typing import Any
 
 from opdock import dtypes, shapes
-from opdock.graph.convert import convert_to_tensor
 from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
 from opdock.ops import array_util
-from opdock.ops.array import shape
+from opdock.ops.array import expand_dims, shape
+from opdock.ops.cast import cast
+from opdock.ops.complex import real
+from opdock.ops.diag import matrix_diag, matrix_diag_part, matrix_set_diag
+from opdock.ops.elementary import reciprocal, square
+from opdock.ops.fill import eye, ones_like, zeros_like
+from opdock.ops.linalg import adjoint, matmul, square_matrices
+from opdock.ops.matrix import matrix_band_part
 from opdock.ops.registry import ShapeSig, define_op
+from opdock.ops.select import one_hot
+from opdock.ops.solve import matrix_triangular_solve
 from opdock.shapes import Shape
 
 __all__ = ["cholesky", "qr", "self_adjoint_eig", "self_adjoint_eigvals", "svd"]
@@ -37,23 +43,12 @@ lu_op = define_op(
 array_util.no_gradient(cholesky_grad_op)
 array_util.no_gradient(self_adjoint_eig_op)
 
-LuResult = collections.namedtuple("LuResult", ["lu", "p"])
-
 
 # ---------------------------------------------------------------- shapes
-def square(shape: Shape) -> Shape:
-    """`shape` with its last two dimensions known to be equal; ValueError when they differ."""
-    shape = shapes.with_rank_at_least(shape, 2)
-    if shape is None:
-        return None
-    n = shapes.merge_dim(shape[-2], shape[-1])
-    return (*shape[:-2], n, n)
-
-
 @cholesky_op.shape
 @cholesky_grad_op.shape
 def _square_shape(sig: ShapeSig) -> Shape:
-    return square(sig.shapes[0])
+    return square_matrices(sig.shapes[0])
 
 
 def _tall(sig: ShapeSig) -> tuple[Shape, int | None, int | None, int | None]:
@@ -88,14 +83,14 @@ def _svd_shape(sig: ShapeSig) -> list[Shape]:
 
 @self_adjoint_eig_v2_op.shape
 def _eig_v2_shape(sig: ShapeSig) -> list[Shape]:
-    source = square(sig.shapes[0])
+    source = square_matrices(sig.shapes[0])
     values = array_util.subshape(source, 0, -1)
     return [values, source if sig.attrs["compute_v"] else (0,)]
 
 
 @self_adjoint_eig_op.shape
 def _eig_shape(sig: ShapeSig) -> Shape:
-    source = square(sig.shapes[0])
+    source = square_matrices(sig.shapes[0])
     if source is None:
         return None
     return (*source[:-2], array_util.add(source[-2], 1), source[-1])
@@ -103,19 +98,13 @@ def _eig_shape(sig: ShapeSig) -> Shape:
 
 @lu_op.shape
 def _lu_shape(sig: ShapeSig) -> list[Shape]:
-    source = square(sig.shapes[0])
+    source = square_matrices(sig.shapes[0])
     return [source, array_util.subshape(source, 0, -1)]
 
 
 # ---------------------------------------------------------------- gradients
 @cholesky_op.gradient
 def _cholesky_grad(op: Operation, grad: Any) -> Tensor:
-    from opdock.ops.fill import eye
-    from opdock.ops.linalg import matmul
-    from opdock.ops.matrix import matrix_band_part, matrix_diag_part, matrix_set_diag
-    from opdock.ops.matrix_functions import adjoint
-    from opdock.ops.solve import matrix_triangular_solve
-
     factor = op.outputs[0]
     size, batch = shape(factor)[-1], shape(factor)[:-2]  # type: ignore[index]
     inverse = matrix_triangular_solve(factor, eye(size, batch_shape=batch, dtype=factor.dtype))
@@ -129,12 +118,6 @@ def _cholesky_grad(op: Operation, grad: Any) -> Tensor:
 
 @qr_op.gradient
 def _qr_grad(op: Operation, dq: Any, dr: Any) -> Tensor:
-    from opdock.ops.fill import zeros_like
-    from opdock.ops.linalg import matmul
-    from opdock.ops.matrix import matrix_band_part, matrix_diag_part, matrix_set_diag
-    from opdock.ops.matrix_functions import adjoint
-    from opdock.ops.solve import matrix_triangular_solve
-
     q, r = op.outputs
     if q.dtype.is_complex:
         raise NotImplementedError("QrGrad not implemented for dtype: " + q.dtype.name)
@@ -147,7 +130,7 @@ def _qr_grad(op: Operation, dq: Any, dr: Any) -> Tensor:
         )
 
     def over_r(x: Tensor) -> Tensor:
-        """x r^-H."""
+        """The product x r^-H."""
         return adjoint(matrix_triangular_solve(r, adjoint(x), lower=False, adjoint=False))
 
     def lower(x: Tensor) -> Tensor:
@@ -167,15 +150,8 @@ def _qr_grad(op: Operation, dq: Any, dr: Any) -> Tensor:
 
 @self_adjoint_eig_v2_op.gradient
 def _eig_v2_grad(op: Operation, grad_e: Any, grad_v: Any) -> Tensor:
-    from opdock.ops.linalg import matmul
-    from opdock.ops.matrix import matrix_band_part, matrix_diag, matrix_diag_part, matrix_set_diag
-
     values, vectors = op.outputs
     if op.attrs["compute_v"]:
-        from opdock.ops.array import expand_dims
-        from opdock.ops.fill import zeros_like
-        from opdock.ops.math import reciprocal
-
         difference = expand_dims(values, -2) - expand_dims(values, -1)  # type: ignore[operator]
         inverse = matrix_set_diag(reciprocal(difference), zeros_like(values))
         inner = matrix_diag(grad_e) + inverse * matmul(vectors, grad_v, adjoint_a=True)
@@ -185,7 +161,6 @@ def _eig_v2_grad(op: Operation, grad_e: Any, grad_v: Any) -> Tensor:
         _, vectors = self_adjoint_eig(op.inputs[0])
         out = matmul(vectors, matmul(matrix_diag(grad_e), vectors, adjoint_b=True))
     # Only the lower triangle of the input was read.
-    from opdock.ops.matrix_functions import adjoint
 
     out = matrix_band_part(out + adjoint(out), -1, 0)  # type: ignore[operator]
     return matrix_set_diag(out, 0.5 * matrix_diag_part(out))
@@ -193,10 +168,6 @@ def _eig_v2_grad(op: Operation, grad_e: Any, grad_v: Any) -> Tensor:
 
 @svd_op.gradient
 def _svd_grad(op: Operation, grad_s: Any, grad_u: Any, grad_v: Any) -> Tensor:
-    from opdock.ops.cast import cast
-    from opdock.ops.linalg import matmul
-    from opdock.ops.matrix import matrix_diag
-
     a = op.inputs[0]
     middle = matrix_diag(cast(grad_s, a.dtype))
     if not op.attrs["compute_uv"]:
@@ -216,38 +187,26 @@ def _svd_grad(op: Operation, grad_s: Any, grad_u: Any, grad_v: Any) -> Tensor:
     s, u, v = cast(op.outputs[0], a.dtype), op.outputs[1], op.outputs[2]
     if static[-2] > static[-1]:
         # The adjoint of a tall matrix is wide, and has u and v swapped.
-        return _adjoint(_wide_svd_grad(s, v, u, middle, grad_v, grad_u, static[-1], static[-2]))
+        return adjoint(_wide_svd_grad(s, v, u, middle, grad_v, grad_u, static[-1], static[-2]))
     return _wide_svd_grad(s, u, v, middle, grad_u, grad_v, static[-2], static[-1])
-
-
-def _adjoint(x: Any) -> Tensor:
-    from opdock.ops.matrix_functions import adjoint
-
-    return adjoint(x)
 
 
 def _wide_svd_grad(
     s: Tensor, u: Tensor, v: Tensor, grad_s: Tensor, grad_u: Any, grad_v: Any, m: int, n: int
 ) -> Tensor:
     """The gradient of an [m, n] matrix with m <= n. Infinite where singular values coincide."""
-    from opdock.ops.array import expand_dims
-    from opdock.ops.elementary import reciprocal, square
-    from opdock.ops.fill import zeros_like
-    from opdock.ops.linalg import matmul
-    from opdock.ops.matrix import matrix_diag, matrix_set_diag
-
     diagonal, squares = matrix_diag(s), square(s)
     gaps = reciprocal(expand_dims(squares, -2) - expand_dims(squares, -1))  # type: ignore[operator]
     gaps = matrix_set_diag(gaps, zeros_like(s))
     v1, grad_v1 = v[..., :, :m], grad_v[..., :, :m]  # type: ignore[index]
     turn_u = gaps * matmul(u, grad_u, adjoint_a=True)  # type: ignore[operator]
     turn_v = gaps * matmul(v1, grad_v1, adjoint_a=True)  # type: ignore[operator]
-    inner = grad_s + matmul(turn_u + _adjoint(turn_u), diagonal)  # type: ignore[operator]
-    inner = inner + matmul(diagonal, turn_v + _adjoint(turn_v))
+    inner = grad_s + matmul(turn_u + adjoint(turn_u), diagonal)  # type: ignore[operator]
+    inner = inner + matmul(diagonal, turn_v + adjoint(turn_v))
     out = matmul(u, matmul(inner, v1, adjoint_b=True))
     if m == n:
         return out
-    back = _adjoint(grad_v1)
+    back = adjoint(grad_v1)
     rest = back - matmul(matmul(back, v1), v1, adjoint_b=True)  # type: ignore[operator]
     if int(v.raw_shape[-1] or 0) > m:  # type: ignore[index]
         v2, grad_v2 = v[..., :, m:n], grad_v[..., :, m:n]  # type: ignore[index]
@@ -257,12 +216,6 @@ def _wide_svd_grad(
 
 @lu_op.gradient
 def _lu_grad(op: Operation, grad: Any, _: Any) -> Tensor:
-    from opdock.ops.fill import ones_like
-    from opdock.ops.linalg import matmul
-    from opdock.ops.matrix import matrix_band_part, matrix_diag_part, matrix_set_diag
-    from opdock.ops.one_hot import one_hot
-    from opdock.ops.solve import matrix_triangular_solve
-
     def upper(x: Any) -> Tensor:
         return matrix_band_part(x, 0, -1)
 
@@ -273,7 +226,7 @@ def _lu_grad(op: Operation, grad: Any, _: Any) -> Tensor:
     right = matmul(upper(grad), upper(packed), adjoint_b=True)
     middle = left - upper(left) + upper(right)  # type: ignore[operator]
     half = matrix_triangular_solve(factor, middle, lower=True, adjoint=True)
-    out = _adjoint(matrix_triangular_solve(packed, _adjoint(half), lower=False))
+    out = adjoint(matrix_triangular_solve(packed, adjoint(half), lower=False))
     exchange = one_hot(order, shape(packed)[-1], dtype=packed.dtype)  # type: ignore[index]
     return matmul(exchange, out, transpose_a=True)
 
@@ -326,8 +279,6 @@ def svd(
         (s, u, v), or s alone; s is real, sorted from large to small. Unlike in NumPy, v is not
         transposed.
     """
-    from opdock.ops.math import real
-
     s, u, v = svd_op(tensor, compute_uv=compute_uv, full_matrices=full_matrices, name=name)
     return (real(s), u, v) if compute_uv else real(s)
 

@@ -150,7 +150,7 @@ def _spread(values: Any, fill: int, dims: list[int]) -> Any:
 
 
 # ---------------------------------------------------------------- convolution of any rank
-_PLAIN = {1: conv1d, 2: conv2d, 3: conv3d}
+_PLAIN: dict[int, Callable[..., Tensor]] = {1: conv1d, 2: conv2d, 3: conv3d}
 
 
 def convolve(
@@ -260,7 +260,9 @@ def strides_and_rates(count: int, strides: Any, rates: Any) -> tuple[list[int], 
     return found[1], found[0]
 
 
-def atrous_conv2d(value: Any, filters: Any, rate: int, padding: str, name: str | None = None) -> Tensor:
+def atrous_conv2d(
+    value: Any, filters: Any, rate: int, padding: str, name: str | None = None
+) -> Tensor:
     """2-D convolution with holes: the window skips `rate - 1` pixels between its own.
 
     Args:

@@ -15,7 +15,10 @@ from opdock.graph.convert import convert_to_tensor
 from opdock.graph.operation import Operation, Tensor
 from opdock.graph.scopes import name_scope
 from opdock.ops.array import reshape, shape
+from opdock.ops.diag import matrix_diag_part
 from opdock.ops.linalg import matmul
+from opdock.ops.matrix import transpose
+from opdock.ops.reduce import reduce_sum
 from opdock.ops.registry import ShapeSig, define_op
 from opdock.shapes import Shape
 
@@ -151,16 +154,12 @@ class _Operand:
 
     def ordered(self, labels: str) -> _Operand:
         """The same operand with its dimensions in the order of `labels`."""
-        from opdock.ops.transpose import transpose
-
         if labels == self.labels:
             return self
         return _Operand(transpose(self.tensor, [self.labels.index(c) for c in labels]), labels)
 
     def without_repeats(self) -> _Operand:
         """Repeated labels taken along the diagonal."""
-        from opdock.ops.matrix import matrix_diag_part
-
         operand = self
         for label in dict.fromkeys(self.labels):
             while operand.labels.count(label) > 1:
@@ -168,8 +167,6 @@ class _Operand:
         return operand
 
     def _diagonal(self, label: str, diag_part: Any) -> _Operand:
-        from opdock.ops.transpose import transpose
-
         first = self.labels.index(label)
         second = self.labels.index(label, first + 1)
         order = [i for i in range(len(self.labels)) if i not in (first, second)]
@@ -178,8 +175,6 @@ class _Operand:
 
     def summed(self, keep: set[str]) -> _Operand:
         """Dimensions whose label is not in `keep` summed away."""
-        from opdock.ops.reduce import reduce_sum
-
         axes = [i for i, label in enumerate(self.labels) if label not in keep]
         if not axes:
             return self

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock import dtypes
 from opdock.graph.composite import SparseTensor
 from opdock.graph.convert import convert_to_tensor
 from opdock.graph.operation import Operation, Tensor
@@ -185,14 +184,14 @@ def _(op: Operation, grad: Any) -> list[Any]:
 
 @sigmoid_grad_op.gradient
 def _(op: Operation, grad: Any) -> list[Any]:
-    y, by_dy = conjugate(op.inputs[0]), grad * conjugate(op.inputs[1])
+    y, by_dy = conjugate(op.inputs[0]), conjugate(grad) * op.inputs[1]
     return [by_dy - 2.0 * by_dy * y, sigmoid_grad_op(y, grad)]
 
 
 @tanh_grad_op.gradient
 def _(op: Operation, grad: Any) -> list[Any]:
-    y, dy = conjugate(op.inputs[0]), conjugate(op.inputs[1])
-    return [grad * -2.0 * dy * y, tanh_grad_op(y, grad)]
+    y = conjugate(op.inputs[0])
+    return [conjugate(grad) * -2.0 * op.inputs[1] * y, tanh_grad_op(y, grad)]
 
 
 # ---------------------------------------------------------------- public functions
@@ -250,7 +249,7 @@ def rsqrt(x: Any, name: str | None = None) -> Tensor:
 
 
 def exp(x: Any, name: str | None = None) -> Tensor:
-    """e to the power `x`, elementwise, for floats and complex numbers."""
+    """E to the power `x`, elementwise, for floats and complex numbers."""
     return exp_op(x, name=name)  # type: ignore[no-any-return]
 
 
@@ -306,7 +305,7 @@ def round(x: Any, name: str | None = None) -> Tensor:
         A tensor of the type and shape of `x`.
     """
     x = convert_to_tensor(x, name="x")
-    return x if x.dtype.is_integer else round_op(x, name=name)
+    return x if x.dtype.is_integer else round_op(x, name=name)  # type: ignore[no-any-return]
 
 
 def floor(x: Any, name: str | None = None) -> Tensor:

@@ -10,8 +10,14 @@ from opdock.graph.convert import convert_to_tensor
 from opdock.graph.operation import Tensor
 from opdock.graph.scopes import name_scope
 from opdock.ops import array_util
+from opdock.ops.arithmetic import maximum, minimum
 from opdock.ops.array import reshape, shape
+from opdock.ops.cast import cast
+from opdock.ops.division import truediv
+from opdock.ops.elementary import floor
+from opdock.ops.reduce import reduce_max, reduce_prod
 from opdock.ops.registry import ShapeSig, define_op
+from opdock.ops.unsorted_segment import unsorted_segment_sum
 from opdock.shapes import Shape
 
 __all__ = ["bincount", "histogram_fixed_width", "histogram_fixed_width_bins"]
@@ -64,11 +70,6 @@ def bincount(
     Raises:
         InvalidArgumentError: `arr` holds negative numbers (when it runs).
     """
-    from opdock.ops.cast import cast
-    from opdock.ops.math import maximum, minimum
-    from opdock.ops.reduce import reduce_max, reduce_prod
-    from opdock.ops.unsorted_segment import unsorted_segment_sum
-
     with name_scope("bincount" if name is None else name):
         arr = convert_to_tensor(arr, dtypes.int32, "arr")
         nonempty = reduce_prod(shape(arr)) > 0
@@ -123,9 +124,6 @@ def histogram_fixed_width_bins(
     Returns:
         An int32 tensor of the shape of `values`, from 0 to nbins - 1.
     """
-    from opdock.ops.cast import cast
-    from opdock.ops.math import floor, maximum, minimum, truediv
-
     with name_scope(name, "histogram_fixed_width_bins", [values, value_range, nbins]):
         values = convert_to_tensor(values, name="values")
         values_shape = shape(values)

@@ -13,6 +13,11 @@ from opdock.graph.operation import Operation, Tensor
 from opdock.graph.scopes import name_scope
 from opdock.ops import array_util
 from opdock.ops.array import expand_dims, reshape, shape, squeeze
+from opdock.ops.cast import cast
+from opdock.ops.complex import conj
+from opdock.ops.diag import matrix_diag_part
+from opdock.ops.matrix import matrix_transpose
+from opdock.ops.reduce import reduce_sum
 from opdock.ops.registry import OpSpec, ShapeSig, define_op
 from opdock.shapes import Shape
 
@@ -81,11 +86,18 @@ def _batch_matmul_v2_shape(sig: ShapeSig) -> Shape:
     return shapes.concat(shapes.broadcast(batch_x, batch_y), product)
 
 
+def square_matrices(shape: Shape) -> Shape:
+    """`shape` with its last two dimensions known to be equal; ValueError when they differ."""
+    shape = shapes.with_rank_at_least(shape, 2)
+    if shape is None:
+        return None
+    n = shapes.merge_dim(shape[-2], shape[-1])
+    return (*shape[:-2], n, n)
+
+
 # ---------------------------------------------------------------- gradients
 @matmul_op.gradient
 def _matmul_grad(op: Operation, grad: Any) -> list[Any]:
-    from opdock.ops.math import conj
-
     ta, tb = op.attrs["transpose_a"], op.attrs["transpose_b"]
     a, b = conj(op.inputs[0]), conj(op.inputs[1])
     if ta:
@@ -101,8 +113,6 @@ def _matmul_grad(op: Operation, grad: Any) -> list[Any]:
 
 @sparse_matmul_op.gradient
 def _sparse_matmul_grad(op: Operation, grad: Any) -> list[Any]:
-    from opdock.ops.cast import cast
-
     ta, tb = op.attrs["transpose_a"], op.attrs["transpose_b"]
     a, b = op.inputs
     sparse_a, sparse_b = op.attrs["a_is_sparse"], op.attrs["b_is_sparse"]
@@ -147,8 +157,6 @@ def _batch_matmul_grad(op: Operation, grad: Any) -> list[Any]:
 
 @batch_matmul_v2_op.gradient
 def _batch_matmul_v2_grad(op: Operation, grad: Any) -> list[Any]:
-    from opdock.ops.reduce import reduce_sum
-
     x, y = op.inputs
     grads = _batch_grads(op, grad)
     batch_x, batch_y = (array_util.subshape(t.raw_shape, 0, -2) for t in (x, y))
@@ -206,9 +214,6 @@ def matmul(
             (`InvalidArgumentError` if that only shows when it runs).
         TypeError: the types differ.
     """
-    from opdock.ops.cast import cast
-    from opdock.ops.math import conj
-
     if transpose_a and adjoint_a:
         raise ValueError("Only one of transpose_a and adjoint_a can be True.")
     if transpose_b and adjoint_b:
@@ -278,9 +283,20 @@ def trace(x: Any, name: str | None = None) -> Tensor:
     Returns:
         A tensor of shape [...].
     """
-    from opdock.ops.matrix import matrix_diag_part
-    from opdock.ops.reduce import reduce_sum
-
     with name_scope(name, "Trace", [x]) as scope:
         x = convert_to_tensor(x, name="x")
         return reduce_sum(matrix_diag_part(x), [-1], name=scope)
+
+
+def adjoint(matrix: Any, name: str | None = None) -> Tensor:
+    """The conjugate transpose of each matrix.
+
+    Args:
+        matrix: a numeric tensor of shape [..., M, N].
+        name: a name for the operation.
+
+    Returns:
+        A tensor of shape [..., N, M].
+    """
+    with name_scope(name, "adjoint", [matrix]):
+        return matrix_transpose(convert_to_tensor(matrix, name="matrix"), conjugate=True)

@@ -209,6 +209,8 @@ def ensure_named(function: str, sentinel: Any, labels: Any, logits: Any) -> None
         ValueError: they were not.
     """
     if sentinel is not None:
-        raise ValueError(f"Only call `{function}` with named arguments (labels=..., logits=..., ...)")
+        raise ValueError(
+            f"Only call `{function}` with named arguments (labels=..., logits=..., ...)"
+        )
     if labels is None or logits is None:
         raise ValueError("Both labels and logits must be provided.")

@@ -14,12 +14,22 @@ from opdock.graph.convert import convert_to_tensor
 from opdock.graph.operation import Operation, Tensor
 from opdock.graph.scopes import name_scope
 from opdock.ops import array_util
-from opdock.ops.array import expand_dims, reshape, shape
-from opdock.ops.decompositions import cholesky, square, svd
-from opdock.ops.linalg import matmul
+from opdock.ops.arithmetic import maximum
+from opdock.ops.arithmetic import pow as pow_
+from opdock.ops.array import broadcast_to, expand_dims, reshape, shape
+from opdock.ops.cast import cast
+from opdock.ops.complex import conj, real
+from opdock.ops.decompositions import cholesky, svd
+from opdock.ops.diag import matrix_diag_part
+from opdock.ops.elementary import abs as abs_
+from opdock.ops.elementary import exp, floor, is_finite, log
+from opdock.ops.fill import eye, ones_like, zeros_like
+from opdock.ops.joining import concat
+from opdock.ops.linalg import adjoint, matmul, square_matrices
 from opdock.ops.reduce import reduce_max, reduce_sum
 from opdock.ops.registry import ShapeSig, define_op
-from opdock.ops.solve import matrix_solve, matrix_triangular_solve
+from opdock.ops.select import where
+from opdock.ops.solve import matrix_solve
 from opdock.shapes import Shape
 
 __all__: list[str] = []
@@ -41,14 +51,11 @@ array_util.no_gradient(matrix_logarithm_op)
 @matrix_logarithm_op.shape
 @matrix_square_root_op.shape
 def _function_shape(sig: ShapeSig) -> Shape:
-    return square(sig.shapes[0])
+    return square_matrices(sig.shapes[0])
 
 
 @matrix_square_root_op.gradient
 def _square_root_grad(op: Operation, grad: Any) -> Tensor:
-    from opdock.ops.complex import conj
-    from opdock.ops.fill import eye
-
     root = op.outputs[0]
     dims = shape(root)
     identity = eye(dims[-1], dtype=root.dtype)  # type: ignore[index]
@@ -59,15 +66,11 @@ def _square_root_grad(op: Operation, grad: Any) -> Tensor:
 
 
 def _merge_last(x: Any) -> Tensor:
-    from opdock.ops.joining import concat
-
     return reshape(x, concat([shape(x)[:-2], [-1]], 0))  # type: ignore[index]
 
 
 def _kronecker(a: Tensor, b: Tensor) -> Tensor:
     """The Kronecker product of square matrices of one size."""
-    from opdock.ops.joining import concat
-
     product = a[..., :, None, :, None] * b[..., None, :, None, :]  # type: ignore[index]
     dims = shape(product)
     size = dims[-1] * dims[-1]  # type: ignore[index]
@@ -75,22 +78,6 @@ def _kronecker(a: Tensor, b: Tensor) -> Tensor:
 
 
 # ---------------------------------------------------------------- public functions
-def adjoint(matrix: Any, name: str | None = None) -> Tensor:
-    """The conjugate transpose of each matrix.
-
-    Args:
-        matrix: a numeric tensor of shape [..., M, N].
-        name: a name for the operation.
-
-    Returns:
-        A tensor of shape [..., N, M].
-    """
-    from opdock.ops.transpose import matrix_transpose
-
-    with name_scope(name, "adjoint", [matrix]):
-        return matrix_transpose(convert_to_tensor(matrix, name="matrix"), conjugate=True)
-
-
 def logdet(matrix: Any, name: str | None = None) -> Tensor:
     """The logarithm of the determinant of positive definite matrices.
 
@@ -104,10 +91,6 @@ def logdet(matrix: Any, name: str | None = None) -> Tensor:
     Raises:
         InvalidArgumentError: a matrix is not positive definite (when it runs).
     """
-    from opdock.ops.complex import real
-    from opdock.ops.elementary import log
-    from opdock.ops.matrix import matrix_diag_part
-
     with name_scope(name, "logdet", [matrix]):
         diagonal = matrix_diag_part(cholesky(matrix))
         return 2.0 * reduce_sum(log(real(diagonal)), axis=[-1])  # type: ignore[no-any-return, operator]
@@ -140,6 +123,64 @@ def logm(input: Any, name: str | None = None) -> Tensor:
         A tensor of the type and shape of `input`.
     """
     return matrix_logarithm_op(input, name=name)  # type: ignore[no-any-return]
+
+
+def matrix_rank(
+    a: Any, tol: Any = None, validate_args: bool = False, name: str | None = None
+) -> Tensor:
+    """The number of singular values above a threshold.
+
+    Args:
+        a: a float32 or float64 tensor of shape [..., M, N].
+        tol: the threshold; by default max(M, N) times the type's precision times the largest
+            singular value.
+        validate_args: accepted for TF's signature; shapes are checked in any case.
+        name: a name for the operation.
+
+    Returns:
+        An int32 tensor of shape [...].
+    """
+    with name_scope(name or "matrix_rank"):
+        a = convert_to_tensor(a, name="a")
+        values = svd(a, compute_uv=False)
+        if tol is None:
+            size = cast(_larger_side(a), values.dtype)
+            precision = np.finfo(a.dtype.as_numpy_dtype).eps
+            tol = precision * size * reduce_max(values, axis=-1, keepdims=True)  # type: ignore[operator]
+        return reduce_sum(cast(values > tol, dtypes.int32), axis=-1)
+
+
+def _larger_side(a: Tensor) -> Any:
+    static = a.raw_shape
+    if static is not None and static[-2] is not None and static[-1] is not None:
+        return max(static[-2], static[-1])
+    return reduce_max(shape(a)[-2:])  # type: ignore[index]
+
+
+def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
+    """The Moore-Penrose pseudo-inverse of each matrix, through its singular values.
+
+    Args:
+        a: a float32 or float64 tensor of shape [..., M, N].
+        rcond: singular values below `rcond` times the largest count as zero; by default
+            10 max(M, N) times the type's precision.
+        validate_args: accepted for TF's signature; shapes are checked in any case.
+        name: a name for the operation.
+
+    Returns:
+        A tensor of shape [..., N, M].
+    """
+    with name_scope(name or "pinv"):
+        a = convert_to_tensor(a, name="a")
+        if rcond is None:
+            precision = 10.0 * float(np.finfo(a.dtype.as_numpy_dtype).eps)
+            rcond = precision * cast(_larger_side(a), a.dtype)  # type: ignore[operator]
+        rcond = convert_to_tensor(rcond, a.dtype, "rcond")
+        values, left, right = svd(a, full_matrices=False, compute_uv=True)
+        cutoff = expand_dims(rcond * reduce_max(values, axis=-1), -1)  # type: ignore[operator]
+        # One over infinity is zero, and so is its gradient.
+        values = where(values > cutoff, values, ones_like(values) * np.inf)
+        return matmul(right / expand_dims(values, -2), left, adjoint_b=True)  # type: ignore[operator]
 
 
 # Coefficients of the diagonal Pade approximants of exp, lowest power first.
@@ -180,8 +221,6 @@ def matrix_exponential(input: Any, name: str | None = None) -> Tensor:
     Raises:
         ValueError: the type has no such approximation.
     """
-    from opdock.ops.elementary import exp
-
     with name_scope(name, "matrix_exponential", [input]):
         matrix = convert_to_tensor(input, name="input")
         static = matrix.raw_shape
@@ -199,17 +238,12 @@ def matrix_exponential(input: Any, name: str | None = None) -> Tensor:
 
 def _scaled_and_squared(matrix: Tensor, limits: dict[int, float]) -> Tensor:
     """exp(A) = exp(A / 2^s)^(2^s), with s per matrix and the cheapest sufficient approximant."""
-    from opdock.ops.arithmetic import floor, maximum
-    from opdock.ops.cast import cast
-    from opdock.ops.complex import abs as abs_
-    from opdock.ops.elementary import log
-    from opdock.ops.elementary import pow as pow_
-    from opdock.ops.where import where
-
     orders = sorted(limits)
     largest = limits[orders[-1]]
     norm = reduce_max(reduce_sum(abs_(matrix), axis=-2), axis=-1)[..., None, None]
     squarings = maximum(floor(log(norm / largest) / float(np.log(2.0))) + 1.0, 0.0)
+    # An infinite matrix must not be squared for ever.
+    squarings = where(is_finite(norm), squarings, zeros_like(norm))
     scaled = matrix / cast(pow_(cast(2.0, norm.dtype), squarings), matrix.dtype)
     powers = _even_powers(scaled, orders[-1])
     even, odd = _pade(scaled, powers, orders[-1])
@@ -222,23 +256,20 @@ def _scaled_and_squared(matrix: Tensor, limits: dict[int, float]) -> Tensor:
 
 
 def _spread(condition: Any, like: Tensor) -> Tensor:
-    from opdock.ops.array import broadcast_to
-
     return broadcast_to(condition, shape(like))
 
 
 def _even_powers(x: Tensor, order: int) -> list[Tensor]:
     """x^2, x^4, ... as far as the approximant of `order` needs them."""
     powers = [matmul(x, x)]
-    while len(powers) < (3 if order == 13 else order // 2):
+    # The 13th order factors out x^6, but the 9th, its neighbour, needs x^8.
+    while len(powers) < min(order // 2, 4):
         powers.append(matmul(powers[-1], powers[0]))
     return powers
 
 
 def _pade(x: Tensor, powers: list[Tensor], order: int) -> tuple[Tensor, Tensor]:
     """The even and the odd part of the numerator; the denominator is their difference."""
-    from opdock.ops.fill import eye
-
     c = _PADE[order]
     dims = shape(x)
     identity = eye(dims[-1], batch_shape=dims[:-2], dtype=x.dtype)  # type: ignore[index]
@@ -261,8 +292,7 @@ def _pade(x: Tensor, powers: list[Tensor], order: int) -> tuple[Tensor, Tensor]:
 
 
 def _square_up(result: Tensor, squarings: Any) -> Tensor:
-    from opdock.ops.control_flow import while_loop
-    from opdock.ops.where import where
+    from opdock.ops.control import while_loop
 
     last = reduce_max(squarings)
 

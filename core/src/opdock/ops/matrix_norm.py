@@ -10,7 +10,14 @@ from opdock.graph.convert import convert_to_tensor
 from opdock.graph.operation import Tensor
 from opdock.graph.scopes import name_scope
 from opdock.ops import array_util
+from opdock.ops.arithmetic import pow as pow_
 from opdock.ops.array import expand_dims, squeeze
+from opdock.ops.cast import cast
+from opdock.ops.complex import conj
+from opdock.ops.decompositions import svd
+from opdock.ops.elementary import abs as abs_
+from opdock.ops.elementary import sqrt
+from opdock.ops.matrix import transpose
 from opdock.ops.reduce import reduce_max, reduce_sum
 
 __all__ = ["norm"]
@@ -61,9 +68,7 @@ def _checked(ord: Any, axis: Any, of_matrix: bool) -> list[int] | None:
         if not all(isinstance(a, (int, np.integer)) for a in axis) or axis[0] == axis[1]:
             raise ValueError(_BAD_AXIS)
         if ord not in _MATRIX_NORMS:
-            raise ValueError(
-                f"'ord' must be a supported matrix norm in {_MATRIX_NORMS}, got {ord}"
-            )
+            raise ValueError(f"'ord' must be a supported matrix norm in {_MATRIX_NORMS}, got {ord}")
         return [int(a) for a in axis]
     if axis is not None and not isinstance(axis, (int, np.integer)):
         raise ValueError(_BAD_AXIS)
@@ -73,15 +78,10 @@ def _checked(ord: Any, axis: Any, of_matrix: bool) -> list[int] | None:
 
 
 def _euclidean(tensor: Tensor, axes: list[int] | None) -> Tensor:
-    from opdock.ops.math import conj, sqrt
-
     return sqrt(reduce_sum(tensor * conj(tensor), axes, keepdims=True))  # type: ignore[operator]
 
 
 def _absolute(tensor: Tensor, ord: Any, axes: list[int] | None, of_matrix: bool) -> Tensor:
-    from opdock.ops.math import abs as abs_
-    from opdock.ops.math import pow as pow_
-
     result = abs_(tensor)
     first = None if axes is None else axes[0]
     if ord == 1:
@@ -98,10 +98,6 @@ def _absolute(tensor: Tensor, ord: Any, axes: list[int] | None, of_matrix: bool)
 
 def _spectral(tensor: Tensor, axes: list[int] | None) -> Tensor:
     """The largest singular value of the matrices over `axes`."""
-    from opdock.ops.decompositions import svd
-    from opdock.ops.math import abs as abs_
-    from opdock.ops.transpose import transpose
-
     assert axes is not None
     static = tensor.raw_shape
     if static is None:
@@ -128,8 +124,6 @@ def normalize(
     Returns:
         The tensor over its norm, and the norm with its dimensions kept.
     """
-    from opdock.ops.cast import cast
-
     with name_scope(name, "normalize", [tensor]):
         tensor = convert_to_tensor(tensor)
         length = cast(norm(tensor, ord, axis, keepdims=True), tensor.dtype)

@@ -10,8 +10,15 @@ from opdock.graph.convert import convert_to_tensor
 from opdock.graph.operation import Tensor
 from opdock.graph.scopes import name_scope
 from opdock.ops import array_util
+from opdock.ops.arithmetic import add, maximum, multiply, squared_difference, subtract
 from opdock.ops.array import shape, size, squeeze
+from opdock.ops.cast import cast
+from opdock.ops.elementary import reciprocal, rsqrt, square
+from opdock.ops.fill import zeros_like
+from opdock.ops.gather import gather
+from opdock.ops.identity import identity, stop_gradient
 from opdock.ops.reduce import reduce_mean, reduce_prod, reduce_sum
+from opdock.ops.reduce_stats import count_nonzero
 
 __all__ = [
     "l2_normalize", "moments", "normalize_moments", "sufficient_statistics", "weighted_moments",
@@ -36,10 +43,6 @@ def moments(
     Returns:
         The mean and the (biased) variance, of the type of `x`.
     """
-    from opdock.ops.cast import cast
-    from opdock.ops.identity import stop_gradient
-    from opdock.ops.math import squared_difference
-
     keep = bool(array_util.renamed("keepdims", keepdims, "keep_dims", keep_dims))
     with name_scope(name, "moments", [x, axes]):
         x = convert_to_tensor(x, name="x")
@@ -55,8 +58,6 @@ def moments(
 def _finish(
     mean: Tensor, variance: Tensor, axes: Any, keep: bool, half: bool
 ) -> tuple[Tensor, Tensor]:
-    from opdock.ops.cast import cast
-
     if not keep:
         mean, variance = squeeze(mean, axes), squeeze(variance, axes)
     if half:
@@ -81,10 +82,6 @@ def weighted_moments(
     Returns:
         The weighted mean and the weighted variance, of the type of `x`.
     """
-    from opdock.ops.cast import cast
-    from opdock.ops.fill import zeros_like
-    from opdock.ops.math import multiply, reciprocal, squared_difference
-
     keep = bool(array_util.renamed("keepdims", keepdims, "keep_dims", keep_dims))
     with name_scope(name, "weighted_moments", [x, frequency_weights, axes]):
         x = convert_to_tensor(x, name="x")
@@ -120,10 +117,6 @@ def sufficient_statistics(
     Returns:
         The element count, the (shifted) sum, the (shifted) sum of squares, and the shift or None.
     """
-    from opdock.ops.cast import cast
-    from opdock.ops.gather import gather
-    from opdock.ops.math import square, squared_difference, subtract
-
     keep = bool(array_util.renamed("keepdims", keepdims, "keep_dims", keep_dims))
     axes = list(set(axes))
     with name_scope(name, "sufficient_statistics", [x, shift]):
@@ -161,8 +154,6 @@ def normalize_moments(
     Returns:
         The mean and the variance.
     """
-    from opdock.ops.math import add, multiply, reciprocal, square, subtract
-
     with name_scope(name, "normalize", [counts, mean_ss, variance_ss, shift]):
         divisor = reciprocal(counts, name="divisor")
         if shift is None:
@@ -184,10 +175,6 @@ def zero_fraction(value: Any, name: str | None = None) -> Tensor:
     Returns:
         A float32 scalar; NaN for an empty tensor.
     """
-    from opdock.ops.cast import cast
-    from opdock.ops.identity import identity
-    from opdock.ops.reduce_stats import count_nonzero
-
     with name_scope(name, "zero_fraction", [value]):
         value = convert_to_tensor(value, name="value")
         total = size(value, out_type=dtypes.int64)
@@ -212,8 +199,6 @@ def l2_normalize(
     Returns:
         A tensor of the type and shape of `x`.
     """
-    from opdock.ops.math import maximum, multiply, rsqrt, square
-
     axis = array_util.renamed("axis", axis, "dim", dim)
     with name_scope(name, "l2_normalize", [x]) as scope:
         x = convert_to_tensor(x, name="x")

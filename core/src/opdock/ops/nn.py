@@ -263,7 +263,9 @@ def elu(features: Any, name: str | None = None) -> Tensor:
 
 
 def selu(features: Any, name: str | None = None) -> Tensor:
-    """Scaled exponential linear: `scale * alpha * (exp(features) - 1)` below zero, else `scale * features`.
+    """Scaled exponential linear: keeps activations near mean 0 and variance 1.
+
+    `scale * alpha * (exp(features) - 1)` below zero, `scale * features` above.
 
     Args:
         features: a tensor of a floating type.

@@ -77,6 +77,3 @@ def renamed(new_name: str, new: Any, old_name: str, old: Any) -> Any:
             raise ValueError(f"Cannot specify both '{old_name}' and '{new_name}'")
         return old
     return new
-
-
-__all__ = ["HALF_TYPES", "emit", "is_zero", "renamed", "sequence", "zeros_like"]

@@ -8,8 +8,8 @@ from opdock import dtypes, shapes
 from opdock.graph.convert import convert_to_tensor
 from opdock.graph.operation import Operation, Tensor
 from opdock.graph.scopes import name_scope
-from opdock.ops.norm_grad import batch_norm_grad_grad, frozen_batch_norm_grad_grad
 from opdock.ops.nn_util import emit, renamed
+from opdock.ops.norm_grad import batch_norm_grad_grad, frozen_batch_norm_grad_grad
 from opdock.ops.registry import OpSpec, Shape, ShapeSig, define_op
 from opdock.ops.windows import layout
 
@@ -73,7 +73,7 @@ def _fused_shape(sig: ShapeSig) -> list[Shape]:
         (length,) = shapes.with_rank(sig.shapes[i], 1)
         channels = shapes.merge_dim(channels, length)
     y = (*x[:axis], channels, *x[axis + 1 :])
-    out: list[Shape] = [y] + [(channels,)] * 4
+    out: list[Shape] = [y, *[(channels,)] * 4]
     return [*out, None] if sig.n_outputs == 6 else out
 
 
@@ -130,7 +130,7 @@ def _per_channel(vector: Tensor, data_format: str) -> Tensor:
     return vector
 
 
-def _fused_parts(sig: Any, x: Tensor, scale: Any, offset: Any, mean: Any, variance: Any) -> Any:
+def _fused_parts(sig: Any, x: Any, scale: Any, offset: Any, mean: Any, variance: Any) -> Any:
     data_format, epsilon = sig.attrs["data_format"], sig.attrs["epsilon"]
     where = layout(data_format)
     axes = [0, *where.space]
@@ -156,12 +156,12 @@ def _fused_parts(sig: Any, x: Tensor, scale: Any, offset: Any, mean: Any, varian
     return [*out, convert_to_tensor(0.0)] if sig.op == "FusedBatchNormV3" else out
 
 
-def _bessel(x: Tensor, variance: Tensor, axes: list[int]) -> Tensor:
+def _bessel(x: Tensor, variance: Tensor, axes: list[int]) -> Any:
     """The unbiased variance: times n / (n - 1)."""
     sizes = emit("GatherV2", emit("Shape", x), axes, 0)
     count = emit("Cast", emit("Prod", sizes, [0]), DstT=dtypes.float32)
     rest = emit("Maximum", emit("Sub", count, 1.0), 1.0)
-    return emit("Mul", variance, emit("RealDiv", count, rest))  # type: ignore[no-any-return]
+    return emit("Mul", variance, emit("RealDiv", count, rest))
 
 
 def _fused_grad_parts(

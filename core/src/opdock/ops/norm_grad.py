@@ -14,16 +14,16 @@ from opdock.ops.nn_util import emit, is_zero
 from opdock.ops.windows import layout
 
 
-def _wide(tensor: Tensor) -> Tensor:
+def _wide(tensor: Tensor) -> Any:
     if tensor.dtype.base_dtype is dtypes.float32:
         return tensor
-    return emit("Cast", tensor, DstT=dtypes.float32)  # type: ignore[no-any-return]
+    return emit("Cast", tensor, DstT=dtypes.float32)
 
 
-def _narrow(tensor: Tensor, dtype: dtypes.DType) -> Tensor:
+def _narrow(tensor: Tensor, dtype: dtypes.DType) -> Any:
     if tensor.dtype.base_dtype is dtype:
         return tensor
-    return emit("Cast", tensor, DstT=dtype)  # type: ignore[no-any-return]
+    return emit("Cast", tensor, DstT=dtype)
 
 
 class _Channels:
@@ -34,17 +34,17 @@ class _Channels:
         self._axes = [0, *where.space]
         self._first = data_format == "NCHW"
 
-    def sum(self, tensor: Tensor) -> Tensor:
-        return emit("Sum", tensor, self._axes, keep_dims=True)  # type: ignore[no-any-return]
+    def sum(self, tensor: Any) -> Any:
+        return emit("Sum", tensor, self._axes, keep_dims=True)
 
-    def mean(self, tensor: Tensor) -> Tensor:
-        return emit("Mean", tensor, self._axes, keep_dims=True)  # type: ignore[no-any-return]
+    def mean(self, tensor: Any) -> Any:
+        return emit("Mean", tensor, self._axes, keep_dims=True)
 
-    def spread(self, vector: Tensor) -> Tensor:
-        return emit("Reshape", vector, [1, -1, 1, 1] if self._first else [1, 1, 1, -1])  # type: ignore[no-any-return]
+    def spread(self, vector: Any) -> Any:
+        return emit("Reshape", vector, [1, -1, 1, 1] if self._first else [1, 1, 1, -1])
 
-    def flat(self, tensor: Tensor) -> Tensor:
-        return emit("Reshape", tensor, [-1])  # type: ignore[no-any-return]
+    def flat(self, tensor: Any) -> Any:
+        return emit("Reshape", tensor, [-1])
 
 
 def batch_norm_grad_grad(op: Operation, g_x: Any, g_scale: Any, g_offset: Any) -> list[Any]:
@@ -121,6 +121,3 @@ def _plus(a: Any, b: Any) -> Any:
 
 def _like(value: Any, original: Tensor) -> Any:
     return None if value is None else _narrow(value, original.dtype.base_dtype)
-
-
-__all__ = ["batch_norm_grad_grad", "frozen_batch_norm_grad_grad"]

@@ -14,11 +14,22 @@ from opdock.graph.convert import convert_to_tensor
 from opdock.graph.operation import Tensor
 from opdock.graph.scopes import name_scope
 from opdock.ops.arithmetic import (
-    add_op, add_v2_op, floor_mod_op, mul_op, pow, sub_op,
+    add_op,
+    add_v2_op,
+    floor_mod_op,
+    mul_op,
+    pow,
+    sub_op,
 )  # fmt: skip
 from opdock.ops.compare import (
-    greater_equal_op, greater_op, less_equal_op, less_op, logical_and_op, logical_not_op,
-    logical_or_op, logical_xor,
+    greater_equal_op,
+    greater_op,
+    less_equal_op,
+    less_op,
+    logical_and_op,
+    logical_not_op,
+    logical_or_op,
+    logical_xor,
 )  # fmt: skip
 from opdock.ops.division import div, floordiv, truediv
 from opdock.ops.elementary import abs, neg_op
@@ -84,8 +95,13 @@ def _right(fn: BinaryFn, scope_name: str) -> BinaryFn:
     return operator
 
 
-def _compare(op: OpSpec) -> BinaryFn:
-    return lambda x, y: op(x, y)
+def _method(fn: BinaryFn) -> BinaryFn:
+    """`fn`, often an op definition, as something that becomes a method when a class holds it."""
+
+    def operator(*operands: Any) -> Any:
+        return fn(*operands)
+
+    return operator
 
 
 _BINARY: dict[str, BinaryFn] = {
@@ -118,10 +134,10 @@ def install() -> None:
         ("__lt__", less_op), ("__le__", less_equal_op), ("__gt__", greater_op),
         ("__ge__", greater_equal_op),
     ):  # fmt: skip
-        override(operator, _compare(op))
-    override("__invert__", lambda x: logical_not_op(x))
-    override("__neg__", lambda x: neg_op(x))
-    override("__abs__", lambda x: abs(x))
+        override(operator, _method(op))
+    override("__invert__", _method(logical_not_op))
+    override("__neg__", _method(neg_op))
+    override("__abs__", _method(abs))
     for scope_name, name in (
         ("mul", "SparseDenseCwiseMul"), ("div", "SparseDenseCwiseDiv"),
         ("truediv", "SparseDenseCwiseDiv"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,9 @@ from opdock.graph.operation import Tensor
 from opdock.graph.scopes import name_scope
 from opdock.ops.dilated import strides_and_rates, with_space_to_batch
 from opdock.ops.nn_util import emit, renamed, sequence
-from opdock.ops.registry import OpSpec
 from opdock.ops.pool import avg_pool_op, max_pool_op
 from opdock.ops.pool3d import avg_pool3d_op, max_pool3d_op
+from opdock.ops.registry import OpSpec
 
 __all__ = [
     "avg_pool", "avg_pool1d", "avg_pool2d", "avg_pool3d", "avg_pool_v2", "max_pool", "max_pool1d",
@@ -229,8 +229,8 @@ def avg_pool3d(
 
 
 # ---------------------------------------------------------------- any rank
-_MAX = {1: max_pool1d, 2: max_pool2d, 3: max_pool3d}
-_AVG = {1: avg_pool1d, 2: avg_pool2d, 3: avg_pool3d}
+_MAX: dict[int, Callable[..., Tensor]] = {1: max_pool1d, 2: max_pool2d, 3: max_pool3d}
+_AVG: dict[int, Callable[..., Tensor]] = {1: avg_pool1d, 2: avg_pool2d, 3: avg_pool3d}
 
 
 def _spatial_rank(input: Tensor, data_format: str | None) -> int:

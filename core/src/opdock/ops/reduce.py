@@ -12,8 +12,21 @@ from opdock.graph.constant_value import constant_value
 from opdock.graph.convert import convert_to_tensor
 from opdock.graph.operation import Operation, Tensor
 from opdock.ops import array_util
+from opdock.ops.arithmetic import floormod, maximum
 from opdock.ops.array import broadcast_to, rank, reshape, shape, size
+from opdock.ops.cast import cast, to_int32
+from opdock.ops.compare import equal
+from opdock.ops.complex import conj
+from opdock.ops.division import divide, floordiv, truediv
+from opdock.ops.fill import ones_like
+from opdock.ops.fill import range as range_
+from opdock.ops.gather import gather
+from opdock.ops.joining import concat
+from opdock.ops.matrix import transpose
 from opdock.ops.registry import OpSpec, ShapeSig, define_op
+from opdock.ops.scan import cumprod
+from opdock.ops.select import where
+from opdock.ops.sets import invert_permutation, setdiff1d
 from opdock.shapes import Shape
 
 __all__ = [
@@ -69,12 +82,6 @@ def _reduction_shape(sig: ShapeSig) -> Shape:
 
 def reduced_shape(input_shape: Any, axes: Any) -> Tensor:
     """The shape vector of a reduction that keeps its dimensions, for axes known at run time."""
-    from opdock.ops.cast import to_int32
-    from opdock.ops.fill import ones_like
-    from opdock.ops.fill import range as range_
-    from opdock.ops.math import equal, floormod
-    from opdock.ops.select import where
-
     input_shape = to_int32(input_shape)
     input_rank = size(input_shape)
     axes = reshape(floormod(to_int32(axes) + input_rank, input_rank), [1, -1])
@@ -117,9 +124,6 @@ def _sum_grad(op: Operation, grad: Any) -> list[Any]:
 
 @mean_op.gradient
 def _mean_grad(op: Operation, grad: Any) -> list[Any]:
-    from opdock.ops.cast import cast
-    from opdock.ops.math import floordiv, maximum, truediv
-
     source, result = op.inputs[0], op.outputs[0]
     n_in, n_out = shapes.num_elements(source.raw_shape), shapes.num_elements(result.raw_shape)
     factor: Any
@@ -135,9 +139,6 @@ def _mean_grad(op: Operation, grad: Any) -> list[Any]:
 @max_op.gradient
 @min_op.gradient
 def _extreme_grad(op: Operation, grad: Any) -> list[Any]:
-    from opdock.ops.cast import cast
-    from opdock.ops.math import divide, equal
-
     result, grad = _with_dims(op, op.outputs[0], grad)
     selected = cast(equal(result, op.inputs[0]), grad.dtype)
     # Ties share the gradient evenly.
@@ -147,10 +148,6 @@ def _extreme_grad(op: Operation, grad: Any) -> list[Any]:
 
 @prod_op.gradient
 def _prod_grad(op: Operation, grad: Any) -> list[Any]:
-    from opdock.ops.math import conj
-    from opdock.ops.scan import cumprod
-    from opdock.ops.transpose import invert_permutation, transpose
-
     source = op.inputs[0]
     (grad,) = _with_dims(op, grad)
     input_shape = shape(source)
@@ -167,14 +164,7 @@ def _prod_grad(op: Operation, grad: Any) -> list[Any]:
 
 
 def _reduced_first(op: Operation, input_shape: Tensor) -> tuple[Any, Any, Any]:
-    """A permutation that puts reduced dimensions first; how many elements they and the rest hold."""
-    from opdock.ops.cast import to_int32
-    from opdock.ops.concat import concat
-    from opdock.ops.fill import range as range_
-    from opdock.ops.gather import gather
-    from opdock.ops.math import floormod
-    from opdock.ops.unique import setdiff1d
-
+    """A permutation that puts reduced dimensions first; how much they and the rest hold."""
     source = op.inputs[0]
     static, axes = source.raw_shape, constant_value(op.inputs[1])
     if static is not None and axes is not None:
@@ -196,8 +186,6 @@ def _reduced_first(op: Operation, input_shape: Tensor) -> tuple[Any, Any, Any]:
 
 @euclidean_norm_op.gradient
 def _euclidean_norm_grad(op: Operation, grad: Any) -> list[Any]:
-    from opdock.ops.math import truediv
-
     result, grad = _with_dims(op, op.outputs[0], grad)
     return [truediv(op.inputs[0], result / grad), None]
 
@@ -209,7 +197,6 @@ def reduction_dims(x: Any, axis: Any) -> Any:
         return axis
     if isinstance(x, Tensor) and x.raw_shape is not None:
         return constant(np.arange(len(x.raw_shape), dtype=np.int32), dtypes.int32)
-    from opdock.ops.fill import range as range_
 
     return range_(0, rank(x))
 

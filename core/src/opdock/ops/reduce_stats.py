@@ -9,7 +9,15 @@ from opdock.graph.convert import convert_to_tensor
 from opdock.graph.operation import Tensor
 from opdock.graph.scopes import name_scope
 from opdock.ops import array_util
+from opdock.ops.arithmetic import add, subtract
+from opdock.ops.array import reshape, shape
+from opdock.ops.cast import cast
+from opdock.ops.compare import not_equal
+from opdock.ops.elementary import exp, is_finite, log, sqrt, square
+from opdock.ops.fill import zeros, zeros_like
+from opdock.ops.identity import stop_gradient
 from opdock.ops.reduce import may_reduce_to_scalar, reduce_max, reduce_mean, reduce_sum
+from opdock.ops.select import where
 
 __all__ = ["count_nonzero", "reduce_logsumexp", "reduce_std", "reduce_variance"]
 
@@ -31,12 +39,6 @@ def reduce_logsumexp(
     Returns:
         A tensor of the type of `input_tensor`; -inf where there were no elements.
     """
-    from opdock.ops.array import reshape, shape
-    from opdock.ops.fill import zeros_like
-    from opdock.ops.identity import stop_gradient
-    from opdock.ops.math import add, exp, is_finite, log, subtract
-    from opdock.ops.select import where
-
     axis = array_util.renamed("axis", axis, "reduction_indices", reduction_indices)
     keepdims = bool(array_util.renamed("keepdims", keepdims, "keep_dims", keep_dims))
     x = convert_to_tensor(input_tensor)
@@ -64,8 +66,6 @@ def reduce_variance(
     Returns:
         A tensor of the type of `input_tensor`.
     """
-    from opdock.ops.math import square
-
     with name_scope(name or "reduce_variance"):
         x = convert_to_tensor(input_tensor)
         means = reduce_mean(x, axis=axis, keepdims=True)
@@ -86,8 +86,6 @@ def reduce_std(
     Returns:
         A tensor of the type of `input_tensor`.
     """
-    from opdock.ops.math import sqrt
-
     with name_scope(name or "reduce_std"):
         return sqrt(reduce_variance(input_tensor, axis=axis, keepdims=keepdims))
 
@@ -112,10 +110,6 @@ def count_nonzero(
     Returns:
         A tensor of type `dtype`.
     """
-    from opdock.ops.cast import cast
-    from opdock.ops.fill import zeros
-    from opdock.ops.math import not_equal
-
     keepdims = bool(array_util.renamed("keepdims", keepdims, "keep_dims", keep_dims))
     x = array_util.renamed("input", input, "input_tensor", input_tensor)
     axis = array_util.renamed("axis", axis, "reduction_indices", reduction_indices)

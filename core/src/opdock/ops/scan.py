@@ -8,7 +8,10 @@ from opdock.graph.convert import convert_to_tensor
 from opdock.graph.operation import Operation, Tensor
 from opdock.graph.scopes import name_scope
 from opdock.ops import common_shapes
+from opdock.ops.compare import greater, less
+from opdock.ops.elementary import exp, log
 from opdock.ops.registry import OpSpec, define_op
+from opdock.ops.select import where
 
 __all__ = ["cumprod", "cumsum", "cumulative_logsumexp"]
 
@@ -47,9 +50,6 @@ def _cumprod_grad(op: Operation, grad: Any) -> list[Any]:
 
 @cumulative_logsumexp_op.gradient
 def _cumulative_logsumexp_grad(op: Operation, grad: Any) -> list[Any]:
-    from opdock.ops.math import exp, greater, less, log
-    from opdock.ops.select import where
-
     x, axis = op.inputs
     total = op.outputs[0]
     exclusive, back = op.attrs["exclusive"], not op.attrs["reverse"]

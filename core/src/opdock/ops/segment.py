@@ -8,7 +8,14 @@ from opdock import dtypes, shapes
 from opdock.graph.operation import Operation, Tensor
 from opdock.ops import array_util
 from opdock.ops.array import rank, reshape
+from opdock.ops.cast import cast
+from opdock.ops.compare import equal, greater
+from opdock.ops.division import divide
+from opdock.ops.fill import fill, ones_like, zeros_like
+from opdock.ops.gather import gather
+from opdock.ops.joining import concat
 from opdock.ops.registry import OpSpec, ShapeSig, define_op
+from opdock.ops.select import where
 from opdock.shapes import Shape
 
 __all__ = ["segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum"]
@@ -16,7 +23,9 @@ __all__ = ["segment_max", "segment_mean", "segment_min", "segment_prod", "segmen
 
 def _define(name: str, types: str) -> OpSpec:
     return define_op(
-        name, "data: T, segment_ids: Tindices -> output: T", f"T: {types}, Tindices: {{int32, int64}}"
+        name,
+        "data: T, segment_ids: Tindices -> output: T",
+        f"T: {types}, Tindices: {{int32, int64}}",
     )
 
 
@@ -41,17 +50,11 @@ def _segment_shape(sig: ShapeSig) -> Shape:
 # ---------------------------------------------------------------- gradients
 @segment_sum_op.gradient
 def _segment_sum_grad(op: Operation, grad: Any) -> list[Any]:
-    from opdock.ops.gather import gather
-
     return [gather(grad, op.inputs[1]), None]
 
 
 @segment_mean_op.gradient
 def _segment_mean_grad(op: Operation, grad: Any) -> list[Any]:
-    from opdock.ops.cast import cast
-    from opdock.ops.fill import ones_like
-    from opdock.ops.gather import gather
-
     data, ids = op.inputs
     counts = segment_sum(ones_like(ids), ids)
     per_row = _column(cast(gather(counts, ids), grad.dtype), data)
@@ -60,9 +63,6 @@ def _segment_mean_grad(op: Operation, grad: Any) -> list[Any]:
 
 def _column(vector: Tensor, data: Tensor) -> Tensor:
     """A vector with one entry per row of `data`, shaped to broadcast against it."""
-    from opdock.ops.concat import concat
-    from opdock.ops.fill import fill
-
     static = data.raw_shape
     if static is not None:
         return reshape(vector, [-1] + [1] * (len(static) - 1))
@@ -73,12 +73,6 @@ def _column(vector: Tensor, data: Tensor) -> Tensor:
 @segment_max_op.gradient
 @segment_min_op.gradient
 def _segment_extreme_grad(op: Operation, grad: Any) -> list[Any]:
-    from opdock.ops.cast import cast
-    from opdock.ops.fill import zeros_like
-    from opdock.ops.gather import gather
-    from opdock.ops.math import divide, equal
-    from opdock.ops.select import where
-
     data, ids = op.inputs
     selected = equal(data, gather(op.outputs[0], ids))
     count = segment_sum(cast(selected, grad.dtype), ids)
@@ -88,12 +82,6 @@ def _segment_extreme_grad(op: Operation, grad: Any) -> list[Any]:
 
 @segment_prod_op.gradient
 def _segment_prod_grad(op: Operation, grad: Any) -> list[Any]:
-    from opdock.ops.cast import cast
-    from opdock.ops.fill import ones_like, zeros_like
-    from opdock.ops.gather import gather
-    from opdock.ops.math import equal, greater
-    from opdock.ops.select import where
-
     data, ids = op.inputs
     is_zero = equal(data, zeros_like(data))
     zeros = segment_sum(cast(is_zero, dtypes.int32), ids)

@@ -10,8 +10,10 @@ from opdock.graph.operation import Operation, Tensor
 from opdock.graph.scopes import name_scope
 from opdock.ops import array_util
 from opdock.ops.array import expand_dims, shape
-from opdock.ops.decompositions import cholesky, square
-from opdock.ops.linalg import matmul
+from opdock.ops.cast import cast
+from opdock.ops.fill import eye
+from opdock.ops.linalg import adjoint, matmul, square_matrices
+from opdock.ops.matrix import matrix_band_part
 from opdock.ops.registry import ShapeSig, define_op
 from opdock.shapes import Shape
 
@@ -51,19 +53,19 @@ matrix_solve_ls_op = define_op(
 @matrix_determinant_op.shape
 @log_matrix_determinant_op.shape
 def _determinant_shape(sig: ShapeSig) -> list[Shape]:
-    return [array_util.subshape(square(sig.shapes[0]), 0, -2)] * sig.n_outputs
+    return [array_util.subshape(square_matrices(sig.shapes[0]), 0, -2)] * sig.n_outputs
 
 
 @matrix_inverse_op.shape
 def _inverse_shape(sig: ShapeSig) -> Shape:
-    return square(sig.shapes[0])
+    return square_matrices(sig.shapes[0])
 
 
 def _solve_shape(sig: ShapeSig, is_square: bool) -> Shape:
     matrix = shapes.with_rank_at_least(sig.shapes[0], 2)
     rhs = shapes.with_rank_at_least(sig.shapes[1], 2)
     if is_square:
-        matrix = square(matrix)
+        matrix = square_matrices(matrix)
     batch = shapes.merge(array_util.subshape(matrix, 0, -2), array_util.subshape(rhs, 0, -2))
     rows, unknowns = (None, None) if matrix is None else matrix[-2:]
     height, columns = (None, None) if rhs is None else rhs[-2:]
@@ -122,8 +124,6 @@ def _solve_grad(op: Operation, grad: Any) -> list[Any]:
 
 @matrix_triangular_solve_op.gradient
 def _triangular_solve_grad(op: Operation, grad: Any) -> list[Any]:
-    from opdock.ops.matrix import matrix_band_part
-
     lower = op.attrs["lower"]
     grad_rhs = matrix_triangular_solve(
         op.inputs[0], grad, lower=lower, adjoint=not op.attrs["adjoint"]
@@ -141,7 +141,7 @@ def _least_squares_grad(op: Operation, grad: Any) -> list[Any]:
     if static is not None and static[-2] is not None and static[-1] is not None:
         tall = static[-2] >= static[-1]
         return [*(_tall_grad if tall else _wide_grad)(op, grad), None]
-    from opdock.ops.control_flow import cond
+    from opdock.ops.control import cond
 
     dims = shape(op.inputs[0])
     is_tall = dims[-2] >= dims[-1]  # type: ignore[index]
@@ -149,9 +149,6 @@ def _least_squares_grad(op: Operation, grad: Any) -> list[Any]:
 
 
 def _tall_grad(op: Operation, grad: Any) -> tuple[Tensor, Tensor]:
-    from opdock.ops.cast import cast
-    from opdock.ops.matrix_functions import adjoint
-
     a, b, x = op.inputs[0], op.inputs[1], op.outputs[0]
     factor = _regularized_cholesky(a, cast(op.inputs[2], a.dtype), tall=True)
     z = cholesky_solve(factor, grad)
@@ -162,8 +159,6 @@ def _tall_grad(op: Operation, grad: Any) -> tuple[Tensor, Tensor]:
 
 
 def _wide_grad(op: Operation, grad: Any) -> tuple[Tensor, Tensor]:
-    from opdock.ops.cast import cast
-
     a, b = op.inputs[0], op.inputs[1]
     factor = _regularized_cholesky(a, cast(op.inputs[2], a.dtype), tall=False)
     grad_b = cholesky_solve(factor, matmul(a, grad))
@@ -177,13 +172,13 @@ def _wide_grad(op: Operation, grad: Any) -> tuple[Tensor, Tensor]:
 
 def _regularized_cholesky(matrix: Any, l2_regularizer: Any, tall: bool) -> Tensor:
     """The Cholesky factor of the Gram matrix of the columns (tall) or rows, plus l2 I."""
-    from opdock.ops.fill import eye
-
     gram = matmul(matrix, matrix, adjoint_a=tall, adjoint_b=not tall)
     if isinstance(l2_regularizer, Tensor) or l2_regularizer != 0:
         dims = shape(gram)
         identity = eye(dims[-1], batch_shape=dims[:-2], dtype=matrix.dtype)  # type: ignore[index]
         gram = gram + l2_regularizer * identity  # type: ignore[operator]
+    from opdock.ops.decompositions import cholesky  # which solves triangles in its gradient
+
     return cholesky(gram)
 
 
@@ -319,7 +314,8 @@ def matrix_solve_ls(
 
 def _many_small(matrix: Tensor) -> bool:
     static = matrix.raw_shape
-    count, batch = shapes.num_elements(static), shapes.num_elements(array_util.subshape(static, 0, -2))
+    count = shapes.num_elements(static)
+    batch = shapes.num_elements(array_util.subshape(static, 0, -2))
     if static is None or count is None or batch is None:
         return False
     return count * matrix.dtype.size > _CACHE_BYTES and batch > min(d or 0 for d in static[-2:])

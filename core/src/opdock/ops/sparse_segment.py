@@ -8,7 +8,9 @@ from opdock import shapes
 from opdock.graph.operation import Operation, Tensor
 from opdock.ops import array_util
 from opdock.ops.array import shape
+from opdock.ops.gather import gather
 from opdock.ops.registry import OpSpec, ShapeSig, define_op
+from opdock.ops.unsorted_segment import unsorted_segment_sum
 from opdock.shapes import Shape
 
 __all__ = ["sparse_segment_mean", "sparse_segment_sqrt_n", "sparse_segment_sum"]
@@ -32,7 +34,8 @@ def _define_counted(name: str, types: str) -> OpSpec:
 
 def _define_grad(name: str) -> OpSpec:
     return define_op(
-        f"{name}Grad", "grad: T, indices: Tidx, segment_ids: int32, output_dim0: int32 -> output: T",
+        f"{name}Grad",
+        "grad: T, indices: Tidx, segment_ids: int32, output_dim0: int32 -> output: T",
         f"T: {{float, double}}, {_IDX}",
     )  # fmt: skip
 
@@ -89,9 +92,6 @@ def _rows(op: Operation) -> Tensor:
 @sum_op.gradient
 @sum_counted_op.gradient
 def _sum_grad(op: Operation, grad: Any) -> list[Any]:
-    from opdock.ops.gather import gather
-    from opdock.ops.unsorted_segment import unsorted_segment_sum
-
     indices, ids = op.inputs[1], op.inputs[2]
     out = unsorted_segment_sum(gather(grad, ids), indices, _rows(op))
     return [out, *[None] * (len(op.inputs) - 1)]

@@ -12,8 +12,18 @@ from opdock.graph.operation import Operation, Tensor
 from opdock.graph.scopes import name_scope
 from opdock.ops.common_shapes import broadcast2
 from opdock.ops.elementary import (
-    REAL, abs, abs_op, exp_op, log1p_op, log_op, map_sparse, neg_op, reciprocal_op, sign_op,
-    square_op, unary,
+    REAL,
+    abs,
+    abs_op,
+    exp_op,
+    log1p_op,
+    log_op,
+    map_sparse,
+    neg_op,
+    reciprocal_op,
+    sign_op,
+    square_op,
+    unary,
 )  # fmt: skip
 from opdock.ops.registry import OpSpec, ShapeSig, define_op, get
 from opdock.ops.unbroadcast import unbroadcast, unbroadcast_pair
@@ -93,7 +103,8 @@ def _(op: Operation, grad: Any) -> Any:
 
 @ndtri_op.gradient
 def _(op: Operation, grad: Any) -> Any:
-    half = op.outputs[0] * math.sqrt(0.5)
+    y: Any = op.outputs[0]
+    half = y * math.sqrt(0.5)
     return _scaled_gaussian(grad, half, math.sqrt(2 * math.pi), 1)
 
 
@@ -146,18 +157,22 @@ def _(op: Operation, grad: Any) -> list[Any]:
 
 @zeta_op.gradient
 def _(op: Operation, grad: Any) -> list[Any]:
+    x: Any
     x, q = op.inputs
     return [None, unbroadcast(neg_op(x) * zeta_op(x + 1, q) * grad, q, x)]
 
 
 @polygamma_op.gradient
 def _(op: Operation, grad: Any) -> list[Any]:
+    n: Any
     n, x = op.inputs
     return [None, unbroadcast(polygamma_op(n + 1, x) * grad, x, n)]
 
 
 @betainc_op.gradient
 def _(op: Operation, grad: Any) -> list[Any]:
+    a: Any
+    b: Any
     a, b, x = op.inputs
     log_beta = lgamma_op(a) + lgamma_op(b) - lgamma_op(a + b)
     density = exp_op((b - 1) * log1p_op(neg_op(x)) + (a - 1) * log_op(x) - log_beta)
@@ -267,12 +282,12 @@ def lbeta(x: Any, name: str | None = None) -> Tensor:
 
 
 def bessel_i0e(x: Any, name: str | None = None) -> Any:
-    """`exp(-abs(x))` times the modified Bessel function of order 0, for a Tensor or SparseTensor."""
+    """`exp(-|x|)` times the modified Bessel function of order 0, for a Tensor or SparseTensor."""
     return map_sparse(bessel_i0e_op, x, name)
 
 
 def bessel_i1e(x: Any, name: str | None = None) -> Any:
-    """`exp(-abs(x))` times the modified Bessel function of order 1, for a Tensor or SparseTensor."""
+    """`exp(-|x|)` times the modified Bessel function of order 1, for a Tensor or SparseTensor."""
     return map_sparse(bessel_i1e_op, x, name)
 
 

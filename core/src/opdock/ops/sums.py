@@ -93,7 +93,7 @@ def add_n(inputs: Any, name: str | None = None) -> Tensor:
         raise _list_wanted()
     if len(tensors) == 1:
         only = convert_to_tensor(tensors[0])
-        return get("Identity")(only, name=name) if name else only  # type: ignore[no-any-return]
+        return get("Identity")(only, name=name) if name else only
     return add_n_op(tensors, name=name)  # type: ignore[no-any-return]
 
 
@@ -118,16 +118,18 @@ def accumulate_n(
     tensors = _converted(inputs)
     kind = tensors[0].dtype.base_dtype
     if not all(isinstance(t, Tensor) and t.dtype.base_dtype is kind for t in tensors):
-        raise ValueError("inputs must be a list of at least one Tensor with the same dtype and shape")
+        raise ValueError(
+            "inputs must be a list of at least one Tensor with the same dtype and shape"
+        )
     whole = TensorShape(shape)
     for tensor in tensors:
         whole = whole.merge_with(tensor.shape)
-    if tensor_dtype is not None and dtypes.as_dtype(tensor_dtype).base_dtype is not kind:
-        raise TypeError(
-            f"tensor_dtype is {dtypes.as_dtype(tensor_dtype).name}, but input is of type {kind.name}"
-        )
+    wanted = kind if tensor_dtype is None else dtypes.as_dtype(tensor_dtype).base_dtype
+    if wanted is not kind:
+        raise TypeError(f"tensor_dtype is {wanted.name}, but input is of type {kind.name}")
     if len(tensors) == 1:
-        return tensors[0] if name is None else get("Identity")(tensors[0], name=name)
+        only: Tensor = tensors[0] if name is None else get("Identity")(tensors[0], name=name)
+        return only
     return accumulate_n_op(tensors, shape=whole.raw, name=name)  # type: ignore[no-any-return]
 
 
@@ -182,7 +184,7 @@ def polyval(coeffs: Any, x: Any, name: str | None = None) -> Tensor:
         ValueError: `coeffs` is not a list.
     """
     if not isinstance(coeffs, list):
-        raise ValueError(f"Argument coeffs must be list type found {type(coeffs)}.")  # noqa: TRY004 - as TF
+        raise ValueError(f"Argument coeffs must be list type found {type(coeffs)}.")
     with name_scope(name, "polyval", [*coeffs, x]) as scope:
         x = convert_to_tensor(x, name="x")
         if not coeffs:

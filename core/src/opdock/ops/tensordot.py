@@ -12,7 +12,14 @@ from opdock.graph.convert import convert_to_tensor
 from opdock.graph.operation import Tensor
 from opdock.graph.scopes import name_scope
 from opdock.ops.array import rank, reshape, shape
+from opdock.ops.fill import range as range_
+from opdock.ops.gather import gather
+from opdock.ops.joining import concat, stack
 from opdock.ops.linalg import matmul
+from opdock.ops.matrix import transpose
+from opdock.ops.reduce import reduce_prod
+from opdock.ops.select import where
+from opdock.ops.sets import setdiff1d
 
 __all__ = ["tensordot"]
 
@@ -35,8 +42,6 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
     Raises:
         ValueError: `axes` is malformed, or paired dimensions differ.
     """
-    from opdock.ops.joining import concat
-
     with name_scope(name, "Tensordot", [a, b, axes]) as scope:
         a, b = convert_to_tensor(a, name="a"), convert_to_tensor(b, name="b")
         axes_a, axes_b = _axes(a, axes)
@@ -59,8 +64,6 @@ def _axes(a: Tensor, axes: Any) -> tuple[Any, Any]:
             raise ValueError("'axes' must be at least 0.")
         static = a.raw_shape
         if static is None:
-            from opdock.ops.fill import range as range_
-
             n = rank(a)
             return range_(n - axes, n), list(range(axes))
         if axes > len(static):
@@ -76,8 +79,7 @@ def _axes(a: Tensor, axes: Any) -> tuple[Any, Any]:
             return [int(axes_a)], [int(axes_b)]
         if len(axes_a) != len(axes_b):
             raise ValueError(
-                "Different number of contraction axes 'a' and 'b', "
-                f"{len(axes_a)} != {len(axes_b)}."
+                f"Different number of contraction axes 'a' and 'b', {len(axes_a)} != {len(axes_b)}."
             )
         return list(axes_a), list(axes_b)
     axes = convert_to_tensor(axes, dtypes.int32, "axes")
@@ -92,8 +94,6 @@ def _as_matrix(
     Returns:
         The matrix; the free dimensions, a list when they are known; what is known of them.
     """
-    from opdock.ops.transpose import transpose
-
     static = x.raw_shape
     if static is None or not isinstance(axes, list):
         return _as_matrix_dynamic(x, axes, axes_first)
@@ -110,7 +110,6 @@ def _as_matrix(
     matrix = reshape(moved, [-1 if g is None else g for g in groups])
     if None not in dims_free:
         return matrix, dims_free, dims_free
-    from opdock.ops.gather import gather
 
     return matrix, gather(shape(x), free), dims_free
 
@@ -122,14 +121,6 @@ def _product(dims: list[int | None]) -> int | None:
 def _as_matrix_dynamic(
     x: Tensor, axes: Any, axes_first: bool
 ) -> tuple[Tensor, Any, list[int | None] | None]:
-    from opdock.ops.fill import range as range_
-    from opdock.ops.gather import gather
-    from opdock.ops.joining import concat, stack
-    from opdock.ops.reduce import reduce_prod
-    from opdock.ops.setops import setdiff1d
-    from opdock.ops.transpose import transpose
-    from opdock.ops.where import where
-
     static = x.raw_shape
     known = None
     if static is not None and isinstance(axes, list):

@@ -7,7 +7,15 @@ from typing import Any
 from opdock.graph.operation import Operation, Tensor
 from opdock.ops.common_shapes import broadcast2
 from opdock.ops.elementary import (
-    INEXACT, NUMBERS, REAL, conjugate, neg_op, reciprocal_op, rsqrt_op, square_op, unary,
+    INEXACT,
+    NUMBERS,
+    REAL,
+    conjugate,
+    neg_op,
+    reciprocal_op,
+    rsqrt_op,
+    square_op,
+    unary,
 )  # fmt: skip
 from opdock.ops.registry import OpSpec, define_op
 from opdock.ops.unbroadcast import unbroadcast_pair

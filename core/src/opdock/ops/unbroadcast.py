@@ -91,8 +91,8 @@ def _same_known(a: Shape, b: Shape) -> bool:
 
 
 def _missing(shape: Shape, other: Shape) -> int:
-    assert shape is not None  # noqa: S101 - the axes were decided from both
-    assert other is not None  # noqa: S101
+    assert shape is not None
+    assert other is not None
     return max(len(other) - len(shape), 0)
 
 

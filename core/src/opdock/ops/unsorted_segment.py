@@ -9,8 +9,17 @@ from opdock.graph.convert import convert_to_tensor
 from opdock.graph.operation import Operation, Tensor
 from opdock.graph.scopes import name_scope
 from opdock.ops import array_util
-from opdock.ops.array import rank, reshape, shape
+from opdock.ops.arithmetic import maximum
+from opdock.ops.array import broadcast_to, rank, reshape, shape
+from opdock.ops.cast import cast
+from opdock.ops.compare import equal, greater, greater_equal, logical_and
+from opdock.ops.division import divide
+from opdock.ops.elementary import sqrt
+from opdock.ops.fill import fill, ones, ones_like, zeros_like
+from opdock.ops.gather import gather
+from opdock.ops.joining import concat
 from opdock.ops.registry import OpSpec, ShapeSig, define_op
+from opdock.ops.select import where
 from opdock.shapes import Shape
 
 __all__ = [
@@ -46,18 +55,15 @@ def _unsorted_shape(sig: ShapeSig) -> Shape:
         shapes.merge(data[: len(ids)], ids)
     count = array_util.const_int(sig, 2)
     if count is not None and count < 0:
-        raise ValueError(f"Dimension size, given by scalar input 2, must be non-negative but is {count}")
+        raise ValueError(
+            f"Dimension size, given by scalar input 2, must be non-negative but is {count}"
+        )
     return shapes.concat((count,), array_util.subshape(data, len(ids)))
 
 
 # ---------------------------------------------------------------- gradients
 def _gather_kept(params: Any, ids: Tensor) -> Tensor:
     """Rows of `params` by id; zeros for negative ids, whose data took no part."""
-    from opdock.ops.fill import zeros_like
-    from opdock.ops.gather import gather
-    from opdock.ops.math import greater_equal, maximum
-    from opdock.ops.select import where
-
     gathered = gather(params, maximum(ids, zeros_like(ids)))
     kept = _like(greater_equal(ids, zeros_like(ids)), gathered)
     return where(kept, gathered, zeros_like(gathered))
@@ -65,10 +71,6 @@ def _gather_kept(params: Any, ids: Tensor) -> Tensor:
 
 def _like(mask: Tensor, data: Tensor) -> Tensor:
     """A mask over the leading dimensions of `data`, spread over all of it."""
-    from opdock.ops.array import broadcast_to
-    from opdock.ops.concat import concat
-    from opdock.ops.fill import fill
-
     inner, outer = mask.raw_shape, data.raw_shape
     if inner is not None and outer is not None and len(inner) == len(outer):
         return mask
@@ -88,11 +90,6 @@ def _unsorted_sum_grad(op: Operation, grad: Any) -> list[Any]:
 @unsorted_segment_max_op.gradient
 @unsorted_segment_min_op.gradient
 def _unsorted_extreme_grad(op: Operation, grad: Any) -> list[Any]:
-    from opdock.ops.cast import cast
-    from opdock.ops.fill import zeros_like
-    from opdock.ops.math import divide, equal, greater_equal, logical_and
-    from opdock.ops.select import where
-
     data, ids, count = op.inputs
     selected = equal(data, _gather_kept(op.outputs[0], ids))
     selected = logical_and(selected, _like(greater_equal(ids, zeros_like(ids)), data))
@@ -103,11 +100,6 @@ def _unsorted_extreme_grad(op: Operation, grad: Any) -> list[Any]:
 
 @unsorted_segment_prod_op.gradient
 def _unsorted_prod_grad(op: Operation, grad: Any) -> list[Any]:
-    from opdock.ops.cast import cast
-    from opdock.ops.fill import ones_like, zeros_like
-    from opdock.ops.math import equal, greater
-    from opdock.ops.select import where
-
     data, ids, count = op.inputs
     is_zero = equal(data, zeros_like(data))
     zeros = unsorted_segment_sum(cast(is_zero, dtypes.int32), ids, count)
@@ -201,10 +193,6 @@ def unsorted_segment_min(
 
 def _counts(segment_ids: Tensor, num_segments: Any, data: Tensor) -> Tensor:
     """How many slices each segment has, at least 1, shaped to divide the segment sums."""
-    from opdock.ops.concat import concat
-    from opdock.ops.fill import fill, ones
-    from opdock.ops.math import maximum
-
     num_segments = convert_to_tensor(num_segments)
     flat = reshape(segment_ids, [-1])
     counts = unsorted_segment_sum(ones(shape(flat), data.dtype), flat, num_segments)
@@ -253,8 +241,6 @@ def unsorted_segment_sqrt_n(
     Returns:
         A tensor of shape [num_segments] + the rest of the shape of `data`; 0 in empty segments.
     """
-    from opdock.ops.math import sqrt
-
     with name_scope(name, "UnsortedSegmentSqrtN"):
         data, segment_ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
         counts = _counts(segment_ids, num_segments, data)

@@ -1,4 +1,4 @@
-"""Geometry of sliding windows: padding, output sizes, dimension order; for convolution and pooling."""
+"""Geometry of sliding windows, for convolution and pooling: padding, output sizes, layouts."""
 
 from __future__ import annotations
 
@@ -175,7 +175,9 @@ def _check_groups(channels: Dim, kernel_channels: Dim, out_channels: Dim) -> Non
         )
 
 
-def pool_shape(sig: ShapeSig, rank: int, title: str, ksize: Any = None, strides: Any = None) -> Shape:
+def pool_shape(
+    sig: ShapeSig, rank: int, title: str, ksize: Any = None, strides: Any = None
+) -> Shape:
     """The output shape of pooling over `rank` dimensions.
 
     Args:
@@ -197,9 +199,3 @@ def pool_shape(sig: ShapeSig, rank: int, title: str, ksize: Any = None, strides:
         for axis in (*where.space, where.channel)
     ]
     return where.make(data[0], sizes[:-1], sizes[-1])
-
-
-__all__ = [
-    "Layout", "check_length", "conv_shape", "explicit_pads", "layout", "output_dim", "pads",
-    "pool_shape",
-]  # fmt: skip

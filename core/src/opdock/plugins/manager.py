@@ -334,7 +334,7 @@ def _strict(error: PluginError) -> None:
 
 
 def _backend_line(backend: Backend) -> str:
-    hint = f" ({backend.spec.install_hint})" if backend.spec.install_hint else ""
+    hint = f" ({backend.hint})" if backend.hint else ""
     kind = f"{backend.kind}: " if backend.kind else "unavailable: "
     return f"plugin {backend.plugin.name!r} ({backend.plugin.origin}): {kind}{backend.reason}{hint}"
 

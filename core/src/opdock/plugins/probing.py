@@ -83,6 +83,6 @@ def _conclude(backend: Backend, answer: Any, limit: float) -> None:
         )
     else:
         backend.state, backend.devices = "probed", answer.devices
-        backend.reason = answer.reason
+        backend.reason, backend.installable = answer.reason, answer.installable
         if not answer.devices and not answer.reason:
             backend.reason = "the probe found no device and gave no reason"

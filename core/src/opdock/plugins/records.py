@@ -139,10 +139,17 @@ class BackendSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """What a backend found on this machine: its devices, or the reason why there is none."""
+    """What a backend found on this machine: its devices, or the reason why there is none.
+
+    Attributes:
+        devices: what can be opened.
+        reason: why there is none, or why there are fewer than expected.
+        installable: whether the backend's `install_hint` would help; False for a missing driver.
+    """
 
     devices: tuple[DeviceAttributes, ...] = ()
     reason: str = ""
+    installable: bool = True
 
     def __post_init__(self) -> None:
         devices = tuple(self.devices)

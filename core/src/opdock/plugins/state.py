@@ -57,6 +57,12 @@ class Backend:
     kind: str = ""
     reason: str = ""
     traceback: str = ""
+    installable: bool = True
+
+    @property
+    def hint(self) -> str:
+        """What to type to get its devices, if typing helps."""
+        return self.spec.install_hint if self.installable and not self.devices else ""
 
     def quarantine(self, verdict: Quarantine) -> None:
         """Takes the backend out of use."""
@@ -80,7 +86,7 @@ class Backend:
             name=spec.name, device_type=spec.device_type, own_type=spec.own_type,
             priority=spec.priority, state=self.state, devices=self.devices,
             opened=tuple(sorted(self.opened)), kind=self.kind, reason=self.reason,
-            traceback=self.traceback, install_hint=spec.install_hint,
+            traceback=self.traceback, install_hint=self.hint,
         )  # fmt: skip
 
 

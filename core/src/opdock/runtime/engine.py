@@ -144,7 +144,8 @@ class Engine:
         try:
             fn = bind_kernel(node, self.resources)
             args = [*inputs, None] if choice.kernel.out else inputs
-            result = fn(*args)
+            with np.errstate(all="ignore"):
+                result = fn(*args)
         except errors.OpError:
             return None
         except (ValueError, TypeError, IndexError, ZeroDivisionError, NotImplementedError):

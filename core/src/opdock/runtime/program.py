@@ -173,7 +173,7 @@ class Program:
         return line
 
     def _is_big(self, step: Step, slot: int) -> bool:
-        if slot in step.outputs:
+        if slot in step.outputs or step.kind == "read":
             return False
         value = step.node.inputs[step.inputs.index(slot)] if slot in step.inputs else None
         if value is None or value.dtype._is_ref_dtype or value.dtype.name == "resource":
@@ -196,7 +196,9 @@ class Program:
             return self.interpret(feeds, planned=False)
         try:
             self.steps_run += 1
-            return self._step(*feeds)  # type: ignore[no-any-return]
+            # Infinities and NaNs are results here, as in TF, not occasions for a warning.
+            with np.errstate(all="ignore"):
+                return self._step(*feeds)  # type: ignore[no-any-return]
         except Exception as e:
             index, values = self._locate(e)
             if index is None:
@@ -236,11 +238,12 @@ class Program:
 
     def _call(self, i: int, step: Step, inputs: list[Any], planned: bool) -> tuple[Any, ...]:
         kernel = step.node.kernel
-        if step.kind == "kernel" and kernel is not None and kernel.out:
-            out = self._buffers[step.out] if planned and step.out is not None else None
-            result = self._fns[i](*inputs, out)
-        else:
-            result = self._fns[i](*inputs)
+        with np.errstate(all="ignore"):
+            if step.kind == "kernel" and kernel is not None and kernel.out:
+                out = self._buffers[step.out] if planned and step.out is not None else None
+                result = self._fns[i](*inputs, out)
+            else:
+                result = self._fns[i](*inputs)
         if len(step.outputs) == 1:
             return (result,)
         return tuple(result) if step.outputs else ()

@@ -1,4 +1,4 @@
-"""The device under test: how it is addressed, what its kernels claim, what its plugin says of it."""
+"""The device under test: its names, its kernels and fusions, and what its plugin says of it."""
 
 from __future__ import annotations
 

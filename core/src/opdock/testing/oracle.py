@@ -82,6 +82,8 @@ def _cast(value: Any, dtype: DType) -> Array:
 
 def as_storage(value: Any, dtype: DType) -> Array:
     """A fetched value as a plain array; quantized types as their storage integers."""
+    if dtype.base_dtype.name == "string":
+        return np.asarray(value, object)
     array = np.asarray(value)
     if dtype.base_dtype.is_quantized and array.dtype.names:
         return array[array.dtype.names[0]]

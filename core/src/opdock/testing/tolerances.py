@@ -1,8 +1,8 @@
 """How close a device must come to the oracle: data per dtype, forward and gradient.
 
 A case is close when ``|actual - expected| <= atol + rtol * |expected|``; integers, bools and
-strings must be equal.  The table is widened only by a sample's own ``tol`` or by a plugin's record, both
-with a reason, and every widened case is shown in the report.
+strings must be equal.  The table is widened only by a sample's own ``tol`` or by a plugin's record,
+both with a reason, and every widened case is shown in the report.
 """
 
 from __future__ import annotations

@@ -1,1 +1,56 @@
-"""`tf.train`: optimizers, checkpoints and training helpers."""
+"""`tf.train`: optimizers, checkpoints and training helpers; each loads when first used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+# Module -> the public names that it gives to tf.train.
+_WHERE: dict[str, str] = {
+    "opdock.train.saver": "Saver export_meta_graph import_meta_graph",
+    "opdock.train.checkpoint_management": (
+        "checkpoint_exists generate_checkpoint_state_proto get_checkpoint_mtimes"
+        " get_checkpoint_state latest_checkpoint remove_checkpoint update_checkpoint_state"
+    ),
+    "opdock.train.checkpoint_utils": (
+        "NewCheckpointReader list_variables load_checkpoint load_variable"
+    ),
+    "opdock.train.warm_start": "init_from_checkpoint",
+    "opdock.train.write_graph": "write_graph",
+    "opdock.summary.events": "summary_iterator",
+    "opdock.train.optimizer": "Optimizer",
+    "opdock.train.optimizers": (
+        "AdadeltaOptimizer AdagradDAOptimizer AdagradOptimizer AdamOptimizer FtrlOptimizer"
+        " GradientDescentOptimizer MomentumOptimizer ProximalAdagradOptimizer"
+        " ProximalGradientDescentOptimizer RMSPropOptimizer"
+    ),
+    "opdock.train.global_step": (
+        "assert_global_step create_global_step get_global_step get_or_create_global_step global_step"
+    ),
+    "opdock.train.learning_rate_decay": (
+        "cosine_decay cosine_decay_restarts exponential_decay inverse_time_decay"
+        " linear_cosine_decay natural_exp_decay noisy_linear_cosine_decay piecewise_constant"
+        " piecewise_constant_decay polynomial_decay"
+    ),
+    "opdock.train.moving_averages": "ExponentialMovingAverage",
+    "opdock.train.device_setter": "replica_device_setter",
+    "opdock.train.coordinator": "Coordinator LooperThread",
+    "opdock.io.protos": (
+        "BytesList CheckpointState ClusterDef Example Feature FeatureList FeatureLists Features"
+        " FloatList Int64List JobDef QueueRunnerDef SaverDef SequenceExample ServerDef"
+    ),
+}
+_NAMES = {name: module for module, names in _WHERE.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    where = _NAMES.get(name)
+    if where is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(where), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_NAMES})

@@ -51,7 +51,11 @@ def generate_checkpoint_state_proto(
     directory = as_path(save_dir)
     paths = list(all_model_checkpoint_paths or ())
     if not paths or paths[-1] != model_checkpoint_path:
-        _log.info("%s is not in all_model_checkpoint_paths. Manually adding it.", model_checkpoint_path)
+        if paths:
+            _log.info(
+                "%s is not in all_model_checkpoint_paths. Manually adding it.",
+                model_checkpoint_path,
+            )
         paths.append(model_checkpoint_path)
     stamps = list(all_model_checkpoint_timestamps or ())
     if stamps and len(stamps) != len(paths):
@@ -184,7 +188,7 @@ def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -
 def checkpoint_exists(checkpoint_prefix: Any) -> bool:
     """Whether a checkpoint of either format has this prefix."""
     prefix = as_path(checkpoint_prefix)
-    return bool(os.path.exists(f"{prefix}.index") or _matches(f"{prefix}.index") or _matches(prefix))
+    return bool(_matches(f"{prefix}.index") or _matches(prefix))
 
 
 def _matches(pattern: str) -> list[str]:

@@ -2,12 +2,14 @@
 
 import numpy as np
 
-from opdock.plugin import FLOATS, NUMBERS, KernelTable
+from opdock.plugin import KernelTable, dtypes
+
+FLOATS = {dtypes.float16, dtypes.float32, dtypes.float64}
 
 table = KernelTable()
 
 
-@table.binder("AddV2", T=NUMBERS, out=True)
+@table.binder("AddV2", T=FLOATS, out=True)
 def add(sig):
     """A binder runs once a program, and returns what runs every step: here a bare ufunc."""
     return np.add

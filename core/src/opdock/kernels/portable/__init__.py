@@ -19,8 +19,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from opdock.dtypes import DType
-from opdock.kernels.arguments import flat_inputs, flat_outputs
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.restrict import restrict
 from opdock.kernels.table import PORTABLE, Kernel, KernelTable, split_fields
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -57,8 +56,8 @@ def mount(xp: Any, dtypes: Iterable[DType] | None = None) -> KernelTable:
 
     Args:
         xp: a namespace that follows the array API standard, e.g. `array_api_compat.numpy`.
-        dtypes: the element types that the device's arrays can hold; None for all. Nodes with other
-            types are declined with a reason. Arguments in host memory may have any type.
+        dtypes: the element types that the device's arrays can hold; None for all. The
+            kernels' constraints are narrowed to them; arguments in host memory may have any type.
 
     Returns:
         A table shared by all devices that mount the same namespace with the same types.
@@ -73,15 +72,21 @@ def mount(xp: Any, dtypes: Iterable[DType] | None = None) -> KernelTable:
 
 
 def _kernels(xp: Any, allowed: frozenset[DType] | None) -> Iterable[Kernel]:
-    for module in _load_families():
-        elementwise = getattr(module, "elementwise_kernels", None)
-        if elementwise is not None:
-            for kernel in elementwise(xp):
-                yield _restricted(kernel, allowed)
+    found = [_labelled(k) for m in _load_families() for k in _elementwise(m, xp)]
     for function, uses in _registry.items():
         bind = functools.partial(function, xp)
-        for op, record in uses:
-            yield _restricted(Kernel(op=op, bind=bind, **record), allowed)
+        found += [Kernel(op=op, bind=bind, **record) for op, record in uses]
+    if allowed is None:
+        return found
+    # Narrowing may make a general kernel look as specific as a special one, so order decides.
+    found.sort(key=lambda k: -k.specificity)
+    narrowed = (restrict(kernel, allowed) for kernel in found)
+    return [kernel for kernel in narrowed if kernel is not None]
+
+
+def _elementwise(module: Any, xp: Any) -> Iterable[Kernel]:
+    make = getattr(module, "elementwise_kernels", None)
+    return () if make is None else make(xp)
 
 
 @functools.cache
@@ -90,21 +95,8 @@ def _load_families() -> tuple[Any, ...]:
     return tuple(importlib.import_module(f"{__name__}.{name}") for name in names)
 
 
-def _restricted(kernel: Kernel, allowed: frozenset[DType] | None) -> Kernel:
-    """The kernel as a labelled, low-priority record that declines types the device cannot hold."""
-    changes: dict[str, Any] = {}
-    if kernel.label != PORTABLE:
-        changes |= {"label": PORTABLE, "priority": min(kernel.priority, PRIORITY)}
-    if allowed is not None:
-        changes["when"] = functools.partial(_admits, kernel, allowed)
-    return dataclasses.replace(kernel, **changes) if changes else kernel
-
-
-def _admits(kernel: Kernel, allowed: frozenset[DType], sig: NodeSig) -> bool | str:
-    on_host = flat_inputs(sig.op, kernel.host_inputs, sig.attrs)
-    made_on_host = flat_outputs(sig.op, kernel.host_outputs, sig.attrs)
-    for types, host in ((sig.in_dtypes, on_host), (sig.out_dtypes, made_on_host)):
-        for i, dtype in enumerate(types):
-            if i not in host and dtype.base_dtype not in allowed:
-                return f"{dtype.base_dtype.name} is not a type of the device's arrays"
-    return True if kernel.when is None else kernel.when(sig)
+def _labelled(kernel: Kernel) -> Kernel:
+    if kernel.label == PORTABLE:
+        return kernel
+    priority = min(kernel.priority, PRIORITY)
+    return dataclasses.replace(kernel, label=PORTABLE, priority=priority)

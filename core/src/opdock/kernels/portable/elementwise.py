@@ -37,22 +37,43 @@ def elementwise_kernels(xp: Any) -> Iterator[Kernel]:
 
 
 def lower_node(spec: OpSpec, sig: NodeSig) -> Line:
-    """The op's expression, typed for one node.
+    """The op's expression, typed for one node: what code generators fuse.
 
     Raises:
-        ValueError: the op has no expression, or it does not fit the node's types.
+        ValueError: the op has no expression, it does not fit the node's types, or the node means
+            more than its expression says.
     """
+    if not sig.attrs.get("incompatible_shape_error", True):
+        raise ValueError(f"{spec.name} gives one truth value for shapes that do not broadcast.")
+    return _lowered(spec, sig)
+
+
+def _lowered(spec: OpSpec, sig: NodeSig) -> Line:
     if spec.expr is None:
         raise ValueError(f"{spec.name} has no scalar expression.")
-    names = [a.name for a in spec.definition.inputs]
-    inputs = dict(zip(names, (t.base_dtype for t in sig.in_dtypes), strict=True))
+    inputs = dict(zip(_names(spec), (t.base_dtype for t in sig.in_dtypes), strict=True))
     return lower([parse(spec.expr)], inputs, sig.attrs, [sig.out_dtypes[0].base_dtype])
 
 
+def _names(spec: OpSpec) -> list[str]:
+    return [a.name for a in spec.definition.inputs]
+
+
 def _bind(spec: OpSpec, xp: Any, sig: NodeSig) -> Any:
-    line = lower_node(spec, sig)
-    names = [a.name for a in spec.definition.inputs]
-    return evaluator(line, xp, names, sig.out_shapes[0] if sig.out_shapes else None)
+    run = evaluator(
+        _lowered(spec, sig), xp, _names(spec), sig.out_shapes[0] if sig.out_shapes else None
+    )
+    if sig.attrs.get("incompatible_shape_error", True):
+        return run
+
+    def compare(x: Any, y: Any) -> Any:
+        try:
+            shapes.broadcast(tuple(x.shape), tuple(y.shape))
+        except ValueError:
+            return xp.asarray(spec.name == "NotEqual", dtype=xp.bool)
+        return run(x, y)
+
+    return compare
 
 
 @functools.cache
@@ -72,17 +93,17 @@ def claims(spec: OpSpec) -> Mapping[str, frozenset[DType]]:
 
 def _fits(spec: OpSpec, definition: OpDef, types: Mapping[str, DType]) -> bool:
     """Whether the expression can be typed with these input types (whatever the result type)."""
-    assert spec.expr is not None  # noqa: S101
+    assert spec.expr is not None
     inputs = {}
     for arg in definition.inputs:
         dtype = arg.dtype or types.get(arg.type_attr)
         if dtype is None:
             return True
         inputs[arg.name] = dtype
-    attrs: dict[str, Any] = {
-        n: a.default if a.has_default and a.type != "type" else dtypes.float32 if a.type == "type" else 1
-        for n, a in definition.attrs.items()
-    }
+    attrs: dict[str, Any] = {}
+    for name, attr in definition.attrs.items():
+        plain = attr.default if attr.has_default else 1
+        attrs[name] = dtypes.float32 if attr.type == "type" else plain
     try:
         lower([parse(spec.expr)], inputs, {**attrs, **types})
     except ValueError as e:
@@ -92,6 +113,10 @@ def _fits(spec: OpSpec, definition: OpDef, types: Mapping[str, DType]) -> bool:
 
 
 # ---------------------------------------------------------------- not by expression
+def _text(array: Any) -> str:
+    return shapes.text(tuple(array.shape))
+
+
 @portable("AddN", "AccumulateNV2", T=dtypes.NUMBERS)
 def add_n(xp: Any, sig: NodeSig) -> Any:
     """The sum of the inputs, from left to right."""
@@ -102,8 +127,9 @@ def add_n(xp: Any, sig: NodeSig) -> Any:
         for other in others:
             if other.shape != first.shape:
                 raise errors.InvalidArgumentError(
-                    None, None, "Inputs to operation of type AddN must have the same size and shape. "
-                    f"Input 0: {shapes.text(tuple(first.shape))} != {shapes.text(tuple(other.shape))}",
+                    None, None,
+                    "Inputs to operation of type AddN must have the same size and shape. "
+                    f"Input 0: {_text(first)} != {_text(other)}",
                 )  # fmt: skip
             first = xp.add(first, other)
         return first
@@ -121,7 +147,7 @@ def select(xp: Any, sig: NodeSig) -> Any:
         elif condition.ndim and condition.shape != then.shape:
             raise errors.InvalidArgumentError(
                 None, None, "'condition' must be of the same shape as 'then' and 'else': "
-                f"{shapes.text(tuple(condition.shape))} vs. {shapes.text(tuple(then.shape))}",
+                f"{_text(condition)} vs. {_text(then)}",
             )  # fmt: skip
         return xp.where(condition, then, otherwise)
 

@@ -104,7 +104,7 @@ def _erfcx(x: Array) -> Array:
 
 
 def _erf_near(x: Array) -> Array:
-    """erf for |x| <= 1."""
+    """Erf for |x| <= 1."""
     return x * _chebyshev(_ERF, 2 * x * x - 1)
 
 
@@ -127,18 +127,17 @@ def erfc(xp: Any, x: Array) -> Array:
 
 
 def _erfc_inverse(xp: Any, q: Array) -> Array:
-    """x >= 0 with erfc(x) = q, for q in (0, 1]."""
-    # A rough closed form, then Halley's method on erfc.
-    log = xp.log(q * (2 - q))
+    """X >= 0 with erfc(x) = q, for q in (0, 1]."""
+    # A rough closed form, then Newton's method on log erfc, which is close to a parabola.
+    target = xp.log(q)
+    log = target + xp.log(2 - q)
     a = 2 / (math.pi * 0.147) + log / 2
     root = xp.sqrt(a * a - log / 0.147)
     x = xp.sqrt(xp.maximum(root - a, xp.zeros_like(q)))
-    for _ in range(3):
-        # erfc(x) - q, relative to the density at x.
-        scaled = _erfcx(x) - q * xp.exp(x * x)
-        scaled = xp.where(xp.isfinite(scaled), scaled, xp.zeros_like(q))
-        step = scaled * math.sqrt(math.pi) / 2
-        x = xp.maximum(x + step / (1 + x * step), xp.zeros_like(q))
+    for _ in range(4):
+        scaled = _erfcx(x)
+        excess = xp.log(scaled) - x * x - target
+        x = xp.maximum(x + excess * scaled * (math.sqrt(math.pi) / 2), xp.zeros_like(q))
     return x
 
 

@@ -341,14 +341,21 @@ def random_poisson(attrs: Attrs, shape: Array, rate: Array) -> Array:
 def random_gamma_grad(attrs: Attrs, alpha: Array, sample: Array) -> Array:
     """How a sample moves with its shape parameter at constant probability: -(dP/da) / (dP/dx)."""
 
-    def probability(a: float, x: float) -> float:
+    def below(a: float, x: float) -> float:
         logs = (((a + n) * math.log(x) - x - math.lgamma(a + n + 1.0)) for n in range(400))
         return sum(math.exp(value) for value in logs)
 
+    def above(a: float, x: float) -> float:
+        t = x + (np.arange(60000) + 0.5) * 0.001
+        logs = (a - 1.0) * np.log(t) - t - math.lgamma(a)
+        return float(np.exp(logs).sum() * 0.001)
+
     def one(a: float, x: float) -> float:
+        # The smaller of the two probabilities keeps its digits when it is differenced.
+        probability, sign = (above, 1.0) if x > a + 1 else (below, -1.0)
         step = 1e-4 * a
         slope = (probability(a + step, x) - probability(a - step, x)) / (2 * step)
-        return float(-slope / math.exp((a - 1) * math.log(x) - x - math.lgamma(a)))
+        return float(sign * slope / math.exp((a - 1) * math.log(x) - x - math.lgamma(a)))
 
     a, x = np.broadcast_arrays(alpha, sample)
     out = [one(float(p), float(q)) for p, q in zip(a.reshape(-1), x.reshape(-1), strict=True)]

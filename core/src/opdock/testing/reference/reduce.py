@@ -15,7 +15,9 @@ Array = npt.NDArray[Any]
 Attrs = dict[str, Any]
 
 
-def _fold(attrs: Attrs, x: Array, indices: Array, fold: Callable[[Array], Any], dtype: Any) -> Array:
+def _fold(
+    attrs: Attrs, x: Array, indices: Array, fold: Callable[[Array], Any], dtype: Any
+) -> Array:
     """Applies `fold` to the vector of elements behind every output position."""
     reduced = sorted({int(axis) % x.ndim for axis in np.ravel(indices)})
     kept = [axis for axis in range(x.ndim) if axis not in reduced]

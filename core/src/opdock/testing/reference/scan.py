@@ -14,7 +14,9 @@ Array = npt.NDArray[Any]
 Attrs = dict[str, Any]
 
 
-def _scan(attrs: Attrs, x: Array, axis: Array, start: Any, step: Callable[[Any, Any], Any]) -> Array:
+def _scan(
+    attrs: Attrs, x: Array, axis: Array, start: Any, step: Callable[[Any, Any], Any]
+) -> Array:
     lanes = np.moveaxis(x, int(axis), 0)
     if attrs["reverse"]:
         lanes = lanes[::-1]

@@ -59,7 +59,9 @@ def qr(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     yield Sample([_dominant(rng, (3, 3), dtype)], {}, "square", **_loose(dtype))
     yield Sample([rng.normal((5, 3))], {"full_matrices": False}, "tall", **_loose(dtype))
     yield Sample([rng.normal((5, 3))], {"full_matrices": True}, "full", grad=False, **_loose(dtype))
-    yield Sample([rng.normal((2, 3, 4))], {"full_matrices": False}, "wide", grad=False, **_loose(dtype))
+    yield Sample(
+        [rng.normal((2, 3, 4))], {"full_matrices": False}, "wide", grad=False, **_loose(dtype)
+    )
     yield Sample([np.zeros((0, 3, 2), dtype)], {}, "empty", grad=False)
 
 
@@ -67,7 +69,9 @@ def qr(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 def svd(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Values, then shapes of the vectors."""
     yield Sample([rng.normal((4, 3))], {"compute_uv": False}, "values", **_loose(dtype))
-    yield Sample([rng.normal((2, 3, 4))], {"compute_uv": False}, "values-batch", grad=False, **_loose(dtype))
+    yield Sample(
+        [rng.normal((2, 3, 4))], {"compute_uv": False}, "values-batch", grad=False, **_loose(dtype)
+    )
     for full in (False, True):
         attrs = {"compute_uv": True, "full_matrices": full}
         yield Sample([rng.normal((2, 4, 3))], attrs, "vectors", grad=False, shape_only=True)
@@ -77,9 +81,19 @@ def svd(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 @samples("SelfAdjointEigV2")
 def self_adjoint_eig_v2(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Values, then shapes of the vectors."""
-    yield Sample([_positive(rng, (3, 3), dtype)], {"compute_v": False}, "values", grad=False, **_loose(dtype))
-    yield Sample([_positive(rng, (2, 4, 4), dtype)], {"compute_v": False}, "batch", grad=False, **_loose(dtype))
-    yield Sample([_positive(rng, (3, 3), dtype)], {"compute_v": True}, "vectors", grad=False, shape_only=True)
+    yield Sample(
+        [_positive(rng, (3, 3), dtype)], {"compute_v": False}, "values", grad=False, **_loose(dtype)
+    )
+    yield Sample(
+        [_positive(rng, (2, 4, 4), dtype)],
+        {"compute_v": False},
+        "batch",
+        grad=False,
+        **_loose(dtype),
+    )
+    yield Sample(
+        [_positive(rng, (3, 3), dtype)], {"compute_v": True}, "vectors", grad=False, shape_only=True
+    )
     yield Sample([np.zeros((0, 3, 3), dtype)], {"compute_v": False}, "empty", grad=False)
 
 
@@ -94,7 +108,13 @@ def lu(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Matrices that need row exchanges, a size above the blocking threshold."""
     swapped = np.array([[0, 2, 1], [4, 1, 0], [2, 5, 3]]).astype(dtype)
     yield Sample([swapped], {}, "swaps", grad=False, **_loose(dtype))
-    yield Sample([rng.normal((2, 4, 4))], {"output_idx_type": np.dtype(np.int64)}, "batch", grad=False, **_loose(dtype))
+    yield Sample(
+        [rng.normal((2, 4, 4))],
+        {"output_idx_type": np.dtype(np.int64)},
+        "batch",
+        grad=False,
+        **_loose(dtype),
+    )
     yield Sample([_dominant(rng, (40, 40), dtype)], {}, "blocked", grad=False, **_loose(dtype))
     yield Sample([np.zeros((0, 3, 3), dtype)], {}, "empty", grad=False)
 
@@ -112,7 +132,13 @@ def bad_cholesky() -> Iterable[ErrorSample]:
     """An indefinite matrix, one that is not square."""
     yield ErrorSample([np.array([[1, 0], [0, -1]], np.float32)], {},
                       match="Cholesky decomposition was not successful")  # fmt: skip
-    yield ErrorSample([np.zeros((2, 3), np.float32)], {}, "ValueError", "Dimensions must be equal, but are 2 and 3", "build")
+    yield ErrorSample(
+        [np.zeros((2, 3), np.float32)],
+        {},
+        "ValueError",
+        "Dimensions must be equal, but are 2 and 3",
+        "build",
+    )
 
 
 @error_samples("Lu")

@@ -29,7 +29,12 @@ def histograms(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     values = np.array([-1, 0, 3, 4, 5, 10, 12, 100]).astype(dtype)
     limits = np.array([0, 10]).astype(dtype)
     for output in (np.int32, np.int64):
-        yield Sample([values, limits, np.array(5, np.int32)], {"dtype": np.dtype(output)}, "edges", grad=False)
+        yield Sample(
+            [values, limits, np.array(5, np.int32)],
+            {"dtype": np.dtype(output)},
+            "edges",
+            grad=False,
+        )
     yield Sample([values[:0], limits, np.array(3, np.int32)], {}, "empty", grad=False)
     yield Sample([values.reshape(2, 2, 2), limits, np.array(1, np.int32)], {}, "rank3", grad=False)
 
@@ -47,4 +52,6 @@ def bad_ranges() -> Iterable[ErrorSample]:
     values, nbins = np.zeros((3,), np.float32), np.array(4, np.int32)
     yield ErrorSample([values, np.array([1, 1], np.float32), nbins], {},
                       match=r"value_range should satisfy value_range\[0\] < value_range\[1\]")  # fmt: skip
-    yield ErrorSample([values, np.array([0, 1], np.float32), np.array(0, np.int32)], {}, match="nbins")
+    yield ErrorSample(
+        [values, np.array([0, 1], np.float32), np.array(0, np.int32)], {}, match="nbins"
+    )

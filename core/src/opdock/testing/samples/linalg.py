@@ -68,7 +68,9 @@ def einsum(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     yield Sample([[a, b]], {"equation": "ij,jk->ik"}, "product")
     yield Sample([[a]], {"equation": "ij->ji"}, "transpose")
     yield Sample([[a]], {"equation": "ij->"}, "sum")
-    yield Sample([[rng.normal((2, 2, 3)), rng.normal((2, 3, 2))]], {"equation": "bij,bjk->bik"}, "batch")
+    yield Sample(
+        [[rng.normal((2, 2, 3)), rng.normal((2, 3, 2))]], {"equation": "bij,bjk->bik"}, "batch"
+    )
     yield Sample([[rng.normal((2, 2, 3)), b]], {"equation": "...ij,jk->...ik"}, "ellipsis")
 
 
@@ -76,8 +78,12 @@ def einsum(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 def bad_matmul() -> Iterable[ErrorSample]:
     """Inner dimensions that differ, ranks other than two."""
     a, b = np.zeros((2, 3), np.float32), np.zeros((4, 5), np.float32)
-    yield ErrorSample([a, b], {}, "ValueError", r"Dimensions must be equal, but are 3 and 4", "build")
-    yield ErrorSample([a, b], {}, match=r"Matrix size-incompatible: In\[0\]: \[2,3\], In\[1\]: \[4,5\]")
+    yield ErrorSample(
+        [a, b], {}, "ValueError", r"Dimensions must be equal, but are 3 and 4", "build"
+    )
+    yield ErrorSample(
+        [a, b], {}, match=r"Matrix size-incompatible: In\[0\]: \[2,3\], In\[1\]: \[4,5\]"
+    )
     yield ErrorSample([a[0], b], {}, "ValueError", r"Shape must be rank 2 but is rank 1", "build")
 
 
@@ -85,6 +91,12 @@ def bad_matmul() -> Iterable[ErrorSample]:
 def bad_batch_matmul() -> Iterable[ErrorSample]:
     """Inner dimensions that differ, batches that do not broadcast."""
     a, b = np.zeros((2, 2, 3), np.float32), np.zeros((2, 4, 5), np.float32)
-    yield ErrorSample([a, b], {}, "ValueError", r"Dimensions must be equal, but are 3 and 4", "build")
-    yield ErrorSample([a, b], {}, match=r"In\[0\] mismatch In\[1\] shape: 3 vs\. 4: \[2,2,3\] \[2,4,5\]")
-    yield ErrorSample([a, np.zeros((3, 3, 5), np.float32)], {}, match=r"must have compatible batch dimensions")
+    yield ErrorSample(
+        [a, b], {}, "ValueError", r"Dimensions must be equal, but are 3 and 4", "build"
+    )
+    yield ErrorSample(
+        [a, b], {}, match=r"In\[0\] mismatch In\[1\] shape: 3 vs\. 4: \[2,2,3\] \[2,4,5\]"
+    )
+    yield ErrorSample(
+        [a, np.zeros((3, 3, 5), np.float32)], {}, match=r"must have compatible batch dimensions"
+    )

@@ -25,7 +25,9 @@ def _cases(draw: Any, *, empty: bool = True) -> Iterable[Sample]:
     yield Sample([draw((67, 33)), np.array([1], _INT)], {"keep_dims": False}, "rows", grad=False)
     yield Sample([draw((2, 0, 3)), np.array([2], _INT)], {"keep_dims": False}, "empty", grad=False)
     if empty:
-        yield Sample([draw((2, 0)), np.array([1], _INT)], {"keep_dims": False}, "of-nothing", grad=False)
+        yield Sample(
+            [draw((2, 0)), np.array([1], _INT)], {"keep_dims": False}, "of-nothing", grad=False
+        )
 
 
 @samples("Sum", "EuclideanNorm")
@@ -96,5 +98,9 @@ def bad_axes() -> Iterable[ErrorSample]:
 def bad_positions() -> Iterable[ErrorSample]:
     """An axis beyond the rank, and the largest of nothing."""
     data = np.zeros((2, 0), np.float32)
-    yield ErrorSample([data, np.array(2, _INT)], {}, "ValueError", r"must be in the range \[-2, 2\)", "build")
-    yield ErrorSample([data, np.array(1, _INT)], {}, match=r"Reduction axis 1 is empty in shape \[2,0\]")
+    yield ErrorSample(
+        [data, np.array(2, _INT)], {}, "ValueError", r"must be in the range \[-2, 2\)", "build"
+    )
+    yield ErrorSample(
+        [data, np.array(1, _INT)], {}, match=r"Reduction axis 1 is empty in shape \[2,0\]"
+    )

@@ -46,5 +46,15 @@ def logsumexps(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 def bad_axes() -> Iterable[ErrorSample]:
     """An axis beyond the rank; an axis that is a vector."""
     data = np.zeros((2, 3), np.float32)
-    yield ErrorSample([data, np.array(2, np.int32)], {}, match=r"Expected scan axis in the range \[-2, 2\), but got 2")
-    yield ErrorSample([data, np.array([0], np.int32)], {}, "ValueError", r"Shape must be rank 0 but is rank 1", "build")
+    yield ErrorSample(
+        [data, np.array(2, np.int32)],
+        {},
+        match=r"Expected scan axis in the range \[-2, 2\), but got 2",
+    )
+    yield ErrorSample(
+        [data, np.array([0], np.int32)],
+        {},
+        "ValueError",
+        r"Shape must be rank 0 but is rank 1",
+        "build",
+    )

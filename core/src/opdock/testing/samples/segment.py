@@ -20,7 +20,9 @@ def _sorted_cases(draw: Any) -> Iterable[Sample]:
     yield Sample([draw((3,)), _ids(1, 1, 1)], {}, "vector")
     yield Sample([draw((3, 2, 1, 2, 2)), _ids(0, 1, 1)], {}, "rank5")
     yield Sample([draw((0, 3)), _ids()], {}, "empty", grad=False)
-    yield Sample([draw((40, 3)), np.sort(np.arange(40) // 7).astype(np.int32)], {}, "many", grad=False)
+    yield Sample(
+        [draw((40, 3)), np.sort(np.arange(40) // 7).astype(np.int32)], {}, "many", grad=False
+    )
 
 
 @samples("SegmentSum", "SegmentMean")
@@ -48,7 +50,9 @@ def _unsorted_cases(draw: Any) -> Iterable[Sample]:
     yield Sample([draw((2, 3, 2)), ids, np.array(4, np.int32)], {}, "matrix-ids")
     yield Sample([draw((2, 3)), ids, np.array(4, np.int32)], {}, "ids-of-full-rank")
     yield Sample([draw((0, 3)), _ids(), np.array(2, np.int32)], {}, "empty", grad=False)
-    yield Sample([draw((3,)), _ids(-1, -1, -1), np.array(2, np.int32)], {}, "all-dropped", grad=False)
+    yield Sample(
+        [draw((3,)), _ids(-1, -1, -1), np.array(2, np.int32)], {}, "all-dropped", grad=False
+    )
 
 
 @samples("UnsortedSegmentSum")
@@ -71,7 +75,9 @@ def unsorted_extremes(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 
 def _sparse_cases(draw: Any, *extra: np.ndarray[Any, Any]) -> Iterable[Sample]:
     yield Sample([draw((5, 3)), _ids(0, 4, 0, 2), _ids(0, 0, 1, 3), *extra], {}, "plain")
-    yield Sample([draw((5, 2)), _ids(3, 3, 1, dtype=np.int64), _ids(0, 0, 0), *extra], {}, "repeated")
+    yield Sample(
+        [draw((5, 2)), _ids(3, 3, 1, dtype=np.int64), _ids(0, 0, 0), *extra], {}, "repeated"
+    )
     yield Sample([draw((4,)), _ids(3, 1), _ids(0, 2), *extra], {}, "vector")
     yield Sample([draw((4, 2)), _ids(), _ids(), *extra], {}, "empty", grad=False)
 
@@ -94,7 +100,9 @@ def sparse_grads(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """A gradient per segment, handed to the rows the segment picked."""
     rows = np.array(6, np.int32)
     yield Sample([rng.normal((4, 3)), _ids(0, 4, 0, 2), _ids(0, 0, 1, 3), rows], {}, "plain")
-    yield Sample([rng.normal((2,)), _ids(5, 5, 1, dtype=np.int64), _ids(0, 0, 1), rows], {}, "vector")
+    yield Sample(
+        [rng.normal((2,)), _ids(5, 5, 1, dtype=np.int64), _ids(0, 0, 1), rows], {}, "vector"
+    )
     yield Sample([rng.normal((2, 2)), _ids(), _ids(), rows], {}, "empty", grad=False)
 
 
@@ -104,7 +112,9 @@ def bad_sorted() -> Iterable[ErrorSample]:
     data = np.zeros((3, 2), np.float32)
     yield ErrorSample([data, _ids(2, 1, 0)], {}, match="segment ids are not increasing")
     yield ErrorSample([data, _ids(-1, 0, 1)], {}, match="segment ids must be >= 0")
-    yield ErrorSample([data, _ids(0, 1)], {}, match="segment_ids should be the same size as dimension 0 of input")
+    yield ErrorSample(
+        [data, _ids(0, 1)], {}, match="segment_ids should be the same size as dimension 0 of input"
+    )
 
 
 @error_samples("UnsortedSegmentSum", "UnsortedSegmentMax")
@@ -121,5 +131,7 @@ def bad_unsorted() -> Iterable[ErrorSample]:
 def bad_sparse() -> Iterable[ErrorSample]:
     """An index beyond the data, ids that decrease."""
     data = np.zeros((3, 2), np.float32)
-    yield ErrorSample([data, _ids(0, 9), _ids(0, 1)], {}, match=r"indices\[1\] == 9 out of range \[0, 3\)")
+    yield ErrorSample(
+        [data, _ids(0, 9), _ids(0, 1)], {}, match=r"indices\[1\] == 9 out of range \[0, 3\)"
+    )
     yield ErrorSample([data, _ids(0, 1), _ids(1, 0)], {}, match="segment ids are not increasing")

@@ -39,7 +39,11 @@ def inverses(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 def solves(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """One and several right-hand sides, adjoint, batch."""
     for adjoint in (False, True):
-        yield Sample([_dominant(rng, (3, 3), dtype), rng.normal((3, 2))], {"adjoint": adjoint}, f"adjoint{adjoint:d}")
+        yield Sample(
+            [_dominant(rng, (3, 3), dtype), rng.normal((3, 2))],
+            {"adjoint": adjoint},
+            f"adjoint{adjoint:d}",
+        )
     yield Sample([_dominant(rng, (2, 4, 4), dtype), rng.normal((2, 4, 1))], {}, "batch")
     yield Sample([np.zeros((0, 3, 3), dtype), np.zeros((0, 3, 2), dtype)], {}, "empty", grad=False)
 
@@ -74,7 +78,11 @@ def tridiagonal_solves(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
         for batch in ((), (2,)):
             diagonals = rng.uniform((*batch, 3, 4), -1, 1)
             diagonals[..., 1, :] += dtype.type(3)
-            yield Sample([diagonals, rng.normal((*batch, 4, 2))], {"partial_pivoting": pivoting}, f"pivot{pivoting:d}")
+            yield Sample(
+                [diagonals, rng.normal((*batch, 4, 2))],
+                {"partial_pivoting": pivoting},
+                f"pivot{pivoting:d}",
+            )
 
 
 @samples("TridiagonalMatMul")
@@ -89,12 +97,22 @@ def tridiagonal_products(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]
 def bad_inverse() -> Iterable[ErrorSample]:
     """A singular matrix, one that is not square."""
     yield ErrorSample([np.zeros((2, 2), np.float32)], {}, match="Input is not invertible")
-    yield ErrorSample([np.zeros((2, 3), np.float32)], {}, "ValueError", "Dimensions must be equal, but are 2 and 3", "build")
+    yield ErrorSample(
+        [np.zeros((2, 3), np.float32)],
+        {},
+        "ValueError",
+        "Dimensions must be equal, but are 2 and 3",
+        "build",
+    )
 
 
 @error_samples("MatrixSolve", "MatrixTriangularSolve")
 def bad_solve() -> Iterable[ErrorSample]:
     """A singular matrix, right-hand sides of another height."""
-    yield ErrorSample([np.zeros((2, 2), np.float32), np.ones((2, 1), np.float32)], {}, match="Input matrix is not invertible")
+    yield ErrorSample(
+        [np.zeros((2, 2), np.float32), np.ones((2, 1), np.float32)],
+        {},
+        match="Input matrix is not invertible",
+    )
     yield ErrorSample([np.eye(2, dtype=np.float32), np.ones((3, 1), np.float32)], {}, "ValueError",
                       "Dimensions must be equal, but are 2 and 3", "build")  # fmt: skip

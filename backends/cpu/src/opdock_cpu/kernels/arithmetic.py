@@ -1,0 +1,238 @@
+"""Arithmetic of two tensors, and sums of many: NumPy's ufuncs where they mean what TF means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from opdock.plugin import (
+    COMPLEX,
+    FLOATS,
+    INTS,
+    NUMBERS,
+    REALS,
+    KernelTable,
+    NodeSig,
+    dtypes,
+    errors,
+)
+
+__all__ = ["table"]
+
+Array = Any  # an ndarray, or the NumPy scalar that stands for a 0-d one
+Binary = Callable[..., Array]
+
+table = KernelTable()
+
+_INEXACT = FLOATS | COMPLEX
+_STRING = frozenset({dtypes.string})
+
+
+def _bind_ufunc(ufunc: np.ufunc) -> Callable[[NodeSig], Binary]:
+    """A binder that hands out the ufunc itself: a step is then one ufunc call."""
+
+    def bind(sig: NodeSig) -> Binary:
+        return ufunc
+
+    bind.__qualname__ = f"numpy.{ufunc.__name__}"
+    return bind
+
+
+# np.power refuses negative powers of integers itself, with a ValueError.
+_UFUNCS: Final = (
+    (("Add", "AddV2"), np.add, NUMBERS),
+    (("Sub",), np.subtract, NUMBERS),
+    (("Mul",), np.multiply, NUMBERS),
+    (("Div", "RealDiv"), np.divide, _INEXACT),
+    (("FloorMod",), np.remainder, FLOATS),
+    (("TruncateMod", "Mod"), np.fmod, FLOATS),
+    (("Pow",), np.power, NUMBERS),
+    (("Atan2",), np.arctan2, FLOATS),
+    (("NextAfter",), np.nextafter, FLOATS),
+)
+for _ops, _ufunc, _types in _UFUNCS:
+    table.binder(*_ops, T=_types, out=True)(_bind_ufunc(_ufunc))
+
+
+# NumPy 2.4 deprecates a positional `out` for these two.
+@table.binder("Maximum", T=REALS, out=True)
+def _maximum(sig: NodeSig) -> Binary:
+    return lambda x, y, out: np.maximum(x, y, out=out)
+
+
+@table.binder("Minimum", T=REALS, out=True)
+def _minimum(sig: NodeSig) -> Binary:
+    return lambda x, y, out: np.minimum(x, y, out=out)
+
+
+def _reuse(value: Any) -> Any:
+    """`value` as the place of the next result: None for the scalar that a 0-d call returns."""
+    return value if isinstance(value, np.ndarray) else None
+
+
+@table.binder("Add", T=_STRING)
+def _concatenate(sig: NodeSig) -> Binary:
+    def run(x: Array, y: Array) -> Array:
+        return np.asarray(np.add(x, y), object)
+
+    return run
+
+
+# ---------------------------------------------------------------- division
+def _check_divisor(y: Array) -> None:
+    if not np.all(y):
+        raise errors.InvalidArgumentError(None, None, "Integer division by zero")
+
+
+def _checked(ufunc: Binary) -> Callable[[NodeSig], Binary]:
+    """A binder for integers: `ufunc`, unless a divisor is zero."""
+
+    def bind(sig: NodeSig) -> Binary:
+        divisor = sig.const(1)
+        if divisor is not None and np.all(divisor):
+            return ufunc
+
+        def run(x: Array, y: Array, out: Array | None = None) -> Array:
+            _check_divisor(y)
+            return ufunc(x, y, out)
+
+        return run
+
+    bind.__qualname__ = f"integer_{ufunc.__name__}"
+    return bind
+
+
+def _truncate_divide(x: Array, y: Array, out: Array | None = None) -> Array:
+    # What is left after taking off the truncated remainder divides exactly.
+    exact = np.fmod(x, y)
+    exact = np.subtract(x, exact, _reuse(exact))
+    return np.floor_divide(exact, y, out)
+
+
+table.binder("FloorDiv", T=INTS, out=True)(_checked(np.floor_divide))
+table.binder("FloorMod", T=INTS, out=True)(_checked(np.remainder))
+table.binder("TruncateMod", "Mod", T=INTS, out=True)(_checked(np.fmod))
+table.binder("Div", "TruncateDiv", T=INTS, out=True)(_checked(_truncate_divide))
+
+
+@table.binder("FloorDiv", T=FLOATS, out=True)
+def _floor_divide(sig: NodeSig) -> Binary:
+    def run(x: Array, y: Array, out: Array | None = None) -> Array:
+        quotient = np.divide(x, y, out)
+        return np.floor(quotient, _reuse(quotient))
+
+    return run
+
+
+# ---------------------------------------------------------------- where zero wins
+def _zeroed(value: Any, mask: Any) -> Array:
+    """`value` with zeros where `mask` is true; an array is changed in place."""
+    if isinstance(value, np.ndarray):
+        np.copyto(value, 0, where=mask)
+        return value
+    return value.dtype.type(0) if mask else value
+
+
+def _zero_where(ufunc: np.ufunc, operand: int) -> Callable[[NodeSig], Binary]:
+    """A binder for `ufunc` whose result is 0 where the given operand is."""
+
+    def bind(sig: NodeSig) -> Binary:
+        def run(x: Array, y: Array, out: Array | None = None) -> Array:
+            mask = np.equal(y if operand else x, 0)
+            return _zeroed(ufunc(x, y, out), mask)
+
+        return run
+
+    bind.__qualname__ = f"{ufunc.__name__}_zero_where_{'xy'[operand]}"
+    return bind
+
+
+table.binder("DivNoNan", T=_INEXACT, out=True)(_zero_where(np.divide, 1))
+table.binder("MulNoNan", T=_INEXACT, out=True)(_zero_where(np.multiply, 1))
+table.binder("Xdivy", T=_INEXACT, out=True)(_zero_where(np.divide, 0))
+
+
+@table.binder("Xlogy", T=_INEXACT, out=True)
+def _xlogy(sig: NodeSig) -> Binary:
+    def run(x: Array, y: Array, out: Array | None = None) -> Array:
+        mask = np.equal(x, 0)
+        return _zeroed(np.multiply(x, np.log(y), out), mask)
+
+    return run
+
+
+# ---------------------------------------------------------------- squares and sums
+@table.binder("SquaredDifference", T=NUMBERS, out=True)
+def _squared_difference(sig: NodeSig) -> Binary:
+    if sig.out_dtypes[0].is_complex:
+
+        def modulus(x: Array, y: Array, out: Array | None = None) -> Array:
+            difference = np.subtract(x, y)
+            return np.multiply(difference, np.conjugate(difference), out)
+
+        return modulus
+
+    def run(x: Array, y: Array, out: Array | None = None) -> Array:
+        difference = np.subtract(x, y, out)
+        return np.square(difference, _reuse(difference))
+
+    return run
+
+
+@table.binder("AddN", "AccumulateNV2", T=NUMBERS, out=True)
+def _add_n(sig: NodeSig) -> Callable[..., Array]:
+    count = len(sig.in_dtypes)
+    if count == 1:
+        return np.positive
+    if count == 2 and sig.in_shapes[0] == sig.in_shapes[1] and _is_known(sig):
+        return np.add
+
+    def run(*args: Any) -> Array:
+        first, second, *others = args[:-1]
+        _check_shapes(args[:-1])
+        total = np.add(first, second, args[-1])
+        place = _reuse(total)
+        for value in others:
+            total = np.add(total, value, place)
+        return total
+
+    return run
+
+
+def _is_known(sig: NodeSig) -> bool:
+    shape = sig.in_shapes[0]
+    return shape is not None and None not in shape
+
+
+def _check_shapes(arrays: tuple[Array, ...]) -> None:
+    first = arrays[0].shape
+    for other in arrays:
+        if other.shape != first:
+            raise errors.InvalidArgumentError(
+                None, None, "Inputs to operation of type AddN must have the same size and shape. "
+                f"Input 0: {_text(first)} != input: {_text(other.shape)}",
+            )  # fmt: skip
+
+
+def _text(shape: tuple[int, ...]) -> str:
+    return "[" + ",".join(str(d) for d in shape) + "]"
+
+
+@table.binder("Cross", T=REALS)
+def _cross(sig: NodeSig) -> Binary:
+    dtype = sig.out_dtypes[0].np
+
+    def run(a: Array, b: Array) -> Array:
+        if a.shape != b.shape or a.shape[-1:] != (3,):
+            raise errors.InvalidArgumentError(
+                None, None, "Both inputs must be of same shape with last dimension 3: "
+                f"{_text(a.shape)} vs. {_text(b.shape)}",
+            )  # fmt: skip
+        out = np.empty(a.shape, dtype)
+        for i, (j, k) in enumerate(((1, 2), (2, 0), (0, 1))):
+            out[..., i] = a[..., j] * b[..., k] - a[..., k] * b[..., j]
+        return out
+
+    return run

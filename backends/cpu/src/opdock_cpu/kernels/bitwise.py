@@ -1,0 +1,57 @@
+"""Operations on the bits of integers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from opdock.plugin import INTS, KernelTable, NodeSig
+
+__all__ = ["table"]
+
+Array = Any  # an ndarray, or the NumPy scalar that stands for a 0-d one
+
+table = KernelTable()
+
+_UFUNCS: Final = {
+    "BitwiseAnd": np.bitwise_and, "BitwiseOr": np.bitwise_or, "BitwiseXor": np.bitwise_xor,
+    "Invert": np.invert,
+}  # fmt: skip
+
+
+def _bind_ufunc(ufunc: np.ufunc) -> Callable[[NodeSig], Callable[..., Array]]:
+    """A binder that hands out the ufunc itself: a step is then one ufunc call."""
+
+    def bind(sig: NodeSig) -> Callable[..., Array]:
+        return ufunc
+
+    bind.__qualname__ = f"numpy.{ufunc.__name__}"
+    return bind
+
+
+for _op, _ufunc in _UFUNCS.items():
+    table.binder(_op, T=INTS, out=True)(_bind_ufunc(_ufunc))
+
+
+@table.binder("LeftShift", "RightShift", T=INTS, out=True)
+def _shift(sig: NodeSig) -> Callable[..., Array]:
+    ufunc = np.left_shift if sig.op == "LeftShift" else np.right_shift
+    limit = sig.in_dtypes[0].size * 8 - 1
+    amount = sig.const(1)
+    if amount is not None and np.all((amount >= 0) & (amount <= limit)):
+        return ufunc
+    low, high = (sig.in_dtypes[0].np.type(v) for v in (0, limit))
+
+    def run(x: Array, y: Array, out: Array | None = None) -> Array:
+        return ufunc(x, np.clip(y, low, high), out)
+
+    return run
+
+
+@table.binder("PopulationCount", T=INTS)
+def _population_count(sig: NodeSig) -> Callable[..., Array]:
+    # NumPy counts the bits of the absolute value; the bits themselves are wanted.
+    unsigned = np.dtype(f"u{sig.in_dtypes[0].size}")
+    return lambda x: np.bitwise_count(np.asarray(x).view(unsigned))

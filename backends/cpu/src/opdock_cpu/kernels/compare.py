@@ -1,0 +1,122 @@
+"""Comparisons, logic, and the choice between two tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from opdock.plugin import ALL, NUMBERS, QUANTIZED, REALS, KernelTable, NodeSig, dtypes, errors
+
+__all__ = ["table"]
+
+Array = Any  # an ndarray, or the NumPy scalar that stands for a 0-d one
+Binary = Callable[..., Array]
+
+table = KernelTable()
+
+_PLAIN = NUMBERS | {dtypes.bool}
+_DATA = ALL - {dtypes.resource, dtypes.variant}
+_STRING = frozenset({dtypes.string})
+
+
+def _bind_ufunc(ufunc: np.ufunc) -> Callable[[NodeSig], Binary]:
+    """A binder that hands out the ufunc itself: a step is then one ufunc call."""
+
+    def bind(sig: NodeSig) -> Binary:
+        if sig.attrs.get("incompatible_shape_error", True):
+            return ufunc
+        return _or_scalar(ufunc)
+
+    bind.__qualname__ = f"numpy.{ufunc.__name__}"
+    return bind
+
+
+def _or_scalar(ufunc: np.ufunc) -> Binary:
+    """`ufunc`, but one truth value for shapes that do not broadcast: they are not equal."""
+
+    def run(x: Array, y: Array, out: Array | None = None) -> Array:
+        try:
+            np.broadcast_shapes(np.shape(x), np.shape(y))
+        except ValueError:
+            return np.asarray(ufunc is np.not_equal)
+        return ufunc(x, y, out)
+
+    return run
+
+
+_COMPARISONS: Final[dict[str, np.ufunc]] = {
+    "Less": np.less, "LessEqual": np.less_equal, "Greater": np.greater,
+    "GreaterEqual": np.greater_equal,
+}  # fmt: skip
+_EQUALITIES: Final[dict[str, np.ufunc]] = {"Equal": np.equal, "NotEqual": np.not_equal}
+_LOGIC: Final[dict[str, np.ufunc]] = {
+    "LogicalAnd": np.logical_and, "LogicalOr": np.logical_or, "LogicalNot": np.logical_not,
+}  # fmt: skip
+for _op, _ufunc in _COMPARISONS.items():
+    table.binder(_op, T=REALS, out=True)(_bind_ufunc(_ufunc))
+for _op, _ufunc in _EQUALITIES.items():
+    table.binder(_op, T=_PLAIN, out=True)(_bind_ufunc(_ufunc))
+for _op, _ufunc in _LOGIC.items():
+    table.binder(_op, out=True)(_bind_ufunc(_ufunc))
+
+
+@table.binder("Equal", "NotEqual", T=_STRING | QUANTIZED)
+def _equal_other(sig: NodeSig) -> Binary:
+    ufunc: np.ufunc = np.equal if sig.op == "Equal" else np.not_equal
+    compare: Binary = ufunc if sig.attrs["incompatible_shape_error"] else _or_scalar(ufunc)
+    fields = sig.in_dtypes[0].np.names
+
+    def run(x: Array, y: Array) -> Array:
+        if fields:
+            x, y = x[fields[0]], y[fields[0]]
+        return np.asarray(compare(x, y), np.bool_)
+
+    return run
+
+
+@table.binder("ApproximateEqual", T=NUMBERS)
+def _approximate(sig: NodeSig) -> Binary:
+    tolerance = sig.attrs["tolerance"]
+    wide = np.complex128 if sig.in_dtypes[0].is_complex else np.float64
+
+    def run(x: Array, y: Array) -> Array:
+        return np.asarray(np.abs(x.astype(wide) - y.astype(wide)) < tolerance)
+
+    return run
+
+
+# ---------------------------------------------------------------- choice
+@table.binder("Select", T=_DATA, out=True)
+def _select(sig: NodeSig) -> Binary:
+    dtype = sig.out_dtypes[0].np
+
+    def run(condition: Array, then: Array, otherwise: Array, out: Array | None = None) -> Array:
+        if condition.ndim and condition.shape != then.shape:
+            condition = _rows(condition, then)
+        if out is None:
+            return np.asarray(np.where(condition, then, otherwise), dtype)
+        np.copyto(out, otherwise)
+        np.copyto(out, then, where=condition)
+        return out
+
+    return run
+
+
+def _rows(condition: Array, then: Array) -> Array:
+    """A vector condition, shaped so that it chooses whole rows of `then`."""
+    if condition.ndim != 1 or condition.shape != then.shape[:1]:
+        raise errors.InvalidArgumentError(
+            None, None, "The condition of Select must have the shape of the values, or be a vector "
+            f"over their first dimension: {list(condition.shape)} vs. {list(then.shape)}",
+        )  # fmt: skip
+    return condition.reshape((-1,) + (1,) * (then.ndim - 1))
+
+
+@table.binder("SelectV2", T=_DATA)
+def _select_v2(sig: NodeSig) -> Binary:
+    dtype = sig.out_dtypes[0].np
+    return lambda condition, then, otherwise: np.asarray(
+        np.where(condition, then, otherwise), dtype
+    )

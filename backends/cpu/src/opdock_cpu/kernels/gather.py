@@ -1,0 +1,66 @@
+"""Gathers by one `take`; batched gathers and coordinates are portable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from opdock.plugin import KernelTable, NodeSig, errors
+
+__all__ = ["table"]
+
+Array = npt.NDArray[Any]
+
+table = KernelTable()
+_UNSIGNED = {4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
+
+
+def _check(indices: Any, limit: int) -> None:
+    """InvalidArgumentError unless all indices are in [0, limit)."""
+    # Seen as unsigned, a negative index is a large one.
+    unsigned = indices.view(_UNSIGNED[indices.dtype.itemsize])
+    if unsigned.size == 0 or unsigned.max() < limit:
+        return
+    bad = tuple(int(i) for i in np.argwhere(np.atleast_1d(unsigned) >= limit)[0])
+    at = f"[{','.join(map(str, bad))}]" if np.ndim(indices) else ""
+    value = np.atleast_1d(indices)[bad]
+    raise errors.InvalidArgumentError(
+        None, None, f"indices{at} = {value} is not in [0, {limit})"
+    )
+
+
+def _take(params: Any, indices: Any, axis: int, out: Array | None) -> Array:
+    _check(indices, params.shape[axis])
+    found = np.take(params, indices, axis, out, "clip")
+    return np.asarray(found, params.dtype)
+
+
+@table.binder("Gather", out=True)
+def gather(sig: NodeSig) -> Callable[..., Array]:
+    """Rows by index."""
+    return lambda params, indices, out: _take(params, indices, 0, out)
+
+
+def _unbatched(sig: NodeSig) -> bool | str:
+    return sig.attrs["batch_dims"] == 0 or "it gathers without batch dimensions"
+
+
+@table.binder("GatherV2", out=True, host_inputs=("axis",), when=_unbatched)
+def gather_v2(sig: NodeSig) -> Callable[..., Array]:
+    """Slices by index along a dimension."""
+    axis = sig.const(2)
+    if axis is not None and sig.in_shapes[0] is not None:
+        at = int(axis) % len(sig.in_shapes[0])
+        return lambda params, indices, axis, out: _take(params, indices, at, out)
+
+    def run(params: Any, indices: Any, axis: Any, out: Array | None) -> Array:
+        given, rank = int(axis), params.ndim
+        if not -rank <= given < rank:
+            raise errors.InvalidArgumentError(
+                None, None, f"Expected axis in the range [{-rank}, {rank}), but got {given}"
+            )
+        return _take(params, indices, given % rank, out)
+
+    return run

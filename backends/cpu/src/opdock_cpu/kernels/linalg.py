@@ -1,0 +1,195 @@
+"""Matrix products on NumPy, which hands them to BLAS; transposed factors are views there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opdock.plugin import COMPLEX, KernelTable, NodeSig, dtypes, errors
+
+__all__ = ["table"]
+
+Array = npt.NDArray[Any]
+Product = Callable[..., Array]
+
+table = KernelTable()
+
+_BLAS = COMPLEX | {dtypes.float32, dtypes.float64}
+_HALVES = frozenset({dtypes.float16, dtypes.bfloat16})
+_INTS = frozenset({dtypes.int32, dtypes.int64})
+# Whole numbers below this are exact in float64, whatever the order in which they are added.
+_EXACT = 2.0**53
+
+
+def _invalid(message: str) -> errors.InvalidArgumentError:
+    return errors.InvalidArgumentError(None, None, message)
+
+
+def _text(shape: tuple[int, ...]) -> str:
+    return "[" + ",".join(map(str, shape)) + "]"
+
+
+def _known(sig: NodeSig) -> bool:
+    """Whether the shapes were checked when the program was prepared."""
+    return all(s is not None and None not in s for s in sig.in_shapes)
+
+
+# ---------------------------------------------------------------- checks
+def _check_matrices(a: Array, b: Array, transpose_a: bool, transpose_b: bool) -> None:
+    for i, x in enumerate((a, b)):
+        if x.ndim != 2:
+            raise _invalid(f"In[{i}] is not a matrix. Instead it has shape {_text(x.shape)}")
+    if a.shape[not transpose_a] != b.shape[bool(transpose_b)]:
+        raise _invalid(
+            f"Matrix size-incompatible: In[0]: {_text(a.shape)}, In[1]: {_text(b.shape)}"
+        )
+
+
+def _check_batches(x: Array, y: Array, adj_x: bool, adj_y: bool, broadcast: bool) -> None:
+    if x.ndim == y.ndim == 2:
+        return _check_matrices(x, y, adj_x, adj_y)
+    for i, v in enumerate((x, y)):
+        if v.ndim < 2:
+            raise _invalid(f"In[{i}] ndims must be >= 2: {v.ndim}")
+    if not broadcast and x.ndim != y.ndim:
+        raise _invalid(
+            f"In[0] and In[1] has different ndims: {_text(x.shape)} vs. {_text(y.shape)}"
+        )
+    pairs = zip(reversed(x.shape[:-2]), reversed(y.shape[:-2]), strict=False)
+    if any(m != n and (not broadcast or 1 not in (m, n)) for m, n in pairs):
+        raise _invalid(
+            "In[0] and In[1] must have compatible batch dimensions: "
+            f"{_text(x.shape)} vs. {_text(y.shape)}"
+        )
+    inner_x, inner_y = x.shape[-2 if adj_x else -1], y.shape[-1 if adj_y else -2]
+    if inner_x != inner_y:
+        raise _invalid(
+            f"In[0] mismatch In[1] shape: {inner_x} vs. {inner_y}: {_text(x.shape)} "
+            f"{_text(y.shape)} {int(adj_x)} {int(adj_y)}"
+        )
+    return None
+
+
+# ---------------------------------------------------------------- products by type
+def _whole(product: Product) -> Product:
+    """Products of integers through float64 where that is exact: NumPy has no BLAS for them."""
+
+    def run(a: Array, b: Array) -> Array:
+        if a.size * b.shape[-1] < 4096:
+            return np.asarray(product(a, b))
+        wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
+        bound = np.abs(wide_a).max(initial=0) * np.abs(wide_b).max(initial=0) * a.shape[-1]
+        if bound >= _EXACT:
+            return np.asarray(product(a, b))
+        # Through int64, so that a result beyond int32 wraps around.
+        return product(wide_a, wide_b).astype(np.int64).astype(a.dtype)
+
+    return run
+
+
+def _half(product: Product) -> Product:
+    """Products of 16-bit floats, added up in 32 bits."""
+
+    def run(a: Array, b: Array) -> Array:
+        wide = product(a.astype(np.float32), b.astype(np.float32))
+        return np.asarray(wide).astype(a.dtype)
+
+    return run
+
+
+def _through(sig: NodeSig, product: Product) -> Product:
+    return (_half if sig.in_dtypes[0] in _HALVES else _whole)(product)
+
+
+# ---------------------------------------------------------------- kernels
+@table.binder("MatMul", T=_BLAS, out=True)
+def _matmul(sig: NodeSig) -> Product:
+    ta, tb = sig.attrs["transpose_a"], sig.attrs["transpose_b"]
+    if not _known(sig):
+
+        def run(a: Array, b: Array, out: Array | None = None) -> Array:
+            _check_matrices(a, b, ta, tb)
+            return np.dot(a.T if ta else a, b.T if tb else b, out)
+
+        return run
+    if not ta and not tb:
+        return np.dot
+    if not ta:
+        return lambda a, b, out=None: np.dot(a, b.T, out)
+    if not tb:
+        return lambda a, b, out=None: np.dot(a.T, b, out)
+    return lambda a, b, out=None: np.dot(a.T, b.T, out)
+
+
+@table.binder("MatMul", T=_HALVES | _INTS)
+def _matmul_through(sig: NodeSig) -> Product:
+    ta, tb = sig.attrs["transpose_a"], sig.attrs["transpose_b"]
+    product = _through(sig, np.dot)
+
+    def run(a: Array, b: Array) -> Array:
+        _check_matrices(a, b, ta, tb)
+        return product(a.T if ta else a, b.T if tb else b)
+
+    return run
+
+
+@table.binder("SparseMatMul", out=True)
+def _sparse_matmul(sig: NodeSig) -> Product:
+    ta, tb = sig.attrs["transpose_a"], sig.attrs["transpose_b"]
+
+    def run(a: Array, b: Array, out: Array | None = None) -> Array:
+        _check_matrices(a, b, ta, tb)
+        a, b = a.astype(np.float32, copy=False), b.astype(np.float32, copy=False)
+        return np.dot(a.T if ta else a, b.T if tb else b, out)
+
+    return run
+
+
+def _adjoint(is_complex: bool) -> Callable[[Array], Array]:
+    if is_complex:
+        return lambda x: np.conj(np.swapaxes(x, -1, -2))
+    return lambda x: np.swapaxes(x, -1, -2)
+
+
+_BATCHED = ("BatchMatMul", "BatchMatMulV2")
+
+
+@table.binder(*_BATCHED, T=_BLAS, out=True)
+def _batch_matmul(sig: NodeSig) -> Product:
+    adj_x, adj_y = sig.attrs["adj_x"], sig.attrs["adj_y"]
+    broadcast, known = sig.op == "BatchMatMulV2", _known(sig)
+    adjoint = _adjoint(sig.in_dtypes[0].is_complex)
+    if known and not adj_x and not adj_y:
+        return np.matmul
+
+    def run(x: Array, y: Array, out: Array | None = None) -> Array:
+        if not known:
+            _check_batches(x, y, adj_x, adj_y, broadcast)
+        return np.matmul(adjoint(x) if adj_x else x, adjoint(y) if adj_y else y, out)
+
+    return run
+
+
+@table.binder(*_BATCHED, T=_HALVES | _INTS)
+def _batch_matmul_through(sig: NodeSig) -> Product:
+    adj_x, adj_y = sig.attrs["adj_x"], sig.attrs["adj_y"]
+    broadcast, product = sig.op == "BatchMatMulV2", _through(sig, np.matmul)
+    adjoint = _adjoint(is_complex=False)
+
+    def run(x: Array, y: Array) -> Array:
+        _check_batches(x, y, adj_x, adj_y, broadcast)
+        return product(adjoint(x) if adj_x else x, adjoint(y) if adj_y else y)
+
+    return run
+
+
+@table.kernel("Einsum", T=_BLAS | _INTS)
+def _einsum(ctx: Any, *inputs: Array) -> Array:
+    try:
+        out = np.einsum(ctx.attrs["equation"], *inputs, optimize=len(inputs) > 1)
+    except ValueError as e:
+        raise _invalid(f"Einsum '{ctx.attrs['equation']}': {e}") from None
+    return np.array(out)

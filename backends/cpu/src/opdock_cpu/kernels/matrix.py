@@ -1,0 +1,77 @@
+"""Transposition into planned buffers, in blocks where the matrix is large."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from opdock.plugin import KernelTable, NodeSig, errors
+
+__all__ = ["table"]
+
+Array = npt.NDArray[Any]
+
+table = KernelTable()
+# Beyond this size a column of the source does not stay in the cache until its neighbour is read.
+_LARGE = 1 << 20
+_LONG, _ROWS, _COLS = 256, 16, 64
+
+
+def copy_turned(out: Array, view: Array) -> None:
+    """`out[...] = view` for a transposed view; large matrices go block by block."""
+    if view.nbytes < _LARGE or view.ndim < 2 or view.strides[-1] == view.itemsize:
+        out[...] = view
+    elif view.ndim > 2:
+        for part, source in zip(out, view, strict=True):
+            copy_turned(part, source)
+    elif min(view.shape) < _LONG:
+        out[...] = view
+    else:
+        for i in range(0, view.shape[0], _ROWS):
+            for j in range(0, view.shape[1], _COLS):
+                out[i : i + _ROWS, j : j + _COLS] = view[i : i + _ROWS, j : j + _COLS]
+
+
+def _permutation(perm: Any, rank: int) -> tuple[int, ...]:
+    axes = [int(a) for a in np.asarray(perm).reshape(-1)]
+    if len(axes) != rank:
+        raise errors.InvalidArgumentError(
+            None, None,
+            f"transpose expects a vector of size {rank}. But input(1) is a vector of size "
+            f"{len(axes)}",
+        )  # fmt: skip
+    for axis in axes:
+        if not -rank <= axis < rank:
+            raise errors.InvalidArgumentError(None, None, f"{axis} is out of range [0 .. {rank})")
+    out = tuple(a % rank for a in axes)
+    if len(set(out)) != rank:
+        missing = next(i for i in range(rank) if i not in out)
+        raise errors.InvalidArgumentError(
+            None, None, f"{missing} is missing from {{{','.join(map(str, out))}}}."
+        )
+    return out
+
+
+@table.binder("Transpose", "ConjugateTranspose", out=True, host_inputs=("perm",))
+def transpose(sig: NodeSig) -> Callable[..., Array]:
+    """The dimensions in another order."""
+    conjugate = sig.op == "ConjugateTranspose" and sig.in_dtypes[0].is_complex
+    const, shape = sig.const(1), sig.in_shapes[0]
+    fixed = None
+    if const is not None and shape is not None:
+        fixed = _permutation(const, len(shape))
+
+    def run(x: Any, perm: Any, out: Array | None) -> Array:
+        axes = _permutation(perm, x.ndim) if fixed is None else fixed
+        view = x.transpose(axes)
+        if out is None:
+            out = np.empty(view.shape, view.dtype)
+        if conjugate:
+            np.conjugate(view, out)
+        else:
+            copy_turned(out, view)
+        return out
+
+    return run

@@ -1,0 +1,178 @@
+"""Scattering at coordinates of a new tensor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from opdock.plugin import NUMBERS, REALS, KernelTable, NodeSig, as_dtype, errors
+
+__all__ = ["table"]
+
+Array = npt.NDArray[Any]
+
+table = KernelTable()
+_BOOL = frozenset({as_dtype("bool")})
+# `ufunc.at` is quick for numbers one by one but slow for rows.
+_UFUNCS: dict[str, np.ufunc] = {
+    "TensorScatterAdd": np.add,
+    "ScatterNdNonAliasingAdd": np.add,
+    "TensorScatterSub": np.subtract,
+    "TensorScatterMin": np.minimum,
+    "TensorScatterMax": np.maximum,
+}
+
+
+def _dims(shape: Any) -> str:
+    return "[" + ",".join(str(d) for d in shape) + "]"
+
+
+def flat_positions(indices: Array, shape: tuple[int, ...]) -> Array:
+    """Coordinates as flat positions in the leading dimensions of `shape`.
+
+    Raises:
+        InvalidArgumentError: a coordinate is out of range.
+    """
+    depth = indices.shape[-1]
+    if depth > len(shape):
+        raise errors.InvalidArgumentError(
+            None, None,
+            f"The innermost dimension of indices must be at most the rank of the output; saw: "
+            f"{depth} vs. {len(shape)}",
+        )  # fmt: skip
+    rows = indices.reshape(math.prod(indices.shape[:-1]), depth)
+    limits = np.array(shape[:depth], np.int64)
+    outside = ((rows < 0) | (rows >= limits)).any(axis=1)
+    if outside.any():
+        bad = int(np.argmax(outside))
+        where = ",".join(str(int(i)) for i in np.unravel_index(bad, indices.shape[:-1] or (1,)))
+        raise errors.InvalidArgumentError(
+            None, None,
+            f"indices[{where}] = {_dims(rows[bad])} does not index into shape {_dims(shape)}",
+        )  # fmt: skip
+    flat = np.zeros(rows.shape[0], np.int64)
+    for i in range(depth):
+        flat *= shape[i]
+        flat += rows[:, i]
+    return flat
+
+
+def _prepare(
+    indices: Array, updates: Any, shape: tuple[int, ...]
+) -> tuple[Array, Array, tuple[int, int]]:
+    """(flat positions, updates as rows, the output as a matrix's shape)."""
+    depth = indices.shape[-1]
+    wanted = (*indices.shape[:-1], *shape[depth:])
+    if np.shape(updates) != wanted:
+        raise errors.InvalidArgumentError(
+            None, None,
+            f"Must have updates.shape = indices.shape[:-1] + output.shape[{depth}:]: got "
+            f"updates.shape {_dims(np.shape(updates))}, indices.shape {_dims(indices.shape)}, "
+            f"output.shape {_dims(shape)}",
+        )  # fmt: skip
+    flat = flat_positions(indices, shape)
+    width = math.prod(shape[depth:])
+    rows = np.reshape(updates, (flat.size, width))
+    return flat, rows, (math.prod(shape[:depth]), width)
+
+
+def combine(ufunc: np.ufunc, out: Array, flat: Array, rows: Array) -> None:
+    """`out[flat] = ufunc(out[flat], rows)`, repeated positions included; `out` is a matrix."""
+    if out.shape[1] == 1:
+        ufunc.at(out[:, 0], flat, rows[:, 0])
+        return
+    order = np.argsort(flat, kind="stable")
+    ordered = flat[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    if starts.size == flat.size:
+        out[flat] = ufunc(out[flat], rows)
+        return
+    # Subtracting one by one is subtracting the sum.
+    inner = np.add if ufunc is np.subtract else ufunc
+    places = ordered[starts]
+    out[places] = ufunc(out[places], inner.reduceat(rows[order], starts, axis=0))
+
+
+@table.binder("ScatterNd", T=NUMBERS | _BOOL, out=True, host_inputs=("shape",))
+def scatter_nd(sig: NodeSig) -> Callable[..., Array]:
+    """Updates added up in a tensor of zeros."""
+    dtype = sig.out_dtypes[0].np
+    ufunc = np.logical_or if dtype == np.bool_ else np.add
+
+    def run(indices: Array, updates: Any, shape: Any, out: Array | None) -> Array:
+        wanted = tuple(shape.tolist())
+        if any(d < 0 for d in wanted):
+            raise errors.InvalidArgumentError(
+                None, None, f"Shape must have non-negative dimensions, got {_dims(wanted)}"
+            )
+        if math.prod(wanted) == 0 and indices.size and np.size(updates):
+            raise errors.InvalidArgumentError(
+                None, None, f"Indices and updates specified for empty output shape {_dims(wanted)}"
+            )
+        flat, rows, matrix = _prepare(indices, updates, wanted)
+        if out is None:
+            out = np.zeros(wanted, dtype)
+        else:
+            out.fill(0)
+        if flat.size:
+            combine(ufunc, out.reshape(matrix), flat, rows)
+        return out
+
+    return run
+
+
+def _start(tensor: Any, out: Array | None) -> Array:
+    if out is None:
+        return np.array(tensor, order="C")
+    out[...] = tensor
+    return out
+
+
+@table.binder("TensorScatterUpdate", out=True)
+def tensor_scatter_update(sig: NodeSig) -> Callable[..., Array]:
+    """Values replaced; of repeated coordinates the last wins."""
+
+    def run(tensor: Any, indices: Array, updates: Any, out: Array | None) -> Array:
+        flat, rows, matrix = _prepare(indices, updates, tensor.shape)
+        out = _start(tensor, out)
+        if flat.size:
+            out.reshape(matrix)[flat] = rows
+        return out
+
+    return run
+
+
+def _combiner(sig: NodeSig) -> Callable[..., Array]:
+    ufunc = _UFUNCS[sig.op]
+    if sig.out_dtypes[0].is_bool:
+        ufunc = np.logical_or
+
+    def run(tensor: Any, indices: Array, updates: Any, out: Array | None) -> Array:
+        flat, rows, matrix = _prepare(indices, updates, tensor.shape)
+        out = _start(tensor, out)
+        if flat.size:
+            combine(ufunc, out.reshape(matrix), flat, rows)
+        return out
+
+    return run
+
+
+@table.binder("TensorScatterAdd", "TensorScatterSub", T=NUMBERS, out=True)
+def tensor_scatter_sum(sig: NodeSig) -> Callable[..., Array]:
+    """Values added or subtracted; repeated coordinates add up."""
+    return _combiner(sig)
+
+
+@table.binder("ScatterNdNonAliasingAdd", T=NUMBERS | _BOOL, out=True)
+def scatter_nd_non_aliasing_add(sig: NodeSig) -> Callable[..., Array]:
+    """Values added to the input; repeated coordinates add up."""
+    return _combiner(sig)
+
+
+@table.binder("TensorScatterMin", "TensorScatterMax", T=REALS, out=True)
+def tensor_scatter_extremum(sig: NodeSig) -> Callable[..., Array]:
+    """The extremum of the old value and all updates."""
+    return _combiner(sig)

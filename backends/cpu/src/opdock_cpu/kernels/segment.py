@@ -1,0 +1,216 @@
+"""Segment ops on NumPy: rows are sorted by segment, then each run of rows is folded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opdock.plugin import NUMBERS, REALS, DType, KernelTable, NodeSig, dtypes, errors
+
+__all__ = ["table"]
+
+Array = npt.NDArray[Any]
+
+table = KernelTable()
+
+_FLOATS = frozenset({dtypes.float32, dtypes.float64})
+_HALVES = (dtypes.float16, dtypes.bfloat16)
+_UFUNCS = {"Sum": np.add, "Mean": np.add, "Prod": np.multiply, "Max": np.maximum, "Min": np.minimum}
+
+
+def _invalid(message: str) -> errors.InvalidArgumentError:
+    return errors.InvalidArgumentError(None, None, message)
+
+
+def _text(shape: tuple[int, ...]) -> str:
+    return "[" + ",".join(map(str, shape)) + "]"
+
+
+# ---------------------------------------------------------------- runs of equal ids
+def _starts(ids: Array) -> Array:
+    """Where runs of equal ids begin."""
+    return np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]]))
+
+
+def _fold_runs(ufunc: np.ufunc, rows: Array, starts: Array, dtype: DType) -> Array:
+    """One row per run; 16-bit floats are folded in 32 bits."""
+    wide = rows.astype(np.float32) if dtype in _HALVES and ufunc in (np.add, np.multiply) else rows
+    out: Array = ufunc.reduceat(wide, starts, 0, wide.dtype)
+    return out
+
+
+def _check_sorted(ids: Array) -> None:
+    if ids.size and ids[0] < 0:
+        raise _invalid("segment ids must be >= 0")
+    if np.any(ids[1:] < ids[:-1]):
+        raise _invalid("segment ids are not increasing")
+
+
+def _mean(total: Array, counts: Array) -> Array:
+    """Row totals over row counts; integers divide as in C."""
+    divisor = counts.reshape(-1, *[1] * (total.ndim - 1)).astype(total.dtype)
+    if total.dtype.kind in "iu":
+        return (total - np.fmod(total, divisor)) // divisor
+    return total / divisor
+
+
+# ---------------------------------------------------------------- sorted ids
+@table.binder("SegmentSum", "SegmentProd", "SegmentMean", T=NUMBERS)
+@table.binder("SegmentMax", "SegmentMin", T=REALS)
+def _segment(sig: NodeSig) -> Callable[[Array, Array], Array]:
+    kind, dtype = sig.op.removeprefix("Segment"), sig.in_dtypes[0]
+    ufunc, gap = _UFUNCS[kind], 1 if kind == "Prod" else 0
+
+    def run(data: Array, ids: Array) -> Array:
+        if ids.ndim != 1:
+            raise _invalid("segment_ids should be a vector.")
+        if not data.ndim or len(ids) != data.shape[0]:
+            raise _invalid("segment_ids should be the same size as dimension 0 of input.")
+        _check_sorted(ids)
+        count = int(ids[-1]) + 1 if len(ids) else 0
+        out = np.full((count, *data.shape[1:]), gap, dtype.np)
+        if count:
+            starts = _starts(ids)
+            folded = _fold_runs(ufunc, data, starts, dtype)
+            if kind == "Mean":
+                folded = _mean(folded, np.diff(starts, append=len(ids)))
+            out[ids[starts]] = folded
+        return out
+
+    return run
+
+
+# ---------------------------------------------------------------- ids in any order
+def _check_unsorted(data: Array, ids: Array, count: int) -> None:
+    if count < 0:
+        raise _invalid(f"num_segments should be >= 0: {count}")
+    if data.shape[: ids.ndim] != ids.shape:
+        raise _invalid(
+            f"data.shape = {_text(data.shape)} does not start with segment_ids.shape = "
+            f"{_text(ids.shape)}"
+        )
+    if ids.size and ids.max() >= count:
+        where = np.unravel_index(int(np.argmax(ids >= count)), ids.shape)
+        place = _text(tuple(int(i) for i in where)) if ids.ndim else ""
+        value = int(ids.reshape(-1)[np.argmax(ids >= count)])
+        raise _invalid(f"segment_ids{place} = {value} is out of range [0, {count})")
+
+
+@table.binder("UnsortedSegmentSum", "UnsortedSegmentProd", T=NUMBERS, host_inputs=("num_segments",))
+@table.binder("UnsortedSegmentMax", "UnsortedSegmentMin", T=REALS, host_inputs=("num_segments",))
+def _unsorted(sig: NodeSig) -> Callable[[Array, Array, Array], Array]:
+    kind, dtype = sig.op.removeprefix("UnsortedSegment"), sig.in_dtypes[0]
+    gap: Any = {"Sum": 0, "Prod": 1, "Max": None, "Min": None}[kind]
+    if gap is None:
+        gap = dtype.min if kind == "Max" else dtype.max
+
+    def run(data: Array, segment_ids: Array, num_segments: Array) -> Array:
+        count, ids = int(num_segments), np.asarray(segment_ids)
+        _check_unsorted(data, ids, count)
+        rows = data.reshape(ids.size, *data.shape[ids.ndim :])
+        return _unsorted_fold(_UFUNCS[kind], rows, ids.reshape(-1), count, gap, dtype)
+
+    return run
+
+
+def _unsorted_fold(
+    ufunc: np.ufunc, rows: Array, ids: Array, count: int, gap: Any, dtype: DType
+) -> Array:
+    if ufunc is np.add and rows.ndim == 1 and dtype in _FLOATS and (not ids.size or ids.min() >= 0):
+        return np.bincount(ids, rows, count).astype(dtype.np, copy=False)
+    out = np.full((count, *rows.shape[1:]), gap, dtype.np)
+    order = None
+    if ids.size and np.any(ids[1:] < ids[:-1]):
+        order = np.argsort(ids, kind="stable")
+        ids = ids[order]
+    # Sorted, the dropped (negative) ids come first.
+    dropped = int(np.searchsorted(ids, 0))
+    ids = ids[dropped:]
+    if not len(ids):
+        return out
+    rows = rows[dropped:] if order is None else rows[order[dropped:]]
+    starts = _starts(ids)
+    out[ids[starts]] = _fold_runs(ufunc, rows, starts, dtype)
+    return out
+
+
+# ---------------------------------------------------------------- picked rows
+def _picked(data: Array, indices: Array) -> Array:
+    bad = (indices < 0) | (indices >= data.shape[0])
+    if bad.any():
+        i = int(np.argmax(bad))
+        raise _invalid(f"Bad: indices[{i}] == {int(indices[i])} out of range [0, {data.shape[0]})")
+    return data[indices]
+
+
+def _check_sparse(indices: Array, ids: Array) -> None:
+    if indices.ndim != 1:
+        raise _invalid("indices should be a vector.")
+    if ids.ndim != 1:
+        raise _invalid("segment_ids should be a vector.")
+    if len(indices) != len(ids):
+        raise _invalid("segment_ids and indices should have same size.")
+    _check_sorted(ids)
+
+
+_SPARSE = ("SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN")
+
+
+@table.binder(*_SPARSE, T=REALS)
+@table.binder(*(f"{op}WithNumSegments" for op in _SPARSE), T=REALS, host_inputs=("num_segments",))
+def _sparse(sig: NodeSig) -> Callable[..., Array]:
+    kind, dtype = (
+        sig.op.removesuffix("WithNumSegments").removeprefix("SparseSegment"),
+        sig.in_dtypes[0],
+    )
+
+    def run(data: Array, indices: Array, ids: Array, num_segments: Any = None) -> Array:
+        _check_sparse(indices, ids)
+        last = int(ids[-1]) + 1 if len(ids) else 0
+        count = last if num_segments is None else int(num_segments)
+        if last > count:
+            raise _invalid(
+                f"Segment id {last - 1} out of range [0, {count}), possibly because 'segment_ids' "
+                "input is not sorted."
+            )
+        out = np.zeros((count, *data.shape[1:]), dtype.np)
+        if not len(ids):
+            return out
+        starts = _starts(ids)
+        folded = _fold_runs(np.add, _picked(data, indices), starts, dtype)
+        sizes = np.diff(starts, append=len(ids))
+        if kind == "Mean":
+            folded = _mean(folded, sizes)
+        elif kind == "SqrtN":
+            folded = _mean(folded, np.sqrt(sizes))
+        out[ids[starts]] = folded
+        return out
+
+    return run
+
+
+@table.binder(
+    "SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad", T=_FLOATS, host_inputs=("output_dim0",)
+)
+def _sparse_grad(sig: NodeSig) -> Callable[..., Array]:
+    by_root = sig.op == "SparseSegmentSqrtNGrad"
+    dtype = sig.in_dtypes[0]
+
+    def run(grad: Array, indices: Array, ids: Array, output_dim0: Array) -> Array:
+        rows = int(output_dim0)
+        bad = (ids < 0) | (ids >= max(grad.shape[0], 0))
+        if bad.any():
+            i = int(np.argmax(bad))
+            raise _invalid(f"Segment id {int(ids[i])} out of range [0, {grad.shape[0]}).")
+        outside = (indices < 0) | (indices >= rows)
+        if outside.any():
+            i = int(np.argmax(outside))
+            raise _invalid(f"Index {int(indices[i])} out of range [0, {rows}).")
+        sizes = np.maximum(np.bincount(ids, minlength=grad.shape[0]), 1).astype(dtype.np)
+        scaled = _mean(grad, np.sqrt(sizes) if by_root else sizes)[ids]
+        return _unsorted_fold(np.add, scaled, indices, rows, 0, dtype)
+
+    return run

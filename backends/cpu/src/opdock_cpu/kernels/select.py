@@ -1,0 +1,53 @@
+"""One-hot encoding by writing the ones; the rest of the family is portable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from opdock.plugin import KernelTable, NodeSig, errors
+
+__all__ = ["table"]
+
+Array = npt.NDArray[Any]
+
+table = KernelTable()
+
+
+@table.binder("OneHot", out=True, host_inputs=("depth",))
+def one_hot(sig: NodeSig) -> Callable[..., Array]:
+    """One value at the index, another elsewhere."""
+    given, dtype = sig.attrs["axis"], sig.out_dtypes[0].np
+
+    def run(indices: Any, depth: Any, on: Any, off: Any, out: Array | None) -> Array:
+        indices = np.asarray(indices)
+        n, rank = int(depth), indices.ndim
+        if n < 0:
+            raise errors.InvalidArgumentError(
+                None, None, f"depth must be non-negative, got: {n}"
+            )
+        axis = rank if given == -1 else given
+        if not 0 <= axis <= rank:
+            raise errors.InvalidArgumentError(
+                None, None,
+                f"Expected axis to be -1 or between [0, {rank + 1}).  But received: {given}",
+            )  # fmt: skip
+        if out is None:
+            out = np.empty((*indices.shape[:axis], n, *indices.shape[axis:]), dtype)
+        out[...] = off
+        flat = indices.reshape(-1).astype(np.int64)
+        lines = np.moveaxis(out, axis, -1)
+        inside = (flat >= 0) & (flat < n)
+        if inside.all():
+            where: tuple[Any, ...] = tuple(np.indices(indices.shape).reshape(rank, -1))
+            lines[(*where, flat)] = on
+        else:
+            places = np.flatnonzero(inside)
+            where = tuple(np.unravel_index(places, indices.shape)) if rank else ()
+            if places.size:
+                lines[(*where, flat[places])] = on
+        return out
+
+    return run

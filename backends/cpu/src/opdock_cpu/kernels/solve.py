@@ -1,0 +1,166 @@
+"""Linear systems on NumPy: substitution by blocks, least squares, three diagonals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opdock.plugin import COMPLEX, KernelTable, NodeSig, dtypes, errors
+
+__all__ = ["table"]
+
+Array = npt.NDArray[Any]
+
+table = KernelTable()
+
+_TYPES = COMPLEX | {dtypes.float32, dtypes.float64}
+# Triangles up to this size go to LAPACK's general solver, which wastes little on them.
+_BLOCK = 48
+
+
+def _invalid(message: str) -> errors.InvalidArgumentError:
+    return errors.InvalidArgumentError(None, None, message)
+
+
+def _check(matrix: Array, rhs: Array, square: bool) -> None:
+    def text(x: Array) -> str:
+        return "[" + ",".join(map(str, x.shape)) + "]"
+
+    if matrix.ndim < 2:
+        raise _invalid(f"Input tensor 0 must have rank >= 2, got {matrix.ndim}")
+    if square and matrix.shape[-1] != matrix.shape[-2]:
+        raise _invalid(f"Input matrices must be squares, got shape {text(matrix)}.")
+    if rhs.ndim != matrix.ndim or rhs.shape[:-2] != matrix.shape[:-2]:
+        raise _invalid(
+            f"All input tensors must have the same outer dimensions: {text(matrix)} vs. {text(rhs)}"
+        )
+    if matrix.shape[-2] != rhs.shape[-2]:
+        raise _invalid(f"Input matrix and rhs are incompatible: {text(matrix)} vs. {text(rhs)}")
+
+
+def _adjoint(x: Array) -> Array:
+    turned = np.swapaxes(x, -1, -2)
+    return np.conj(turned) if x.dtype.kind == "c" else turned
+
+
+def _substitute(triangle: Array, rhs: Array, lower: bool) -> Array:
+    """Solves with triangular matrices: half, what it leaves of the rest, the other half."""
+    n = triangle.shape[-1]
+    if n <= _BLOCK:
+        solved: Array = np.linalg.solve(np.tril(triangle) if lower else np.triu(triangle), rhs)
+        return solved
+    half = n // 2
+    first, second = (slice(0, half), slice(half, n)) if lower else (slice(half, n), slice(0, half))
+    out = np.empty_like(rhs)
+    out[..., first, :] = _substitute(triangle[..., first, first], rhs[..., first, :], lower)
+    rest = rhs[..., second, :] - triangle[..., second, first] @ out[..., first, :]
+    out[..., second, :] = _substitute(triangle[..., second, second], rest, lower)
+    return out
+
+
+@table.binder("MatrixTriangularSolve", T=_TYPES)
+def _triangular_solve(sig: NodeSig) -> Callable[[Array, Array], Array]:
+    lower, of_adjoint = sig.attrs["lower"], sig.attrs["adjoint"]
+
+    def run(matrix: Array, rhs: Array) -> Array:
+        _check(matrix, rhs, square=True)
+        if not matrix.size or not rhs.size:
+            return np.zeros_like(rhs)
+        if np.any(np.diagonal(matrix, axis1=-2, axis2=-1) == 0):
+            raise _invalid("Input matrix is not invertible.")
+        if of_adjoint:
+            return _substitute(_adjoint(matrix), rhs, not lower)
+        return _substitute(matrix, rhs, lower)
+
+    return run
+
+
+@table.binder(
+    "MatrixSolveLs", T=_TYPES, host_inputs=("l2_regularizer",),
+    when=lambda sig: not sig.attrs["fast"] or "fast=True solves the normal equations",
+)  # fmt: skip
+def _least_squares(sig: NodeSig) -> Callable[[Array, Array, Array], Array]:
+    """Least squares of least norm, whatever the rank; the regulariser is ignored, as in TF."""
+
+    def run(matrix: Array, rhs: Array, l2_regularizer: Array) -> Array:
+        _check(matrix, rhs, square=False)
+        out = np.zeros((*matrix.shape[:-2], matrix.shape[-1], rhs.shape[-1]), rhs.dtype)
+        for where in np.ndindex(*matrix.shape[:-2]):
+            if matrix[where].size:
+                out[where] = np.linalg.lstsq(matrix[where], rhs[where], rcond=None)[0]
+        return out
+
+    return run
+
+
+@table.binder("TridiagonalSolve", T=_TYPES)
+def _tridiagonal_solve(sig: NodeSig) -> Callable[[Array, Array], Array]:
+    pivoting = sig.attrs["partial_pivoting"]
+
+    def run(diagonals: Array, rhs: Array) -> Array:
+        if diagonals.ndim < 2 or diagonals.shape[-2] != 3:
+            raise _invalid(f"Expected 3 diagonals got {diagonals.shape[-2:-1]}")
+        if diagonals.shape[-1] != rhs.shape[-2]:
+            raise _invalid(
+                f"Expected same number of left-hand sides and right-hand sides, got "
+                f"{diagonals.shape[-1]} and {rhs.shape[-2]}."
+            )
+        if not rhs.size:
+            return np.zeros_like(rhs)
+        upper, main, lower = (diagonals[..., i, :] for i in range(3))
+        return _eliminate(np.array(main), upper, lower, np.array(rhs), pivoting)
+
+    return run
+
+
+def _eliminate(main: Array, upper: Array, lower: Array, x: Array, pivoting: bool) -> Array:
+    """Gaussian elimination over the rows; exchanged rows fill a second diagonal above."""
+    n = main.shape[-1]
+    above, second = np.array(upper), np.zeros_like(main)
+    above[..., -1] = 0
+    below = np.concatenate([lower[..., 1:], np.zeros_like(lower[..., :1])], -1)
+    for i in range(n - 1):
+        if pivoting:
+            swap = np.abs(below[..., i]) > np.abs(main[..., i])
+            _swap(main[..., i], below[..., i], swap)
+            _swap(above[..., i], main[..., i + 1], swap)
+            _swap(second[..., i], above[..., i + 1], swap)
+            _swap(x[..., i, :], x[..., i + 1, :], swap[..., None])
+        _check_pivot(main[..., i])
+        factor = below[..., i] / main[..., i]
+        main[..., i + 1] -= factor * above[..., i]
+        above[..., i + 1] -= factor * second[..., i]
+        x[..., i + 1, :] -= factor[..., None] * x[..., i, :]
+    _check_pivot(main[..., -1])
+    for i in reversed(range(n)):
+        if i + 1 < n:
+            x[..., i, :] -= above[..., i, None] * x[..., i + 1, :]
+        if i + 2 < n:
+            x[..., i, :] -= second[..., i, None] * x[..., i + 2, :]
+        x[..., i, :] /= main[..., i, None]
+    return x
+
+
+def _swap(a: Array, b: Array, where: Array) -> None:
+    a[...], b[...] = np.where(where, b, a), np.where(where, a, b)
+
+
+def _check_pivot(pivots: Array) -> None:
+    if np.any(pivots == 0):
+        raise _invalid(
+            "The first element of diagonal, or a pivot, is zero: the matrix is not invertible."
+        )
+
+
+@table.binder("TridiagonalMatMul", T=_TYPES)
+def _tridiagonal_matmul(sig: NodeSig) -> Callable[..., Array]:
+    def run(superdiag: Array, maindiag: Array, subdiag: Array, rhs: Array) -> Array:
+        out = maindiag[..., 0, :, None] * rhs
+        out[..., :-1, :] += superdiag[..., 0, :-1, None] * rhs[..., 1:, :]
+        out[..., 1:, :] += subdiag[..., 0, 1:, None] * rhs[..., :-1, :]
+        return out
+
+    return run

@@ -1,0 +1,109 @@
+"""Special functions, from `scipy.special`."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from opdock.plugin import FLOATS, KernelTable, NodeSig
+
+__all__ = ["table"]
+
+Array = Any  # an ndarray, or the NumPy scalar that stands for a 0-d one
+Function = Callable[..., Array]
+
+table = KernelTable()
+
+_NARROW: Final = 2  # bytes: SciPy has no loops for half precision
+_UFUNCS: Final = {
+    "Erf": "erf",
+    "Erfc": "erfc",
+    "Erfinv": "erfinv",
+    "Ndtri": "ndtri",
+    "BesselI0e": "i0e",
+    "BesselI1e": "i1e",
+    "Igamma": "gammainc",
+    "Igammac": "gammaincc",
+    "Zeta": "zeta",
+    "Betainc": "betainc",
+}
+
+
+def _scipy(name: str) -> Any:
+    # SciPy takes long to import, and most programs use none of these functions.
+    return getattr(importlib.import_module("scipy.special"), name)
+
+
+def _bind_ufunc(name: str) -> Callable[[NodeSig], Function]:
+    def bind(sig: NodeSig) -> Function:
+        ufunc: Function = _scipy(name)
+        dtype = sig.out_dtypes[0].np
+        if sig.out_dtypes[0].size == _NARROW:
+            return _widened(ufunc, dtype)
+        return ufunc
+
+    bind.__qualname__ = f"scipy.special.{name}"
+    return bind
+
+
+def _widened(function: Function, dtype: np.dtype[Any]) -> Function:
+    """`function` in float32, rounded to `dtype`."""
+
+    def run(*args: Any) -> Array:
+        value = function(*[x.astype(np.float32) for x in args[:-1]], None)
+        out: Array | None = args[-1]
+        if out is None:
+            return value.astype(dtype)
+        np.copyto(out, value, casting="unsafe")
+        return out
+
+    return run
+
+
+for _op, _name in _UFUNCS.items():
+    table.binder(_op, T=FLOATS, out=True)(_bind_ufunc(_name))
+
+
+def _bind_except(name: str, argument: float, result: float) -> Callable[[NodeSig], Function]:
+    """A binder for SciPy's function with another result at one argument."""
+
+    def bind(sig: NodeSig) -> Function:
+        ufunc, dtype = _scipy(name), sig.out_dtypes[0].np
+
+        def run(x: Array, out: Array | None = None) -> Array:
+            there = np.equal(x, argument)
+            value = ufunc(x, out)
+            if isinstance(value, np.ndarray):
+                np.copyto(value, result, where=there)
+                return value
+            return value.dtype.type(result) if there else value
+
+        return _widened(run, dtype) if sig.out_dtypes[0].size == _NARROW else run
+
+    bind.__qualname__ = f"scipy.special.{name}"
+    return bind
+
+
+# SciPy gives the one-sided limit of digamma at 0, where TF has no value; and log gamma of minus
+# infinity is the limit of its poles, which are all positive.
+table.binder("Digamma", T=FLOATS, out=True)(_bind_except("psi", 0.0, np.nan))
+table.binder("Lgamma", T=FLOATS, out=True)(_bind_except("gammaln", -np.inf, np.inf))
+
+
+@table.binder("Polygamma", T=FLOATS)
+def _polygamma(sig: NodeSig) -> Function:
+    gamma, psi, zeta = _scipy("gamma"), _scipy("psi"), _scipy("zeta")
+    dtype = sig.out_dtypes[0].np
+
+    def run(n: Array, x: Array) -> Array:
+        n, x = np.asarray(n, np.float64), np.asarray(x, np.float64)
+        order = np.where(n > 0, n, 1.0)
+        sign = np.where(np.fmod(order, 2.0) == 1.0, 1.0, -1.0)
+        value = np.where(n == 0, psi(x), sign * gamma(order + 1.0) * zeta(order + 1.0, x))
+        valid = (n >= 0) & (n == np.floor(n))
+        return np.where(valid, value, np.nan).astype(dtype)
+
+    return run

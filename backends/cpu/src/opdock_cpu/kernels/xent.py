@@ -1,0 +1,110 @@
+"""Softmax and cross-entropy kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opdock.plugin import KernelTable, NodeSig, dtypes, errors
+from opdock_cpu.windows import narrow, widen
+
+__all__ = ["table"]
+
+Array = npt.NDArray[Any]
+
+table = KernelTable()
+
+_FLOATS = frozenset({dtypes.float32, dtypes.float64})
+
+
+def _shift(logits: Array, out: Array | None = None) -> Any:
+    """Logits minus each row's maximum, so that no power overflows."""
+    if logits.shape[-1] == 0:
+        return np.array(logits)
+    return np.subtract(logits, logits.max(axis=-1, keepdims=True), out)
+
+
+@table.binder("Softmax", T=_FLOATS, out=True)
+def softmax(sig: NodeSig) -> Callable[..., Any]:
+    """exp(x) / sum(exp(x)) along the last dimension."""
+
+    def run(logits: Array, out: Array | None) -> Any:
+        out = _shift(logits, out)
+        np.exp(out, out)
+        return np.divide(out, out.sum(axis=-1, keepdims=True), out)
+
+    return run
+
+
+@table.binder("LogSoftmax", T=_FLOATS, out=True)
+def log_softmax(sig: NodeSig) -> Callable[..., Any]:
+    """The log probabilities: x - log(sum(exp(x))) along the last dimension."""
+
+    def run(logits: Array, out: Array | None) -> Any:
+        out = _shift(logits, out)
+        return np.subtract(out, np.log(np.exp(out).sum(axis=-1, keepdims=True)), out)
+
+    return run
+
+
+@table.binder("SoftmaxCrossEntropyWithLogits")
+def xent(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
+    """Loss and gradient against a distribution over the classes."""
+    kind = sig.in_dtypes[0].np
+
+    def run(features: Array, labels: Array) -> tuple[Array, Array]:
+        logits, target = widen(features), widen(labels)
+        if logits.shape != target.shape:
+            logits, target = np.broadcast_arrays(logits, target)
+        shifted = _shift(logits)
+        powers = np.exp(shifted)
+        total = powers.sum(axis=-1, keepdims=True)
+        np.subtract(np.log(total), shifted, shifted)
+        # Where a label is 0 the class adds nothing, even when its log probability is infinite.
+        terms = np.multiply(target, shifted, out=np.zeros_like(shifted), where=target != 0)
+        np.divide(powers, total, powers)
+        np.subtract(powers, target, powers)
+        return narrow(terms.sum(axis=-1), kind), narrow(powers, kind)
+
+    return run
+
+
+@table.binder("SparseSoftmaxCrossEntropyWithLogits")
+def sparse_xent(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
+    """Loss and gradient against class ids."""
+    kind = sig.in_dtypes[0].np
+
+    def run(features: Array, labels: Array) -> tuple[Array, Array]:
+        _check_labels(labels, features.shape[1])
+        shifted = _shift(widen(features))
+        rows = np.arange(labels.shape[0])
+        picked = shifted[rows, labels]
+        np.exp(shifted, shifted)
+        total = shifted.sum(axis=-1, keepdims=True)
+        loss = np.log(total[:, 0]) - picked
+        np.divide(shifted, total, shifted)
+        shifted[rows, labels] -= 1
+        return narrow(loss, kind), narrow(shifted, kind)
+
+    return run
+
+
+def _check_labels(labels: Array, classes: int) -> None:
+    if labels.size == 0:
+        return
+    if classes == 0:
+        raise errors.InvalidArgumentError(
+            None, None, "Must have at least one class, but got logits with 0 classes."
+        )
+    wrong = (labels < 0) | (labels >= classes)
+    if wrong.any():
+        values = " ".join(str(v) for v in labels[:32]) + (" ..." if labels.size > 32 else "")
+        raise errors.InvalidArgumentError(
+            None,
+            None,
+            f"Received a label value of {labels[wrong][0]} which is outside the valid range of "
+            f"[0, {classes}).  Label values: {values}",
+        )

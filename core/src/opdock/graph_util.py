@@ -1,0 +1,182 @@
+"""`tf.graph_util`: GraphDefs cut to what an output needs, with variables frozen to constants."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from opdock.graph.importer import parse_input
+from opdock.io import protos
+from opdock.io.tensor_proto import make_tensor_proto
+
+__all__ = [
+    "convert_variables_to_constants", "extract_sub_graph", "remove_training_nodes",
+    "tensor_shape_from_node_def_name",
+]  # fmt: skip
+
+_log = logging.getLogger("tensorflow")
+_VARIABLES = ("Variable", "VariableV2", "VarHandleOp")
+
+
+def _node_name(text: str) -> str:
+    return parse_input(text)[0]
+
+
+def extract_sub_graph(graph_def: Any, dest_nodes: Iterable[str]) -> Any:
+    """The nodes that the given nodes need.
+
+    Args:
+        graph_def: a `GraphDef`.
+        dest_nodes: names of nodes.
+
+    Returns:
+        A `GraphDef` with these nodes in their old order, and the same library and versions.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+        AssertionError: a name is not in the graph.
+    """
+    if not isinstance(graph_def, protos.GraphDef):
+        raise TypeError("graph_def must be a graph_pb2.GraphDef proto.")
+    if isinstance(dest_nodes, str):
+        raise TypeError("dest_nodes must be a list.")
+    nodes = {n.name: n for n in graph_def.node}
+    keep: set[str] = set()
+    waiting = list(dest_nodes)
+    for name in waiting:
+        if name not in nodes:
+            raise AssertionError(f"{name} is not in graph")
+    while waiting:
+        name = waiting.pop()
+        if name in keep:
+            continue
+        keep.add(name)
+        waiting.extend(n for n in map(_node_name, nodes[name].input) if n in nodes)
+    out = protos.GraphDef()
+    out.node.extend(n for n in graph_def.node if n.name in keep)
+    out.library.CopyFrom(graph_def.library)
+    out.versions.CopyFrom(graph_def.versions)
+    return out
+
+
+def convert_variables_to_constants(
+    sess: Any, input_graph_def: Any, output_node_names: list[str],
+    variable_names_whitelist: Iterable[str] | None = None,
+    variable_names_blacklist: Iterable[str] | None = None,
+) -> Any:  # fmt: skip
+    """Freezes a graph: variables become constants with their current values.
+
+    Args:
+        sess: the session that holds the variables.
+        input_graph_def: a `GraphDef`.
+        output_node_names: the nodes to keep, with all that they need.
+        variable_names_whitelist: variables to freeze, all when None.
+        variable_names_blacklist: variables to leave as they are.
+
+    Returns:
+        A `GraphDef`.
+
+    Raises:
+        tf.errors.FailedPreconditionError: a variable has no value.
+    """
+    graph_def = extract_sub_graph(input_graph_def, output_node_names)
+    allowed = None if variable_names_whitelist is None else set(variable_names_whitelist)
+    denied = set(variable_names_blacklist or ())
+    frozen = [
+        n
+        for n in graph_def.node
+        if n.op in _VARIABLES and (allowed is None or n.name in allowed) and n.name not in denied
+    ]
+    resources = {n.name for n in frozen if n.op == "VarHandleOp"}
+    values: dict[str, Any] = {}
+    if frozen:
+        fetches = [
+            f"{n.name}/Read/ReadVariableOp:0" if n.name in resources else f"{n.name}:0"
+            for n in frozen
+        ]
+        found = sess.run(fetches)
+        values = {n.name: v for n, v in zip(frozen, found, strict=True)}
+    out = protos.GraphDef()
+    for node in graph_def.node:
+        made = out.node.add()
+        if node.name in values:
+            made.name, made.op = node.name, "Const"
+            dtype = node.attr["dtype"]
+            made.attr["dtype"].CopyFrom(dtype)
+            value = make_tensor_proto(np.asarray(values[node.name]), dtype=dtype.type)
+            made.attr["value"].tensor.CopyFrom(value)
+        elif node.op == "ReadVariableOp" and _node_name(node.input[0]) in resources:
+            made.name, made.op = node.name, "Identity"
+            made.device = node.device
+            made.input.extend(node.input)
+            made.attr["T"].CopyFrom(node.attr["dtype"])
+            if "_class" in node.attr:
+                made.attr["_class"].CopyFrom(node.attr["_class"])
+        else:
+            made.CopyFrom(node)
+    out.library.CopyFrom(graph_def.library)
+    out.versions.CopyFrom(graph_def.versions)
+    _log.info("Froze %d variables.", len(values))
+    _log.info("Converted %d variables to const ops.", len(values))
+    return out
+
+
+def remove_training_nodes(input_graph: Any, protected_nodes: Iterable[str] | None = None) -> Any:
+    """Removes nodes that only training needs: CheckNumerics, and Identity without control edges.
+
+    Args:
+        input_graph: a `GraphDef`.
+        protected_nodes: names of nodes to keep.
+
+    Returns:
+        A `GraphDef` in which the users of removed nodes take their inputs.
+    """
+    protected = set(protected_nodes or ())
+    nodes = {n.name: n for n in input_graph.node}
+    controlled = {_node_name(t) for n in input_graph.node for t in n.input if t.startswith("^")}
+    splice: dict[str, str] = {}
+    for node in input_graph.node:
+        if node.name in protected or node.name in controlled or not node.input:
+            continue
+        if any(t.startswith("^") for t in node.input):
+            continue
+        if node.op == "CheckNumerics" or (node.op == "Identity" and not _reads(node, nodes)):
+            splice[node.name] = node.input[0]
+
+    def resolve(text: str) -> str:
+        seen = set()
+        while not text.startswith("^") and text.partition(":")[0] in splice and text not in seen:
+            seen.add(text)
+            text = splice[text.partition(":")[0]]
+        return text
+
+    out = protos.GraphDef()
+    for node in input_graph.node:
+        if node.name in splice:
+            continue
+        made = out.node.add()
+        made.CopyFrom(node)
+        made.input[:] = [resolve(t) for t in node.input]
+        groups = made.attr["_class"].list.s if "_class" in made.attr else ()
+        if any(g[5:].decode() in splice for g in groups if g.startswith(b"loc:@")):
+            del made.attr["_class"]
+    out.library.CopyFrom(input_graph.library)
+    out.versions.CopyFrom(input_graph.versions)
+    return out
+
+
+def _reads(node: Any, nodes: dict[str, Any]) -> bool:
+    """Whether an Identity reads something that changes or a control switch: it must stay."""
+    source = nodes.get(_node_name(node.input[0]))
+    return source is not None and source.op in (
+        "Variable", "VariableV2", "Switch", "RefSwitch", "Merge", "Enter",
+    )  # fmt: skip
+
+
+def tensor_shape_from_node_def_name(graph: Any, input_name: str) -> Any:
+    """The static shape of a tensor named as NodeDef inputs name it."""
+    name = input_name if ":" in input_name else f"{input_name}:0"
+    return graph.get_tensor_by_name(name).get_shape()

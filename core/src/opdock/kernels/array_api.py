@@ -1,0 +1,61 @@
+"""What the array API leaves out and many portable kernels need: fills, integer lists, copies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opdock import dtypes, errors
+from opdock.dtypes import DType
+
+
+
+def ints(value: Any) -> list[int]:
+    """A host array of integers as a flat list."""
+    return [int(v) for v in np.asarray(value).reshape(-1)]
+
+
+def dtype_of(xp: Any, dtype: DType) -> Any:
+    """The namespace's element type for a tensor type."""
+    name = dtype.base_dtype.name
+    found = getattr(xp, name, None)
+    return dtype.base_dtype.np if found is None else found
+
+
+def full(xp: Any, shape: Any, value: Any, dtype: DType, like: Any = None) -> Any:
+    """An array of one value, on the device of `like`."""
+    device = None if like is None else getattr(like, "device", None)
+    element = dtype_of(xp, dtype) if like is None or like.dtype is None else like.dtype
+    if dtype.base_dtype is dtypes.string:
+        return xp.full(shape, b"" if value == 0 else value, dtype=element)
+    if dtype.base_dtype.is_quantized:
+        return np.full(shape, value, element[0]).view(element)
+    if dtype.base_dtype is dtypes.bool:
+        value = bool(value)
+    return xp.full(shape, value, dtype=element, device=device)
+
+
+def zeros(xp: Any, shape: Any, like: Any, dtype: DType) -> Any:
+    """Zeros (False, empty strings) of the type and on the device of `like`."""
+    return full(xp, shape, 0, dtype, like)
+
+
+def copy(xp: Any, value: Any) -> Any:
+    """A copy with memory of its own."""
+    return xp.asarray(value, copy=True)
+
+
+def device_ints(xp: Any, values: Any, like: Any) -> Any:
+    """Integers as an int64 index array on the device of `like`."""
+    return xp.asarray(values, dtype=xp.int64, device=getattr(like, "device", None))
+
+
+def invalid(message: str) -> errors.InvalidArgumentError:
+    """The error of a kernel whose arguments do not fit; the runtime adds the node."""
+    return errors.InvalidArgumentError(None, None, message)
+
+
+def dims(shape: Any) -> str:
+    """A shape as TF writes it in messages, "[2,3]"."""
+    return "[" + ",".join(str(d) for d in shape) + "]"

@@ -1,0 +1,178 @@
+"""Portable kernels of shape changes and broadcasting."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from opdock import shapes
+from opdock.kernels.array_api import copy, device_ints, dims, ints, invalid
+from opdock.kernels.portable import portable
+from opdock.kernels.signature import NodeSig
+
+
+@portable("Reshape", host_inputs=("shape",), may_alias={0: 0})
+def reshape(xp: Any, sig: NodeSig) -> Any:
+    """The same elements under another shape."""
+    known, fixed = sig.out_shapes[0], sig.in_shapes[0]
+    if shapes.is_fully_defined(known) and shapes.is_fully_defined(fixed):
+        return lambda tensor, shape: xp.reshape(tensor, known)
+
+    def run(tensor: Any, shape: Any) -> Any:
+        return xp.reshape(tensor, wanted_shape(tensor.shape, ints(shape)))
+
+    return run
+
+
+def wanted_shape(source: Any, wanted: list[int]) -> tuple[int, ...]:
+    """The shape with its -1 resolved.
+
+    Raises:
+        InvalidArgumentError: it does not hold as many elements as `source`.
+    """
+    size = math.prod(source)
+    if wanted.count(-1) > 1:
+        first = wanted.index(-1)
+        raise invalid(
+            "Only one input size may be -1, not both "
+            f"{first} and {wanted.index(-1, first + 1)}"
+        )
+    for i, d in enumerate(wanted):
+        if d < -1:
+            raise invalid(f"Size {i} must be non-negative, not {d}")
+    if -1 not in wanted:
+        if math.prod(wanted) != size:
+            raise invalid(
+                f"Input to reshape is a tensor with {size} values, but the requested shape has "
+                f"{math.prod(wanted)}"
+            )
+        return tuple(wanted)
+    rest = -math.prod(wanted)
+    if rest == 0:
+        raise invalid(
+            "reshape cannot infer the missing input size for an empty tensor unless all "
+            "specified input sizes are non-zero"
+        )
+    if size % rest:
+        raise invalid(
+            f"Input to reshape is a tensor with {size} values, but the requested shape requires a "
+            f"multiple of {rest}"
+        )
+    return tuple(size // rest if d == -1 else d for d in wanted)
+
+
+@portable("ExpandDims", host_inputs=("dim",), may_alias={0: 0})
+def expand_dims(xp: Any, sig: NodeSig) -> Any:
+    """A dimension of size 1 inserted."""
+
+    def run(tensor: Any, dim: Any) -> Any:
+        axes, n = ints(dim), len(tensor.shape)
+        if len(axes) != 1:
+            raise invalid("'dim' must be a tensor with a single value")
+        if not -n - 1 <= axes[0] <= n:
+            raise invalid(
+                f"Tried to expand dim index {axes[0]} for tensor with {n} dimensions."
+            )
+        at = axes[0] if axes[0] >= 0 else axes[0] + n + 1
+        return xp.reshape(tensor, (*tensor.shape[:at], 1, *tensor.shape[at:]))
+
+    return run
+
+
+@portable("Squeeze", may_alias={0: 0})
+def squeeze(xp: Any, sig: NodeSig) -> Any:
+    """Dimensions of size 1 removed."""
+    given = sig.attrs["squeeze_dims"]
+
+    def run(tensor: Any) -> Any:
+        shape = tensor.shape
+        n = len(shape)
+        if any(not -n <= a < n for a in given):
+            raise invalid(
+                f"Tried to squeeze dim index {given} for tensor with {n} dimensions."
+            )
+        axes = {a % n for a in given} if given else {i for i, d in enumerate(shape) if d == 1}
+        for axis in sorted(axes):
+            if shape[axis] != 1:
+                raise invalid(
+                    f"Can not squeeze dim[{axis}], expected a dimension of 1, got {shape[axis]}"
+                )
+        return xp.reshape(tensor, tuple(d for i, d in enumerate(shape) if i not in axes))
+
+    return run
+
+
+@portable("EnsureShape", may_alias={0: 0})
+def ensure_shape(xp: Any, sig: NodeSig) -> Any:
+    """The input, if its shape is as expected."""
+    wanted = sig.attrs["shape"]
+
+    def run(tensor: Any) -> Any:
+        if not shapes.is_compatible(tuple(tensor.shape), wanted):
+            raise invalid(
+                f"Shape of tensor {sig.name} {dims(tensor.shape)} is not compatible with expected "
+                f"shape {shapes.text(wanted)}."
+            )
+        return tensor
+
+    return run
+
+
+@portable("BroadcastTo", host_inputs=("shape",))
+def broadcast_to(xp: Any, sig: NodeSig) -> Any:
+    """The input repeated along new and size-1 dimensions."""
+
+    def run(tensor: Any, shape: Any) -> Any:
+        wanted = tuple(ints(shape))
+        source = (1,) * (len(wanted) - len(tensor.shape)) + tuple(tensor.shape)
+        fits = len(source) == len(wanted) and all(
+            a in (1, b) for a, b in zip(source, wanted, strict=True)
+        )
+        if not fits:
+            raise invalid(
+                f"Incompatible shapes: {dims(tensor.shape)} vs. {dims(wanted)}"
+            )
+        return copy(xp, xp.broadcast_to(tensor, wanted))
+
+    return run
+
+
+@portable("BroadcastArgs", host_inputs=("s0", "s1"), host_outputs=("r0",))
+def broadcast_args(xp: Any, sig: NodeSig) -> Any:
+    """The shape of a broadcast."""
+
+    def run(s0: Any, s1: Any) -> Any:
+        a, b = ints(s0), ints(s1)
+        try:
+            out = np.broadcast_shapes(tuple(a), tuple(b))
+        except ValueError:
+            raise invalid(f"Incompatible shapes: {dims(a)} vs. {dims(b)}") from None
+        return np.array(out, sig.out_dtypes[0].np)
+
+    return run
+
+
+@portable("UnravelIndex")
+def unravel_index(xp: Any, sig: NodeSig) -> Any:
+    """Coordinates of flat indices."""
+
+    def run(indices: Any, sizes: Any) -> Any:
+        lengths = [int(sizes[i]) for i in range(sizes.shape[0])]
+        total = math.prod(lengths)
+        if math.prod(indices.shape) and (
+            int(xp.min(indices)) < 0 or int(xp.max(indices)) >= total
+        ):
+            raise invalid("index is out of bound as with dims")
+        flat, rows = xp.reshape(indices, (-1,)), []
+        for length in reversed(lengths):
+            rows.append(flat % length)
+            flat = flat // length
+        out = (
+            xp.stack(rows[::-1]) if rows else xp.reshape(device_ints(xp, [], indices), (0, len(flat)))
+        )
+        shape = (len(lengths),) if len(indices.shape) == 0 else (len(lengths), -1)
+        return xp.astype(xp.reshape(out, shape), indices.dtype)
+
+    return run

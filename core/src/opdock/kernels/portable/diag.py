@@ -1,0 +1,198 @@
+"""Portable kernels of diagonals: strided runs in the flattened matrices."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from opdock.graph import diagonals
+from opdock.kernels.array_api import copy, dims, full, ints, invalid, zeros
+from opdock.kernels.portable import portable
+from opdock.kernels.signature import NodeSig
+
+
+@portable("Diag")
+def diag(xp: Any, sig: NodeSig) -> Any:
+    """A tensor with the given diagonal."""
+    dtype = sig.out_dtypes[0]
+
+    def run(diagonal: Any) -> Any:
+        n = math.prod(diagonal.shape)
+        out = zeros(xp, (n * n,), diagonal, dtype)
+        if n:
+            out[:: n + 1] = xp.reshape(diagonal, (n,))
+        return xp.reshape(out, (*diagonal.shape, *diagonal.shape))
+
+    return run
+
+
+@portable("DiagPart")
+def diag_part(xp: Any, sig: NodeSig) -> Any:
+    """The diagonal of a tensor."""
+
+    def run(tensor: Any) -> Any:
+        half = len(tensor.shape) // 2
+        shape = tuple(tensor.shape[:half])
+        if shape != tuple(tensor.shape[half:]):
+            raise invalid(
+                f"Invalid shape {dims(tensor.shape)}: dimensions {half} apart must be equal."
+            )
+        n = math.prod(shape)
+        return copy(xp, xp.reshape(xp.reshape(tensor, (n * n,))[:: n + 1], shape))
+
+    return run
+
+
+def _flat(xp: Any, x: Any) -> Any:
+    """Matrices with their elements in one row each."""
+    return xp.reshape(x, (*x.shape[:-2], x.shape[-2] * x.shape[-1]))
+
+
+def _write(xp: Any, out: Any, rows: int, cols: int, k: int, values: Any) -> None:
+    """Writes one diagonal; `out` is flat, `values` start at the diagonal's first element."""
+    where = diagonals.diagonal(k, rows, cols)
+    if where.length:
+        out[..., where.flat] = values[..., : where.length]
+
+
+@portable("MatrixDiag")
+def matrix_diag(xp: Any, sig: NodeSig) -> Any:
+    """Square matrices with the given main diagonals."""
+    dtype = sig.out_dtypes[0]
+
+    def run(diagonal: Any) -> Any:
+        if len(diagonal.shape) < 1:
+            raise invalid("diagonal must be at least 1-dim, received shape: []")
+        n = diagonal.shape[-1]
+        out = zeros(xp, (*diagonal.shape[:-1], n * n), diagonal, dtype)
+        _write(xp, out, n, n, 0, diagonal)
+        return xp.reshape(out, (*diagonal.shape, n))
+
+    return run
+
+
+@portable("MatrixDiagV2", host_inputs=("k", "num_rows", "num_cols"))
+def matrix_diag_v2(xp: Any, sig: NodeSig) -> Any:
+    """Matrices with the given band of diagonals."""
+    dtype = sig.out_dtypes[0]
+
+    def run(diagonal: Any, k: Any, num_rows: Any, num_cols: Any, padding: Any) -> Any:
+        lower, upper = _band(k)
+        batch = diagonal.shape[:-1] if lower == upper else diagonal.shape[:-2]
+        if lower != upper and diagonal.shape[-2] != upper - lower + 1:
+            raise invalid(
+                "The number of diagonals provided in the input does not match the lower_diag_index "
+                f"and upper_diag_index range: {diagonal.shape[-2]} vs. {upper - lower + 1}"
+            )
+        try:
+            rows, cols = diagonals.matrix_size(
+                lower, upper, diagonal.shape[-1], ints(num_rows)[0], ints(num_cols)[0]
+            )
+        except ValueError as e:
+            raise invalid(str(e)) from None
+        out = full(xp, (*batch, rows * cols), 0, dtype, diagonal)
+        out[...] = padding
+        for k_ in range(lower, upper + 1):
+            values = diagonal if lower == upper else diagonal[..., upper - k_, :]
+            _write(xp, out, rows, cols, k_, values)
+        return xp.reshape(out, (*batch, rows, cols))
+
+    return run
+
+
+def _band(k: Any) -> tuple[int, int]:
+    try:
+        return diagonals.band(ints(k))
+    except ValueError as e:
+        raise invalid(str(e)) from None
+
+
+def _longest(lower: int, upper: int, rows: int, cols: int) -> int:
+    try:
+        return diagonals.longest(lower, upper, rows, cols)
+    except ValueError as e:
+        raise invalid(str(e)) from None
+
+
+@portable("MatrixDiagPart")
+def matrix_diag_part(xp: Any, sig: NodeSig) -> Any:
+    """The main diagonals of matrices."""
+
+    def run(x: Any) -> Any:
+        if len(x.shape) < 2:
+            raise invalid(f"input must be at least 2-dim, received shape: {dims(x.shape)}")
+        where = diagonals.diagonal(0, *x.shape[-2:])
+        return copy(xp, _flat(xp, x)[..., where.flat])
+
+    return run
+
+
+@portable("MatrixDiagPartV2", host_inputs=("k",))
+def matrix_diag_part_v2(xp: Any, sig: NodeSig) -> Any:
+    """A band of diagonals of matrices, the shorter ones padded at the end."""
+    dtype = sig.out_dtypes[0]
+
+    def run(x: Any, k: Any, padding: Any) -> Any:
+        if len(x.shape) < 2:
+            raise invalid(f"input must be at least 2-dim, received shape: {dims(x.shape)}")
+        lower, upper = _band(k)
+        rows, cols = x.shape[-2:]
+        length = _longest(lower, upper, rows, cols)
+        flat = _flat(xp, x)
+        batch = tuple(x.shape[:-2])
+        out = full(xp, (*batch, upper - lower + 1, length), 0, dtype, x)
+        out[...] = padding
+        for k_ in range(lower, upper + 1):
+            where = diagonals.diagonal(k_, rows, cols)
+            if where.length:
+                out[..., upper - k_, : where.length] = flat[..., where.flat]
+        return xp.reshape(out, (*batch, length)) if lower == upper else out
+
+    return run
+
+
+@portable("MatrixSetDiag")
+def matrix_set_diag(xp: Any, sig: NodeSig) -> Any:
+    """Matrices with other main diagonals."""
+
+    def run(x: Any, diagonal: Any) -> Any:
+        if len(x.shape) < 2:
+            raise invalid(f"input must be at least 2-dim, received shape: {dims(x.shape)}")
+        rows, cols = x.shape[-2:]
+        wanted = (*x.shape[:-2], min(rows, cols))
+        if tuple(diagonal.shape) != tuple(wanted):
+            raise invalid(
+                "must have diagonal.shape == input.shape[:-2] + min(input.shape[-2:]), but received "
+                f"input shape: {dims(x.shape)} and diagonal shape: {dims(diagonal.shape)}"
+            )
+        out = _flat(xp, copy(xp, x))
+        _write(xp, out, rows, cols, 0, diagonal)
+        return xp.reshape(out, x.shape)
+
+    return run
+
+
+@portable("MatrixSetDiagV2", host_inputs=("k",))
+def matrix_set_diag_v2(xp: Any, sig: NodeSig) -> Any:
+    """Matrices with another band of diagonals."""
+
+    def run(x: Any, diagonal: Any, k: Any) -> Any:
+        if len(x.shape) < 2:
+            raise invalid(f"input must be at least 2-dim, received shape: {dims(x.shape)}")
+        lower, upper = _band(k)
+        rows, cols = x.shape[-2:]
+        length = _longest(lower, upper, rows, cols)
+        count = () if lower == upper else (upper - lower + 1,)
+        wanted = (*x.shape[:-2], *count, length)
+        if tuple(diagonal.shape) != tuple(wanted):
+            raise invalid(
+                f"diagonal must have shape {dims(wanted)} for the diagonals {lower} to {upper} of "
+                f"input shape {dims(x.shape)}, but received {dims(diagonal.shape)}"
+            )
+        out = _flat(xp, copy(xp, x))
+        for k_ in range(lower, upper + 1):
+            values = diagonal if lower == upper else diagonal[..., upper - k_, :]
+            _write(xp, out, rows, cols, k_, values)
+        return xp.reshape(out, x.shape)
+
+    return run

@@ -1,0 +1,99 @@
+"""Portable kernels that make tensors: fills, zeros, ones and ranges."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from opdock import dtypes
+from opdock.kernels.array_api import copy, dtype_of, full, ints, invalid
+from opdock.kernels.portable import portable
+from opdock.kernels.signature import NodeSig
+
+
+@portable("Fill", host_inputs=("dims",))
+def fill(xp: Any, sig: NodeSig) -> Any:
+    """One value everywhere."""
+
+    def run(dims: Any, value: Any) -> Any:
+        shape = tuple(ints(dims))
+        for d in shape:
+            if d < 0:
+                raise invalid(f"Dimension {d} must be >= 0")
+        return copy(xp, xp.broadcast_to(xp.asarray(value), shape))
+
+    return run
+
+
+@portable("ZerosLike")
+def zeros_like(xp: Any, sig: NodeSig) -> Any:
+    """Zeros in the input's shape."""
+    dtype = sig.out_dtypes[0]
+    if dtype.base_dtype in dtypes.NUMBERS or dtype.base_dtype is dtypes.bool:
+        return lambda x: xp.zeros_like(x)
+    return lambda x: full(xp, x.shape, 0, dtype, x)
+
+
+@portable("OnesLike", T=dtypes.NUMBERS | {dtypes.bool})
+def ones_like(xp: Any, sig: NodeSig) -> Any:
+    """Ones in the input's shape."""
+    return lambda x: xp.ones_like(x)
+
+
+def steps(start: Any, limit: Any, delta: Any) -> int:
+    """The number of elements of a range.
+
+    Raises:
+        InvalidArgumentError: the step is zero or leads away from the limit.
+    """
+    if delta == 0:
+        raise invalid(f"Requires delta != 0: {delta}")
+    if (delta > 0 and start > limit) or (delta < 0 and start < limit):
+        sign = "<= limit when delta > 0" if delta > 0 else ">= limit when delta < 0"
+        raise invalid(f"Requires start {sign}: {start}/{limit}")
+    if isinstance(start, (int, np.integer)):
+        distance, step = abs(int(limit) - int(start)), abs(int(delta))
+        return (distance + step - 1) // step
+    return math.ceil(abs((float(limit) - float(start)) / float(delta)))
+
+
+@portable("Range", host_inputs=("start", "limit", "delta"))
+def range_(xp: Any, sig: NodeSig) -> Any:
+    """Evenly spaced numbers up to a limit."""
+    dtype = sig.out_dtypes[0].base_dtype
+    element = dtype_of(xp, dtype)
+
+    def run(start: Any, limit: Any, delta: Any) -> Any:
+        first, last, step = (np.asarray(v).reshape(-1)[0] for v in (start, limit, delta))
+        count = steps(first, last, step)
+        if dtype.is_integer:
+            values = int(first) + int(step) * np.arange(count, dtype=np.int64)
+        else:
+            values = float(first) + float(step) * np.arange(count, dtype=np.float64)
+        return xp.asarray(values.astype(dtype.np), dtype=element, device=_place(sig))
+
+    return run
+
+
+@portable("LinSpace", host_inputs=("start", "stop", "num"))
+def lin_space(xp: Any, sig: NodeSig) -> Any:
+    """Evenly spaced numbers between two ends."""
+    dtype = sig.out_dtypes[0].base_dtype
+    element = dtype_of(xp, dtype)
+
+    def run(start: Any, stop: Any, num: Any) -> Any:
+        first, last = (np.asarray(v).reshape(-1)[0] for v in (start, stop))
+        (count,) = ints(num)
+        if count <= 0:
+            raise invalid(f"Requires num > 0: {count}")
+        values = np.linspace(float(first), float(last), count).astype(dtype.np)
+        return xp.asarray(values, dtype=element, device=_place(sig))
+
+    return run
+
+
+def _place(sig: NodeSig) -> Any:
+    """Where the namespace should make an array that has no input to follow."""
+    return getattr(sig.device, "namespace_device", None)

@@ -1,0 +1,147 @@
+"""Portable kernels that pick rows and elements by index."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from opdock.kernels.array_api import device_ints, dims, invalid, ints, zeros
+from opdock.kernels.portable import portable
+from opdock.kernels.signature import NodeSig
+
+
+def check_indices(xp: Any, indices: Any, limit: int) -> None:
+    """Raises InvalidArgumentError unless all indices are in [0, limit)."""
+    if math.prod(indices.shape) == 0:
+        return
+    if int(xp.min(indices)) < 0 or int(xp.max(indices)) >= limit:
+        host = np.asarray([int(i) for i in xp.reshape(indices, (-1,))]).reshape(indices.shape)
+        where = tuple(int(i) for i in np.argwhere((host < 0) | (host >= limit))[0])
+        at = "indices" + (f"[{','.join(map(str, where))}]" if where else "")
+        raise invalid(f"{at} = {host[where]} is not in [0, {limit})")
+
+
+@portable("Gather")
+def gather(xp: Any, sig: NodeSig) -> Any:
+    """Rows by index."""
+
+    def run(params: Any, indices: Any) -> Any:
+        return take(xp, params, indices, 0)
+
+    return run
+
+
+@portable("GatherV2", host_inputs=("axis",))
+def gather_v2(xp: Any, sig: NodeSig) -> Any:
+    """Slices by index along a dimension, for each entry of a batch."""
+    given = sig.attrs["batch_dims"]
+
+    def run(params: Any, indices: Any, axis: Any) -> Any:
+        at, batch = axes_of(params, indices, axis, given)
+        if batch == 0:
+            return take(xp, params, indices, at)
+        return _take_batched(xp, params, indices, at, batch)
+
+    return run
+
+
+def axes_of(params: Any, indices: Any, axis: Any, batch_dims: int) -> tuple[int, int]:
+    """The non-negative axis and number of batch dimensions of a gather.
+
+    Raises:
+        InvalidArgumentError: they do not fit the shapes.
+    """
+    (at,), rank = ints(axis), len(params.shape)
+    if not -rank <= at < rank:
+        raise invalid(f"Expected axis in the range [{-rank}, {rank}), but got {at}")
+    at %= rank
+    count = len(indices.shape)
+    if not -count <= batch_dims <= count:
+        raise invalid(
+            f"Expected batch_dims in the range [{-count}, {count}], but got {batch_dims}"
+        )
+    batch = batch_dims + count if batch_dims < 0 else batch_dims
+    if batch > at:
+        raise invalid(f"batch_dims ({batch}) must be less than or equal to axis ({at}).")
+    if tuple(params.shape[:batch]) != tuple(indices.shape[:batch]):
+        raise invalid(
+            f"params.shape[:batch_dims]: {dims(params.shape[:batch])} should equal "
+            f"indices.shape[:batch_dims]: {dims(indices.shape[:batch])}"
+        )
+    return at, batch
+
+
+def take(xp: Any, params: Any, indices: Any, axis: int) -> Any:
+    """`params` at checked `indices` of any rank along `axis`."""
+    check_indices(xp, indices, params.shape[axis])
+    flat = xp.take(params, xp.reshape(indices, (-1,)), axis=axis)
+    return xp.reshape(flat, (*params.shape[:axis], *indices.shape, *params.shape[axis + 1 :]))
+
+
+def _take_batched(xp: Any, params: Any, indices: Any, axis: int, batch: int) -> Any:
+    check_indices(xp, indices, params.shape[axis])
+    lead, outer = tuple(params.shape[:batch]), tuple(params.shape[batch:axis])
+    inner = tuple(params.shape[axis + 1 :])
+    count, n = math.prod(lead), params.shape[axis]
+    rest = tuple(indices.shape[batch:])
+    # Rows of all batch entries under one another, so that one take serves them all.
+    table = xp.reshape(params, (count, math.prod(outer), n, math.prod(inner)))
+    table = xp.reshape(xp.permute_dims(table, (0, 2, 1, 3)), (count * n, math.prod(outer), -1)) \
+        if math.prod(inner) else xp.reshape(table, (count * n, math.prod(outer), 0))
+    starts = device_ints(xp, np.arange(count) * n, params)
+    flat = xp.reshape(xp.astype(indices, xp.int64), (count, math.prod(rest)))
+    rows = xp.take(table, xp.reshape(flat + xp.reshape(starts, (count, 1)), (-1,)), axis=0)
+    rows = xp.reshape(rows, (count, math.prod(rest), math.prod(outer), math.prod(inner)))
+    return xp.reshape(xp.permute_dims(rows, (0, 2, 1, 3)), (*lead, *outer, *rest, *inner))
+
+
+def flat_positions(xp: Any, indices: Any, shape: Any) -> tuple[Any, int]:
+    """Coordinates as flat positions in an array of `shape`'s leading dimensions, and their number.
+
+    Raises:
+        InvalidArgumentError: a coordinate is out of range.
+    """
+    depth = indices.shape[-1]
+    if depth > len(shape):
+        raise invalid(
+            f"index innermost dimension length must be <= params rank; saw: {depth} vs. {len(shape)}"
+        )
+    count = math.prod(indices.shape[:-1])
+    table = xp.reshape(xp.astype(indices, xp.int64), (count, depth))
+    flat = xp.zeros((count,), dtype=xp.int64, device=getattr(indices, "device", None))
+    for i in range(depth):
+        column = table[:, i]
+        if count and (int(xp.min(column)) < 0 or int(xp.max(column)) >= shape[i]):
+            _complain(table, indices.shape, shape[:depth])
+        flat = flat * shape[i] + column
+    return flat, math.prod(shape[:depth])
+
+
+def _complain(table: Any, shape: Any, limits: Any) -> None:
+    rows = np.asarray([[int(v) for v in row] for row in table])
+    bad = int(np.argwhere(((rows < 0) | (rows >= np.asarray(limits))).any(axis=1))[0, 0])
+    where = ",".join(str(int(i)) for i in np.unravel_index(bad, shape[:-1]))
+    raise invalid(
+        f"indices[{where}] = {dims(rows[bad])} does not index into shape {dims(limits)}"
+    )
+
+
+@portable("GatherNd")
+def gather_nd(xp: Any, sig: NodeSig) -> Any:
+    """Slices by coordinates."""
+    dtype = sig.out_dtypes[0]
+
+    def run(params: Any, indices: Any) -> Any:
+        depth = indices.shape[-1]
+        rest = tuple(params.shape[depth:])
+        shape = (*indices.shape[:-1], *rest)
+        if math.prod(shape) == 0:
+            if math.prod(indices.shape[:-1]) and math.prod(params.shape[:depth]) == 0:
+                raise invalid("Requested more than 0 entries, but params is empty.")
+            return zeros(xp, shape, params, dtype)
+        flat, count = flat_positions(xp, indices, params.shape)
+        return xp.reshape(xp.take(xp.reshape(params, (count, *rest)), flat, axis=0), shape)
+
+    return run

@@ -1,0 +1,37 @@
+"""Portable kernels of ops that hand their input on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opdock import dtypes
+from opdock.kernels.array_api import invalid
+from opdock.kernels.portable import portable
+from opdock.kernels.signature import NodeSig
+
+
+@portable(
+    "Identity", "Snapshot", "GuaranteeConst", "StopGradient", "PreventGradient",
+    "PlaceholderWithDefault", "RefIdentity", may_alias={0: 0},
+)  # fmt: skip
+def identity(xp: Any, sig: NodeSig) -> Any:
+    """The input itself."""
+    return lambda value: value
+
+
+@portable("CheckNumerics", T=dtypes.FLOATS, may_alias={0: 0})
+def check_numerics(xp: Any, sig: NodeSig) -> Any:
+    """The input, if all of it is finite."""
+    message = sig.attrs["message"]
+
+    def run(tensor: Any) -> Any:
+        if bool(xp.all(xp.isfinite(tensor))):
+            return tensor
+        found = [
+            what
+            for what, test in (("Inf", xp.isinf), ("NaN", xp.isnan))
+            if bool(xp.any(test(tensor)))
+        ]
+        raise invalid(f"{message} : Tensor had {' and '.join(found)} values")
+
+    return run

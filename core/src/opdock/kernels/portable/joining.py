@@ -1,0 +1,119 @@
+"""Portable kernels that make a tensor of several."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opdock.kernels.array_api import copy, dims, ints, invalid
+from opdock.kernels.portable import portable
+from opdock.kernels.signature import NodeSig
+
+
+def checked_axis(values: Any, axis: Any) -> int:
+    """The non-negative axis along which `values` can be joined.
+
+    Raises:
+        InvalidArgumentError: the axis is out of range or the shapes do not fit.
+    """
+    first = tuple(values[0].shape)
+    rank = len(first)
+    (given,) = ints(axis)
+    if rank == 0 or not -rank <= given < rank:
+        raise invalid(
+            f"ConcatOp : Expected concatenating dimensions in the range [{-rank}, {rank}), "
+            f"but got {given}"
+        )
+    at = given % rank
+    for i, value in enumerate(values):
+        shape = tuple(value.shape)
+        if len(shape) != rank:
+            raise invalid(
+                f"ConcatOp : Ranks of all input tensors should match: shape[0] = {dims(first)} vs. "
+                f"shape[{i}] = {dims(shape)}"
+            )
+        if shape[:at] != first[:at] or shape[at + 1 :] != first[at + 1 :]:
+            raise invalid(
+                f"ConcatOp : Dimensions of inputs should match: shape[0] = {dims(first)} vs. "
+                f"shape[{i}] = {dims(shape)}"
+            )
+    return at
+
+
+@portable("ConcatV2", host_inputs=("axis",))
+def concat_v2(xp: Any, sig: NodeSig) -> Any:
+    """The inputs one after the other."""
+
+    def run(*args: Any) -> Any:
+        values, axis = args[:-1], args[-1]
+        return xp.concat(values, axis=checked_axis(values, axis))
+
+    return run
+
+
+@portable("Concat", host_inputs=("concat_dim",))
+def concat(xp: Any, sig: NodeSig) -> Any:
+    """The inputs one after the other."""
+
+    def run(axis: Any, *values: Any) -> Any:
+        return xp.concat(values, axis=checked_axis(values, axis))
+
+    return run
+
+
+@portable("ParallelConcat")
+def parallel_concat(xp: Any, sig: NodeSig) -> Any:
+    """The inputs one after the other, along the first dimension."""
+    return lambda *values: xp.concat(values, axis=0) if len(values) > 1 else copy(xp, values[0])
+
+
+@portable("ConcatOffset", host_inputs=("concat_dim", "shape"), host_outputs=("offset",))
+def concat_offset(xp: Any, sig: NodeSig) -> Any:
+    """Where each input starts in the concatenation."""
+
+    def run(concat_dim: Any, *shapes: Any) -> Any:
+        rank = len(ints(shapes[0]))
+        (axis,) = ints(concat_dim)
+        if not -rank <= axis < rank:
+            raise invalid(f"Concat dim is out of range: {axis} vs. {rank}")
+        first, start, out = ints(shapes[0]), 0, []
+        for i, shape in enumerate(shapes):
+            sizes = ints(shape)
+            if len(sizes) != rank or any(
+                a != b for j, (a, b) in enumerate(zip(first, sizes, strict=False)) if j != axis % rank
+            ):
+                raise invalid(
+                    f"All dimensions except {axis % rank} must match. Input {i} has shape "
+                    f"{dims(sizes)} and doesn't match input 0 with shape {dims(first)}."
+                )
+            offset = np.zeros(rank, np.int32)
+            offset[axis] = start
+            start += sizes[axis]
+            out.append(offset)
+        return tuple(out)
+
+    return run
+
+
+@portable("Pack")
+def pack(xp: Any, sig: NodeSig) -> Any:
+    """The inputs along a new dimension."""
+    axis = sig.attrs["axis"]
+
+    def run(*values: Any) -> Any:
+        check_alike(values)
+        return xp.stack(values, axis=axis)
+
+    return run
+
+
+def check_alike(values: Any) -> None:
+    """Raises InvalidArgumentError unless all of `values` have the shape of the first."""
+    first = tuple(values[0].shape)
+    for i, value in enumerate(values):
+        if tuple(value.shape) != first:
+            raise invalid(
+                f"Shapes of all inputs must match: values[0].shape = {dims(first)} != "
+                f"values[{i}].shape = {dims(value.shape)}"
+            )

@@ -1,0 +1,111 @@
+"""Portable kernels of constant and mirrored margins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opdock.kernels.array_api import dims, full, invalid
+from opdock.kernels.portable import portable
+from opdock.kernels.signature import NodeSig
+
+
+def margins(paddings: Any, rank: int) -> list[tuple[int, int]]:
+    """The margins as pairs.
+
+    Raises:
+        InvalidArgumentError: they are negative or there is not one pair per dimension.
+    """
+    values = np.asarray(paddings)
+    if values.shape != (rank, 2):
+        raise invalid(
+            f"The first dimension of paddings must be the rank of inputs: {dims(values.shape)}, "
+            f"rank {rank}"
+        )
+    if (values < 0).any():
+        raise invalid(f"Paddings must be non-negative: {values.tolist()}")
+    return [(int(a), int(b)) for a, b in values]
+
+
+@portable("Pad", "PadV2", host_inputs=("paddings",))
+def pad(xp: Any, sig: NodeSig) -> Any:
+    """The input within a margin of one value."""
+    dtype = sig.out_dtypes[0]
+
+    def run(tensor: Any, paddings: Any, value: Any = None) -> Any:
+        pairs = margins(paddings, len(tensor.shape))
+        shape = tuple(d + a + b for d, (a, b) in zip(tensor.shape, pairs, strict=True))
+        out = full(xp, shape, 0, dtype, tensor)
+        if value is not None:
+            out[...] = value
+        out[inner(tensor.shape, pairs)] = tensor
+        return out
+
+    return run
+
+
+def inner(shape: Any, pairs: list[tuple[int, int]]) -> tuple[slice, ...]:
+    """Where the input lies in the padded tensor."""
+    return tuple(slice(a, a + d) for d, (a, _) in zip(shape, pairs, strict=True))
+
+
+def _mirror_limit(mode: str, size: int) -> int:
+    return size if mode == "SYMMETRIC" else size - 1
+
+
+@portable("MirrorPad", host_inputs=("paddings",))
+def mirror_pad(xp: Any, sig: NodeSig) -> Any:
+    """The input within a margin that mirrors it."""
+    mode = sig.attrs["mode"]
+    skip = 0 if mode == "SYMMETRIC" else 1
+
+    def run(tensor: Any, paddings: Any) -> Any:
+        out = tensor
+        for axis, (before, after) in enumerate(margins(paddings, len(tensor.shape))):
+            size = tensor.shape[axis]
+            _check_mirror(mode, size, before, after)
+            lead = (slice(None),) * axis
+            head = out[(*lead, slice(skip, skip + before))]
+            tail = out[(*lead, slice(size - skip - after, size - skip))]
+            out = xp.concat([xp.flip(head, axis=axis), out, xp.flip(tail, axis=axis)], axis=axis)
+        return xp.asarray(out, copy=True) if out is tensor else out
+
+    return run
+
+
+def _check_mirror(mode: str, size: int, before: int, after: int) -> None:
+    limit = _mirror_limit(mode, size)
+    if before > limit or after > limit:
+        bound = "no greater" if mode == "SYMMETRIC" else "less"
+        raise invalid(
+            f"paddings must be {bound} than the dimension size: {before}, {after} "
+            f"{'greater' if mode == 'SYMMETRIC' else 'not less'} than {size}"
+        )
+
+
+@portable("MirrorPadGrad", host_inputs=("paddings",))
+def mirror_pad_grad(xp: Any, sig: NodeSig) -> Any:
+    """The inner part, with the mirrored margins folded back onto it."""
+    mode = sig.attrs["mode"]
+    skip = 0 if mode == "SYMMETRIC" else 1
+
+    def run(grad: Any, paddings: Any) -> Any:
+        out = grad
+        for axis, (before, after) in enumerate(margins(paddings, len(grad.shape))):
+            size = grad.shape[axis] - before - after
+            _check_mirror(mode, size, before, after)
+            lead = (slice(None),) * axis
+            core = xp.asarray(out[(*lead, slice(before, before + size))], copy=True)
+            if before:
+                head = (*lead, slice(skip, skip + before))
+                core[head] = core[head] + xp.flip(out[(*lead, slice(0, before))], axis=axis)
+            if after:
+                tail = (*lead, slice(size - skip - after, size - skip))
+                core[tail] = core[tail] + xp.flip(
+                    out[(*lead, slice(before + size, before + size + after))], axis=axis
+                )
+            out = core
+        return xp.asarray(out, copy=True) if out is grad else out
+
+    return run

@@ -1,0 +1,87 @@
+"""Portable kernels that split tensors by label and stitch them together."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from opdock.kernels.array_api import device_ints, dims, invalid, zeros
+from opdock.kernels.portable import portable
+from opdock.kernels.signature import NodeSig
+
+
+@portable("DynamicPartition")
+def dynamic_partition(xp: Any, sig: NodeSig) -> Any:
+    """The slices of each label."""
+    count = sig.attrs["num_partitions"]
+
+    def run(data: Any, partitions: Any) -> Any:
+        prefix = tuple(partitions.shape)
+        if tuple(data.shape[: len(prefix)]) != prefix:
+            raise invalid(
+                f"data.shape must start with partitions.shape, got data.shape = {dims(data.shape)}, "
+                f"partitions.shape = {dims(prefix)}"
+            )
+        labels = xp.reshape(partitions, (-1,))
+        if math.prod(prefix) and (int(xp.min(labels)) < 0 or int(xp.max(labels)) >= count):
+            bad = next(i for i, v in enumerate(labels) if not 0 <= int(v) < count)
+            raise invalid(f"partitions[{bad}] = {int(labels[bad])} is not in [0, {count})")
+        rows = xp.reshape(data, (math.prod(prefix), *data.shape[len(prefix) :]))
+        out = [xp.take(rows, xp.nonzero(labels == i)[0], axis=0) for i in range(count)]
+        return out[0] if count == 1 else tuple(out)
+
+    return run
+
+
+def last_of_each(xp: Any, flat: Any, size: int) -> tuple[Any, Any]:
+    """For each position below `size`: the last place in `flat` that holds it, and whether any does.
+
+    `flat` is not empty.
+    """
+    order = xp.argsort(flat, stable=True)
+    ordered = xp.take(flat, order, axis=0)
+    wanted = device_ints(xp, np.arange(size), flat)
+    last = xp.searchsorted(ordered, wanted, side="right") - 1
+    place = xp.clip(last, 0, None)
+    present = (last >= 0) & (xp.take(ordered, place, axis=0) == wanted)
+    return xp.take(order, place, axis=0), present
+
+
+@portable("DynamicStitch", "ParallelDynamicStitch")
+def dynamic_stitch(xp: Any, sig: NodeSig) -> Any:
+    """Rows put where their indices say."""
+    n, dtype = sig.attrs["N"], sig.out_dtypes[0]
+
+    def run(*args: Any) -> Any:
+        indices, data = args[:n], args[n:]
+        tail = None
+        for i, (index, part) in enumerate(zip(indices, data, strict=True)):
+            rest = tuple(part.shape[len(index.shape) :])
+            if tuple(part.shape[: len(index.shape)]) != tuple(index.shape):
+                raise invalid(
+                    f"data[{i}].shape = {dims(part.shape)} does not start with indices[{i}].shape = "
+                    f"{dims(index.shape)}"
+                )
+            if tail is not None and rest != tail:
+                raise invalid(
+                    f"Need data[0].shape{dims(tail)} = data[{i}].shape{dims(rest)} after the indices"
+                )
+            tail = rest
+        tail = tail or ()
+        flat = xp.concat([xp.reshape(xp.astype(i, xp.int64), (-1,)) for i in indices])
+        if flat.shape[0] == 0:
+            return zeros(xp, (0, *tail), data[0], dtype)
+        if int(xp.min(flat)) < 0:
+            raise invalid(f"indices[{int(xp.argmin(flat))}] = {int(xp.min(flat))} is out of range")
+        size = int(xp.max(flat)) + 1
+        rows = xp.concat([xp.reshape(d, (math.prod(i.shape), *tail)) for i, d in zip(indices, data, strict=True)])
+        place, present = last_of_each(xp, flat, size)
+        out = xp.take(rows, place, axis=0)
+        if bool(xp.all(present)):
+            return out
+        mask = xp.reshape(present, (size, *[1] * len(tail)))
+        return xp.where(mask, out, zeros(xp, (), out, dtype))
+
+    return run

@@ -1,0 +1,151 @@
+"""Portable kernels of the reductions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from opdock import dtypes
+from opdock.dtypes import COMPLEX, FLOATS, NUMBERS, REALS
+from opdock.kernels.array_api import copy, dims, dtype_of, full, ints, invalid
+from opdock.kernels.portable import portable
+from opdock.kernels.signature import NodeSig
+
+_HOST = ("reduction_indices",)
+_NARROW = (dtypes.float16, dtypes.bfloat16)
+
+Run = Callable[[Any, Any], Any]
+
+
+def reduced_axes(indices: Any, rank: int) -> tuple[int, ...]:
+    """The non-negative axes that a `reduction_indices` input names; TF's errors when it is wrong."""
+    axes: list[int] = []
+    for axis in ints(indices):
+        if not -rank <= axis < rank:
+            raise invalid(f"Invalid reduction dimension ({axis} for input with {rank} dimension(s)")
+        axis %= rank
+        if axis in axes:
+            raise invalid(f"Invalid reduction arguments: Axes contains duplicate dimension: {axis}")
+        axes.append(axis)
+    return tuple(sorted(axes))
+
+
+def _bind(sig: NodeSig, reduce: Callable[[Any, tuple[int, ...], bool], Any]) -> Run:
+    """Decodes the axes once where they are constant."""
+    keep = bool(sig.attrs["keep_dims"])
+    constant, shape = sig.const(1), sig.in_shapes[0]
+    if constant is not None and shape is not None:
+        known = reduced_axes(constant, len(shape))
+        return lambda x, indices: reduce(x, known, keep)
+    return lambda x, indices: reduce(x, reduced_axes(indices, len(x.shape)), keep)
+
+
+def _count(x: Any, axes: tuple[int, ...]) -> int:
+    return math.prod(int(x.shape[a]) for a in axes)
+
+
+@portable("Sum", "Prod", host_inputs=_HOST, T=NUMBERS)
+def sum_prod(xp: Any, sig: NodeSig) -> Run:
+    """Totals; 16-bit floats are added up in 32 bits."""
+    fold = xp.sum if sig.op == "Sum" else xp.prod
+    narrow = sig.in_dtypes[0] in _NARROW
+
+    def reduce(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
+        if not axes:
+            return copy(xp, x)
+        if narrow:
+            wide = fold(xp.astype(x, xp.float32), axis=axes, keepdims=keep)
+            return xp.astype(wide, x.dtype)
+        return fold(x, axis=axes, keepdims=keep, dtype=x.dtype)
+
+    return _bind(sig, reduce)
+
+
+@portable("Mean", host_inputs=_HOST, T=FLOATS | COMPLEX)
+def mean(xp: Any, sig: NodeSig) -> Run:
+    """The sum over the count; NaN of nothing."""
+    narrow = sig.in_dtypes[0] in _NARROW
+
+    def reduce(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
+        if not axes:
+            return copy(xp, x)
+        count = _count(x, axes)
+        wide = xp.astype(x, xp.float32) if narrow else x
+        total = xp.sum(wide, axis=axes, keepdims=keep, dtype=wide.dtype)
+        out = total / count if count else total * math.nan
+        return xp.astype(out, x.dtype) if narrow else out
+
+    return _bind(sig, reduce)
+
+
+@portable("Max", "Min", host_inputs=_HOST, T=REALS)
+def extreme(xp: Any, sig: NodeSig) -> Run:
+    """The largest or smallest element; the type's other end of nothing."""
+    fold, dtype = (xp.max, sig.in_dtypes[0]) if sig.op == "Max" else (xp.min, sig.in_dtypes[0])
+    nothing: Any = -math.inf if sig.op == "Max" else math.inf
+    if dtype.is_integer:
+        nothing = dtype.min if sig.op == "Max" else dtype.max
+
+    def reduce(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
+        if not axes:
+            return copy(xp, x)
+        if not _count(x, axes):
+            shape = [1 if i in axes else n for i, n in enumerate(x.shape) if keep or i not in axes]
+            return full(xp, tuple(shape), nothing, dtype, x)
+        return fold(x, axis=axes, keepdims=keep)
+
+    return _bind(sig, reduce)
+
+
+@portable("EuclideanNorm", host_inputs=_HOST, T=FLOATS | COMPLEX)
+def euclidean_norm(xp: Any, sig: NodeSig) -> Run:
+    """The root of the sum of squared magnitudes."""
+    narrow, is_complex = sig.in_dtypes[0] in _NARROW, sig.in_dtypes[0].is_complex
+
+    def reduce(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
+        size = xp.astype(x, xp.float32) if narrow else xp.abs(x) if is_complex else x
+        out = xp.sqrt(xp.sum(size * size, axis=axes, keepdims=keep)) if axes else xp.abs(size)
+        return xp.astype(out, x.dtype)
+
+    return _bind(sig, reduce)
+
+
+@portable("All", "Any", host_inputs=_HOST)
+def logical(xp: Any, sig: NodeSig) -> Run:
+    """Whether all, or some, elements are true."""
+    fold = xp.all if sig.op == "All" else xp.any
+
+    def reduce(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
+        return fold(x, axis=axes, keepdims=keep) if axes else copy(xp, x)
+
+    return _bind(sig, reduce)
+
+
+def arg_axis(dimension: Any, shape: tuple[int, ...]) -> int:
+    """The axis that ArgMax or ArgMin searches; TF's errors when it is out of range or empty."""
+    (axis,) = ints(dimension)
+    rank = len(shape)
+    if not -rank <= axis < rank:
+        raise invalid(f"Expected dimension in the range [{-rank}, {rank}), but got {axis}")
+    if shape[axis] == 0:
+        raise invalid(f"Reduction axis {axis} is empty in shape {dims(shape)}")
+    return axis % rank
+
+
+@portable("ArgMax", "ArgMin", host_inputs=("dimension",), T=REALS)
+def arg_extreme(xp: Any, sig: NodeSig) -> Run:
+    """The position of the first extreme; NaN is never one."""
+    fold = xp.argmax if sig.op == "ArgMax" else xp.argmin
+    worst = -math.inf if sig.op == "ArgMax" else math.inf
+    floating, narrow = sig.in_dtypes[0].is_floating, sig.in_dtypes[0] in _NARROW
+    dtype = dtype_of(xp, sig.out_dtypes[0])
+
+    def run(x: Any, dimension: Any) -> Any:
+        axis = arg_axis(dimension, tuple(x.shape))
+        if floating:
+            x = xp.astype(x, xp.float32) if narrow else x
+            x = xp.where(xp.isnan(x), full(xp, (), worst, dtypes.float32, x), x)
+        return xp.astype(fold(x, axis=axis), dtype)
+
+    return run

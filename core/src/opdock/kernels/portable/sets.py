@@ -1,0 +1,114 @@
+"""Portable kernels of vectors as sets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opdock.kernels.array_api import device_ints, dims, ints, invalid
+from opdock.kernels.portable import portable
+from opdock.kernels.signature import NodeSig
+
+
+def distinct(xp: Any, x: Any) -> tuple[Any, Any, Any]:
+    """(values in order of first occurrence, index into them, count of each) of a vector."""
+    found = xp.unique_all(x)
+    order = xp.argsort(found.indices, stable=True)
+    rank = xp.argsort(order, stable=True)
+    inverse = xp.reshape(found.inverse_indices, (-1,))
+    return (
+        xp.take(found.values, order, axis=0),
+        xp.take(rank, inverse, axis=0),
+        xp.take(found.counts, order, axis=0),
+    )
+
+
+@portable("Unique", "UniqueWithCounts")
+def unique(xp: Any, sig: NodeSig) -> Any:
+    """The different values of a vector."""
+    n, dtype = len(sig.out_dtypes), sig.out_dtypes[1].name
+
+    def run(x: Any) -> Any:
+        if len(x.shape) != 1:
+            raise invalid(f"unique expects a 1D vector, got shape {dims(x.shape)}")
+        values, index, count = distinct(xp, x)
+        element = getattr(xp, dtype)
+        return (values, xp.astype(index, element), xp.astype(count, element))[:n]
+
+    return run
+
+
+@portable("UniqueV2", "UniqueWithCountsV2", host_inputs=("axis",))
+def unique_v2(xp: Any, sig: NodeSig) -> Any:
+    """The different slices along a dimension."""
+    n, dtype = len(sig.out_dtypes), sig.out_dtypes[1].name
+
+    def run(x: Any, axis: Any) -> Any:
+        given, rank = ints(axis), len(x.shape)
+        if len(given) > 1:
+            raise invalid("axis expects a 1D vector of at most one element")
+        if not given and rank != 1:
+            raise invalid(f"unique expects a 1D vector, got shape {dims(x.shape)}")
+        at = given[0] if given else 0
+        if not -rank <= at < rank:
+            raise invalid(f"axis expects to be in range [{-rank}, {rank}), got {at}")
+        at %= rank
+        element = getattr(xp, dtype)
+        if rank == 1:
+            values, index, count = distinct(xp, x)
+        else:
+            # Number the slices by their distinct values, then treat the numbers as the vector.
+            rows = xp.reshape(xp.moveaxis(x, at, 0), (x.shape[at], -1))
+            number = device_ints(xp, np.zeros(rows.shape[0], np.int64), x)
+            for j in range(rows.shape[1]):
+                code = xp.reshape(xp.unique_inverse(rows[:, j]).inverse_indices, (-1,))
+                number = xp.unique_inverse(number * (rows.shape[0] + 1) + code).inverse_indices
+                number = xp.reshape(xp.astype(number, xp.int64), (-1,))
+            _, index, count = distinct(xp, number)
+            first = xp.searchsorted(xp.sort(index), device_ints(xp, np.arange(count.shape[0]), x))
+            order = xp.argsort(index, stable=True)
+            values = xp.take(x, xp.take(order, first, axis=0), axis=at)
+        return (values, xp.astype(index, element), xp.astype(count, element))[:n]
+
+    return run
+
+
+@portable("ListDiff")
+def list_diff(xp: Any, sig: NodeSig) -> Any:
+    """The elements of `x` that are not in `y`, and where they are."""
+    dtype = sig.out_dtypes[1].name
+
+    def run(x: Any, y: Any) -> Any:
+        for name, value in (("x", x), ("y", y)):
+            if len(value.shape) != 1:
+                raise invalid(f"{name} should be a 1D vector, got shape {dims(value.shape)}")
+        if y.shape[0] == 0:
+            index = device_ints(xp, np.arange(x.shape[0]), x)
+        else:
+            ordered = xp.sort(y)
+            place = xp.clip(xp.searchsorted(ordered, x), 0, y.shape[0] - 1)
+            index = xp.nonzero(xp.take(ordered, place, axis=0) != x)[0]
+        return xp.take(x, index, axis=0), xp.astype(index, getattr(xp, dtype))
+
+    return run
+
+
+@portable("InvertPermutation")
+def invert_permutation(xp: Any, sig: NodeSig) -> Any:
+    """The inverse of a permutation."""
+
+    def run(x: Any) -> Any:
+        if len(x.shape) != 1:
+            raise invalid(f"invert_permutation expects a 1D vector, got shape {dims(x.shape)}")
+        n = x.shape[0]
+        order = xp.argsort(x, stable=True)
+        if n and not bool(xp.all(xp.take(x, order, axis=0) == device_ints(xp, np.arange(n), x))):
+            values = [int(v) for v in x]
+            bad = next((v for v in values if not 0 <= v < n), None)
+            if bad is not None:
+                raise invalid(f"{bad} is not between 0 and {n}")
+            raise invalid(f"{max(values, key=values.count)} is duplicated in the input.")
+        return xp.astype(order, x.dtype)
+
+    return run

@@ -1,0 +1,133 @@
+"""Portable kernels of slices and subscripts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opdock.graph import slicespec
+from opdock.kernels.array_api import dims, ints, invalid, zeros
+from opdock.kernels.portable import portable
+from opdock.kernels.signature import NodeSig
+
+
+@portable("Slice", host_inputs=("begin", "size"), may_alias={0: 0})
+def slice_(xp: Any, sig: NodeSig) -> Any:
+    """A block of the input."""
+    begin, size = sig.const(1), sig.const(2)
+    source = sig.in_shapes[0]
+    if begin is not None and size is not None and source is not None and None not in source:
+        fixed = block(source, ints(begin), ints(size))
+        return lambda tensor, begin, size: tensor[fixed]
+
+    def run(tensor: Any, begin: Any, size: Any) -> Any:
+        return tensor[block(tensor.shape, ints(begin), ints(size))]
+
+    return run
+
+
+def block(shape: Any, begin: list[int], size: list[int]) -> tuple[slice, ...]:
+    """The subscript of a block.
+
+    Raises:
+        InvalidArgumentError: the block leaves the tensor.
+    """
+    if len(begin) != len(shape) or len(size) != len(shape):
+        raise invalid(
+            f"Expected begin and size arguments to be 1-D tensors of size {len(shape)}, but got "
+            f"shapes [{len(begin)}] and [{len(size)}] instead."
+        )
+    out = []
+    for i, (dim, start, length) in enumerate(zip(shape, begin, size, strict=True)):
+        if not 0 <= start <= dim:
+            raise invalid(f"Expected begin[{i}] in [0, {dim}], but got {start}")
+        n = dim - start if length == -1 else length
+        if not 0 <= n <= dim - start:
+            raise invalid(f"Expected size[{i}] in [0, {dim - start}], but got {n}")
+        out.append(slice(start, start + n))
+    return tuple(out)
+
+
+def subscript(
+    sig: NodeSig, shape: Any, begin: Any, end: Any, strides: Any
+) -> slicespec.Resolved:
+    """The index tuple of a strided slice, for arrays of a given shape.
+
+    Raises:
+        InvalidArgumentError: the specification does not fit.
+    """
+    try:
+        found = slicespec.resolve(tuple(shape), ints(begin), ints(end), ints(strides), sig.attrs)
+    except ValueError as e:
+        raise invalid(str(e)) from None
+    return found
+
+
+@portable("StridedSlice", host_inputs=("begin", "end", "strides"), may_alias={0: 0})
+def strided_slice(xp: Any, sig: NodeSig) -> Any:
+    """A part of the input by Python's rules."""
+    consts = [sig.const(i) for i in (1, 2, 3)]
+    source = sig.in_shapes[0]
+    if all(c is not None for c in consts) and source is not None and None not in source:
+        fixed = _view_index(subscript(sig, source, *consts))
+        return lambda tensor, begin, end, strides: tensor[fixed]
+
+    def run(tensor: Any, begin: Any, end: Any, strides: Any) -> Any:
+        return tensor[_view_index(subscript(sig, tensor.shape, begin, end, strides))]
+
+    return run
+
+
+def _view_index(found: slicespec.Resolved) -> Any:
+    """The index, with an ellipsis so that even a single element comes out as an array."""
+    assert found.index is not None
+    return (*found.index, ...)
+
+
+@portable("StridedSliceGrad", host_inputs=("shape", "begin", "end", "strides"))
+def strided_slice_grad(xp: Any, sig: NodeSig) -> Any:
+    """Zeros, with the gradient where the slice was taken."""
+    dtype = sig.out_dtypes[0]
+
+    def run(shape: Any, begin: Any, end: Any, strides: Any, dy: Any) -> Any:
+        out = zeros(xp, tuple(ints(shape)), dy, dtype)
+        found = subscript(sig, out.shape, begin, end, strides)
+        if tuple(dy.shape) != found.shape:
+            raise invalid(
+                f"shape of dy was {dims(dy.shape)} instead of {dims(found.shape)}"
+            )
+        put(xp, out, found.index, dy)
+        return out
+
+    return run
+
+
+def put(xp: Any, out: Any, index: Any, value: Any) -> None:
+    """`out[index] = value`; new axes are dropped, since not every namespace takes them on the left."""
+    if None in index:
+        kept = tuple(i for i in index if i is not None)
+        value = xp.reshape(value, out[kept].shape)
+        index = kept
+    out[index] = value
+
+
+@portable("StridedSliceAssign", host_inputs=("begin", "end", "strides"))
+@portable("ResourceStridedSliceAssign", host_inputs=("begin", "end", "strides"))
+def strided_slice_assign(xp: Any, sig: NodeSig) -> Any:
+    """A variable with another value in a part of it."""
+    returns_ref = sig.op == "StridedSliceAssign"
+
+    def run(cell: Any, begin: Any, end: Any, strides: Any, value: Any) -> Any:
+        with cell.lock:
+            out = xp.asarray(cell.read(), copy=True)
+            found = subscript(sig, out.shape, begin, end, strides)
+            if tuple(value.shape) not in (found.shape, ()):
+                raise invalid(
+                    f"shape of value was {dims(value.shape)} instead of {dims(found.shape)}"
+                )
+            if len(value.shape) == 0:
+                value = xp.broadcast_to(value, found.shape)
+            put(xp, out, found.index, value)
+            cell.write(out)
+        return cell if returns_ref else None
+
+    return run

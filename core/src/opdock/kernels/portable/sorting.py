@@ -1,0 +1,68 @@
+"""Portable kernels of order: the largest elements, and searching in sorted rows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from opdock import dtypes
+from opdock.kernels.array_api import dims, ints, invalid
+from opdock.kernels.portable import portable
+from opdock.kernels.signature import NodeSig
+
+
+def check_k(shape: Any, k: int) -> None:
+    """Raises InvalidArgumentError unless rows of `shape` have `k` elements."""
+    if len(shape) < 1:
+        raise invalid("input must be >= 1-D, got shape []")
+    if k < 0:
+        raise invalid(f"Need k >= 0, got {k}")
+    if shape[-1] < k:
+        raise invalid(f"input must have at least k columns. Had {shape[-1]}, needed {k}")
+
+
+def _largest(xp: Any, x: Any, k: int) -> Any:
+    check_k(x.shape, k)
+    # Equal elements keep their order, so the lower index comes first.
+    order = xp.argsort(x, axis=-1, descending=True, stable=True)
+    values = xp.sort(x, axis=-1, descending=True, stable=True)
+    return (
+        xp.asarray(values[..., :k], copy=True),
+        xp.astype(order[..., :k], xp.int32),
+    )
+
+
+@portable("TopKV2", T=dtypes.REALS, host_inputs=("k",))
+def top_k_v2(xp: Any, sig: NodeSig) -> Any:
+    """The largest elements of each row."""
+    return lambda x, k: _largest(xp, x, ints(k)[0])
+
+
+@portable("TopK", T=dtypes.REALS)
+def top_k(xp: Any, sig: NodeSig) -> Any:
+    """The largest elements of each row."""
+    k = sig.attrs["k"]
+    return lambda x: _largest(xp, x, k)
+
+
+@portable("LowerBound", "UpperBound")
+def bound(xp: Any, sig: NodeSig) -> Any:
+    """Where values fit into sorted rows."""
+    side = "left" if sig.op == "LowerBound" else "right"
+    dtype = sig.out_dtypes[0].name
+
+    def run(rows: Any, values: Any) -> Any:
+        if rows.shape[0] != values.shape[0]:
+            raise invalid(
+                "Leading dim_size of both tensors must match: "
+                f"{dims(rows.shape)} vs. {dims(values.shape)}"
+            )
+        element = getattr(xp, dtype)
+        if math.prod(values.shape) == 0:
+            return xp.astype(xp.zeros_like(values), element)
+        found = [
+            xp.searchsorted(rows[i, :], values[i, :], side=side) for i in range(rows.shape[0])
+        ]
+        return xp.astype(xp.stack(found), element)
+
+    return run

@@ -1,0 +1,117 @@
+"""Portable kernels that rearrange tensors along their dimensions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opdock.kernels.array_api import copy, device_ints, dims, ints, invalid
+from opdock.kernels.portable import portable
+from opdock.kernels.signature import NodeSig
+
+
+@portable("Tile", host_inputs=("multiples",))
+def tile(xp: Any, sig: NodeSig) -> Any:
+    """The input repeated as a whole."""
+
+    def run(tensor: Any, multiples: Any) -> Any:
+        counts, rank = ints(multiples), len(tensor.shape)
+        if len(counts) != rank:
+            raise invalid(
+                f"Expected multiples argument to be a vector of length {rank} but got length "
+                f"{len(counts)}"
+            )
+        for i, count in enumerate(counts):
+            if count < 0:
+                raise invalid(f"Expected multiples[{i}] >= 0, but got {count}")
+        # Repeating is broadcasting over a new dimension before each old one.
+        old = [n for d in tensor.shape for n in (1, d)]
+        new = [n for c, d in zip(counts, tensor.shape, strict=True) for n in (c, d)]
+        wide = copy(xp, xp.broadcast_to(xp.reshape(tensor, tuple(old)), tuple(new)))
+        return xp.reshape(wide, tuple(c * d for c, d in zip(counts, tensor.shape, strict=True)))
+
+    return run
+
+
+@portable("ReverseV2", host_inputs=("axis",))
+def reverse_v2(xp: Any, sig: NodeSig) -> Any:
+    """The input backwards along some dimensions."""
+
+    def run(tensor: Any, axis: Any) -> Any:
+        rank, axes = len(tensor.shape), ints(axis)
+        for i, a in enumerate(axes):
+            if not -rank <= a < rank:
+                raise invalid(f"'axis'[{i}] = {a} is out of valid range [0, {rank - 1}]")
+        chosen = [a % rank for a in axes]
+        if len(set(chosen)) != len(chosen):
+            raise invalid(f"axis {max(chosen, key=chosen.count)} specified more than once.")
+        return copy(xp, xp.flip(tensor, axis=tuple(chosen)) if chosen else tensor)
+
+    return run
+
+
+@portable("Reverse", host_inputs=("dims",))
+def reverse(xp: Any, sig: NodeSig) -> Any:
+    """The input backwards along the dimensions that are marked."""
+
+    def run(tensor: Any, marks: Any) -> Any:
+        chosen = tuple(i for i, m in enumerate(np.asarray(marks)) if m)
+        return copy(xp, xp.flip(tensor, axis=chosen) if chosen else tensor)
+
+    return run
+
+
+@portable("ReverseSequence", host_inputs=("seq_lengths",))
+def reverse_sequence(xp: Any, sig: NodeSig) -> Any:
+    """The first elements of each sequence backwards."""
+    along, batch = sig.attrs["seq_dim"], sig.attrs["batch_dim"]
+
+    def run(tensor: Any, seq_lengths: Any) -> Any:
+        lengths = ints(seq_lengths)
+        if len(lengths) != tensor.shape[batch]:
+            raise invalid(
+                f"Length of seq_lengths != input.dims({batch}), ({len(lengths)} vs. "
+                f"{tensor.shape[batch]})"
+            )
+        for i, n in enumerate(lengths):
+            if not 0 <= n <= tensor.shape[along]:
+                raise invalid(f"seq_lens({i}) < 0 or > input.dims({along}): {n}")
+        out = copy(xp, tensor)
+        for i, n in enumerate(lengths):
+            where: list[Any] = [slice(None)] * len(tensor.shape)
+            where[batch], where[along] = slice(i, i + 1), slice(0, n)
+            out[tuple(where)] = xp.flip(tensor[tuple(where)], axis=along)
+        return out
+
+    return run
+
+
+@portable("Roll", host_inputs=("shift", "axis"))
+def roll(xp: Any, sig: NodeSig) -> Any:
+    """The input shifted around."""
+
+    def run(tensor: Any, shift: Any, axis: Any) -> Any:
+        rank, shifts, axes = len(tensor.shape), ints(shift), ints(axis)
+        if rank < 1:
+            raise invalid("input must be 1-D or higher")
+        if np.shape(shift) != np.shape(axis):
+            raise invalid(
+                f"shift and axis must have the same size: {dims(np.shape(shift))} vs. "
+                f"{dims(np.shape(axis))}"
+            )
+        for a in axes:
+            if not -rank <= a < rank:
+                raise invalid(f"axis {a} is out of range")
+        total: dict[int, int] = {}
+        for s, a in zip(shifts, axes, strict=True):
+            total[a % rank] = total.get(a % rank, 0) + s
+        out = tensor
+        for a, s in total.items():
+            n = tensor.shape[a]
+            if n:
+                order = device_ints(xp, (np.arange(n) - s) % n, tensor)
+                out = xp.take(out, order, axis=a)
+        return copy(xp, out) if out is tensor else out
+
+    return run

@@ -1,0 +1,42 @@
+"""Optimizer updates on any array namespace: the rules of `ops.training_rules` between two reads
+and writes of variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from opdock.dtypes import FLOATS
+from opdock.kernels.portable import portable
+from opdock.ops.training import BY_OP
+from opdock.ops.training_rules import Update
+
+
+def _binder(update: Update) -> Callable[[Any, Any], Callable[..., Any]]:
+    count = len(update.state) + 1
+
+    def bind(xp: Any, sig: Any) -> Callable[..., Any]:
+        flags = {name: sig.attrs[name] for name, _ in update.flags}
+        dtype = sig.attrs["T"]
+        integers = [update.inputs.index(n) for n in sorted(update.integers)]
+        resource = sig.op.startswith("Resource")
+        rule, names = update.rule, update.inputs
+
+        def apply(*inputs: Any) -> Any:
+            cells, rest = inputs[:count], list(inputs[count:])
+            for i in integers:
+                rest[i] = xp.astype(xp.asarray(rest[i]), dtype.np)
+            state = [c.read() for c in cells]
+            fresh = rule(xp, flags, state, **dict(zip(names, rest, strict=True)))
+            for cell, value in zip(cells, fresh, strict=True):
+                cell.write(value)
+            return None if resource else cells[0]
+
+        return apply
+
+    return bind
+
+
+for _op, _update in BY_OP.items():
+    if "Sparse" not in _op:
+        portable(_op, T=FLOATS)(_binder(_update))

@@ -1,0 +1,94 @@
+"""Portable kernels of softmax and the cross entropies fused with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from opdock import dtypes
+from opdock.kernels.portable import portable
+from opdock.kernels.signature import NodeSig
+
+_HALVES = (dtypes.float16, dtypes.bfloat16)
+
+
+def _shifted(xp: Any, logits: Any) -> Any:
+    """`logits` minus each row's maximum, so that no power overflows."""
+    if logits.shape[-1] == 0:
+        return logits
+    return logits - xp.max(logits, axis=-1, keepdims=True)
+
+
+def _wide(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
+    if sig.in_dtypes[0] in _HALVES:
+        return lambda x: xp.astype(x, xp.float32)
+    return lambda x: x
+
+
+@portable("Softmax")
+def softmax(xp: Any, sig: NodeSig) -> Callable[..., Any]:
+    """exp(x) / sum(exp(x)) along the last dimension."""
+    wide = _wide(xp, sig)
+
+    def run(logits: Any) -> Any:
+        powers = xp.exp(_shifted(xp, wide(logits)))
+        out = powers / xp.sum(powers, axis=-1, keepdims=True)
+        return xp.astype(out, logits.dtype, copy=False)
+
+    return run
+
+
+@portable("LogSoftmax")
+def log_softmax(xp: Any, sig: NodeSig) -> Callable[..., Any]:
+    """The log probabilities: x - log(sum(exp(x))) along the last dimension."""
+    wide = _wide(xp, sig)
+
+    def run(logits: Any) -> Any:
+        shifted = _shifted(xp, wide(logits))
+        out = shifted - xp.log(xp.sum(xp.exp(shifted), axis=-1, keepdims=True))
+        return xp.astype(out, logits.dtype, copy=False)
+
+    return run
+
+
+@portable("SoftmaxCrossEntropyWithLogits")
+def xent(xp: Any, sig: NodeSig) -> Callable[..., Any]:
+    """Loss and gradient against a distribution over the classes."""
+    wide = _wide(xp, sig)
+
+    def run(features: Any, labels: Any) -> Any:
+        logits, target = xp.broadcast_arrays(wide(features), wide(labels))
+        shifted = _shifted(xp, logits)
+        powers = xp.exp(shifted)
+        total = xp.sum(powers, axis=-1, keepdims=True)
+        # Where a label is 0 the class adds nothing, even when its log probability is infinite.
+        terms = target * (xp.log(total) - shifted)
+        terms = xp.where(target == 0, xp.zeros_like(terms), terms)
+        loss, back = xp.sum(terms, axis=-1), powers / total - target
+        kind = features.dtype
+        return xp.astype(loss, kind, copy=False), xp.astype(back, kind, copy=False)
+
+    return run
+
+
+@portable("SparseSoftmaxCrossEntropyWithLogits")
+def sparse_xent(xp: Any, sig: NodeSig) -> Callable[..., Any]:
+    """Loss and gradient against class ids; an id out of range gives a row of NaN."""
+    wide = _wide(xp, sig)
+
+    def run(features: Any, labels: Any) -> Any:
+        shifted = _shifted(xp, wide(features))
+        powers = xp.exp(shifted)
+        total = xp.sum(powers, axis=-1, keepdims=True)
+        classes = xp.arange(features.shape[1], dtype=labels.dtype)
+        hit = classes[None, :] == labels[:, None]
+        zero = xp.zeros_like(shifted)
+        loss = xp.sum(xp.where(hit, xp.log(total) - shifted, zero), axis=-1)
+        back = powers / total - xp.astype(hit, shifted.dtype)
+        valid = xp.any(hit, axis=-1)
+        loss = xp.where(valid, loss, xp.full_like(loss, xp.nan))
+        back = xp.where(valid[:, None], back, xp.full_like(back, xp.nan))
+        kind = features.dtype
+        return xp.astype(loss, kind, copy=False), xp.astype(back, kind, copy=False)
+
+    return run

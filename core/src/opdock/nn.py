@@ -1,0 +1,114 @@
+"""`tf.nn`: activations, convolutions, pooling, normalization, losses and their kin."""
+
+from __future__ import annotations
+
+from opdock.ops.bias import bias_add, relu_layer, xw_plus_b
+from opdock.ops.conv import (
+    conv1d,
+    conv1d_transpose,
+    conv2d,
+    conv2d_backprop_filter,
+    conv2d_backprop_input,
+    conv2d_transpose,
+)  # fmt: skip
+from opdock.ops.conv3d import (
+    conv3d,
+    conv3d_backprop_filter,
+    conv3d_backprop_filter_v2,
+    conv3d_transpose,
+)  # fmt: skip
+from opdock.ops.ctc import ctc_greedy_decoder, ctc_loss
+from opdock.ops.depthwise import (
+    depthwise_conv2d,
+    depthwise_conv2d_backprop_filter,
+    depthwise_conv2d_backprop_input,
+    depthwise_conv2d_native,
+    depthwise_conv2d_native_backprop_filter,
+    depthwise_conv2d_native_backprop_input,
+    separable_conv2d,
+)  # fmt: skip
+from opdock.ops.dilated import (
+    atrous_conv2d,
+    atrous_conv2d_transpose,
+    convolution,
+    with_space_to_batch,
+)  # fmt: skip
+from opdock.ops.dropout import dropout
+from opdock.ops.elementary import log_sigmoid, sigmoid, tanh
+from opdock.ops.embedding import embedding_lookup, embedding_lookup_sparse
+from opdock.ops.loss import (
+    in_top_k,
+    l2_loss,
+    log_poisson_loss,
+    sigmoid_cross_entropy_with_logits,
+    weighted_cross_entropy_with_logits,
+)  # fmt: skip
+from opdock.ops.lrn import local_response_normalization, lrn
+from opdock.ops.moments import (
+    l2_normalize,
+    moments,
+    normalize_moments,
+    sufficient_statistics,
+    weighted_moments,
+    zero_fraction,
+)  # fmt: skip
+from opdock.ops.morphology import dilation2d, erosion2d
+from opdock.ops.nn import (
+    crelu,
+    elu,
+    leaky_relu,
+    relu,
+    relu6,
+    selu,
+    softplus,
+    softsign,
+    swish,
+)  # fmt: skip
+from opdock.ops.norm import (
+    batch_norm_with_global_normalization,
+    batch_normalization,
+    fused_batch_norm,
+)  # fmt: skip
+from opdock.ops.pool import max_pool_with_argmax
+from opdock.ops.pooling import (
+    avg_pool,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    avg_pool_v2,
+    max_pool,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+    max_pool_v2,
+    pool,
+)  # fmt: skip
+from opdock.ops.sorting import top_k
+from opdock.ops.xent import (
+    log_softmax,
+    softmax,
+    softmax_cross_entropy_with_logits,
+    softmax_cross_entropy_with_logits_v2,
+    sparse_softmax_cross_entropy_with_logits,
+)  # fmt: skip
+
+__all__ = [
+    "atrous_conv2d", "atrous_conv2d_transpose", "avg_pool", "avg_pool1d", "avg_pool2d",
+    "avg_pool3d", "avg_pool_v2", "batch_norm_with_global_normalization", "batch_normalization",
+    "bias_add", "conv1d", "conv1d_transpose", "conv2d", "conv2d_backprop_filter",
+    "conv2d_backprop_input", "conv2d_transpose", "conv3d", "conv3d_backprop_filter",
+    "conv3d_backprop_filter_v2", "conv3d_transpose", "convolution", "crelu", "ctc_greedy_decoder",
+    "ctc_loss", "depthwise_conv2d", "depthwise_conv2d_backprop_filter",
+    "depthwise_conv2d_backprop_input", "depthwise_conv2d_native",
+    "depthwise_conv2d_native_backprop_filter", "depthwise_conv2d_native_backprop_input",
+    "dilation2d", "dropout", "elu", "embedding_lookup", "embedding_lookup_sparse", "erosion2d",
+    "fused_batch_norm", "in_top_k", "l2_loss", "l2_normalize", "leaky_relu",
+    "local_response_normalization", "log_poisson_loss", "log_sigmoid", "log_softmax", "lrn",
+    "max_pool", "max_pool1d", "max_pool2d", "max_pool3d", "max_pool_v2", "max_pool_with_argmax",
+    "moments", "normalize_moments", "pool", "relu", "relu6", "relu_layer", "selu",
+    "separable_conv2d", "sigmoid", "sigmoid_cross_entropy_with_logits", "softmax",
+    "softmax_cross_entropy_with_logits", "softmax_cross_entropy_with_logits_v2", "softplus",
+    "softsign", "sparse_softmax_cross_entropy_with_logits", "sufficient_statistics", "swish",
+    "tanh", "top_k", "weighted_cross_entropy_with_logits", "weighted_moments",
+    "with_space_to_batch", "xw_plus_b", "zero_fraction",
+]  # fmt: skip

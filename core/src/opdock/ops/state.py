@@ -1,0 +1,371 @@
+"""Ops on variables: creation, assignment, reads, and updates of parts.
+
+A reference variable is a `VariableV2` node whose output refers to its storage; a resource variable
+is a handle. Kernels get either as a `Cell`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opdock import shapes
+from opdock.graph.composite import IndexedSlices
+from opdock.graph.convert import convert_to_tensor
+from opdock.graph.operation import Operation, Tensor
+from opdock.graph.scopes import colocate_with
+from opdock.ops.common_shapes import no_outputs, scalar, unchanged
+from opdock.ops.registry import ShapeSig, define_op, get
+from opdock.shapes import Shape
+
+__all__ = [
+    "assign", "assign_add", "assign_sub", "count_up_to", "is_variable_initialized", "scatter_add",
+    "scatter_div", "scatter_max", "scatter_min", "scatter_mul", "scatter_nd_add", "scatter_nd_sub",
+    "scatter_nd_update", "scatter_sub", "scatter_update",
+]  # fmt: skip
+
+_NUMBERS = "{numbertype}"
+
+# ---------------------------------------------------------------- holders
+variable_v2_op = define_op(
+    "VariableV2", "-> ref: Ref(dtype)",
+    'shape: shape, dtype: type, container: string = "", shared_name: string = ""', stateful=True,
+)  # fmt: skip
+variable_op = define_op(
+    "Variable", "-> ref: Ref(dtype)",
+    'shape: shape, dtype: type, container: string = "", shared_name: string = ""', stateful=True,
+)  # fmt: skip
+temporary_variable_op = define_op(
+    "TemporaryVariable", "-> ref: Ref(dtype)", 'shape: shape, dtype: type, var_name: string = ""',
+    stateful=True,
+)  # fmt: skip
+var_handle_op = define_op(
+    "VarHandleOp", "-> resource: resource",
+    'container: string = "", shared_name: string = "", dtype: type, shape: shape', stateful=True,
+)  # fmt: skip
+
+
+@variable_v2_op.shape
+@variable_op.shape
+@temporary_variable_op.shape
+def _declared_shape(sig: ShapeSig) -> Shape:
+    shape: Shape = sig.attrs["shape"]
+    # TF cannot tell "scalar" from "unknown" in Variable, but can in VariableV2.
+    return None if sig.op == "Variable" and shape == () else shape
+
+
+for _op in (variable_v2_op, variable_op, temporary_variable_op, var_handle_op):
+    _op.not_differentiable()
+var_handle_op.shape(scalar)
+
+# ---------------------------------------------------------------- whole values, by reference
+assign_op = define_op(
+    "Assign", "ref: Ref(T), value: T -> output_ref: Ref(T)",
+    "T: type, validate_shape: bool = true, use_locking: bool = true",
+)  # fmt: skip
+assign_add_op = define_op(
+    "AssignAdd", "ref: Ref(T), value: T -> output_ref: Ref(T)",
+    f"T: {_NUMBERS}, use_locking: bool = false",
+)  # fmt: skip
+assign_sub_op = define_op(
+    "AssignSub", "ref: Ref(T), value: T -> output_ref: Ref(T)",
+    f"T: {_NUMBERS}, use_locking: bool = false",
+)  # fmt: skip
+is_variable_initialized_op = define_op(
+    "IsVariableInitialized", "ref: Ref(dtype) -> is_initialized: bool", "dtype: type"
+)
+count_up_to_op = define_op(
+    "CountUpTo", "ref: Ref(T) -> output: T", "limit: int, T: {int32, int64}"
+)
+
+
+@assign_op.shape
+def _assign_shape(sig: ShapeSig) -> Shape:
+    if sig.attrs["validate_shape"]:
+        return shapes.merge(sig.shapes[0], sig.shapes[1])
+    return sig.shapes[1]
+
+
+@assign_add_op.shape
+@assign_sub_op.shape
+def _update_shape(sig: ShapeSig) -> Shape:
+    return shapes.merge(sig.shapes[0], sig.shapes[1])
+
+
+is_variable_initialized_op.shape(scalar)
+count_up_to_op.shape(unchanged)
+for _op in (assign_op, assign_add_op, assign_sub_op, is_variable_initialized_op, count_up_to_op):
+    _op.not_differentiable()
+
+
+@assign_add_op.decomposition
+def _assign_add_parts(sig: ShapeSig, ref: Tensor, value: Tensor) -> Any:
+    return assign_op(ref, get("AddV2")(get("Identity")(ref), value), validate_shape=False)
+
+
+@assign_sub_op.decomposition
+def _assign_sub_parts(sig: ShapeSig, ref: Tensor, value: Tensor) -> Any:
+    return assign_op(ref, get("Sub")(get("Identity")(ref), value), validate_shape=False)
+
+
+# ---------------------------------------------------------------- whole values, by handle
+read_variable_op = define_op(
+    "ReadVariableOp", "resource: resource -> value: dtype", "dtype: type", stateful=True
+)
+assign_variable_op = define_op(
+    "AssignVariableOp", "resource: resource, value: dtype ->", "dtype: type", stateful=True
+)
+assign_add_variable_op = define_op(
+    "AssignAddVariableOp", "resource: resource, value: dtype ->", "dtype: type", stateful=True
+)
+assign_sub_variable_op = define_op(
+    "AssignSubVariableOp", "resource: resource, value: dtype ->", "dtype: type", stateful=True
+)
+var_is_initialized_op = define_op(
+    "VarIsInitializedOp", "resource: resource -> is_initialized: bool", stateful=True
+)
+variable_shape_op = define_op(
+    "VariableShape", "input: resource -> output: out_type", "out_type: {int32, int64} = int32",
+    stateful=True,
+)  # fmt: skip
+destroy_resource_op = define_op(
+    "DestroyResourceOp", "resource: resource ->", "ignore_lookup_error: bool = true", stateful=True
+)
+resource_gather_op = define_op(
+    "ResourceGather", "resource: resource, indices: Tindices -> output: dtype",
+    "batch_dims: int = 0, validate_indices: bool = true, dtype: type, Tindices: {int32, int64}",
+    stateful=True,
+)  # fmt: skip
+
+
+@read_variable_op.shape
+@resource_gather_op.shape
+def _behind_handle(sig: ShapeSig) -> Shape:
+    # A handle does not carry the variable's shape; whoever holds the variable sets it.
+    return None
+
+
+@variable_shape_op.shape
+def _variable_shape_shape(sig: ShapeSig) -> Shape:
+    return (None,)
+
+
+var_is_initialized_op.shape(scalar)
+for _op in (assign_variable_op, assign_add_variable_op, assign_sub_variable_op, destroy_resource_op):
+    _op.shape(no_outputs)
+    _op.not_differentiable()
+var_is_initialized_op.not_differentiable()
+variable_shape_op.not_differentiable()
+
+
+@read_variable_op.gradient
+def _read_gradient(op: Operation, grad: Any) -> Any:
+    return grad
+
+
+@resource_gather_op.gradient
+def _resource_gather_gradient(op: Operation, grad: Any) -> list[Any]:
+    handle, indices = op.inputs
+    with colocate_with(handle.op):
+        shape = get("VariableShape")(handle)
+    size = get("ExpandDims")(get("Size")(indices), 0)
+    tail = get("StridedSlice")(shape, [1], [0], [1], end_mask=1)
+    values = get("Reshape")(grad, get("ConcatV2")([size, tail], 0))
+    return [IndexedSlices(values, get("Reshape")(indices, size), shape), None]
+
+
+@resource_gather_op.decomposition
+def _resource_gather_parts(sig: ShapeSig, handle: Tensor, indices: Tensor) -> Any:
+    value = read_variable_op(handle, dtype=sig.attrs["dtype"])
+    return get("GatherV2")(value, indices, 0, batch_dims=sig.attrs["batch_dims"])
+
+
+def _handle_update(op: str) -> Any:
+    def parts(sig: ShapeSig, handle: Tensor, value: Tensor) -> Any:
+        current = read_variable_op(handle, dtype=sig.attrs["dtype"])
+        return assign_variable_op(handle, get(op)(current, value))
+
+    return parts
+
+
+assign_add_variable_op.decomposition(_handle_update("AddV2"))
+assign_sub_variable_op.decomposition(_handle_update("Sub"))
+
+
+# ---------------------------------------------------------------- parts of values
+def _scatter_shape(sig: ShapeSig) -> Shape:
+    ref, indices, updates = sig.shapes
+    if indices is not None and ref is not None and updates is not None and updates != ():
+        shapes.merge(updates, shapes.concat(indices, ref[1:]))
+    return ref
+
+
+def _scatter_nd_shape(sig: ShapeSig) -> Shape:
+    return sig.shapes[0]
+
+
+_SCATTER = ("Update", "Add", "Sub", "Mul", "Div", "Min", "Max")
+for _name in _SCATTER:
+    _types = "type" if _name == "Update" else _NUMBERS
+    _locking = "true" if _name == "Update" else "false"
+    _ref_op = define_op(
+        f"Scatter{_name}", "ref: Ref(T), indices: Tindices, updates: T -> output_ref: Ref(T)",
+        f"T: {_types}, Tindices: {{int32, int64}}, use_locking: bool = {_locking}",
+    )  # fmt: skip
+    _ref_op.shape(_scatter_shape)
+    _ref_op.not_differentiable()
+    _handle_op = define_op(
+        f"ResourceScatter{_name}", "resource: resource, indices: Tindices, updates: dtype ->",
+        f"dtype: {_types}, Tindices: {{int32, int64}}", stateful=True,
+    )  # fmt: skip
+    _handle_op.shape(no_outputs)
+    _handle_op.not_differentiable()
+for _name in ("Update", "Add", "Sub"):
+    _types = "type" if _name == "Update" else _NUMBERS
+    _locking = "true" if _name == "Update" else "false"
+    _ref_op = define_op(
+        f"ScatterNd{_name}", "ref: Ref(T), indices: Tindices, updates: T -> output_ref: Ref(T)",
+        f"T: {_types}, Tindices: {{int32, int64}}, use_locking: bool = {_locking}",
+    )  # fmt: skip
+    _ref_op.shape(_scatter_nd_shape)
+    _ref_op.not_differentiable()
+    _handle_op = define_op(
+        f"ResourceScatterNd{_name}", "ref: resource, indices: Tindices, updates: T ->",
+        f"T: {_types}, Tindices: {{int32, int64}}, use_locking: bool = true", stateful=True,
+    )  # fmt: skip
+    _handle_op.shape(no_outputs)
+    _handle_op.not_differentiable()
+
+
+# ---------------------------------------------------------------- public functions
+def _is_resource(ref: Any) -> bool:
+    return not ref.dtype._is_ref_dtype
+
+
+def assign(
+    ref: Any, value: Any, validate_shape: bool | None = None, use_locking: bool | None = None,
+    name: str | None = None,
+) -> Any:  # fmt: skip
+    """Assigns `value` to a variable; the result is the variable after the assignment.
+
+    Args:
+        ref: a variable.
+        value: the new value, of the variable's type.
+        validate_shape: whether the shape must stay the same (True by default).
+        use_locking: whether concurrent assignments exclude each other.
+        name: the node's name.
+
+    Raises:
+        ValueError: the shapes differ. TypeError: the types differ.
+    """
+    if _is_resource(ref):
+        return ref.assign(value, name=name)
+    return assign_op(
+        ref, value, name=name, validate_shape=True if validate_shape is None else validate_shape,
+        use_locking=True if use_locking is None else use_locking,
+    )  # fmt: skip
+
+
+def assign_add(ref: Any, value: Any, use_locking: bool | None = None, name: str | None = None) -> Any:
+    """Adds `value` to a variable; the result is the variable after the addition."""
+    if _is_resource(ref):
+        return ref.assign_add(value, name=name)
+    return assign_add_op(ref, value, use_locking=bool(use_locking), name=name)
+
+
+def assign_sub(ref: Any, value: Any, use_locking: bool | None = None, name: str | None = None) -> Any:
+    """Subtracts `value` from a variable; the result is the variable after the subtraction."""
+    if _is_resource(ref):
+        return ref.assign_sub(value, name=name)
+    return assign_sub_op(ref, value, use_locking=bool(use_locking), name=name)
+
+
+def is_variable_initialized(ref: Any, name: str | None = None) -> Any:
+    """A bool tensor: whether the variable has a value."""
+    if _is_resource(ref):
+        return ref.is_initialized(name=name)
+    return is_variable_initialized_op(ref, name=name)
+
+
+def count_up_to(ref: Any, limit: int, name: str | None = None) -> Any:
+    """Returns the variable's value and increments it; OutOfRangeError at `limit`."""
+    return count_up_to_op(ref, limit=limit, name=name)
+
+
+def _scatter(op: str, ref: Any, indices: Any, updates: Any, locking: bool, name: str | None) -> Any:
+    if _is_resource(ref):
+        done = get(f"Resource{op}")(
+            ref.handle, convert_to_tensor(indices, name="indices"),
+            convert_to_tensor(updates, ref.dtype.base_dtype), name=name,
+        )  # fmt: skip
+        return ref._lazy_read(done)
+    return get(op)(ref, indices, updates, use_locking=locking, name=name)
+
+
+def scatter_update(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None
+) -> Any:
+    """Sets rows `indices` of a variable to `updates`; the result is the variable afterwards."""
+    return _scatter("ScatterUpdate", ref, indices, updates, use_locking, name)
+
+
+def scatter_add(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
+) -> Any:
+    """Adds `updates` to rows `indices` of a variable; repeated indices add up."""
+    return _scatter("ScatterAdd", ref, indices, updates, use_locking, name)
+
+
+def scatter_sub(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
+) -> Any:
+    """Subtracts `updates` from rows `indices` of a variable."""
+    return _scatter("ScatterSub", ref, indices, updates, use_locking, name)
+
+
+def scatter_mul(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
+) -> Any:
+    """Multiplies rows `indices` of a variable by `updates`."""
+    return _scatter("ScatterMul", ref, indices, updates, use_locking, name)
+
+
+def scatter_div(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
+) -> Any:
+    """Divides rows `indices` of a variable by `updates`."""
+    return _scatter("ScatterDiv", ref, indices, updates, use_locking, name)
+
+
+def scatter_min(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
+) -> Any:
+    """Takes the minimum of rows `indices` of a variable and `updates`."""
+    return _scatter("ScatterMin", ref, indices, updates, use_locking, name)
+
+
+def scatter_max(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
+) -> Any:
+    """Takes the maximum of rows `indices` of a variable and `updates`."""
+    return _scatter("ScatterMax", ref, indices, updates, use_locking, name)
+
+
+def scatter_nd_update(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None
+) -> Any:
+    """Sets the slices at the index vectors `indices` of a variable to `updates`."""
+    return _scatter("ScatterNdUpdate", ref, indices, updates, use_locking, name)
+
+
+def scatter_nd_add(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
+) -> Any:
+    """Adds `updates` to the slices at the index vectors `indices` of a variable."""
+    return _scatter("ScatterNdAdd", ref, indices, updates, use_locking, name)
+
+
+def scatter_nd_sub(
+    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
+) -> Any:
+    """Subtracts `updates` from the slices at the index vectors `indices` of a variable."""
+    return _scatter("ScatterNdSub", ref, indices, updates, use_locking, name)

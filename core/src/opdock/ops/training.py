@@ -1,0 +1,162 @@
+"""The optimizers' update ops: ApplyAdam, ResourceApplyAdam, SparseApplyMomentum, ...
+
+Generated from the table of rules. Where a device has no kernel the op is its rule in graph ops:
+read, compute, assign.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from opdock import dtypes, shapes
+from opdock.graph.operation import Tensor
+from opdock.ops.common_shapes import no_outputs
+from opdock.ops.registry import OpSpec, ShapeSig, define_op, get
+from opdock.ops.training_rules import UPDATES, Update
+from opdock.shapes import Shape
+
+__all__: list[str] = []
+
+BY_OP: Final[dict[str, Update]] = {}
+
+
+def _signature(update: Update, resource: bool, sparse: bool) -> str:
+    holder = "resource" if resource else "Ref(T)"
+    parts = [f"{name}: {holder}" for name in ("var", *update.state)]
+    for name in update.inputs:
+        parts.append(f"{name}: {'int64' if name in update.integers else 'T'}")
+        if sparse and name == update.gradient:
+            parts.append("indices: Tindices")
+    return ", ".join(parts) + (" ->" if resource else " -> out: Ref(T)")
+
+
+def _attrs(update: Update, sparse: bool) -> str:
+    attrs = ["T: numbertype"]
+    if sparse:
+        attrs.append("Tindices: {int32, int64}")
+    attrs.append("use_locking: bool = false")
+    attrs += [f"{name}: bool = {str(default).lower()}" for name, default in update.flags]
+    return ", ".join(attrs)
+
+
+def _same_shape(sig: ShapeSig) -> Shape:
+    return sig.shapes[0]
+
+
+def _dense_shape(sig: ShapeSig) -> Shape:
+    update = BY_OP[sig.op]
+    shape = sig.shapes[0]
+    for i in range(len(update.state) + 1):
+        shape = shapes.merge(shape, sig.shapes[i])
+    gradient = len(update.state) + 1 + update.inputs.index(update.gradient)
+    return shapes.merge(shape, sig.shapes[gradient])
+
+
+class GraphNamespace:
+    """The rules' namespace over graph tensors."""
+
+    @staticmethod
+    def sqrt(x: Any) -> Any:
+        """Square root."""
+        return get("Sqrt")(x)
+
+    @staticmethod
+    def abs(x: Any) -> Any:
+        """Absolute value."""
+        return get("Abs")(x)
+
+    @staticmethod
+    def sign(x: Any) -> Any:
+        """Sign."""
+        return get("Sign")(x)
+
+    @staticmethod
+    def maximum(x: Any, y: Any) -> Any:
+        """Maximum."""
+        return get("Maximum")(x, y)
+
+    @staticmethod
+    def pow(x: Any, y: Any) -> Any:
+        """Power."""
+        return get("Pow")(x, y)
+
+    @staticmethod
+    def where(condition: Any, x: Any, y: Any) -> Any:
+        """Selection."""
+        return get("Select")(condition, x, y)
+
+
+def _decompose(update: Update, resource: bool, sparse: bool) -> Any:
+    def parts(sig: ShapeSig, *inputs: Tensor) -> Any:
+        count = len(update.state) + 1
+        holders, rest = list(inputs[:count]), list(inputs[count:])
+        dtype = sig.attrs["T"]
+        indices = None
+        if sparse:
+            indices = rest.pop(update.inputs.index(update.gradient) + 1)
+        given = dict(zip(update.inputs, rest, strict=True))
+        for name in update.integers:
+            given[name] = get("Cast")(given[name], DstT=dtype)
+        flags = {name: sig.attrs[name] for name, _ in update.flags}
+        state = [_read(h, dtype, resource) for h in holders]
+        if indices is not None:
+            state = [get("GatherV2")(s, indices, 0) for s in state]
+        fresh = update.rule(GraphNamespace, flags, state, **given)
+        done = [_write(h, v, indices, resource) for h, v in zip(holders, fresh, strict=True)]
+        # Every node of a decomposition runs, so the other assignments need no edge to the result.
+        return done[0]
+
+    return parts
+
+
+def _read(holder: Tensor, dtype: dtypes.DType, resource: bool) -> Tensor:
+    if resource:
+        return get("ReadVariableOp")(holder, dtype=dtype)  # type: ignore[no-any-return]
+    return get("Identity")(holder)  # type: ignore[no-any-return]
+
+
+def _write(holder: Tensor, value: Any, indices: Tensor | None, resource: bool) -> Any:
+    if indices is not None:
+        return get("ResourceScatterUpdate" if resource else "ScatterUpdate")(holder, indices, value)
+    if resource:
+        return get("AssignVariableOp")(holder, value)
+    return get("Assign")(holder, value, validate_shape=False)
+
+
+def _define(update: Update, resource: bool, sparse: bool) -> OpSpec:
+    prefix = ("Resource" if resource else "") + ("SparseApply" if sparse else "Apply")
+    name = prefix + update.name
+    BY_OP[name] = update
+    spec = define_op(
+        name, _signature(update, resource, sparse), _attrs(update, sparse), stateful=resource
+    )
+    spec.shape(no_outputs if resource else _same_shape if sparse else _dense_shape)
+    spec.not_differentiable()
+    spec.decomposition(_decompose(update, resource, sparse))
+    return spec
+
+
+for _update in UPDATES:
+    for _resource in (False, True):
+        _define(_update, _resource, False)
+        if _update.sparse:
+            _define(_update, _resource, True)
+
+_keras = define_op(
+    "ResourceApplyKerasMomentum",
+    "var: resource, accum: resource, lr: T, grad: T, momentum: T ->",
+    "T: numbertype, use_locking: bool = false, use_nesterov: bool = false", stateful=True,
+)  # fmt: skip
+_keras.shape(no_outputs)
+_keras.not_differentiable()
+
+
+@_keras.decomposition
+def _keras_momentum(sig: ShapeSig, var: Tensor, accum: Tensor, lr: Any, grad: Any, momentum: Any) -> Any:
+    dtype = sig.attrs["T"]
+    old = _read(accum, dtype, True)
+    fresh = old * momentum - lr * grad  # type: ignore[operator]
+    step = fresh * momentum - lr * grad if sig.attrs["use_nesterov"] else fresh
+    writes = [_write(accum, fresh, None, True)]
+    writes.append(_write(var, _read(var, dtype, True) + step, None, True))  # type: ignore[operator]
+    return writes[-1]

@@ -1,0 +1,1 @@
+"""TF's internal package paths, for programs that import from them."""

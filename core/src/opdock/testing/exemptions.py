@@ -1,0 +1,78 @@
+"""Ops that lack one of an op's parts, each with a typed reason: one table, checked against reality.
+
+An entry that names a part which the op does have is an error, so the table cannot outlive its
+reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+__all__ = ["EXEMPT", "Exemption", "Kind", "Part", "exemption"]
+
+Kind = Literal["state", "resource", "host", "control", "no-gradient"]
+Part = Literal["shape", "samples", "reference", "gradient"]
+
+
+@dataclass(frozen=True)
+class Exemption:
+    """Why an op lacks some parts.
+
+    Attributes:
+        kind: "state" (acts through variables), "resource" (acts through queues, readers and the
+            like), "host" (files, protobufs, Python), "control" (runs or orders other ops),
+            "no-gradient" (TF registers none either: differentiating raises LookupError).
+        parts: the parts that are missing.
+        reason: in words.
+    """
+
+    kind: Kind
+    parts: frozenset[Part]
+    reason: str
+
+    def covers(self, part: Part) -> bool:
+        """Whether the op may lack that part."""
+        return part in self.parts
+
+
+_DATA: Final[frozenset[Part]] = frozenset({"samples", "reference"})
+_WHOLE: Final[frozenset[Part]] = frozenset({"samples", "reference", "gradient"})
+
+_TABLE: Final[tuple[tuple[Kind, frozenset[Part], str, str], ...]] = (
+    ("control", _DATA, "every case of the suite feeds placeholders",
+     "Placeholder PlaceholderV2"),
+    ("control", _DATA, "no data passes through; level L4 orders ops with it",
+     "NoOp ControlTrigger"),
+    ("control", _DATA, "runs functions; level L4 has cond and while_loop against NumPy",
+     "If StatelessIf While StatelessWhile"),
+    ("control", _WHOLE, "an argument inside a function, never in a user's graph",
+     "_Arg"),
+    ("state", _WHOLE, "makes or ends a variable; every case with variables runs it",
+     "VariableV2 Variable VarHandleOp"),
+    ("state", _WHOLE, "a variable that lives within one step; tests of the runtime cover it",
+     "TemporaryVariable"),
+    ("state", _DATA, "leaves nothing to compare; tests of the runtime cover it",
+     "DestroyResourceOp"),
+    ("host", _DATA, "reads and writes files; tests/core/io covers it",
+     "MatchingFiles MergeV2Checkpoints ReadFile RestoreV2 SaveV2 WriteFile"),
+    ("host", _DATA, "writes a summary protobuf; tests/core/summary parses what it writes",
+     "AudioSummary AudioSummaryV2 HistogramSummary ImageSummary MergeSummary ScalarSummary "
+     "TensorSummary TensorSummaryV2"),
+)  # fmt: skip
+
+
+def _table() -> Iterator[tuple[str, Exemption]]:
+    for kind, parts, reason, ops in _TABLE:
+        for op in ops.split():
+            yield op, Exemption(kind, parts, reason)
+
+
+EXEMPT: Final[dict[str, Exemption]] = dict(_table())
+"""Op type -> its exemption."""
+
+
+def exemption(op: str) -> Exemption | None:
+    """The exemption of an op type, or None."""
+    return EXEMPT.get(op)

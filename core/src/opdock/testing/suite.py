@@ -1,0 +1,113 @@
+"""The suite: which units each level has, and one run over all that is asked for."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from opdock.plugins.manager import get_manager
+from opdock.testing import (
+    bringup,
+    forward,
+    fusion,
+    gradients,
+    lifecycle,
+    programs,
+    runtime,
+    survey,
+)
+from opdock.testing.case import Result, Unit
+from opdock.testing.device import DeviceUnderTest
+from opdock.testing.reference import _registry
+from opdock.testing.report import Report, UnitOutcome
+from opdock.testing.sample import load_families
+
+__all__ = ["LEVELS", "run", "units"]
+
+Units = Callable[[DeviceUnderTest, frozenset[str]], Iterator[Unit]]
+
+LEVELS: Final = MappingProxyType({
+    "L0": ("device", lifecycle.lifecycle_units),
+    "L1": ("bring-up", bringup.bring_up_units),
+    "L2": ("all ops", forward.forward_units),
+    "L3": ("gradients", gradients.gradient_units),
+    "L4": ("programs", programs.program_units),
+    "L5": ("fusion", fusion.fusion_units),
+    "L6": ("runtime", runtime.runtime_units),
+    "ops": ("survey", survey.survey_units),
+})  # fmt: skip
+"""Level -> title and the function that gives its units for a device."""
+
+
+def units(
+    dut: DeviceUnderTest, levels: Sequence[str] = (), ops: Iterable[str] = ()
+) -> list[Unit]:
+    """What there is to run for a device.
+
+    Args:
+        dut: the device under test.
+        levels: names of levels; all when empty.
+        ops: op types or test names; all when empty.
+
+    Raises:
+        ValueError: a level does not exist.
+    """
+    unknown = set(levels) - set(LEVELS)
+    if unknown:
+        raise ValueError(
+            f"There is no level {', '.join(sorted(unknown))}; levels are {', '.join(LEVELS)}"
+        )
+    only = frozenset(ops)
+    found = list(_broken_files()) if not levels or {"L2", "ops"} & set(levels) else []
+    for level, (_, make) in LEVELS.items():
+        if not levels or level in levels:
+            found += [u for u in make(dut, only) if u.since <= dut.api]
+    return found
+
+
+def _broken_files() -> Iterator[Unit]:
+    """A failing unit for each file of samples or references that cannot be imported."""
+    failures = dict(load_families())
+    failures.update(_registry.load_families())
+    for module in get_manager().sample_modules():
+        try:
+            importlib.import_module(module)
+        except Exception as error:
+            failures[module] = f"{type(error).__name__}: {error}"
+    for family, reason in failures.items():
+
+        def run(family: str = family, reason: str = reason) -> list[Result]:
+            return [Result("L2", f"samples of {family}", status="failed", reason=reason)]
+
+        yield Unit("L2", f"samples of {family}", "", run)
+
+
+def run(
+    dut: DeviceUnderTest,
+    levels: Sequence[str] = (),
+    ops: Iterable[str] = (),
+    progress: Callable[[int, int, Unit], None] | None = None,
+) -> Report:
+    """Runs the suite.
+
+    Args:
+        dut: the device under test.
+        levels: names of levels; all when empty.
+        ops: op types or test names; all when empty.
+        progress: called before each unit with its number, how many there are, and the unit.
+
+    Returns:
+        The report.
+    """
+    start = time.perf_counter()
+    todo = units(dut, levels, ops)
+    outcomes = []
+    for number, unit in enumerate(todo):
+        if progress is not None:
+            progress(number, len(todo), unit)
+        results, seconds = unit.results()
+        outcomes.append(UnitOutcome.of(unit, results, seconds))
+    return Report.of(dut, outcomes, time.perf_counter() - start)

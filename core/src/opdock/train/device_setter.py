@@ -1,0 +1,74 @@
+"""`tf.train.replica_device_setter`: variables on parameter servers, the rest on the worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from opdock.graph.devicespec import DeviceSpec
+
+STANDARD_PS_OPS: Final = (
+    "Variable", "VariableV2", "AutoReloadVariable", "MutableHashTable", "MutableHashTableV2",
+    "MutableHashTableOfTensors", "MutableHashTableOfTensorsV2", "MutableDenseHashTable",
+    "MutableDenseHashTableV2", "VarHandleOp", "BoostedTreesEnsembleResourceHandleOp",
+)  # fmt: skip
+
+
+def replica_device_setter(
+    ps_tasks: int = 0,
+    ps_device: str = "/job:ps",
+    worker_device: str = "/job:worker",
+    merge_devices: bool = True,
+    cluster: Any = None,
+    ps_ops: Any = None,
+    ps_strategy: Callable[[Any], int] | None = None,
+) -> Any:
+    """A device function for data-parallel training.
+
+    Args:
+        ps_tasks: the number of parameter servers; 0 without `cluster` gives None.
+        ps_device: the device of variables.
+        worker_device: the device of everything else.
+        merge_devices: combine with what an op asks for itself.
+        cluster: a ClusterDef or dict from which the number is taken.
+        ps_ops: op types that go to parameter servers.
+        ps_strategy: op to server number; one after the other by default.
+
+    Raises:
+        TypeError: the strategy is not callable.
+    """
+    if cluster is not None:
+        jobs = cluster.as_dict() if hasattr(cluster, "as_dict") else cluster
+        name = DeviceSpec.from_string(ps_device).job
+        if name not in jobs:
+            return None
+        ps_tasks = len(jobs[name])
+    if ps_tasks == 0:
+        return None
+    if ps_strategy is not None and not callable(ps_strategy):
+        raise TypeError("ps_strategy must be callable")
+    strategy = ps_strategy or _RoundRobin(ps_tasks)
+    kinds = STANDARD_PS_OPS if ps_ops is None else tuple(ps_ops)
+
+    def choose(op: Any) -> str:
+        if not merge_devices and op.device:
+            return str(op.device)
+        current = DeviceSpec.from_string(op.device or "")
+        chosen = DeviceSpec.from_string(ps_device if op.type in kinds else worker_device)
+        if op.type in kinds and current.job in (None, chosen.job) and ps_device and chosen.task is None:
+            chosen.task = strategy(op)
+        chosen.merge_from(current)
+        return chosen.to_string()
+
+    return choose
+
+
+class _RoundRobin:
+    def __init__(self, tasks: int) -> None:
+        self._tasks = tasks
+        self._next = 0
+
+    def __call__(self, op: Any) -> int:
+        task = self._next
+        self._next = (task + 1) % self._tasks
+        return task

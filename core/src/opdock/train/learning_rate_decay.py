@@ -1,0 +1,179 @@
+"""Learning rates that change with the step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from opdock import dtypes
+from opdock.graph.convert import convert_to_tensor
+from opdock.graph.operation import Tensor
+from opdock.graph.registry import get
+from opdock.graph.scopes import name_scope
+
+
+def _progress(learning_rate: Any, global_step: Any, decay_steps: Any) -> tuple[Any, Any, Any]:
+    """The rate, step and length as tensors of the rate's type."""
+    if global_step is None:
+        raise ValueError("global_step is required for a decaying learning rate.")
+    rate = convert_to_tensor(learning_rate, name="learning_rate")
+    return rate, _cast(global_step, rate.dtype), _cast(decay_steps, rate.dtype)
+
+
+def _cast(value: Any, dtype: dtypes.DType) -> Any:
+    tensor = convert_to_tensor(value, None if hasattr(value, "dtype") else dtype)
+    return tensor if tensor.dtype.base_dtype is dtype.base_dtype else get("Cast")(tensor, DstT=dtype.base_dtype)
+
+
+def exponential_decay(
+    learning_rate: Any, global_step: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False,
+    name: str | None = None,
+) -> Any:  # fmt: skip
+    """`learning_rate * decay_rate ** (global_step / decay_steps)`; whole powers with `staircase`."""
+    with name_scope(name, "ExponentialDecay"):
+        rate, step, steps = _progress(learning_rate, global_step, decay_steps)
+        p = step / steps
+        p = get("Floor")(p) if staircase else p
+        return rate * get("Pow")(_cast(decay_rate, rate.dtype), p)
+
+
+def natural_exp_decay(
+    learning_rate: Any, global_step: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False,
+    name: str | None = None,
+) -> Any:  # fmt: skip
+    """`learning_rate * exp(-decay_rate * global_step / decay_steps)`."""
+    with name_scope(name, "NaturalExpDecay"):
+        rate, step, steps = _progress(learning_rate, global_step, decay_steps)
+        p = step / steps
+        p = get("Floor")(p) if staircase else p
+        return rate * get("Exp")(-_cast(decay_rate, rate.dtype) * p)
+
+
+def inverse_time_decay(
+    learning_rate: Any, global_step: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False,
+    name: str | None = None,
+) -> Any:  # fmt: skip
+    """`learning_rate / (1 + decay_rate * global_step / decay_steps)`."""
+    with name_scope(name, "InverseTimeDecay"):
+        rate, step, steps = _progress(learning_rate, global_step, decay_steps)
+        p = step / steps
+        p = get("Floor")(p) if staircase else p
+        return rate / (1 + _cast(decay_rate, rate.dtype) * p)
+
+
+def polynomial_decay(
+    learning_rate: Any, global_step: Any, decay_steps: Any, end_learning_rate: Any = 0.0001,
+    power: Any = 1.0, cycle: bool = False, name: str | None = None,
+) -> Any:  # fmt: skip
+    """From `learning_rate` to `end_learning_rate` along a polynomial; again and again with `cycle`."""
+    with name_scope(name, "PolynomialDecay"):
+        rate, step, steps = _progress(learning_rate, global_step, decay_steps)
+        end, exponent = _cast(end_learning_rate, rate.dtype), _cast(power, rate.dtype)
+        if cycle:
+            # The length doubles, triples, ... so that the step stays inside it.
+            turns = get("Ceil")(step / steps)
+            steps = steps * get("Select")(get("Equal")(step, _cast(0, rate.dtype)), _cast(1.0, rate.dtype), turns)
+        else:
+            step = get("Minimum")(step, steps)
+        return (rate - end) * get("Pow")(1 - step / steps, exponent) + end
+
+
+def piecewise_constant(x: Any, boundaries: Sequence[Any], values: Sequence[Any], name: str | None = None) -> Any:
+    """`values[i]` for `x` up to `boundaries[i]`, the last one above all.
+
+    Raises:
+        ValueError: there is not one more value than boundaries, or types differ.
+    """
+    if len(boundaries) != len(values) - 1:
+        raise ValueError("The length of boundaries should be 1 less than the length of values")
+    with name_scope(name, "PiecewiseConstant"):
+        position = convert_to_tensor(x)
+        levels = [convert_to_tensor(v) for v in values]
+        if len({v.dtype for v in levels}) > 1:
+            raise ValueError(f"Values must have elements all with the same dtype, got {[v.dtype.name for v in levels]}.")
+        out = levels[-1]
+        for boundary, level in reversed(list(zip(boundaries, levels, strict=False))):
+            limit = _cast(boundary, position.dtype)
+            out = get("Select")(get("LessEqual")(position, limit), level, out)
+        return out
+
+
+piecewise_constant_decay = piecewise_constant
+
+
+def _cosine(rate: Any, fraction: Any, alpha: Any) -> Any:
+    wave = 0.5 * (1.0 + get("Cos")(_cast(math.pi, rate.dtype) * fraction))
+    return rate * ((1 - alpha) * wave + alpha)
+
+
+def cosine_decay(
+    learning_rate: Any, global_step: Any, decay_steps: Any, alpha: Any = 0.0, name: str | None = None
+) -> Any:
+    """Half a cosine from `learning_rate` to `alpha * learning_rate` (Loshchilov & Hutter 2016)."""
+    with name_scope(name, "CosineDecay"):
+        rate, step, steps = _progress(learning_rate, global_step, decay_steps)
+        return _cosine(rate, get("Minimum")(step, steps) / steps, alpha)
+
+
+def cosine_decay_restarts(
+    learning_rate: Any, global_step: Any, first_decay_steps: Any, t_mul: Any = 2.0, m_mul: Any = 1.0,
+    alpha: Any = 0.0, name: str | None = None,
+) -> Any:  # fmt: skip
+    """Cosine decay that restarts, each period `t_mul` times as long (Loshchilov & Hutter 2016)."""
+    with name_scope(name, "SGDRDecay"):
+        rate, step, first = _progress(learning_rate, global_step, first_decay_steps)
+        growth, shrink = _cast(t_mul, rate.dtype), _cast(m_mul, rate.dtype)
+        done = step / first
+        one = _cast(1.0, rate.dtype)
+        # With growing periods, restart k comes at (t^k - 1) / (t - 1) first periods.
+        geometric = get("NotEqual")(growth, one)
+        safe = get("Select")(geometric, growth, _cast(2.0, rate.dtype))
+        k_grown = get("Floor")(get("Log")(1.0 - done * (1.0 - safe)) / get("Log")(safe))
+        length = get("Pow")(safe, k_grown)
+        grown = (done - (1.0 - length) / (1.0 - safe)) / length
+        k_plain = get("Floor")(done)
+        k = get("Select")(geometric, k_grown, k_plain)
+        fraction = get("Select")(geometric, grown, done - k_plain)
+        return _cosine(rate, fraction, alpha) if m_mul == 1.0 else _restarted(rate, fraction, alpha, shrink, k)
+
+
+def _restarted(rate: Any, fraction: Any, alpha: Any, shrink: Any, k: Any) -> Any:
+    wave = 0.5 * get("Pow")(shrink, k) * (1.0 + get("Cos")(_cast(math.pi, rate.dtype) * fraction))
+    return rate * ((1 - alpha) * wave + alpha)
+
+
+def linear_cosine_decay(
+    learning_rate: Any, global_step: Any, decay_steps: Any, num_periods: float = 0.5, alpha: Any = 0.0,
+    beta: Any = 0.001, name: str | None = None,
+) -> Any:  # fmt: skip
+    """Linear decay times a cosine (Bello et al. 2017)."""
+    with name_scope(name, "LinearCosineDecay"):
+        rate, step, steps = _progress(learning_rate, global_step, decay_steps)
+        step = get("Minimum")(step, steps)
+        linear = (steps - step) / steps
+        wave = 0.5 * (1.0 + get("Cos")(_cast(2.0 * num_periods * math.pi, rate.dtype) * (step / steps)))
+        return rate * ((alpha + linear) * wave + beta)
+
+
+def noisy_linear_cosine_decay(
+    learning_rate: Any, global_step: Any, decay_steps: Any, initial_variance: Any = 1.0,
+    variance_decay: Any = 0.55, num_periods: float = 0.5, alpha: Any = 0.0, beta: Any = 0.001,
+    name: str | None = None,
+) -> Any:  # fmt: skip
+    """`linear_cosine_decay` with decaying noise on the linear part (Bello et al. 2017)."""
+    from importlib import import_module
+
+    with name_scope(name, "NoisyLinearCosineDecay"):
+        rate, step, steps = _progress(learning_rate, global_step, decay_steps)
+        step = get("Minimum")(step, steps)
+        variance = initial_variance / get("Pow")(1.0 + step, _cast(variance_decay, rate.dtype))
+        noise = import_module("opdock.ops.random").random_normal(linear_shape(step), stddev=get("Sqrt")(variance))
+        linear = (steps - step) / steps + noise
+        wave = 0.5 * (1.0 + get("Cos")(_cast(2.0 * num_periods * math.pi, rate.dtype) * (step / steps)))
+        return rate * ((alpha + linear) * wave + beta)
+
+
+def linear_shape(step: Tensor) -> list[int]:
+    """The shape of a schedule: that of its step."""
+    return [] if step.raw_shape is None else [d or 1 for d in step.raw_shape]

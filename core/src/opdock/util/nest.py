@@ -1,0 +1,140 @@
+"""Nested structures: flattening, packing, comparing (`tf.contrib.framework.nest`).
+
+A structure is a list, tuple, namedtuple, dict (in key order) or attrs class of structures;
+everything else is a leaf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+
+def is_sequence(value: Any) -> bool:
+    """Whether `value` is a structure rather than a leaf."""
+    return isinstance(value, (list, tuple, Mapping)) or hasattr(type(value), "__attrs_attrs__")
+
+
+is_nested = is_sequence
+
+
+def _items(value: Any) -> list[Any]:
+    if isinstance(value, Mapping):
+        return [value[k] for k in sorted(value)]
+    if hasattr(type(value), "__attrs_attrs__"):
+        return [getattr(value, a.name) for a in type(value).__attrs_attrs__]
+    return list(value)
+
+
+def _parts(value: Any) -> list[Any] | None:
+    """The tensors of a composite, or None for any other leaf."""
+    if hasattr(value, "indices") and hasattr(value, "values") and hasattr(value, "dense_shape"):
+        if type(value).__name__ == "IndexedSlices":
+            parts = [value.values, value.indices]
+            return parts if value.dense_shape is None else [*parts, value.dense_shape]
+        if type(value).__name__ == "SparseTensor":
+            return [value.indices, value.values, value.dense_shape]
+    return getattr(value, "_composite_parts", lambda: None)()
+
+
+def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
+    """The leaves in order; composites as their tensors when asked."""
+    if is_sequence(structure):
+        return [leaf for item in _items(structure) for leaf in flatten(item, expand_composites)]
+    if expand_composites:
+        parts = _parts(structure)
+        if parts is not None:
+            return list(parts)
+    return [structure]
+
+
+def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any], expand_composites: bool = False) -> Any:
+    """`flat_sequence` in the shape of `structure`; ValueError when the counts differ."""
+    flat = list(flat_sequence)
+    packed, used = _pack(structure, flat, 0, expand_composites)
+    if used != len(flat):
+        raise ValueError(
+            f"Could not pack sequence. Structure had {used} elements, but flat_sequence had {len(flat)} elements."
+        )
+    return packed
+
+
+def _pack(structure: Any, flat: list[Any], index: int, expand: bool) -> tuple[Any, int]:
+    if is_sequence(structure):
+        packed = []
+        for item in _items(structure):
+            value, index = _pack(item, flat, index, expand)
+            packed.append(value)
+        return like(structure, packed), index
+    parts = _parts(structure) if expand else None
+    needed = 1 if parts is None else len(parts)
+    if index + needed > len(flat):
+        raise ValueError(
+            f"Could not pack sequence: structure has more elements than the {len(flat)} given."
+        )
+    if parts is None:
+        return flat[index], index + 1
+    chunk = flat[index : index + needed]
+    rebuild = getattr(structure, "_from_parts", None)
+    return (rebuild(chunk) if rebuild is not None else type(structure)(*chunk)), index + needed
+
+
+def like(structure: Any, items: list[Any]) -> Any:
+    """`items` in a sequence of the type of `structure`."""
+    if isinstance(structure, Mapping):
+        by_key = dict(zip(sorted(structure), items, strict=True))
+        ordered = {k: by_key[k] for k in structure}
+        return ordered if type(structure) is dict else type(structure)(ordered)  # type: ignore[call-arg]
+    if hasattr(structure, "_fields") or hasattr(type(structure), "__attrs_attrs__"):
+        return type(structure)(*items)
+    return type(structure)(items)
+
+
+def map_structure(fn: Callable[..., Any], *structures: Any, **kwargs: Any) -> Any:
+    """`fn` of the leaves of equal structures, in that structure."""
+    for other in structures[1:]:
+        assert_same_structure(structures[0], other)
+    flat = [flatten(s) for s in structures]
+    return pack_sequence_as(structures[0], [fn(*leaves) for leaves in zip(*flat, strict=True)])
+
+
+def assert_same_structure(
+    nest1: Any, nest2: Any, check_types: bool = True, expand_composites: bool = False
+) -> None:
+    """Raises ValueError (another structure) or TypeError (another sequence type) unless equal."""
+    first, second = flatten(nest1, expand_composites), flatten(nest2, expand_composites)
+    if is_sequence(nest1) != is_sequence(nest2) or len(first) != len(second):
+        raise ValueError(
+            "The two structures don't have the same nested structure.\n\n"
+            f"First structure: {nest1!r}\n\nSecond structure: {nest2!r}"
+        )
+    _assert_same(nest1, nest2, check_types)
+
+
+def _assert_same(a: Any, b: Any, check_types: bool) -> None:
+    if is_sequence(a) != is_sequence(b):
+        raise ValueError(f"The two structures don't have the same nested structure: {a!r} and {b!r}.")
+    if not is_sequence(a):
+        return
+    if check_types and type(a) is not type(b) and not (isinstance(a, Mapping) and isinstance(b, Mapping)):
+        raise TypeError(
+            f"The two structures don't have the same sequence type. First structure has type "
+            f"{type(a)}, while second structure has type {type(b)}."
+        )
+    if isinstance(a, Mapping) and set(a) != set(b):
+        raise ValueError(f"The two dictionaries don't have the same set of keys: {sorted(a)} and {sorted(b)}.")
+    left, right = _items(a), _items(b)
+    if len(left) != len(right):
+        raise ValueError(f"The two structures don't have the same number of elements: {a!r} and {b!r}.")
+    for x, y in zip(left, right, strict=True):
+        _assert_same(x, y, check_types)
+
+
+def flatten_up_to(shallow_tree: Any, input_tree: Any) -> list[Any]:
+    """The parts of `input_tree` at the leaves of `shallow_tree`."""
+    if not is_sequence(shallow_tree):
+        return [input_tree]
+    out: list[Any] = []
+    for a, b in zip(_items(shallow_tree), _items(input_tree), strict=True):
+        out += flatten_up_to(a, b)
+    return out

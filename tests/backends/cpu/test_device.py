@@ -1,0 +1,62 @@
+"""The host as a device."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import threadpoolctl
+
+from opdock.dtypes import float32
+from opdock.plugins.manager import get_manager
+
+
+@pytest.fixture
+def device():
+    manager = get_manager()
+    return manager.open(next(d for d in manager.devices() if d.spec.name == "cpu")).device
+
+
+def test_copies_are_copies(device):
+    array = np.asfortranarray(np.arange(6.0).reshape(2, 3))
+    buffer = device.upload(array)
+    array[:] = 0
+    assert buffer.tolist() == [[0, 1, 2], [3, 4, 5]] and buffer.flags.c_contiguous
+    out = device.download(buffer)
+    buffer[:] = 7
+    assert out.tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_buffers_are_host_arrays(device):
+    assert device.is_host
+    assert type(device.empty((2, 0), float32)) is np.ndarray
+    assert device.memory().limit > 0
+
+
+def test_threads_are_limited_and_given_back(device):
+    def threads():
+        return {
+            i["num_threads"] for i in threadpoolctl.threadpool_info() if i["user_api"] == "blas"
+        }
+
+    before = threads()
+    device.configure({"intra_op_parallelism_threads": 1})
+    assert threads() == {1}
+    device.configure({"intra_op_parallelism_threads": 0})
+    assert threads() == before
+
+
+def test_every_kernel_module_is_in_the_backend():
+    """A family's table that no record names would never be found."""
+    import importlib
+    import pkgutil
+
+    import opdock_cpu.kernels
+
+    spec = next(d.spec for d in get_manager().devices() if d.spec.name == "cpu")
+    modules = [m.name for m in pkgutil.iter_modules(opdock_cpu.kernels.__path__)]
+    tables = {
+        f"opdock_cpu.kernels.{name}:table"
+        for name in modules
+        if hasattr(importlib.import_module(f"opdock_cpu.kernels.{name}"), "table")
+    }
+    assert tables == set(spec.kernels)

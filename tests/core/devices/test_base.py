@@ -1,0 +1,48 @@
+"""The defaults of `BaseDevice`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from opdock.devices.base import BaseDevice
+from opdock.devices.protocols import Buffer, DeviceAttributes
+from opdock.dtypes import float32
+
+
+class Minimal(BaseDevice):
+    def upload(self, array):
+        return np.array(array)
+
+    def download(self, buffer):
+        return np.array(buffer)
+
+
+def test_four_methods_are_enough():
+    device = Minimal(DeviceAttributes(index=1, description="small", memory_bytes=64))
+    buffer = device.empty((2, 3), float32)
+    assert isinstance(buffer, Buffer)
+    assert (buffer.shape, buffer.dtype) == ((2, 3), np.float32)
+    assert device.memory().limit == 64
+    assert device.memory().in_use is None
+    stream = device.new_stream()
+    stream.wait(stream.record())
+    stream.synchronize()
+    device.synchronize()
+    device.configure({"intra_op_parallelism_threads": 2, "unknown": 1})
+    device.close()
+    assert repr(device) == "<Minimal 1: small>"
+
+
+def test_what_is_missing_is_named():
+    device = BaseDevice(DeviceAttributes(index=0))
+    with pytest.raises(NotImplementedError, match=r"BaseDevice must define upload\(\)"):
+        device.upload(np.ones(1))
+
+
+@pytest.mark.parametrize(
+    "fields", [{"index": -1}, {"index": "0"}, {"index": 0, "description": None}]
+)
+def test_malformed_attributes_are_refused(fields):
+    with pytest.raises((TypeError, ValueError), match="DeviceAttributes"):
+        DeviceAttributes(**fields)

@@ -1,0 +1,115 @@
+"""Selection: rank, and an exact reason for every kernel that is not taken."""
+
+from __future__ import annotations
+
+import logging
+
+from opdock import dtypes
+from opdock.dtypes import FLOATS, NUMBERS, float32, int32, string
+from opdock.kernels.select import KernelIndex, select
+from opdock.kernels.signature import NodeSig
+from opdock.kernels.table import PORTABLE, Kernel
+
+
+def kernel(tag, **fields):
+    def bind(sig):
+        return tag
+
+    bind.__qualname__ = tag
+    return Kernel(op="Op", bind=bind, **fields)
+
+
+def index(*kernels, plugin="p"):
+    found = KernelIndex()
+    found.add(kernels, plugin, f"dist-{plugin}")
+    return found
+
+
+def sig(**attrs):
+    return NodeSig("Op", "node", {"T": float32} | attrs)
+
+
+def tags(selection):
+    chosen = [] if selection.chosen is None else [selection.chosen]
+    return [e.kernel.bind.__qualname__ for e in [*chosen, *selection.alternatives]]
+
+
+def reasons(selection):
+    return {r.kernel.rpartition(".")[2]: r.reason for r in selection.rejections}
+
+
+def test_rank_is_priority_then_specificity_then_order():
+    found = index(
+        kernel("plain"),
+        kernel("second_plain"),
+        kernel("specific", dtypes={"T": FLOATS}),
+        kernel("urgent", priority=1),
+        kernel("portable", label=PORTABLE, priority=50, dtypes={"T": FLOATS}),
+    )
+    assert tags(select(sig(), found)) == [
+        "urgent", "specific", "plain", "second_plain", "portable",
+    ]  # fmt: skip
+
+
+def test_a_label_is_used_only_on_request():
+    found = index(kernel("own"), kernel("fast", label="fast", priority=9))
+    plain = select(sig(), found)
+    assert tags(plain) == ["own"]
+    assert reasons(plain) == {"fast": "it is used only on request (_kernel='fast')"}
+    asked = select(sig(_kernel="fast"), found)
+    assert tags(asked) == ["fast"]
+    assert reasons(asked) == {"own": "the node asks for label 'fast'; it has no label"}
+
+
+def test_portable_kernels_can_be_asked_for():
+    found = index(kernel("own"), kernel("portable", label=PORTABLE))
+    assert tags(select(sig(_kernel="portable"), found)) == ["portable"]
+
+
+def test_types_are_matched_by_base_type_and_in_lists():
+    found = index(kernel("k", dtypes={"T": FLOATS, "Ts": NUMBERS}))
+    good = sig(T=float32.as_ref, Ts=[float32, int32])
+    assert tags(select(good, found)) == ["k"]
+    assert reasons(select(sig(T=int32, Ts=[]), found)) == {
+        "k": "T is int32; it takes bfloat16, float16, float32, float64"
+    }
+    bad = select(sig(Ts=[float32, string]), found)
+    assert reasons(bad)["k"].startswith("Ts is string; it takes bfloat16,")
+    absent = select(sig(), found)
+    assert reasons(absent) == {"k": "it constrains Ts, which the node does not have"}
+
+
+def test_when_gives_the_reason():
+    found = index(
+        kernel("says", when=lambda s: "needs a static shape"),
+        kernel("no", when=lambda s: False),
+        kernel("yes", when=lambda s: s.attrs["T"] is float32),
+    )
+    result = select(sig(), found, "/device:X:0")
+    assert tags(result) == ["yes"]
+    assert reasons(result) == {"says": "needs a static shape", "no": "it declines this node"}
+    assert {r.device for r in result.rejections} == {"/device:X:0"}
+    assert {r.plugin for r in result.rejections} == {"p"}
+
+
+def test_a_when_that_fails_is_a_rejection(caplog):
+    found = index(kernel("bad", when=lambda s: s.attrs["absent"]), kernel("good"))
+    with caplog.at_level(logging.CRITICAL, "opdock.kernels"):
+        result = select(sig(), found)
+    assert tags(result) == ["good"]
+    assert reasons(result) == {"bad": "its when() raised KeyError: 'absent'"}
+
+
+def test_no_kernel_is_a_rejection_too():
+    result = select(NodeSig("Other"), index(kernel("k")), "/device:X:0")
+    assert result.chosen is None and result.kernel is None
+    assert [str(r) for r in result.rejections] == ["/device:X:0: no kernel for Other"]
+
+
+def test_ties_between_plugins_are_told():
+    found = KernelIndex()
+    found.add([kernel("one", dtypes={"T": FLOATS})], "a")
+    found.add([kernel("two", dtypes={"T": {float32}})], "b")
+    found.add([kernel("three", dtypes={"T": dtypes.INTS})], "c")
+    assert ["one" in str(t) and "two" in str(t) for t in found.ties()] == [True]
+    assert found.ties()[0].kept.plugin == "a"

@@ -1,0 +1,332 @@
+"""The manager on plugins registered in this process: loading, probing, opening, hooks."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+import types
+
+import numpy as np
+import pytest
+
+from opdock.kernels.signature import NodeSig
+from opdock.plugin import (
+    API_VERSION,
+    BackendSpec,
+    BaseDevice,
+    Candidate,
+    CopyRoute,
+    DeviceAttributes,
+    FusionPattern,
+    GraphPass,
+    KernelTable,
+    P,
+    PluginError,
+    Probe,
+    Requirement,
+    hookimpl,
+)
+from opdock.plugins.manager import PluginManager
+
+counter = iter(range(10**6))
+
+
+@pytest.fixture
+def manager(monkeypatch):
+    """A manager that sees no installed plugin."""
+    monkeypatch.setattr("opdock.plugins.discovery.entry_points", lambda group: [])
+    for name in ("OPDOCK_PLUGINS", "OPDOCK_DISABLE", "OPDOCK_STRICT_PLUGINS"):
+        monkeypatch.delenv(name, raising=False)
+    return PluginManager()
+
+
+class Device(BaseDevice):
+    def upload(self, array):
+        return np.array(array)
+
+    def download(self, buffer):
+        return np.array(buffer)
+
+
+def make(probe=None, device=Device, table=None, hooks=None, **fields):
+    """A plugin module with one backend, importable under a fresh name."""
+    module = types.ModuleType(f"made_{next(counter)}")
+    sys.modules[module.__name__] = module
+    spec = {
+        "name": "made", "device_type": "MADE", "own_type": "MADE", "api": API_VERSION,
+        "probe": f"{module.__name__}:probe", "device": f"{module.__name__}:device",
+        "kernels": (f"{module.__name__}:table",),
+    } | fields  # fmt: skip
+
+    @hookimpl
+    def opdock_backends():
+        yield BackendSpec(**spec)
+
+    module.opdock_backends = opdock_backends
+    module.probe = probe or (lambda: Probe(devices=[DeviceAttributes(index=0)]))
+    module.device, module.table = device, KernelTable() if table is None else table
+    for name, function in (hooks or {}).items():
+        setattr(module, name, hookimpl(function))
+    return module
+
+
+def nothing():
+    return ()
+
+
+def states(manager):
+    return {p.name: (p.state, p.kind) for p in manager.status()}
+
+
+def test_states_follow_use(manager):
+    module = make()
+    assert manager.register(module).state == "loaded"
+    (probed,) = manager.devices()
+    assert states(manager)[module.__name__] == ("probed", "")
+    opened = manager.open(probed)
+    assert isinstance(opened.device, Device)
+    assert states(manager)[module.__name__] == ("open", "")
+    assert manager.open(probed) is opened
+    manager.close()
+    assert states(manager)[module.__name__] == ("probed", "")
+    assert manager.open(probed) is not opened
+
+
+def test_registration_asks_nothing_of_the_installed(manager, monkeypatch):
+    monkeypatch.setattr("opdock.plugins.discovery.entry_points", lambda group: 1 / 0)
+    assert manager.register(make()).state == "loaded"
+
+
+def test_registering_again_replaces(manager):
+    module = make()
+    manager.register(module)
+    manager.register(module)
+    other = make()
+    manager.unregister(module.__name__)
+    manager.register(other, name=module.__name__)
+    manager.register(make(), name=module.__name__)
+    assert len(manager.devices()) == 1
+    with pytest.raises(KeyError):
+        manager.unregister("nobody")
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind"),
+    [
+        ({"api": (1, 1)}, "api-too-new"),
+        ({"api": (2, 0)}, "api-too-new"),
+        ({"api": (0, 3)}, "api-too-old"),
+        ({"api": "1.0"}, "wrong-type"),
+        ({"surprise": 1}, "wrong-type"),
+        ({"hooks": {"opdock_kernel": nothing}}, "unknown-hook"),
+        ({"hooks": {"opdock_kernels": lambda backend, devise: []}}, "unknown-hook"),
+        ({"hooks": {"opdock_copy_routes": lambda: [3]}}, "wrong-type"),
+        ({"hooks": {"opdock_copy_routes": lambda: 3}}, "wrong-type"),
+        ({"hooks": {"opdock_ops": lambda: {}["x"]}}, "import-error"),
+    ],
+)
+def test_what_is_broken_is_refused_whole(manager, fields, kind):
+    with pytest.raises(PluginError) as caught:
+        manager.register(make(**fields))
+    assert caught.value.kind == kind
+    assert manager.devices() == []
+    assert list(manager.routes()) == []
+
+
+def test_an_object_without_hooks_is_no_plugin(manager):
+    module = types.ModuleType("bare")
+    module.opdock_backends = list
+    with pytest.raises(PluginError, match="opdock_backends lack @hookimpl"):
+        manager.register(module)
+    with pytest.raises(PluginError, match="implements no hook"):
+        manager.register(types.SimpleNamespace(), name="nothing")
+    with pytest.raises(PluginError, match="a module or an object"):
+        manager.register(type("Plugin", (), {}))
+
+
+def test_an_object_with_methods_is_a_plugin(manager):
+    class Plugin:
+        @hookimpl
+        def opdock_samples(self):
+            yield "some.samples"
+
+    manager.register(Plugin())
+    assert manager.sample_modules() == ["some.samples"]
+
+
+def test_an_api_declared_by_the_module_counts(manager):
+    module = make()
+    module.OPDOCK_API = (1, 7)
+    with pytest.raises(PluginError, match=r"written for plugin API 1\.7"):
+        manager.register(module)
+
+
+def test_names_and_own_types_are_unique(manager):
+    manager.register(make())
+    with pytest.raises(PluginError, match="the name 'made' already"):
+        manager.register(make(own_type="OTHER"))
+    with pytest.raises(PluginError, match="the own_type 'MADE' already"):
+        manager.register(make(name="other"))
+    manager.register(make(name="other", own_type="OTHER"))
+    assert len(manager.devices()) == 2
+
+
+@pytest.mark.parametrize(
+    ("probe", "kind", "told"),
+    [
+        (lambda: 1 / 0, "probe-crashed", "ZeroDivisionError"),
+        (lambda: sys.exit(3), "probe-crashed", "SystemExit"),
+        (lambda: [1], "wrong-type", "must return a Probe"),
+        (lambda: time.sleep(60), "probe-timeout", "no answer in 0.2 s"),
+    ],
+)
+def test_a_probe_that_fails_costs_only_its_backend(manager, monkeypatch, probe, kind, told):
+    monkeypatch.setenv("OPDOCK_PROBE_TIMEOUT", "0.2")
+    broken = make(probe, name="broken", device_type="BROKEN", own_type="BROKEN")
+    manager.register(broken)
+    manager.register(make())
+    assert [d.spec.name for d in manager.devices()] == ["made"]
+    assert states(manager)[broken.__name__] == ("quarantined", kind)
+    assert told in manager.why_unavailable("BROKEN")
+    assert manager.why_unavailable("MADE") == ""
+
+
+def test_hanging_probes_hang_together(manager, monkeypatch):
+    monkeypatch.setenv("OPDOCK_PROBE_TIMEOUT", "0.3")
+    for i in range(4):
+        manager.register(make(lambda: time.sleep(60), name=f"h{i}", own_type=f"H{i}"))
+    start = time.perf_counter()
+    assert manager.devices() == []
+    assert time.perf_counter() - start < 1.0
+
+
+def test_a_bad_time_limit_is_told(manager, monkeypatch, caplog):
+    monkeypatch.setenv("OPDOCK_PROBE_TIMEOUT", "soon")
+    manager.register(make())
+    with caplog.at_level(logging.WARNING, "opdock.plugins"):
+        assert len(manager.devices()) == 1
+    assert "OPDOCK_PROBE_TIMEOUT='soon'" in caplog.text
+
+
+def test_no_device_has_a_reason(manager):
+    manager.register(
+        make(lambda: Probe(reason="gadgetlib is not installed"), install_hint="pip install gadget")
+    )
+    assert manager.devices() == []
+    why = manager.why_unavailable("MADE")
+    assert "unavailable: gadgetlib is not installed (pip install gadget)" in why
+    assert "no installed plugin serves devices of type XYZ" in manager.why_unavailable("XYZ")
+
+
+def test_a_hint_that_would_not_help_is_not_given(manager):
+    probe = Probe(reason="no driver", installable=False)
+    manager.register(make(lambda: probe, install_hint="pip install gadget"))
+    manager.probe()
+    assert "pip install" not in manager.why_unavailable("MADE")
+
+
+def test_a_device_that_does_not_open_says_why(manager):
+    def fail(attributes):
+        raise OSError("device busy")
+
+    manager.register(make(device=fail))
+    (probed,) = manager.devices()
+    with pytest.raises(PluginError, match=r"MADE:0 .* cannot be opened: OSError: device busy"):
+        manager.open(probed)
+    assert manager.devices() == [probed]
+
+
+def test_kernels_come_from_table_packs_and_namespace(manager):
+    own, pack = KernelTable(), KernelTable()
+    own.binder("Relu")(lambda sig: "own")
+    pack.binder("Relu", priority=5)(lambda sig: "pack")
+
+    def opdock_kernels(backend, device):
+        return [pack] if backend == "made" and device.index == 0 else []
+
+    manager.register(make(table=lambda device: own))
+    packer = types.SimpleNamespace(opdock_kernels=hookimpl(opdock_kernels))
+    manager.register(packer, name="packer")
+    opened = manager.open(manager.devices()[0])
+    best = opened.select(NodeSig("Relu"))
+    assert best.chosen.kernel.bind(None) == "pack"
+    assert best.chosen.plugin == "packer"
+    assert best.alternatives[0].plugin.startswith("made_")
+
+
+def test_a_pack_that_fails_is_expelled_and_the_device_opens(manager):
+    def opdock_kernels(backend):
+        yield "no_such_module_anywhere:table"
+
+    manager.register(make())
+    pack = types.SimpleNamespace(opdock_kernels=hookimpl(opdock_kernels))
+    manager.register(pack, name="pack")
+    manager.open(manager.devices()[0])
+    assert states(manager)["pack"] == ("quarantined", "import-error")
+
+
+def test_fusions_are_ordered(manager):
+    def opdock_fusions(backend, device):
+        for name, benefit in (("b", 1), ("a", 1), ("c", 2)):
+            yield FusionPattern(name=name, pattern=P("Relu", "x"), op="m>Relu", benefit=benefit)
+
+    manager.register(make(hooks={"opdock_fusions": opdock_fusions}))
+    opened = manager.open(manager.devices()[0])
+    assert [f.name for f in opened.fusions] == ["c", "a", "b"]
+
+
+def test_other_records(manager):
+    route = CopyRoute(src="MADE", dst="MADE", copy=print)
+    passes = [
+        GraphPass(name=n, stage="import", run=print, position=p)
+        for n, p in (("z", 1), ("b", 2), ("a", 2))
+    ]
+    needs = Requirement(name="float64", status="unsupported", reason="none")
+    manager.register(
+        make(
+            hooks={
+                "opdock_copy_routes": lambda: [route],
+                "opdock_graph_passes": lambda: passes,
+                "opdock_requirements": lambda backend: [needs] if backend == "made" else [],
+            }
+        )
+    )
+    assert list(manager.routes()) == [route]
+    assert [p.name for p in manager.graph_passes()] == ["z", "a", "b"]
+    assert manager.requirements("made") == [needs]
+    assert manager.requirements("other") == []
+
+
+def test_the_first_plugin_that_answers_places_the_node(manager, caplog):
+    assert manager.place_node_hook is None
+    answers = {"node": None}
+    plugin = types.SimpleNamespace(
+        opdock_place_node=hookimpl(lambda node, candidates: answers[node])
+    )
+    manager.register(plugin, name="placer")
+    place = manager.place_node_hook
+    candidates = [Candidate(device="/device:A:0"), Candidate(device="/device:B:0")]
+    assert place("node", candidates, None) is None
+    answers["node"] = "/device:B:0"
+    assert place("node", candidates, None) == "/device:B:0"
+    answers["node"] = "/device:C:0"
+    with caplog.at_level(logging.WARNING, "opdock.plugins"):
+        assert place("node", candidates, None) is None
+        assert place("unknown", candidates, None) is None
+    assert "is no candidate" in caplog.text and "opdock_place_node failed" in caplog.text
+
+
+def test_hooks_are_listed(manager):
+    status = manager.register(make(hooks={"opdock_samples": nothing}))
+    assert status.hooks == ("opdock_backends", "opdock_samples")
+    assert (status.group, status.distribution) == ("registered", "")
+
+
+def test_hints_for_hardware_without_plugin(manager, monkeypatch):
+    from opdock.plugins import hints
+
+    seen = hints.Hint(lambda: True, "gadget", "get opdock-gadget")
+    unseen = hints.Hint(lambda: False, "other", "get opdock-other")
+    assert hints.missing_plugins([], [seen, unseen]) == ["get opdock-gadget"]
+    assert hints.missing_plugins(["gadget"], [seen, unseen]) == []

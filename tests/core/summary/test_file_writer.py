@@ -1,0 +1,161 @@
+"""FileWriter: what it writes, in which order, and that TensorBoard reads it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import opdock as tf
+from opdock.summary.writer import FileWriter
+
+
+@pytest.fixture(autouse=True)
+def _graph():
+    with tf.Graph().as_default():
+        yield
+
+
+def events(folder: Path) -> list[tf.Event]:
+    return [e for f in sorted(os.listdir(folder)) for e in tf.train.summary_iterator(folder / f)]
+
+
+def kinds(folder: Path) -> list[str]:
+    return [e.WhichOneof("what") for e in events(folder)]
+
+
+def test_the_file_and_its_order(tmp_path: Path) -> None:
+    tf.constant(1.0, name="c")
+    with tf.summary.FileWriter(str(tmp_path / "a/b"), tf.get_default_graph(), filename_suffix=".x") as w:
+        w.add_summary(tf.Summary(value=[tf.Summary.Value(tag="t", simple_value=2.0)]), 3)
+        w.add_session_log(tf.SessionLog(status=tf.SessionLog.START), np.int64(4))
+    (name,) = os.listdir(tmp_path / "a/b")
+    assert name.startswith("events.out.tfevents.")
+    assert name.endswith(".x")
+    assert kinds(tmp_path / "a/b") == ["file_version", "graph_def", "meta_graph_def", "summary", "session_log"]
+    got = events(tmp_path / "a/b")
+    assert got[0].file_version == "brain.Event:2"
+    assert [e.step for e in got] == [0, 0, 0, 3, 4]
+    graph = tf.GraphDef.FromString(got[1].graph_def)
+    assert [n.name for n in graph.node] == ["c"]
+    assert "_output_shapes" in graph.node[0].attr
+    meta = tf.MetaGraphDef.FromString(got[2].meta_graph_def)
+    assert meta.graph_def == graph
+    assert meta.meta_info_def.stripped_op_list.op[0].name == "Const"
+
+
+def test_metadata_is_written_once(tmp_path: Path) -> None:
+    op = tf.summary.text("note", tf.constant("hi"))
+    with tf.Session() as sess, tf.summary.FileWriter(str(tmp_path)) as writer:
+        value = sess.run(op)
+        for step in range(3):
+            writer.add_summary(value, step)
+    plugins = [e.summary.value[0].metadata.plugin_data.plugin_name for e in events(tmp_path)[1:]]
+    assert plugins == ["text", "", ""]
+
+
+def test_close_and_reopen(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    summary = tf.Summary(value=[tf.Summary.Value(tag="t", simple_value=1.0)])
+    writer = tf.summary.FileWriter(str(tmp_path))
+    writer.add_summary(summary, 1)
+    writer.close()
+    writer.close()
+    writer.add_summary(summary, 2)
+    assert "closed FileWriter" in caplog.text
+    writer.reopen()
+    writer.add_summary(summary, 3)
+    writer.flush()
+    assert [e.step for e in events(tmp_path) if e.HasField("summary")] == [1, 3]
+    assert len(os.listdir(tmp_path)) == 2
+    writer.close()
+
+
+def test_two_writers_of_one_second_do_not_meet(tmp_path: Path) -> None:
+    summary = tf.Summary(value=[tf.Summary.Value(tag="t", simple_value=1.0)])
+    writers = [tf.summary.FileWriter(str(tmp_path)) for _ in range(3)]
+    for i, writer in enumerate(writers):
+        writer.add_summary(summary, i)
+    for writer in writers:
+        writer.close()
+    assert sorted(e.step for e in events(tmp_path) if e.HasField("summary")) == [0, 1, 2]
+
+
+def test_run_metadata_tags_are_unique(tmp_path: Path) -> None:
+    with tf.summary.FileWriter(str(tmp_path)) as writer:
+        writer.add_run_metadata(tf.RunMetadata(), "step1", 1)
+        with pytest.raises(ValueError, match="already used"):
+            writer.add_run_metadata(tf.RunMetadata(), "step1", 2)
+
+
+def test_bad_graphs(tmp_path: Path) -> None:
+    graph = tf.get_default_graph()
+    with pytest.raises(ValueError, match="not both"):
+        tf.summary.FileWriter(str(tmp_path), graph=graph, graph_def=graph.as_graph_def())
+    with tf.summary.FileWriter(str(tmp_path)) as writer:
+        with pytest.raises(TypeError, match="must be an instance of `Graph`"):
+            writer.add_graph("graph")
+        with pytest.raises(TypeError, match="MetaGraphDef"):
+            writer.add_meta_graph(graph.as_graph_def())
+
+
+def test_a_full_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from opdock.io.records import RecordWriter
+
+    def full(self, data):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(RecordWriter, "write", full)
+    monkeypatch.setattr("threading.excepthook", lambda args: None)
+    writer = tf.summary.FileWriter(str(tmp_path))
+    with pytest.raises(OSError, match="No space"):
+        for _ in range(3):
+            writer.add_summary(tf.Summary())
+            writer.flush()
+
+
+def test_cache(tmp_path: Path) -> None:
+    writer = tf.summary.FileWriterCache.get(str(tmp_path))
+    assert tf.summary.FileWriterCache.get(str(tmp_path)) is writer
+    assert isinstance(writer, FileWriter)
+    tf.summary.FileWriterCache.clear()
+    assert writer.event_writer.closed
+    assert tf.summary.FileWriterCache.get(str(tmp_path)) is not writer
+    tf.summary.FileWriterCache.clear()
+
+
+def test_tensorboard_reads_it(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    x = tf.placeholder(tf.float32, [4], name="x")
+    tf.summary.scalar("loss", tf.reduce_sum(x))
+    tf.summary.histogram("h", x)
+    tf.summary.image("im", tf.reshape(x, [1, 2, 2, 1]), max_outputs=1)
+    tf.summary.text("note", tf.constant("hello"))
+    merged = tf.summary.merge_all()
+    options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+    with tf.Session() as sess, tf.summary.FileWriter(str(tmp_path), sess.graph) as writer:
+        for step in range(3):
+            metadata = tf.RunMetadata()
+            feed = {x: np.arange(4) + step}
+            value = sess.run(merged, feed, options=options, run_metadata=metadata)
+            writer.add_summary(value, step)
+            writer.add_run_metadata(metadata, f"step{step}", step)
+    board = EventAccumulator(str(tmp_path))
+    board.Reload()
+    tags = board.Tags()
+    assert tags["scalars"] == ["loss"]
+    assert tags["histograms"] == ["h"]
+    assert tags["images"] == ["im/image"]
+    assert tags["tensors"] == ["note"]
+    assert tags["run_metadata"] == ["step0", "step1", "step2"]
+    assert tags["graph"]
+    assert tags["meta_graph"]
+    assert [(e.step, e.value) for e in board.Scalars("loss")] == [(0, 6), (1, 10), (2, 14)]
+    histogram = board.Histograms("h")[2].histogram_value
+    assert (histogram.min, histogram.max, histogram.num) == (2, 5, 4)
+    assert board.Images("im/image")[0].width == 2
+    assert {"x", "loss"} <= {n.name for n in board.Graph().node}
+    ran = [n.node_name for d in board.RunMetadata("step1").step_stats.dev_stats for n in d.node_stats]
+    assert "loss" in ran
