@@ -57,6 +57,7 @@ EXTRA: dict[str, dict[str, str]] = {
         "Event", "HistogramProto", "NameAttrList", "Summary", "SessionLog", "LogMessage",
         "TensorInfo",
     )},
+    "opdock.io.tensor_proto": {"make_ndarray": "make_ndarray", "make_tensor_proto": "make_tensor_proto"},
     "opdock.version": {"VERSION": "VERSION", "GIT_VERSION": "GIT_VERSION",
                        "COMPILER_VERSION": "COMPILER_VERSION"},
 }  # fmt: skip

@@ -120,6 +120,8 @@ from opdock.io.protos import SessionLog as SessionLog
 from opdock.io.protos import Summary as Summary
 from opdock.io.protos import SummaryMetadata as SummaryMetadata
 from opdock.io.protos import TensorInfo as TensorInfo
+from opdock.io.tensor_proto import make_ndarray as make_ndarray
+from opdock.io.tensor_proto import make_tensor_proto as make_tensor_proto
 from opdock.ops.argmax import arg_max as arg_max
 from opdock.ops.argmax import arg_min as arg_min
 from opdock.ops.argmax import argmax as argmax
@@ -424,6 +426,7 @@ from opdock import errors as errors
 from opdock import graph_util as graph_util
 from opdock import initializers as initializers
 from opdock import io as io
+from opdock import linalg as linalg
 from opdock import losses as losses
 from opdock import math as math
 from opdock import nn as nn

@@ -21,9 +21,9 @@ def _graph():
 
 
 def test_a_node_def() -> None:
-    a = tf.placeholder(tf.float32, [None, 3], name="a")
+    a, b = tf.placeholder(tf.float32, [None, 3], name="a"), tf.ones([3, 2])
     with tf.device("/gpu:1"), tf.control_dependencies([tf.no_op(name="first")]):
-        op = tf.matmul(a, tf.ones([3, 2]), name="mm").op
+        op = tf.matmul(a, b, name="mm").op
     node = op.node_def
     assert (node.name, node.op, node.device) == ("mm", "MatMul", "/device:GPU:1")
     assert list(node.input) == ["a", "ones", "^first"]

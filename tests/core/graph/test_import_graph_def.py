@@ -18,9 +18,9 @@ def _graph():
 
 def small() -> tf.GraphDef:
     with tf.Graph().as_default() as graph:
-        p = tf.placeholder(tf.float32, [2], name="p")
+        p, two = tf.placeholder(tf.float32, [2], name="p"), tf.constant(2.0, name="two")
         with tf.control_dependencies([tf.no_op(name="n")]):
-            tf.multiply(p, 2.0, name="q")
+            tf.multiply(p, two, name="q")
         return graph.as_graph_def()
 
 

@@ -113,6 +113,7 @@ def test_a_full_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         for _ in range(3):
             writer.add_summary(tf.Summary())
             writer.flush()
+    writer.close()
 
 
 def test_cache(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ def prune(
         block.nodes.append(nodes[op])
     block.fetches = [fed[t] if t in fed else Value(nodes[t.op], t.value_index) for t in fetches]
     block.targets = [nodes[op] for op in targets]
+    _release_constants(block)
     return block
 
 
@@ -140,6 +141,19 @@ def _node(op: Operation, nodes: dict[Operation, Node], fed: dict[Tensor, Value])
     )  # fmt: skip
     node.control = [nodes[c] for c in op._control_inputs]
     return node
+
+
+def _release_constants(block: Block) -> None:
+    """A constant waits for nothing: what it was made to wait for, its consumers wait for."""
+    for node in block.nodes:
+        for value in node.inputs:
+            source = value.node
+            if source.op == "Const" and source.control:
+                node.control = list(dict.fromkeys([*node.control, *source.control]))
+    wanted = {v.node for v in block.fetches} | set(block.targets)
+    for node in block.nodes:
+        if node.op == "Const" and node not in wanted:
+            node.control = []
 
 
 def refine_shapes(block: Block) -> None:

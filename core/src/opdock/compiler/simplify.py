@@ -77,6 +77,11 @@ def _transpose(node: Node) -> Value | None:
     return None
 
 
+def _no_axes(node: Node) -> Value | None:
+    axes = node.inputs[1].node.const()
+    return node.inputs[0] if axes is not None and axes.size == 0 else None
+
+
 def _cast(node: Node) -> Value | None:
     return node.inputs[0] if node.inputs[0].dtype.base_dtype is node.out_dtypes[0] else None
 
@@ -95,4 +100,10 @@ _RULES: Final[dict[str, Callable[[Node], Value | None]]] = {
     "Reshape": _same_shape,
     "Transpose": _transpose,
     "Cast": _cast,
+    # What is left of the gradient of a broadcast that repeats nothing.
+    "Sum": _no_axes,
+    "Prod": _no_axes,
+    "Max": _no_axes,
+    "Min": _no_axes,
+    "Mean": _no_axes,
 }

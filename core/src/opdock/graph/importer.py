@@ -127,7 +127,8 @@ def parse_input(text: str) -> tuple[str, int]:
         if colon and not (number.isdecimal() and len(number) < 10):
             raise ValueError(f"Cannot convert {text!r} to a tensor name.")
         index = int(number) if colon else 0
-    if not _NODE_NAME.match(name):
+    # An exported scope names what it needs from outside with a "$", for an input_map to give.
+    if not _NODE_NAME.match(name.removeprefix("$")):
         raise ValueError(f"Cannot convert {text!r} to a tensor name.")
     return name, index
 

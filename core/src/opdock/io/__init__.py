@@ -10,7 +10,7 @@ _WHERE: dict[str, str] = {
     "read_file": "opdock.ops.io",
     "write_file": "opdock.ops.io",
     "matching_files": "opdock.ops.io",
-    "write_graph": "opdock.train.write_graph",
+    "write_graph": "opdock.train.graph_io",
     "TFRecordWriter": "opdock.io.tfrecord",
     "TFRecordOptions": "opdock.io.tfrecord",
     "TFRecordCompressionType": "opdock.io.tfrecord",

@@ -43,6 +43,12 @@ class CheckpointReader:
     def __init__(self, filepattern: str | bytes | os.PathLike[str]) -> None:
         self._reader = open_checkpoint(filepattern)
 
+    def __del__(self) -> None:
+        # TF's reader has no close, so programs drop it.
+        reader = getattr(self, "_reader", None)
+        if reader is not None:
+            reader.close()
+
     def get_variable_to_shape_map(self) -> dict[str, list[int]]:
         """Shape, as a list, of every tensor by name."""
         return {name: list(self._reader.shape(name)) for name in self._reader.names()}

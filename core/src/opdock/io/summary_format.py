@@ -79,8 +79,9 @@ def histogram(values: Array) -> Any:
         proto.min, proto.max = float(flat.min()), float(flat.max())
         proto.num = float(flat.size)
         # In the order and precision of one running sum, so that the digits are TF's.
-        proto.sum = float(np.add.accumulate(flat)[-1])
-        proto.sum_squares = float(np.add.accumulate(flat * flat)[-1])
+        with np.errstate(over="ignore"):
+            proto.sum = float(np.add.accumulate(flat)[-1])
+            proto.sum_squares = float(np.add.accumulate(flat * flat)[-1])
     else:
         proto.min, proto.max = sys.float_info.max, -sys.float_info.max
     which = np.minimum(np.searchsorted(limits, flat, side="right"), len(limits) - 1)

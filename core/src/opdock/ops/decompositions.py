@@ -106,14 +106,14 @@ def _lu_shape(sig: ShapeSig) -> list[Shape]:
 @cholesky_op.gradient
 def _cholesky_grad(op: Operation, grad: Any) -> Tensor:
     factor = op.outputs[0]
-    size, batch = shape(factor)[-1], shape(factor)[:-2]  # type: ignore[index]
+    size, batch = shape(factor)[-1], shape(factor)[:-2]
     inverse = matrix_triangular_solve(factor, eye(size, batch_shape=batch, dtype=factor.dtype))
     middle = matmul(factor, grad, adjoint_a=True)
     middle = matrix_set_diag(middle, 0.5 * matrix_diag_part(middle))
     middle = matrix_band_part(middle, -1, 0)
     out = matmul(matmul(inverse, middle, adjoint_a=True), inverse)
     # The input counts as self-adjoint, so both triangles carry half of the gradient.
-    return (out + adjoint(out)) * 0.5  # type: ignore[no-any-return, operator]
+    return (out + adjoint(out)) * 0.5
 
 
 @qr_op.gradient
@@ -137,22 +137,22 @@ def _qr_grad(op: Operation, dq: Any, dr: Any) -> Tensor:
         return matrix_band_part(x, -1, 0)
 
     def antisymmetric(x: Tensor) -> Tensor:
-        return x - adjoint(x)  # type: ignore[operator]
+        return x - adjoint(x)
 
     qdq = antisymmetric(matmul(q, dq, adjoint_a=True))
     rdr = antisymmetric(matmul(r, dr, adjoint_b=True))
-    triangle = lower(qdq + rdr)  # type: ignore[operator]
+    triangle = lower(qdq + rdr)
     diagonal = matrix_diag_part(triangle)
     triangle = matrix_set_diag(triangle, zeros_like(diagonal))
     inner = matmul(q, dr + over_r(triangle))
-    return inner + over_r(dq - matmul(q, matmul(q, dq, adjoint_a=True)))  # type: ignore[no-any-return]
+    return inner + over_r(dq - matmul(q, matmul(q, dq, adjoint_a=True)))
 
 
 @self_adjoint_eig_v2_op.gradient
 def _eig_v2_grad(op: Operation, grad_e: Any, grad_v: Any) -> Tensor:
     values, vectors = op.outputs
     if op.attrs["compute_v"]:
-        difference = expand_dims(values, -2) - expand_dims(values, -1)  # type: ignore[operator]
+        difference = expand_dims(values, -2) - expand_dims(values, -1)
         inverse = matrix_set_diag(reciprocal(difference), zeros_like(values))
         inner = matrix_diag(grad_e) + inverse * matmul(vectors, grad_v, adjoint_a=True)
         out = matmul(vectors, matmul(inner, vectors, adjoint_b=True))
@@ -162,7 +162,7 @@ def _eig_v2_grad(op: Operation, grad_e: Any, grad_v: Any) -> Tensor:
         out = matmul(vectors, matmul(matrix_diag(grad_e), vectors, adjoint_b=True))
     # Only the lower triangle of the input was read.
 
-    out = matrix_band_part(out + adjoint(out), -1, 0)  # type: ignore[operator]
+    out = matrix_band_part(out + adjoint(out), -1, 0)
     return matrix_set_diag(out, 0.5 * matrix_diag_part(out))
 
 
@@ -196,22 +196,22 @@ def _wide_svd_grad(
 ) -> Tensor:
     """The gradient of an [m, n] matrix with m <= n. Infinite where singular values coincide."""
     diagonal, squares = matrix_diag(s), square(s)
-    gaps = reciprocal(expand_dims(squares, -2) - expand_dims(squares, -1))  # type: ignore[operator]
+    gaps = reciprocal(expand_dims(squares, -2) - expand_dims(squares, -1))
     gaps = matrix_set_diag(gaps, zeros_like(s))
-    v1, grad_v1 = v[..., :, :m], grad_v[..., :, :m]  # type: ignore[index]
-    turn_u = gaps * matmul(u, grad_u, adjoint_a=True)  # type: ignore[operator]
-    turn_v = gaps * matmul(v1, grad_v1, adjoint_a=True)  # type: ignore[operator]
-    inner = grad_s + matmul(turn_u + adjoint(turn_u), diagonal)  # type: ignore[operator]
+    v1, grad_v1 = v[..., :, :m], grad_v[..., :, :m]
+    turn_u = gaps * matmul(u, grad_u, adjoint_a=True)
+    turn_v = gaps * matmul(v1, grad_v1, adjoint_a=True)
+    inner = grad_s + matmul(turn_u + adjoint(turn_u), diagonal)
     inner = inner + matmul(diagonal, turn_v + adjoint(turn_v))
     out = matmul(u, matmul(inner, v1, adjoint_b=True))
     if m == n:
         return out
     back = adjoint(grad_v1)
-    rest = back - matmul(matmul(back, v1), v1, adjoint_b=True)  # type: ignore[operator]
-    if int(v.raw_shape[-1] or 0) > m:  # type: ignore[index]
-        v2, grad_v2 = v[..., :, m:n], grad_v[..., :, m:n]  # type: ignore[index]
+    rest = back - matmul(matmul(back, v1), v1, adjoint_b=True)
+    if int(v.raw_shape[-1] or 0) > m:
+        v2, grad_v2 = v[..., :, m:n], grad_v[..., :, m:n]
         rest = rest - matmul(matmul(v1, grad_v2, adjoint_a=True), v2, adjoint_b=True)
-    return out + matmul(matmul(u, matrix_diag(reciprocal(s))), rest)  # type: ignore[no-any-return, operator]
+    return out + matmul(matmul(u, matrix_diag(reciprocal(s))), rest)
 
 
 @lu_op.gradient
@@ -224,10 +224,10 @@ def _lu_grad(op: Operation, grad: Any, _: Any) -> Tensor:
     factor = matrix_set_diag(matrix_band_part(packed, -1, 0), ones_like(matrix_diag_part(packed)))
     left = matmul(factor, grad - upper(grad), adjoint_a=True)
     right = matmul(upper(grad), upper(packed), adjoint_b=True)
-    middle = left - upper(left) + upper(right)  # type: ignore[operator]
+    middle = left - upper(left) + upper(right)
     half = matrix_triangular_solve(factor, middle, lower=True, adjoint=True)
     out = adjoint(matrix_triangular_solve(packed, adjoint(half), lower=False))
-    exchange = one_hot(order, shape(packed)[-1], dtype=packed.dtype)  # type: ignore[index]
+    exchange = one_hot(order, shape(packed)[-1], dtype=packed.dtype)
     return matmul(exchange, out, transpose_a=True)
 
 

@@ -150,7 +150,7 @@ class _Operand:
         static = self.tensor.raw_shape
         if static is not None and static[axis] is not None:
             return static[axis]
-        return shape(self.tensor)[axis]  # type: ignore[index]
+        return shape(self.tensor)[axis]
 
     def ordered(self, labels: str) -> _Operand:
         """The same operand with its dimensions in the order of `labels`."""
@@ -229,7 +229,7 @@ def _outer(a: _Operand, b: _Operand, batch: str, free_a: str, free_b: str) -> _O
         tensor = _reshape(right.tensor, dims + [right.size(c) for c in free_b])
     else:
         tensor = right.tensor
-    return _Operand(left * tensor, batch + free_a + free_b)  # type: ignore[operator]
+    return _Operand(left * tensor, batch + free_a + free_b)
 
 
 def _grouped_as(operand: _Operand, n: int, extra: int) -> Tensor:

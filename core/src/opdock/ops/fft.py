@@ -87,7 +87,7 @@ def _count(x: Any, n: int) -> Any:
     static = x.raw_shape
     inner = None if static is None else static[len(static) - n :]
     known = shapes.num_elements(inner)
-    return known if known is not None else reduce_prod(shape(x)[-n:])  # type: ignore[index]
+    return known if known is not None else reduce_prod(shape(x)[-n:])
 
 
 def _complex_grad(op: Operation, grad: Any) -> Tensor:
@@ -101,7 +101,7 @@ def _complex_grad(op: Operation, grad: Any) -> Tensor:
 def _real_grad(op: Operation, grad: Any) -> list[Any]:
     n, length = fft_rank(op.type), op.inputs[1]
     # The op is: pad, transform, drop half of the result; so the gradient undoes the three.
-    full = _fit(grad, concat([shape(grad)[:-n], length], 0), n)  # type: ignore[index]
+    full = _fit(grad, concat([shape(grad)[:-n], length], 0), n)
     spread = real(_INVERSE[n](full) * cast(_count(full, n), full.dtype))
     return [_fit(spread, shape(op.inputs[0]), n), None]
 
@@ -110,9 +110,9 @@ def _real_inverse_grad(op: Operation, grad: Any) -> list[Any]:
     n, length = fft_rank(op.type), op.inputs[1]
     spectrum = _REAL[n](grad, length)
     # Coefficients with a mirror image count twice; the first and (for even lengths) last have none.
-    k = range_(shape(spectrum)[-1])  # type: ignore[index]
-    single = logical_or(equal(k, 0), equal(2 * k, length[-1]))  # type: ignore[index]
-    weight = where(single, ones_like(k), 2 * ones_like(k))  # type: ignore[operator]
+    k = range_(shape(spectrum)[-1])
+    single = logical_or(equal(k, 0), equal(2 * k, length[-1]))
+    weight = where(single, ones_like(k), 2 * ones_like(k))
     scale = cast(weight, dtypes.float32) / cast(_count(grad, n), dtypes.float32)
     return [_fit(spectrum * cast(scale, spectrum.dtype), shape(op.inputs[0]), n), None]
 
@@ -124,13 +124,13 @@ def _fit(x: Tensor, wanted: Any, n: int) -> Tensor:
     wanted = convert_to_tensor(wanted, dtypes.int32)
     target, static = constant_value_as_shape(wanted), x.raw_shape
     known = target is not None and None not in target[-n:]
-    if known and static is not None and static[-n:] == target[-n:]:  # type: ignore[index]
+    if known and static is not None and static[-n:] == target[-n:]:
         return x
 
     dims = shape(x)
-    common = concat([dims[:-n], minimum(dims[-n:], wanted[-n:])], 0)  # type: ignore[index]
+    common = concat([dims[:-n], minimum(dims[-n:], wanted[-n:])], 0)
     missing = maximum(wanted - dims, 0)
-    none = 0 * dims  # type: ignore[operator]
+    none = 0 * dims
     missing = concat([none[:-n], missing[-n:]], 0)
     return pad(slice_(x, none, common), stack([none, missing], axis=1))
 
@@ -231,10 +231,10 @@ def _inner_lengths(x: Tensor, n: int, inverse: bool) -> Tensor:
         if inverse:
             lengths[-1] = max(0, 2 * (lengths[-1] - 1))
         return constant(np.array(lengths, np.int32), dtypes.int32)
-    dims = shape(x)[-n:]  # type: ignore[index]
+    dims = shape(x)[-n:]
     if inverse:
         dims = concat([dims[:-1], maximum(2 * (dims[-1:] - 1), 0)], 0)
-    return dims  # type: ignore[no-any-return]
+    return dims
 
 
 def _real_transform(

@@ -41,8 +41,7 @@ def _bincount_shape(sig: ShapeSig) -> Shape:
 
 @histogram_op.shape
 def _histogram_shape(sig: ShapeSig) -> Shape:
-    if array_util.vector_length(sig.shapes[1]) not in (None, 2):
-        raise ValueError(f"Dimension must be 2 but is {sig.shapes[1][0]}")  # type: ignore[index]
+    array_util.with_dim(array_util.vector_length(sig.shapes[1]), 2)
     shapes.with_rank(sig.shapes[2], 0)
     nbins = array_util.const_int(sig, 2)
     if nbins is not None and nbins <= 0:

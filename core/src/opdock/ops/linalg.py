@@ -182,7 +182,7 @@ def _batch_sum_axes(x: Tensor, y: Tensor) -> tuple[Any, Any]:
             for own in (a, b)
         )  # type: ignore[return-value]
     args = registry.get("BroadcastGradientArgs")
-    r0, r1 = args(shape(x)[:-2], shape(y)[:-2])  # type: ignore[index]
+    r0, r1 = args(shape(x)[:-2], shape(y)[:-2])
     return r0, r1
 
 

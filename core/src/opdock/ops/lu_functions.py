@@ -79,7 +79,7 @@ def lu_matrix_inverse(
     with name_scope(name or "lu_matrix_inverse"):
         packed = convert_to_tensor(lower_upper, name="lower_upper")
         dims = shape(packed)
-        identity = eye(dims[-1], batch_shape=dims[:-2], dtype=packed.dtype)  # type: ignore[index]
+        identity = eye(dims[-1], batch_shape=dims[:-2], dtype=packed.dtype)
         return lu_solve(packed, perm, identity)
 
 
@@ -90,4 +90,4 @@ def _unit_lower(packed: Tensor) -> Tensor:
 
 def _exchange(perm: Tensor, like: Tensor) -> Tensor:
     """The permutation as matrices: times a matrix it puts row perm[i] at i."""
-    return one_hot(perm, shape(like)[-1], dtype=like.dtype)  # type: ignore[index]
+    return one_hot(perm, shape(like)[-1], dtype=like.dtype)

@@ -58,23 +58,23 @@ def _function_shape(sig: ShapeSig) -> Shape:
 def _square_root_grad(op: Operation, grad: Any) -> Tensor:
     root = op.outputs[0]
     dims = shape(root)
-    identity = eye(dims[-1], dtype=root.dtype)  # type: ignore[index]
+    identity = eye(dims[-1], dtype=root.dtype)
     # X solves R^H X + X R^H = grad; stacked into a vector, that is one linear system.
-    system = _kronecker(adjoint(root), identity) + _kronecker(identity, conj(root))  # type: ignore[operator]
+    system = _kronecker(adjoint(root), identity) + _kronecker(identity, conj(root))
     vector = matrix_solve(system, expand_dims(_merge_last(grad), -1))
     return reshape(vector, dims)
 
 
 def _merge_last(x: Any) -> Tensor:
-    return reshape(x, concat([shape(x)[:-2], [-1]], 0))  # type: ignore[index]
+    return reshape(x, concat([shape(x)[:-2], [-1]], 0))
 
 
 def _kronecker(a: Tensor, b: Tensor) -> Tensor:
     """The Kronecker product of square matrices of one size."""
-    product = a[..., :, None, :, None] * b[..., None, :, None, :]  # type: ignore[index]
+    product = a[..., :, None, :, None] * b[..., None, :, None, :]
     dims = shape(product)
-    size = dims[-1] * dims[-1]  # type: ignore[index]
-    return reshape(product, concat([dims[:-4], reshape(size, [1]), reshape(size, [1])], 0))  # type: ignore[index]
+    size = dims[-1] * dims[-1]
+    return reshape(product, concat([dims[:-4], reshape(size, [1]), reshape(size, [1])], 0))
 
 
 # ---------------------------------------------------------------- public functions
@@ -93,7 +93,7 @@ def logdet(matrix: Any, name: str | None = None) -> Tensor:
     """
     with name_scope(name, "logdet", [matrix]):
         diagonal = matrix_diag_part(cholesky(matrix))
-        return 2.0 * reduce_sum(log(real(diagonal)), axis=[-1])  # type: ignore[no-any-return, operator]
+        return 2.0 * reduce_sum(log(real(diagonal)), axis=[-1])
 
 
 def sqrtm(input: Any, name: str | None = None) -> Tensor:
@@ -146,7 +146,7 @@ def matrix_rank(
         if tol is None:
             size = cast(_larger_side(a), values.dtype)
             precision = np.finfo(a.dtype.as_numpy_dtype).eps
-            tol = precision * size * reduce_max(values, axis=-1, keepdims=True)  # type: ignore[operator]
+            tol = precision * size * reduce_max(values, axis=-1, keepdims=True)
         return reduce_sum(cast(values > tol, dtypes.int32), axis=-1)
 
 
@@ -154,7 +154,7 @@ def _larger_side(a: Tensor) -> Any:
     static = a.raw_shape
     if static is not None and static[-2] is not None and static[-1] is not None:
         return max(static[-2], static[-1])
-    return reduce_max(shape(a)[-2:])  # type: ignore[index]
+    return reduce_max(shape(a)[-2:])
 
 
 def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
@@ -174,13 +174,13 @@ def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | Non
         a = convert_to_tensor(a, name="a")
         if rcond is None:
             precision = 10.0 * float(np.finfo(a.dtype.as_numpy_dtype).eps)
-            rcond = precision * cast(_larger_side(a), a.dtype)  # type: ignore[operator]
+            rcond = precision * cast(_larger_side(a), a.dtype)
         rcond = convert_to_tensor(rcond, a.dtype, "rcond")
         values, left, right = svd(a, full_matrices=False, compute_uv=True)
-        cutoff = expand_dims(rcond * reduce_max(values, axis=-1), -1)  # type: ignore[operator]
+        cutoff = expand_dims(rcond * reduce_max(values, axis=-1), -1)
         # One over infinity is zero, and so is its gradient.
         values = where(values > cutoff, values, ones_like(values) * np.inf)
-        return matmul(right / expand_dims(values, -2), left, adjoint_b=True)  # type: ignore[operator]
+        return matmul(right / expand_dims(values, -2), left, adjoint_b=True)
 
 
 # Coefficients of the diagonal Pade approximants of exp, lowest power first.
@@ -252,7 +252,7 @@ def _scaled_and_squared(matrix: Tensor, limits: dict[int, float]) -> Tensor:
         even_small, odd_small = _pade(scaled, powers, order)
         even = where(_spread(small, even), even_small, even)
         odd = where(_spread(small, odd), odd_small, odd)
-    return _square_up(matrix_solve(even - odd, even + odd), squarings)  # type: ignore[operator]
+    return _square_up(matrix_solve(even - odd, even + odd), squarings)
 
 
 def _spread(condition: Any, like: Tensor) -> Tensor:
@@ -272,13 +272,13 @@ def _pade(x: Tensor, powers: list[Tensor], order: int) -> tuple[Tensor, Tensor]:
     """The even and the odd part of the numerator; the denominator is their difference."""
     c = _PADE[order]
     dims = shape(x)
-    identity = eye(dims[-1], batch_shape=dims[:-2], dtype=x.dtype)  # type: ignore[index]
+    identity = eye(dims[-1], batch_shape=dims[:-2], dtype=x.dtype)
 
     def series(first: int, count: int) -> Any:
-        out = c[first] * identity if first < 2 else None  # type: ignore[operator]
+        out = c[first] * identity if first < 2 else None
         start = first if first >= 2 else first + 2
         for power, index in zip(powers, range(start, start + 2 * count, 2), strict=False):
-            term = c[index] * power  # type: ignore[operator]
+            term = c[index] * power
             out = term if out is None else out + term
         return out
 

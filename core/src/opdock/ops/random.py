@@ -15,7 +15,7 @@ from opdock.graph.operation import Tensor
 from opdock.graph.scopes import name_scope
 from opdock.graph.seeds import get_seed
 from opdock.ops import array_util, common_shapes
-from opdock.ops.registry import ShapeSig, define_op
+from opdock.ops.registry import ShapeSig, define_op, get
 from opdock.shapes import Dimension, Shape
 
 __all__ = [
@@ -117,8 +117,8 @@ def random_uniform(
         maxval = 1
     with name_scope(name, "random_uniform", [shape, minval, maxval]) as scope:
         dims = shape_tensor(shape)
-        low = convert_to_tensor(minval, dtype, "min")
-        high = convert_to_tensor(maxval, dtype, "max")
+        low: Any = convert_to_tensor(minval, dtype, "min")
+        high: Any = convert_to_tensor(maxval, dtype, "max")
         seed1, seed2 = get_seed(seed)
         if dtype.is_integer:
             out: Tensor = random_uniform_int_op(
@@ -225,7 +225,7 @@ def random_crop(value: Any, size: Any, seed: int | None = None, name: str | None
     """
     from opdock.ops.array import shape as shape_of
     from opdock.ops.compare import greater_equal
-    from opdock.ops.control import Assert, with_dependencies
+    from opdock.ops.control import with_dependencies
     from opdock.ops.reduce import reduce_all
     from opdock.ops.slicing import slice as take
 
@@ -233,7 +233,7 @@ def random_crop(value: Any, size: Any, seed: int | None = None, name: str | None
         value = convert_to_tensor(value, name="value")
         size = convert_to_tensor(size, dtypes.int32, "size")
         whole = shape_of(value)
-        check = Assert(
+        check = get("Assert")(
             reduce_all(greater_equal(whole, size)),
             ["Need value.shape >= size, got ", whole, size],
             summarize=1000,

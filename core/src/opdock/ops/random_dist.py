@@ -76,7 +76,8 @@ def _random_gamma_gradient(op: Operation, grad: Tensor) -> list[Tensor | None]:
     from opdock.ops.reduce import reduce_sum
 
     with control_dependencies([grad]):
-        leading = shape_of(op.inputs[0])[0]
+        counts: Any = shape_of(op.inputs[0])
+        leading = counts[0]
         alpha = op.inputs[1]
         # A unit dimension per sample dimension lets alpha broadcast against the samples.
         wide = reshape(alpha, concat([ones([leading], dtypes.int32), shape_of(alpha)], 0))

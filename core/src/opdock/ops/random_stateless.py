@@ -102,8 +102,8 @@ def stateless_random_uniform(
         maxval = 1
     with name_scope(name, "stateless_random_uniform", [shape, seed, minval, maxval]) as scope:
         dims = shape_tensor(shape)
-        low = convert_to_tensor(minval, dtype, "min")
-        high = convert_to_tensor(maxval, dtype, "max")
+        low: Any = convert_to_tensor(minval, dtype, "min")
+        high: Any = convert_to_tensor(maxval, dtype, "max")
         if dtype.is_integer:
             out: Tensor = stateless_uniform_int_op(dims, seed, low, high, name=scope)
             return out

@@ -173,8 +173,8 @@ def _reduced_first(op: Operation, input_shape: Tensor) -> tuple[Any, Any, Any]:
         dims = [static[i] for i in order]
         if None not in dims:
             split = len(reduced)
-            count = shapes.num_elements(tuple(dims[:split]))
-            others = shapes.num_elements(tuple(dims[split:]))
+            count: Any = shapes.num_elements(tuple(dims[:split]))
+            others: Any = shapes.num_elements(tuple(dims[split:]))
             return constant(np.array(order, np.int32), dtypes.int32), count, others
     n = rank(source)
     indices = floormod(to_int32(reshape(op.inputs[1], [-1])) + n, n)

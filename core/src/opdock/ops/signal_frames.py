@@ -65,15 +65,15 @@ def frame(
         axis %= len(static)
         length, step = _number(frame_length, "frame_length"), _number(frame_step, "frame_step")
         known = static[axis]
-        size = known if known is not None else shape(signal)[axis]  # type: ignore[index]
+        size = known if known is not None else shape(signal)[axis]
         if pad_end:
             count = -(-size // step)
             signal = _pad_end(signal, axis, length + step * (count - 1) - size, pad_value)
         else:
             count = 1 + (size - length) // step
         count = max(count, 0) if isinstance(count, int) else maximum(count, 0)
-        starts = reshape(range_(count) * step, [-1, 1])  # type: ignore[operator]
-        return gather(signal, starts + reshape(range_(length), [1, -1]), axis=axis)  # type: ignore[operator]
+        starts = reshape(range_(count) * step, [-1, 1])
+        return gather(signal, starts + reshape(range_(length), [1, -1]), axis=axis)
 
 
 def _pad_end(x: Tensor, axis: int, amount: Any, value: Any) -> Tensor:
@@ -106,7 +106,7 @@ def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Te
             raise ValueError(f"frame_step must be an integer. Got {step_tensor.dtype}")
         step = _number(frame_step, "frame_step")
         dims = shape(signal)
-        outer = [d if d is not None else dims[i] for i, d in enumerate(static)]  # type: ignore[index]
+        outer = [d if d is not None else dims[i] for i, d in enumerate(static)]
         frames, length = outer.pop(-2), outer.pop(-1)
         if isinstance(step, int) and step == length:
             return reshape(signal, [*outer, frames * length])
@@ -117,10 +117,10 @@ def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Te
         x = _pad_end(_pad_end(signal, rank - 2, parts, 0), rank - 1, parts * step - length, 0)
         x = _swapped(reshape(x, [*outer, frames + parts, parts, step]))
         x = reshape(x, [*outer, (frames + parts) * parts, step])
-        x = x[..., : (frames + parts - 1) * parts, :]  # type: ignore[index]
+        x = x[..., : (frames + parts - 1) * parts, :]
         x = reduce_sum(reshape(x, [*outer, parts, frames + parts - 1, step]), -3)
         x = reshape(x, [*outer, (frames + parts - 1) * step])
-        return x[..., : (frames - 1) * step + length]  # type: ignore[no-any-return, index]
+        return x[..., : (frames - 1) * step + length]
 
 
 def _swapped(x: Tensor) -> Tensor:
@@ -164,7 +164,7 @@ def stft(
         size = _power_of_two(length) if fft_length is None else _number(fft_length, "fft_length")
         frames = frame(signals, length, step, pad_end=pad_end)
         if window_fn is not None:
-            frames = frames * window_fn(length, dtype=frames.dtype)  # type: ignore[operator]
+            frames = frames * window_fn(length, dtype=frames.dtype)
         return rfft(frames, [size])
 
 
@@ -192,7 +192,7 @@ def inverse_stft(
         frames = _resized(irfft(stfts, [size]), length)
         if window_fn is not None:
             window = window_fn(length, dtype=stfts.dtype.real_dtype)
-            frames = frames * window  # type: ignore[operator]
+            frames = frames * window
         return overlap_and_add(frames, step)
 
 
@@ -220,14 +220,14 @@ def inverse_stft_window_fn(
             squares = _pad_end(square(forward), 0, parts * step - length, 0)
             total = reduce_sum(reshape(squares, [parts, step]), 0, keepdims=True)
             total = reshape(tile(total, [parts, 1]), [parts * step])
-            return forward / total[:length]  # type: ignore[no-any-return, index]
+            return forward / total[:length]
 
     return window
 
 
 # ---------------------------------------------------------------- mel scale
 def _hertz_to_mel(frequencies: Any) -> Tensor:
-    return 1127.0 * log(1.0 + frequencies / 700.0)  # type: ignore[no-any-return, operator]
+    return 1127.0 * log(1.0 + frequencies / 700.0)
 
 
 def linear_to_mel_weight_matrix(
@@ -260,15 +260,15 @@ def linear_to_mel_weight_matrix(
         high = convert_to_tensor(upper_edge_hertz, dtype)
         zero = convert_to_tensor(0.0, dtype)
         # The bin of frequency zero belongs to no band.
-        frequencies = linspace(zero, rate / 2.0, num_spectrogram_bins)[1:]  # type: ignore[operator]
+        frequencies = linspace(zero, rate / 2.0, num_spectrogram_bins)[1:]
         bins = reshape(_hertz_to_mel(frequencies), [-1, 1])
         edges = linspace(_hertz_to_mel(low), _hertz_to_mel(high), num_mel_bins + 2)
         lower, center, upper = (
-            reshape(edges[i : i + num_mel_bins], [1, num_mel_bins])  # type: ignore[index]
+            reshape(edges[i : i + num_mel_bins], [1, num_mel_bins])
             for i in range(3)
         )
-        rising = (bins - lower) / (center - lower)  # type: ignore[operator]
-        falling = (upper - bins) / (upper - center)  # type: ignore[operator]
+        rising = (bins - lower) / (center - lower)
+        falling = (upper - bins) / (upper - center)
         weights = maximum(zero, minimum(rising, falling))
         return pad(weights, [[1, 0], [0, 0]], name=scope)
 
@@ -311,8 +311,8 @@ def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None 
         if bins == 0:
             raise ValueError(f"num_mel_bins must be positive. Got: {x}")
         out = dct(x, type=2)
-        count = cast(bins if bins is not None else shape(x)[-1], out.dtype)  # type: ignore[index]
-        return out * rsqrt(2.0 * count)  # type: ignore[no-any-return, operator]
+        count = cast(bins if bins is not None else shape(x)[-1], out.dtype)
+        return out * rsqrt(2.0 * count)
 
 
 # ---------------------------------------------------------------- centre of the spectrum
@@ -352,5 +352,5 @@ def _shifted(x: Any, axes: Any, name: str | None, default: str, inverse: bool) -
         elif isinstance(axes, int):
             axes = [axes]
         axes = [a % len(x.raw_shape) if x.raw_shape is not None else a for a in axes]
-        half = gather(shape(x), axes) // 2  # type: ignore[operator]
+        half = gather(shape(x), axes) // 2
         return roll(x, -half if inverse else half, axes, scope)

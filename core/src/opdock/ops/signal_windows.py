@@ -82,13 +82,13 @@ def _raised_cosine(
         if known is not None and int(known) == 1:
             return ones([1], dtype=dtype)
         periodic = cast(convert_to_tensor(periodic, dtypes.bool, "periodic"), dtypes.int32)
-        even = 1 - floormod(length, 2)  # type: ignore[operator]
-        span = cast(maximum(length + periodic * even - 1, 1), dtype)  # type: ignore[operator]
-        angle = 2.0 * math.pi * cast(range_(length), dtype) / span  # type: ignore[operator]
-        window = a - b * cos(angle)  # type: ignore[operator]
+        even = 1 - floormod(length, 2)
+        span = cast(maximum(length + periodic * even - 1, 1), dtype)
+        angle = 2.0 * math.pi * cast(range_(length), dtype) / span
+        window = a - b * cos(angle)
         if known is not None:
-            return window  # type: ignore[no-any-return]
-        return where(equal(length * ones_like(range_(length)), 1), ones_like(window), window)  # type: ignore[operator]
+            return window
+        return where(equal(length * ones_like(range_(length)), 1), ones_like(window), window)
 
 
 # ---------------------------------------------------------------- cosine transforms
@@ -119,7 +119,7 @@ def dct(
         if n is not None:
             x = _resized(x, n)
         if type == 1:
-            mirrored = concat([x, x[..., -2:0:-1]], axis=-1)  # type: ignore[index]
+            mirrored = concat([x, x[..., -2:0:-1]], axis=-1)
             return real(rfft(mirrored))
         return _dct2(x, norm) if type == 2 else _dct3(x, norm)
 
@@ -163,20 +163,20 @@ def _check_dct(x: Tensor, type: int, n: int | None, axis: int, norm: str | None)
 
 
 def _resized(x: Tensor, n: int) -> Tensor:
-    return _fit(x, concat([shape(x)[:-1], [n]], 0), 1)  # type: ignore[index]
+    return _fit(x, concat([shape(x)[:-1], [n]], 0), 1)
 
 
 def _length(x: Tensor) -> Any:
     """The last dimension: a number where it is known, else a scalar tensor."""
     known = None if x.raw_shape is None else x.raw_shape[-1]
-    return known if known is not None else shape(x)[-1]  # type: ignore[index]
+    return known if known is not None else shape(x)[-1]
 
 
 def _turns(length: Any, sign: float) -> Tensor:
     """2 exp(sign i pi k / (2 length)) for every k."""
     size = cast(length, dtypes.float32)
-    angle = cast(range_(length), dtypes.float32) * (sign * math.pi * 0.5) / size  # type: ignore[operator]
-    return 2.0 * exp(complex_(0.0 * angle, angle))  # type: ignore[no-any-return, operator]
+    angle = cast(range_(length), dtypes.float32) * (sign * math.pi * 0.5) / size
+    return 2.0 * exp(complex_(0.0 * angle, angle))
 
 
 def _first_and_rest(length: Any, first: Any, rest: Any) -> Tensor:
@@ -186,11 +186,11 @@ def _first_and_rest(length: Any, first: Any, rest: Any) -> Tensor:
 
 def _dct2(x: Tensor, norm: str | None) -> Tensor:
     length = _length(x)
-    spectrum = rfft(x, fft_length=reshape(2 * length, [1]))[..., :length]  # type: ignore[index]
+    spectrum = rfft(x, fft_length=reshape(2 * length, [1]))[..., :length]
     out = real(spectrum * _turns(length, -1.0))
     if norm == "ortho":
-        first = 0.5 * rsqrt(cast(length, dtypes.float32))  # type: ignore[operator]
-        out = out * _first_and_rest(length, first, first * math.sqrt(2.0))  # type: ignore[operator]
+        first = 0.5 * rsqrt(cast(length, dtypes.float32))
+        out = out * _first_and_rest(length, first, first * math.sqrt(2.0))
     return out
 
 
@@ -199,8 +199,8 @@ def _dct3(x: Tensor, norm: str | None) -> Tensor:
     size = cast(length, dtypes.float32)
     if norm == "ortho":
         first = sqrt(size)
-        x = x * _first_and_rest(length, first, first * math.sqrt(0.5))  # type: ignore[operator]
+        x = x * _first_and_rest(length, first, first * math.sqrt(0.5))
     else:
-        x = x * size  # type: ignore[operator]
-    spectrum = _turns(length, 1.0) * complex_(x, 0.0 * x)  # type: ignore[operator]
-    return irfft(spectrum, fft_length=reshape(2 * length, [1]))[..., :length]  # type: ignore[no-any-return, index]
+        x = x * size
+    spectrum = _turns(length, 1.0) * complex_(x, 0.0 * x)
+    return irfft(spectrum, fft_length=reshape(2 * length, [1]))[..., :length]

@@ -94,26 +94,26 @@ def _per_matrix(values: Any) -> Tensor:
 @matrix_determinant_op.gradient
 def _determinant_grad(op: Operation, grad: Any) -> Tensor:
     inverse = matrix_inverse(op.inputs[0], adjoint=True)
-    return _per_matrix(grad * op.outputs[0]) * inverse  # type: ignore[no-any-return, operator]
+    return _per_matrix(grad * op.outputs[0]) * inverse
 
 
 @log_matrix_determinant_op.gradient
 def _log_determinant_grad(op: Operation, _: Any, grad: Any) -> Tensor:
-    return _per_matrix(grad) * matrix_inverse(op.inputs[0], adjoint=True)  # type: ignore[no-any-return, operator]
+    return _per_matrix(grad) * matrix_inverse(op.inputs[0], adjoint=True)
 
 
 @matrix_inverse_op.gradient
 def _inverse_grad(op: Operation, grad: Any) -> Tensor:
     inverse, adjoint = op.outputs[0], op.attrs["adjoint"]
     right = matmul(grad, inverse, adjoint_a=adjoint, adjoint_b=not adjoint)
-    return -matmul(inverse, right, adjoint_a=not adjoint)  # type: ignore[no-any-return, operator]
+    return -matmul(inverse, right, adjoint_a=not adjoint)
 
 
 def _matrix_grad(op: Operation, grad_rhs: Tensor) -> Tensor:
     solution = op.outputs[0]
     if op.attrs["adjoint"]:
-        return -matmul(solution, grad_rhs, adjoint_b=True)  # type: ignore[no-any-return, operator]
-    return -matmul(grad_rhs, solution, adjoint_b=True)  # type: ignore[no-any-return, operator]
+        return -matmul(solution, grad_rhs, adjoint_b=True)
+    return -matmul(grad_rhs, solution, adjoint_b=True)
 
 
 @matrix_solve_op.gradient
@@ -144,7 +144,7 @@ def _least_squares_grad(op: Operation, grad: Any) -> list[Any]:
     from opdock.ops.control import cond
 
     dims = shape(op.inputs[0])
-    is_tall = dims[-2] >= dims[-1]  # type: ignore[index]
+    is_tall = dims[-2] >= dims[-1]
     return [*cond(is_tall, lambda: _tall_grad(op, grad), lambda: _wide_grad(op, grad)), None]
 
 
@@ -153,8 +153,8 @@ def _tall_grad(op: Operation, grad: Any) -> tuple[Tensor, Tensor]:
     factor = _regularized_cholesky(a, cast(op.inputs[2], a.dtype), tall=True)
     z = cholesky_solve(factor, grad)
     xz = matmul(x, z, adjoint_b=True)
-    symmetric = xz + adjoint(xz)  # type: ignore[operator]
-    grad_a = matmul(b, z, adjoint_b=True) - matmul(a, symmetric)  # type: ignore[operator]
+    symmetric = xz + adjoint(xz)
+    grad_a = matmul(b, z, adjoint_b=True) - matmul(a, symmetric)
     return grad_a, matmul(a, z)
 
 
@@ -164,7 +164,7 @@ def _wide_grad(op: Operation, grad: Any) -> tuple[Tensor, Tensor]:
     grad_b = cholesky_solve(factor, matmul(a, grad))
     multipliers = cholesky_solve(factor, b)
     rest = grad - matmul(a, grad_b, adjoint_a=True)
-    grad_a = matmul(multipliers, rest, adjoint_b=True) - matmul(  # type: ignore[operator]
+    grad_a = matmul(multipliers, rest, adjoint_b=True) - matmul(
         grad_b, matmul(multipliers, a, adjoint_a=True)
     )
     return grad_a, grad_b
@@ -175,8 +175,8 @@ def _regularized_cholesky(matrix: Any, l2_regularizer: Any, tall: bool) -> Tenso
     gram = matmul(matrix, matrix, adjoint_a=tall, adjoint_b=not tall)
     if isinstance(l2_regularizer, Tensor) or l2_regularizer != 0:
         dims = shape(gram)
-        identity = eye(dims[-1], batch_shape=dims[:-2], dtype=matrix.dtype)  # type: ignore[index]
-        gram = gram + l2_regularizer * identity  # type: ignore[operator]
+        identity = eye(dims[-1], batch_shape=dims[:-2], dtype=matrix.dtype)
+        gram = gram + l2_regularizer * identity
     from opdock.ops.decompositions import cholesky  # which solves triangles in its gradient
 
     return cholesky(gram)

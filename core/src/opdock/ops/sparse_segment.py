@@ -86,7 +86,7 @@ def _grad_shape(sig: ShapeSig) -> Shape:
 
 # ---------------------------------------------------------------- gradients
 def _rows(op: Operation) -> Tensor:
-    return shape(op.inputs[0])[0]  # type: ignore[no-any-return, index]
+    return shape(op.inputs[0])[0]
 
 
 @sum_op.gradient

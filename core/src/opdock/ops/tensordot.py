@@ -83,7 +83,7 @@ def _axes(a: Tensor, axes: Any) -> tuple[Any, Any]:
             )
         return list(axes_a), list(axes_b)
     axes = convert_to_tensor(axes, dtypes.int32, "axes")
-    return axes[0], axes[1]  # type: ignore[index]
+    return axes[0], axes[1]
 
 
 def _as_matrix(

@@ -73,9 +73,9 @@ def _solve_grad(op: Operation, grad: Any) -> list[Any]:
     adjoint = conj(
         stack(
             [
-                _shift(diagonals[..., 2, :], -1, -1),  # type: ignore[index]
-                diagonals[..., 1, :],  # type: ignore[index]
-                _shift(diagonals[..., 0, :], 1, -1),  # type: ignore[index]
+                _shift(diagonals[..., 2, :], -1, -1),
+                diagonals[..., 1, :],
+                _shift(diagonals[..., 0, :], 1, -1),
             ],
             axis=-2,
         )
@@ -85,7 +85,7 @@ def _solve_grad(op: Operation, grad: Any) -> list[Any]:
     products = [
         reduce_sum(grad_rhs * other, axis=-1) for other in (_shift(x, -1, -2), x, _shift(x, 1, -2))
     ]
-    return [-stack(products, axis=-2), grad_rhs]  # type: ignore[operator]
+    return [-stack(products, axis=-2), grad_rhs]
 
 
 @tridiagonal_matmul_op.gradient
@@ -96,7 +96,7 @@ def _matmul_grad(op: Operation, grad: Any) -> list[Any]:
         expand_dims(reduce_sum(other * grad, axis=-1), -2)
         for other in (_shift(rhs, -1, -2), rhs, _shift(rhs, 1, -2))
     ]
-    grad_rhs = _shift(upper * grad, 1, -2) + main * grad + _shift(lower * grad, -1, -2)  # type: ignore[operator]
+    grad_rhs = _shift(upper * grad, 1, -2) + main * grad + _shift(lower * grad, -1, -2)
     return [*grads, grad_rhs]
 
 
@@ -172,9 +172,9 @@ def _of_matrix(diagonals: Any) -> list[Tensor]:
                 f"{static[-2]} and {static[-1]}"
             )
     return [
-        matrix_diag_part(matrix[..., :-1, 1:]),  # type: ignore[index]
+        matrix_diag_part(matrix[..., :-1, 1:]),
         matrix_diag_part(matrix),
-        matrix_diag_part(matrix[..., 1:, :-1]),  # type: ignore[index]
+        matrix_diag_part(matrix[..., 1:, :-1]),
     ]
 
 
@@ -191,7 +191,7 @@ def _stacked(diagonals: list[Tensor]) -> Tensor:
             raise ValueError(
                 f"Expected {label} to be have length {length} or {length - 1}, got {n}."
             )
-        zero = zeros_like(main[..., :1])  # type: ignore[index]
+        zero = zeros_like(main[..., :1])
         return concat([x, zero] if at_end else [zero, x], -1)
 
     upper, lower = padded(upper, "superdiagonal", True), padded(lower, "subdiagonal", False)
@@ -218,5 +218,5 @@ def tridiagonal_matmul(
     """
     with name_scope(name, "tridiagonal_matmul"):
         compact = _compact(diagonals, diagonals_format)
-        parts = [compact[..., i : i + 1, :] for i in range(3)]  # type: ignore[index]
+        parts = [compact[..., i : i + 1, :] for i in range(3)]
         return tridiagonal_matmul_op(*parts, rhs)  # type: ignore[no-any-return]

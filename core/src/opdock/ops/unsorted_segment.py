@@ -223,7 +223,7 @@ def unsorted_segment_mean(
     with name_scope(name, "UnsortedSegmentMean"):
         data, segment_ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
         counts = _counts(segment_ids, num_segments, data)
-        return unsorted_segment_sum(data, segment_ids, num_segments) / counts  # type: ignore[no-any-return]
+        return unsorted_segment_sum(data, segment_ids, num_segments) / counts
 
 
 def unsorted_segment_sqrt_n(

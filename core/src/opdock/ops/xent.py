@@ -98,10 +98,12 @@ def _xent_grad(op: Operation, grad_loss: Any, grad_backprop: Any) -> list[Any]:
     if grad_loss is None:
         return [_through_softmax(logits, grad_backprop), emit("Neg", grad_backprop)]
     grad = _scale_rows(grad_loss, op.outputs[1])
-    # The second output is the first derivative, so its gradient makes the second.
+    label_grad = _scale_rows(grad_loss, emit("Neg", log_softmax_op(logits)))
+    # The second output is softmax - labels, the first derivative: its gradient makes the second.
     if not is_zero(grad_backprop):
         grad = grad + _through_softmax(logits, grad_backprop)
-    return [grad, _scale_rows(grad_loss, emit("Neg", log_softmax_op(logits)))]
+        label_grad = label_grad - grad_backprop
+    return [grad, label_grad]
 
 
 @sparse_xent_op.gradient

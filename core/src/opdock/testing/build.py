@@ -9,11 +9,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-import opdock as tf
 from opdock import dtypes
 from opdock.dtypes import DType
 from opdock.graph.opdef import ArgDef
 from opdock.graph.registry import OpSpec
+from opdock.testing.namespace import tf
 
 __all__ = ["VARIANTS", "BuiltCase", "Variant", "build_case", "can_stride"]
 

@@ -6,13 +6,14 @@ attribute, so nothing else ever meets it, and it is nobody's claim.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-import opdock as tf
 from opdock import errors
 from opdock.devices.pool import DevicePool
 from opdock.graph import registry
@@ -24,6 +25,7 @@ from opdock.testing.case import Failure, Skip, check
 from opdock.testing.claims import OWN_PLUGIN, numpy_dtype, possible_dtypes, varied_attr
 from opdock.testing.device import DeviceUnderTest
 from opdock.testing.forward import session_config
+from opdock.testing.namespace import tf
 from opdock.testing.sample import samples_for
 
 __all__ = ["FALLBACK_TESTS"]
@@ -32,6 +34,29 @@ Array = npt.NDArray[Any]
 
 _ATTR = "_conformance"
 _OP = "AddV2"
+
+
+def _floats(*values: float) -> Array:
+    return np.array(values, np.float32)
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[list[str]]:
+    """What the run-time fallback logs inside the block, kept from the terminal."""
+    messages: list[str] = []
+
+    class Keep(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            messages.append(record.getMessage())
+
+    logger, handler = logging.getLogger("opdock.fallback"), Keep()
+    logger.addHandler(handler)
+    propagate, logger.propagate = logger.propagate, False
+    try:
+        yield messages
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = propagate
 
 
 class _Trap:
@@ -64,8 +89,9 @@ def _run_time_decline(dut: DeviceUnderTest) -> None:
     """The op moves, the step goes on with no state lost, and the decision is kept and told."""
     trap = _Trap(dut, errors.UnimplementedError)
     graph, x, y, count = _graph(dut, trap)
-    data = np.float32([1, 2, 3])
-    with tf.Session(graph=graph, config=session_config(soft=True, optimize=True)) as session:
+    data = _floats(1, 2, 3)
+    config = session_config(soft=True, optimize=True)
+    with _told() as told, tf.Session(graph=graph, config=config) as session:
         session.run(count.initializer)
         for run in range(1, 4):
             got = session.run(y, {x: data})
@@ -74,6 +100,7 @@ def _run_time_decline(dut: DeviceUnderTest) -> None:
         moves = [str(m) for m in session.explain(y, {x: data}).moves]
     check(trap.calls == 1, f"the declining kernel was called {trap.calls} times in three runs")
     check(any("gave up on demand" in m for m in moves), f"explain does not tell: {moves}")
+    check(len(told) == 1, f"the move was logged {len(told)} times in three runs: {told}")
 
 
 def _decline_without_soft_placement(dut: DeviceUnderTest) -> None:
@@ -83,7 +110,7 @@ def _decline_without_soft_placement(dut: DeviceUnderTest) -> None:
     with tf.Session(graph=graph, config=session_config(soft=False, optimize=True)) as session:
         session.run(count.initializer)
         try:
-            session.run(y, {x: np.float32([1, 2, 3])})
+            session.run(y, {x: _floats(1, 2, 3)})
         except errors.UnimplementedError as error:
             text = str(error)
             check("gave up on demand" in text, f"the kernel's words are lost: {text}")
@@ -96,12 +123,13 @@ def _out_of_memory(dut: DeviceUnderTest) -> None:
     """Out of memory moves the op to another device, or says that there is none."""
     trap = _Trap(dut, errors.ResourceExhaustedError)
     graph, x, y, count = _graph(dut, trap)
-    data = np.float32([1, 2, 3])
+    data = _floats(1, 2, 3)
     others = [
         d for d in DevicePool.build(get_manager().devices())
         if d.automatic and d.name != dut.name
     ]  # fmt: skip
-    with tf.Session(graph=graph, config=session_config(soft=True, optimize=True)) as session:
+    config = session_config(soft=True, optimize=True)
+    with _told(), tf.Session(graph=graph, config=config) as session:
         session.run(count.initializer)
         try:
             got = session.run(y, {x: data})

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-import opdock as tf
 from opdock import dtypes, errors
 from opdock.graph import registry
 from opdock.graph.registry import OpSpec
@@ -23,6 +22,7 @@ from opdock.testing.case import Failure, Result, Skip, Unit, describe
 from opdock.testing.claims import Claim, claims, numpy_dtype, varied_attr
 from opdock.testing.device import DeviceUnderTest
 from opdock.testing.exemptions import exemption
+from opdock.testing.namespace import tf
 from opdock.testing.oracle import (
     as_storage,
     expected_outputs,

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-import opdock as tf
 from opdock import dtypes
 from opdock.graph import registry
 from opdock.graph.registry import OpSpec
@@ -21,6 +20,7 @@ from opdock.plugins.records import FusionPattern, P
 from opdock.testing.case import Failure, Result, Unit, describe
 from opdock.testing.device import DeviceUnderTest
 from opdock.testing.forward import session_config
+from opdock.testing.namespace import tf
 from opdock.testing.sample import Sample, Sampler, samples_for
 from opdock.testing.tolerances import compare, tolerance_for
 

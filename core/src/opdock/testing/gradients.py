@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-import opdock as tf
 from opdock import dtypes
 from opdock.graph import registry
 from opdock.graph.registry import OpSpec
@@ -23,6 +22,7 @@ from opdock.testing.claims import Claim, claims, numpy_dtype
 from opdock.testing.device import DeviceUnderTest
 from opdock.testing.exemptions import exemption
 from opdock.testing.forward import session_config
+from opdock.testing.namespace import tf
 from opdock.testing.oracle import as_storage, oracle_attrs, reference_value
 from opdock.testing.sample import Sample, Sampler, samples_for
 from opdock.testing.tolerances import GRADIENT, Tolerance, compare, tolerance_for

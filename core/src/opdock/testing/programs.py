@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-import opdock as tf
 from opdock.testing.case import Unit, check, single
 from opdock.testing.device import DeviceUnderTest
 from opdock.testing.forward import session_config
 from opdock.testing.models import AdamMlp, ConvNet, EmbeddingModel, LinearRegression
+from opdock.testing.namespace import tf
 from opdock.testing.sample import Sampler
 
 __all__ = ["program_units"]
@@ -40,6 +40,10 @@ def _close(got: Any, wanted: Any, what: str) -> None:
     check(a.shape == b.shape, f"{what}: shape {a.shape}, expected {b.shape}")
     far = np.abs(a - b) > _ATOL + _RTOL * np.abs(b)
     check(not far.any(), f"{what}: got {a[far][:3]}, expected {b[far][:3]} ({far.sum()} differ)")
+
+
+def _floats(*values: float) -> Array:
+    return np.array(values, np.float32)
 
 
 def _equal(got: Any, wanted: Any, what: str) -> None:
@@ -195,18 +199,18 @@ def _variables(dut: DeviceUnderTest) -> None:
             session.run(init)
             other.run(init)
             session.run(add)
-            _equal(session.run(v), np.float32([2, 3, 4]), "after assign_add")
+            _equal(session.run(v), _floats(2, 3, 4), "after assign_add")
             session.run(sub)
-            _equal(session.run(v), np.float32([1.5, 2.5, 3.5]), "after assign_sub")
+            _equal(session.run(v), _floats(1.5, 2.5, 3.5), "after assign_sub")
             kept = session.run(v)
             session.run(double)
-            _equal(session.run(v), np.float32([3, 5, 7]), "after assign")
-            _equal(kept, np.float32([1.5, 2.5, 3.5]), "a value fetched before the assign")
-            _equal(other.run(v), np.float32([1, 2, 3]), "the same variable in another session")
+            _equal(session.run(v), _floats(3, 5, 7), "after assign")
+            _equal(kept, _floats(1.5, 2.5, 3.5), "a value fetched before the assign")
+            _equal(other.run(v), _floats(1, 2, 3), "the same variable in another session")
             for step in range(1, 4):
                 _equal(session.run(after), step, "a read after a control dependency")
             session.run(init)
-            _equal(session.run(v), np.float32([1, 2, 3]), "after initializing again")
+            _equal(session.run(v), _floats(1, 2, 3), "after initializing again")
 
 
 def _changing_batch(dut: DeviceUnderTest) -> None:

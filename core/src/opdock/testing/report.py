@@ -165,7 +165,7 @@ class Report:
 
     def widened(self) -> list[Result]:
         """Cases whose tolerance is wider than the table's, with the reason; one per claim."""
-        found = {}
+        found: dict[tuple[str, str, str], Result] = {}
         for outcome in self.outcomes:
             for result in outcome.results:
                 if result.widened:

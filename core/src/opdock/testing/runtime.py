@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-import opdock as tf
 from opdock import errors
 from opdock.devices.pool import DevicePool
 from opdock.plugins.manager import get_manager
 from opdock.testing.case import Failure, Skip, Unit, check, single
 from opdock.testing.device import DeviceUnderTest
 from opdock.testing.forward import session_config
+from opdock.testing.namespace import tf
 from opdock.testing.reference.random import Stream, uniforms
 from opdock.testing.tolerances import Tolerance, compare
 
@@ -38,6 +38,10 @@ def runtime_units(dut: DeviceUnderTest, only: frozenset[str] = frozenset()) -> I
 
 def _session(graph: Any, soft: bool = True) -> Any:
     return tf.Session(graph=graph, config=session_config(soft=soft, optimize=True))
+
+
+def _floats(*values: float) -> Array:
+    return np.array(values, np.float32)
 
 
 def _equal(got: Any, wanted: Any, what: str) -> None:
@@ -72,7 +76,7 @@ def _absent_device(dut: DeviceUnderTest) -> None:
         x = tf.placeholder(tf.float32, [2])
         with tf.device(f"/device:{dut.pool.own_type}:9999"):
             y = x + x
-        data = np.float32([1, 2])
+        data = _floats(1, 2)
         with _session(graph, soft=False) as session:
             try:
                 session.run(y, {x: data})
@@ -162,7 +166,7 @@ def _sessions_side_by_side(dut: DeviceUnderTest) -> None:
         x = tf.placeholder(tf.float32, [2])
         y = x * 3.0
         first, second = _session(graph), _session(graph)
-        data = np.float32([1, 2])
+        data = _floats(1, 2)
         _equal(first.run(y, {x: data}), [3, 6], "the first session")
         first.close()
         _equal(second.run(y, {x: data}), [3, 6], "the second session")

@@ -122,4 +122,4 @@ def _far(got: Array, want: Array, tolerance: Tolerance) -> npt.NDArray[np.bool_]
     with np.errstate(all="ignore"):
         near = np.abs(got - want) <= tolerance.atol + tolerance.rtol * np.abs(want)
         same = (got == want) | (np.isnan(got) & np.isnan(want))
-    return ~(near | same)
+    return np.asarray(~(near | same), np.bool_)

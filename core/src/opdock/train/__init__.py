@@ -16,7 +16,7 @@ _WHERE: dict[str, str] = {
         "NewCheckpointReader list_variables load_checkpoint load_variable"
     ),
     "opdock.train.warm_start": "init_from_checkpoint",
-    "opdock.train.write_graph": "write_graph",
+    "opdock.train.graph_io": "write_graph",
     "opdock.summary.events": "summary_iterator",
     "opdock.train.optimizer": "Optimizer",
     "opdock.train.optimizers": (

@@ -20,7 +20,7 @@ from opdock.graph.proto_functions import (
 )
 from opdock.io import protos
 from opdock.io.files import as_path, read_file
-from opdock.train.write_graph import write_graph
+from opdock.train.graph_io import write_graph
 
 __all__ = [
     "create_meta_graph_def", "export_scoped_meta_graph", "import_scoped_meta_graph",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from opdock import dtypes
 from opdock.graph import initializers
 from opdock.graph.composite import IndexedSlices
 from opdock.graph.constant import constant
@@ -274,12 +275,14 @@ class AdagradDAOptimizer(_Applied):
 
     def _prepare(self) -> None:
         self._hyper(**self._args)
+        step = get("Identity")(convert_to_tensor(self._global_step))
+        if step.dtype is not dtypes.int64:
+            step = get("Cast")(step, DstT=dtypes.int64)
+        # Steps count from one: the regularization of the first update is not nothing.
+        self._step = step + 1
 
     def _inputs(self, var: Any) -> list[Any]:
-        from opdock import dtypes
-
-        step = convert_to_tensor(self._global_step)
-        step = step if step.dtype is dtypes.int64 else get("Cast")(step, DstT=dtypes.int64)
+        step = self._step
         return [None, self._cast("learning_rate", var), self._cast("l1", var), self._cast("l2", var), step]
 
 

@@ -112,7 +112,7 @@ def pack(sig: NodeSig) -> Callable[..., Array]:
             out = np.empty((*first[:at], count, *first[at:]), dtype)
         rows = out if at == 0 else np.moveaxis(out, at, 0)
         for i, value in enumerate(values):
-            rows[i] = value
+            rows[i, ...] = value  # the dots: an item of an object array would be the array
         return out  # type: ignore[no-any-return]
 
     return run

@@ -248,7 +248,7 @@ def _poisson_large(
             inside = (room >= 0.07) & (v <= 0.9277 - 3.6224 / (b - 2.0))
             outside = (k < 0) | ((room < 0.013) & (v > room))
             left = np.log(v * inverse_alpha / (a / (room * room) + b))
-            factorial = log_gamma(np.maximum(k, 0) + 1.0).astype(np.float64)
+            factorial = np.asarray(log_gamma(np.maximum(k, 0) + 1.0), np.float64)
             accept = inside | (~outside & (left <= k * np.log(mean) - mean - factorial))
         out[active[accept]] = k[accept]
         active = active[~accept]

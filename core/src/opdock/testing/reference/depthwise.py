@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from opdock.testing.reference._registry import reference
 from opdock.testing.reference._windows import Array, channels_last, conv_walk, restore
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from opdock.testing.reference._registry import reference
 
 Array = npt.NDArray[Any]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from opdock.testing.reference._registry import reference
 
 Array = npt.NDArray[Any]
@@ -25,8 +26,8 @@ def _each(fn: Any, *arrays: Array) -> Array:
 
 @reference("Relu")
 def relu(attrs: Any, x: Array) -> Array:
-    """x where positive, else 0."""
-    return _each(lambda v: v if v > 0 else 0, x)
+    """X where positive, else 0."""
+    return _each(lambda v: max(0, v), x)
 
 
 @reference("ReluGrad")
@@ -37,7 +38,7 @@ def relu_grad(attrs: Any, g: Array, x: Array) -> Array:
 
 @reference("Relu6")
 def relu6(attrs: Any, x: Array) -> Array:
-    """x limited to 0 .. 6."""
+    """X limited to 0 .. 6."""
     return _each(lambda v: min(max(v, 0), 6), x)
 
 
@@ -49,7 +50,7 @@ def relu6_grad(attrs: Any, g: Array, x: Array) -> Array:
 
 @reference("LeakyRelu")
 def leaky_relu(attrs: Any, x: Array) -> Array:
-    """x where positive, else alpha x."""
+    """X where positive, else alpha x."""
     return _each(lambda v: v if v > 0 else attrs["alpha"] * v, x)
 
 
@@ -73,7 +74,7 @@ def elu_grad(attrs: Any, g: Array, y: Array) -> Array:
 
 @reference("Selu")
 def selu(attrs: Any, x: Array) -> Array:
-    """scale * alpha * (exp(x) - 1) where negative, else scale * x."""
+    """Scale * alpha * (exp(x) - 1) where negative, else scale * x."""
     return _each(lambda v: SCALE * (ALPHA * math.expm1(v) if v < 0 else v), x)
 
 
@@ -97,7 +98,7 @@ def softplus_grad(attrs: Any, g: Array, x: Array) -> Array:
 
 @reference("Softsign")
 def softsign(attrs: Any, x: Array) -> Array:
-    """x / (|x| + 1)."""
+    """X / (|x| + 1)."""
     return _each(lambda v: v / (abs(v) + 1), x)
 
 

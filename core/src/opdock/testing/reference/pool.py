@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import Any
 
 import numpy as np
+
 from opdock.testing.reference._registry import reference
 from opdock.testing.reference._windows import Array, Index, Walk
 

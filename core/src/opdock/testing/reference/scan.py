@@ -48,4 +48,4 @@ def cumulative_logsumexp(attrs: Attrs, x: Array, axis: Array) -> Array:
     """Running log(sum(exp)); nothing gives the lowest number of the type."""
     out = _scan(attrs, x, axis, -np.inf, np.logaddexp)
     lowest = np.finfo(attrs["T"]).min
-    return np.maximum(out, lowest)
+    return np.asarray(np.maximum(out, lowest))

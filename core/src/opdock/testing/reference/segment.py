@@ -17,30 +17,30 @@ Fold = Callable[[list[Array]], Array]
 
 
 def _total(rows: list[Array]) -> Array:
-    return np.sum(rows, axis=0)
+    return np.asarray(np.sum(rows, axis=0))
 
 
 def _product(rows: list[Array]) -> Array:
-    return np.prod(rows, axis=0)
+    return np.asarray(np.prod(rows, axis=0))
 
 
 def _largest(rows: list[Array]) -> Array:
-    return np.max(rows, axis=0)
+    return np.asarray(np.max(rows, axis=0))
 
 
 def _smallest(rows: list[Array]) -> Array:
-    return np.min(rows, axis=0)
+    return np.asarray(np.min(rows, axis=0))
 
 
 def _average(rows: list[Array]) -> Array:
-    total = np.sum(rows, axis=0)
+    total = _total(rows)
     if total.dtype.kind == "i":
         return np.trunc(total / len(rows)).astype(total.dtype)
     return total / len(rows)
 
 
 def _over_root(rows: list[Array]) -> Array:
-    return np.sum(rows, axis=0) / math.sqrt(len(rows))
+    return _total(rows) / math.sqrt(len(rows))
 
 
 def _fold(rows: Array, ids: Array, count: int, fold: Fold, gap: Any) -> Array:
@@ -93,7 +93,7 @@ def _unsorted(data: Array, ids: Array, count: Array, fold: Fold, gap: Any) -> Ar
 
 
 def _limit(attrs: Attrs, which: str) -> Any:
-    dtype = np.dtype(attrs["T"])
+    dtype: Any = np.dtype(attrs["T"])
     if dtype.kind in "iu":
         return np.array(getattr(np.iinfo(dtype), which)).astype(np.int64)
     if dtype.name == "bfloat16":

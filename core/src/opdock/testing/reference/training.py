@@ -199,7 +199,7 @@ def _proximal(point: Array, rate: Array, l1: Array, l2: Array) -> Array:
     """The minimum of the regularizer close to a point: shrink by l1, scale by l2."""
     if l1 > 0:
         point = np.sign(point) * np.maximum(np.abs(point) - rate * l1, 0)
-    return point / (1 + l2 * rate)
+    return np.asarray(point / (1 + l2 * rate))
 
 
 @update("ProximalAdagrad", "var accum", "lr l1 l2 grad")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from opdock.testing.reference._registry import reference
 
 Array = npt.NDArray[Any]
@@ -20,7 +21,7 @@ def _log_row(row: Array) -> list[float]:
 
 @reference("LogSoftmax")
 def log_softmax(attrs: Any, logits: Array) -> Array:
-    """x - log(sum(exp(x))) of each row."""
+    """X - log(sum(exp(x))) of each row."""
     out = np.zeros(logits.shape)
     for at in np.ndindex(logits.shape[:-1]):
         out[at] = _log_row(logits[at])

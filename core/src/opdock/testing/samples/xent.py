@@ -1,0 +1,66 @@
+"""Samples of softmax and the cross entropies fused with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from opdock.testing.sample import ErrorSample, Sample, Sampler, error_samples, samples
+
+
+@samples("Softmax", "LogSoftmax")
+def softmax(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
+    """Rows of any rank, single classes, and logits far apart."""
+    for shape, tag in (((3, 5), "plain"), ((4,), "vector"), ((2, 1, 3, 2), "rank4"), ((3, 1), "one")):
+        yield Sample([rng.normal(shape)], tag=tag)
+    yield Sample([np.array([[100.0, -100.0, 0.0], [7.0, 7.0, 7.0]], dtype)], tag="far")
+    yield Sample([rng.normal((0, 3))], tag="empty", grad=False)
+
+
+@samples("SoftmaxCrossEntropyWithLogits")
+def xent(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
+    """Labels need not be distributions; one side may be broadcast."""
+    yield Sample([rng.normal((3, 4)), rng.uniform((3, 4), 0.0, 0.5)], tag="plain")
+    yield Sample([rng.normal((2, 1)), rng.uniform((2, 1), 0.0, 1.0)], tag="one")
+    yield Sample([rng.normal((3, 4)), rng.uniform((1, 4), 0.0, 0.5)], tag="broadcast", grad=False)
+    onehot = np.eye(3, dtype=np.float64).astype(dtype)
+    yield Sample([np.array([[60, 0, -60]] * 3, dtype), onehot], tag="far", grad=False)
+    yield Sample([rng.normal((0, 4)), rng.normal((0, 4))], tag="empty", grad=False)
+
+
+@samples("SparseSoftmaxCrossEntropyWithLogits")
+def sparse_xent(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
+    """Labels of both integer types."""
+    yield Sample([rng.normal((3, 4)), rng.indices((3,), 4, np.int64)], tag="plain")
+    yield Sample([rng.normal((3, 4)), rng.indices((3,), 4, np.int32)], tag="int32")
+    yield Sample([rng.normal((2, 1)), np.zeros(2, np.int64)], tag="one")
+    yield Sample([rng.normal((0, 4)), np.zeros(0, np.int64)], tag="empty", grad=False)
+
+
+@error_samples("SparseSoftmaxCrossEntropyWithLogits")
+def sparse_xent_errors() -> Iterable[ErrorSample]:
+    """Ranks and sizes that do not fit."""
+    logits = np.zeros((2, 3), np.float32)
+    yield ErrorSample(
+        [logits, np.zeros((2, 3), np.int32)], exception="ValueError",
+        match="Shape must be rank 1 but is rank 2", phase="build", tag="rank",
+    )  # fmt: skip
+    yield ErrorSample(
+        [logits, np.zeros(3, np.int32)], exception="ValueError",
+        match="Dimensions must be equal, but are 2 and 3", phase="build", tag="size",
+    )  # fmt: skip
+
+
+@error_samples("SoftmaxCrossEntropyWithLogits")
+def xent_errors() -> Iterable[ErrorSample]:
+    """Shapes that do not broadcast to a matrix."""
+    yield ErrorSample(
+        [np.zeros((2, 3), np.float32), np.zeros((2, 4), np.float32)], exception="ValueError",
+        match="Dimensions must be equal, but are 3 and 4", phase="build", tag="size",
+    )  # fmt: skip
+    yield ErrorSample(
+        [np.zeros((2, 3, 1), np.float32), np.zeros((2, 3, 1), np.float32)],
+        exception="ValueError", match="rank 2, but is rank 3", phase="build", tag="rank",
+    )  # fmt: skip
