@@ -14,14 +14,20 @@ import gzip
 import math
 import os
 import struct
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
 import opdock as tf
+
+if TYPE_CHECKING:
+    from opdock.runtime.explain import Explanation
 
 IDX_UINT8 = 0x08
 MOST_BYTES = 1 << 30  # MNIST's largest file holds 47 MB: a header that promises more is broken
@@ -146,9 +152,21 @@ def train(digits: Digits, epochs: int, batch: int, logdir: str) -> float:
             writer.add_summary(summary, step)
         test_accuracy = sess.run(accuracy, feed_dict=test_feed)
         progress.stop()
-        print(sess.explain([train_op, accuracy]).summary())
+        show(sess.explain([train_op, accuracy]))
         print(f"events for TensorBoard: {logdir}")
     return float(test_accuracy)
+
+
+def show(explanation: Explanation) -> None:
+    """Prints where each op ran and why, one line for all ops that share op type, device and kernel."""
+    alike = Counter((r.op, r.device, r.how, r.kernel, r.why) for r in explanation.rows if r.device)
+    table = Table("op", "nodes", "device", "kernel", "why", box=None, pad_edge=False)
+    for (op, device, how, kernel, why), nodes in sorted(alike.items()):
+        place = device.rpartition("/device:")[2]
+        table.add_row(op, str(nodes), place, f"{how} {kernel.partition('.kernels.')[2]}", why)
+    print("where each op ran, and why:")
+    Console().print(table)
+    print(explanation.summary())
 
 
 def main() -> None:

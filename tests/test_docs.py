@@ -16,7 +16,7 @@ QUOTE = re.compile(r"<!-- quote: (\S+) -->\n(.*?)<!-- end quote -->", re.DOTALL)
 EXAMPLES = {
     "digits.py": (["--epochs", "6"], r"test accuracy: \d\d\.\d\d %$"),
     "linear_regression.py": ([], r"W: \[(2\.|1\.9999\d*)\] b: \[-0\.(5|499\d*)\] cost: \S+$"),
-    "multi_device.py": ([], r"loss: \d\.\d\de-\d\d$"),
+    "multi_device.py": ([], r"loss: 0\.0[01]\d\d$"),
 }
 
 

@@ -9,10 +9,14 @@ that dies there.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from opdock.compiler.schedule import ALIASES, Schedule, Step
 from opdock.compiler.target import Target
+
+
+# NumPy checks overlapping operands: for tiny results a second buffer costs less than the check.
+_IN_PLACE_FROM: Final = 4096
 
 
 @dataclass(slots=True)
@@ -159,7 +163,7 @@ def _pool_key(step: Step, escaping: set[int], root: list[int]) -> Any:
 def _in_place(
     step: Step, key: Any, root: list[int], ends_here: list[int], held: dict[int, tuple[Any, int]]
 ) -> int | None:
-    if step.node.spec is None or step.node.spec.expr is None:
+    if step.node.spec is None or step.node.spec.expr is None or _bytes(key) < _IN_PLACE_FROM:
         return None
     for slot in step.inputs:
         r = root[slot]

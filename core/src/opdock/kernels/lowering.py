@@ -104,16 +104,21 @@ class _Lowering:
         self.steps: list[Step] = []
         self._index: dict[tuple[Any, ...], int] = {}
         self._done: dict[ex.Expr, tuple[int, DType]] = {}
+        self._untyped: set[ex.Expr] = set()
 
     def result(self, root: ex.Expr, wanted: DType | None) -> int:
-        if isinstance(root, ex.Number):
-            if wanted is None:
-                raise ValueError(f"The number {root} has no type of its own.")
-            return self._number(root.value, wanted)
         for node in ex.walk(root):
-            if node not in self._done and not isinstance(node, ex.Number):
-                self._done[node] = self._node(node)
-        index, dtype = self._done[root]
+            if node not in self._done and node not in self._untyped:
+                if self._takes_any_type(node):
+                    self._untyped.add(node)
+                else:
+                    self._done[node] = self._node(node)
+        if root in self._untyped:
+            if wanted is None:
+                raise ValueError(f"'{root}' has no type of its own.")
+            index, dtype = self._typed(root, wanted), wanted
+        else:
+            index, dtype = self._done[root]
         if wanted is not None and dtype is not wanted:
             raise ValueError(f"'{root}' is {dtype.name}, the op's output is {wanted.name}.")
         return index if self.steps[index].dtype is dtype else self._add(CAST, (index,), dtype)
@@ -134,8 +139,29 @@ class _Lowering:
         wide = self._wide(dtype)
         return index if wide is dtype else self._add(CAST, (index,), wide)
 
-    def _number(self, value: ex.Scalar, dtype: DType) -> int:
-        return self._add(NUMBER, (), dtype, value)
+    def _takes_any_type(self, node: ex.Expr) -> bool:
+        """Whether a node is made of numbers, like `where(x > 0, 1, -1)`: its user types it."""
+        if isinstance(node, ex.Apply) and FUNCTIONS[node.function].result == "same":
+            return all(a in self._untyped for a in _typed_args(node.function, node.args))
+        return isinstance(node, ex.Number)
+
+    def _typed(self, node: ex.Expr, dtype: DType) -> int:
+        """The step of an argument in company of type `dtype`."""
+        if node not in self._untyped:
+            return self._done[node][0]
+        wide = self._wide(dtype)
+        if isinstance(node, ex.Number):
+            return self._add(NUMBER, (), wide, node.value)
+        assert isinstance(node, ex.Apply)
+        if dtype not in FUNCTIONS[node.function].domain:
+            raise ValueError(f"'{node.function}' does not take {dtype.name}.")
+        return self._call(node.function, node.args, dtype)
+
+    def _call(self, name: str, args: tuple[ex.Expr, ...], dtype: DType) -> int:
+        indices = [self._typed(a, dtype) for a in _typed_args(name, args)]
+        if name == "where":
+            indices.insert(0, self._condition(args[0]))
+        return self._add(name, tuple(indices), FUNCTIONS[name].result_type(self._wide(dtype)))
 
     def _node(self, node: ex.Expr) -> tuple[int, DType]:
         match node:
@@ -151,8 +177,8 @@ class _Lowering:
         raise ValueError(f"Not a scalar expression: {node!r}")
 
     def _cast(self, arg: ex.Expr, to: DType) -> tuple[int, DType]:
-        if isinstance(arg, ex.Number):
-            return self._number(arg.value, self._wide(to)), to
+        if arg in self._untyped:
+            return self._widened(self._typed(arg, to)), to
         index, dtype = self._done[arg]
         if dtype is to:
             return index, to
@@ -160,10 +186,9 @@ class _Lowering:
 
     def _apply(self, name: str, args: tuple[ex.Expr, ...]) -> tuple[int, DType]:
         function = FUNCTIONS[name]
-        typed = args[1:] if name == "where" else args
         operand: DType | None = None
-        for arg in typed:
-            if isinstance(arg, ex.Number):
+        for arg in _typed_args(name, args):
+            if arg in self._untyped:
                 continue
             dtype = self._done[arg][1]
             if operand is not None and dtype is not operand:
@@ -173,23 +198,20 @@ class _Lowering:
             raise ValueError(f"'{name}' is applied to numbers without a type.")
         if operand not in function.domain:
             raise ValueError(f"'{name}' does not take {operand.name}.")
-        wide = self._wide(operand)
-        indices = [
-            self._number(a.value, wide) if isinstance(a, ex.Number) else self._done[a][0]
-            for a in typed
-        ]
-        if name == "where":
-            indices.insert(0, self._condition(args[0]))
-        index = self._add(name, tuple(indices), function.result_type(wide))
-        return index, function.result_type(operand)
+        return self._call(name, args, operand), function.result_type(operand)
 
     def _condition(self, arg: ex.Expr) -> int:
-        if isinstance(arg, ex.Number):
-            return self._number(bool(arg.value), dtypes.bool_)
+        if arg in self._untyped:
+            return self._typed(arg, dtypes.bool_)
         index, dtype = self._done[arg]
         if dtype is not dtypes.bool_:
             raise ValueError(f"The condition '{arg}' is {dtype.name}, not bool.")
         return index
+
+
+def _typed_args(name: str, args: tuple[ex.Expr, ...]) -> tuple[ex.Expr, ...]:
+    """The arguments that share a type: all but the condition of `where`."""
+    return args[1:] if name == "where" else args
 
 
 def fold_numbers(root: ex.Expr) -> ex.Expr:
@@ -287,6 +309,8 @@ def _caster(xp: Any, source: DType, target: Any) -> Callable[..., Any]:
 
 def _representable(step: Step) -> Any:
     value = step.value
+    if step.dtype.is_bool:
+        return bool(value)
     if step.dtype.is_integer and isinstance(value, float):
         if not math.isfinite(value) or not value.is_integer():
             raise ValueError(f"The number {value} is not a {step.dtype.name}.")

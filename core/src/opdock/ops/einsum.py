@@ -14,12 +14,14 @@ from typing import Any
 from opdock.graph.convert import convert_to_tensor
 from opdock.graph.operation import Operation, Tensor
 from opdock.graph.scopes import name_scope
-from opdock.ops.array import reshape, shape
+from opdock.ops.array import broadcast_to, reshape, shape
 from opdock.ops.diag import matrix_diag_part
+from opdock.ops.fill import eye
 from opdock.ops.linalg import matmul
 from opdock.ops.matrix import transpose
 from opdock.ops.reduce import reduce_sum
 from opdock.ops.registry import ShapeSig, define_op
+from opdock.ops.unbroadcast import unbroadcast
 from opdock.shapes import Shape
 
 __all__ = ["einsum"]
@@ -130,10 +132,47 @@ def _einsum_decomposition(sig: ShapeSig, *inputs: Any) -> Tensor:
 
 @einsum_op.gradient
 def _einsum_grad(op: Operation, grad: Any) -> list[Any]:
-    from opdock.autodiff import gradients
-
     inputs = list(op.inputs)
-    return list(gradients(_contract(op.attrs["equation"], inputs), inputs, grad))
+    ranks = [None if t.raw_shape is None else len(t.raw_shape) for t in inputs]
+    terms, result = parse_equation(op.attrs["equation"], ranks)
+    return [_einsum_input_grad(inputs, terms, result, grad, i) for i in range(len(inputs))]
+
+
+def _einsum_input_grad(
+    inputs: list[Tensor], terms: list[str], result: str, grad: Any, index: int
+) -> Tensor:
+    """The gradient of one input: the result's gradient times all other inputs, summed."""
+    x, labels = inputs[index], "".join(dict.fromkeys(terms[index]))
+    others = [
+        (t, term) for i, (t, term) in enumerate(zip(inputs, terms, strict=True)) if i != index
+    ]
+    reach = set(result).union(*(term for _, term in others))
+    kept = "".join(label for label in labels if label in reach)
+    equation = ",".join([result, *(term for _, term in others)]) + "->" + kept
+    out = _contract(equation, [grad, *(t for t, _ in others)])
+    sizes = _Operand(x, terms[index])
+    if kept != labels:
+        # What only this input has was summed away, so its gradient is the same everywhere.
+        out = _reshape(out, [sizes.size(c) if c in kept else 1 for c in labels])
+        out = broadcast_to(out, convert_to_tensor([sizes.size(c) for c in labels]))
+    if labels == terms[index]:
+        return unbroadcast(out, x, out)  # type: ignore[no-any-return]
+    return _onto_diagonal(out, labels, terms[index], sizes)
+
+
+def _onto_diagonal(grad: Tensor, labels: str, term: str, sizes: _Operand) -> Tensor:
+    """A gradient for the diagonal of repeated labels, with zeros beside it."""
+    spare = iter(c for c in string.ascii_letters if c not in term)
+    target, operands, names = "", [grad], [labels]
+    for i, label in enumerate(term):
+        if label not in term[:i]:
+            target += label
+            continue
+        twin = next(spare)
+        target += twin
+        operands.append(eye(sizes.size(label), dtype=grad.dtype))
+        names.append(label + twin)
+    return _contract(",".join(names) + "->" + target, operands)
 
 
 # ---------------------------------------------------------------- contraction

@@ -264,8 +264,7 @@ def linear_to_mel_weight_matrix(
         bins = reshape(_hertz_to_mel(frequencies), [-1, 1])
         edges = linspace(_hertz_to_mel(low), _hertz_to_mel(high), num_mel_bins + 2)
         lower, center, upper = (
-            reshape(edges[i : i + num_mel_bins], [1, num_mel_bins])
-            for i in range(3)
+            reshape(edges[i : i + num_mel_bins], [1, num_mel_bins]) for i in range(3)
         )
         rising = (bins - lower) / (center - lower)
         falling = (upper - bins) / (upper - center)

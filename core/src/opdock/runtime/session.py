@@ -188,8 +188,11 @@ class BaseSession:
             if wanted is None:
                 return self._slow_feeds(feed_dict)
             kind = type(value)
-            if (kind is np.ndarray and value.dtype is wanted) or kind is wanted.type:
+            if kind is np.ndarray and value.dtype is wanted:
                 array = value
+            elif kind is wanted.type:
+                # Kernels take arrays faster than NumPy's scalar objects.
+                array = np.asarray(value)
             else:
                 array = feed_array(tensor, value)
             values.append(array)

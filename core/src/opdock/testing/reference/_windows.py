@@ -61,7 +61,7 @@ class Walk:
         self.out = [count for count, _ in found]
         self._before = [before for _, before in found]
 
-    def __iter__(self) -> Iterator[tuple[Index, Index, Index]]:
+    def __iter__(self) -> Iterator[tuple[Any, Any, Any]]:
         for out in itertools.product(*map(range, self.out)):
             for tap in itertools.product(*map(range, self._window)):
                 source = tuple(

@@ -29,7 +29,8 @@ def conv(attrs: Any, x: Array, kernel: Array) -> Array:
     out = np.zeros((data.shape[0], *walk.out, kernel.shape[-1]))
     for to, at, tap in walk:
         for source, target in _groups(data.shape[-1], kernel):
-            out[(slice(None), *to, target)] += data[(slice(None), *at, source)] @ kernel[tap][:, target]
+            part = data[(slice(None), *at, source)] @ kernel[tap][:, target]
+            out[(slice(None), *to, target)] += part
     return restore(out, attrs["data_format"])
 
 
@@ -51,7 +52,7 @@ def _backprop_filter(attrs: Any, x: Array, shape: list[int], grad: Array) -> Arr
     for to, at, tap in conv_walk(attrs, data.shape[1:-1], shape[:-2]):
         for source, target in _groups(data.shape[-1], out):
             part = data[(slice(None), *at, source)].T @ back[(slice(None), *to, target)]
-            out[(*tap, slice(None), target)] += part
+            out[tap][:, target] += part
     return out
 
 

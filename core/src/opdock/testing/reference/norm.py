@@ -24,7 +24,8 @@ def _forward(attrs: Any, x: Array, scale: Array, offset: Array, mean: Array, var
     batch_mean, batch_var = np.zeros(len(scale)), np.zeros(len(scale))
     used_mean, used_var = np.zeros(len(scale)), np.zeros(len(scale))
     factor = attrs.get("exponential_avg_factor", 1.0)
-    for c, (source, target) in enumerate(zip(_channels(x, attrs), _channels(y, attrs), strict=True)):
+    parts = zip(_channels(x, attrs), _channels(y, attrs), strict=True)
+    for c, (source, target) in enumerate(parts):
         if attrs["is_training"]:
             used_mean[c] = source.sum() / max(count, 1)
             used_var[c] = ((source - used_mean[c]) ** 2).sum() / max(count, 1)

@@ -13,10 +13,12 @@ from opdock.testing.sample import ErrorSample, Sample, Sampler, error_samples, s
 @samples("BiasAdd")
 def bias_add(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Channels last and channels second, from the least rank up."""
-    for shape, tag in (((3, 4), "plain"), ((2, 3, 2, 4), "image"), ((2, 1, 2, 2, 3), "rank5")):
-        yield Sample([rng.normal(shape), rng.normal(shape[-1:])], {"data_format": "NHWC"}, tag)
-    for shape, tag in (((2, 3, 4), "first"), ((2, 3, 2, 2), "first-image")):
-        yield Sample([rng.normal(shape), rng.normal(shape[1:2])], {"data_format": "NCHW"}, tag)
+    for last in ((3, 4), (2, 3, 2, 4), (2, 1, 2, 2, 3)):
+        attrs, tag = {"data_format": "NHWC"}, f"last-{len(last)}"
+        yield Sample([rng.normal(last), rng.normal(last[-1:])], attrs, tag)
+    for second in ((2, 3, 4), (2, 3, 2, 2)):
+        attrs, tag = {"data_format": "NCHW"}, f"second-{len(second)}"
+        yield Sample([rng.normal(second), rng.normal(second[1:2])], attrs, tag)
     yield Sample([rng.normal((0, 3)), rng.normal((3,))], tag="empty", grad=False)
 
 
@@ -31,12 +33,12 @@ def bias_add_v1(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 @samples("BiasAddGrad")
 def bias_add_grad(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Small whole numbers: sums of narrow types must not overflow differently."""
-    draw = lambda shape: rng.integers(shape, 0, 3)
-    yield Sample([draw((3, 4))], {"data_format": "NHWC"}, "plain")
-    yield Sample([draw((2, 3, 2, 4))], {"data_format": "NHWC"}, "image")
-    yield Sample([draw((2, 3, 4))], {"data_format": "NCHW"}, "first")
-    yield Sample([draw((2, 3, 2, 2, 2))], {"data_format": "NCHW"}, "first-volume")
-    yield Sample([draw((0, 3))], {"data_format": "NHWC"}, "empty", grad=False)
+    for last in ((3, 4), (2, 3, 2, 4), (0, 3)):
+        attrs, tag = {"data_format": "NHWC"}, "last-" + "x".join(map(str, last))
+        yield Sample([rng.integers(last, 0, 3)], attrs, tag, grad=0 not in last)
+    for second in ((2, 3, 4), (2, 3, 2, 2, 2)):
+        attrs, tag = {"data_format": "NCHW"}, f"second-{len(second)}"
+        yield Sample([rng.integers(second, 0, 3)], attrs, tag)
 
 
 @error_samples("BiasAdd")

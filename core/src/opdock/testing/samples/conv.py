@@ -92,13 +92,15 @@ def _forward(cases: Iterable[Case], rng: Sampler) -> Iterable[Sample]:
 def _data(cases: Iterable[Case], rng: Sampler) -> Iterable[Sample]:
     for data, kernel, attrs, tag in cases:
         grad = rng.uniform(out_shape(data, kernel, attrs))
-        yield Sample([np.array(data, np.int32), rng.uniform(kernel), grad], attrs, tag, 0 not in data)
+        inputs = [np.array(data, np.int32), rng.uniform(kernel), grad]
+        yield Sample(inputs, attrs, tag, 0 not in data)
 
 
 def _filter(cases: Iterable[Case], rng: Sampler) -> Iterable[Sample]:
     for data, kernel, attrs, tag in cases:
         grad = rng.uniform(out_shape(data, kernel, attrs))
-        yield Sample([rng.uniform(data), np.array(kernel, np.int32), grad], attrs, tag, 0 not in data)
+        inputs = [rng.uniform(data), np.array(kernel, np.int32), grad]
+        yield Sample(inputs, attrs, tag, 0 not in data)
 
 
 @samples("Conv2D")

@@ -26,7 +26,8 @@ def _cases() -> Iterator[Case]:
     yield (1, 4, 5, 2), (3, 2, 2, 2), _attrs((1, 1), "SAME"), (1, 4, 5, 4), "same"
     yield (2, 5, 5, 3), (2, 3, 3, 1), _attrs((2, 2), "VALID"), (2, 2, 2, 3), "valid"
     yield (1, 6, 5, 2), (3, 3, 2, 1), _attrs((3, 3), "SAME"), (1, 2, 2, 2), "stride"
-    yield (1, 5, 6, 1), (2, 2, 1, 3), _attrs((1, 1), "SAME", dilations=(2, 2)), (1, 5, 6, 3), "dilated"
+    dilated = _attrs((1, 1), "SAME", dilations=(2, 2))
+    yield (1, 5, 6, 1), (2, 2, 1, 3), dilated, (1, 5, 6, 3), "dilated"
     yield (1, 2, 4, 4), (3, 3, 2, 2), _attrs((1, 1), "SAME", "NCHW"), (1, 4, 4, 4), "first"
     yield (2, 3, 5, 4), (2, 2, 3, 1), _attrs((2, 2), "VALID", "NCHW"), (2, 3, 2, 2), "first-valid"
     yield (0, 4, 4, 2), (3, 3, 2, 1), _attrs((1, 1), "SAME"), (0, 4, 4, 2), "empty"

@@ -1,8 +1,8 @@
 """Samples of fused batch normalization.
 
 No sample is for the gradient level: gradients flow from y to x, scale and offset alone, as in
-TensorFlow, while the level differentiates every output by every input. `tests/core/ops/test_norm.py`
-differentiates y, twice.
+TensorFlow, while the level differentiates every output by every input.
+`tests/core/ops/test_norm.py` differentiates y, twice.
 """
 
 from __future__ import annotations

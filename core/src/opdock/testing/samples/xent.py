@@ -13,8 +13,8 @@ from opdock.testing.sample import ErrorSample, Sample, Sampler, error_samples, s
 @samples("Softmax", "LogSoftmax")
 def softmax(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Rows of any rank, single classes, and logits far apart."""
-    for shape, tag in (((3, 5), "plain"), ((4,), "vector"), ((2, 1, 3, 2), "rank4"), ((3, 1), "one")):
-        yield Sample([rng.normal(shape)], tag=tag)
+    for shape in ((3, 5), (4,), (2, 1, 3, 2), (3, 1)):
+        yield Sample([rng.normal(shape)], tag="x".join(map(str, shape)))
     yield Sample([np.array([[100.0, -100.0, 0.0], [7.0, 7.0, 7.0]], dtype)], tag="far")
     yield Sample([rng.normal((0, 3))], tag="empty", grad=False)
 

@@ -1,0 +1,119 @@
+"""Portable elementwise kernels against the oracle, over NumPy and over the bare standard."""
+
+from __future__ import annotations
+
+import array_api_compat.numpy as numpy_namespace
+import array_api_strict
+import numpy as np
+import pytest
+
+from opdock import dtypes
+from opdock.graph import registry
+from opdock.kernels.expr import functions_used, parse
+from opdock.kernels.functions import FUNCTIONS
+from opdock.kernels.portable import mount
+from opdock.kernels.portable.elementwise import claims, lower_node
+from opdock.kernels.signature import NodeSig
+from opdock.testing.claims import varied_attr
+from opdock.testing.oracle import expected_outputs, oracle_attrs, reference_value
+from opdock.testing.sample import samples_for
+from opdock.testing.tolerances import compare, tolerance_for
+
+NARROW = {dtypes.float16, dtypes.bfloat16}
+WITH_EXPR = [s.name for s in registry.all_ops() if s.expr is not None]
+OTHERS = ["AddN", "AccumulateNV2", "Select", "ApproximateEqual", "Cross"]
+
+
+def nodes(op, allowed):
+    """Every sample of an op as (signature, arrays, expected first output)."""
+    spec = registry.get(op)
+    attr = varied_attr(spec)
+    first = spec.definition.inputs[0]
+    types = claims(spec).get(attr) if spec.expr is not None else None
+    if types is None:
+        types = {first.dtype} if first.dtype and not attr else {dtypes.float32, dtypes.int32}
+    for dtype in sorted(types & allowed, key=lambda t: t.name):
+        for sample in samples_for(op, dtype.np):
+            attrs = {n: a.default for n, a in spec.definition.attrs.items() if a.has_default}
+            attrs |= {k: _native(v) for k, v in sample.attrs.items()}
+            arrays, in_types = [], []
+            for arg, value in zip(spec.definition.inputs, sample.inputs, strict=True):
+                kind = arg.dtype or (dtype if arg.type_attr == attr else attrs[arg.type_attr])
+                attrs |= {arg.type_attr: kind} if arg.type_attr else {}
+                values = value if isinstance(value, list) else [value]
+                made = [np.asarray(v).astype(kind.np) for v in values]
+                arrays.append(made if isinstance(value, list) else made[0])
+                in_types += [kind] * len(made)
+            outs = [a.dtype or attrs[a.type_attr] for a in spec.definition.outputs]
+            if not set(outs) <= allowed:
+                continue
+            flat = [v for a in arrays for v in (a if isinstance(a, list) else [a])]
+            sig = NodeSig(op, op, attrs, [v.shape for v in flat], in_types, [None], outs)
+            want = expected_outputs(reference_value(op, oracle_attrs(attrs), arrays), outs)[0]
+            yield sample.tag, sig, flat, want
+
+
+def _native(value):
+    return dtypes.as_dtype(value) if isinstance(value, np.dtype) else value
+
+
+def run_all(op, namespace, allowed):
+    """Checks every sample; returns how many there were."""
+    kernels = mount(namespace).for_op(op)
+    assert kernels, f"{op} has no portable kernel"
+    count = 0
+    for tag, sig, arrays, want in nodes(op, allowed):
+        with np.errstate(all="ignore"):
+            got = kernels[0].bind(sig)(*[namespace.asarray(a) for a in arrays])
+        got = np.asarray(got)
+        where = f"{op} {sig.in_dtypes[0].name} {tag}"
+        assert got.dtype == want.dtype, where
+        mismatch = compare(got, want, tolerance_for(want.dtype))
+        assert mismatch is None, f"{where}: {mismatch.text}"
+        count += 1
+    return count
+
+
+@pytest.mark.parametrize("op", WITH_EXPR + OTHERS)
+def test_on_numpy(op):
+    assert run_all(op, numpy_namespace, dtypes.NUMBERS | {dtypes.bool})
+
+
+@pytest.mark.parametrize("op", WITH_EXPR + OTHERS)
+def test_on_nothing_but_the_standard(op):
+    text = registry.get(op).expr
+    if text and any(FUNCTIONS[f].needs for f in functions_used(parse(text))):
+        pytest.skip("needs more than the standard, and says so")
+    with array_api_strict.ArrayAPIStrictFlags(api_version="2023.12"):
+        allowed = (dtypes.NUMBERS | {dtypes.bool}) - NARROW
+        assert run_all(op, array_api_strict, allowed) or op == "BesselI0e"
+
+
+@pytest.mark.parametrize("op", WITH_EXPR)
+def test_every_claimed_type_can_be_lowered(op):
+    spec = registry.get(op)
+    for attr, types in claims(spec).items():
+        assert types, f"{op} claims no type for {attr}"
+
+
+def test_a_node_that_means_more_than_its_expression_is_not_lowered():
+    sig = NodeSig(
+        "Equal", "e", {"T": dtypes.float32, "incompatible_shape_error": False}, [(2,), (3,)],
+        [dtypes.float32] * 2, [None], [dtypes.bool],
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="do not broadcast"):
+        lower_node(registry.get("Equal"), sig)
+
+
+def test_a_namespace_without_the_function_gets_no_kernel():
+    class Bare:
+        """The standard's names only."""
+
+        def __getattr__(self, name):
+            if name == "nextafter":
+                raise AttributeError(name)
+            return getattr(numpy_namespace, name)
+
+    bare = Bare()
+    assert not mount(bare).for_op("NextAfter")
+    assert mount(bare).for_op("Exp")
