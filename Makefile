@@ -9,6 +9,7 @@ MEMBERS := pyproject.toml constraints.txt tools/make_venv.sh core/pyproject.toml
 # Two workers: what the target machine has; more if it has more.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -lt 8 ] && echo $$n || echo 8)
 ARGS    ?=
+export OPDOCK_PYTHON OPDOCK_CONSTRAINTS
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14

@@ -158,14 +158,17 @@ def train(digits: Digits, epochs: int, batch: int, logdir: str) -> float:
 
 
 def show(explanation: Explanation) -> None:
-    """Prints where each op ran and why, one line for all ops that share op type, device and kernel."""
+    """Prints where each op ran and why, one line for ops alike in type, device and kernel."""
+    table = Table(box=None, pad_edge=False)
+    for title in ("nodes", "op", "device", "how", "kernel", "why"):
+        table.add_column(title, no_wrap=True)
     alike = Counter((r.op, r.device, r.how, r.kernel, r.why) for r in explanation.rows if r.device)
-    table = Table("op", "nodes", "device", "kernel", "why", box=None, pad_edge=False)
     for (op, device, how, kernel, why), nodes in sorted(alike.items()):
         place = device.rpartition("/device:")[2]
-        table.add_row(op, str(nodes), place, f"{how} {kernel.partition('.kernels.')[2]}", why)
+        name = kernel.partition(".<locals>")[0].rpartition(".kernels.")[2]
+        table.add_row(str(nodes), op, place, how, name, why)
     print("where each op ran, and why:")
-    Console().print(table)
+    Console(width=110).print(table)
     print(explanation.summary())
 
 

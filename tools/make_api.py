@@ -14,79 +14,245 @@ ROOT = Path(__file__).resolve().parent.parent / "core/src/opdock"
 
 # Public names of modules that are not op families (families speak through __all__).
 EXTRA: dict[str, dict[str, str]] = {
-    "opdock.graph.graph": {n: n for n in (
-        "Graph", "get_default_graph", "get_default_session", "reset_default_graph",
-    )},
-    "opdock.graph.operation": {"Operation": "Operation", "Tensor": "Tensor", "is_tensor": "is_tensor"},
-    "opdock.graph.scopes": {n: n for n in (
-        "name_scope", "device", "colocate_with", "control_dependencies", "container", "op_scope",
-    )},
-    "opdock.graph.collections": {n: n for n in (
-        "GraphKeys", "add_to_collection", "add_to_collections", "get_collection", "get_collection_ref",
-    )},
+    "opdock.graph.graph": {
+        n: n
+        for n in (
+            "Graph",
+            "get_default_graph",
+            "get_default_session",
+            "reset_default_graph",
+        )
+    },
+    "opdock.graph.operation": {n: n for n in ("Operation", "Tensor", "is_tensor")},
+    "opdock.graph.scopes": {
+        n: n
+        for n in (
+            "name_scope",
+            "device",
+            "colocate_with",
+            "control_dependencies",
+            "container",
+            "op_scope",
+        )
+    },
+    "opdock.graph.collections": {
+        n: n
+        for n in (
+            "GraphKeys",
+            "add_to_collection",
+            "add_to_collections",
+            "get_collection",
+            "get_collection_ref",
+        )
+    },
     "opdock.graph.seeds": {"set_random_seed": "set_random_seed", "get_seed": "get_seed"},
     "opdock.graph.constant": {"constant": "constant"},
-    "opdock.graph.convert": {n: n for n in (
-        "convert_to_tensor", "register_tensor_conversion_function",
-        "convert_to_tensor_or_indexed_slices",
-    )},
-    "opdock.graph.composite": {n: n for n in (
-        "IndexedSlices", "SparseTensor", "SparseTensorValue", "IndexedSlicesValue",
-    )},
+    "opdock.graph.convert": {
+        n: n
+        for n in (
+            "convert_to_tensor",
+            "register_tensor_conversion_function",
+            "convert_to_tensor_or_indexed_slices",
+        )
+    },
+    "opdock.graph.composite": {
+        n: n
+        for n in (
+            "IndexedSlices",
+            "SparseTensor",
+            "SparseTensorValue",
+            "IndexedSlicesValue",
+        )
+    },
     "opdock.graph.devicespec": {"DeviceSpec": "DeviceSpec"},
-    "opdock.graph.registry": {"RegisterGradient": "RegisterGradient",
-                              "NotDifferentiable": "not_differentiable",
-                              "NoGradient": "not_differentiable"},
+    "opdock.graph.registry": {
+        "RegisterGradient": "RegisterGradient",
+        "NotDifferentiable": "not_differentiable",
+        "NoGradient": "not_differentiable",
+    },
     "opdock.graph.importer": {"import_graph_def": "import_graph_def"},
-    "opdock.shapes": {"TensorShape": "TensorShape", "Dimension": "Dimension",
-                      "dimension_value": "dimension_value"},
-    "opdock.dtypes": {n: n for n in (
-        "DType", "as_dtype", "float16", "float32", "float64", "bfloat16", "half", "double", "complex64",
-        "complex128", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
-        "bool", "string", "resource", "variant", "qint8", "quint8", "qint16", "quint16", "qint32",
-    )},
+    "opdock.shapes": {
+        "TensorShape": "TensorShape",
+        "Dimension": "Dimension",
+        "dimension_value": "dimension_value",
+    },
+    "opdock.dtypes": {
+        n: n
+        for n in (
+            "DType",
+            "as_dtype",
+            "float16",
+            "float32",
+            "float64",
+            "bfloat16",
+            "half",
+            "double",
+            "complex64",
+            "complex128",
+            "int8",
+            "uint8",
+            "int16",
+            "uint16",
+            "int32",
+            "uint32",
+            "int64",
+            "uint64",
+            "bool",
+            "string",
+            "resource",
+            "variant",
+            "qint8",
+            "quint8",
+            "qint16",
+            "quint16",
+            "qint32",
+        )
+    },
     "opdock.runtime.session": {"Session": "Session", "InteractiveSession": "InteractiveSession"},
     "opdock.runtime.fetch": {},
-    "opdock.autodiff.gradients": {n: n for n in (
-        "gradients", "hessians", "AggregationMethod", "UnconnectedGradients",
-    )},
+    "opdock.autodiff.gradients": {
+        n: n
+        for n in (
+            "gradients",
+            "hessians",
+            "AggregationMethod",
+            "UnconnectedGradients",
+        )
+    },
     "opdock.autodiff.custom": {"custom_gradient": "custom_gradient"},
-    "opdock.io.protos": {n: n for n in (
-        "GraphDef", "NodeDef", "AttrValue", "ConfigProto", "GPUOptions", "GraphOptions",
-        "OptimizerOptions", "RunOptions", "RunMetadata", "MetaGraphDef", "SummaryMetadata",
-        "Event", "HistogramProto", "NameAttrList", "Summary", "SessionLog", "LogMessage",
-        "TensorInfo",
-    )},
-    "opdock.io.tensor_proto": {"make_ndarray": "make_ndarray", "make_tensor_proto": "make_tensor_proto"},
-    "opdock.version": {"VERSION": "VERSION", "GIT_VERSION": "GIT_VERSION",
-                       "COMPILER_VERSION": "COMPILER_VERSION"},
-}  # fmt: skip
+    "opdock.io.protos": {
+        n: n
+        for n in (
+            "GraphDef",
+            "NodeDef",
+            "AttrValue",
+            "ConfigProto",
+            "GPUOptions",
+            "GraphOptions",
+            "OptimizerOptions",
+            "RunOptions",
+            "RunMetadata",
+            "MetaGraphDef",
+            "SummaryMetadata",
+            "Event",
+            "HistogramProto",
+            "NameAttrList",
+            "Summary",
+            "SessionLog",
+            "LogMessage",
+            "TensorInfo",
+        )
+    },
+    "opdock.io.tensor_proto": {n: n for n in ("make_ndarray", "make_tensor_proto")},
+    "opdock.version": {
+        "VERSION": "VERSION",
+        "GIT_VERSION": "GIT_VERSION",
+        "COMPILER_VERSION": "COMPILER_VERSION",
+    },
+}
 # Modules with __all__ that speak for themselves besides opdock.ops.*.
 FAMILIES = (
-    "graph/variables.py", "graph/variable_scope.py", "graph/initializers.py", "graph/variable_lists.py",
-    "graph/resource_variable.py", "graph/variable_base.py",
+    "graph/variables.py",
+    "graph/variable_scope.py",
+    "graph/initializers.py",
+    "graph/variable_lists.py",
+    "graph/resource_variable.py",
+    "graph/variable_base.py",
 )
 # Op families whose public home is `tf.nn` alone.
-NN_ONLY = frozenset((
-    "bias", "conv", "conv3d", "ctc", "depthwise", "dilated", "dropout", "loss", "lrn",
-    "morphology", "nn", "norm", "pool", "pool3d", "pooling", "xent",
-))  # fmt: skip
+NN_ONLY = frozenset(
+    (
+        "bias",
+        "conv",
+        "conv3d",
+        "ctc",
+        "depthwise",
+        "dilated",
+        "dropout",
+        "loss",
+        "lrn",
+        "moments",
+        "morphology",
+        "nn",
+        "norm",
+        "pool",
+        "pool3d",
+        "pooling",
+        "xent",
+    )
+)
 SUBMODULES = (
-    "nn", "math", "linalg", "bitwise", "random", "train", "layers", "losses", "summary", "errors",
-    "initializers", "signal", "spectral", "strings", "image", "io", "test", "gfile", "logging",
-    "flags", "app", "graph_util", "timeline", "metrics", "data", "sets", "saved_model", "contrib",
-    "python", "raw_ops", "dtypes", "testing", "keras", "sysconfig", "python_io", "resource_loader",
-    "compat", "quantization", "sparse", "regularizers", "constraints", "version", "manip",
-    "debugging", "autograph", "distributions", "estimator", "feature_column", "profiler",
-    "user_ops", "lookup", "queue", "session", "client",
-)  # fmt: skip
+    "nn",
+    "math",
+    "linalg",
+    "bitwise",
+    "random",
+    "train",
+    "layers",
+    "losses",
+    "summary",
+    "errors",
+    "initializers",
+    "signal",
+    "spectral",
+    "strings",
+    "image",
+    "io",
+    "test",
+    "gfile",
+    "logging",
+    "flags",
+    "app",
+    "graph_util",
+    "timeline",
+    "metrics",
+    "data",
+    "sets",
+    "saved_model",
+    "contrib",
+    "python",
+    "raw_ops",
+    "dtypes",
+    "testing",
+    "keras",
+    "sysconfig",
+    "python_io",
+    "resource_loader",
+    "compat",
+    "quantization",
+    "sparse",
+    "regularizers",
+    "constraints",
+    "version",
+    "manip",
+    "debugging",
+    "autograph",
+    "distributions",
+    "estimator",
+    "feature_column",
+    "profiler",
+    "user_ops",
+    "lookup",
+    "queue",
+    "session",
+    "client",
+)
 
 
 def names_in_all(path: Path) -> list[str]:
     """The `__all__` of a module, read without importing it."""
     for node in ast.parse(path.read_text()).body:
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-        if any(isinstance(t, ast.Name) and t.id == "__all__" for t in targets) and node.value is not None:
+        targets = (
+            node.targets
+            if isinstance(node, ast.Assign)
+            else [node.target]
+            if isinstance(node, ast.AnnAssign)
+            else []
+        )
+        if (
+            any(isinstance(t, ast.Name) and t.id == "__all__" for t in targets)
+            and node.value is not None
+        ):
             return list(ast.literal_eval(node.value))
     return []
 
@@ -97,7 +263,9 @@ def collect() -> dict[str, tuple[str, str]]:
     for module, names in EXTRA.items():
         for public, inner in names.items():
             found[public] = (module, inner)
-    paths = sorted((ROOT / "ops").glob("*.py")) + [ROOT / f for f in FAMILIES if (ROOT / f).exists()]
+    paths = sorted((ROOT / "ops").glob("*.py")) + [
+        ROOT / f for f in FAMILIES if (ROOT / f).exists()
+    ]
     for path in paths:
         if path.name in ("__init__.py", "registry.py", "common_shapes.py"):
             continue
@@ -105,15 +273,15 @@ def collect() -> dict[str, tuple[str, str]]:
             continue
         module = "opdock." + ".".join(path.relative_to(ROOT).with_suffix("").parts)
         for name in names_in_all(path):
-            if name.endswith("_op") and name[:-3] in ("", ):
-                continue
             found.setdefault(name, (module, name))
     return found
 
 
 def submodules() -> list[str]:
     """The public submodules that exist."""
-    return [s for s in SUBMODULES if (ROOT / f"{s}.py").exists() or (ROOT / s / "__init__.py").exists()]
+    return [
+        s for s in SUBMODULES if (ROOT / f"{s}.py").exists() or (ROOT / s / "__init__.py").exists()
+    ]
 
 
 def render() -> dict[Path, str]:
@@ -124,20 +292,27 @@ def render() -> dict[Path, str]:
         groups.setdefault(module, {})[public] = inner
     lines = [
         '"""Public names and where they live. Generated by tools/make_api.py; do not edit."""',
-        "", "from __future__ import annotations", "", "from typing import Final", "",
+        "",
+        "from __future__ import annotations",
+        "",
+        "from typing import Final",
+        "",
         "NAMES: Final[dict[str, tuple[str, str]]] = {",
-    ]  # fmt: skip
+    ]
     for public, (module, inner) in sorted(found.items()):
         lines.append(f'    "{public}": ("{module}", "{inner}"),')
     lines += ["}", "SUBMODULES: Final = frozenset({"]
     lines += [f'    "{s}",' for s in sorted(submodules())]
     lines += ["})", ""]
-    stub = ['"""The public namespace, for type checkers. Generated by tools/make_api.py; do not edit."""', ""]
+    stub = [
+        '"""The public namespace for type checkers; tools/make_api.py writes it."""',
+        "",
+    ]
     for module, names in sorted(groups.items()):
         for public, inner in names.items():
             stub.append(f"from {module} import {inner} as {public}")
     stub += [f"from opdock import {s} as {s}" for s in sorted(submodules())]
-    stub += ["", "__version__: str", "newaxis: None", "AUTO_REUSE: object", ""]
+    stub += ["", "__version__: str", ""]
     return {ROOT / "_api.py": "\n".join(lines), ROOT / "__init__.pyi": "\n".join(stub)}
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes .venv with every member of the workspace editable. `make setup` calls it; OPDOCK_PYTHON names
-# another interpreter than the first of python3.11 .. python3.13, python3 that fits.
+# another interpreter than the first of python3.11 .. python3.13, python3 that fits; OPDOCK_CONSTRAINTS
+# another file than constraints.txt.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,6 +19,7 @@ choose_python() {
   return 1
 }
 
+constraints=${OPDOCK_CONSTRAINTS:-constraints.txt}
 python=$(choose_python)
 if [ ! -x .venv/bin/python ] || ! fits .venv/bin/python; then
   rm -rf .venv
@@ -36,10 +38,10 @@ fi
 
 pip=(.venv/bin/python -m pip --disable-pip-version-check --quiet)
 # An old pip knows no dependency groups.
-"${pip[@]}" install -c constraints.txt "pip>=25.1" hatchling editables
+"${pip[@]}" install -c "$constraints" "pip>=25.1" hatchling editables
 members=(-e . -e "core[testing]")
 for folder in backends/* plugins/*; do
   [ -f "$folder/pyproject.toml" ] && members+=(-e "$folder")
 done
 # The build backend is already here, so an editable install need not fetch it once a member.
-"${pip[@]}" install -c constraints.txt --no-build-isolation "${members[@]}" --group dev --group demo
+"${pip[@]}" install -c "$constraints" --no-build-isolation "${members[@]}" --group dev --group demo

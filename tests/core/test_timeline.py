@@ -61,7 +61,9 @@ def test_dataflow_and_memory() -> None:
 
 def test_tfs_place_and_no_ops() -> None:
     assert tf_place.Timeline is Timeline
-    assert json.loads(Timeline(protos.StepStats()).generate_chrome_trace_format()) == {"traceEvents": []}
+    assert json.loads(Timeline(protos.StepStats()).generate_chrome_trace_format()) == {
+        "traceEvents": []
+    }
 
 
 def test_a_real_run(tmp_path: Path) -> None:

@@ -51,11 +51,16 @@ def replay() -> ModuleType:
     return sys.modules["tf_reference_replay"]
 
 
+def load(name: str) -> dict[str, Any]:
+    """One JSON file of the reference."""
+    if FOLDER is None:
+        raise RuntimeError("no reference folder")
+    return json.loads((FOLDER / name).read_text(encoding="utf-8"))
+
+
 def records(name: str) -> list[dict[str, Any]]:
     """The cases of one JSON file, or none where there is no reference (the tests say so then)."""
-    if FOLDER is None:
-        return []
-    return json.loads((FOLDER / name).read_text(encoding="utf-8"))["cases"]
+    return load(name)["cases"] if FOLDER else []
 
 
 def cases(name: str) -> list[Any]:

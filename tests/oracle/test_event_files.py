@@ -29,7 +29,9 @@ def events() -> list[tf.Event]:
 def test_what_it_holds() -> None:
     found = events()
     expected = manifest()["events"]["events"]
-    assert [(e.WhichOneof("what"), e.step) for e in found] == [(e["what"], e["step"]) for e in expected]
+    assert [(e.WhichOneof("what"), e.step) for e in found] == [
+        (e["what"], e["step"]) for e in expected
+    ]
     for event, wanted in zip(found, expected, strict=True):
         for value, about in zip(event.summary.value, wanted.get("values", ()), strict=True):
             assert value.tag == about["tag"]
@@ -74,7 +76,9 @@ def test_records_of_examples() -> None:
     files = manifest()["tfrecords"]
     for name in ("examples_plain.tfrecord", "examples_gzip.tfrecord", "examples_zlib.tfrecord"):
         kind = files[name]["compression"]
-        records = list(tf.python_io.tf_record_iterator(folder / name, tf.python_io.TFRecordOptions(kind)))
+        records = list(
+            tf.python_io.tf_record_iterator(folder / name, tf.python_io.TFRecordOptions(kind))
+        )
         assert len(records) == files[name]["records"]
         for record, wanted in zip(records, files["expected"], strict=True):
             feature = tf.train.Example.FromString(record).features.feature
@@ -82,7 +86,9 @@ def test_records_of_examples() -> None:
             assert list(feature["neg"].int64_list.value) == wanted["neg"]
             assert list(feature["var"].int64_list.value) == wanted["var"]
             assert [v.hex() for v in feature["name"].bytes_list.value] == wanted["name"]
-            np.testing.assert_allclose(feature["score"].float_list.value, wanted["score"], rtol=1e-6)
+            np.testing.assert_allclose(
+                feature["score"].float_list.value, wanted["score"], rtol=1e-6
+            )
     (record,) = tf.python_io.tf_record_iterator(folder / "sequence_example.tfrecord")
     example = tf.train.SequenceExample.FromString(record)
     wanted = files["sequence_example.tfrecord"]

@@ -1,7 +1,7 @@
 """Random ops draw TensorFlow's bits: integers equal, floats equal but for the last two bits.
 
-opdock rounds log, sin and cos correctly; the math library that TensorFlow was recorded with does not
-quite, which shows in the last bits of a normal deviate.
+opdock rounds log, sin and cos correctly; the math library that TensorFlow was recorded with does
+not quite, which shows in the last bits of a normal deviate.
 """
 
 from __future__ import annotations

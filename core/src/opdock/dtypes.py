@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
 
 _REF_OFFSET: Final = 100
+_BFLOAT16_LIMITS: Final[Any] = ml_dtypes.finfo(ml_dtypes.bfloat16)  # type: ignore[no-untyped-call]
 
 
 class DType:
@@ -17,8 +19,20 @@ class DType:
     """
 
     __slots__ = (
-        "_enum", "_hash", "_is_ref", "_limits", "_name", "_other", "as_numpy_dtype", "is_bool",
-        "is_complex", "is_floating", "is_integer", "is_quantized", "is_unsigned", "np",
+        "_enum",
+        "_hash",
+        "_is_ref",
+        "_limits",
+        "_name",
+        "_other",
+        "as_numpy_dtype",
+        "is_bool",
+        "is_complex",
+        "is_floating",
+        "is_integer",
+        "is_quantized",
+        "is_unsigned",
+        "np",
     )
 
     def __init__(self, name: str, enum: int, numpy_type: Any, kind: str) -> None:
@@ -72,7 +86,7 @@ class DType:
     _as_ref = as_ref
 
     @property
-    def _is_ref_dtype(self) -> bool:
+    def _is_ref_dtype(self) -> builtins.bool:
         return self._is_ref
 
     @property
@@ -81,7 +95,7 @@ class DType:
         return {complex64: float32, complex128: float64}.get(self.base_dtype, self)
 
     @property
-    def is_numpy_compatible(self) -> bool:
+    def is_numpy_compatible(self) -> builtins.bool:
         """Whether NumPy arrays can hold such elements."""
         return self.base_dtype not in (resource, variant)
 
@@ -113,17 +127,17 @@ class DType:
         if self.is_integer:
             return getattr(np.iinfo(self.np), which)
         if self.base_dtype is bfloat16:
-            return float(getattr(ml_dtypes.finfo(ml_dtypes.bfloat16), which))
+            return float(getattr(_BFLOAT16_LIMITS, which))
         if self.is_floating:
             return getattr(np.finfo(self.np), which)
         raise TypeError(f"Cannot find {which}imum value of {self._name}.")
 
-    def is_compatible_with(self, other: Any) -> bool:
+    def is_compatible_with(self, other: Any) -> builtins.bool:
         """Whether a tensor of type `other` may be used where this type is wanted."""
         other = as_dtype(other)
         return self is other or self is other.base_dtype
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, other: object) -> builtins.bool:
         if self is other:
             return True
         if other is None or isinstance(other, DType):
@@ -133,7 +147,7 @@ class DType:
         except TypeError:
             return False
 
-    def __ne__(self, other: object) -> bool:
+    def __ne__(self, other: object) -> builtins.bool:
         return not self.__eq__(other)
 
     def __hash__(self) -> int:
@@ -183,8 +197,29 @@ half = float16
 double = float64
 
 _BASE: Final = (
-    float32, float64, int32, uint8, int16, int8, string, complex64, int64, bool_, qint8, quint8,
-    qint32, bfloat16, qint16, quint16, uint16, complex128, float16, resource, variant, uint32, uint64,
+    float32,
+    float64,
+    int32,
+    uint8,
+    int16,
+    int8,
+    string,
+    complex64,
+    int64,
+    bool_,
+    qint8,
+    quint8,
+    qint32,
+    bfloat16,
+    qint16,
+    quint16,
+    uint16,
+    complex128,
+    float16,
+    resource,
+    variant,
+    uint32,
+    uint64,
 )
 _REFS: Final = tuple(t._make_ref() for t in _BASE)
 
@@ -200,7 +235,10 @@ ALL: Final = frozenset(_BASE)
 
 # TF's OpDef spellings (also NodeDef text format without DT_).
 PROTO_NAMES: Final[dict[str, DType]] = {
-    "float": float32, "double": float64, "half": float16, "bool": bool_,
+    "float": float32,
+    "double": float64,
+    "half": float16,
+    "bool": bool_,
     **{t.name: t for t in _BASE},
 }
 _PROTO_SPELLING: Final = {float32: "float", float64: "double", float16: "half"}
@@ -224,8 +262,19 @@ for _t in _BASE:
 for _name, _t in PROTO_NAMES.items():
     _LOOKUP[_name] = _t
     _LOOKUP[_name + "_ref"] = _t.as_ref
-_LOOKUP.update({float: float32, bool: bool_, int: int64, complex: complex128, object: string,
-                str: string, bytes: string, np.dtype(object): string, np.object_: string})
+_LOOKUP.update(
+    {
+        float: float32,
+        bool: bool_,
+        int: int64,
+        complex: complex128,
+        object: string,
+        str: string,
+        bytes: string,
+        np.dtype(object): string,
+        np.object_: string,
+    }
+)
 
 
 def as_dtype(type_value: Any) -> DType:
@@ -235,24 +284,27 @@ def as_dtype(type_value: Any) -> DType:
         TypeError: `type_value` names no tensor type.
     """
     if type_value.__class__ is DType:
-        return type_value  # type: ignore[no-any-return]
+        return type_value
     try:
         found = _LOOKUP.get(type_value)
     except TypeError:
         found = None
-    if found is not None and type(type_value) is not bool:
+    if found is not None and type(type_value) is not builtins.bool:
         return found
+    numpy_type: np.dtype[Any] | None
     try:
         numpy_type = np.dtype(type_value)
     except TypeError:
-        numpy_type = None  # type: ignore[assignment]
+        numpy_type = None
     if numpy_type is not None and type_value is not None:
         if numpy_type.kind in "SU":
             return string
         # Platform aliases (np.intc, np.longlong) are distinct objects of a known width.
         found = _LOOKUP.get(numpy_type) or _LOOKUP.get(numpy_type.newbyteorder("="))
         if found is None and numpy_type.kind in "iu":
-            found = _LOOKUP.get(f"{'u' if numpy_type.kind == 'u' else ''}int{8 * numpy_type.itemsize}")
+            found = _LOOKUP.get(
+                f"{'u' if numpy_type.kind == 'u' else ''}int{8 * numpy_type.itemsize}"
+            )
         if found is not None:
             return found
     if hasattr(type_value, "dtype") and isinstance(type_value.dtype, DType):
@@ -261,4 +313,4 @@ def as_dtype(type_value: Any) -> DType:
 
 
 # The public name shadows the builtin, so it is bound last.
-bool = bool_  # noqa: A001
+bool = bool_

@@ -134,7 +134,7 @@ class ResourceExhaustedError(_CodedError):
 
 
 class FailedPreconditionError(_CodedError):
-    """The system is not in the state that the operation needs, e.g. a variable is not initialized."""
+    """The system is not in the state that the operation needs: a variable is not initialized."""
 
     _code = FAILED_PRECONDITION
 

@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 from opdock.ops.fft import (
-    fft, fft2d, fft3d, ifft, ifft2d, ifft3d, irfft, irfft2d, irfft3d, rfft, rfft2d, rfft3d,
+    fft,
+    fft2d,
+    fft3d,
+    ifft,
+    ifft2d,
+    ifft3d,
+    irfft,
+    irfft2d,
+    irfft3d,
+    rfft,
+    rfft2d,
+    rfft3d,
 )  # fmt: skip
 from opdock.ops.signal_frames import (
-    fftshift, frame, ifftshift, inverse_stft, inverse_stft_window_fn, linear_to_mel_weight_matrix,
-    mfccs_from_log_mel_spectrograms, overlap_and_add, stft,
+    fftshift,
+    frame,
+    ifftshift,
+    inverse_stft,
+    inverse_stft_window_fn,
+    linear_to_mel_weight_matrix,
+    mfccs_from_log_mel_spectrograms,
+    overlap_and_add,
+    stft,
 )  # fmt: skip
 from opdock.ops.signal_windows import dct, hamming_window, hann_window, idct
 

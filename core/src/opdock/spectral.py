@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from opdock.ops.fft import (
-    fft, fft2d, fft3d, ifft, ifft2d, ifft3d, irfft, irfft2d, irfft3d, rfft, rfft2d, rfft3d,
+    fft,
+    fft2d,
+    fft3d,
+    ifft,
+    ifft2d,
+    ifft3d,
+    irfft,
+    irfft2d,
+    irfft3d,
+    rfft,
+    rfft2d,
+    rfft3d,
 )  # fmt: skip
 from opdock.ops.signal_windows import dct, idct
 

@@ -70,7 +70,9 @@ def test_splats_stay_small() -> None:
 def test_attributes_there_and_back(value, kind: str) -> None:
     for declared in (kind, None):
         proto = encode_attr(value, declared)
-        assert native_attr(protos.AttrValue.FromString(proto.SerializeToString()), declared) == value
+        assert (
+            native_attr(protos.AttrValue.FromString(proto.SerializeToString()), declared) == value
+        )
 
 
 def test_attributes_of_a_wrong_type() -> None:
@@ -101,7 +103,9 @@ def test_every_op_has_an_op_def() -> None:
 def test_create_op_by_name() -> None:
     graph = tf.get_default_graph()
     a = tf.constant([1.0, 2.0])
-    op = graph.create_op("Sum", [a, tf.constant(0)], name="s", attrs={"keep_dims": protos.AttrValue(b=True)})
+    op = graph.create_op(
+        "Sum", [a, tf.constant(0)], name="s", attrs={"keep_dims": protos.AttrValue(b=True)}
+    )
     assert op.outputs[0].shape.as_list() == [1]
     assert op.get_attr("T") is tf.float32
     with pytest.raises(tf.errors.NotFoundError, match="NoSuchOp"):

@@ -56,7 +56,9 @@ def test_names_do_not_clash_with_scopes() -> None:
 def test_input_map_and_return_elements() -> None:
     a = tf.constant([3.0, 4.0])
     gate = tf.no_op()
-    q, op = tf.import_graph_def(small(), input_map={"p": a, "^n": gate}, return_elements=["q:0", "q"])
+    q, op = tf.import_graph_def(
+        small(), input_map={"p": a, "^n": gate}, return_elements=["q:0", "q"]
+    )
     assert q.op is op
     assert op.inputs[0] is a
     assert op.control_inputs == [gate]
@@ -114,12 +116,12 @@ def test_later_attributes() -> None:
     graph_def = small()
     node(graph_def, "q").attr["grad_x"].b = False
     tf.import_graph_def(graph_def)
-    node(graph_def, "q").attr["grad_x"].b = True
-    with pytest.raises(ValueError, match="mentions attr 'grad_x' not in Op<name=Mul>"):
+    node(graph_def, "q").attr["narrow_range"].b = True
+    with pytest.raises(ValueError, match="mentions attr 'narrow_range' not in Op<name=Mul>"):
         tf.import_graph_def(graph_def)
     ops = protos.OpList()
     producer = ops.op.add(name="Mul")
-    producer.attr.add(name="grad_x", type="bool").default_value.b = True
+    producer.attr.add(name="narrow_range", type="bool").default_value.b = True
     tf.import_graph_def(graph_def, producer_op_list=ops)
 
 
@@ -157,7 +159,7 @@ BROKEN = {
     "too-many": (lambda g: node(g, "q").input.insert(0, "p"), "do not match 3 inputs"),
     "control-first": (lambda g: node(g, "q").input.insert(0, "^n"), "must come after"),
     "no-attr": (lambda g: node(g, "p").attr.__delitem__("dtype"), "missing attr 'dtype'"),
-    "attr-type": (lambda g: setattr(node(g, "p").attr["dtype"], "s", b"x"), "type string, type expected"),
+    "attr-type": (lambda g: setattr(node(g, "p").attr["dtype"], "s", b"x"), "type expected"),
     "type-set": (lambda g: setattr(node(g, "q").attr["T"], "type", 7), "list of allowed values"),
     "unknown-type": (lambda g: setattr(node(g, "p").attr["dtype"], "type", 99), "99"),
     "dim": (lambda g: setattr(node(g, "p").attr["shape"].shape.dim[0], "size", -7), "-7"),
@@ -222,7 +224,7 @@ def test_bad_arguments() -> None:
         tf.import_graph_def(small(), return_elements=["zz"])
     with pytest.raises(ValueError, match="Invalid return output 5 of node 'q'"):
         tf.import_graph_def(small(), return_elements=["q:5"])
-    with pytest.raises(ValueError, match="passed int32 from .* incompatible with expected float32"):
+    with pytest.raises(ValueError, match="incompatible with expected float32"):
         tf.import_graph_def(small(), input_map={"p:0": tf.constant([1, 2])})
 
 

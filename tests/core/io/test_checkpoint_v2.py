@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,7 @@ def test_any_slice_of_any_partition(tmp_path_factory: Any, data: Any) -> None:
     whole = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
     prefix = str(tmp_path_factory.mktemp("s") / "ckpt")
     with BundleWriter(prefix) as writer:
-        for start, stop in zip(edges, edges[1:], strict=False):
+        for start, stop in itertools.pairwise(edges):
             extents = [(0, n) for n in shape]
             extents[axis] = (start, stop - start)
             part = TensorSlice(tuple(extents))
@@ -284,6 +285,12 @@ def test_slice_keys_sort_as_slices_do(extents: list[tuple[int, int]]) -> None:
 def test_snappy() -> None:
     # "abcd" as a literal, then a copy that overlaps itself.
     assert snappy.decompress(b"\x0c\x0cabcd\x11\x04") == b"abcdabcdabcd"
-    for bad in (b"\xff\xff\xff\xff\xff\x7f", b"\x04\x0cab", b"\x0c\x11\x09", b"\x02\x0cabcd", b"\x09\x0cabcd"):
+    for bad in (
+        b"\xff\xff\xff\xff\xff\x7f",
+        b"\x04\x0cab",
+        b"\x0c\x11\x09",
+        b"\x02\x0cabcd",
+        b"\x09\x0cabcd",
+    ):
         with pytest.raises(errors.DataLossError):
             snappy.decompress(bad)

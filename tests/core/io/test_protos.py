@@ -25,7 +25,7 @@ def test_every_listed_message_exists(name: str) -> None:
 
 def test_unknown_messages_are_attribute_errors() -> None:
     with pytest.raises(AttributeError, match="NoSuchMessage"):
-        protos.NoSuchMessage  # noqa: B018
+        protos.NoSuchMessage
 
 
 def test_config_proto_as_in_tf1() -> None:

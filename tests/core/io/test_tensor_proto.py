@@ -25,7 +25,9 @@ def sample(dtype: dtypes.DType, shape: tuple[int, ...]) -> np.ndarray:
         return numbers.astype(dtype.np[0]).view(dtype.np).reshape(shape)
     if dtype.is_complex:
         return (numbers + 1j * numbers[::-1]).astype(dtype.np).reshape(shape)
-    return (numbers - (0 if dtype.is_unsigned or dtype.is_bool else 2)).astype(dtype.np).reshape(shape)
+    return (
+        (numbers - (0 if dtype.is_unsigned or dtype.is_bool else 2)).astype(dtype.np).reshape(shape)
+    )
 
 
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda t: t.name)

@@ -10,7 +10,9 @@ from scipy import special as scipy
 from opdock.kernels.portable import special
 
 RNG = np.random.default_rng(7)
-WIDE = np.concatenate([RNG.normal(size=500) * 5, RNG.normal(size=50) * 1e-6, [0.0, 1.0, -1.0, 26.0]])
+WIDE = np.concatenate(
+    [RNG.normal(size=500) * 5, RNG.normal(size=50) * 1e-6, [0.0, 1.0, -1.0, 26.0]]
+)
 POSITIVE = np.concatenate([RNG.uniform(1e-3, 40, 500), [0.5, 1e5, 1e-8]])
 UNIT = np.concatenate([RNG.uniform(1e-12, 1, 500), [1e-100, 1e-300, 1e-5, 0.5]])
 

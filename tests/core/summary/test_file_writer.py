@@ -28,13 +28,21 @@ def kinds(folder: Path) -> list[str]:
 
 def test_the_file_and_its_order(tmp_path: Path) -> None:
     tf.constant(1.0, name="c")
-    with tf.summary.FileWriter(str(tmp_path / "a/b"), tf.get_default_graph(), filename_suffix=".x") as w:
+    with tf.summary.FileWriter(
+        str(tmp_path / "a/b"), tf.get_default_graph(), filename_suffix=".x"
+    ) as w:
         w.add_summary(tf.Summary(value=[tf.Summary.Value(tag="t", simple_value=2.0)]), 3)
         w.add_session_log(tf.SessionLog(status=tf.SessionLog.START), np.int64(4))
     (name,) = os.listdir(tmp_path / "a/b")
     assert name.startswith("events.out.tfevents.")
     assert name.endswith(".x")
-    assert kinds(tmp_path / "a/b") == ["file_version", "graph_def", "meta_graph_def", "summary", "session_log"]
+    assert kinds(tmp_path / "a/b") == [
+        "file_version",
+        "graph_def",
+        "meta_graph_def",
+        "summary",
+        "session_log",
+    ]
     got = events(tmp_path / "a/b")
     assert got[0].file_version == "brain.Event:2"
     assert [e.step for e in got] == [0, 0, 0, 3, 4]
@@ -158,5 +166,7 @@ def test_tensorboard_reads_it(tmp_path: Path) -> None:
     assert (histogram.min, histogram.max, histogram.num) == (2, 5, 4)
     assert board.Images("im/image")[0].width == 2
     assert {"x", "loss"} <= {n.name for n in board.Graph().node}
-    ran = [n.node_name for d in board.RunMetadata("step1").step_stats.dev_stats for n in d.node_stats]
+    ran = [
+        n.node_name for d in board.RunMetadata("step1").step_stats.dev_stats for n in d.node_stats
+    ]
     assert "loss" in ran

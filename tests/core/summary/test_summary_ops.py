@@ -77,7 +77,9 @@ def test_histogram_of_nothing_and_of_integers() -> None:
     assert (ints.num, ints.sum, sum(ints.bucket)) == (3, 0, 3)
 
 
-@pytest.mark.parametrize(("bad", "word"), [(np.nan, "Nan"), (np.inf, "Infinity"), (-np.inf, "Infinity")])
+@pytest.mark.parametrize(
+    ("bad", "word"), [(np.nan, "Nan"), (np.inf, "Infinity"), (-np.inf, "Infinity")]
+)
 def test_histogram_of_values_that_are_not_finite(bad: float, word: str) -> None:
     p = tf.placeholder(tf.float32, [2])
     op = tf.summary.histogram("h", p)
@@ -87,7 +89,9 @@ def test_histogram_of_values_that_are_not_finite(bad: float, word: str) -> None:
 
 def test_every_value_falls_into_its_bucket() -> None:
     rng = np.random.default_rng(0)
-    values = np.concatenate([rng.normal(size=500) * 10.0 ** rng.integers(-14, 22, 500), [0.0, 1e300]])
+    values = np.concatenate(
+        [rng.normal(size=500) * 10.0 ** rng.integers(-14, 22, 500), [0.0, 1e300]]
+    )
     histo = summary_format.histogram(values)
     limits = list(histo.bucket_limit)
     assert sum(histo.bucket) == len(values)
@@ -110,13 +114,18 @@ def test_image_bytes_are_kept() -> None:
     for depth in (1, 3, 4):
         data = np.random.default_rng(depth).integers(0, 256, (4, 5, 6, depth)).astype(np.uint8)
         values = run(tf.summary.image("im", tf.constant(data))).value
-        assert [v.tag for v in values] == [f"im{'_' + str(depth // 2) if depth > 1 else ''}/image/{i}" for i in range(3)]
+        assert [v.tag for v in values] == [
+            f"im{'_' + str(depth // 2) if depth > 1 else ''}/image/{i}" for i in range(3)
+        ]
         for value, picture in zip(values, data, strict=False):
             np.testing.assert_array_equal(pixels(value), picture)
 
 
 def test_one_image_has_no_number() -> None:
-    assert run(tf.summary.image("im", tf.zeros([2, 3, 3, 1]), max_outputs=1)).value[0].tag == "im/image"
+    assert (
+        run(tf.summary.image("im", tf.zeros([2, 3, 3, 1]), max_outputs=1)).value[0].tag
+        == "im/image"
+    )
 
 
 def test_float_images_are_scaled() -> None:
@@ -141,7 +150,11 @@ def test_audio() -> None:
     clip = np.float32([[0.0, 1.0, -1.0, 2.0]])
     value = run(tf.summary.audio("a", tf.constant(clip), 8000.0)).value[0]
     assert value.tag == "a/audio/0"
-    assert (value.audio.length_frames, value.audio.num_channels, value.audio.sample_rate) == (4, 1, 8000)
+    assert (value.audio.length_frames, value.audio.num_channels, value.audio.sample_rate) == (
+        4,
+        1,
+        8000,
+    )
     with wave.open(io.BytesIO(value.audio.encoded_audio_string)) as file:
         assert file.getframerate() == 8000
         assert struct.unpack("<4h", file.readframes(4)) == (0, 32767, -32767, 32767)

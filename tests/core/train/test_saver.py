@@ -101,6 +101,51 @@ def test_sharded(prefix: str) -> None:
         assert sess.run([a, b[0]]) == [1.0, 2.0]
 
 
+@pytest.mark.parametrize("sharded", [False, True])
+def test_the_first_format(prefix: str, sharded: bool, caplog: pytest.LogCaptureFixture) -> None:
+    with tf.device("/cpu:0"):
+        v = tf.Variable([1.0, 2.0], name="v")
+    w = tf.Variable(["a"], name="w")
+    saver = tf.train.Saver(write_version=tf.train.SaverDef.V1, sharded=sharded, max_to_keep=1)
+    with started() as sess:
+        saver.save(sess, prefix, global_step=1, write_meta_graph=False)
+        path = saver.save(sess, prefix, global_step=2, write_meta_graph=False)
+        assert "deprecated" in caplog.text
+        files = sorted(set(os.listdir(os.path.dirname(prefix))) - {"checkpoint"})
+        if sharded:
+            assert path == f"{prefix}-2-?????-of-00002"
+            assert files == ["m-2-00000-of-00002", "m-2-00001-of-00002"]
+        else:
+            assert files == ["m-2"]
+        assert tf.train.latest_checkpoint(os.path.dirname(prefix)) == path
+        sess.run([v.assign([0.0, 0.0]), w.assign([""])])
+        saver.restore(sess, path)
+        assert sess.run(v).tolist() == [1, 2]
+        assert sess.run(w).tolist() == [b"a"]
+    assert dict(tf.train.list_variables(path)) == {"v": [2], "w": [1]}
+
+
+def test_partitions(prefix: str) -> None:
+    parts = [
+        tf.Variable(tf.fill([rows, 2], float(i)), name=f"p{i}") for i, rows in enumerate((2, 1))
+    ]
+    for part, first, rows in zip(parts, (0, 2), (2, 1), strict=True):
+        part._set_save_slice_info(tf.Variable.SaveSliceInfo("whole", [3, 2], [first, 0], [rows, 2]))
+    whole = tf.Variable(tf.zeros([3, 2]), name="w")
+    saver = tf.train.Saver(parts)
+    with started() as sess:
+        saver.save(sess, prefix)
+        assert tf.train.load_variable(prefix, "whole").tolist() == [[0, 0], [0, 0], [1, 1]]
+        tf.train.Saver({"whole": whole}).restore(sess, prefix)
+        assert sess.run(whole)[2].tolist() == [1, 1]
+        sess.run(parts[1].assign([[5.0, 5.0]]))
+        saver.restore(sess, prefix)
+        assert sess.run(parts[1]).tolist() == [[1, 1]]
+        tf.train.Saver({"whole": parts}).restore(sess, prefix)
+    with pytest.raises(ValueError, match="Slices must all be slices"):
+        tf.train.Saver({"whole": [parts[0], whole]})
+
+
 # ---------------------------------------------------------------- keeping
 def test_old_checkpoints_go(prefix: str) -> None:
     tf.Variable(1.0, name="v")
@@ -112,7 +157,10 @@ def test_old_checkpoints_go(prefix: str) -> None:
             saver.save(sess, prefix, global_step=i)
         assert saver.save(sess, prefix, global_step=step) == f"{prefix}-7"
     assert [os.path.basename(p) for p in saver.last_checkpoints] == ["m-3", "m-7"]
-    assert sorted(f for f in os.listdir(folder) if f.endswith(".index")) == ["m-3.index", "m-7.index"]
+    assert sorted(f for f in os.listdir(folder) if f.endswith(".index")) == [
+        "m-3.index",
+        "m-7.index",
+    ]
     assert sorted(f for f in os.listdir(folder) if f.endswith(".meta")) == ["m-3.meta", "m-7.meta"]
     assert tf.train.latest_checkpoint(folder) == f"{prefix}-7"
     state = tf.train.get_checkpoint_state(folder)
@@ -158,7 +206,6 @@ def test_step_padding_and_relative_paths(tmp_path: Path) -> None:
     tf.Variable(1.0, name="v")
     saver = tf.train.Saver(pad_step_number=True, save_relative_paths=True)
     with started() as sess:
-        path = saver.save(sess, str(tmp_path / "a" / ".." / "m"), global_step=12) if False else None
         os.mkdir(tmp_path / "a")
         path = saver.save(sess, str(tmp_path / "a/m"), global_step=12)
     assert path.endswith("m-00000012")
@@ -194,7 +241,7 @@ def test_refusals(prefix: str) -> None:
             late.save(sess, prefix)
         late.build()
         saver = tf.train.Saver([v, twin])
-        with pytest.raises(ValueError, match="Parent directory of .* doesn't exist"):
+        with pytest.raises(ValueError, match=r"Parent directory of .* doesn't exist"):
             saver.save(sess, prefix + "/no/such/m")
         with pytest.raises(ValueError, match="collides with"):
             saver.save(sess, os.path.dirname(prefix) + "/checkpoint")
@@ -285,7 +332,9 @@ def test_state_files(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="conflicts"):
         tf.train.update_checkpoint_state(folder, folder + "/checkpoint")
     with pytest.raises(ValueError, match="must match checkpoint paths"):
-        tf.train.update_checkpoint_state(folder, "a", ["a"], all_model_checkpoint_timestamps=[1.0, 2.0])
+        tf.train.update_checkpoint_state(
+            folder, "a", ["a"], all_model_checkpoint_timestamps=[1.0, 2.0]
+        )
 
 
 def test_relative_state_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,12 @@ def add_up(tensor: Tensor, parts: list[Any], method: int | None) -> Any:
     Raises:
         ValueError: `method` is unknown.
     """
-    if method not in (None, AggregationMethod.ADD_N, AggregationMethod.EXPERIMENTAL_TREE, AggregationMethod.EXPERIMENTAL_ACCUMULATE_N):
+    if method not in (
+        None,
+        AggregationMethod.ADD_N,
+        AggregationMethod.EXPERIMENTAL_TREE,
+        AggregationMethod.EXPERIMENTAL_ACCUMULATE_N,
+    ):
         raise ValueError(f"Invalid aggregation_method specified {method}.")
     if all(isinstance(p, IndexedSlices) for p in parts):
         return _concatenate(parts)

@@ -50,7 +50,11 @@ def compute_gradient(
     for target in _as_list(init_targets):
         session.run(target)
     xs, x_shapes = _as_list(x), _as_list(x_shape) if isinstance(x, list) else [x_shape]
-    starts = x_init_value if isinstance(x, list) and x_init_value is not None else [x_init_value] * len(xs)
+    starts = (
+        x_init_value
+        if isinstance(x, list) and x_init_value is not None
+        else [x_init_value] * len(xs)
+    )
     found = _gradients(y, y_shape, xs)
     feeds: dict[Any, Any] = dict(extra_feed_dict or {})
     rng = np.random.default_rng(0)
@@ -81,7 +85,9 @@ def compute_gradient_error(
     extra_feed_dict: dict[Any, Any] | None = None,
 ) -> float:
     """The largest difference between the two Jacobians of `compute_gradient`."""
-    result = compute_gradient(x, x_shape, y, y_shape, x_init_value, delta, init_targets, extra_feed_dict)
+    result = compute_gradient(
+        x, x_shape, y, y_shape, x_init_value, delta, init_targets, extra_feed_dict
+    )
     pairs = result if isinstance(result, list) else [result]
     return max((float(np.abs(a - b).max()) if a.size else 0.0) for a, b in pairs)
 

@@ -93,4 +93,3 @@ def _apply(grad_fn: Any, grads: Any, inputs: list[Any], used: list[Any], n_out: 
         raise ValueError("Must return gradient for each variable from @custom_gradient grad_fn.")
     # The IdentityN has the outputs as its first inputs; what is behind them has no say.
     return [None] * n_out + input_grads + list(variable_grads)
-

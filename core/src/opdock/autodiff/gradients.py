@@ -75,11 +75,15 @@ def gradients(
         raise ValueError(f"Length mismatch. Passed {len(grad_ys)} grad_ys for {len(ys)} ys")
     connected = UnconnectedGradients(unconnected_gradients)
     graph = get_default_graph()
-    with name_scope(name, "gradients", [*ys, *xs, *stop_gradients, *[g for g in grad_ys if g is not None]]) as scope:
+    with name_scope(
+        name, "gradients", [*ys, *xs, *stop_gradients, *[g for g in grad_ys if g is not None]]
+    ) as scope:
         targets = [_tensor_of(y, "y") for y in ys]
         sources = [_source_of(x) for x in xs]
         stops = {_tensor_of(s, "stop_gradients") for s in stop_gradients}
-        walk = _Walk(graph, targets, sources, stops, colocate_gradients_with_ops, aggregation_method)
+        walk = _Walk(
+            graph, targets, sources, stops, colocate_gradients_with_ops, aggregation_method
+        )
         walk.seed(_initial(targets, grad_ys, colocate_gradients_with_ops))
         walk.run(scope, gate_gradients)
         return [walk.result(x, connected) for x in sources]
@@ -122,7 +126,9 @@ def _initial(ys: list[Tensor], grad_ys: list[Any], colocate: bool) -> list[tuple
                 out.append((y, get("Fill")(_shape_of(y), one)))
                 continue
             value = internal_convert_to_tensor_or_indexed_slices(
-                grad, None if hasattr(grad, "dtype") and hasattr(grad, "graph") else y.dtype, f"grad_ys_{i}"
+                grad,
+                None if hasattr(grad, "dtype") and hasattr(grad, "graph") else y.dtype,
+                f"grad_ys_{i}",
             )
             _check_grad_y(y, value)
             if isinstance(value, Tensor):
@@ -137,12 +143,14 @@ def _check_grad_y(y: Tensor, grad: Any) -> None:
     kinds = ("is_floating", "is_complex", "is_integer")
     if any(getattr(base, k) != getattr(grad.dtype.base_dtype, k) for k in kinds):
         raise TypeError(
-            f"Gradient type {grad.dtype.name} generated for y of type {base.name} (tensor {y.name}) "
+            f"Gradient type {grad.dtype.name} generated for y of type {base.name} (tensor "
+            f"{y.name}) "
             "must match in kind."
         )
     if isinstance(grad, Tensor) and not shapes.is_compatible(grad.raw_shape, y.raw_shape):
         raise ValueError(
-            f"The gradient passed for '{y.name}' has shape {shapes.text(grad.raw_shape)}, which does "
+            f"The gradient passed for '{y.name}' has shape {shapes.text(grad.raw_shape)}, which "
+            "does "
             f"not match the tensor's shape {shapes.text(y.raw_shape)}."
         )
 
@@ -232,7 +240,11 @@ class _Walk:
             return
         with name_scope(op.name + "_grad"), _maybe_colocate(op, self.colocate):
             for i, (tensor, grad) in enumerate(zip(op.outputs, outs, strict=True)):
-                if grad is None and _trainable(tensor.dtype) and tensor.dtype.base_dtype is not dtypes.resource:
+                if (
+                    grad is None
+                    and _trainable(tensor.dtype)
+                    and tensor.dtype.base_dtype is not dtypes.resource
+                ):
                     outs[i] = _zeros_of(tensor)
             found = _as_list(fn(op, *outs))
             if gate and sum(g is not None for g in found) > 1:
@@ -250,14 +262,21 @@ class _Walk:
 
     def _check(self, op: Operation, tensor: Tensor, grad: Any) -> None:
         if isinstance(grad, Tensor):
-            if not shapes.is_compatible(grad._shape, tensor._shape) and tensor._dtype.base_dtype is not dtypes.resource:
+            if (
+                not shapes.is_compatible(grad._shape, tensor._shape)
+                and tensor._dtype.base_dtype is not dtypes.resource
+            ):
                 raise ValueError(
                     f"Incompatible shapes between op input and calculated input gradient. Forward "
                     f"operation: {op.name} ({op.type}), input '{tensor.name}' of shape "
                     f"{shapes.text(tensor._shape)}, gradient of shape {shapes.text(grad._shape)}, "
                     f"created at {op.user_line}"
                 )
-            if tensor._shape is not None and grad._shape != tensor._shape and tensor._dtype.base_dtype is not dtypes.resource:
+            if (
+                tensor._shape is not None
+                and grad._shape != tensor._shape
+                and tensor._dtype.base_dtype is not dtypes.resource
+            ):
                 grad.set_shape(tensor._shape)
         elif not isinstance(grad, IndexedSlices):
             raise TypeError(f"The gradient of '{op.name}' must be tensors, got {grad!r}.")
@@ -344,16 +363,21 @@ def hessians(
             size = shapes.num_elements(source.raw_shape)
             if gradient is None or size is None:
                 raise ValueError(
-                    f"tf.hessians needs ys to depend on x and x to have a known shape; got {source}."
+                    "tf.hessians needs ys to depend on x and x to have a known shape; got "
+                    f"{source}."
                 )
             flat = get("Reshape")(convert_to_tensor(gradient), [-1])
             rows = []
             for i in range(size):
                 entry = get("StridedSlice")(flat, [i], [i + 1], [1], shrink_axis_mask=1)
-                row = gradients(entry, x, unconnected_gradients=UnconnectedGradients.ZERO, **kwargs)[0]
+                row = gradients(
+                    entry, x, unconnected_gradients=UnconnectedGradients.ZERO, **kwargs
+                )[0]
                 rows.append(get("Reshape")(convert_to_tensor(row), [-1]))
             shape = list(source.raw_shape or ()) * 2
-            out.append(get("Reshape")(get("Pack")(rows, axis=0), convert_to_tensor(shape, dtypes.int32)))
+            out.append(
+                get("Reshape")(get("Pack")(rows, axis=0), convert_to_tensor(shape, dtypes.int32))
+            )
     return out
 
 

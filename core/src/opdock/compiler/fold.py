@@ -16,7 +16,9 @@ from opdock.graph.constant import const_op
 
 Evaluate = Callable[[Node, list[Any]], "list[Any] | None"]
 MAX_FOLDED_BYTES: Final = 10 * 2**20
-_KEEP: Final = frozenset({"Const", "Placeholder", "PlaceholderWithDefault", "CheckNumerics", "_Arg", "NoOp"})
+_KEEP: Final = frozenset(
+    {"Const", "Placeholder", "PlaceholderWithDefault", "CheckNumerics", "_Arg", "NoOp"}
+)
 
 
 def fold(block: Block, evaluate: Evaluate) -> None:
@@ -57,11 +59,22 @@ def fold(block: Block, evaluate: Evaluate) -> None:
 
 
 def _foldable(node: Node) -> bool:
-    if node.spec is None or node.op in _KEEP or node.control or node.stateful or not node.out_dtypes:
+    if (
+        node.spec is None
+        or node.op in _KEEP
+        or node.control
+        or node.stateful
+        or not node.out_dtypes
+    ):
         return False
     if any(d is dtypes.resource or d is dtypes.variant for d in node.out_dtypes):
         return False
-    if any(not isinstance(v, (int, float, str, bool, list, tuple, type(None), dtypes.DType, np.ndarray, bytes)) for v in node.attrs.values()):
+    if any(
+        not isinstance(
+            v, (int, float, str, bool, list, tuple, type(None), dtypes.DType, np.ndarray, bytes)
+        )
+        for v in node.attrs.values()
+    ):
         return False
     size = 0
     for shape, dtype in zip(node.out_shapes, node.out_dtypes, strict=True):

@@ -28,7 +28,7 @@ class Value(NamedTuple):
     """Output `index` of `node`."""
 
     node: Node
-    index: int
+    index: int  # type: ignore[assignment]  # tuple.index is of no use here
 
     @property
     def dtype(self) -> DType:
@@ -98,8 +98,10 @@ class Node:
         """Whether the node reads or changes state, so that it is neither folded nor merged."""
         if self.spec is None:
             return self.op == FEED
-        return self.spec.stateful or any(v.dtype._is_ref_dtype for v in self.inputs) or any(
-            d._is_ref_dtype for d in self.out_dtypes
+        return (
+            self.spec.stateful
+            or any(v.dtype._is_ref_dtype for v in self.inputs)
+            or any(d._is_ref_dtype for d in self.out_dtypes)
         )
 
     def const(self) -> Array | None:

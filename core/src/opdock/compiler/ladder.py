@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-
 from opdock import errors
 from opdock.compiler.ir import Block, Node, Value
 from opdock.compiler.target import Target
@@ -21,13 +20,43 @@ from opdock.kernels.signature import NodeSig
 from opdock.kernels.table import Kernel
 
 # Ops that the runtime itself carries out on any device: they move, hold or name values.
-STRUCTURAL = frozenset({
-    "Const", "Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "NoOp", "ControlTrigger", "Identity",
-    "IdentityN", "StopGradient", "PreventGradient", "VariableV2", "Variable", "TemporaryVariable",
-    "VarHandleOp", "Assign", "AssignVariableOp", "ReadVariableOp", "IsVariableInitialized",
-    "VarIsInitializedOp", "DestroyResourceOp", "VariableShape", "If", "StatelessIf", "While",
-    "StatelessWhile", "_Arg", "_Feed", "_Copy", "Shape", "ShapeN", "Size", "Rank", "GuaranteeConst",
-})  # fmt: skip
+STRUCTURAL = frozenset(
+    {
+        "Const",
+        "Placeholder",
+        "PlaceholderV2",
+        "PlaceholderWithDefault",
+        "NoOp",
+        "ControlTrigger",
+        "Identity",
+        "IdentityN",
+        "StopGradient",
+        "PreventGradient",
+        "VariableV2",
+        "Variable",
+        "TemporaryVariable",
+        "VarHandleOp",
+        "Assign",
+        "AssignVariableOp",
+        "ReadVariableOp",
+        "IsVariableInitialized",
+        "VarIsInitializedOp",
+        "DestroyResourceOp",
+        "VariableShape",
+        "If",
+        "StatelessIf",
+        "While",
+        "StatelessWhile",
+        "_Arg",
+        "_Feed",
+        "_Copy",
+        "Shape",
+        "ShapeN",
+        "Size",
+        "Rank",
+        "GuaranteeConst",
+    }
+)
 MAX_DEPTH = 6
 
 
@@ -62,13 +91,17 @@ def node_sig(node: Node, target: Target | None, resources: Any = None) -> NodeSi
         if array is not None:
             consts[i] = array
     return NodeSig(
-        op=node.op, name=node.name, attrs=node.attrs,
+        op=node.op,
+        name=node.name,
+        attrs=node.attrs,
         in_shapes=tuple(v.shape for v in node.inputs),
         in_dtypes=tuple(v.dtype.base_dtype for v in node.inputs),
         out_shapes=tuple(node.out_shapes),
         out_dtypes=tuple(d.base_dtype for d in node.out_dtypes),
-        consts=consts, device=None if target is None else target.device, resources=resources,
-    )  # fmt: skip
+        consts=consts,
+        device=None if target is None else target.device,
+        resources=resources,
+    )
 
 
 def climb(
@@ -95,7 +128,9 @@ def climb(
             kind = "portable" if entry.kernel.is_portable else "native"
             return Choice(kind, kernel=entry.kernel, plugin=entry.plugin), rejections
         rejections.append(
-            Rejection(device=target.name, kernel=entry.kernel.qualname, plugin=entry.plugin, reason=barred)
+            Rejection(
+                device=target.name, kernel=entry.kernel.qualname, plugin=entry.plugin, reason=barred
+            )
         )
     decomposed, why = _decompose(node, target, resources, banned, depth)
     if decomposed is None:
@@ -113,9 +148,14 @@ def _decompose(
         return None, "nested too deeply"
     inputs = [(v.dtype, v.shape) for v in node.inputs]
     sig = ShapeSig(
-        node.spec, node.name, [v.shape for v in node.inputs], [v.dtype for v in node.inputs],
-        node.attrs, len(node.out_dtypes), node._known,
-    )  # fmt: skip
+        node.spec,
+        node.name,
+        [v.shape for v in node.inputs],
+        [v.dtype for v in node.inputs],
+        node.attrs,
+        len(node.out_dtypes),
+        node._known,
+    )
 
     def build(*tensors: Tensor) -> Any:
         return fn(sig, *tensors)
@@ -134,7 +174,10 @@ def _decompose(
             continue
         choice, lost = climb(inner[op], target, resources, banned, depth + 1)
         if choice is None:
-            return None, f"its op {op.type} has no kernel here ({lost[-1].reason if lost else 'none'})"
+            return (
+                None,
+                f"its op {op.type} has no kernel here ({lost[-1].reason if lost else 'none'})",
+            )
         parts[op] = choice
     return Choice("decomposed", plugin="opdock", body=body, outputs=outputs, parts=parts), ""
 
@@ -171,11 +214,17 @@ def body_nodes(body: Any, node: Node) -> dict[Operation, Node]:
             values[op.outputs[0]] = node.inputs[op.attrs["index"]]
             continue
         inner = Node(
-            op.type, f"{node.name}/{op.name}", spec=op.spec, attrs=op.attrs,
-            inputs=[values[t] for t in op.inputs], out_dtypes=[t.dtype for t in op.outputs],
-            out_shapes=[t.raw_shape for t in op.outputs], origin=node.origin,
-            requested=node.requested, order=node.id,
-        )  # fmt: skip
+            op.type,
+            f"{node.name}/{op.name}",
+            spec=op.spec,
+            attrs=op.attrs,
+            inputs=[values[t] for t in op.inputs],
+            out_dtypes=[t.dtype for t in op.outputs],
+            out_shapes=[t.raw_shape for t in op.outputs],
+            origin=node.origin,
+            requested=node.requested,
+            order=node.id,
+        )
         inner.control = [made[c] for c in op.control_inputs if c in made]
         made[op] = inner
         values.update({t: Value(inner, i) for i, t in enumerate(op.outputs)})

@@ -14,7 +14,6 @@ from typing import Any, Final
 from opdock.compiler.schedule import ALIASES, Schedule, Step
 from opdock.compiler.target import Target
 
-
 # NumPy checks overlapping operands: for tiny results a second buffer costs less than the check.
 _IN_PLACE_FROM: Final = 4096
 
@@ -101,7 +100,9 @@ def _aliases(schedule: Schedule) -> list[int]:
         return slot
 
     for step in schedule.steps:
-        if step.kind == "alias" or (step.kind == "builtin" and step.node.op in ALIASES | {"IdentityN"}):
+        if step.kind == "alias" or (
+            step.kind == "builtin" and step.node.op in ALIASES | {"IdentityN"}
+        ):
             for a, b in zip(step.inputs, step.outputs, strict=False):
                 parent[find(b)] = find(a)
         elif step.kind == "copy":

@@ -26,7 +26,8 @@ def partition(block: Block, results_at: str = HOST) -> None:
                 node.inputs[i] = _at(block, value, where, node, copies, fresh)
         fresh.append(node)
     block.fetches = [
-        v if _names_state(v) else _at(block, v, results_at, None, copies, fresh) for v in block.fetches
+        v if _names_state(v) else _at(block, v, results_at, None, copies, fresh)
+        for v in block.fetches
     ]
     block.nodes = fresh
 
@@ -75,7 +76,8 @@ def cell_inputs(node: Node) -> frozenset[int]:
         return frozenset()
     if node.op in _CONTROL:
         return _control_cells(node)
-    found, start = set(), 0
+    found: set[int] = set()
+    start = 0
     for arg in node.spec.definition.inputs:
         count = 1
         if arg.number_attr:
@@ -92,7 +94,15 @@ def cell_inputs(node: Node) -> frozenset[int]:
 def _declare_memory(node: Node) -> None:
     """Argument names that a kernel wants in host memory, as flat input and output indices."""
     kernel, spec = node.kernel, node.spec
-    if node.op in ("Shape", "ShapeN", "Size", "Rank", "IsVariableInitialized", "VarIsInitializedOp", "VariableShape"):
+    if node.op in (
+        "Shape",
+        "ShapeN",
+        "Size",
+        "Rank",
+        "IsVariableInitialized",
+        "VarIsInitializedOp",
+        "VariableShape",
+    ):
         node.host_outputs = frozenset(range(len(node.out_dtypes)))
     if node.op in _CONTROL and node.op.endswith("If"):
         node.host_inputs = frozenset({0})
@@ -103,7 +113,8 @@ def _declare_memory(node: Node) -> None:
 
 
 def _flat(args: object, names: frozenset[str], node: Node) -> frozenset[int]:
-    found, start = set(), 0
+    found: set[int] = set()
+    start = 0
     for arg in args:  # type: ignore[attr-defined]
         count = 1
         if arg.number_attr:
@@ -141,11 +152,16 @@ def _at(
     if target is None and where != HOST:
         target = source
     node = Node(
-        COPY, f"{value.node.name}/copy_to_{'host' if where == HOST else where.rsplit(':', 2)[-2] + where.rsplit(':', 1)[-1]}",
-        spec=None, attrs={"from": here, "to": where}, inputs=[value],
-        out_dtypes=[value.dtype.base_dtype], out_shapes=[value.shape], origin=value.node.origin,
+        COPY,
+        f"{value.node.name}/copy_to_{_short(where)}",
+        spec=None,
+        attrs={"from": here, "to": where},
+        inputs=[value],
+        out_dtypes=[value.dtype.base_dtype],
+        out_shapes=[value.shape],
+        origin=value.node.origin,
         order=value.node.id,
-    )  # fmt: skip
+    )
     node.target = target or source
     node.how, node.why = "copy", f"{here} to {where}"
     block.copies += 1
@@ -154,13 +170,24 @@ def _at(
     return copies[(value, where)]
 
 
+def _short(where: str) -> str:
+    """A place as part of a node name: "host", "GPU0"."""
+    return where if where == HOST else "".join(where.rsplit(":", 2)[-2:])
+
+
 def _twin(constant: Node, consumer: Node | None) -> Node:
     """A constant again, where it is needed: cheaper than copying it every step."""
     twin = Node(
-        "Const", constant.name, spec=constant.spec, attrs=constant.attrs, inputs=[],
-        out_dtypes=constant.out_dtypes, out_shapes=constant.out_shapes, origin=constant.origin,
+        "Const",
+        constant.name,
+        spec=constant.spec,
+        attrs=constant.attrs,
+        inputs=[],
+        out_dtypes=constant.out_dtypes,
+        out_shapes=constant.out_shapes,
+        origin=constant.origin,
         order=constant.id,
-    )  # fmt: skip
+    )
     twin.target = consumer.target if consumer is not None else None
     twin.how, twin.why = "builtin", "constant copied when the program was prepared"
     return twin

@@ -57,7 +57,9 @@ class Placer:
             return found, False
         job_only = DeviceSpec(job=spec.job, replica=spec.replica, task=spec.task)
         if not self.soft or not any(t.matches(job_only) for t in self.targets):
-            raise errors.InvalidArgumentError(None, node.origin, self._unknown_device(node, requested, spec))
+            raise errors.InvalidArgumentError(
+                None, node.origin, self._unknown_device(node, requested, spec)
+            )
         same_type = [
             t for t in self.targets
             if spec.device_type and t.matches(DeviceSpec(device_type=spec.device_type))
@@ -71,7 +73,8 @@ class Placer:
     def _unknown_device(self, node: Node, requested: str, spec: DeviceSpec) -> str:
         available = ", ".join(t.name for t in self.targets)
         text = (
-            f"Cannot assign a device for operation {node.name}: {{{{node {node.name}}}}} was explicitly "
+            f"Cannot assign a device for operation {node.name}: {{{{node {node.name}}}}} was "
+            "explicitly "
             f"assigned to {requested} but available devices are [ {available} ]. Make sure the "
             "device specification refers to a valid device."
         )
@@ -118,7 +121,11 @@ def _groups(block: Block) -> dict[Node, list[Node]]:
                 by_name[name] = node
         for value in node.inputs:
             holder = value.node
-            if _is_state(value) and holder in parent and node.op not in ("If", "While", "StatelessIf", "StatelessWhile"):
+            if (
+                _is_state(value)
+                and holder in parent
+                and node.op not in ("If", "While", "StatelessIf", "StatelessWhile")
+            ):
                 parent[find(node)] = find(holder)
     groups: dict[Node, list[Node]] = {}
     for node in block.nodes:
@@ -164,7 +171,9 @@ def _place_group(members: list[Node], placer: Placer) -> None:
         if best is None or missing < best[0]:
             best = (missing, target, choices)
     if best is None:
-        raise errors.InvalidArgumentError(None, asking.origin, f"There is no device for operation {asking.name}.")
+        raise errors.InvalidArgumentError(
+            None, asking.origin, f"There is no device for operation {asking.name}."
+        )
     missing, target, choices = best
     for node in members:
         node.target = target
@@ -197,11 +206,15 @@ def _take(node: Node, choice: Choice) -> None:
         node.attrs = {**node.attrs, "__choice": choice}
 
 
-def _why(node: Node, requested: str, softened: bool, target: Target, candidates: list[Target]) -> str:
+def _why(
+    node: Node, requested: str, softened: bool, target: Target, candidates: list[Target]
+) -> str:
     if softened:
         return f"asked for {requested}, which does not exist; moved by soft placement"
     if requested:
-        return f"asked for {requested}" if node.requested else f"placed with its group on {requested}"
+        return (
+            f"asked for {requested}" if node.requested else f"placed with its group on {requested}"
+        )
     if target is candidates[0]:
         return "the preferred device"
     return f"no kernel on {candidates[0].name}"
@@ -227,7 +240,9 @@ def _fall_back(
                 node.why = f"no kernel on {home.name}; moved by soft placement"
                 _take(node, choice)
                 return
-    raise errors.InvalidArgumentError(None, node.origin, _no_kernel(node, home, requested, lost[node]))
+    raise errors.InvalidArgumentError(
+        None, node.origin, _no_kernel(node, home, requested, lost[node])
+    )
 
 
 def _no_kernel(node: Node, home: Target, requested: str, lost: list[Rejection]) -> str:
@@ -239,7 +254,9 @@ def _no_kernel(node: Node, home: Target, requested: str, lost: list[Rejection]) 
         )
     else:
         head += f"No device has a kernel for op {node.op}."
-    types = ", ".join(f"{v.dtype.name}{list(v.shape) if v.shape is not None else '?'}" for v in node.inputs)
+    types = ", ".join(
+        f"{v.dtype.name}{list(v.shape) if v.shape is not None else '?'}" for v in node.inputs
+    )
     table = "\n".join(f"  {r}" for r in lost) or "  (no kernel is registered)"
     return f"{head}\nOp {node.op}({types}) was rejected by:\n{table}{_line(node)}"
 
@@ -265,6 +282,8 @@ def _expand_all(block: Block) -> None:
         fresh += parts
         mapping.update(outputs)
         controls[node] = [p for p in parts if p.stateful] or parts[-1:]
-        block.folded.append((node.name, node.op, f"decomposed into {len(parts)} ops on {node.target}"))
+        block.folded.append(
+            (node.name, node.op, f"decomposed into {len(parts)} ops on {node.target}")
+        )
     block.nodes = fresh
     block.replace(mapping, controls)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-
 from opdock import errors, shapes
 from opdock.compiler.ir import FEED, Block, Node, Value
 from opdock.dtypes import DType
@@ -168,7 +167,9 @@ def refine_shapes(block: Block) -> None:
         try:
             node.infer()
         except ValueError as e:
-            raise errors.InvalidArgumentError(None, node.origin, _runtime_text(node, str(e))) from None
+            raise errors.InvalidArgumentError(
+                None, node.origin, _runtime_text(node, str(e))
+            ) from None
 
 
 def _runtime_text(node: Node, text: str) -> str:
@@ -178,5 +179,3 @@ def _runtime_text(node: Node, text: str) -> str:
         text = f"Incompatible shapes: {a} vs. {b}. {text}"
     line = node.origin.user_line if node.origin is not None else ""
     return f"{text}\n\t [[node {node.name} (defined at {line})]]" if line else text
-
-

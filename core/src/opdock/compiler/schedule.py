@@ -113,7 +113,9 @@ class _Scheduler:
         self.out.steps.append(Step(_kind(node), node, inputs, outputs))
         self.after(node, cells, inputs, outputs)
 
-    def after(self, node: Node, cells: frozenset[int], inputs: list[int], outputs: list[int]) -> None:
+    def after(
+        self, node: Node, cells: frozenset[int], inputs: list[int], outputs: list[int]
+    ) -> None:
         """Updates what is known of variables: writes end earlier reads, references pass through."""
         if not cells:
             return

@@ -38,7 +38,12 @@ def _pass_through(node: Node) -> Value | None:
 
 def _is_constant(value: Value, number: int) -> bool:
     array = value.node.const()
-    return array is not None and array.size == 1 and array.dtype.kind in "iufc" and bool(np.all(array == number))
+    return (
+        array is not None
+        and array.size == 1
+        and array.dtype.kind in "iufc"
+        and bool(np.all(array == number))
+    )
 
 
 def _keeps_shape(node: Node, value: Value) -> bool:

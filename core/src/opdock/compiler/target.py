@@ -75,6 +75,9 @@ def _matches(full: DeviceSpec, wanted: DeviceSpec) -> bool:
         wanted.job in (None, full.job)
         and wanted.replica in (None, full.replica)
         and wanted.task in (None, full.task)
-        and (wanted.device_type is None or wanted.device_type.upper() == (full.device_type or "").upper())
+        and (
+            wanted.device_type is None
+            or wanted.device_type.upper() == (full.device_type or "").upper()
+        )
         and wanted.device_index in (None, full.device_index)
     )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opdock import dtypes, shapes
 from opdock.dtypes import DType
-from opdock.graph.operation import Tensor
 from opdock.graph.opdef import ArgDef, AttrDef
+from opdock.graph.operation import Tensor
 
 if TYPE_CHECKING:
     from opdock.graph.graph import Graph
@@ -33,10 +34,15 @@ class Builder:
             for a in definition.attrs.values()
             if a.allowed and a.type in ("type", "list(type)")
         }
+        self._ref_inputs = [
+            i
+            for i, a in enumerate(self._inputs)
+            if a.is_ref and not any(b.is_list for b in self._inputs)
+        ]
         # The common case: plain tensors of one type attribute each, no lists.
         self._plain = all(not a.is_list and not a.is_ref for a in self._inputs)
         self._result_type = (
-            collections.namedtuple(spec.name, [o.name for o in self._outputs], rename=True)  # type: ignore[misc]  # noqa: PYI024
+            collections.namedtuple(spec.name, [o.name for o in self._outputs], rename=True)  # noqa: PYI024
             if len(self._outputs) > 1
             else None
         )
@@ -61,9 +67,15 @@ class Builder:
                 flat = self._convert(inputs, values, attrs)
                 node_name = scope[:-1]
         all_attrs = self._attributes(values, attrs)
-        op = graph._create_op(
-            self._spec, node_name, flat, all_attrs, self._output_dtypes(all_attrs)
-        )
+        output_dtypes = self._output_dtypes(all_attrs)
+        if self._ref_inputs:
+            # A reference cannot cross devices, so its users stay with the variable.
+            with contextlib.ExitStack() as stack:
+                for i in self._ref_inputs:
+                    stack.enter_context(graph.colocate_with(flat[i]))
+                op = graph._create_op(self._spec, node_name, flat, all_attrs, output_dtypes)
+        else:
+            op = graph._create_op(self._spec, node_name, flat, all_attrs, output_dtypes)
         return self._result(op, all_attrs)
 
     # ------------------------------------------------------------ inputs
@@ -138,7 +150,9 @@ class Builder:
                 ) from None
         base = tensor._dtype.base_dtype
         if wanted is not None and base is not wanted:
-            self._wrong_type(arg, base, wanted, None if arg.dtype else self._first_arg(arg.type_attr))
+            self._wrong_type(
+                arg, base, wanted, None if arg.dtype else self._first_arg(arg.type_attr)
+            )
         if arg.type_attr and wanted is None:
             values[arg.type_attr] = base
         if arg.type_attr:
@@ -176,11 +190,15 @@ class Builder:
             if arg.is_ref:
                 tensor = _as_ref(item)
             else:
-                tensor = convert_to_tensor(item, None if isinstance(item, Tensor) else wanted, f"{arg.name}_{i}")
+                tensor = convert_to_tensor(
+                    item, None if isinstance(item, Tensor) else wanted, f"{arg.name}_{i}"
+                )
             wanted = wanted or tensor._dtype.base_dtype
             if tensor._dtype.base_dtype is not wanted:
                 got = ", ".join(
-                    dtypes.as_dtype(v.dtype).base_dtype.name if hasattr(v, "dtype") else "<not a tensor>"
+                    dtypes.as_dtype(v.dtype).base_dtype.name
+                    if hasattr(v, "dtype")
+                    else "<not a tensor>"
                     for v in value
                 )
                 raise TypeError(
@@ -193,9 +211,7 @@ class Builder:
             self._check_allowed(arg, wanted)
         return out
 
-    def _convert_typed_list(
-        self, arg: ArgDef, value: Any, values: dict[str, Any]
-    ) -> list[Tensor]:
+    def _convert_typed_list(self, arg: ArgDef, value: Any, values: dict[str, Any]) -> list[Tensor]:
         from opdock.graph.convert import convert_to_tensor
 
         known = values.get(arg.type_list_attr)
@@ -219,7 +235,9 @@ class Builder:
         return next(a.name for a in self._inputs if a.number_attr == number_attr)
 
     def _wrong_type(self, arg: ArgDef, got: DType, wanted: DType, first: str | None) -> None:
-        head = f"Input '{arg.name}' of '{self._spec.name}' Op has type {got.name} that does not match"
+        head = (
+            f"Input '{arg.name}' of '{self._spec.name}' Op has type {got.name} that does not match"
+        )
         if first is not None and first != arg.name:
             raise TypeError(f"{head} type {wanted.name} of argument '{first}'.")
         raise TypeError(f"{head} expected type of {wanted.name}.")
@@ -306,7 +324,7 @@ def _graph_for(inputs: tuple[Any, ...]) -> Graph:
             if found is not None and found.graph is not graph:
                 raise ValueError(f"{item} must be from the same graph as {found}.")
             found = item
-    return default if found is None else found.graph  # type: ignore[no-any-return]
+    return default if found is None else found.graph
 
 
 def _as_ref(value: Any) -> Tensor:
@@ -396,5 +414,7 @@ def _coerce_string(op: str, attr: AttrDef, value: Any) -> str | bytes:
             text = value
     if attr.allowed is not None and text not in attr.allowed:
         names = ", ".join(f'"{a}"' for a in attr.allowed)
-        raise ValueError(f"Attr '{attr.name}' of '{op}' Op passed string '{value!s}' not in: {names}.")
+        raise ValueError(
+            f"Attr '{attr.name}' of '{op}' Op passed string '{value!s}' not in: {names}."
+        )
     return text

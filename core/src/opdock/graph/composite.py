@@ -91,7 +91,7 @@ class IndexedSlices:
         return self._values.graph
 
     def __neg__(self) -> IndexedSlices:
-        return IndexedSlices(-self._values, self._indices, self._dense_shape)  # type: ignore[operator]
+        return IndexedSlices(-self._values, self._indices, self._dense_shape)
 
     def __repr__(self) -> str:
         shape = "" if self._dense_shape is None else f", dense_shape={self._dense_shape}"
@@ -189,7 +189,9 @@ class SparseTensor:
         """Evaluates the parts in `session` or the default session."""
         from opdock.graph.graph import default_session_for
 
-        session = default_session_for(self.graph, session, "eval", "Cannot evaluate tensor using `eval()`")
+        session = default_session_for(
+            self.graph, session, "eval", "Cannot evaluate tensor using `eval()`"
+        )
         parts = session.run([self._indices, self._values, self._dense_shape], feed_dict)
         return SparseTensorValue(*parts)
 

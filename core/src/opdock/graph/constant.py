@@ -67,8 +67,12 @@ def _fill_shape(array: np.ndarray[Any, Any], shape: Shape, verify: bool) -> np.n
     if verify and array.shape != shape:
         raise TypeError(f"Expected Tensor's shape: {shape}, got {array.shape}.")
     wanted = int(np.prod(shape, dtype=np.int64))  # type: ignore[arg-type]
+    if wanted == 0:
+        return np.empty(shape, array.dtype)
     if array.size > wanted:
-        raise ValueError(f"Too many elements provided. Takes at most {wanted}, but got {array.size}.")
+        raise ValueError(
+            f"Too many elements provided. Takes at most {wanted}, but got {array.size}."
+        )
     if array.size == wanted:
         return array.reshape(shape).copy()  # type: ignore[arg-type]
     if array.size == 0:
@@ -76,7 +80,7 @@ def _fill_shape(array: np.ndarray[Any, Any], shape: Shape, verify: bool) -> np.n
     flat = array.reshape(-1)
     out = np.full(wanted, flat[-1], array.dtype)
     out[: flat.size] = flat
-    return out.reshape(shape)  # type: ignore[arg-type]
+    return out.reshape(shape)
 
 
 # ---------------------------------------------------------------- Python values to arrays
@@ -103,7 +107,9 @@ def to_array(value: Any, dtype: DType | None) -> np.ndarray[Any, Any]:
         except (ValueError, TypeError) as e:
             raise _conversion_error(value, dtype, e) from None
         except OverflowError:
-            raise TypeError(f"Expected {dtype.name}, got {value!r} which is out of range.") from None
+            raise TypeError(
+                f"Expected {dtype.name}, got {value!r} which is out of range."
+            ) from None
     return _inferred(value)
 
 
@@ -157,7 +163,7 @@ def _inferred(value: Any) -> np.ndarray[Any, Any]:
 
 
 def _object_array(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    leaves = [v for v in array.reshape(-1)]
+    leaves = list(array.reshape(-1))
     if any(v is None for v in leaves):
         raise ValueError("None values not supported.")
     if all(isinstance(v, (str, bytes)) for v in leaves):

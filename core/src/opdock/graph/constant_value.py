@@ -134,7 +134,9 @@ def _range(op: Operation, tensor: Tensor, depth: int) -> Array | None:
         return None
     if abs((float(values[1]) - float(values[0])) / float(values[2])) > _MAX_ELEMENTS:
         return None
-    return np.arange(values[0], values[1], values[2], dtype=tensor._dtype.np)
+    start, stop, step = (v.item() for v in values)
+    out: Array = np.arange(start, stop, step, dtype=tensor._dtype.np)
+    return out
 
 
 def _fill(op: Operation, tensor: Tensor, depth: int) -> Array | None:
@@ -142,14 +144,14 @@ def _fill(op: Operation, tensor: Tensor, depth: int) -> Array | None:
     known = tensor._shape
     if values is None or known is None or None in known:
         return None
-    return np.full(known, values[1], tensor._dtype.np)  # type: ignore[arg-type]
+    return np.full(known, values[1], tensor._dtype.np)
 
 
 def _reshape(op: Operation, tensor: Tensor, depth: int) -> Array | None:
     value, known = _value(op._inputs[0], depth), tensor._shape
     if value is None or known is None or None in known or value.size != shapes.num_elements(known):
         return None
-    return value.reshape(known)  # type: ignore[arg-type]
+    return value.reshape(known)
 
 
 def _gather(op: Operation, tensor: Tensor, depth: int) -> Array | None:

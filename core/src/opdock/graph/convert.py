@@ -28,7 +28,10 @@ def register_tensor_conversion_function(
         conversion_func: returns a Tensor, or NotImplemented to pass.
         priority: lower numbers are asked first.
     """
-    if not (isinstance(base_type, type) or (isinstance(base_type, tuple) and all(isinstance(t, type) for t in base_type))):
+    if not (
+        isinstance(base_type, type)
+        or (isinstance(base_type, tuple) and all(isinstance(t, type) for t in base_type))
+    ):
         raise TypeError("base_type must be a type or a tuple of types.")
     if not callable(conversion_func):
         raise TypeError("conversion_func must be callable.")
@@ -95,7 +98,9 @@ def _convert(value: Any, wanted: DType | None, name: str | None) -> Tensor:
         return _shape_constant(value, wanted, name)
     elif isinstance(value, (list, tuple)) and any(isinstance(v, Dimension) for v in value):
         value = [int(v) if isinstance(v, Dimension) else v for v in value]
-    elif not isinstance(value, (np.ndarray, np.generic, list, tuple, int, float, complex, str, bytes)):
+    elif not isinstance(
+        value, (np.ndarray, np.generic, list, tuple, int, float, complex, str, bytes)
+    ):
         value = _last_resort(value)
     return constant(value, wanted, name=name or "Const")
 
@@ -105,7 +110,13 @@ def _last_resort(value: Any) -> Any:
         raise ValueError("None values not supported.")
     for method in ("__array__", "__index__", "__float__"):
         if hasattr(value, method):
-            return np.asarray(value) if method == "__array__" else value.__index__() if method == "__index__" else float(value)
+            return (
+                np.asarray(value)
+                if method == "__array__"
+                else value.__index__()
+                if method == "__index__"
+                else float(value)
+            )
     if isinstance(value, range):
         return list(value)
     raise TypeError(
@@ -121,7 +132,12 @@ def _shape_constant(value: TensorShape, wanted: DType | None, name: str | None) 
         raise TypeError(f"Cannot convert a TensorShape to dtype {wanted.name}.")
     entries: list[Any] = value.as_list()
     big = any(d > 2**31 - 1 for d in entries)
-    return constant(entries, wanted or (dtypes.int64 if big else dtypes.int32), [len(entries)], name or "shape_as_tensor")
+    return constant(
+        entries,
+        wanted or (dtypes.int64 if big else dtypes.int32),
+        [len(entries)],
+        name or "shape_as_tensor",
+    )
 
 
 def _holds_tensor(value: Sequence[Any]) -> bool:

@@ -41,7 +41,7 @@ class DeviceSpec:
         return cls().parse_from_string(spec)
 
     def parse_from_string(self, spec: str) -> DeviceSpec:
-        """Replaces the fields by those of `spec` and returns self; ValueError when it is malformed."""
+        """Replaces the fields by those of `spec` and returns self; ValueError when malformed."""
         self.job = self.replica = self.task = self.device_type = self.device_index = None
         for part in spec.split("/"):
             if part:

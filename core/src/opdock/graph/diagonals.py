@@ -35,9 +35,7 @@ def band(k: Sequence[int]) -> tuple[int, int]:
         raise ValueError(f"diag_index must have one or two elements, received {len(k)} elements.")
     lower, upper = int(k[0]), int(k[-1])
     if lower > upper:
-        raise ValueError(
-            f"lower_diag_index is greater than upper_diag_index: {lower} > {upper}"
-        )
+        raise ValueError(f"lower_diag_index is greater than upper_diag_index: {lower} > {upper}")
     return lower, upper
 
 
@@ -49,7 +47,9 @@ def longest(lower: int, upper: int, rows: int, cols: int) -> int:
     """
     for k, what in ((lower, "lower"), (upper, "upper")):
         if k != 0 and not -rows < k < cols:
-            raise ValueError(f"{what}_diag_index is out of bound: {k}. It must be in ({-rows}, {cols})")
+            raise ValueError(
+                f"{what}_diag_index is out of bound: {k}. It must be in ({-rows}, {cols})"
+            )
     return min(rows + min(upper, 0), cols - max(lower, 0))
 
 

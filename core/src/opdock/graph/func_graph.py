@@ -81,7 +81,9 @@ class FuncGraph(Graph):
         if tensor_outer._op.type == "Const" and tensor_outer._op.attrs["value"].size <= 16:
             inner = self._copy_constant(tensor_outer)
         else:
-            inner = self.add_input(tensor_outer._dtype, tensor_outer._shape, tensor_outer._op.name.replace("/", "_"))
+            inner = self.add_input(
+                tensor_outer._dtype, tensor_outer._shape, tensor_outer._op.name.replace("/", "_")
+            )
             self.captures.append((tensor_outer, inner))
         self._captured[tensor] = inner
         return inner
@@ -92,7 +94,11 @@ class FuncGraph(Graph):
         saved, self._controllers = self._controllers, []
         try:
             copy = self._create_op(
-                op.spec, self.unique_name(op.name.replace("/", "_")), [], dict(op.attrs), [tensor._dtype]
+                op.spec,
+                self.unique_name(op.name.replace("/", "_")),
+                [],
+                dict(op.attrs),
+                [tensor._dtype],
             )
         finally:
             self._controllers = saved
@@ -117,7 +123,10 @@ def _has_ref(op: Operation) -> bool:
 
 
 def trace(
-    name: str, fn: Callable[..., Any], inputs: Sequence[tuple[DType, Shape]], outer: Graph | None = None
+    name: str,
+    fn: Callable[..., Any],
+    inputs: Sequence[tuple[DType, Shape]],
+    outer: Graph | None = None,
 ) -> tuple[FuncGraph, Any]:
     """Builds a FuncGraph by calling `fn` with one parameter tensor per input.
 

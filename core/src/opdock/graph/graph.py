@@ -8,7 +8,6 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-
 from opdock.dtypes import DType
 from opdock.graph.constant_value import constant_for_shapes
 from opdock.graph.devicespec import DeviceFunction, merge_device
@@ -219,7 +218,9 @@ class Graph:
             self._names_in_use[key] = count + 1
         if count == 0:
             if not _OP_NAME.match(name):
-                raise ValueError(f"'{name}' is not a valid node name; it must match {_OP_NAME.pattern}")
+                raise ValueError(
+                    f"'{name}' is not a valid node name; it must match {_OP_NAME.pattern}"
+                )
             return name
         base, unique = key, key
         while unique in self._names_in_use:
@@ -279,7 +280,9 @@ class Graph:
     def colocate_with(self, op: Any, ignore_existing: bool = False) -> Iterator[None]:
         """Puts operations made inside on the device of `op`."""
         if op is None and not ignore_existing:
-            raise ValueError("Trying to reset colocation (op is None) but ignore_existing is not True")
+            raise ValueError(
+                "Trying to reset colocation (op is None) but ignore_existing is not True"
+            )
         target = None if op is None else _as_operation(op)
         devices, self._device_functions = self._device_functions, []
         colocation = self._colocation
@@ -300,7 +303,9 @@ class Graph:
         else:
             ops: list[Operation] = []
             for item in control_inputs:
-                op = self.as_graph_element(getattr(item, "values", None) if _is_slices(item) else item)
+                op = self.as_graph_element(
+                    getattr(item, "values", None) if _is_slices(item) else item
+                )
                 op = op.op if isinstance(op, Tensor) else op
                 if op not in ops:
                     ops.append(op)
@@ -620,7 +625,8 @@ def default_session_for(graph: Graph, session: Any, verb: str, failure: str) -> 
             )
     elif session.graph is not graph:
         raise ValueError(
-            f"Cannot use the given session to {verb}: the graph is different from the session's graph."
+            f"Cannot use the given session to {verb}: the graph is different from the session's "
+            "graph."
         )
     return session
 

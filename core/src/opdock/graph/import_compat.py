@@ -8,10 +8,10 @@ from opdock.graph.registry import OpSpec
 
 # Attribute -> value at which an op behaves as it did before it had the attribute.
 _LATER_DEFAULTS: dict[str, tuple[Any, ...]] = {
-    "grad_a": (False,),
-    "grad_b": (False,),
-    "grad_x": (False,),
-    "grad_y": (False,),
+    "grad_a": (False, True),  # hints that an operand is a gradient; the product is the same
+    "grad_b": (False, True),
+    "grad_x": (False, True),
+    "grad_y": (False, True),
     "explicit_paddings": ([],),
     "exponential_avg_factor": (1.0,),
     "ensure_minimum_range": (0.01,),
@@ -19,7 +19,6 @@ _LATER_DEFAULTS: dict[str, tuple[Any, ...]] = {
     "axis": (-1,),
     "allow_missing_files": (False,),
     "registered_name": ("",),
-    "exclusive": (False,),
     "half_pixel_centers": (False,),
     "incompatible_shape_error": (True,),
     "batch_dims": (0,),

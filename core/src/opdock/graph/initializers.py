@@ -63,7 +63,11 @@ def _full(shape: Any, value: Any, dtype: DType, name: str) -> Tensor:
     """A constant: small ones as one Const node, large ones through Fill so graphs stay small."""
     dims = _dims(shape)
     if math.prod(dims) < 1000:
-        return constant(value, dtype, dims, name=name) if dims or not isinstance(value, list) else constant(value, dtype)
+        return (
+            constant(value, dtype, dims, name=name)
+            if dims or not isinstance(value, list)
+            else constant(value, dtype)
+        )
     from opdock.graph.scopes import name_scope
 
     with name_scope(name) as scope:
@@ -111,10 +115,13 @@ class Constant(Initializer):
         TypeError: the value is no number, list or array.
     """
 
-    def __init__(self, value: Any = 0, dtype: Any = dtypes.float32, verify_shape: bool = False) -> None:
+    def __init__(
+        self, value: Any = 0, dtype: Any = dtypes.float32, verify_shape: bool = False
+    ) -> None:
         if not (np.isscalar(value) or isinstance(value, (list, tuple, np.ndarray))):
             raise TypeError(
-                f"Invalid type for initial value: {value} (expected Python scalar, list or tuple of "
+                f"Invalid type for initial value: {value} (expected Python scalar, list or tuple "
+                "of "
                 "values, or numpy.ndarray)."
             )
         self.value = value
@@ -122,7 +129,11 @@ class Constant(Initializer):
         self._verify_shape = verify_shape
 
     def __call__(
-        self, shape: Any, dtype: Any = None, partition_info: Any = None, verify_shape: bool | None = None
+        self,
+        shape: Any,
+        dtype: Any = None,
+        partition_info: Any = None,
+        verify_shape: bool | None = None,
     ) -> Tensor:
         """The value, its last element repeated to fill `shape`."""
         verify = self._verify_shape if verify_shape is None else verify_shape
@@ -153,7 +164,13 @@ def _from_random(fn: str, shape: Any, **kwargs: Any) -> Tensor:
 class RandomUniform(_Random):
     """Uniform between `minval` and `maxval`."""
 
-    def __init__(self, minval: Any = 0, maxval: Any = None, seed: int | None = None, dtype: Any = dtypes.float32) -> None:
+    def __init__(
+        self,
+        minval: Any = 0,
+        maxval: Any = None,
+        seed: int | None = None,
+        dtype: Any = dtypes.float32,
+    ) -> None:
         self.minval, self.maxval, self.seed = minval, maxval, seed
         self.dtype = dtypes.as_dtype(dtype)
 
@@ -163,11 +180,18 @@ class RandomUniform(_Random):
         maxval = self.maxval
         if maxval is None and found.is_floating:
             maxval = 1
-        return _from_random("random_uniform", shape, minval=self.minval, maxval=maxval, dtype=found, seed=self.seed)
+        return _from_random(
+            "random_uniform", shape, minval=self.minval, maxval=maxval, dtype=found, seed=self.seed
+        )
 
     def get_config(self) -> dict[str, Any]:
         """The arguments."""
-        return {"minval": self.minval, "maxval": self.maxval, "seed": self.seed, "dtype": self.dtype.name}
+        return {
+            "minval": self.minval,
+            "maxval": self.maxval,
+            "seed": self.seed,
+            "dtype": self.dtype.name,
+        }
 
 
 class RandomNormal(_Random):
@@ -175,18 +199,31 @@ class RandomNormal(_Random):
 
     _function = "random_normal"
 
-    def __init__(self, mean: Any = 0.0, stddev: Any = 1.0, seed: int | None = None, dtype: Any = dtypes.float32) -> None:
+    def __init__(
+        self,
+        mean: Any = 0.0,
+        stddev: Any = 1.0,
+        seed: int | None = None,
+        dtype: Any = dtypes.float32,
+    ) -> None:
         self.mean, self.stddev, self.seed = mean, stddev, seed
         self.dtype = _floating(dtype)
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
         """Normal values."""
         found = self._dtype(dtype)
-        return _from_random(self._function, shape, mean=self.mean, stddev=self.stddev, dtype=found, seed=self.seed)
+        return _from_random(
+            self._function, shape, mean=self.mean, stddev=self.stddev, dtype=found, seed=self.seed
+        )
 
     def get_config(self) -> dict[str, Any]:
         """The arguments."""
-        return {"mean": self.mean, "stddev": self.stddev, "seed": self.seed, "dtype": self.dtype.name}
+        return {
+            "mean": self.mean,
+            "stddev": self.stddev,
+            "seed": self.seed,
+            "dtype": self.dtype.name,
+        }
 
 
 class TruncatedNormal(RandomNormal):
@@ -198,7 +235,9 @@ class TruncatedNormal(RandomNormal):
 class UniformUnitScaling(_Random):
     """Uniform, scaled so that a linear layer keeps the variance of its input."""
 
-    def __init__(self, factor: float = 1.0, seed: int | None = None, dtype: Any = dtypes.float32) -> None:
+    def __init__(
+        self, factor: float = 1.0, seed: int | None = None, dtype: Any = dtypes.float32
+    ) -> None:
         self.factor, self.seed, self.dtype = factor, seed, _floating(dtype)
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
@@ -206,7 +245,14 @@ class UniformUnitScaling(_Random):
         scale_shape = shape if partition_info is None else partition_info.full_shape
         fan_in = max(math.prod(float(d) for d in list(scale_shape)[:-1]), 1.0)
         limit = math.sqrt(3 / fan_in) * self.factor
-        return _from_random("random_uniform", shape, minval=-limit, maxval=limit, dtype=self._dtype(dtype), seed=self.seed)
+        return _from_random(
+            "random_uniform",
+            shape,
+            minval=-limit,
+            maxval=limit,
+            dtype=self._dtype(dtype),
+            seed=self.seed,
+        )
 
     def get_config(self) -> dict[str, Any]:
         """The arguments."""
@@ -245,11 +291,22 @@ class VarianceScaling(_Random):
         if self.distribution in ("normal", "truncated_normal"):
             # The constant is the standard deviation of a normal cut at two.
             stddev = math.sqrt(scale) / 0.87962566103423978
-            return _from_random("truncated_normal", shape, mean=0.0, stddev=stddev, dtype=found, seed=self.seed)
+            return _from_random(
+                "truncated_normal", shape, mean=0.0, stddev=stddev, dtype=found, seed=self.seed
+            )
         if self.distribution == "untruncated_normal":
-            return _from_random("random_normal", shape, mean=0.0, stddev=math.sqrt(scale), dtype=found, seed=self.seed)
+            return _from_random(
+                "random_normal",
+                shape,
+                mean=0.0,
+                stddev=math.sqrt(scale),
+                dtype=found,
+                seed=self.seed,
+            )
         limit = math.sqrt(3.0 * scale)
-        return _from_random("random_uniform", shape, minval=-limit, maxval=limit, dtype=found, seed=self.seed)
+        return _from_random(
+            "random_uniform", shape, minval=-limit, maxval=limit, dtype=found, seed=self.seed
+        )
 
     def get_config(self) -> dict[str, Any]:
         """The arguments."""
@@ -296,7 +353,9 @@ class GlorotNormal(VarianceScaling):
 class Orthogonal(_Random):
     """An orthogonal matrix from the QR of a random normal one (Saxe et al. 2013)."""
 
-    def __init__(self, gain: float = 1.0, seed: int | None = None, dtype: Any = dtypes.float32) -> None:
+    def __init__(
+        self, gain: float = 1.0, seed: int | None = None, dtype: Any = dtypes.float32
+    ) -> None:
         self.gain, self.seed, self.dtype = gain, seed, _floating(dtype)
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
@@ -312,8 +371,8 @@ class Orthogonal(_Random):
         q = get("Mul")(q, get("Sign")(get("MatrixDiagPart")(r)))
         if rows < columns:
             q = get("Transpose")(q, [1, 0])
-        scaled = get("Mul")(convert_to_tensor(self.gain, found), get("Reshape")(q, dims))
-        return scaled  # type: ignore[no-any-return]
+        gain = convert_to_tensor(self.gain, found)
+        return get("Mul")(gain, get("Reshape")(q, dims))  # type: ignore[no-any-return]
 
     def get_config(self) -> dict[str, Any]:
         """The arguments."""

@@ -157,7 +157,9 @@ def parse_literal(text: str, kind: str) -> Any:
     if kind == "shape":
         if text in ("?", "unknown", "None", "{ unknown_rank: true }"):
             return None
-        return tuple(None if d.strip() in ("?", "-1") else int(d) for d in text[1:-1].split(",") if d.strip())
+        return tuple(
+            None if d.strip() in ("?", "-1") else int(d) for d in text[1:-1].split(",") if d.strip()
+        )
     if kind == "tensor":
         dtype, _, body = text.partition("[")
         values = [float(v) for v in body.rstrip("]").split(",") if v.strip()]

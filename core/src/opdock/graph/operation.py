@@ -56,8 +56,19 @@ class Operation:
     """A node: an op type with attributes, inputs, control inputs and outputs."""
 
     __slots__ = (
-        "__dict__", "__weakref__", "_control_inputs", "_device", "_frames", "_id", "_inputs",
-        "_name", "_original_op", "_spec", "attrs", "graph", "outputs",
+        "__dict__",
+        "__weakref__",
+        "_control_inputs",
+        "_device",
+        "_frames",
+        "_id",
+        "_inputs",
+        "_name",
+        "_original_op",
+        "_spec",
+        "attrs",
+        "graph",
+        "outputs",
     )
 
     def __init__(
@@ -195,7 +206,7 @@ class Operation:
 
     @property
     def user_line(self) -> str:
-        """"file:line" of the user's line that created the op; empty when there is none."""
+        """The user's line that created the op as "file:line"; empty when there is none."""
         if not self._frames:
             return ""
         code, lasti = self._frames[0]
@@ -205,9 +216,9 @@ class Operation:
         """Runs the operation in `session` or the default session."""
         from opdock.graph.graph import default_session_for
 
-        default_session_for(self.graph, session, "run", "Cannot execute operation using `run()`").run(
-            self, feed_dict
-        )
+        default_session_for(
+            self.graph, session, "run", "Cannot execute operation using `run()`"
+        ).run(self, feed_dict)
 
     def values(self) -> tuple[Tensor, ...]:
         """The outputs."""
@@ -317,7 +328,7 @@ class Tensor:
 
     @property
     def name(self) -> str:
-        """"op_name:index"."""
+        """The name, "op_name:index"."""
         return f"{self._op._name}:{self._value_index}"
 
     @property
@@ -381,7 +392,8 @@ class Tensor:
 
     def __bool__(self) -> bool:
         raise TypeError(
-            f"Using a `tf.Tensor` ({self.name}) as a Python `bool` is not allowed. Use `if t is not "
+            f"Using a `tf.Tensor` ({self.name}) as a Python `bool` is not allowed. Use `if t is "
+            "not "
             "None:` instead of `if t:` to test if a tensor is defined, and use TensorFlow ops such "
             "as tf.cond to execute subgraphs conditioned on the value of a tensor."
         )
@@ -411,7 +423,9 @@ class Tensor:
         return f'Tensor("{self.name}"{shape}, dtype={self._dtype.name}{device})'
 
     def __repr__(self) -> str:
-        return f"<tf.Tensor '{self.name}' shape={TensorShape(self._shape)} dtype={self._dtype.name}>"
+        return (
+            f"<tf.Tensor '{self.name}' shape={TensorShape(self._shape)} dtype={self._dtype.name}>"
+        )
 
 
 def is_tensor(value: Any) -> bool:

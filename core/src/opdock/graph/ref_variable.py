@@ -57,7 +57,15 @@ class RefVariable(Variable):
         with _lifted(graph), graph.control_dependencies(None):
             values = [] if from_function else [initial_value]
             with name_scope(name, "Variable", values) as scope:
-                self._build(scope, initial_value, from_function, dtype, validate_shape, caching_device, shape)
+                self._build(
+                    scope,
+                    initial_value,
+                    from_function,
+                    dtype,
+                    validate_shape,
+                    caching_device,
+                    shape,
+                )
             self._register(collections, self._trainable)
 
     def _build(
@@ -119,17 +127,35 @@ class RefVariable(Variable):
         """Whether the variable has a value."""
         return get("IsVariableInitialized")(self, name=name)  # type: ignore[no-any-return]
 
-    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+    def assign(
+        self,
+        value: Any,
+        use_locking: bool = False,
+        name: str | None = None,
+        read_value: bool = True,
+    ) -> Any:
         """Assigns `value`; returns the variable as a reference, or the operation."""
         done = get("Assign")(self, value, use_locking=use_locking, name=name)
         return done if read_value else done.op
 
-    def assign_add(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+    def assign_add(
+        self,
+        delta: Any,
+        use_locking: bool = False,
+        name: str | None = None,
+        read_value: bool = True,
+    ) -> Any:
         """Adds `delta`; returns the variable as a reference, or the operation."""
         done = get("AssignAdd")(self, delta, use_locking=use_locking, name=name)
         return done if read_value else done.op
 
-    def assign_sub(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+    def assign_sub(
+        self,
+        delta: Any,
+        use_locking: bool = False,
+        name: str | None = None,
+        read_value: bool = True,
+    ) -> Any:
         """Subtracts `delta`; returns the variable as a reference, or the operation."""
         done = get("AssignSub")(self, delta, use_locking=use_locking, name=name)
         return done if read_value else done.op
@@ -145,7 +171,9 @@ def _safe(value: Tensor) -> Tensor:
     return _substitute(value, variables, seen, 0)
 
 
-def _substitute(tensor: Tensor, variables: dict[Any, Any], seen: dict[Tensor, Tensor], depth: int) -> Tensor:
+def _substitute(
+    tensor: Tensor, variables: dict[Any, Any], seen: dict[Tensor, Tensor], depth: int
+) -> Tensor:
     if tensor in seen or depth > 16:
         return seen.get(tensor, tensor)
     op = tensor.op
@@ -161,7 +189,9 @@ def _substitute(tensor: Tensor, variables: dict[Any, Any], seen: dict[Tensor, Te
         if any(a is not b for a, b in zip(fresh, op.inputs, strict=True)):
             graph = op.graph
             name = graph.unique_name(op.name.rsplit("/", 1)[-1] + "_safe")
-            copy = graph._create_op(op.spec, name, fresh, dict(op.attrs), [t.dtype for t in op.outputs])
+            copy = graph._create_op(
+                op.spec, name, fresh, dict(op.attrs), [t.dtype for t in op.outputs]
+            )
             out = copy.outputs[tensor.value_index]
     seen[tensor] = out
     return out

@@ -329,6 +329,7 @@ class RegisterGradient:
         self._op_type = op_type
 
     def __call__(self, f: GradientFn) -> GradientFn:
+        """Registers `f` and returns it."""
         spec = _REGISTRY.get(self._op_type)
         taken = spec is not None and (spec.gradient_fn is not None or not spec.is_differentiable)
         if taken or self._op_type in _PYTHON_GRADIENTS:

@@ -61,7 +61,15 @@ class ResourceVariable(Variable):
         graph = get_default_graph()
         with _lifted(graph), graph.control_dependencies(None):
             with name_scope(name, "Variable", [] if from_function else [initial_value]) as scope:
-                self._build(scope, initial_value, from_function, dtype, validate_shape, caching_device, shape)
+                self._build(
+                    scope,
+                    initial_value,
+                    from_function,
+                    dtype,
+                    validate_shape,
+                    caching_device,
+                    shape,
+                )
             self._register(collections, self._trainable)
 
     def _build(
@@ -72,7 +80,11 @@ class ResourceVariable(Variable):
         true_name = scope[:-1]
         element = None if dtype is None else dtypes.as_dtype(dtype)
         attr = {"_class": [f"loc:@{true_name}"]}
-        with graph._attr_scope_map(attr if from_function else {}), name_scope("Initializer"), device(None):
+        with (
+            graph._attr_scope_map(attr if from_function else {}),
+            name_scope("Initializer"),
+            device(None),
+        ):
             value = initial_tensor(initial_value() if from_function else initial_value, element)
         known = value.raw_shape if shape is None else shapes.as_shape(shape)
         if validate_shape and (known is None or None in known):
@@ -168,20 +180,39 @@ class ResourceVariable(Variable):
         tensor = convert_to_tensor(value, self._dtype, "value")
         if not shapes.is_compatible(self._shape, tensor.raw_shape):
             raise ValueError(
-                f"Cannot assign to variable {self.name} due to variable shape {self.shape} and value "
+                f"Cannot assign to variable {self.name} due to variable shape {self.shape} and "
+                "value "
                 f"shape {tensor.shape} are incompatible"
             )
         done = get(op)(self._handle, tensor, dtype=self._dtype, name=name)
         return self._lazy_read(done) if read_value else done
 
-    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+    def assign(
+        self,
+        value: Any,
+        use_locking: bool = False,
+        name: str | None = None,
+        read_value: bool = True,
+    ) -> Any:
         """Assigns `value`; returns the new value, or the operation."""
         return self._update("AssignVariableOp", value, name, read_value)
 
-    def assign_add(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+    def assign_add(
+        self,
+        delta: Any,
+        use_locking: bool = False,
+        name: str | None = None,
+        read_value: bool = True,
+    ) -> Any:
         """Adds `delta`; returns the new value, or the operation."""
         return self._update("AssignAddVariableOp", delta, name, read_value)
 
-    def assign_sub(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+    def assign_sub(
+        self,
+        delta: Any,
+        use_locking: bool = False,
+        name: str | None = None,
+        read_value: bool = True,
+    ) -> Any:
         """Subtracts `delta`; returns the new value, or the operation."""
         return self._update("AssignSubVariableOp", delta, name, read_value)

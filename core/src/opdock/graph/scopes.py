@@ -24,10 +24,10 @@ def graph_of(values: Any) -> Graph:
         if found is not None and found.graph is not graph:
             raise ValueError(f"{value} must be from the same graph as {found}.")
         found = value
-    return default if found is None else found.graph  # type: ignore[no-any-return]
+    return default if found is None else found.graph
 
 
-class name_scope:  # noqa: N801 - TF's name
+class name_scope:
     """Context manager that prefixes op names; yields the scope string with a trailing "/".
 
     Args:
@@ -36,7 +36,9 @@ class name_scope:  # noqa: N801 - TF's name
         values: tensors that determine the graph.
     """
 
-    def __init__(self, name: str | None, default_name: str | None = None, values: Any = None) -> None:
+    def __init__(
+        self, name: str | None, default_name: str | None = None, values: Any = None
+    ) -> None:
         if default_name is not None and not isinstance(default_name, str):
             raise TypeError(
                 f"`default_name` type ({type(default_name).__name__}) is not a string type. "
@@ -68,10 +70,10 @@ class name_scope:  # noqa: N801 - TF's name
         self._stack = stack
         return scope
 
-    def __exit__(self, *exc: Any) -> None:
+    def __exit__(self, *exc: object) -> None:
         if self._stack is not None:
-            self._stack.__exit__(*exc)
-            self._stack = None
+            stack, self._stack = self._stack, None
+            stack.close()
 
 
 @contextlib.contextmanager
@@ -86,7 +88,9 @@ def device(device_name_or_function: Any) -> contextlib.AbstractContextManager[No
     return get_default_graph().device(device_name_or_function)
 
 
-def colocate_with(op: Any, ignore_existing: bool = False) -> contextlib.AbstractContextManager[None]:
+def colocate_with(
+    op: Any, ignore_existing: bool = False
+) -> contextlib.AbstractContextManager[None]:
     """Puts operations made inside on the device of `op`."""
     return get_default_graph().colocate_with(op, ignore_existing)
 

@@ -15,9 +15,16 @@ from opdock.graph.scopes import name_scope
 from opdock.graph.variable_store import VariableStore
 
 __all__ = [
-    "AUTO_REUSE", "VariableScope", "get_local_variable", "get_variable", "get_variable_scope",
-    "no_regularizer", "variable_creator_scope", "variable_op_scope", "variable_scope",
-]  # fmt: skip
+    "AUTO_REUSE",
+    "VariableScope",
+    "get_local_variable",
+    "get_variable",
+    "get_variable_scope",
+    "no_regularizer",
+    "variable_creator_scope",
+    "variable_op_scope",
+    "variable_scope",
+]
 
 
 class _Reuse(Enum):
@@ -118,7 +125,14 @@ class VariableScope:
     def get_variable(self, store: VariableStore, name: str, **kwargs: Any) -> Any:
         """`get_variable` with this scope's prefix and defaults."""
         full_name = f"{self.name}/{name}" if self.name else name
-        for key in ("regularizer", "caching_device", "partitioner", "custom_getter", "constraint", "use_resource"):
+        for key in (
+            "regularizer",
+            "caching_device",
+            "partitioner",
+            "custom_getter",
+            "constraint",
+            "use_resource",
+        ):
             if kwargs.get(key) is None:
                 kwargs[key] = getattr(self, key)
         if kwargs.get("reuse") is None:
@@ -208,12 +222,23 @@ def get_variable(
     """
     state = _state()
     return state.current.get_variable(
-        state.store, name, shape=shape, dtype=dtype, initializer=initializer, regularizer=regularizer,
-        trainable=trainable, collections=collections, caching_device=caching_device,
-        partitioner=partitioner, validate_shape=validate_shape, use_resource=use_resource,
-        custom_getter=custom_getter, constraint=constraint, synchronization=synchronization,
+        state.store,
+        name,
+        shape=shape,
+        dtype=dtype,
+        initializer=initializer,
+        regularizer=regularizer,
+        trainable=trainable,
+        collections=collections,
+        caching_device=caching_device,
+        partitioner=partitioner,
+        validate_shape=validate_shape,
+        use_resource=use_resource,
+        custom_getter=custom_getter,
+        constraint=constraint,
+        synchronization=synchronization,
         aggregation=aggregation,
-    )  # fmt: skip
+    )
 
 
 def get_local_variable(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -222,11 +247,12 @@ def get_local_variable(name: str, *args: Any, **kwargs: Any) -> Any:
     if GraphKeys.LOCAL_VARIABLES not in collections:
         collections.append(GraphKeys.LOCAL_VARIABLES)
     kwargs["trainable"] = False
-    return get_variable(name, *args, collections=collections, **kwargs)
+    kwargs["collections"] = collections
+    return get_variable(name, *args, **kwargs)
 
 
 # ---------------------------------------------------------------- the context manager
-class variable_scope:  # noqa: N801 - TF's name
+class variable_scope:
     """Context manager that opens a variable scope, and a name scope with it.
 
     Args:
@@ -268,7 +294,10 @@ class variable_scope:  # noqa: N801 - TF's name
         if name_or_scope is not None and not isinstance(name_or_scope, (str, VariableScope)):
             raise TypeError("VariableScope: name_or_scope must be a string or VariableScope.")
         if not isinstance(auxiliary_name_scope, bool):
-            raise TypeError(f"The auxiliary_name_scope must be `True` or `False`, while get {auxiliary_name_scope}")
+            raise TypeError(
+                "The auxiliary_name_scope must be `True` or `False`, while get "
+                f"{auxiliary_name_scope}"
+            )
         if name_or_scope is None and reuse is True:
             raise ValueError("reuse=True cannot be used without a name_or_scope")
         self._name_or_scope = name_or_scope
@@ -277,10 +306,14 @@ class variable_scope:  # noqa: N801 - TF's name
         self._reuse = reuse
         self._auxiliary = auxiliary_name_scope
         self._defaults = {
-            "initializer": initializer, "regularizer": regularizer, "caching_device": caching_device,
-            "partitioner": partitioner, "use_resource": use_resource, "constraint": constraint,
+            "initializer": initializer,
+            "regularizer": regularizer,
+            "caching_device": caching_device,
+            "partitioner": partitioner,
+            "use_resource": use_resource,
+            "constraint": constraint,
             "dtype": None if dtype is None else dtypes.as_dtype(dtype),
-        }  # fmt: skip
+        }
         self._custom_getter = custom_getter
         self._stacks: list[contextlib.ExitStack] = []
 
@@ -294,8 +327,8 @@ class variable_scope:  # noqa: N801 - TF's name
         self._stacks.append(stack)
         return scope
 
-    def __exit__(self, *exc: Any) -> None:
-        self._stacks.pop().__exit__(*exc)
+    def __exit__(self, *exc: object) -> None:
+        self._stacks.pop().close()
 
     def _enter(self, stack: contextlib.ExitStack) -> VariableScope:
         graph = _graph_of(self._values)
@@ -310,15 +343,26 @@ class variable_scope:  # noqa: N801 - TF's name
             return self._switch(stack, state, given.name, given, None)
         if given is not None:
             full = f"{state.current.name}/{given}" if state.current.name else given
-            op_scope = stack.enter_context(name_scope(given)) if self._auxiliary else _current_scope()
+            op_scope = (
+                stack.enter_context(name_scope(given)) if self._auxiliary else _current_scope()
+            )
             return self._switch(stack, state, full, state.current, op_scope)
         unique = _unique_scope(state, self._default_name or "")
         full = f"{state.current.name}/{unique}" if state.current.name else unique
-        op_scope = stack.enter_context(name_scope(self._default_name)) if self._auxiliary else _current_scope()
+        op_scope = (
+            stack.enter_context(name_scope(self._default_name))
+            if self._auxiliary
+            else _current_scope()
+        )
         return self._switch(stack, state, full, state.current, op_scope)
 
     def _switch(
-        self, stack: contextlib.ExitStack, state: _State, full: str, base: VariableScope, op_scope: str | None
+        self,
+        stack: contextlib.ExitStack,
+        state: _State,
+        full: str,
+        base: VariableScope,
+        op_scope: str | None,
     ) -> VariableScope:
         scope = copy.copy(base)
         scope.name = full
@@ -329,7 +373,11 @@ class variable_scope:  # noqa: N801 - TF's name
                 setattr(scope, key, value)
         if self._custom_getter is not None:
             scope.custom_getter = _chained(self._custom_getter, scope.custom_getter)
-        inherited = state.current.reuse if not isinstance(self._name_or_scope, VariableScope) else base.reuse
+        inherited = (
+            state.current.reuse
+            if not isinstance(self._name_or_scope, VariableScope)
+            else base.reuse
+        )
         scope.reuse = inherited if self._reuse is None else self._reuse
         if inherited is True or (inherited is AUTO_REUSE and self._reuse is None):
             scope.reuse = inherited if self._reuse is None else (self._reuse or inherited)

@@ -45,19 +45,30 @@ class VariableStore:
         if custom_getter is not None and not callable(custom_getter):
             raise ValueError(f"Passed a custom_getter which is not callable: {custom_getter}")
         kwargs: dict[str, Any] = {
-            "shape": shape, "dtype": dtype, "initializer": initializer, "regularizer": regularizer,
-            "reuse": reuse, "trainable": True if trainable is None else trainable,
-            "collections": collections, "caching_device": caching_device, "partitioner": partitioner,
-            "validate_shape": validate_shape, "use_resource": use_resource, "constraint": constraint,
-            "synchronization": synchronization, "aggregation": aggregation,
-        }  # fmt: skip
+            "shape": shape,
+            "dtype": dtype,
+            "initializer": initializer,
+            "regularizer": regularizer,
+            "reuse": reuse,
+            "trainable": True if trainable is None else trainable,
+            "collections": collections,
+            "caching_device": caching_device,
+            "partitioner": partitioner,
+            "validate_shape": validate_shape,
+            "use_resource": use_resource,
+            "constraint": constraint,
+            "synchronization": synchronization,
+            "aggregation": aggregation,
+        }
         if custom_getter is None:
             return self._true_getter(name, **kwargs)
         parameters = inspect.signature(custom_getter).parameters
         if not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
             kwargs = {k: v for k, v in kwargs.items() if k in parameters}
-        return custom_getter(getter=self._true_getter, name=name, **kwargs) if "getter" in parameters else custom_getter(
-            self._true_getter, name, **kwargs
+        return (
+            custom_getter(getter=self._true_getter, name=name, **kwargs)
+            if "getter" in parameters
+            else custom_getter(self._true_getter, name, **kwargs)
         )
 
     def _true_getter(
@@ -85,11 +96,23 @@ class VariableStore:
             from opdock.graph.partitioned import get_partitioned
 
             parts = get_partitioned(
-                self, name, raw, element, initializer, partitioner, reuse,
-                {"regularizer": regularizer, "trainable": trainable, "collections": collections,
-                 "caching_device": caching_device, "validate_shape": validate_shape,
-                 "use_resource": use_resource, "constraint": constraint},
-            )  # fmt: skip
+                self,
+                name,
+                raw,
+                element,
+                initializer,
+                partitioner,
+                reuse,
+                {
+                    "regularizer": regularizer,
+                    "trainable": trainable,
+                    "collections": collections,
+                    "caching_device": caching_device,
+                    "validate_shape": validate_shape,
+                    "use_resource": use_resource,
+                    "constraint": constraint,
+                },
+            )
             if parts is not None:
                 return parts
         found = self._variables.get(name)
@@ -97,22 +120,35 @@ class VariableStore:
             return self._shared(name, found, raw, shape is not None, element, reuse)
         if reuse is True:
             raise ValueError(
-                f"Variable {name} does not exist, or was not created with tf.get_variable(). Did you "
+                f"Variable {name} does not exist, or was not created with tf.get_variable(). Did "
+                "you "
                 "mean to set reuse=tf.AUTO_REUSE in VarScope?"
             )
         made = self._make(
-            name, raw, shape is not None, element, initializer, validate_shape,
-            {"trainable": trainable, "collections": collections, "caching_device": caching_device,
-             "use_resource": use_resource, "constraint": constraint,
-             **({"synchronization": synchronization} if synchronization is not None else {}),
-             **({"aggregation": aggregation} if aggregation is not None else {})},
-        )  # fmt: skip
+            name,
+            raw,
+            shape is not None,
+            element,
+            initializer,
+            validate_shape,
+            {
+                "trainable": trainable,
+                "collections": collections,
+                "caching_device": caching_device,
+                "use_resource": use_resource,
+                "constraint": constraint,
+                **({"synchronization": synchronization} if synchronization is not None else {}),
+                **({"aggregation": aggregation} if aggregation is not None else {}),
+            },
+        )
         self._variables[name] = made
         if regularizer is not None:
             _regularize(made, name, regularizer)
         return made
 
-    def _shared(self, name: str, found: Any, raw: Shape, given: bool, dtype: DType | None, reuse: Any) -> Any:
+    def _shared(
+        self, name: str, found: Any, raw: Shape, given: bool, dtype: DType | None, reuse: Any
+    ) -> Any:
         if reuse is None or reuse is False:
             where = found.op.user_line
             raise ValueError(
@@ -121,20 +157,28 @@ class VariableStore:
             )
         if given and not shapes.is_compatible(raw, found.shape.raw):
             raise ValueError(
-                f"Trying to share variable {name}, but specified shape {shapes.TensorShape(raw)} and "
+                f"Trying to share variable {name}, but specified shape {shapes.TensorShape(raw)} "
+                "and "
                 f"found shape {found.shape}."
             )
         if dtype is not None and dtype is not found.dtype.base_dtype:
             raise ValueError(
-                f"Trying to share variable {name}, but specified dtype {dtype.name} and found dtype "
+                f"Trying to share variable {name}, but specified dtype {dtype.name} and found "
+                "dtype "
                 f"{found.dtype.name}."
             )
         return found
 
     def _make(
-        self, name: str, raw: Shape, given: bool, dtype: DType | None, initializer: Any,
-        validate_shape: bool, kwargs: dict[str, Any],
-    ) -> Any:  # fmt: skip
+        self,
+        name: str,
+        raw: Shape,
+        given: bool,
+        dtype: DType | None,
+        initializer: Any,
+        validate_shape: bool,
+        kwargs: dict[str, Any],
+    ) -> Any:
         from opdock.graph.variables import Variable
 
         element = dtype or dtypes.float32
@@ -151,7 +195,11 @@ class VariableStore:
             else:
                 element = dtype or dtypes.float32
             value: Any = initializer
-            if not isinstance(initializer, Tensor) and not hasattr(initializer, "graph") and dtype is None:
+            if (
+                not isinstance(initializer, Tensor)
+                and not hasattr(initializer, "graph")
+                and dtype is None
+            ):
                 element = None  # type: ignore[assignment]
         else:
             if given and (raw is None or None in raw):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opdock import dtypes
 from opdock.dtypes import DType
@@ -35,7 +35,6 @@ class VariableAggregation(Enum):
     SUM = 1
     MEAN = 2
     ONLY_FIRST_REPLICA = 3
-    ONLY_FIRST_TOWER = 3
 
 
 class _VariableType(type):
@@ -89,6 +88,11 @@ class Variable(metaclass=_VariableType):
     _is_tensor_like = True
     __array_priority__ = 100
 
+    if TYPE_CHECKING:
+
+        def __init__(self, initial_value: Any = None, trainable: Any = None, **kwargs: Any) -> None:
+            """Made by the metaclass, which picks the flavour."""
+
     _graph_key: str
     _handle: Tensor
     _initializer_op: Operation
@@ -121,7 +125,7 @@ class Variable(metaclass=_VariableType):
     # ------------------------------------------------------------ facts
     @property
     def name(self) -> str:
-        """"name:0"."""
+        """The name, "name:0"."""
         return self._handle.name
 
     @property
@@ -226,7 +230,10 @@ class Variable(metaclass=_VariableType):
 
         session = session or get_default_session()
         if session is None:
-            raise ValueError("Either session argument should be provided or default session should be established")
+            raise ValueError(
+                "Either session argument should be provided or default session should be "
+                "established"
+            )
         session.run(self.initializer, {self.initializer.inputs[1]: value})
 
     def _as_graph_element(self) -> Tensor:
@@ -244,15 +251,33 @@ class Variable(metaclass=_VariableType):
         return self._save_slice_info
 
     # ------------------------------------------------------------ updates
-    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+    def assign(
+        self,
+        value: Any,
+        use_locking: bool = False,
+        name: str | None = None,
+        read_value: bool = True,
+    ) -> Any:
         """Assigns `value`; returns the variable's new value."""
         raise NotImplementedError
 
-    def assign_add(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+    def assign_add(
+        self,
+        delta: Any,
+        use_locking: bool = False,
+        name: str | None = None,
+        read_value: bool = True,
+    ) -> Any:
         """Adds `delta`; returns the variable's new value."""
         raise NotImplementedError
 
-    def assign_sub(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
+    def assign_sub(
+        self,
+        delta: Any,
+        use_locking: bool = False,
+        name: str | None = None,
+        read_value: bool = True,
+    ) -> Any:
         """Subtracts `delta`; returns the variable's new value."""
         raise NotImplementedError
 
@@ -264,17 +289,25 @@ class Variable(metaclass=_VariableType):
         if not isinstance(sparse_delta, IndexedSlices):
             raise ValueError(f"sparse_delta is not IndexedSlices: {sparse_delta}")
         fn = getattr(import_module("opdock.ops.state"), op)
-        return fn(self, sparse_delta.indices, sparse_delta.values, use_locking=use_locking, name=name)
+        return fn(
+            self, sparse_delta.indices, sparse_delta.values, use_locking=use_locking, name=name
+        )
 
-    def scatter_sub(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+    def scatter_sub(
+        self, sparse_delta: Any, use_locking: bool = False, name: str | None = None
+    ) -> Any:
         """Subtracts IndexedSlices."""
         return self._scatter("scatter_sub", sparse_delta, use_locking, name)
 
-    def scatter_add(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+    def scatter_add(
+        self, sparse_delta: Any, use_locking: bool = False, name: str | None = None
+    ) -> Any:
         """Adds IndexedSlices."""
         return self._scatter("scatter_add", sparse_delta, use_locking, name)
 
-    def scatter_update(self, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Any:
+    def scatter_update(
+        self, sparse_delta: Any, use_locking: bool = False, name: str | None = None
+    ) -> Any:
         """Assigns IndexedSlices."""
         return self._scatter("scatter_update", sparse_delta, use_locking, name)
 
@@ -282,7 +315,9 @@ class Variable(metaclass=_VariableType):
         """Assigns slices at index vectors."""
         from importlib import import_module
 
-        return import_module("opdock.ops.state").scatter_nd_update(self, indices, updates, name=name)
+        return import_module("opdock.ops.state").scatter_nd_update(
+            self, indices, updates, name=name
+        )
 
     def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Any:
         """Adds to slices at index vectors."""
@@ -333,7 +368,11 @@ class Variable(metaclass=_VariableType):
         """A variable over existing operations of the default graph."""
         from opdock.graph import ref_variable, resource_variable
 
-        kind: Any = resource_variable.ResourceVariable if variable_def.is_resource else ref_variable.RefVariable
+        kind: Any = (
+            resource_variable.ResourceVariable
+            if variable_def.is_resource
+            else ref_variable.RefVariable
+        )
         made: Variable = kind(variable_def=variable_def, import_scope=import_scope)
         return made
 
@@ -349,7 +388,9 @@ class Variable(metaclass=_VariableType):
             self._initializer_op = self._initializer_op.op
         self._snapshot = graph.as_graph_element(scoped(proto.snapshot_name))
         self._initial_value = (
-            graph.as_graph_element(scoped(proto.initial_value_name)) if proto.initial_value_name else None
+            graph.as_graph_element(scoped(proto.initial_value_name))
+            if proto.initial_value_name
+            else None
         )
         self._trainable = proto.trainable
         self._constraint = None
@@ -422,19 +463,16 @@ for _name in sorted(Tensor.OVERLOADABLE_OPERATORS - {"__getitem__"}):
 
 
 def _getitem(self: Variable, item: Any) -> Any:
-    return self._slice(item)
+    # Installed by the slicing ops, which may also prepare for assignment to the slice.
+    return Tensor.__getitem__(self.value(), item)
 
 
-def _slice(self: Variable, item: Any) -> Any:
-    getitem: Any = Tensor.__getitem__  # type: ignore[attr-defined]
-    return getitem(self.value(), item)
+setattr(Variable, "__getitem__", _getitem)  # noqa: B010 - the class has no such slot for mypy
 
 
-Variable._slice = _slice  # type: ignore[attr-defined]
-Variable.__getitem__ = _getitem  # type: ignore[attr-defined]
-
-
-def _to_tensor(value: Variable, dtype: Any = None, name: str | None = None, as_ref: bool = False) -> Any:
+def _to_tensor(
+    value: Variable, dtype: Any = None, name: str | None = None, as_ref: bool = False
+) -> Any:
     wanted = None if dtype is None else dtypes.as_dtype(dtype)
     if wanted is not None and not wanted.is_compatible_with(value.dtype.base_dtype):
         raise ValueError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import math
 import os
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, Self
 
@@ -13,14 +14,62 @@ import numpy as np
 from opdock import dtypes, errors
 from opdock.dtypes import DType
 from opdock.io import protos
-from opdock.io.files import as_path
-from opdock.io.table import TableReader
-from opdock.io.tensor_proto import decode_array
+from opdock.io.files import as_path, atomic_write
+from opdock.io.table import TableBuilder, TableReader
+from opdock.io.tensor_proto import decode_array, fill_repeated
 from opdock.io.tensor_slice import TensorSlice, encode_key, gather
 
 Array = np.ndarray[Any, Any]
 
-__all__ = ["V1Reader"]
+__all__ = ["V1Reader", "write_v1"]
+
+_VERSION = 1
+
+
+def write_v1(
+    path: str, tensors: Iterable[tuple[str, tuple[int, ...], TensorSlice, Array, DType]]
+) -> None:
+    """Writes a checkpoint of the first format, whole or not at all.
+
+    Args:
+        path: the file.
+        tensors: name, whole shape, slice, value of the slice and type of each piece.
+
+    Raises:
+        InvalidArgumentError: a piece repeats, or does not fit its slice.
+        NotFoundError: the directory does not exist.
+    """
+    listing = protos.SavedTensorSlices()
+    listing.meta.versions.producer = _VERSION
+    known: dict[str, Any] = {}
+    data: dict[bytes, bytes] = {}
+    for name, shape, part, array, dtype in tensors:
+        if array.shape != part.shape_in(shape):
+            raise errors.InvalidArgumentError(
+                None, None, f"'{name}': slice {part} of {list(shape)} got {list(array.shape)}"
+            )
+        meta = known.get(name)
+        if meta is None:
+            meta = known[name] = listing.meta.tensor.add(name=name, type=dtype.as_datatype_enum)
+            meta.shape.SetInParent()
+            for size in shape:
+                meta.shape.dim.add(size=size)
+        key = encode_key(name, part)
+        if key in data:
+            raise errors.InvalidArgumentError(None, None, f"Adding duplicate key: {name} {part}")
+        meta.slice.add().CopyFrom(part.to_proto())
+        record = protos.SavedTensorSlices()
+        record.data.name = name
+        record.data.slice.CopyFrom(part.to_proto())
+        record.data.data.SetInParent()
+        fill_repeated(record.data.data, dtype, array.reshape(-1))
+        data[key] = record.SerializeToString()
+    with atomic_write(path) as file:
+        builder = TableBuilder(file)
+        builder.add(b"", listing.SerializeToString())
+        for key in sorted(data):
+            builder.add(key, data[key])
+        builder.finish()
 
 
 class V1Reader:

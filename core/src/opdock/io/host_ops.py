@@ -29,8 +29,8 @@ Array = np.ndarray[Any, Any]
 
 __all__ = [
     "audio_summary", "histogram_summary", "image_summary", "matching_files", "merge_checkpoints",
-    "merge_summaries", "read_file", "restore_v2", "save_v2", "scalar_summary", "sharded_filename",
-    "sharded_filespec", "tensor_summary", "write_file",
+    "merge_summaries", "read_file", "restore_v2", "save_v1", "save_v2", "scalar_summary",
+    "sharded_filename", "sharded_filespec", "tensor_summary", "write_file",
 ]  # fmt: skip
 
 
@@ -96,6 +96,27 @@ def save_v2(
                 writer.add_slice(name, shape, part, tensor, dtype)
             else:
                 writer.add(name, tensor, dtype)
+
+
+def save_v1(
+    filename: Any, tensor_names: Any, shapes_and_slices: Any, tensors: Sequence[Any],
+    dtypes: Sequence[DType],
+) -> None:  # fmt: skip
+    """Writes a checkpoint of the first format; the arguments are those of `save_v2`."""
+    from opdock.io.checkpoint_v1 import write_v1
+    from opdock.io.tensor_slice import TensorSlice, parse_shape_and_slice
+
+    names = _texts(tensor_names)
+    specs = [""] * len(names) if shapes_and_slices is None else _texts(shapes_and_slices)
+    _check_specs("SaveSlices", names, specs, len(tensors))
+    pieces = []
+    for name, spec, tensor, dtype in zip(names, specs, tensors, dtypes, strict=True):
+        array = np.asarray(tensor)
+        shape, part = array.shape, TensorSlice.full(array.ndim)
+        if spec:
+            shape, part = parse_shape_and_slice(spec)
+        pieces.append((name, shape, part, array, dtype.base_dtype))
+    write_v1(scalar_text(filename, "filename"), pieces)
 
 
 def restore_v2(

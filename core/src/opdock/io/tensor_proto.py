@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -47,7 +48,7 @@ def _storage(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return array[array.dtype.names[0]] if array.dtype.names else array
 
 
-def _fill(proto: Any, dtype: DType, flat: np.ndarray[Any, Any]) -> None:
+def fill_repeated(proto: Any, dtype: DType, flat: np.ndarray[Any, Any]) -> None:
     """Writes elements into the repeated field of their type."""
     field = getattr(proto, _FIELDS[dtype][0])
     flat = _storage(flat)
@@ -86,9 +87,11 @@ def encode_array(array: np.ndarray[Any, Any], dtype: DType | None = None) -> Any
     if array.size == 0:
         return proto
     if array.size == 1 or not any(array.strides):
-        _fill(proto, dtype, np.atleast_1d(array)[(slice(0, 1),) * max(array.ndim, 1)].reshape(-1))
+        fill_repeated(
+            proto, dtype, np.atleast_1d(array)[(slice(0, 1),) * max(array.ndim, 1)].reshape(-1)
+        )
     elif dtype == dtypes.string:
-        _fill(proto, dtype, array.reshape(-1))
+        fill_repeated(proto, dtype, array.reshape(-1))
     else:
         if array.nbytes > _MAX_BYTES:
             raise ValueError("Cannot create a tensor proto whose content is larger than 2GB.")
@@ -133,9 +136,11 @@ def make_tensor_proto(
     if shape is None:
         return encode_array(array, dtype)
     dims = tuple(int(d) for d in _static_dims(shape))
-    size = int(np.prod(dims, dtype=np.int64))
+    size = math.prod(dims)
     if verify_shape and array.shape != dims:
         raise TypeError(f"Expected Tensor's shape: {dims}, got {array.shape}.")
+    if size == 0 and not isinstance(values, np.ndarray):
+        array = np.empty(dims, array.dtype)
     if array.size > size:
         raise ValueError(
             f"Too many elements provided. Needed at most {size}, but received {array.size}"
@@ -143,7 +148,7 @@ def make_tensor_proto(
     if array.size == size:
         return encode_array(array.reshape(dims), dtype)
     proto = _empty_proto(dtype, dims)
-    _fill(proto, dtype, array.reshape(-1))
+    fill_repeated(proto, dtype, array.reshape(-1))
     return proto
 
 

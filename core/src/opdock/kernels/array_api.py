@@ -10,7 +10,6 @@ from opdock import dtypes, errors
 from opdock.dtypes import DType
 
 
-
 def ints(value: Any) -> list[int]:
     """A host array of integers as a flat list."""
     return [int(v) for v in np.asarray(value).reshape(-1)]

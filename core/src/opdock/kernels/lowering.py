@@ -141,7 +141,7 @@ class _Lowering:
 
     def _takes_any_type(self, node: ex.Expr) -> bool:
         """Whether a node is made of numbers, like `where(x > 0, 1, -1)`: its user types it."""
-        if isinstance(node, ex.Apply) and FUNCTIONS[node.function].result == "same":
+        if isinstance(node, ex.Apply) and FUNCTIONS[node.function].result in ("same", "real"):
             return all(a in self._untyped for a in _typed_args(node.function, node.args))
         return isinstance(node, ex.Number)
 
@@ -153,7 +153,8 @@ class _Lowering:
         if isinstance(node, ex.Number):
             return self._add(NUMBER, (), wide, node.value)
         assert isinstance(node, ex.Apply)
-        if dtype not in FUNCTIONS[node.function].domain:
+        function = FUNCTIONS[node.function]
+        if dtype not in function.domain or function.result_type(dtype) is not dtype:
             raise ValueError(f"'{node.function}' does not take {dtype.name}.")
         return self._call(node.function, node.args, dtype)
 

@@ -73,7 +73,9 @@ def shape_internal(
     return shape_op(input, out_type=out_type, name=name)  # type: ignore[no-any-return]
 
 
-def shape_n(input: list[Any], out_type: Any = dtypes.int32, name: str | None = None) -> list[Tensor]:
+def shape_n(
+    input: list[Any], out_type: Any = dtypes.int32, name: str | None = None
+) -> list[Tensor]:
     """The shapes of several tensors of one type.
 
     Args:
@@ -160,7 +162,7 @@ def _reshape_shape(sig: ShapeSig) -> Shape:
 
 
 def _known_product(shape: tuple[int | None, ...]) -> tuple[int | None, int | None]:
-    """The product of the known dimensions (None when two are unknown), and the unknown one's index."""
+    """The product of the known dimensions (None: two are unknown), and the unknown one's index."""
     product, hole = 1, None
     if 0 in shape:
         return 0, None

@@ -109,9 +109,7 @@ def confusion_matrix(
             count = largest + 1
         else:
             count = cast(convert_to_tensor(num_classes), dtypes.int64)
-            labels = _after(
-                [assert_less(labels, count, message="`labels` out of bound")], labels
-            )
+            labels = _after([assert_less(labels, count, message="`labels` out of bound")], labels)
             predictions = _after(
                 [assert_less(predictions, count, message="`predictions` out of bound")], predictions
             )

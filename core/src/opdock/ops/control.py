@@ -6,8 +6,9 @@ becomes an argument. Only the taken branch runs.
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from opdock import dtypes, shapes
 from opdock.graph.composite import IndexedSlices, SparseTensor
@@ -24,7 +25,7 @@ from opdock.util import nest
 
 __all__ = ["case", "cond", "group", "no_op", "tuple", "while_loop", "with_dependencies"]
 
-_tuple = tuple
+_tuple: Final[type[Any]] = builtins.tuple
 
 no_op_op = define_op("NoOp", "->")
 control_trigger_op = define_op("ControlTrigger", "->")
@@ -86,7 +87,9 @@ def group(*inputs: Any, **kwargs: Any) -> Operation:
     name = kwargs.pop("name", None)
     if kwargs:
         raise ValueError("Unknown keyword arguments: " + ", ".join(kwargs))
-    with name_scope(name, "group_deps", [i for i in nest.flatten(inputs) if hasattr(i, "graph")]) as scope:
+    with name_scope(
+        name, "group_deps", [i for i in nest.flatten(inputs) if hasattr(i, "graph")]
+    ) as scope:
         by_device: dict[str, list[Operation]] = {}
         for item in nest.flatten(inputs):
             if item is None:
@@ -110,7 +113,8 @@ def _operation(item: Any) -> Operation:
         op: Operation = item.op
         return op
     raise TypeError(
-        f"Expected tf.group() expected Tensor objects not None or other types, got {item!r} of type "
+        f"Expected tf.group() expected Tensor objects not None or other types, got {item!r} of "
+        "type "
         f"'{type(item).__name__}'."
     )
 
@@ -123,17 +127,23 @@ def _barrier(ops: list[Operation], where: str, name: str | None) -> Operation:
         return no_op(name)
 
 
-def with_dependencies(dependencies: Sequence[Any], output_tensor: Any, name: str | None = None) -> Any:
+def with_dependencies(
+    dependencies: Sequence[Any], output_tensor: Any, name: str | None = None
+) -> Any:
     """`output_tensor` after `dependencies` have run."""
-    with name_scope(name, "control_dependency", [*dependencies, output_tensor]) as scope:
-        with get_default_graph().colocate_with(output_tensor), control_dependencies(dependencies):
-            if isinstance(output_tensor, IndexedSlices):
-                values = get("Identity")(output_tensor.values, name=scope)
-                return IndexedSlices(values, output_tensor.indices, output_tensor.dense_shape)
-            return get("Identity")(convert_to_tensor(output_tensor), name=scope)
+    graph = get_default_graph()
+    with (
+        name_scope(name, "control_dependency", [*dependencies, output_tensor]) as scope,
+        graph.colocate_with(output_tensor),
+        control_dependencies(dependencies),
+    ):
+        if isinstance(output_tensor, IndexedSlices):
+            values = get("Identity")(output_tensor.values, name=scope)
+            return IndexedSlices(values, output_tensor.indices, output_tensor.dense_shape)
+        return get("Identity")(convert_to_tensor(output_tensor), name=scope)
 
 
-def tuple(tensors: Sequence[Any], name: str | None = None, control_inputs: Any = None) -> list[Any]:  # noqa: A001
+def tuple(tensors: Sequence[Any], name: str | None = None, control_inputs: Any = None) -> list[Any]:
     """`tensors` as a list of which each waits for all.
 
     Raises:
@@ -190,14 +200,15 @@ def cond(
         condition = convert_to_tensor(pred, name="pred")
         if condition.dtype.base_dtype is not dtypes.bool_:
             raise TypeError(
-                f"Input 'pred' of 'If' Op has type {condition.dtype.name} that does not match expected "
+                f"Input 'pred' of 'If' Op has type {condition.dtype.name} that does not match "
+                "expected "
                 "type of bool."
             )
         branches = [_trace_branch(scope, "true", true_fn), _trace_branch(scope, "false", false_fn)]
         _match(branches)
         captures = _share_captures([b.graph for b in branches])
         stateful = any(b.graph.stateful for b in branches)
-        op = (if_op if stateful else stateless_if_op)
+        op = if_op if stateful else stateless_if_op
         node = op(
             condition, captures, Tout=[t.dtype.base_dtype for t in branches[0].tensors],
             then_branch=branches[0].graph, else_branch=branches[1].graph,
@@ -209,7 +220,12 @@ def cond(
     if branches[0].is_op:
         return outputs[0].op
     result = branches[0].pack(outputs)
-    if not strict and isinstance(result, (list, _tuple)) and len(result) == 1 and not hasattr(result, "_fields"):
+    if (
+        not strict
+        and isinstance(result, (list, _tuple))
+        and len(result) == 1
+        and not hasattr(result, "_fields")
+    ):
         return result[0]
     return result
 
@@ -223,13 +239,19 @@ class _Branch:
         self.is_op = isinstance(result, Operation)
         self.tensors: list[Tensor] = []
         with graph.as_default():
-            for item in [] if self.is_op or result is None else nest.flatten(result, expand_composites=True):
+            for item in (
+                [] if self.is_op or result is None else nest.flatten(result, expand_composites=True)
+            ):
                 if isinstance(item, Operation):
                     with control_dependencies([item]):
                         self.tensors.append(convert_to_tensor(True))
                     continue
                 tensor = convert_to_tensor(item)
-                if tensor.graph is not graph or tensor.dtype._is_ref_dtype or tensor.op.type == "_Arg":
+                if (
+                    tensor.graph is not graph
+                    or tensor.dtype._is_ref_dtype
+                    or tensor.op.type == "_Arg"
+                ):
                     # A branch returns values of its own: a copy of what comes from outside.
                     tensor = get("Identity")(tensor)
                 self.tensors.append(tensor)
@@ -247,19 +269,22 @@ def _trace_branch(scope: str, kind: str, fn: Callable[[], Any]) -> _Branch:
     graph = FuncGraph(f"{scope.replace('/', '_')}{kind}_{len(outer.get_operations())}", outer)
     with graph.as_default():
         result = fn()
-    if isinstance(result, Operation):
-        graph.control_outputs = [result]
     return _Branch(graph, result)
 
 
 def _match(branches: list[_Branch]) -> None:
     a, b = branches
     if a.is_op != b.is_op:
-        raise ValueError("The two structures don't have the same nested structure: one branch returns an operation.")
+        raise ValueError(
+            "The two structures don't have the same nested structure: one branch returns an "
+            "operation."
+        )
     if a.is_op:
         return
     if (a.result is None) != (b.result is None):
-        raise ValueError("true_fn and false_fn must return the same structure; one of them returns None.")
+        raise ValueError(
+            "true_fn and false_fn must return the same structure; one of them returns None."
+        )
     if a.result is not None:
         try:
             nest.assert_same_structure(a.result, b.result, expand_composites=True)
@@ -268,7 +293,8 @@ def _match(branches: list[_Branch]) -> None:
     for x, y in zip(a.tensors, b.tensors, strict=True):
         if x.dtype.base_dtype is not y.dtype.base_dtype:
             raise ValueError(
-                f"Outputs of true_fn and false_fn must have the same type: {x.dtype.name}, {y.dtype.name}"
+                f"Outputs of true_fn and false_fn must have the same type: {x.dtype.name}, "
+                f"{y.dtype.name}"
             )
 
 
@@ -293,7 +319,7 @@ def _share_captures(graphs: list[FuncGraph]) -> list[Tensor]:
         for outer, _ in graph.captures:
             order.setdefault(outer)
     for graph in graphs:
-        known = {outer: inner for outer, inner in graph.captures}
+        known = dict(graph.captures)
         explicit = graph.inputs[: len(graph.inputs) - len(graph.captures)]
         inputs, captures = list(explicit), []
         for outer in order:
@@ -351,7 +377,9 @@ def case(
             return fallback()
 
 
-def _chain(pred: Tensor, fn: Callable[[], Any], rest: Callable[[], Any], strict: bool) -> Callable[[], Any]:
+def _chain(
+    pred: Tensor, fn: Callable[[], Any], rest: Callable[[], Any], strict: bool
+) -> Callable[[], Any]:
     return lambda: cond(get("Identity")(pred), fn, rest, strict=strict)
 
 
@@ -359,13 +387,15 @@ def _at_most_one(predicates: list[Tensor]) -> Operation:
     count = get("Sum")(get("Cast")(get("Pack")(predicates, axis=0), DstT=dtypes.int32), [0])
     ok = get("Less")(count, 2)
     message = "Input error: exclusive=True: more than 1 conditions evaluated as True"
-    done: Operation = get("Assert")(ok, [convert_to_tensor(message), get("Pack")(predicates, axis=0)])
+    done: Operation = get("Assert")(
+        ok, [convert_to_tensor(message), get("Pack")(predicates, axis=0)]
+    )
     return done
 
 
 # ---------------------------------------------------------------- while
 def while_loop(
-    cond: Callable[..., Any],  # noqa: A002
+    cond: Callable[..., Any],
     body: Callable[..., Any],
     loop_vars: Any,
     shape_invariants: Any = None,
@@ -400,12 +430,16 @@ def while_loop(
         raise TypeError("parallel_iterations must be a positive integer.")
     if not nest.flatten(loop_vars):
         raise ValueError("No loop variables provided")
-    with name_scope(name, "while", [v for v in nest.flatten(loop_vars) if hasattr(v, "graph")]) as scope:
+    with name_scope(
+        name, "while", [v for v in nest.flatten(loop_vars) if hasattr(v, "graph")]
+    ) as scope:
         loop = _Loop(scope, loop_vars, shape_invariants, maximum_iterations)
         loop.trace(cond, body)
         outputs = loop.build(parallel_iterations)
     result = nest.pack_sequence_as(loop_vars, outputs, expand_composites=True)
-    single = isinstance(result, (list, _tuple)) and len(result) == 1 and not hasattr(result, "_fields")
+    single = (
+        isinstance(result, (list, _tuple)) and len(result) == 1 and not hasattr(result, "_fields")
+    )
     return result[0] if single and not return_same_structure else result
 
 
@@ -431,13 +465,18 @@ class _Loop:
             if isinstance(item, (IndexedSlices, SparseTensor)):
                 count = len(nest.flatten(item, expand_composites=True))
                 rank = shapes.as_shape(invariant)
-                expanded += [None] * count if rank is None else [(None, len(rank)), (None,), (len(rank),)][:count]
+                expanded += (
+                    [None] * count
+                    if rank is None
+                    else [(None, len(rank)), (None,), (len(rank),)][:count]
+                )
             else:
                 expanded.append(shapes.as_shape(invariant))
         for tensor, shape in zip(self.start, expanded, strict=True):
             if not shapes.is_compatible(tensor.raw_shape, shape):
                 raise ValueError(
-                    f"The shape invariant specified for {tensor.name} is not compatible with the initial "
+                    f"The shape invariant specified for {tensor.name} is not compatible with the "
+                    "initial "
                     f"shape of the loop variable. It enters the loop with shape "
                     f"{shapes.text(tensor.raw_shape)}, but the specified shape invariant is "
                     f"{shapes.text(shape)}."
@@ -450,7 +489,8 @@ class _Loop:
             keep = convert_to_tensor(_call(cond, self.structure, arguments))
             if keep.dtype.base_dtype is not dtypes.bool_:
                 raise TypeError(
-                    f"Input 'input' of 'LoopCond' Op has type {keep.dtype.name} that does not match "
+                    f"Input 'input' of 'LoopCond' Op has type {keep.dtype.name} that does not "
+                    "match "
                     "expected type of bool."
                 )
             if keep.raw_shape is not None and keep.raw_shape != ():
@@ -463,7 +503,8 @@ class _Loop:
 
     def _arguments(self, graph: FuncGraph) -> list[Tensor]:
         return [
-            graph.add_input(t.dtype, s, t.op.name.rsplit("/", 1)[-1]) for t, s in zip(self.start, self.shapes, strict=True)
+            graph.add_input(t.dtype, s, t.op.name.rsplit("/", 1)[-1])
+            for t, s in zip(self.start, self.shapes, strict=True)
         ]
 
     def _results(self, result: Any) -> list[Tensor]:
@@ -478,14 +519,18 @@ class _Loop:
             tensor = convert_to_tensor(item, None if hasattr(item, "dtype") else start.dtype)
             if tensor.dtype.base_dtype is not start.dtype.base_dtype:
                 raise TypeError(
-                    f"Loop variable {start.name} enters the loop with dtype {start.dtype.name} but has "
+                    f"Loop variable {start.name} enters the loop with dtype {start.dtype.name} "
+                    "but has "
                     f"dtype {tensor.dtype.name} after one iteration."
                 )
             if not _less_specific(shape, tensor.raw_shape):
                 raise ValueError(
-                    f"Loop variable {start.name} enters the loop with shape {shapes.text(shape)}, but "
-                    f"has shape {shapes.text(tensor.raw_shape)} after one iteration. To allow the shape "
-                    "to vary across iterations, use the `shape_invariants` argument of tf.while_loop to "
+                    f"Loop variable {start.name} enters the loop with shape "
+                    f"{shapes.text(shape)}, but "
+                    f"has shape {shapes.text(tensor.raw_shape)} after one iteration. To allow "
+                    "the shape "
+                    "to vary across iterations, use the `shape_invariants` argument of "
+                    "tf.while_loop to "
                     "specify a less-specific shape."
                 )
             out.append(get("Identity")(tensor))
@@ -519,7 +564,9 @@ def _limit(value: Any) -> int:
 
 def _call(fn: Callable[..., Any], structure: Any, arguments: list[Tensor]) -> Any:
     packed = nest.pack_sequence_as(structure, arguments, expand_composites=True)
-    if isinstance(structure, dict) or hasattr(structure, "_fields") and not isinstance(structure, (list, _tuple)):
+    if isinstance(structure, dict) or (
+        hasattr(structure, "_fields") and not isinstance(structure, (list, _tuple))
+    ):
         return fn(packed)
     return fn(*packed) if isinstance(packed, (list, _tuple)) else fn(packed)
 

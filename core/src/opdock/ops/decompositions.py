@@ -169,6 +169,9 @@ def _eig_v2_grad(op: Operation, grad_e: Any, grad_v: Any) -> Tensor:
 @svd_op.gradient
 def _svd_grad(op: Operation, grad_s: Any, grad_u: Any, grad_v: Any) -> Tensor:
     a = op.inputs[0]
+    if a.dtype.is_complex:
+        # Singular values are real, whatever their type.
+        grad_s = real(grad_s)
     middle = matrix_diag(cast(grad_s, a.dtype))
     if not op.attrs["compute_uv"]:
         # The forward op kept no vectors; the derivative of the values needs them.
@@ -208,7 +211,7 @@ def _wide_svd_grad(
         return out
     back = adjoint(grad_v1)
     rest = back - matmul(matmul(back, v1), v1, adjoint_b=True)
-    if int(v.raw_shape[-1] or 0) > m:
+    if v.raw_shape is not None and (v.raw_shape[-1] or 0) > m:
         v2, grad_v2 = v[..., :, m:n], grad_v[..., :, m:n]
         rest = rest - matmul(matmul(v1, grad_v2, adjoint_a=True), v2, adjoint_b=True)
     return out + matmul(matmul(u, matrix_diag(reciprocal(s))), rest)

@@ -136,8 +136,8 @@ def _matrix_set_diag_v2_shape(sig: ShapeSig) -> Shape:
     expected = _part_shape(source, lower, upper)
     if not shapes.is_compatible(expected, diagonal):
         raise ValueError(
-            f"diagonal must have shape {shapes.text(expected)} for the diagonals {lower} to {upper} "
-            f"of input.shape={shapes.text(source)}, but has shape {shapes.text(diagonal)}"
+            f"diagonal must have shape {shapes.text(expected)} for the diagonals {lower} to "
+            f"{upper} of input.shape={shapes.text(source)}, but has shape {shapes.text(diagonal)}"
         )
     batch = diagonal[: len(source) - 2]
     return shapes.merge(source, (*batch, None, None))

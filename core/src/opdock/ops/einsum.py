@@ -15,6 +15,7 @@ from opdock.graph.convert import convert_to_tensor
 from opdock.graph.operation import Operation, Tensor
 from opdock.graph.scopes import name_scope
 from opdock.ops.array import broadcast_to, reshape, shape
+from opdock.ops.complex import conj
 from opdock.ops.diag import matrix_diag_part
 from opdock.ops.fill import eye
 from opdock.ops.linalg import matmul
@@ -149,7 +150,7 @@ def _einsum_input_grad(
     reach = set(result).union(*(term for _, term in others))
     kept = "".join(label for label in labels if label in reach)
     equation = ",".join([result, *(term for _, term in others)]) + "->" + kept
-    out = _contract(equation, [grad, *(t for t, _ in others)])
+    out = _contract(equation, [grad, *(conj(t) for t, _ in others)])
     sizes = _Operand(x, terms[index])
     if kept != labels:
         # What only this input has was summed away, so its gradient is the same everywhere.

@@ -236,5 +236,5 @@ def _weighted(rows: Tensor, weights: Tensor, lines: Tensor, combiner: str, scope
         return segment_sum(rows, lines, name=scope)
     total = segment_sum(rows, lines)
     if combiner == "mean":
-        return div(total, segment_sum(column, lines), name=scope)  # type: ignore[no-any-return]
-    return div(total, get("Sqrt")(segment_sum(column * column, lines)), name=scope)  # type: ignore[no-any-return]
+        return div(total, segment_sum(column, lines), name=scope)
+    return div(total, get("Sqrt")(segment_sum(column * column, lines)), name=scope)

@@ -69,7 +69,8 @@ def _real_shape(sig: ShapeSig) -> Shape:
     array_util.with_dim(array_util.vector_length(sig.shapes[1]), n)
     if source is None:
         return None
-    lengths: list[int | None] = list(array_util.const_ints(sig, 1) or [None] * n)
+    known = array_util.const_ints(sig, 1)
+    lengths: list[int | None] = [None] * n if known is None else [*known]
     if lengths[-1] is not None and not sig.op.startswith("I"):
         lengths[-1] = lengths[-1] // 2 + 1 if lengths[-1] else 0
     return source[: len(source) - n] + tuple(lengths)
@@ -123,9 +124,9 @@ def _fit(x: Tensor, wanted: Any, n: int) -> Tensor:
 
     wanted = convert_to_tensor(wanted, dtypes.int32)
     target, static = constant_value_as_shape(wanted), x.raw_shape
-    known = target is not None and None not in target[-n:]
-    if known and static is not None and static[-n:] == target[-n:]:
-        return x
+    if target is not None and static is not None and None not in target[-n:]:
+        if static[-n:] == target[-n:]:
+            return x
 
     dims = shape(x)
     common = concat([dims[:-n], minimum(dims[-n:], wanted[-n:])], 0)

@@ -62,9 +62,7 @@ def _gather_v2_shape(sig: ShapeSig) -> Shape:
         raise ValueError(f"batch_dims ({batch_dims}) must be less than or equal to axis ({axis})")
     # The batch dimensions are the same in both: one may know what the other does not.
     batch = shapes.merge(params[:batch_dims], indices[:batch_dims])
-    return shapes.concat(
-        batch, params[batch_dims:axis] + indices[batch_dims:] + params[axis + 1 :]
-    )
+    return shapes.concat(batch, params[batch_dims:axis] + indices[batch_dims:] + params[axis + 1 :])
 
 
 @gather_nd_op.shape
@@ -148,18 +146,23 @@ def _axis_gradient(
     elif axis < 0:
         axis = axis + n
     batch = _span(0, batch_dims)
-    to_front = _joined(batch, _span(axis, axis + k), _span(batch_dims, axis), _span(axis + k, n - 1 + k))
+    to_front = _joined(
+        batch, _span(axis, axis + k), _span(batch_dims, axis), _span(axis + k, n - 1 + k)
+    )
     values = transpose(grad, to_front)
     params_shape = _shape32(params)
     outer = concat([params_shape[batch_dims:axis], params_shape[axis + 1 :]], 0)
     rows = params_shape[axis]
     if batch_dims == 0:
-        values = reshape(values, concat([[-1], outer], 0))
+        values = reshape(values, concat([[size(indices)], outer], 0))
         summed = get("UnsortedSegmentSum")(values, reshape(indices, [-1]), rows)
     else:
-        summed = _batched_sum(values, indices, params_shape[:batch_dims], rows, outer)
+        summed = _batched_sum(values, indices, batch_dims, params_shape, rows, outer)
     back = _joined(
-        batch, _span(batch_dims + 1, axis + 1), _span(batch_dims, batch_dims + 1), _span(axis + 1, n)
+        batch,
+        _span(batch_dims + 1, axis + 1),
+        _span(batch_dims, batch_dims + 1),
+        _span(axis + 1, n),
     )
     out = transpose(summed, back)
     out.set_shape(params.raw_shape)
@@ -167,16 +170,23 @@ def _axis_gradient(
 
 
 def _batched_sum(
-    values: Tensor, indices: Tensor, batch: Tensor, rows: Tensor, outer: Tensor
+    values: Tensor,
+    indices: Tensor,
+    batch_dims: int,
+    params_shape: Tensor,
+    rows: Tensor,
+    outer: Tensor,
 ) -> Tensor:
     """Segment sums of each batch entry, as one sum over shifted indices."""
     from opdock.ops.cast import cast
     from opdock.ops.fill import range
-    from opdock.ops.joining import concat
+    from opdock.ops.joining import concat, stack
     from opdock.ops.reduce import reduce_prod
 
+    batch = params_shape[:batch_dims]
     count = reduce_prod(batch)
-    flat = cast(reshape(indices, concat([[count], [-1]], 0)), dtypes.int32)
+    each = reduce_prod(shape(indices)[batch_dims:])
+    flat = cast(reshape(indices, stack([count, each])), dtypes.int32)
     shifted = flat + expand_dims(range(count) * rows, 1)
     values = reshape(values, concat([[size(indices)], outer], 0))
     summed = get("UnsortedSegmentSum")(values, reshape(shifted, [-1]), count * rows)
@@ -209,6 +219,8 @@ def _gather_nd_grad(op: Operation, grad: Any) -> list[Any]:
     known = indices.raw_shape
     if known is not None and len(known) == 2 and known[1] == 1:
         return [IndexedSlices(convert_to_tensor(grad), squeeze(indices, -1), params_shape), None]
+    if known is not None and len(known) == 1:
+        indices, grad = expand_dims(indices, 0), expand_dims(grad, 0)
     return [scatter_nd(indices, grad, params_shape), None]
 
 
@@ -244,7 +256,11 @@ def gather(
     if known is None or int(known) != 0 or batch_dims:
         return gather_v2_op(params, indices, axis, batch_dims=batch_dims, name=name)  # type: ignore[no-any-return]
     # A resource variable reads only the rows.
-    if not isinstance(params, Tensor) and hasattr(params, "sparse_read") and hasattr(params, "handle"):
+    if (
+        not isinstance(params, Tensor)
+        and hasattr(params, "sparse_read")
+        and hasattr(params, "handle")
+    ):
         return params.sparse_read(indices, name=name)  # type: ignore[no-any-return]
     return gather_v2_op(params, indices, axis, name=name)  # type: ignore[no-any-return]
 
@@ -291,7 +307,11 @@ def gather_nd(params: Any, indices: Any, name: str | None = None, batch_dims: in
     if batch is None:
         raise ValueError("gather_nd needs a constant batch_dims")
     if int(batch) == 0:
-        if not isinstance(params, Tensor) and hasattr(params, "gather_nd") and hasattr(params, "handle"):
+        if (
+            not isinstance(params, Tensor)
+            and hasattr(params, "gather_nd")
+            and hasattr(params, "handle")
+        ):
             return params.gather_nd(indices, name=name)  # type: ignore[no-any-return]
         return gather_nd_op(params, indices, name=name)  # type: ignore[no-any-return]
     return _batch_gather_nd(params, indices, int(batch), name)

@@ -21,9 +21,7 @@ identity_op = define_op("Identity", "input: T -> output: T", "T: type")
 identity_n_op = define_op("IdentityN", "input: T -> output: T", "T: list(type) >= 1")
 ref_identity_op = define_op("RefIdentity", "input: Ref(T) -> output: Ref(T)", "T: type")
 snapshot_op = define_op("Snapshot", "input: T -> output: T", "T: type")
-guarantee_const_op = define_op(
-    "GuaranteeConst", "input: T -> output: T", "T: type", stateful=True
-)
+guarantee_const_op = define_op("GuaranteeConst", "input: T -> output: T", "T: type", stateful=True)
 stop_gradient_op = define_op(
     "StopGradient", "input: T -> output: T", "T: type"
 ).not_differentiable()
@@ -139,9 +137,7 @@ check_numerics_op.shape(common_shapes.unchanged)
 
 @check_numerics_op.gradient
 def _check_numerics_grad(op: Operation, grad: Any) -> Tensor:
-    return check_numerics(
-        grad, "Not a number (NaN) or infinity (Inf) values detected in gradient."
-    )
+    return check_numerics(grad, "Not a number (NaN) or infinity (Inf) values detected in gradient.")
 
 
 def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor:

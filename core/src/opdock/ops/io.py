@@ -86,6 +86,56 @@ def _scalars_shape(sig: ShapeSig) -> list[Shape]:
     return [()] * sig.n_outputs
 
 
+# The first format.
+save_op = define_op(
+    "Save",
+    "filename: string, tensor_names: string, data: T",
+    "T: list(type) >= 1",
+    stateful=True,
+).not_differentiable()
+save_slices_op = define_op(
+    "SaveSlices",
+    "filename: string, tensor_names: string, shapes_and_slices: string, data: T",
+    "T: list(type) >= 1",
+    stateful=True,
+).not_differentiable()
+restore_op = define_op(
+    "Restore",
+    "file_pattern: string, tensor_name: string -> tensor: dt",
+    "dt: type, preferred_shard: int = -1",
+    stateful=True,
+).not_differentiable()
+restore_slice_op = define_op(
+    "RestoreSlice",
+    "file_pattern: string, tensor_name: string, shape_and_slice: string -> tensor: dt",
+    "dt: type, preferred_shard: int = -1",
+    stateful=True,
+).not_differentiable()
+
+
+@save_op.shape
+@save_slices_op.shape
+def _save_shape(sig: ShapeSig) -> list[Shape]:
+    shapes.with_rank(sig.shapes[0], 0)
+    for shape in sig.shapes[1 : 3 if sig.op == "SaveSlices" else 2]:
+        (length,) = shapes.with_rank(shape, 1)
+        shapes.merge_dim(length, len(sig.attrs["T"]))
+    return []
+
+
+@restore_op.shape
+@restore_slice_op.shape
+def _restore_shape(sig: ShapeSig) -> Shape:
+    for shape in sig.shapes:
+        shapes.with_rank(shape, 0)
+    spec = sig.const(2) if sig.op == "RestoreSlice" else None
+    text = b"" if spec is None else spec.reshape(-1)[0]
+    if not text:
+        return None
+    whole, part = parse_shape_and_slice(text.decode() if isinstance(text, bytes) else str(text))
+    return part.shape_in(whole)
+
+
 # ---------------------------------------------------------------- files
 # Stateful, unlike TF's definitions: the answer is the file system's, so it is never folded.
 read_file_op = define_op(

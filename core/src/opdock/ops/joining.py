@@ -261,9 +261,7 @@ def _parallel_concat_shape(sig: ShapeSig) -> Shape:
         raise ValueError("shape attr must be fully defined.")
     row: Shape = array_util.replace(wanted, 0, 1)
     for i, part in enumerate(sig.shapes):
-        if part is None or not shapes.is_fully_defined(part):
-            raise ValueError("All input shapes must be fully defined.")
-        if not part or part[0] != 1:
+        if part is not None and (not part or part[0] not in (None, 1)):
             raise ValueError("Size of first dimension must be 1.")
         try:
             row = shapes.merge(part, row)
@@ -288,4 +286,6 @@ def parallel_stack(values: Any, name: str = "parallel_stack") -> Tensor:
     with name_scope(name, None, values):
         first = convert_to_tensor(values[0])
         full = TensorShape([len(values)]).concatenate(first.get_shape())
+        if not full.is_fully_defined():
+            raise ValueError(f"All input shapes must be fully defined, got {first.get_shape()}.")
         return parallel_concat_op([expand_dims(v, 0) for v in values], shape=full)  # type: ignore[no-any-return]

@@ -21,7 +21,7 @@ from opdock.ops.reduce import reduce_sum
 from opdock.ops.registry import OpSpec, ShapeSig, define_op
 from opdock.shapes import Shape
 
-__all__ = ["matmul", "matvec", "trace"]
+__all__ = ["matmul", "sparse_matmul", "trace"]
 
 _SPARSE_TYPES = (dtypes.bfloat16, dtypes.float32)
 
@@ -241,6 +241,33 @@ def matmul(
             )  # fmt: skip
             return cast(out, dtypes.bfloat16) if types == (dtypes.bfloat16,) * 2 else out
         return matmul_op(a, b, transpose_a=transpose_a, transpose_b=transpose_b, name=scope)  # type: ignore[no-any-return]
+
+
+def sparse_matmul(
+    a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, a_is_sparse: bool = False,
+    b_is_sparse: bool = False, name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """Multiplies two matrices that may hold many zeros.
+
+    Args:
+        a: a float32 or bfloat16 matrix.
+        b: a float32 or bfloat16 matrix, of either type.
+        transpose_a: transpose `a` first.
+        transpose_b: transpose `b` first.
+        a_is_sparse: a hint that `a` holds many zeros.
+        b_is_sparse: a hint that `b` holds many zeros.
+        name: a name for the operation.
+
+    Returns:
+        A float32 matrix.
+
+    Raises:
+        ValueError: the inner dimensions differ.
+    """
+    return sparse_matmul_op(  # type: ignore[no-any-return]
+        a, b, transpose_a=transpose_a, transpose_b=transpose_b, a_is_sparse=a_is_sparse,
+        b_is_sparse=b_is_sparse, name=name,
+    )  # fmt: skip
 
 
 def matvec(

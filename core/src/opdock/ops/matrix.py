@@ -65,9 +65,7 @@ def _inverse(perm: Tensor) -> Any:
     return invert_permutation(perm)
 
 
-def transpose(
-    a: Any, perm: Any = None, name: str = "transpose", conjugate: bool = False
-) -> Tensor:
+def transpose(a: Any, perm: Any = None, name: str = "transpose", conjugate: bool = False) -> Tensor:
     """Permutes the dimensions of a tensor.
 
     Args:
@@ -152,9 +150,7 @@ def _matrix_band_part_grad(op: Operation, grad: Any) -> list[Any]:
     return [matrix_band_part_op(grad, op.inputs[1], op.inputs[2]), None, None]
 
 
-def matrix_band_part(
-    input: Any, num_lower: Any, num_upper: Any, name: str | None = None
-) -> Tensor:
+def matrix_band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:
     """Copies of matrices with zeros outside a band around the main diagonal.
 
     Args:

@@ -32,7 +32,7 @@ from opdock.ops.select import where
 from opdock.ops.solve import matrix_solve
 from opdock.shapes import Shape
 
-__all__: list[str] = []
+__all__ = ["matrix_square_root"]
 
 matrix_exponential_op = define_op(
     "MatrixExponential", "input: T -> output: T", "T: {double, float, complex64, complex128}"
@@ -110,6 +110,9 @@ def sqrtm(input: Any, name: str | None = None) -> Tensor:
         InvalidArgumentError: a real matrix has no real square root (when it runs).
     """
     return matrix_square_root_op(input, name=name)  # type: ignore[no-any-return]
+
+
+matrix_square_root = sqrtm
 
 
 def logm(input: Any, name: str | None = None) -> Tensor:

@@ -78,7 +78,8 @@ def _checked(ord: Any, axis: Any, of_matrix: bool) -> list[int] | None:
 
 
 def _euclidean(tensor: Tensor, axes: list[int] | None) -> Tensor:
-    return sqrt(reduce_sum(tensor * conj(tensor), axes, keepdims=True))
+    out: Tensor = sqrt(reduce_sum(tensor * conj(tensor), axes, keepdims=True))
+    return out
 
 
 def _absolute(tensor: Tensor, ord: Any, axes: list[int] | None, of_matrix: bool) -> Tensor:

@@ -24,9 +24,7 @@ pad_op = define_op("Pad", "input: T, paddings: Tpaddings -> output: T", _ATTRS)
 pad_v2_op = define_op(
     "PadV2", "input: T, paddings: Tpaddings, constant_values: T -> output: T", _ATTRS
 )
-mirror_pad_op = define_op(
-    "MirrorPad", "input: T, paddings: Tpaddings -> output: T", _ATTRS + _MODE
-)
+mirror_pad_op = define_op("MirrorPad", "input: T, paddings: Tpaddings -> output: T", _ATTRS + _MODE)
 mirror_pad_grad_op = define_op(
     "MirrorPadGrad", "input: T, paddings: Tpaddings -> output: T", _ATTRS + _MODE
 )
@@ -129,7 +127,11 @@ def pad(
     """
     mode = mode.upper()
     if mode == "CONSTANT":
-        if not hasattr(constant_values, "graph") and np.ndim(constant_values) == 0 and constant_values == 0:
+        if (
+            not hasattr(constant_values, "graph")
+            and np.ndim(constant_values) == 0
+            and constant_values == 0
+        ):
             out = pad_op(tensor, paddings, name=name)
         else:
             out = pad_v2_op(tensor, paddings, constant_values, name=name)

@@ -98,7 +98,7 @@ def dynamic_partition(
 
     Args:
         data: a tensor.
-        partitions: an int32 tensor of labels in [0, num_partitions), whose shape `data` starts with.
+        partitions: an int32 tensor of labels in [0, num_partitions); `data` starts with its shape.
         num_partitions: the number of results.
         name: a name for the operation.
 

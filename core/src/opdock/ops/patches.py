@@ -89,7 +89,9 @@ def _patches_grad(op: Operation, grad: Any, extract: Any) -> Tensor:
     numbers = reshape(range(1, count + 1), concat([[1], space, [1]], 0))
     origin = reshape(cast(extract(cast(numbers, dtypes.int64)), dtypes.int32), [-1])
     # Rows are (window, offset) pairs, as in `origin`; columns (batch, channel).
-    rows = reshape(transpose(reshape(grad, stack([batch, -1, depth])), [1, 0, 2]), [shape(origin)[0], -1])
+    n = shape(origin)[0]
+    rows = transpose(reshape(grad, stack([batch, n, depth])), [1, 0, 2])
+    rows = reshape(rows, stack([n, batch * depth]))
     summed = unsorted_segment_sum(rows, origin, count + 1)[1:]
     out = transpose(reshape(summed, stack([count, batch, depth])), [1, 0, 2])
     out = reshape(out, full)

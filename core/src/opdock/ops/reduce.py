@@ -16,7 +16,7 @@ from opdock.ops.arithmetic import floormod, maximum
 from opdock.ops.array import broadcast_to, rank, reshape, shape, size
 from opdock.ops.cast import cast, to_int32
 from opdock.ops.compare import equal
-from opdock.ops.complex import conj
+from opdock.ops.complex import conj, real
 from opdock.ops.division import divide, floordiv, truediv
 from opdock.ops.fill import ones_like
 from opdock.ops.fill import range as range_
@@ -30,8 +30,8 @@ from opdock.ops.sets import invert_permutation, setdiff1d
 from opdock.shapes import Shape
 
 __all__ = [
-    "reduce_all", "reduce_any", "reduce_euclidean_norm", "reduce_max", "reduce_mean", "reduce_min",
-    "reduce_prod", "reduce_sum",
+    "reduce_all", "reduce_any", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod",
+    "reduce_sum",
 ]  # fmt: skip
 
 
@@ -186,6 +186,9 @@ def _reduced_first(op: Operation, input_shape: Tensor) -> tuple[Any, Any, Any]:
 
 @euclidean_norm_op.gradient
 def _euclidean_norm_grad(op: Operation, grad: Any) -> list[Any]:
+    if grad.dtype.is_complex:
+        # A norm is real, whatever its type: the imaginary part of its gradient leads nowhere.
+        grad = cast(real(grad), grad.dtype)
     result, grad = _with_dims(op, op.outputs[0], grad)
     return [truediv(op.inputs[0], result / grad), None]
 

@@ -19,7 +19,7 @@ from opdock.ops.identity import stop_gradient
 from opdock.ops.reduce import may_reduce_to_scalar, reduce_max, reduce_mean, reduce_sum
 from opdock.ops.select import where
 
-__all__ = ["count_nonzero", "reduce_logsumexp", "reduce_std", "reduce_variance"]
+__all__ = ["count_nonzero", "reduce_logsumexp"]
 
 
 def reduce_logsumexp(
@@ -87,7 +87,8 @@ def reduce_std(
         A tensor of the type of `input_tensor`.
     """
     with name_scope(name or "reduce_std"):
-        return sqrt(reduce_variance(input_tensor, axis=axis, keepdims=keepdims))
+        out: Tensor = sqrt(reduce_variance(input_tensor, axis=axis, keepdims=keepdims))
+        return out
 
 
 def count_nonzero(
@@ -116,4 +117,5 @@ def count_nonzero(
     with name_scope(name, "count_nonzero", [x]):
         x = convert_to_tensor(x, name="input")
         nonzero = cast(not_equal(x, zeros([], x.dtype)), dtypes.int64)
-        return cast(reduce_sum(nonzero, axis=axis, keepdims=keepdims), dtype)
+        out: Tensor = cast(reduce_sum(nonzero, axis=axis, keepdims=keepdims), dtype)
+        return out

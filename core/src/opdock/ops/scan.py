@@ -9,11 +9,12 @@ from opdock.graph.operation import Operation, Tensor
 from opdock.graph.scopes import name_scope
 from opdock.ops import common_shapes
 from opdock.ops.compare import greater, less
+from opdock.ops.complex import conj
 from opdock.ops.elementary import exp, log
 from opdock.ops.registry import OpSpec, define_op
 from opdock.ops.select import where
 
-__all__ = ["cumprod", "cumsum", "cumulative_logsumexp"]
+__all__ = ["cumprod", "cumsum"]
 
 
 def _define(name: str, types: str) -> OpSpec:
@@ -44,8 +45,8 @@ def _cumprod_grad(op: Operation, grad: Any) -> list[Any]:
     x, axis = op.inputs
     exclusive, reverse = op.attrs["exclusive"], op.attrs["reverse"]
     product = cumprod(x, axis, exclusive=exclusive, reverse=reverse)
-    out = cumsum(product * grad, axis, exclusive=exclusive, reverse=not reverse)
-    return [out / x, None]
+    out = cumsum(conj(product) * grad, axis, exclusive=exclusive, reverse=not reverse)
+    return [out / conj(x), None]
 
 
 @cumulative_logsumexp_op.gradient

@@ -61,8 +61,10 @@ def _tensor_scatter_shape(sig: ShapeSig) -> Shape:
 
 def _check(out: Shape, indices: Shape, updates: Shape) -> None:
     """ValueError unless updates.shape == indices.shape[:-1] + out.shape[indices.shape[-1]:]."""
-    if shapes.num_elements(out) == 0 and shapes.num_elements(indices) != 0 and (
-        (shapes.num_elements(indices) or 0) > 0 or (shapes.num_elements(updates) or 0) > 0
+    if (
+        shapes.num_elements(out) == 0
+        and shapes.num_elements(indices) != 0
+        and ((shapes.num_elements(indices) or 0) > 0 or (shapes.num_elements(updates) or 0) > 0)
     ):
         raise ValueError("Indices and updates specified for empty output")
     if indices is None or updates is None or indices[-1] is None:
@@ -160,9 +162,7 @@ def tensor_scatter_update(
     return tensor_scatter_update_op(tensor, indices, updates, name=name)  # type: ignore[no-any-return]
 
 
-def tensor_scatter_add(
-    tensor: Any, indices: Any, updates: Any, name: str | None = None
-) -> Tensor:
+def tensor_scatter_add(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
     """A copy of a tensor with updates added at some coordinates.
 
     Args:
@@ -177,9 +177,7 @@ def tensor_scatter_add(
     return tensor_scatter_add_op(tensor, indices, updates, name=name)  # type: ignore[no-any-return]
 
 
-def tensor_scatter_sub(
-    tensor: Any, indices: Any, updates: Any, name: str | None = None
-) -> Tensor:
+def tensor_scatter_sub(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
     """A copy of a tensor with updates subtracted at some coordinates.
 
     Args:

@@ -10,6 +10,7 @@ from opdock.ops import array_util
 from opdock.ops.array import rank, reshape
 from opdock.ops.cast import cast
 from opdock.ops.compare import equal, greater
+from opdock.ops.complex import conj
 from opdock.ops.division import divide
 from opdock.ops.fill import fill, ones_like, zeros_like
 from opdock.ops.gather import gather
@@ -89,7 +90,7 @@ def _segment_prod_grad(op: Operation, grad: Any) -> list[Any]:
     grad = where(greater(zeros, 1), zeros_like(grad), grad)
     others = segment_prod(where(is_zero, ones_like(data), data), ids)
     rest = where(is_zero, gather(others, ids), gather(op.outputs[0], ids) / data)
-    return [gather(grad, ids) * rest, None]
+    return [gather(grad, ids) * conj(rest), None]
 
 
 # ---------------------------------------------------------------- public functions

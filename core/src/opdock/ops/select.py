@@ -82,9 +82,7 @@ def _where(condition: Any, x: Any, y: Any, name: str | None, choice: str) -> Ten
 
 
 # ---------------------------------------------------------------- boolean_mask
-def boolean_mask(
-    tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any = None
-) -> Tensor:
+def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any = None) -> Tensor:
     """The elements of a tensor where a mask is true.
 
     Args:
@@ -161,7 +159,9 @@ def _one_hot_shape(sig: ShapeSig) -> Shape:
     depths = array_util.const_ints(sig, 1)
     depth = None if depths is None else depths[0]
     if depth is not None and depth < 0:
-        raise ValueError(f"Dimension size, given by scalar input 1, must be non-negative but is {depth}")
+        raise ValueError(
+            f"Dimension size, given by scalar input 1, must be non-negative but is {depth}"
+        )
     if indices is None:
         return None
     if axis > len(indices):
@@ -209,8 +209,13 @@ def one_hot(
         element = wanted or next(
             (v.dtype.base_dtype for v in (on, off) if v is not None), dtypes.float32
         )
-        on = convert_to_tensor(np.ones((), element.np), element, "on_value") if on is None else on
-        off = convert_to_tensor(np.zeros((), element.np), element, "off_value") if off is None else off
+        if on is None:
+            on = convert_to_tensor(np.ones((), element.np), element, "on_value")
+        off = (
+            convert_to_tensor(np.zeros((), element.np), element, "off_value")
+            if off is None
+            else off
+        )
         if on.dtype.base_dtype is not off.dtype.base_dtype:
             raise TypeError(
                 f"dtype {on.dtype.base_dtype} of on_value does not match dtype "

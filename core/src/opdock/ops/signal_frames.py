@@ -220,7 +220,8 @@ def inverse_stft_window_fn(
             squares = _pad_end(square(forward), 0, parts * step - length, 0)
             total = reduce_sum(reshape(squares, [parts, step]), 0, keepdims=True)
             total = reshape(tile(total, [parts, 1]), [parts * step])
-            return forward / total[:length]
+            out: Tensor = forward / total[:length]
+            return out
 
     return window
 

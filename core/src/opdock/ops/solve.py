@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock import shapes
+from opdock import dtypes, shapes
 from opdock.graph.convert import convert_to_tensor
 from opdock.graph.operation import Operation, Tensor
 from opdock.graph.scopes import name_scope
 from opdock.ops import array_util
 from opdock.ops.array import expand_dims, shape
 from opdock.ops.cast import cast
+from opdock.ops.complex import complex as complex_
+from opdock.ops.complex import conj, imag, real
 from opdock.ops.fill import eye
 from opdock.ops.linalg import adjoint, matmul, square_matrices
 from opdock.ops.matrix import matrix_band_part
+from opdock.ops.reduce import reduce_sum
 from opdock.ops.registry import ShapeSig, define_op
 from opdock.shapes import Shape
 
 __all__ = [
-    "cholesky_solve", "log_matrix_determinant", "matrix_determinant", "matrix_inverse",
-    "matrix_solve", "matrix_solve_ls", "matrix_triangular_solve",
+    "cholesky_solve", "matrix_determinant", "matrix_inverse", "matrix_solve", "matrix_solve_ls",
+    "matrix_triangular_solve",
 ]  # fmt: skip
 
 _TYPES = "{double, float, complex64, complex128}"
@@ -94,11 +97,14 @@ def _per_matrix(values: Any) -> Tensor:
 @matrix_determinant_op.gradient
 def _determinant_grad(op: Operation, grad: Any) -> Tensor:
     inverse = matrix_inverse(op.inputs[0], adjoint=True)
-    return _per_matrix(grad * op.outputs[0]) * inverse
+    return _per_matrix(grad * conj(op.outputs[0])) * inverse
 
 
 @log_matrix_determinant_op.gradient
-def _log_determinant_grad(op: Operation, _: Any, grad: Any) -> Tensor:
+def _log_determinant_grad(op: Operation, grad_sign: Any, grad: Any) -> Tensor:
+    if grad.dtype.is_complex:
+        # The logarithm moves with the real part of trace(A^-1 dA), the phase with the imaginary.
+        grad = complex_(real(grad), imag(grad_sign * conj(op.outputs[0])))
     return _per_matrix(grad) * matrix_inverse(op.inputs[0], adjoint=True)
 
 
@@ -139,26 +145,27 @@ def _least_squares_grad(op: Operation, grad: Any) -> list[Any]:
         raise ValueError("Gradient not defined for fast=False")
     static = op.inputs[0].raw_shape
     if static is not None and static[-2] is not None and static[-1] is not None:
-        tall = static[-2] >= static[-1]
-        return [*(_tall_grad if tall else _wide_grad)(op, grad), None]
-    from opdock.ops.control import cond
+        grads = (_tall_grad if static[-2] >= static[-1] else _wide_grad)(op, grad)
+    else:
+        from opdock.ops.control import cond
 
-    dims = shape(op.inputs[0])
-    is_tall = dims[-2] >= dims[-1]
-    return [*cond(is_tall, lambda: _tall_grad(op, grad), lambda: _wide_grad(op, grad)), None]
+        dims = shape(op.inputs[0])
+        is_tall = dims[-2] >= dims[-1]
+        grads = cond(is_tall, lambda: _tall_grad(op, grad), lambda: _wide_grad(op, grad))
+    return [grads[0], grads[1], cast(grads[2], dtypes.float64)]
 
 
-def _tall_grad(op: Operation, grad: Any) -> tuple[Tensor, Tensor]:
+def _tall_grad(op: Operation, grad: Any) -> tuple[Tensor, Tensor, Tensor]:
     a, b, x = op.inputs[0], op.inputs[1], op.outputs[0]
     factor = _regularized_cholesky(a, cast(op.inputs[2], a.dtype), tall=True)
     z = cholesky_solve(factor, grad)
     xz = matmul(x, z, adjoint_b=True)
     symmetric = xz + adjoint(xz)
     grad_a = matmul(b, z, adjoint_b=True) - matmul(a, symmetric)
-    return grad_a, matmul(a, z)
+    return grad_a, matmul(a, z), -reduce_sum(real(x * conj(z)))
 
 
-def _wide_grad(op: Operation, grad: Any) -> tuple[Tensor, Tensor]:
+def _wide_grad(op: Operation, grad: Any) -> tuple[Tensor, Tensor, Tensor]:
     a, b = op.inputs[0], op.inputs[1]
     factor = _regularized_cholesky(a, cast(op.inputs[2], a.dtype), tall=False)
     grad_b = cholesky_solve(factor, matmul(a, grad))
@@ -167,7 +174,7 @@ def _wide_grad(op: Operation, grad: Any) -> tuple[Tensor, Tensor]:
     grad_a = matmul(multipliers, rest, adjoint_b=True) - matmul(
         grad_b, matmul(multipliers, a, adjoint_a=True)
     )
-    return grad_a, grad_b
+    return grad_a, grad_b, -reduce_sum(real(multipliers * conj(grad_b)))
 
 
 def _regularized_cholesky(matrix: Any, l2_regularizer: Any, tall: bool) -> Tensor:

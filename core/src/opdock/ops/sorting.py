@@ -166,8 +166,8 @@ def _mirrored(values: Tensor) -> Tensor:
     if values.dtype.is_unsigned:
         return values.dtype.max - values  # type: ignore[no-any-return]
     if values.dtype.is_integer:
-        return -1 - values  # type: ignore[no-any-return]
-    return -values  # type: ignore[no-any-return]
+        return -1 - values
+    return -values
 
 
 def _last_axis_swap(values: Tensor, axis: int) -> Any:

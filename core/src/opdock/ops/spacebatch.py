@@ -46,11 +46,9 @@ depth_to_space_op = define_op("DepthToSpace", "input: T -> output: T", _BLOCK_AT
 
 
 # ---------------------------------------------------------------- shapes
-def _blocks(sig: ShapeSig, index: int) -> tuple[int, list[int] | None]:
-    """How many dimensions are blocked, and the block sizes when they are known."""
+def _blocks(sig: ShapeSig, index: int) -> tuple[int | None, list[int] | None]:
+    """How many dimensions are blocked, and the block sizes, as far as they are known."""
     count = array_util.vector_length(sig.shapes[index])
-    if count is None:
-        raise ValueError("block_shape must have known size.")
     sizes = array_util.const_ints(sig, index)
     if sizes is not None and any(s < 1 for s in sizes):
         raise ValueError("block_shape must be positive")
@@ -70,6 +68,8 @@ def _pairs(sig: ShapeSig, index: int, count: int, what: str) -> list[tuple[int, 
 @space_to_batch_nd_op.shape
 def _space_to_batch_nd_shape(sig: ShapeSig) -> Shape:
     count, sizes = _blocks(sig, 1)
+    if count is None:
+        return None if sig.shapes[0] is None else (None,) * len(sig.shapes[0])
     source = shapes.with_rank_at_least(sig.shapes[0], count + 1)
     return _to_batch(source, count, sizes, _pairs(sig, 2, count, "paddings"))
 
@@ -100,6 +100,8 @@ def _to_batch(
 @batch_to_space_nd_op.shape
 def _batch_to_space_nd_shape(sig: ShapeSig) -> Shape:
     count, sizes = _blocks(sig, 1)
+    if count is None:
+        return None if sig.shapes[0] is None else (None,) * len(sig.shapes[0])
     source = shapes.with_rank_at_least(sig.shapes[0], count + 1)
     return _to_space(source, count, sizes, _pairs(sig, 2, count, "crops"))
 

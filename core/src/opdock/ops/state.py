@@ -73,9 +73,7 @@ assign_sub_op = define_op(
 is_variable_initialized_op = define_op(
     "IsVariableInitialized", "ref: Ref(dtype) -> is_initialized: bool", "dtype: type"
 )
-count_up_to_op = define_op(
-    "CountUpTo", "ref: Ref(T) -> output: T", "limit: int, T: {int32, int64}"
-)
+count_up_to_op = define_op("CountUpTo", "ref: Ref(T) -> output: T", "limit: int, T: {int32, int64}")
 
 
 @assign_op.shape
@@ -150,7 +148,12 @@ def _variable_shape_shape(sig: ShapeSig) -> Shape:
 
 
 var_is_initialized_op.shape(scalar)
-for _op in (assign_variable_op, assign_add_variable_op, assign_sub_variable_op, destroy_resource_op):
+for _op in (
+    assign_variable_op,
+    assign_add_variable_op,
+    assign_sub_variable_op,
+    destroy_resource_op,
+):
     _op.shape(no_outputs)
     _op.not_differentiable()
 var_is_initialized_op.not_differentiable()
@@ -265,14 +268,18 @@ def assign(
     )  # fmt: skip
 
 
-def assign_add(ref: Any, value: Any, use_locking: bool | None = None, name: str | None = None) -> Any:
+def assign_add(
+    ref: Any, value: Any, use_locking: bool | None = None, name: str | None = None
+) -> Any:
     """Adds `value` to a variable; the result is the variable after the addition."""
     if _is_resource(ref):
         return ref.assign_add(value, name=name)
     return assign_add_op(ref, value, use_locking=bool(use_locking), name=name)
 
 
-def assign_sub(ref: Any, value: Any, use_locking: bool | None = None, name: str | None = None) -> Any:
+def assign_sub(
+    ref: Any, value: Any, use_locking: bool | None = None, name: str | None = None
+) -> Any:
     """Subtracts `value` from a variable; the result is the variable after the subtraction."""
     if _is_resource(ref):
         return ref.assign_sub(value, name=name)

@@ -6,9 +6,11 @@ from typing import Any
 
 from opdock import shapes
 from opdock.graph.operation import Tensor
+from opdock.ops import common_shapes
 from opdock.ops.registry import ShapeSig, define_op
 from opdock.shapes import Shape
 
+# `regex_full_match` is public as tf.strings.regex_full_match.
 __all__ = ["string_join"]
 
 string_join_op = define_op(
@@ -26,6 +28,35 @@ def _string_join_shape(sig: ShapeSig) -> Shape:
         if other != ():
             shape = other if shape == () else shapes.merge(shape, other)
     return shape
+
+
+regex_full_match_op = define_op(
+    "RegexFullMatch", "input: string, pattern: string -> output: bool"
+).not_differentiable()
+static_regex_full_match_op = define_op(
+    "StaticRegexFullMatch", "input: string -> output: bool", "pattern: string"
+).not_differentiable()
+regex_full_match_op.shape(common_shapes.unchanged)
+static_regex_full_match_op.shape(common_shapes.unchanged)
+
+
+def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Tensor:
+    """Whether each string matches a regular expression from end to end.
+
+    Args:
+        input: a string tensor.
+        pattern: the expression, a string or a scalar string tensor.
+        name: a name for the operation.
+
+    Returns:
+        A bool tensor of the shape of `input`.
+
+    Raises:
+        tf.errors.InvalidArgumentError: at run time, when the expression is malformed.
+    """
+    if isinstance(pattern, (str, bytes)):
+        return static_regex_full_match_op(input, pattern=pattern, name=name)  # type: ignore[no-any-return]
+    return regex_full_match_op(input, pattern, name=name)  # type: ignore[no-any-return]
 
 
 def string_join(inputs: Any, separator: str = "", name: str | None = None) -> Tensor:

@@ -152,11 +152,13 @@ _keras.not_differentiable()
 
 
 @_keras.decomposition
-def _keras_momentum(sig: ShapeSig, var: Tensor, accum: Tensor, lr: Any, grad: Any, momentum: Any) -> Any:
+def _keras_momentum(
+    sig: ShapeSig, var: Tensor, accum: Tensor, lr: Any, grad: Any, momentum: Any
+) -> Any:
     dtype = sig.attrs["T"]
     old = _read(accum, dtype, True)
-    fresh = old * momentum - lr * grad  # type: ignore[operator]
+    fresh = old * momentum - lr * grad
     step = fresh * momentum - lr * grad if sig.attrs["use_nesterov"] else fresh
     writes = [_write(accum, fresh, None, True)]
-    writes.append(_write(var, _read(var, dtype, True) + step, None, True))  # type: ignore[operator]
+    writes.append(_write(var, _read(var, dtype, True) + step, None, True))
     return writes[-1]

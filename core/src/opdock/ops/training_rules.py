@@ -44,7 +44,7 @@ class Update:
 
 
 def gradient_descent(xp: Any, flags: Any, state: State, alpha: Any, delta: Any) -> State:
-    """var -= alpha * delta."""
+    """Var -= alpha * delta."""
     return [state[0] - alpha * delta]
 
 
@@ -64,7 +64,9 @@ def adagrad(xp: Any, flags: Any, state: State, lr: Any, grad: Any) -> State:
     return [var - lr * grad / xp.sqrt(accum), accum]
 
 
-def adadelta(xp: Any, flags: Any, state: State, lr: Any, rho: Any, epsilon: Any, grad: Any) -> State:
+def adadelta(
+    xp: Any, flags: Any, state: State, lr: Any, rho: Any, epsilon: Any, grad: Any
+) -> State:
     """AdaDelta (Zeiler 2012)."""
     var, accum, accum_update = state
     accum = accum * rho + grad * grad * (1 - rho)
@@ -73,9 +75,17 @@ def adadelta(xp: Any, flags: Any, state: State, lr: Any, rho: Any, epsilon: Any,
 
 
 def adam(
-    xp: Any, flags: Any, state: State, beta1_power: Any, beta2_power: Any, lr: Any, beta1: Any,
-    beta2: Any, epsilon: Any, grad: Any,
-) -> State:  # fmt: skip
+    xp: Any,
+    flags: Any,
+    state: State,
+    beta1_power: Any,
+    beta2_power: Any,
+    lr: Any,
+    beta1: Any,
+    beta2: Any,
+    epsilon: Any,
+    grad: Any,
+) -> State:
     """Adam (Kingma & Ba 2014), in the form with epsilon outside the corrected root."""
     var, m, v = state
     alpha = lr * xp.sqrt(1 - beta2_power) / (1 - beta1_power)
@@ -86,9 +96,16 @@ def adam(
 
 
 def adamax(
-    xp: Any, flags: Any, state: State, beta1_power: Any, lr: Any, beta1: Any, beta2: Any,
-    epsilon: Any, grad: Any,
-) -> State:  # fmt: skip
+    xp: Any,
+    flags: Any,
+    state: State,
+    beta1_power: Any,
+    lr: Any,
+    beta1: Any,
+    beta2: Any,
+    epsilon: Any,
+    grad: Any,
+) -> State:
     """AdaMax (Kingma & Ba 2014, section 7)."""
     var, m, v = state
     m = m + (grad - m) * (1 - beta1)
@@ -125,14 +142,23 @@ def ftrl(
 
 
 def ftrl_v2(
-    xp: Any, flags: Any, state: State, grad: Any, lr: Any, l1: Any, l2: Any, l2_shrinkage: Any,
+    xp: Any,
+    flags: Any,
+    state: State,
+    grad: Any,
+    lr: Any,
+    l1: Any,
+    l2: Any,
+    l2_shrinkage: Any,
     lr_power: Any,
-) -> State:  # fmt: skip
+) -> State:
     """FTRL with a shrinkage term that acts on the loss only."""
     return _ftrl(xp, state, grad, grad + 2 * l2_shrinkage * state[0], lr, l1, l2, lr_power)
 
 
-def _ftrl(xp: Any, state: State, grad: Any, shrunk: Any, lr: Any, l1: Any, l2: Any, lr_power: Any) -> State:
+def _ftrl(
+    xp: Any, state: State, grad: Any, shrunk: Any, lr: Any, l1: Any, l2: Any, lr_power: Any
+) -> State:
     var, accum, linear = state
     grown = accum + grad * grad
     power_new, power_old = xp.pow(grown, -lr_power), xp.pow(accum, -lr_power)
@@ -179,31 +205,49 @@ def adagrad_da(
 
 UPDATES: Final = (
     Update("GradientDescent", (), ("alpha", "delta"), gradient_descent, sparse=False),
-    Update("Momentum", ("accum",), ("lr", "grad", "momentum"), momentum, (("use_nesterov", False),)),
+    Update(
+        "Momentum", ("accum",), ("lr", "grad", "momentum"), momentum, (("use_nesterov", False),)
+    ),
     Update("Adagrad", ("accum",), ("lr", "grad"), adagrad, (("update_slots", True),)),
     Update("Adadelta", ("accum", "accum_update"), ("lr", "rho", "epsilon", "grad"), adadelta),
     Update(
-        "Adam", ("m", "v"),
-        ("beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon", "grad"), adam,
-        (("use_nesterov", False),), sparse=False,
+        "Adam",
+        ("m", "v"),
+        ("beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon", "grad"),
+        adam,
+        (("use_nesterov", False),),
+        sparse=False,
     ),
     Update(
-        "AdaMax", ("m", "v"), ("beta1_power", "lr", "beta1", "beta2", "epsilon", "grad"), adamax,
+        "AdaMax",
+        ("m", "v"),
+        ("beta1_power", "lr", "beta1", "beta2", "epsilon", "grad"),
+        adamax,
         sparse=False,
     ),
     Update("RMSProp", ("ms", "mom"), ("lr", "rho", "momentum", "epsilon", "grad"), rms_prop),
     Update(
-        "CenteredRMSProp", ("mg", "ms", "mom"), ("lr", "rho", "momentum", "epsilon", "grad"),
+        "CenteredRMSProp",
+        ("mg", "ms", "mom"),
+        ("lr", "rho", "momentum", "epsilon", "grad"),
         centered_rms_prop,
     ),
     Update("Ftrl", ("accum", "linear"), ("grad", "lr", "l1", "l2", "lr_power"), ftrl),
     Update(
-        "FtrlV2", ("accum", "linear"), ("grad", "lr", "l1", "l2", "l2_shrinkage", "lr_power"), ftrl_v2
+        "FtrlV2",
+        ("accum", "linear"),
+        ("grad", "lr", "l1", "l2", "l2_shrinkage", "lr_power"),
+        ftrl_v2,
     ),
-    Update("ProximalGradientDescent", (), ("alpha", "l1", "l2", "delta"), proximal_gradient_descent),
+    Update(
+        "ProximalGradientDescent", (), ("alpha", "l1", "l2", "delta"), proximal_gradient_descent
+    ),
     Update("ProximalAdagrad", ("accum",), ("lr", "l1", "l2", "grad"), proximal_adagrad),
     Update(
-        "AdagradDA", ("gradient_accumulator", "gradient_squared_accumulator"),
-        ("grad", "lr", "l1", "l2", "global_step"), adagrad_da, integers=frozenset({"global_step"}),
+        "AdagradDA",
+        ("gradient_accumulator", "gradient_squared_accumulator"),
+        ("grad", "lr", "l1", "l2", "global_step"),
+        adagrad_da,
+        integers=frozenset({"global_step"}),
     ),
-)  # fmt: skip
+)

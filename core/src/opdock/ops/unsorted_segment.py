@@ -13,6 +13,7 @@ from opdock.ops.arithmetic import maximum
 from opdock.ops.array import broadcast_to, rank, reshape, shape
 from opdock.ops.cast import cast
 from opdock.ops.compare import equal, greater, greater_equal, logical_and
+from opdock.ops.complex import conj
 from opdock.ops.division import divide
 from opdock.ops.elementary import sqrt
 from opdock.ops.fill import fill, ones, ones_like, zeros_like
@@ -109,7 +110,7 @@ def _unsorted_prod_grad(op: Operation, grad: Any) -> list[Any]:
     others = unsorted_segment_prod(nonzero, ids, count)
     product = _gather_kept(op.outputs[0], ids)
     rest = where(is_zero, _gather_kept(others, ids), product / nonzero)
-    return [_gather_kept(grad, ids) * rest, None, None]
+    return [_gather_kept(grad, ids) * conj(rest), None, None]
 
 
 # ---------------------------------------------------------------- public functions

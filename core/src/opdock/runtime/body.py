@@ -53,8 +53,10 @@ def compile_body(
 
 
 def _has_effect(op: Any) -> bool:
-    return bool(op.spec.stateful) or any(t._dtype._is_ref_dtype for t in op.inputs) or any(
-        t._dtype.name == "resource" for t in op.inputs
+    return (
+        bool(op.spec.stateful)
+        or any(t._dtype._is_ref_dtype for t in op.inputs)
+        or any(t._dtype.name == "resource" for t in op.inputs)
     )
 
 
@@ -76,17 +78,17 @@ def with_deadline(timeout_ms: int, run: Callable[[], Sequence[Any]]) -> Sequence
     def work() -> None:
         try:
             box["value"] = run()
-        except BaseException as e:  # noqa: BLE001 - raised again in the caller's thread
+        except BaseException as e:
             box["error"] = e
 
     thread = threading.Thread(target=work, daemon=True, name="opdock-step")
     thread.start()
     thread.join(timeout_ms / 1000)
     if thread.is_alive():
-        raise errors.DeadlineExceededError(None, None, f"Timed out waiting for notification ({timeout_ms} ms).")
+        raise errors.DeadlineExceededError(
+            None, None, f"Timed out waiting for notification ({timeout_ms} ms)."
+        )
     if "error" in box:
         raise box["error"]
     value: Sequence[Any] = box["value"]
     return value
-
-

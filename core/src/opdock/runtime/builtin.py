@@ -26,7 +26,8 @@ def _assign(node: Node, resources: ResourceManager) -> Callable[..., Any]:
         if static is not None and not shapes.is_compatible(static, tuple(value.shape)):
             raise errors.InvalidArgumentError(
                 None, None,
-                f"Assign requires shapes of both tensors to match. lhs shape= {shapes.text(static)} "
+                "Assign requires shapes of both tensors to match. lhs shape= "
+                f"{shapes.text(static)} "
                 f"rhs shape= {shapes.text(tuple(value.shape))}",
             )  # fmt: skip
         cell.write(value)

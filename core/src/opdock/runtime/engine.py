@@ -19,7 +19,8 @@ from opdock.compiler.target import Target
 from opdock.dtypes import DType
 from opdock.graph.graph import Graph
 from opdock.graph.operation import Operation, Tensor
-from opdock.runtime import body, config as configuration, targets
+from opdock.runtime import body, targets
+from opdock.runtime import config as configuration
 from opdock.runtime.control import bind_control
 from opdock.runtime.fallback import Fallback
 from opdock.runtime.program import Program, bind_kernel
@@ -175,12 +176,16 @@ class Engine:
         return next(t for t in self.devices.targets if t.name == name)
 
     # ------------------------------------------------------------ running with options
-    def run(self, program: Program, values: Sequence[Any], options: Any, metadata: Any) -> Sequence[Any]:
+    def run(
+        self, program: Program, values: Sequence[Any], options: Any, metadata: Any
+    ) -> Sequence[Any]:
         """One step under RunOptions, filling RunMetadata."""
         timeout = getattr(options, "timeout_in_ms", 0) or self._config.deadline_ms
         tracing = options is not None and options.trace_level > 0
         if timeout:
-            return body.with_deadline(timeout, lambda: self._run(program, values, options, metadata, tracing))
+            return body.with_deadline(
+                timeout, lambda: self._run(program, values, options, metadata, tracing)
+            )
         return self._run(program, values, options, metadata, tracing)
 
     def _run(
@@ -221,7 +226,9 @@ class Engine:
         for op in fresh:
             device = where.get(op.name)
             if device is not None:
-                source = not op.inputs and len(op.outputs) == 1 and not op.outputs[0].dtype._is_ref_dtype
+                source = (
+                    not op.inputs and len(op.outputs) == 1 and not op.outputs[0].dtype._is_ref_dtype
+                )
                 lines.append((source, f"{op.name}: ({op.type}): {device}"))
         for _, line in sorted(lines, key=lambda x: x[0]):
             print(line, flush=True)

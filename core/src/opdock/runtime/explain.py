@@ -77,7 +77,10 @@ class Explanation:
     def table(self, rejections: bool = False) -> str:
         """All rows as aligned text, with the rejections below each when asked for."""
         head = ("node", "op", "device", "how", "kernel", "why")
-        body = [(r.node, r.op, r.device.rsplit("/device:", 1)[-1], r.how, r.kernel, r.why) for r in self.rows]
+        body = [
+            (r.node, r.op, r.device.rsplit("/device:", 1)[-1], r.how, r.kernel, r.why)
+            for r in self.rows
+        ]
         widths = [max(len(str(x[i])) for x in [head, *body]) for i in range(len(head))]
         lines = ["  ".join(c.ljust(w) for c, w in zip(head, widths, strict=True)).rstrip()]
         for cells, row in zip(body, self.rows, strict=True):

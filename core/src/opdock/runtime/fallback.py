@@ -1,4 +1,4 @@
-"""Run-time fallback: when a kernel declines or memory runs out, the op moves and the step goes on."""
+"""Run-time fallback: a kernel declines or memory runs out, the op moves, the step goes on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
-
 
 from opdock import errors
 from opdock.compiler.ir import HOST, Block, Node, Value
@@ -48,7 +47,11 @@ class Fallback:
     """
 
     def __init__(
-        self, placer: Placer, resources: ResourceManager, between: CopyBetween, on_ban: Callable[[], None]
+        self,
+        placer: Placer,
+        resources: ResourceManager,
+        between: CopyBetween,
+        on_ban: Callable[[], None],
     ) -> None:
         self._placer = placer
         self._resources = resources
@@ -74,7 +77,12 @@ class Fallback:
             clone.kernel, clone.how = choice.kernel, choice.kind
             try:
                 results = self._run(node, clone, choice, inputs)
-            except (errors.UnimplementedError, errors.ResourceExhaustedError, MemoryError, NotImplementedError) as e:
+            except (
+                errors.UnimplementedError,
+                errors.ResourceExhaustedError,
+                MemoryError,
+                NotImplementedError,
+            ) as e:
                 text = getattr(e, "message", str(e)).split("\n", 1)[0]
                 lost.append(self._ban(clone, text, e))
                 continue
@@ -116,11 +124,13 @@ class Fallback:
         self, home: Node, clone: Node, choice: Any, inputs: Sequence[Any]
     ) -> tuple[Any, ...]:
         from opdock.compiler.ladder import expand
-        from opdock.runtime.builtin import BUILTINS
         from opdock.compiler.schedule import ALIASES
+        from opdock.runtime.builtin import BUILTINS
 
         nodes, mapping = expand(Block(), clone, choice)
-        values: dict[Value, Any] = dict(zip(clone.inputs, self._arguments(home, clone, inputs), strict=True))
+        values: dict[Value, Any] = dict(
+            zip(clone.inputs, self._arguments(home, clone, inputs), strict=True)
+        )
         for node in nodes:
             if node.op == "Const":
                 array = node.attrs["value"]
@@ -172,7 +182,8 @@ class Fallback:
         return value if source == wanted else self._between(source, wanted)(value)
 
     def _report(self, node: Node, clone: Node, reason: str) -> None:
-        assert node.target is not None and clone.target is not None
+        assert node.target is not None
+        assert clone.target is not None
         key = (node.name, node.target.name, clone.target.name)
         found = self.moves.get(key)
         if found is not None:

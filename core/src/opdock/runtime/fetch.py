@@ -54,7 +54,9 @@ class FetchPlan:
             cls: Any = type(fetch)
             return lambda values: cls(*[b(values) for b in built])
         if isinstance(fetch, SparseTensor):
-            return self._composite(graph, [fetch.indices, fetch.values, fetch.dense_shape], SparseTensorValue, index)
+            return self._composite(
+                graph, [fetch.indices, fetch.values, fetch.dense_shape], SparseTensorValue, index
+            )
         if isinstance(fetch, IndexedSlices):
             items = [fetch.values, fetch.indices]
             if fetch.dense_shape is not None:
@@ -65,7 +67,7 @@ class FetchPlan:
             )  # fmt: skip
         for base, (expand, contract) in _CONVERSIONS.items():
             if isinstance(fetch, base):
-                return self._composite(graph, expand(fetch), lambda *v: contract(list(v)), index)
+                return self._composite(graph, expand(fetch), _packer(contract), index)
         return self._leaf(graph, fetch, index)
 
     def _composite(
@@ -83,9 +85,13 @@ class FetchPlan:
                 f"string or Tensor. ({e})"
             ) from None
         except ValueError as e:
-            raise ValueError(f"Fetch argument {fetch!r} cannot be interpreted as a Tensor. ({e})") from None
+            raise ValueError(
+                f"Fetch argument {fetch!r} cannot be interpreted as a Tensor. ({e})"
+            ) from None
         except KeyError as e:
-            raise ValueError(f"Fetch argument {fetch!r} cannot be interpreted as a Tensor. ({e})") from None
+            raise ValueError(
+                f"Fetch argument {fetch!r} cannot be interpreted as a Tensor. ({e})"
+            ) from None
         if isinstance(element, Operation):
             if element not in self.targets:
                 self.targets.append(element)
@@ -97,6 +103,10 @@ class FetchPlan:
             self.tensors.append(element)
         i = index[element]
         return lambda values: values[i]
+
+
+def _packer(contract: Callable[[list[Any]], Any]) -> Callable[..., Any]:
+    return lambda *values: contract(list(values))
 
 
 _CONVERSIONS: dict[type, tuple[Callable[[Any], list[Any]], Callable[[list[Any]], Any]]] = {}
@@ -154,7 +164,9 @@ def feed_items(graph: Graph, feed_dict: Any) -> list[tuple[Tensor, Any]]:
             out += zip((key.indices, key.values, key.dense_shape), parts, strict=True)
             continue
         if isinstance(key, IndexedSlices):
-            tensors = [key.values, key.indices] + ([key.dense_shape] if key.dense_shape is not None else [])
+            tensors = [key.values, key.indices] + (
+                [key.dense_shape] if key.dense_shape is not None else []
+            )
             out += zip(tensors, value, strict=False)
             continue
         if isinstance(key, tuple):
@@ -201,7 +213,8 @@ def feed_array(tensor: Tensor, value: Any) -> Any:
             if not limits.min <= value <= limits.max:
                 raise TypeError(
                     f"Type of feed value {value} with type {type(value)} is not compatible with "
-                    f"Tensor type {wanted.name}. Try explicitly setting the type of the feed tensor "
+                    f"Tensor type {wanted.name}. Try explicitly setting the type of the feed "
+                    "tensor "
                     "to a larger type (e.g. int64)."
                 )
         try:

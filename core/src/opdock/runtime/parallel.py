@@ -1,4 +1,7 @@
-"""Steps on several threads: independent ops run at the same time (`inter_op_parallelism_threads`)."""
+"""Steps on several threads: independent ops run at the same time.
+
+`ConfigProto.inter_op_parallelism_threads` asks for it.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,7 @@ class _Run:
                 results = self.program._call(i, step, inputs, planned=False)
             except Exception as e:
                 results = self.program._instead(e, step, inputs)
-        except BaseException as e:  # noqa: BLE001 - raised again in the caller's thread
+        except BaseException as e:
             with self.changed:
                 self.error = e
                 self.changed.notify_all()

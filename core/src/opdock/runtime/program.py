@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock import errors
+from opdock import errors, shapes
 from opdock.compiler.ir import HOST, Block, Node
 from opdock.compiler.ladder import node_sig
 from opdock.compiler.memory import MemoryPlan
@@ -167,7 +167,11 @@ class Program:
             return f"k{i}({args})"
         left = ", ".join(name[s] for s in step.outputs)
         line = f"{left} = k{i}({args})"
-        dead = [name[s] for s in step.frees if self._is_big(step, s) and name[s][0] == "v" and s not in self.schedule.presets]
+        dead = [
+            name[s]
+            for s in step.frees
+            if self._is_big(step, s) and name[s][0] == "v" and s not in self.schedule.presets
+        ]
         if dead:
             line += "; " + " = ".join(dict.fromkeys(dead)) + " = None"
         return line
@@ -182,7 +186,8 @@ class Program:
         shape = value.shape
         if shape is None or None in shape:
             return value.node.op not in ("Identity", "_Feed")
-        return int(np.prod(shape, dtype=np.int64)) * value.dtype.size > _FREE_ABOVE and value.node.op not in ("Identity", "_Feed")
+        size = (shapes.num_elements(shape) or 0) * value.dtype.size
+        return size > _FREE_ABOVE and value.node.op not in ("Identity", "_Feed")
 
     # ------------------------------------------------------------ running
     def run(self, feeds: Sequence[Any]) -> Sequence[Any]:
@@ -299,7 +304,9 @@ def bind_kernel(node: Node, resources: ResourceManager) -> Callable[..., Any]:
     """
     kernel = node.kernel
     if kernel is None:
-        raise errors.InternalError(None, node.origin, f"Node {node.name} ({node.op}) has no kernel.")
+        raise errors.InternalError(
+            None, node.origin, f"Node {node.name} ({node.op}) has no kernel."
+        )
     sig = node_sig(node, node.target, resources)
     try:
         if kernel.bind is not None:
@@ -325,8 +332,9 @@ def as_op_error(error: Exception, node: Node) -> errors.OpError:
     if isinstance(error, errors.OpError):
         if "[[node " in error.message:
             return error
-        cls: Any = type(error)
-        return cls(None, node.origin, error.message + where(node))  # type: ignore[no-any-return]
+        same: Any = type(error)
+        located: errors.OpError = same(None, node.origin, error.message + where(node))
+        return located
     for kind, cls in _TRANSLATED:
         if isinstance(error, kind):
             return cls(None, node.origin, f"{error}{where(node)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -64,7 +65,9 @@ class CellProxy:
 
     __slots__ = ("_cell", "_to_home", "_to_local")
 
-    def __init__(self, cell: Any, to_local: Callable[[Any], Any], to_home: Callable[[Any], Any]) -> None:
+    def __init__(
+        self, cell: Any, to_local: Callable[[Any], Any], to_home: Callable[[Any], Any]
+    ) -> None:
         self._cell = cell
         self._to_local = to_local
         self._to_home = to_home
@@ -117,10 +120,12 @@ class ResourceManager:
 
     def cell(self, container: str, name: str, dtype: DType | None, resource: bool = False) -> Cell:
         """The variable of that name, made when missing."""
-        made = self.get_or_create("variable", container, name, lambda: Cell(name, dtype, resource))
-        return made  # type: ignore[no-any-return]
+        factory = functools.partial(Cell, name, dtype, resource)
+        return self.get_or_create("variable", container, name, factory)  # type: ignore[no-any-return]
 
-    def get_or_create(self, kind: str, container: str, name: str, factory: Callable[[], Any]) -> Any:
+    def get_or_create(
+        self, kind: str, container: str, name: str, factory: Callable[[], Any]
+    ) -> Any:
         """The resource of that kind, container and name, made by `factory` when missing."""
         key = (kind, container or "localhost", name)
         with self._lock:

@@ -6,7 +6,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -52,7 +52,8 @@ class BaseSession:
         if target not in ("", None, b"", "local"):
             raise errors.NotFoundError(
                 None, None,
-                f'No session factory registered for the given session options: {{target: "{target}"}}. '
+                'No session factory registered for the given session options: '
+                f'{{target: "{target}"}}. '
                 "opdock runs sessions in this process (target '').",
             )  # fmt: skip
         self._graph = get_default_graph() if graph is None else graph
@@ -220,7 +221,11 @@ class BaseSession:
                 if not shapes.is_compatible(tensor._shape, shape):
                     feed_array(tensor, value)
             tensors = tuple(t for t, _ in key)
-            variants = [k for k in plan.programs if k and k[0] != "open" and tuple(t for t, _ in k) == tensors]
+            variants = [
+                k
+                for k in plan.programs
+                if k and k[0] != "open" and tuple(t for t, _ in k) == tensors
+            ]
             concrete: Sequence[Shape] = [s for _, s in key]
             store = key
             if len(variants) >= _MAX_VARIANTS:
@@ -234,7 +239,9 @@ class BaseSession:
                 plan.programs[key] = entry
             return entry
 
-    def _compile(self, plan: FetchPlan, tensors: Sequence[Tensor], concrete: Sequence[Shape]) -> _Entry:
+    def _compile(
+        self, plan: FetchPlan, tensors: Sequence[Tensor], concrete: Sequence[Shape]
+    ) -> _Entry:
         feeds: list[tuple[Tensor, DType, Shape]] = [
             (t, t._dtype.base_dtype, s) for t, s in zip(tensors, concrete, strict=True)
         ]
@@ -259,7 +266,9 @@ class BaseSession:
 
         def call(*args: Any, options: Any = None, run_metadata: Any = None) -> Any:
             if len(args) != len(keys):
-                raise ValueError(f"This callable takes {len(keys)} positional arguments, got {len(args)}.")
+                raise ValueError(
+                    f"This callable takes {len(keys)} positional arguments, got {len(args)}."
+                )
             return self.run(fetches, dict(zip(keys, args, strict=True)), options, run_metadata)
 
         return call
@@ -280,7 +289,9 @@ class BaseSession:
 def _cacheable(fetches: Any) -> bool:
     """Whether the fetch's key is an identity: names and nested lists may change their meaning."""
     if type(fetches) is list:
-        return all(isinstance(f, (Tensor, Operation)) or hasattr(f, "_as_graph_element") for f in fetches)
+        return all(
+            isinstance(f, (Tensor, Operation)) or hasattr(f, "_as_graph_element") for f in fetches
+        )
     return isinstance(fetches, (Tensor, Operation, str)) or hasattr(fetches, "_as_graph_element")
 
 
@@ -292,7 +303,7 @@ def _generalize(variants: list[list[Shape]]) -> list[Shape]:
         if len(ranks) != 1 or None in ranks:
             out.append(None)
             continue
-        columns = zip(*seen, strict=True)  # type: ignore[arg-type]
+        columns = zip(*seen, strict=True)
         out.append(tuple(c[0] if len(set(c)) == 1 else None for c in columns))
     return out
 
@@ -312,7 +323,7 @@ class Session(BaseSession):
         super().__init__(target, graph, config)
         self._contexts: list[contextlib.ExitStack] = []
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> Self:
         stack = contextlib.ExitStack()
         stack.enter_context(self._graph.as_default())
         stack.enter_context(self.as_default())
@@ -320,7 +331,10 @@ class Session(BaseSession):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
     ) -> None:
         self._contexts.pop().__exit__(kind, value, tb)
         self.close()

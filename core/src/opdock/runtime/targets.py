@@ -82,7 +82,8 @@ class SessionDevices:
         opened = {t: self.pool.find(t.name) for t in self.targets if t._opened is not None}
         via = {d.own_type: t.device for t, d in opened.items() if d is not None}
         src, dst = self.pool.find(source.name), self.pool.find(destination.name)
-        assert src is not None and dst is not None
+        assert src is not None
+        assert dst is not None
         route = self.manager.routes().find(src.own_type, dst.own_type, via)
         return route.bind(source.device, destination.device, via)
 
@@ -122,7 +123,6 @@ def discover(config: SessionConfig) -> SessionDevices:
             'opdock found no device. Install a backend, for instance: pip install "opdock-cpu". '
             "`opdock doctor` shows the state of every plugin.",
         )  # fmt: skip
-    # Devices that placement may not choose unasked come last; only an explicit request reaches them.
     return SessionDevices(targets, manager, config, pool)
 
 

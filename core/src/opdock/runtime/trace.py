@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-
 from opdock.compiler.ir import COPY, FEED, HOST, Block, Node
 from opdock.compiler.schedule import Step
 from opdock.runtime.program import Program
@@ -22,6 +21,7 @@ class Tracer:
         self._offset = time.time() - time.perf_counter()
 
     def __call__(self, step: Step, begin: float, end: float, results: Sequence[Any]) -> None:
+        """Records one step."""
         outputs = [(tuple(getattr(r, "shape", ())), getattr(r, "nbytes", 0)) for r in results]
         self._records.append((step, begin, end, outputs))
 
@@ -45,7 +45,13 @@ class Tracer:
         micros = int((begin + self._offset) * 1e6)
         length = max(int((end - begin) * 1e6), 0)
         name = f"{node.name}/read" if step.kind == "read" else node.name
-        op = _copy_label(node) if node.op == COPY else "ReadVariable" if step.kind == "read" else node.op
+        op = (
+            _copy_label(node)
+            if node.op == COPY
+            else "ReadVariable"
+            if step.kind == "read"
+            else node.op
+        )
         record = device.node_stats.add(
             node_name=name, all_start_micros=micros, op_start_rel_micros=0,
             op_end_rel_micros=length, all_end_rel_micros=length,
@@ -96,7 +102,9 @@ def graphs_of(block: Block) -> list[Any]:
             graph.versions.producer = 134
         made = graph.node.add(name=node.name, op=_partition_op(node), device=device)
         for value in node.inputs:
-            made.input.append(value.node.name if value.index == 0 else f"{value.node.name}:{value.index}")
+            made.input.append(
+                value.node.name if value.index == 0 else f"{value.node.name}:{value.index}"
+            )
         made.input.extend(f"^{c.name}" for c in node.control)
         if node.spec is not None:
             for key, native in node.attrs.items():

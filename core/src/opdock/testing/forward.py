@@ -74,6 +74,8 @@ def forward_units(dut: DeviceUnderTest, only: frozenset[str] = frozenset()) -> I
     """One unit per claim, plus a failing one per kernel of an unknown op."""
     found, unknown = claims(dut)
     for op in unknown:
+        if only and op not in only:
+            continue
         yield Unit("L2", op, "", lambda op=op: _unknown(op))  # type: ignore[misc]
     for claim in found:
         if not only or claim.op in only:

@@ -132,11 +132,12 @@ def _scalar(
 
     def value(data: Sequence[Array]) -> float:
         outputs = reference_value(op, attrs, _replace(built, data))
-        return float(
-            sum(
-                np.real(np.conj(w) * outputs[i]).sum() for i, w in zip(chosen, wide, strict=True)
-            )
-        )
+        with np.errstate(all="ignore"):
+            terms = [
+                np.real(np.conj(w) * outputs[i]).sum()
+                for i, w in zip(chosen, wide, strict=True)
+            ]
+        return float(sum(terms))
 
     return value
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import sys
 from collections import Counter, defaultdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from opdock.graph import registry
-from opdock.graph.registry import OpSpec
 from opdock.testing.claims import possible_dtypes
 from opdock.testing.report import Report, UnitOutcome
 
@@ -233,10 +233,17 @@ def _family_cell(count: Counter[str]) -> str:
 @functools.cache
 def _families() -> dict[str, str]:
     """Op type -> the file under `opdock.ops` that defines it."""
-    return {
-        value.name: name.removeprefix("opdock.ops.")
-        for name, module in list(sys.modules.items())
-        if name.startswith("opdock.ops.")
-        for value in vars(module).values()
-        if isinstance(value, OpSpec)
-    }
+    found: dict[str, str] = {}
+    for name, module in sorted(sys.modules.items()):
+        if not name.startswith("opdock.ops.") or not module.__file__:
+            continue
+        source = Path(module.__file__).read_text(encoding="utf-8")
+        for spec in registry.all_ops():
+            # A file that imports another's op has the object, but does not spell its type.
+            if f'"{spec.name}"' in source and "define_op(" in source:
+                found.setdefault(spec.name, name.removeprefix("opdock.ops."))
+    for spec in registry.all_ops():  # made in a loop: their shape function tells
+        module = getattr(spec.shape_fn, "__module__", "").removeprefix("opdock.ops.")
+        if spec.name not in found and module and module != "common_shapes":
+            found[spec.name] = module
+    return found

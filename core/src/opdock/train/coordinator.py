@@ -20,7 +20,9 @@ class Coordinator:
 
     def __init__(self, clean_stop_exception_types: Any = None) -> None:
         self._clean: tuple[type[BaseException], ...] = (
-            (errors.OutOfRangeError,) if clean_stop_exception_types is None else tuple(clean_stop_exception_types)
+            (errors.OutOfRangeError,)
+            if clean_stop_exception_types is None
+            else tuple(clean_stop_exception_types)
         )
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -59,7 +61,7 @@ class Coordinator:
         """Turns an exception in the block into a request to stop."""
         try:
             yield
-        except BaseException as e:  # noqa: BLE001 - raised again by join
+        except BaseException as e:
             self.request_stop(e)
 
     def wait_for_stop(self, timeout: float | None = None) -> bool:
@@ -72,9 +74,11 @@ class Coordinator:
             self._threads.add(thread)
 
     def join(
-        self, threads: Iterable[threading.Thread] | None = None, stop_grace_period_secs: float = 120,
+        self,
+        threads: Iterable[threading.Thread] | None = None,
+        stop_grace_period_secs: float = 120,
         ignore_live_threads: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Waits for the threads, and raises the exception that stopped them.
 
         Raises:
@@ -121,9 +125,13 @@ class LooperThread(threading.Thread):
     """
 
     def __init__(
-        self, coord: Coordinator, timer_interval_secs: float | None, target: Callable[..., Any] | None = None,
-        args: Any = None, kwargs: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        coord: Coordinator,
+        timer_interval_secs: float | None,
+        target: Callable[..., Any] | None = None,
+        args: Any = None,
+        kwargs: Any = None,
+    ) -> None:
         if not isinstance(coord, Coordinator):
             raise ValueError(f"'coord' argument must be a Coordinator: {coord}")
         super().__init__(daemon=True)
@@ -133,7 +141,13 @@ class LooperThread(threading.Thread):
         coord.register_thread(self)
 
     @staticmethod
-    def loop(coord: Coordinator, timer_interval_secs: float | None, target: Any, args: Any = None, kwargs: Any = None) -> LooperThread:
+    def loop(
+        coord: Coordinator,
+        timer_interval_secs: float | None,
+        target: Any,
+        args: Any = None,
+        kwargs: Any = None,
+    ) -> LooperThread:
         """Starts a looper and returns it."""
         looper = LooperThread(coord, timer_interval_secs, target, args, kwargs)
         looper.start()

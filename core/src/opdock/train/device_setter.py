@@ -55,7 +55,12 @@ def replica_device_setter(
             return str(op.device)
         current = DeviceSpec.from_string(op.device or "")
         chosen = DeviceSpec.from_string(ps_device if op.type in kinds else worker_device)
-        if op.type in kinds and current.job in (None, chosen.job) and ps_device and chosen.task is None:
+        if (
+            op.type in kinds
+            and current.job in (None, chosen.job)
+            and ps_device
+            and chosen.task is None
+        ):
             chosen.task = strategy(op)
         chosen.merge_from(current)
         return chosen.to_string()

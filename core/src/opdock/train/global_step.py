@@ -54,7 +54,9 @@ def get_or_create_global_step(graph: Graph | None = None) -> Any:
 def assert_global_step(global_step_tensor: Any) -> None:
     """TypeError unless the tensor is an integer scalar."""
     if not global_step_tensor.dtype.base_dtype.is_integer:
-        raise TypeError(f'Existing "global_step" does not have integer type: {global_step_tensor.dtype}')
+        raise TypeError(
+            f'Existing "global_step" does not have integer type: {global_step_tensor.dtype}'
+        )
     shape = global_step_tensor.get_shape()
     if shape.ndims != 0 and shape.is_fully_defined():
         raise TypeError(f'Existing "global_step" is not scalar: {shape}')

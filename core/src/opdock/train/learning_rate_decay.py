@@ -23,14 +23,22 @@ def _progress(learning_rate: Any, global_step: Any, decay_steps: Any) -> tuple[A
 
 def _cast(value: Any, dtype: dtypes.DType) -> Any:
     tensor = convert_to_tensor(value, None if hasattr(value, "dtype") else dtype)
-    return tensor if tensor.dtype.base_dtype is dtype.base_dtype else get("Cast")(tensor, DstT=dtype.base_dtype)
+    return (
+        tensor
+        if tensor.dtype.base_dtype is dtype.base_dtype
+        else get("Cast")(tensor, DstT=dtype.base_dtype)
+    )
 
 
 def exponential_decay(
-    learning_rate: Any, global_step: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False,
+    learning_rate: Any,
+    global_step: Any,
+    decay_steps: Any,
+    decay_rate: Any,
+    staircase: bool = False,
     name: str | None = None,
-) -> Any:  # fmt: skip
-    """`learning_rate * decay_rate ** (global_step / decay_steps)`; whole powers with `staircase`."""
+) -> Any:
+    """`learning_rate * decay_rate ** (global_step / decay_steps)`; stepwise with `staircase`."""
     with name_scope(name, "ExponentialDecay"):
         rate, step, steps = _progress(learning_rate, global_step, decay_steps)
         p = step / steps
@@ -39,9 +47,13 @@ def exponential_decay(
 
 
 def natural_exp_decay(
-    learning_rate: Any, global_step: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False,
+    learning_rate: Any,
+    global_step: Any,
+    decay_steps: Any,
+    decay_rate: Any,
+    staircase: bool = False,
     name: str | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """`learning_rate * exp(-decay_rate * global_step / decay_steps)`."""
     with name_scope(name, "NaturalExpDecay"):
         rate, step, steps = _progress(learning_rate, global_step, decay_steps)
@@ -51,9 +63,13 @@ def natural_exp_decay(
 
 
 def inverse_time_decay(
-    learning_rate: Any, global_step: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False,
+    learning_rate: Any,
+    global_step: Any,
+    decay_steps: Any,
+    decay_rate: Any,
+    staircase: bool = False,
     name: str | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """`learning_rate / (1 + decay_rate * global_step / decay_steps)`."""
     with name_scope(name, "InverseTimeDecay"):
         rate, step, steps = _progress(learning_rate, global_step, decay_steps)
@@ -63,23 +79,32 @@ def inverse_time_decay(
 
 
 def polynomial_decay(
-    learning_rate: Any, global_step: Any, decay_steps: Any, end_learning_rate: Any = 0.0001,
-    power: Any = 1.0, cycle: bool = False, name: str | None = None,
-) -> Any:  # fmt: skip
-    """From `learning_rate` to `end_learning_rate` along a polynomial; again and again with `cycle`."""
+    learning_rate: Any,
+    global_step: Any,
+    decay_steps: Any,
+    end_learning_rate: Any = 0.0001,
+    power: Any = 1.0,
+    cycle: bool = False,
+    name: str | None = None,
+) -> Any:
+    """From the first rate to `end_learning_rate` along a polynomial; repeated with `cycle`."""
     with name_scope(name, "PolynomialDecay"):
         rate, step, steps = _progress(learning_rate, global_step, decay_steps)
         end, exponent = _cast(end_learning_rate, rate.dtype), _cast(power, rate.dtype)
         if cycle:
             # The length doubles, triples, ... so that the step stays inside it.
             turns = get("Ceil")(step / steps)
-            steps = steps * get("Select")(get("Equal")(step, _cast(0, rate.dtype)), _cast(1.0, rate.dtype), turns)
+            steps = steps * get("Select")(
+                get("Equal")(step, _cast(0, rate.dtype)), _cast(1.0, rate.dtype), turns
+            )
         else:
             step = get("Minimum")(step, steps)
         return (rate - end) * get("Pow")(1 - step / steps, exponent) + end
 
 
-def piecewise_constant(x: Any, boundaries: Sequence[Any], values: Sequence[Any], name: str | None = None) -> Any:
+def piecewise_constant(
+    x: Any, boundaries: Sequence[Any], values: Sequence[Any], name: str | None = None
+) -> Any:
     """`values[i]` for `x` up to `boundaries[i]`, the last one above all.
 
     Raises:
@@ -91,7 +116,10 @@ def piecewise_constant(x: Any, boundaries: Sequence[Any], values: Sequence[Any],
         position = convert_to_tensor(x)
         levels = [convert_to_tensor(v) for v in values]
         if len({v.dtype for v in levels}) > 1:
-            raise ValueError(f"Values must have elements all with the same dtype, got {[v.dtype.name for v in levels]}.")
+            raise ValueError(
+                "Values must have elements all with the same dtype, got "
+                f"{[v.dtype.name for v in levels]}."
+            )
         out = levels[-1]
         for boundary, level in reversed(list(zip(boundaries, levels, strict=False))):
             limit = _cast(boundary, position.dtype)
@@ -108,7 +136,11 @@ def _cosine(rate: Any, fraction: Any, alpha: Any) -> Any:
 
 
 def cosine_decay(
-    learning_rate: Any, global_step: Any, decay_steps: Any, alpha: Any = 0.0, name: str | None = None
+    learning_rate: Any,
+    global_step: Any,
+    decay_steps: Any,
+    alpha: Any = 0.0,
+    name: str | None = None,
 ) -> Any:
     """Half a cosine from `learning_rate` to `alpha * learning_rate` (Loshchilov & Hutter 2016)."""
     with name_scope(name, "CosineDecay"):
@@ -117,9 +149,14 @@ def cosine_decay(
 
 
 def cosine_decay_restarts(
-    learning_rate: Any, global_step: Any, first_decay_steps: Any, t_mul: Any = 2.0, m_mul: Any = 1.0,
-    alpha: Any = 0.0, name: str | None = None,
-) -> Any:  # fmt: skip
+    learning_rate: Any,
+    global_step: Any,
+    first_decay_steps: Any,
+    t_mul: Any = 2.0,
+    m_mul: Any = 1.0,
+    alpha: Any = 0.0,
+    name: str | None = None,
+) -> Any:
     """Cosine decay that restarts, each period `t_mul` times as long (Loshchilov & Hutter 2016)."""
     with name_scope(name, "SGDRDecay"):
         rate, step, first = _progress(learning_rate, global_step, first_decay_steps)
@@ -135,7 +172,11 @@ def cosine_decay_restarts(
         k_plain = get("Floor")(done)
         k = get("Select")(geometric, k_grown, k_plain)
         fraction = get("Select")(geometric, grown, done - k_plain)
-        return _cosine(rate, fraction, alpha) if m_mul == 1.0 else _restarted(rate, fraction, alpha, shrink, k)
+        return (
+            _cosine(rate, fraction, alpha)
+            if m_mul == 1.0
+            else _restarted(rate, fraction, alpha, shrink, k)
+        )
 
 
 def _restarted(rate: Any, fraction: Any, alpha: Any, shrink: Any, k: Any) -> Any:
@@ -144,23 +185,36 @@ def _restarted(rate: Any, fraction: Any, alpha: Any, shrink: Any, k: Any) -> Any
 
 
 def linear_cosine_decay(
-    learning_rate: Any, global_step: Any, decay_steps: Any, num_periods: float = 0.5, alpha: Any = 0.0,
-    beta: Any = 0.001, name: str | None = None,
-) -> Any:  # fmt: skip
+    learning_rate: Any,
+    global_step: Any,
+    decay_steps: Any,
+    num_periods: float = 0.5,
+    alpha: Any = 0.0,
+    beta: Any = 0.001,
+    name: str | None = None,
+) -> Any:
     """Linear decay times a cosine (Bello et al. 2017)."""
     with name_scope(name, "LinearCosineDecay"):
         rate, step, steps = _progress(learning_rate, global_step, decay_steps)
         step = get("Minimum")(step, steps)
         linear = (steps - step) / steps
-        wave = 0.5 * (1.0 + get("Cos")(_cast(2.0 * num_periods * math.pi, rate.dtype) * (step / steps)))
+        wave = 0.5 * (
+            1.0 + get("Cos")(_cast(2.0 * num_periods * math.pi, rate.dtype) * (step / steps))
+        )
         return rate * ((alpha + linear) * wave + beta)
 
 
 def noisy_linear_cosine_decay(
-    learning_rate: Any, global_step: Any, decay_steps: Any, initial_variance: Any = 1.0,
-    variance_decay: Any = 0.55, num_periods: float = 0.5, alpha: Any = 0.0, beta: Any = 0.001,
+    learning_rate: Any,
+    global_step: Any,
+    decay_steps: Any,
+    initial_variance: Any = 1.0,
+    variance_decay: Any = 0.55,
+    num_periods: float = 0.5,
+    alpha: Any = 0.0,
+    beta: Any = 0.001,
     name: str | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """`linear_cosine_decay` with decaying noise on the linear part (Bello et al. 2017)."""
     from importlib import import_module
 
@@ -168,9 +222,13 @@ def noisy_linear_cosine_decay(
         rate, step, steps = _progress(learning_rate, global_step, decay_steps)
         step = get("Minimum")(step, steps)
         variance = initial_variance / get("Pow")(1.0 + step, _cast(variance_decay, rate.dtype))
-        noise = import_module("opdock.ops.random").random_normal(linear_shape(step), stddev=get("Sqrt")(variance))
+        noise = import_module("opdock.ops.random").random_normal(
+            linear_shape(step), stddev=get("Sqrt")(variance)
+        )
         linear = (steps - step) / steps + noise
-        wave = 0.5 * (1.0 + get("Cos")(_cast(2.0 * num_periods * math.pi, rate.dtype) * (step / steps)))
+        wave = 0.5 * (
+            1.0 + get("Cos")(_cast(2.0 * num_periods * math.pi, rate.dtype) * (step / steps))
+        )
         return rate * ((alpha + linear) * wave + beta)
 
 

@@ -34,7 +34,10 @@ def assign_moving_average(
             variables of its own.
         name: the operation's name.
     """
-    with name_scope(name, "AssignMovingAvg", [variable, value, decay]) as scope, colocate_with(variable.op):
+    with (
+        name_scope(name, "AssignMovingAvg", [variable, value, decay]) as scope,
+        colocate_with(variable.op),
+    ):
         rate = convert_to_tensor(1.0 - decay, name="decay")
         if rate.dtype.base_dtype is not variable.dtype.base_dtype:
             rate = get("Cast")(rate, DstT=variable.dtype.base_dtype)
@@ -51,7 +54,9 @@ def _debiased(unbiased: Any, value: Any, rate: Any) -> Any:
         biased = variable_scope.get_variable(
             "biased", initializer=zeros, shape=unbiased.get_shape(), trainable=False, dtype=dtype
         )
-        step = variable_scope.get_variable("local_step", shape=[], dtype=dtype, initializer=zeros, trainable=False)
+        step = variable_scope.get_variable(
+            "local_step", shape=[], dtype=dtype, initializer=zeros, trainable=False
+        )
         new_biased = biased.assign_sub((biased - value) * rate)
         new_step = step.assign_add(convert_to_tensor(1, dtype))
         correction = 1 - get("Pow")(1.0 - rate, convert_to_tensor(new_step))
@@ -69,7 +74,11 @@ class ExponentialMovingAverage:
     """
 
     def __init__(
-        self, decay: Any, num_updates: Any = None, zero_debias: bool = False, name: str = "ExponentialMovingAverage"
+        self,
+        decay: Any,
+        num_updates: Any = None,
+        zero_debias: bool = False,
+        name: str = "ExponentialMovingAverage",
     ) -> None:
         self._decay = decay
         self._num_updates = num_updates
@@ -92,7 +101,12 @@ class ExponentialMovingAverage:
         items = trainable_variables() if var_list is None else list(var_list)
         debias = set()
         for var in items:
-            if var.dtype.base_dtype not in (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64):
+            if var.dtype.base_dtype not in (
+                dtypes.float16,
+                dtypes.bfloat16,
+                dtypes.float32,
+                dtypes.float64,
+            ):
                 raise TypeError(f"The variables must be half, float, or double: {var.name}")
             if _key(var) not in self._averages:
                 self._averages[_key(var)] = self._make(var)
@@ -104,7 +118,8 @@ class ExponentialMovingAverage:
                 count = get("Cast")(convert_to_tensor(self._num_updates), DstT=dtypes.float32)
                 decay = get("Minimum")(decay, (1.0 + count) / (10.0 + count))
             updates = [
-                assign_moving_average(self._averages[_key(v)], v, decay, _key(v) in debias) for v in items
+                assign_moving_average(self._averages[_key(v)], v, decay, _key(v) in debias)
+                for v in items
             ]
             return control.group(*updates, name=scope)
 
@@ -116,7 +131,9 @@ class ExponentialMovingAverage:
                 graph.add_to_collection(GraphKeys.MOVING_AVERAGE_VARIABLES, var)
                 return average
             return slot_creator.create_zeros_slot(
-                var, self._name, colocate_with_primary=var.op.type in ("Variable", "VariableV2", "VarHandleOp")
+                var,
+                self._name,
+                colocate_with_primary=var.op.type in ("Variable", "VariableV2", "VarHandleOp"),
             )
 
     def average(self, var: Any) -> Any:

@@ -78,12 +78,18 @@ class Optimizer:
             ValueError: no variable has a gradient.
         """
         pairs = self.compute_gradients(
-            loss, var_list, gate_gradients, aggregation_method, colocate_gradients_with_ops, grad_loss
+            loss,
+            var_list,
+            gate_gradients,
+            aggregation_method,
+            colocate_gradients_with_ops,
+            grad_loss,
         )
         if not any(g is not None for g, _ in pairs):
             names = [str(v) for _, v in pairs]
             raise ValueError(
-                "No gradients provided for any variable, check your graph for ops that do not support "
+                "No gradients provided for any variable, check your graph for ops that do not "
+                "support "
                 f"gradients, between variables {names} and loss {loss}."
             )
         return self.apply_gradients(pairs, global_step, name)
@@ -104,7 +110,9 @@ class Optimizer:
             TypeError: `var_list` holds something that is no variable.
         """
         if callable(loss):
-            raise RuntimeError("`loss` passed to Optimizer.compute_gradients should be a tensor, not a function.")
+            raise RuntimeError(
+                "`loss` passed to Optimizer.compute_gradients should be a tensor, not a function."
+            )
         if gate_gradients not in (self.GATE_NONE, self.GATE_OP, self.GATE_GRAPH):
             raise ValueError(
                 "gate_gradients must be one of: Optimizer.GATE_NONE, Optimizer.GATE_OP, "
@@ -136,7 +144,10 @@ class Optimizer:
         return pairs
 
     def apply_gradients(
-        self, grads_and_vars: Iterable[tuple[Any, Any]], global_step: Any = None, name: str | None = None
+        self,
+        grads_and_vars: Iterable[tuple[Any, Any]],
+        global_step: Any = None,
+        name: str | None = None,
     ) -> Any:
         """An operation that applies gradients as `compute_gradients` gives them.
 
@@ -153,11 +164,16 @@ class Optimizer:
                 try:
                     grad = internal_convert_to_tensor_or_indexed_slices(grad)
                 except TypeError:
-                    raise TypeError(f"Gradient must be convertible to a Tensor or IndexedSlices, or None: {grad}") from None
+                    raise TypeError(
+                        "Gradient must be convertible to a Tensor or IndexedSlices, or None: "
+                        f"{grad}"
+                    ) from None
             converted.append((grad, var))
         variables = [v for g, v in converted if g is not None]
         if not variables:
-            raise ValueError(f"No gradients provided for any variable: {[str(v) for _, v in converted]}.")
+            raise ValueError(
+                f"No gradients provided for any variable: {[str(v) for _, v in converted]}."
+            )
         with control_dependencies(None):
             self._create_slots(variables)
         updates = []
@@ -171,7 +187,10 @@ class Optimizer:
             if global_step is None:
                 done = self._finish(updates, scope)
             else:
-                with control_dependencies([self._finish(updates, "update")]), colocate_with(global_step.op):
+                with (
+                    control_dependencies([self._finish(updates, "update")]),
+                    colocate_with(global_step.op),
+                ):
                     done = _increment(global_step, scope)
             if isinstance(done, Tensor):
                 done = done.op
@@ -184,7 +203,9 @@ class Optimizer:
         resource = not var.dtype._is_ref_dtype
         if isinstance(grad, IndexedSlices):
             if var.constraint is not None:
-                raise RuntimeError(f"Cannot use a constraint function on a sparse variable: {var.name}")
+                raise RuntimeError(
+                    f"Cannot use a constraint function on a sparse variable: {var.name}"
+                )
             if resource:
                 return self._resource_apply_sparse_duplicate_indices(grad.values, var, grad.indices)
             return self._apply_sparse_duplicate_indices(grad, var)
@@ -206,7 +227,9 @@ class Optimizer:
     def variables(self) -> list[Any]:
         """All variables that the optimizer made in the current graph."""
         graph = get_default_graph()
-        found = [v for _, v in sorted(self._non_slots.items(), key=lambda i: i[0][0]) if v.graph is graph]
+        found = [
+            v for _, v in sorted(self._non_slots.items(), key=lambda i: i[0][0]) if v.graph is graph
+        ]
         for _, slots in sorted(self._slots.items()):
             found += [v for v in slots.values() if v.graph is graph]
         return sorted(found, key=lambda v: str(v.name))
@@ -225,7 +248,9 @@ class Optimizer:
     ) -> Any:
         slots = self._slot_dict(slot_name)
         if _key(var) not in slots:
-            slots[_key(var)] = slot_creator.create_slot_with_initializer(var, initializer, shape, dtype, op_name)
+            slots[_key(var)] = slot_creator.create_slot_with_initializer(
+                var, initializer, shape, dtype, op_name
+            )
         return slots[_key(var)]
 
     def _zeros_slot(self, var: Any, slot_name: str, op_name: str) -> Any:
@@ -308,7 +333,9 @@ def _increment(global_step: Any, scope: str) -> Any:
 
 def control_add(global_step: Any, scope: str) -> Any:
     """The increment of a reference variable."""
-    return get("AssignAdd")(global_step, convert_to_tensor(1, global_step.dtype.base_dtype), name=scope)
+    return get("AssignAdd")(
+        global_step, convert_to_tensor(1, global_step.dtype.base_dtype), name=scope
+    )
 
 
 def _key(var: Any) -> Any:

@@ -26,7 +26,7 @@ class _Applied(Optimizer):
 
     _update_op = ""
     _slot_order: tuple[str, ...] = ()
-    _flags: dict[str, bool]
+    _flags: dict[str, Any]
 
     def __init__(self, use_locking: bool, name: str) -> None:
         super().__init__(use_locking, name)
@@ -89,7 +89,9 @@ class GradientDescentOptimizer(_Applied):
 
     _update_op = "GradientDescent"
 
-    def __init__(self, learning_rate: Any, use_locking: bool = False, name: str = "GradientDescent") -> None:
+    def __init__(
+        self, learning_rate: Any, use_locking: bool = False, name: str = "GradientDescent"
+    ) -> None:
         super().__init__(use_locking, name)
         self._learning_rate = learning_rate
 
@@ -100,11 +102,15 @@ class GradientDescentOptimizer(_Applied):
         return [self._cast("learning_rate", var), None]
 
     def _apply_sparse_duplicate_indices(self, grad: Any, var: Any) -> Any:
-        delta = IndexedSlices(grad.values * self._cast("learning_rate", var), grad.indices, grad.dense_shape)
+        delta = IndexedSlices(
+            grad.values * self._cast("learning_rate", var), grad.indices, grad.dense_shape
+        )
         return var.scatter_sub(delta, use_locking=self._use_locking)
 
     def _resource_apply_sparse_duplicate_indices(self, grad: Any, var: Any, indices: Any) -> Any:
-        return get("ResourceScatterAdd")(var.handle, indices, -grad * self._cast("learning_rate", var))
+        return get("ResourceScatterAdd")(
+            var.handle, indices, -grad * self._cast("learning_rate", var)
+        )
 
 
 class ProximalGradientDescentOptimizer(_Applied):
@@ -119,18 +125,30 @@ class ProximalGradientDescentOptimizer(_Applied):
     _update_op = "ProximalGradientDescent"
 
     def __init__(
-        self, learning_rate: Any, l1_regularization_strength: float = 0.0,
-        l2_regularization_strength: float = 0.0, use_locking: bool = False,
+        self,
+        learning_rate: Any,
+        l1_regularization_strength: float = 0.0,
+        l2_regularization_strength: float = 0.0,
+        use_locking: bool = False,
         name: str = "ProximalGradientDescent",
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(use_locking, name)
-        self._args = {"learning_rate": learning_rate, "l1": l1_regularization_strength, "l2": l2_regularization_strength}
+        self._args = {
+            "learning_rate": learning_rate,
+            "l1": l1_regularization_strength,
+            "l2": l2_regularization_strength,
+        }
 
     def _prepare(self) -> None:
         self._hyper(**self._args)
 
     def _inputs(self, var: Any) -> list[Any]:
-        return [self._cast("learning_rate", var), self._cast("l1", var), self._cast("l2", var), None]
+        return [
+            self._cast("learning_rate", var),
+            self._cast("l1", var),
+            self._cast("l2", var),
+            None,
+        ]
 
 
 class MomentumOptimizer(_Applied):
@@ -147,9 +165,13 @@ class MomentumOptimizer(_Applied):
     _slot_order = ("momentum",)
 
     def __init__(
-        self, learning_rate: Any, momentum: Any, use_locking: bool = False, name: str = "Momentum",
+        self,
+        learning_rate: Any,
+        momentum: Any,
+        use_locking: bool = False,
+        name: str = "Momentum",
         use_nesterov: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(use_locking, name)
         self._learning_rate, self._momentum = learning_rate, momentum
         self._flags = {"use_nesterov": use_nesterov}
@@ -169,7 +191,9 @@ def _accumulator(optimizer: Optimizer, var: Any, value: float, slot: str) -> Non
     dtype = var.dtype.base_dtype
     if var.get_shape().is_fully_defined():
         init = initializers.constant_initializer(value, dtype=dtype)
-        optimizer._get_or_make_slot_with_initializer(var, init, var.get_shape(), dtype, slot, optimizer._name)
+        optimizer._get_or_make_slot_with_initializer(
+            var, init, var.get_shape(), dtype, slot, optimizer._name
+        )
         return
     filled = get("Fill")(get("Shape")(var), convert_to_tensor(value, dtype))
     optimizer._get_or_make_slot(var, filled, slot, optimizer._name)
@@ -191,11 +215,16 @@ class AdagradOptimizer(_Applied):
     _slot_order = ("accumulator",)
 
     def __init__(
-        self, learning_rate: Any, initial_accumulator_value: float = 0.1, use_locking: bool = False,
+        self,
+        learning_rate: Any,
+        initial_accumulator_value: float = 0.1,
+        use_locking: bool = False,
         name: str = "Adagrad",
-    ) -> None:  # fmt: skip
+    ) -> None:
         if initial_accumulator_value <= 0.0:
-            raise ValueError(f"initial_accumulator_value must be positive: {initial_accumulator_value}")
+            raise ValueError(
+                f"initial_accumulator_value must be positive: {initial_accumulator_value}"
+            )
         super().__init__(use_locking, name)
         self._learning_rate = learning_rate
         self._initial = initial_accumulator_value
@@ -218,15 +247,25 @@ class ProximalAdagradOptimizer(_Applied):
     _slot_order = ("accumulator",)
 
     def __init__(
-        self, learning_rate: Any, initial_accumulator_value: float = 0.1,
-        l1_regularization_strength: float = 0.0, l2_regularization_strength: float = 0.0,
-        use_locking: bool = False, name: str = "ProximalAdagrad",
-    ) -> None:  # fmt: skip
+        self,
+        learning_rate: Any,
+        initial_accumulator_value: float = 0.1,
+        l1_regularization_strength: float = 0.0,
+        l2_regularization_strength: float = 0.0,
+        use_locking: bool = False,
+        name: str = "ProximalAdagrad",
+    ) -> None:
         if initial_accumulator_value <= 0.0:
-            raise ValueError(f"initial_accumulator_value must be positive: {initial_accumulator_value}")
+            raise ValueError(
+                f"initial_accumulator_value must be positive: {initial_accumulator_value}"
+            )
         super().__init__(use_locking, name)
         self._initial = initial_accumulator_value
-        self._args = {"learning_rate": learning_rate, "l1": l1_regularization_strength, "l2": l2_regularization_strength}
+        self._args = {
+            "learning_rate": learning_rate,
+            "l1": l1_regularization_strength,
+            "l2": l2_regularization_strength,
+        }
 
     def _create_slots(self, var_list: Sequence[Any]) -> None:
         for v in var_list:
@@ -236,7 +275,12 @@ class ProximalAdagradOptimizer(_Applied):
         self._hyper(**self._args)
 
     def _inputs(self, var: Any) -> list[Any]:
-        return [self._cast("learning_rate", var), self._cast("l1", var), self._cast("l2", var), None]
+        return [
+            self._cast("learning_rate", var),
+            self._cast("l1", var),
+            self._cast("l2", var),
+            None,
+        ]
 
 
 class AdagradDAOptimizer(_Applied):
@@ -254,10 +298,15 @@ class AdagradDAOptimizer(_Applied):
     _slot_order = ("gradient_accumulator", "gradient_squared_accumulator")
 
     def __init__(
-        self, learning_rate: Any, global_step: Any, initial_gradient_squared_accumulator_value: float = 0.1,
-        l1_regularization_strength: float = 0.0, l2_regularization_strength: float = 0.0,
-        use_locking: bool = False, name: str = "AdagradDA",
-    ) -> None:  # fmt: skip
+        self,
+        learning_rate: Any,
+        global_step: Any,
+        initial_gradient_squared_accumulator_value: float = 0.1,
+        l1_regularization_strength: float = 0.0,
+        l2_regularization_strength: float = 0.0,
+        use_locking: bool = False,
+        name: str = "AdagradDA",
+    ) -> None:
         if initial_gradient_squared_accumulator_value <= 0.0:
             raise ValueError(
                 "initial_gradient_squared_accumulator_value must be positive: "
@@ -266,7 +315,11 @@ class AdagradDAOptimizer(_Applied):
         super().__init__(use_locking, name)
         self._initial = initial_gradient_squared_accumulator_value
         self._global_step = global_step
-        self._args = {"learning_rate": learning_rate, "l1": l1_regularization_strength, "l2": l2_regularization_strength}
+        self._args = {
+            "learning_rate": learning_rate,
+            "l1": l1_regularization_strength,
+            "l2": l2_regularization_strength,
+        }
 
     def _create_slots(self, var_list: Sequence[Any]) -> None:
         for v in var_list:
@@ -283,7 +336,13 @@ class AdagradDAOptimizer(_Applied):
 
     def _inputs(self, var: Any) -> list[Any]:
         step = self._step
-        return [None, self._cast("learning_rate", var), self._cast("l1", var), self._cast("l2", var), step]
+        return [
+            None,
+            self._cast("learning_rate", var),
+            self._cast("l1", var),
+            self._cast("l2", var),
+            step,
+        ]
 
 
 class AdadeltaOptimizer(_Applied):
@@ -300,9 +359,13 @@ class AdadeltaOptimizer(_Applied):
     _slot_order = ("accum", "accum_update")
 
     def __init__(
-        self, learning_rate: Any = 0.001, rho: Any = 0.95, epsilon: Any = 1e-8, use_locking: bool = False,
+        self,
+        learning_rate: Any = 0.001,
+        rho: Any = 0.95,
+        epsilon: Any = 1e-8,
+        use_locking: bool = False,
         name: str = "Adadelta",
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(use_locking, name)
         self._args = {"learning_rate": learning_rate, "rho": rho, "epsilon": epsilon}
 
@@ -331,11 +394,22 @@ class RMSPropOptimizer(_Applied):
     """
 
     def __init__(
-        self, learning_rate: Any, decay: Any = 0.9, momentum: Any = 0.0, epsilon: Any = 1e-10,
-        use_locking: bool = False, centered: bool = False, name: str = "RMSProp",
-    ) -> None:  # fmt: skip
+        self,
+        learning_rate: Any,
+        decay: Any = 0.9,
+        momentum: Any = 0.0,
+        epsilon: Any = 1e-10,
+        use_locking: bool = False,
+        centered: bool = False,
+        name: str = "RMSProp",
+    ) -> None:
         super().__init__(use_locking, name)
-        self._args = {"learning_rate": learning_rate, "decay": decay, "momentum": momentum, "epsilon": epsilon}
+        self._args = {
+            "learning_rate": learning_rate,
+            "decay": decay,
+            "momentum": momentum,
+            "epsilon": epsilon,
+        }
         self._centered = centered
         self._update_op = "CenteredRMSProp" if centered else "RMSProp"
         self._slot_order = ("mg", "rms", "momentum") if centered else ("rms", "momentum")
@@ -343,7 +417,9 @@ class RMSPropOptimizer(_Applied):
     def _create_slots(self, var_list: Sequence[Any]) -> None:
         for v in var_list:
             ones = initializers.ones_initializer(v.dtype.base_dtype)
-            self._get_or_make_slot_with_initializer(v, ones, v.get_shape(), v.dtype.base_dtype, "rms", self._name)
+            self._get_or_make_slot_with_initializer(
+                v, ones, v.get_shape(), v.dtype.base_dtype, "rms", self._name
+            )
             if self._centered:
                 self._zeros_slot(v, "mg", self._name)
             self._zeros_slot(v, "momentum", self._name)
@@ -352,7 +428,9 @@ class RMSPropOptimizer(_Applied):
         self._hyper(**self._args)
 
     def _inputs(self, var: Any) -> list[Any]:
-        return [self._cast(n, var) for n in ("learning_rate", "decay", "momentum", "epsilon")] + [None]
+        return [self._cast(n, var) for n in ("learning_rate", "decay", "momentum", "epsilon")] + [
+            None
+        ]
 
 
 class FtrlOptimizer(_Applied):
@@ -374,30 +452,43 @@ class FtrlOptimizer(_Applied):
     _slot_order = ("accum", "linear")
 
     def __init__(
-        self, learning_rate: Any, learning_rate_power: float = -0.5, initial_accumulator_value: float = 0.1,
-        l1_regularization_strength: float = 0.0, l2_regularization_strength: float = 0.0,
-        use_locking: bool = False, name: str = "Ftrl", accum_name: str | None = None,
-        linear_name: str | None = None, l2_shrinkage_regularization_strength: float = 0.0,
-    ) -> None:  # fmt: skip
+        self,
+        learning_rate: Any,
+        learning_rate_power: float = -0.5,
+        initial_accumulator_value: float = 0.1,
+        l1_regularization_strength: float = 0.0,
+        l2_regularization_strength: float = 0.0,
+        use_locking: bool = False,
+        name: str = "Ftrl",
+        accum_name: str | None = None,
+        linear_name: str | None = None,
+        l2_shrinkage_regularization_strength: float = 0.0,
+    ) -> None:
         super().__init__(use_locking, name)
         checks = {
-            "initial_accumulator_value": initial_accumulator_value, "l1_regularization_strength": l1_regularization_strength,
+            "initial_accumulator_value": initial_accumulator_value,
+            "l1_regularization_strength": l1_regularization_strength,
             "l2_regularization_strength": l2_regularization_strength,
             "l2_shrinkage_regularization_strength": l2_shrinkage_regularization_strength,
-        }  # fmt: skip
+        }
         for key, value in checks.items():
             if value < 0.0:
                 raise ValueError(f"{key} {value} needs to be positive or zero")
         if learning_rate_power > 0.0:
-            raise ValueError(f"learning_rate_power {learning_rate_power} needs to be negative or zero")
+            raise ValueError(
+                f"learning_rate_power {learning_rate_power} needs to be negative or zero"
+            )
         self._initial = initial_accumulator_value
         self._accum_name, self._linear_name = accum_name, linear_name
         self._shrinks = l2_shrinkage_regularization_strength > 0
         self._update_op = "FtrlV2" if self._shrinks else "Ftrl"
         self._args = {
-            "learning_rate": learning_rate, "l1": l1_regularization_strength, "l2": l2_regularization_strength,
-            "l2_shrinkage": l2_shrinkage_regularization_strength, "learning_rate_power": learning_rate_power,
-        }  # fmt: skip
+            "learning_rate": learning_rate,
+            "l1": l1_regularization_strength,
+            "l2": l2_regularization_strength,
+            "l2_shrinkage": l2_shrinkage_regularization_strength,
+            "learning_rate_power": learning_rate_power,
+        }
 
     def _create_slots(self, var_list: Sequence[Any]) -> None:
         for v in var_list:
@@ -409,7 +500,13 @@ class FtrlOptimizer(_Applied):
         self._hyper(**self._args)
 
     def _inputs(self, var: Any) -> list[Any]:
-        names = ["learning_rate", "l1", "l2", *(["l2_shrinkage"] if self._shrinks else []), "learning_rate_power"]
+        names = [
+            "learning_rate",
+            "l1",
+            "l2",
+            *(["l2_shrinkage"] if self._shrinks else []),
+            "learning_rate_power",
+        ]
         return [None, *[self._cast(n, var) for n in names]]
 
 
@@ -427,14 +524,26 @@ class AdamOptimizer(_Applied):
     _slot_order = ("m", "v")
 
     def __init__(
-        self, learning_rate: Any = 0.001, beta1: Any = 0.9, beta2: Any = 0.999, epsilon: Any = 1e-8,
-        use_locking: bool = False, name: str = "Adam",
-    ) -> None:  # fmt: skip
+        self,
+        learning_rate: Any = 0.001,
+        beta1: Any = 0.9,
+        beta2: Any = 0.999,
+        epsilon: Any = 1e-8,
+        use_locking: bool = False,
+        name: str = "Adam",
+    ) -> None:
         super().__init__(use_locking, name)
-        self._args = {"learning_rate": learning_rate, "beta1": beta1, "beta2": beta2, "epsilon": epsilon}
+        self._args = {
+            "learning_rate": learning_rate,
+            "beta1": beta1,
+            "beta2": beta2,
+            "epsilon": epsilon,
+        }
 
     def _get_beta_accumulators(self) -> tuple[Any, Any]:
-        return self._get_non_slot_variable("beta1_power"), self._get_non_slot_variable("beta2_power")
+        return self._get_non_slot_variable("beta1_power"), self._get_non_slot_variable(
+            "beta2_power"
+        )
 
     def _create_slots(self, var_list: Sequence[Any]) -> None:
         # The same variable in every process, whatever the order of the list.
@@ -457,7 +566,11 @@ class AdamOptimizer(_Applied):
 
     def _inputs(self, var: Any) -> list[Any]:
         powers = [self._power("beta1_power", var), self._power("beta2_power", var)]
-        return powers + [self._cast(n, var) for n in ("learning_rate", "beta1", "beta2", "epsilon")] + [None]
+        return (
+            powers
+            + [self._cast(n, var) for n in ("learning_rate", "beta1", "beta2", "epsilon")]
+            + [None]
+        )
 
     def _sparse(self, grad: Any, var: Any, indices: Any, scatter_add: Any) -> Any:
         """Adam on rows: the moments of all rows decay, as if the other gradients were zero."""
@@ -489,7 +602,11 @@ class AdamOptimizer(_Applied):
             power1, power2 = self._get_beta_accumulators()
             with colocate_with(power1.op):
                 updates = [
-                    state.assign(power1, power1 * self._tensors["beta1"], use_locking=self._use_locking),
-                    state.assign(power2, power2 * self._tensors["beta2"], use_locking=self._use_locking),
+                    state.assign(
+                        power1, power1 * self._tensors["beta1"], use_locking=self._use_locking
+                    ),
+                    state.assign(
+                        power2, power2 * self._tensors["beta2"], use_locking=self._use_locking
+                    ),
                 ]
         return control.group(*update_ops, *updates, name=name_scope)

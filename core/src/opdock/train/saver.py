@@ -36,7 +36,7 @@ class Saver:
         builder: ignored.
         defer_build: make the ops when `build` is called.
         allow_empty: accept that there is no variable.
-        write_version: `SaverDef.V2`; the first format can only be read.
+        write_version: `SaverDef.V2`, or `SaverDef.V1` for the deprecated first format.
         pad_step_number: write steps with eight digits.
         save_relative_paths: write relative paths into the state file, so that the directory moves.
         filename: default of the file name tensor.
@@ -59,13 +59,8 @@ class Saver:
                 "If `var_list` is provided then build cannot be deferred. Either set"
                 " defer_build=False or var_list=None."
             )
-        if write_version != 2:
-            raise errors.UnimplementedError(
-                None,
-                None,
-                "Writing checkpoints of the first format (SaverDef.V1) is not supported; they can"
-                " be read. Leave write_version at SaverDef.V2.",
-            )
+        if write_version not in (1, 2):
+            raise RuntimeError(f"Unexpected write_version: {write_version}")
         self._var_list = var_list
         self._reshape = reshape
         self._sharded = sharded
@@ -110,6 +105,7 @@ class Saver:
                 var_list, reshape=self._reshape, sharded=self._sharded,
                 max_to_keep=self._max_to_keep, keep_hours=self._keep_hours, name=self._name,
                 restore_sequentially=self._restore_sequentially, filename=self._filename,
+                version=self._write_version,
             )  # fmt: skip
         elif self._name:
             # With a SaverDef from a file, the name is the scope into which its graph was imported.
@@ -164,6 +160,12 @@ class Saver:
         """
         if not self._is_built:
             raise RuntimeError("`build()` should be called before save if defer_build==True")
+        if self._write_version != protos.SaverDef.V2:
+            _log.warning(
+                "TensorFlow's V1 checkpoint format has been deprecated. Consider switching to the"
+                " more efficient V2 format: `tf.train.Saver(write_version=tf.train.SaverDef.V2)`,"
+                " now on by default."
+            )
         latest_filename = latest_filename or "checkpoint"
         if os.path.split(latest_filename)[0]:
             raise ValueError("'latest_filename' must not contain path components")
@@ -338,7 +340,7 @@ def _explained(error: errors.OpError, cause: str) -> errors.OpError:
         " Please ensure that you have not altered the graph expected based on the checkpoint."
         f" Original error:\n\n{error.message}"
     )
-    return type(error)(error.node_def, error.op, message)  # type: ignore[call-arg]
+    return type(error)(error.node_def, error.op, message)
 
 
 def export_meta_graph(

@@ -15,8 +15,10 @@ from opdock.ops.identity import identity, placeholder_with_default
 from opdock.ops.io import (
     merge_v2_checkpoints_op,
     restore_v2_op,
+    save_slices_op,
     save_v2_op,
     sharded_filename_op,
+    sharded_filespec_op,
 )
 from opdock.ops.strings import string_join
 from opdock.train.saveable import (
@@ -29,10 +31,13 @@ from opdock.train.saveable import (
 
 __all__ = ["build_saver_def"]
 
+# Values of SaverDef.CheckpointFormatVersion.
+_V1, _V2 = 1, 2
+
 
 def build_saver_def(
     var_list: Any, *, reshape: bool, sharded: bool, max_to_keep: int | None, keep_hours: float,
-    name: str | None, restore_sequentially: bool, filename: str | None,
+    name: str | None, restore_sequentially: bool, filename: str | None, version: int,
 ) -> Any:  # fmt: skip
     """Adds the ops that save and restore, and names them in a `SaverDef`."""
     saveables = saveables_for(var_list)
@@ -42,23 +47,28 @@ def build_saver_def(
         prefix = placeholder_with_default(prefix, shape=(), name="Const")
         if sharded:
             per_device = group_by_device(saveables)
-            saved = _sharded_save(prefix, per_device)
+            make = _sharded_save if version == _V2 else _sharded_save_v1
+            saved = make(prefix, per_device)
             restored = _sharded_restore(prefix, per_device, reshape, restore_sequentially)
         else:
-            saved = _save(prefix, saveables)
+            saved = _save(prefix, saveables, version)
             restored = _restore(prefix, saveables, reshape, restore_sequentially, "restore_all")
     return protos.SaverDef(
         filename_tensor_name=prefix.name, save_tensor_name=saved.name,
         restore_op_name=restored.name, max_to_keep=max_to_keep or 0, sharded=sharded,
-        keep_checkpoint_every_n_hours=keep_hours, version=protos.SaverDef.V2,
+        keep_checkpoint_every_n_hours=keep_hours, version=version,
     )  # fmt: skip
 
 
 # ---------------------------------------------------------------- save
-def _save(prefix: Tensor, saveables: list[SaveableObject]) -> Tensor:
+def _save(prefix: Tensor, saveables: list[SaveableObject], version: int) -> Tensor:
     specs = [spec for s in saveables for spec in s.specs]
     tensors = [spec.tensor for spec in specs]
-    op = save_v2_op(prefix, [s.name for s in specs], [s.slice_spec for s in specs], tensors)
+    names, slices = [s.name for s in specs], [s.slice_spec for s in specs]
+    if version == _V2:
+        op = save_v2_op(prefix, names, slices, tensors)
+    else:
+        op = save_slices_op(prefix, names, slices, tensors, name="save")
     with (
         name_scope(None, "control_dependency", [op, prefix]) as scope,
         colocate_with(prefix),
@@ -79,11 +89,21 @@ def _sharded_save(prefix: Tensor, per_device: list[tuple[str, list[SaveableObjec
         with device(set_cpu0(where)):
             name = sharded_filename_op(temporary, shard, count)
             names.append(name)
-            saves.append(_save(name, saveables))
+            saves.append(_save(name, saveables, _V2))
     with control_dependencies([s.op for s in saves]), device(set_cpu0(last)):
         merge = merge_v2_checkpoints_op(names, prefix, delete_old_dirs=True)
         with control_dependencies([merge]):
             return identity(prefix)
+
+
+def _sharded_save_v1(prefix: Tensor, per_device: list[tuple[str, list[SaveableObject]]]) -> Tensor:
+    count = constant(len(per_device), name="num_shards")
+    saves = []
+    for shard, (where, saveables) in enumerate(per_device):
+        with device(where):
+            saves.append(_save(sharded_filename_op(prefix, shard, count), saveables, _V1))
+    with control_dependencies([s.op for s in saves]):
+        return sharded_filespec_op(prefix, count)  # type: ignore[no-any-return]
 
 
 # ---------------------------------------------------------------- restore

@@ -16,9 +16,14 @@ from opdock.graph.variables import Variable
 
 def _slot(primary: Any, value: Any, validate_shape: bool, shape: Any, dtype: Any) -> Any:
     slot = variable_scope.get_variable(
-        "", initializer=value, trainable=False, use_resource=hasattr(primary, "handle"), shape=shape,
-        dtype=dtype, validate_shape=validate_shape,
-    )  # fmt: skip
+        "",
+        initializer=value,
+        trainable=False,
+        use_resource=hasattr(primary, "handle"),
+        shape=shape,
+        dtype=dtype,
+        validate_shape=validate_shape,
+    )
     info = getattr(primary, "_save_slice_info", None)
     if info is not None and slot.shape.raw == primary.shape.raw:
         # The slot of a part is the same part of the whole variable's slot.
@@ -32,11 +37,18 @@ def _slot(primary: Any, value: Any, validate_shape: bool, shape: Any, dtype: Any
 
 def create_slot(primary: Any, val: Any, name: str, colocate_with_primary: bool = True) -> Any:
     """A slot for `primary` with initial value `val`."""
-    return _scoped(primary, val, val.shape.is_fully_defined(), None, None, name, colocate_with_primary)
+    return _scoped(
+        primary, val, val.shape.is_fully_defined(), None, None, name, colocate_with_primary
+    )
 
 
 def create_slot_with_initializer(
-    primary: Any, initializer: Any, shape: Any, dtype: Any, name: str, colocate_with_primary: bool = True
+    primary: Any,
+    initializer: Any,
+    shape: Any,
+    dtype: Any,
+    name: str,
+    colocate_with_primary: bool = True,
 ) -> Any:
     """A slot for `primary` of a given shape and type, made by an initializer."""
     validate = shape.is_fully_defined()
@@ -61,8 +73,9 @@ def create_zeros_slot(
     shape = primary.get_shape()
     if shape.is_fully_defined():
         zeros = initializers.zeros_initializer(element)
-        return create_slot_with_initializer(primary, zeros, shape, element, name, colocate_with_primary)
-    from opdock.graph.registry import get
+        return create_slot_with_initializer(
+            primary, zeros, shape, element, name, colocate_with_primary
+        )
 
     source = primary.initialized_value() if hasattr(primary, "initialized_value") else primary
     return create_slot(primary, get("ZerosLike")(source), name, colocate_with_primary)

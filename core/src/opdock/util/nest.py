@@ -48,13 +48,16 @@ def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
     return [structure]
 
 
-def pack_sequence_as(structure: Any, flat_sequence: Sequence[Any], expand_composites: bool = False) -> Any:
+def pack_sequence_as(
+    structure: Any, flat_sequence: Sequence[Any], expand_composites: bool = False
+) -> Any:
     """`flat_sequence` in the shape of `structure`; ValueError when the counts differ."""
     flat = list(flat_sequence)
     packed, used = _pack(structure, flat, 0, expand_composites)
     if used != len(flat):
         raise ValueError(
-            f"Could not pack sequence. Structure had {used} elements, but flat_sequence had {len(flat)} elements."
+            f"Could not pack sequence. Structure had {used} elements, but flat_sequence had "
+            f"{len(flat)} elements."
         )
     return packed
 
@@ -113,19 +116,29 @@ def assert_same_structure(
 
 def _assert_same(a: Any, b: Any, check_types: bool) -> None:
     if is_sequence(a) != is_sequence(b):
-        raise ValueError(f"The two structures don't have the same nested structure: {a!r} and {b!r}.")
+        raise ValueError(
+            f"The two structures don't have the same nested structure: {a!r} and {b!r}."
+        )
     if not is_sequence(a):
         return
-    if check_types and type(a) is not type(b) and not (isinstance(a, Mapping) and isinstance(b, Mapping)):
+    if (
+        check_types
+        and type(a) is not type(b)
+        and not (isinstance(a, Mapping) and isinstance(b, Mapping))
+    ):
         raise TypeError(
             f"The two structures don't have the same sequence type. First structure has type "
             f"{type(a)}, while second structure has type {type(b)}."
         )
     if isinstance(a, Mapping) and set(a) != set(b):
-        raise ValueError(f"The two dictionaries don't have the same set of keys: {sorted(a)} and {sorted(b)}.")
+        raise ValueError(
+            f"The two dictionaries don't have the same set of keys: {sorted(a)} and {sorted(b)}."
+        )
     left, right = _items(a), _items(b)
     if len(left) != len(right):
-        raise ValueError(f"The two structures don't have the same number of elements: {a!r} and {b!r}.")
+        raise ValueError(
+            f"The two structures don't have the same number of elements: {a!r} and {b!r}."
+        )
     for x, y in zip(left, right, strict=True):
         _assert_same(x, y, check_types)
 

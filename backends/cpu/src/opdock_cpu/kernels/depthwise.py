@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ __all__ = ["table"]
 Array = npt.NDArray[Any]
 
 table = KernelTable()
+
+_BLOCK_BYTES = 512 << 10
 
 
 def _split(grad: Array, channels: int, multiplier: int) -> Array:
@@ -35,6 +37,14 @@ def _check(grad: Array, batch: int, where: Window, outputs: int) -> None:
         )
 
 
+def _batches(x: Array) -> Iterator[slice]:
+    """Blocks of batch entries small enough to stay in cache over all window elements."""
+    entry = max(x[0].nbytes, 1) if x.shape[0] else 1
+    step = max(1, _BLOCK_BYTES // entry)
+    for start in range(0, x.shape[0], step):
+        yield slice(start, start + step)
+
+
 @table.binder("DepthwiseConv2dNative")
 def depthwise(sig: NodeSig) -> Callable[..., Array]:
     """Each input channel under its own filters."""
@@ -45,13 +55,21 @@ def depthwise(sig: NodeSig) -> Callable[..., Array]:
         channels, multiplier = taps.shape[2:]
         where = geometry(data.shape[1:-1], taps.shape[:2])
         padded = pad(data, where)
-        out = np.zeros((data.shape[0], *where.out, channels, multiplier), data.dtype)
-        part = np.empty_like(out)
-        for offset in where.offsets():
-            seen = padded[(slice(None), *where.slices(offset))]
-            np.multiply(seen[..., None], taps[offset], out=part)
-            out += part
-        flat = out.reshape(*out.shape[:-2], channels * multiplier)
+        single = multiplier == 1
+        shape = (data.shape[0], *where.out, channels, *([] if single else [multiplier]))
+        out = np.empty(shape, data.dtype)
+        for entries in _batches(out):
+            total = out[entries]
+            part = np.empty_like(total)
+            total[...] = 0
+            for offset in where.offsets():
+                seen = padded[(entries, *where.slices(offset))]
+                if single:
+                    np.multiply(seen, taps[offset][:, 0], out=part)
+                else:
+                    np.multiply(seen[..., None], taps[offset], out=part)
+                total += part
+        flat = out.reshape(*out.shape[:3], channels * multiplier)
         return geometry.finish(flat, x.dtype)
 
     return run
@@ -70,9 +88,13 @@ def depthwise_backprop_input(sig: NodeSig) -> Callable[..., Array]:
         _check(back, int(input_sizes[0]), where, channels * taps.shape[3])
         split = _split(back, channels, taps.shape[3])
         padded = np.zeros((back.shape[0], *where.padded_size, channels), back.dtype)
-        for offset in where.offsets():
-            spread = np.einsum("nhwcm,cm->nhwc", split, taps[offset])
-            padded[(slice(None), *where.slices(offset))] += spread
+        for entries in _batches(back):
+            for offset in where.offsets():
+                if taps.shape[3] == 1:
+                    spread = split[entries, ..., 0] * taps[offset][:, 0]
+                else:
+                    spread = np.einsum("nhwcm,cm->nhwc", split[entries], taps[offset])
+                padded[(entries, *where.slices(offset))] += spread
         return geometry.finish(unpad(padded, where), grad.dtype)
 
     return run

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from opdock.plugin import KernelTable, NodeSig, errors
 
 __all__ = ["table"]
@@ -26,9 +27,7 @@ def _check(indices: Any, limit: int) -> None:
     bad = tuple(int(i) for i in np.argwhere(np.atleast_1d(unsigned) >= limit)[0])
     at = f"[{','.join(map(str, bad))}]" if np.ndim(indices) else ""
     value = np.atleast_1d(indices)[bad]
-    raise errors.InvalidArgumentError(
-        None, None, f"indices{at} = {value} is not in [0, {limit})"
-    )
+    raise errors.InvalidArgumentError(None, None, f"indices{at} = {value} is not in [0, {limit})")
 
 
 def _take(params: Any, indices: Any, axis: int, out: Array | None) -> Array:

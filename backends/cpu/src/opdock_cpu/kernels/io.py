@@ -51,6 +51,44 @@ def restore_v2(sig: NodeSig) -> Callable[..., Any]:
     return run
 
 
+@table.binder("Save")
+def save(sig: NodeSig) -> Callable[..., tuple[()]]:
+    """Writes whole tensors as a checkpoint of the first format."""
+    dtypes = list(sig.attrs["T"])
+
+    def run(filename: Array, names: Array, *tensors: Any) -> tuple[()]:
+        host_ops.save_v1(filename, names, None, [_plain(t) for t in tensors], dtypes)
+        return ()
+
+    return run
+
+
+@table.binder("SaveSlices")
+def save_slices(sig: NodeSig) -> Callable[..., tuple[()]]:
+    """Writes the tensors as a checkpoint of the first format."""
+    dtypes = list(sig.attrs["T"])
+
+    def run(filename: Array, names: Array, specs: Array, *tensors: Any) -> tuple[()]:
+        host_ops.save_v1(filename, names, specs, [_plain(t) for t in tensors], dtypes)
+        return ()
+
+    return run
+
+
+@table.binder("Restore")
+def restore(sig: NodeSig) -> Callable[..., Array]:
+    """Reads one tensor from a checkpoint."""
+    dtypes = [sig.attrs["dt"]]
+    return lambda pattern, name: host_ops.restore_v2(pattern, name, [b""], dtypes)[0]
+
+
+@table.binder("RestoreSlice")
+def restore_slice(sig: NodeSig) -> Callable[..., Array]:
+    """Reads a slice of one tensor from a checkpoint."""
+    dtypes = [sig.attrs["dt"]]
+    return lambda pattern, name, spec: host_ops.restore_v2(pattern, name, spec, dtypes)[0]
+
+
 @table.binder("MergeV2Checkpoints")
 def merge_v2_checkpoints(sig: NodeSig) -> Callable[..., tuple[()]]:
     """Joins the bundles of a sharded save."""

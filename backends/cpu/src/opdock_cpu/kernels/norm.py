@@ -1,11 +1,12 @@
 """Fused batch normalization kernels.
 
-Channels-last data are a matrix [pixels, channels]: sums over pixels are products with a vector of
-ones, which BLAS does fast and in blocks, so that long sums stay accurate in float32.
+Channels-last data are a matrix: sums over its rows are products with a vector of ones, which BLAS
+does fast and in blocks, so that long sums stay accurate in float32.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,8 @@ Array = npt.NDArray[Any]
 
 table = KernelTable()
 
+_ROW = 4096
+
 
 class _Format:
     """Sums and products per channel for one data format."""
@@ -28,29 +31,44 @@ class _Format:
     def __init__(self, data_format: str) -> None:
         self.first = data_format == "NCHW"
 
-    def view(self, x: Array) -> Array:
-        """[pixels, channels], or [batch, channels, pixels] for channels first."""
+    def view(self, x: Array) -> tuple[Array, int]:
+        """The data as rows, and how many pixels a row holds (channels first: one channel).
+
+        Rows of several pixels keep NumPy's inner loops long when there are few channels.
+        """
         if self.first:
-            return x.reshape(*x.shape[:2], int(np.prod(x.shape[2:])))
-        return x.reshape(int(np.prod(x.shape[:-1])), x.shape[-1])
+            return x.reshape(*x.shape[:2], math.prod(x.shape[2:])), 1
+        pixels, channels = math.prod(x.shape[:-1]), x.shape[-1]
+        fold = 1
+        while 2 * fold * channels <= _ROW and pixels % (2 * fold) == 0 and channels:
+            fold *= 2
+        return x.reshape(pixels // fold, fold * channels), fold
 
-    def spread(self, vector: Array) -> Array:
+    def spread(self, vector: Array, fold: int) -> Array:
         """A per-channel vector that broadcasts against a view."""
-        return vector[:, None] if self.first else vector
+        if self.first:
+            return vector[:, None]
+        return np.tile(vector, fold) if fold > 1 else vector
 
-    def sum(self, x: Array) -> Array:
+    def sum(self, x: Array, fold: int) -> Array:
         """The sum of each channel."""
         if self.first:
             return np.asarray(x.sum(axis=2).sum(axis=0))
-        return np.asarray(np.ones(x.shape[0], x.dtype) @ x)
+        return self._unfold(np.ones(x.shape[0], x.dtype) @ x, fold)
 
-    def dot(self, x: Array, y: Array) -> Array:
+    def dot(self, x: Array, y: Array, fold: int) -> Array:
         """The sum of products of each channel."""
-        return np.asarray(np.einsum("ncp,ncp->c" if self.first else "pc,pc->c", x, y))
+        if self.first:
+            return np.asarray(np.einsum("ncp,ncp->c", x, y))
+        return self._unfold(np.einsum("rc,rc->c", x, y), fold)
 
-    def count(self, x: Array) -> int:
-        """How many values each channel has."""
-        return int(x.shape[0] * x.shape[2] if self.first else x.shape[0])
+    def _unfold(self, sums: Array, fold: int) -> Array:
+        return np.asarray(sums.reshape(fold, -1).sum(axis=0) if fold > 1 else sums)
+
+
+def _count(x: Array, channels: int) -> np.float32:
+    """How many values each channel has; 1 for none, so that means stay finite."""
+    return np.float32(max(x.size // channels if channels else 1, 1))
 
 
 @table.binder("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
@@ -67,26 +85,26 @@ def fused_batch_norm(sig: NodeSig) -> Callable[..., tuple[Any, ...]]:
     third = sig.op == "FusedBatchNormV3"
 
     def run(x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Any:
-        data = form.view(widen(x))
+        data, fold = form.view(widen(x))
         if training:
-            count = np.float32(max(form.count(data), 1))
-            used_mean = form.sum(data) / count
-            y = data - form.spread(used_mean)
-            used_variance = form.dot(y, y) / count
+            count = _count(x, len(scale))
+            used_mean = form.sum(data, fold) / count
+            y = data - form.spread(used_mean, fold)
+            used_variance = form.dot(y, y, fold) / count
             batch_mean = used_mean.copy()
             batch_variance = used_variance * (count / max(count - 1, np.float32(1)))
             if factor != 1:
                 batch_mean = mean * (1 - factor) + batch_mean * factor
                 batch_variance = variance * (1 - factor) + batch_variance * factor
-            y *= form.spread(scale / np.sqrt(used_variance + epsilon))
-            y += form.spread(offset)
+            y *= form.spread(scale / np.sqrt(used_variance + epsilon), fold)
+            y += form.spread(offset, fold)
         else:
             used_mean, used_variance = mean.copy(), variance.copy()
             batch_mean, batch_variance = mean.copy(), variance.copy()
             gain = scale / np.sqrt(variance + epsilon)
             # One multiply-add: the mean is folded into the offset.
-            y = data * form.spread(gain)
-            y += form.spread(offset - mean * gain)
+            y = data * form.spread(gain, fold)
+            y += form.spread(offset - mean * gain, fold)
         out = (narrow(y.reshape(x.shape), kind), batch_mean, batch_variance)
         reserves = (used_mean, used_variance)
         return (*out, *reserves, np.zeros((), np.float32)) if third else (*out, *reserves)
@@ -103,20 +121,21 @@ def fused_batch_norm_grad(sig: NodeSig) -> Callable[..., tuple[Array, ...]]:
     kind = sig.in_dtypes[0].np
 
     def run(grad: Array, x: Array, scale: Array, mean: Array, variance: Array, *unused: Any) -> Any:
-        dy, data = form.view(widen(grad)), form.view(widen(x))
+        dy, fold = form.view(widen(grad))
+        data, _ = form.view(widen(x))
         inv = 1 / np.sqrt(variance + epsilon)
-        centred = data - form.spread(mean)
-        doffset = form.sum(dy)
-        projected = form.dot(dy, centred)
+        centred = data - form.spread(mean, fold)
+        doffset = form.sum(dy, fold)
+        projected = form.dot(dy, centred, fold)
         dscale = projected * inv
         if training:
-            count = np.float32(max(form.count(dy), 1))
-            centred *= form.spread(inv * inv * projected / count)
+            count = _count(x, len(scale))
+            centred *= form.spread(inv * inv * projected / count, fold)
             np.subtract(dy, centred, centred)
-            centred -= form.spread(doffset / count)
-            centred *= form.spread(scale * inv)
+            centred -= form.spread(doffset / count, fold)
+            centred *= form.spread(scale * inv, fold)
         else:
-            np.multiply(dy, form.spread(scale * inv), centred)
+            np.multiply(dy, form.spread(scale * inv, fold), centred)
         dx = narrow(centred.reshape(x.shape), kind)
         return dx, dscale, doffset, np.zeros(0, np.float32), np.zeros(0, np.float32)
 

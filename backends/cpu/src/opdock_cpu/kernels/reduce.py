@@ -106,7 +106,8 @@ def _ones(n: int, dtype: Any) -> Array:
 
 def _ufunc_plan(ufunc: np.ufunc, dtype: Any) -> Plan:
     def plan(shape: tuple[int, ...], axes: Axes, keep: bool) -> Reduce:
-        return lambda x, out: ufunc.reduce(x, axes, dtype, out, keep)
+        reduce: Any = ufunc.reduce
+        return lambda x, out: reduce(x, axes, dtype, out, keep)
 
     return plan
 
@@ -220,7 +221,7 @@ def _mean_plan(total: Plan) -> Plan:
         def run(x: Array, out: Array | None) -> Array:
             total = fold(x, out)
             place = total if isinstance(total, np.ndarray) else None
-            return np.divide(total, count, place, dtype=x.dtype)  # type: ignore[no-any-return]
+            return np.divide(total, count, place, dtype=x.dtype)
 
         return run
 
@@ -261,11 +262,11 @@ def _mean_int(sig: NodeSig) -> Callable[..., Array]:
         count = math.prod(shape[a] for a in axes)
 
         def run(x: Array, out: Array | None) -> Array:
-            total = np.asarray(np.add.reduce(x, axes, wide, None, keep))
+            total = np.asarray(x.sum(axes, wide, keepdims=keep))
             if not count:
                 return np.zeros(total.shape, dtype)
             divisor = wide.type(count)
-            return ((total - np.fmod(total, divisor)) // divisor).astype(dtype)
+            return np.asarray((total - np.fmod(total, divisor)) // divisor).astype(dtype)
 
         return run
 
@@ -274,19 +275,21 @@ def _mean_int(sig: NodeSig) -> Callable[..., Array]:
 
 # ---------------------------------------------------------------- extremes
 def _extreme_plan(ufunc: np.ufunc, nothing: Any, dtype: Any) -> Plan:
+    reduce: Any = ufunc.reduce
+
     def plan(shape: tuple[int, ...], axes: Axes, keep: bool) -> Reduce:
         groups, result = _groups(shape, axes), _result_shape(shape, axes, keep)
         kinds, sizes = [reduced for _, reduced in groups], [n for n, _ in groups]
         if 0 in shape:
             # `initial` is what the ufunc gives for nothing.
-            return lambda x, out: ufunc.reduce(x, axes, None, out, keep, nothing)
+            return lambda x, out: reduce(x, axes, None, out, keep, nothing)
         if kinds == [False, True] and sizes[1] <= 64 and sizes[0] >= 64:
             return _by_columns(ufunc, sizes, result)
         if kinds in ([True, False], [False, True, False]) and sizes[-1] < 256:
             fold = _fold_factor(sizes[-2], sizes[-1])
             if fold > 1:
                 return _folded(ufunc, sizes, fold, result)
-        return lambda x, out: ufunc.reduce(x, axes, None, out, keep)
+        return lambda x, out: reduce(x, axes, None, out, keep)
 
     return plan
 

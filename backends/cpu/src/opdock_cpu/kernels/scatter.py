@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from opdock.plugin import NUMBERS, REALS, KernelTable, NodeSig, as_dtype, errors
 
 __all__ = ["table"]

@@ -53,8 +53,8 @@ def _mean(total: Array, counts: Array) -> Array:
     """Row totals over row counts; integers divide as in C."""
     divisor = counts.reshape(-1, *[1] * (total.ndim - 1)).astype(total.dtype)
     if total.dtype.kind in "iu":
-        return (total - np.fmod(total, divisor)) // divisor
-    return total / divisor
+        return np.asarray((total - np.fmod(total, divisor)) // divisor)
+    return np.asarray(total / divisor)
 
 
 # ---------------------------------------------------------------- sorted ids

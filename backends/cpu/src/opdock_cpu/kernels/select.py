@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from opdock.plugin import KernelTable, NodeSig, errors
 
 __all__ = ["table"]
@@ -25,9 +26,7 @@ def one_hot(sig: NodeSig) -> Callable[..., Array]:
         indices = np.asarray(indices)
         n, rank = int(depth), indices.ndim
         if n < 0:
-            raise errors.InvalidArgumentError(
-                None, None, f"depth must be non-negative, got: {n}"
-            )
+            raise errors.InvalidArgumentError(None, None, f"depth must be non-negative, got: {n}")
         axis = rank if given == -1 else given
         if not 0 <= axis <= rank:
             raise errors.InvalidArgumentError(
@@ -40,14 +39,10 @@ def one_hot(sig: NodeSig) -> Callable[..., Array]:
         flat = indices.reshape(-1).astype(np.int64)
         lines = np.moveaxis(out, axis, -1)
         inside = (flat >= 0) & (flat < n)
-        if inside.all():
-            where: tuple[Any, ...] = tuple(np.indices(indices.shape).reshape(rank, -1))
-            lines[(*where, flat)] = on
-        else:
-            places = np.flatnonzero(inside)
-            where = tuple(np.unravel_index(places, indices.shape)) if rank else ()
-            if places.size:
-                lines[(*where, flat[places])] = on
+        places = np.flatnonzero(inside)
+        if places.size:
+            where = np.unravel_index(places, indices.shape) if rank else ()
+            lines[(*where, flat[places])] = on
         return out
 
     return run

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from opdock.plugin import REALS, KernelTable, NodeSig, errors
 
 __all__ = ["table"]

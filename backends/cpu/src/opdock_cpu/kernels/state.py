@@ -60,7 +60,8 @@ def _scatter(combine: Combine, resource: bool) -> Callable[..., Any]:
             if np.ndim(updates) and np.shape(updates) != expected:
                 raise errors.InvalidArgumentError(
                     None, None,
-                    f"Must have updates.shape = indices.shape + params.shape[1:], got updates.shape "
+                    "Must have updates.shape = indices.shape + params.shape[1:], got "
+                    "updates.shape "
                     f"{list(np.shape(updates))}, indices.shape {list(indices.shape)}, params.shape "
                     f"{list(old.shape)}",
                 )  # fmt: skip
@@ -105,7 +106,9 @@ for _name, _combine in _COMBINE.items():
 for _name in ("Update", "Add", "Sub"):
     _types = {} if _name == "Update" else {"T": NUMBERS}
     table.add(Kernel(op=f"ScatterNd{_name}", fn=_scatter_nd(_COMBINE[_name], False), dtypes=_types))
-    table.add(Kernel(op=f"ResourceScatterNd{_name}", fn=_scatter_nd(_COMBINE[_name], True), dtypes=_types))
+    table.add(
+        Kernel(op=f"ResourceScatterNd{_name}", fn=_scatter_nd(_COMBINE[_name], True), dtypes=_types)
+    )
 
 
 def _in_place(ufunc: Any, resource: bool) -> Callable[..., Any]:
@@ -127,7 +130,9 @@ def _in_place(ufunc: Any, resource: bool) -> Callable[..., Any]:
 table.add(Kernel(op="AssignAdd", fn=_in_place(np.add, False), dtypes={"T": NUMBERS}))
 table.add(Kernel(op="AssignSub", fn=_in_place(np.subtract, False), dtypes={"T": NUMBERS}))
 table.add(Kernel(op="AssignAddVariableOp", fn=_in_place(np.add, True), dtypes={"dtype": NUMBERS}))
-table.add(Kernel(op="AssignSubVariableOp", fn=_in_place(np.subtract, True), dtypes={"dtype": NUMBERS}))
+table.add(
+    Kernel(op="AssignSubVariableOp", fn=_in_place(np.subtract, True), dtypes={"dtype": NUMBERS})
+)
 
 
 @table.kernel("CountUpTo", T=INTS)

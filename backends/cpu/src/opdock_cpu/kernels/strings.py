@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -38,3 +39,32 @@ def string_join(sig: NodeSig) -> Callable[..., Array]:
         return out
 
     return run
+
+
+def _matcher(pattern: Any) -> re.Pattern[bytes]:
+    text = pattern.encode() if isinstance(pattern, str) else bytes(pattern)
+    try:
+        return re.compile(text)
+    except re.error as e:
+        raise errors.InvalidArgumentError(
+            None, None, f"Invalid pattern: {text.decode(errors='replace')}, error: {e}"
+        ) from None
+
+
+def _matches(pattern: re.Pattern[bytes], values: Any) -> Array:
+    array = np.asarray(values, object)
+    found = [pattern.fullmatch(v) is not None for v in array.reshape(-1)]
+    return np.array(found, np.bool_).reshape(array.shape)
+
+
+@table.binder("StaticRegexFullMatch")
+def static_regex_full_match(sig: NodeSig) -> Callable[..., Array]:
+    """Which strings match a fixed expression."""
+    pattern = _matcher(sig.attrs["pattern"])
+    return lambda values: _matches(pattern, values)
+
+
+@table.kernel("RegexFullMatch")
+def regex_full_match(ctx: Any, values: Any, pattern: Any) -> Array:
+    """Which strings match an expression."""
+    return _matches(_matcher(np.asarray(pattern, object).reshape(-1)[0]), values)

@@ -52,9 +52,7 @@ def audio_summary_v2(ctx: Any, tag: Array, tensor: Array, sample_rate: Array) ->
 def audio_summary(ctx: Any, tag: Array, tensor: Array) -> Array:
     """WAV clips of a batch at a fixed rate."""
     attrs = ctx.sig.attrs
-    return _scalar(
-        host_ops.audio_summary(tag, tensor, attrs["sample_rate"], attrs["max_outputs"])
-    )
+    return _scalar(host_ops.audio_summary(tag, tensor, attrs["sample_rate"], attrs["max_outputs"]))
 
 
 @table.kernel("TensorSummaryV2")

@@ -36,8 +36,7 @@ def wanted_shape(source: Any, wanted: list[int]) -> tuple[int, ...]:
     if wanted.count(-1) > 1:
         first = wanted.index(-1)
         raise invalid(
-            "Only one input size may be -1, not both "
-            f"{first} and {wanted.index(-1, first + 1)}"
+            f"Only one input size may be -1, not both {first} and {wanted.index(-1, first + 1)}"
         )
     for i, d in enumerate(wanted):
         if d < -1:
@@ -72,9 +71,7 @@ def expand_dims(xp: Any, sig: NodeSig) -> Any:
         if len(axes) != 1:
             raise invalid("'dim' must be a tensor with a single value")
         if not -n - 1 <= axes[0] <= n:
-            raise invalid(
-                f"Tried to expand dim index {axes[0]} for tensor with {n} dimensions."
-            )
+            raise invalid(f"Tried to expand dim index {axes[0]} for tensor with {n} dimensions.")
         at = axes[0] if axes[0] >= 0 else axes[0] + n + 1
         return xp.reshape(tensor, (*tensor.shape[:at], 1, *tensor.shape[at:]))
 
@@ -90,9 +87,7 @@ def squeeze(xp: Any, sig: NodeSig) -> Any:
         shape = tensor.shape
         n = len(shape)
         if any(not -n <= a < n for a in given):
-            raise invalid(
-                f"Tried to squeeze dim index {given} for tensor with {n} dimensions."
-            )
+            raise invalid(f"Tried to squeeze dim index {given} for tensor with {n} dimensions.")
         axes = {a % n for a in given} if given else {i for i, d in enumerate(shape) if d == 1}
         for axis in sorted(axes):
             if shape[axis] != 1:
@@ -131,9 +126,7 @@ def broadcast_to(xp: Any, sig: NodeSig) -> Any:
             a in (1, b) for a, b in zip(source, wanted, strict=True)
         )
         if not fits:
-            raise invalid(
-                f"Incompatible shapes: {dims(tensor.shape)} vs. {dims(wanted)}"
-            )
+            raise invalid(f"Incompatible shapes: {dims(tensor.shape)} vs. {dims(wanted)}")
         return copy(xp, xp.broadcast_to(tensor, wanted))
 
     return run
@@ -161,16 +154,16 @@ def unravel_index(xp: Any, sig: NodeSig) -> Any:
     def run(indices: Any, sizes: Any) -> Any:
         lengths = [int(sizes[i]) for i in range(sizes.shape[0])]
         total = math.prod(lengths)
-        if math.prod(indices.shape) and (
-            int(xp.min(indices)) < 0 or int(xp.max(indices)) >= total
-        ):
+        if math.prod(indices.shape) and (int(xp.min(indices)) < 0 or int(xp.max(indices)) >= total):
             raise invalid("index is out of bound as with dims")
         flat, rows = xp.reshape(indices, (-1,)), []
         for length in reversed(lengths):
             rows.append(flat % length)
             flat = flat // length
         out = (
-            xp.stack(rows[::-1]) if rows else xp.reshape(device_ints(xp, [], indices), (0, len(flat)))
+            xp.stack(rows[::-1])
+            if rows
+            else xp.reshape(device_ints(xp, [], indices), (0, len(flat)))
         )
         shape = (len(lengths),) if len(indices.shape) == 0 else (len(lengths), -1)
         return xp.astype(xp.reshape(out, shape), indices.dtype)

@@ -162,7 +162,7 @@ def matrix_set_diag(xp: Any, sig: NodeSig) -> Any:
         wanted = (*x.shape[:-2], min(rows, cols))
         if tuple(diagonal.shape) != tuple(wanted):
             raise invalid(
-                "must have diagonal.shape == input.shape[:-2] + min(input.shape[-2:]), but received "
+                "must have diagonal.shape == input.shape[:-2] + min(input.shape[-2:]), but got "
                 f"input shape: {dims(x.shape)} and diagonal shape: {dims(diagonal.shape)}"
             )
         out = _flat(xp, copy(xp, x))

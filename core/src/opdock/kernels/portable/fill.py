@@ -32,14 +32,14 @@ def zeros_like(xp: Any, sig: NodeSig) -> Any:
     """Zeros in the input's shape."""
     dtype = sig.out_dtypes[0]
     if dtype.base_dtype in dtypes.NUMBERS or dtype.base_dtype is dtypes.bool:
-        return lambda x: xp.zeros_like(x)
+        return xp.zeros_like
     return lambda x: full(xp, x.shape, 0, dtype, x)
 
 
 @portable("OnesLike", T=dtypes.NUMBERS | {dtypes.bool})
 def ones_like(xp: Any, sig: NodeSig) -> Any:
     """Ones in the input's shape."""
-    return lambda x: xp.ones_like(x)
+    return xp.ones_like
 
 
 def steps(start: Any, limit: Any, delta: Any) -> int:

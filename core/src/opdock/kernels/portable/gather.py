@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.kernels.array_api import device_ints, dims, invalid, ints, zeros
+from opdock.kernels.array_api import device_ints, dims, ints, invalid, zeros
 from opdock.kernels.portable import portable
 from opdock.kernels.signature import NodeSig
 
@@ -59,9 +59,7 @@ def axes_of(params: Any, indices: Any, axis: Any, batch_dims: int) -> tuple[int,
     at %= rank
     count = len(indices.shape)
     if not -count <= batch_dims <= count:
-        raise invalid(
-            f"Expected batch_dims in the range [{-count}, {count}], but got {batch_dims}"
-        )
+        raise invalid(f"Expected batch_dims in the range [{-count}, {count}], but got {batch_dims}")
     batch = batch_dims + count if batch_dims < 0 else batch_dims
     if batch > at:
         raise invalid(f"batch_dims ({batch}) must be less than or equal to axis ({at}).")
@@ -88,8 +86,11 @@ def _take_batched(xp: Any, params: Any, indices: Any, axis: int, batch: int) -> 
     rest = tuple(indices.shape[batch:])
     # Rows of all batch entries under one another, so that one take serves them all.
     table = xp.reshape(params, (count, math.prod(outer), n, math.prod(inner)))
-    table = xp.reshape(xp.permute_dims(table, (0, 2, 1, 3)), (count * n, math.prod(outer), -1)) \
-        if math.prod(inner) else xp.reshape(table, (count * n, math.prod(outer), 0))
+    table = (
+        xp.reshape(xp.permute_dims(table, (0, 2, 1, 3)), (count * n, math.prod(outer), -1))
+        if math.prod(inner)
+        else xp.reshape(table, (count * n, math.prod(outer), 0))
+    )
     starts = device_ints(xp, np.arange(count) * n, params)
     flat = xp.reshape(xp.astype(indices, xp.int64), (count, math.prod(rest)))
     rows = xp.take(table, xp.reshape(flat + xp.reshape(starts, (count, 1)), (-1,)), axis=0)
@@ -106,7 +107,8 @@ def flat_positions(xp: Any, indices: Any, shape: Any) -> tuple[Any, int]:
     depth = indices.shape[-1]
     if depth > len(shape):
         raise invalid(
-            f"index innermost dimension length must be <= params rank; saw: {depth} vs. {len(shape)}"
+            "index innermost dimension length must be <= params rank; saw: "
+            f"{depth} vs. {len(shape)}"
         )
     count = math.prod(indices.shape[:-1])
     table = xp.reshape(xp.astype(indices, xp.int64), (count, depth))
@@ -123,9 +125,7 @@ def _complain(table: Any, shape: Any, limits: Any) -> None:
     rows = np.asarray([[int(v) for v in row] for row in table])
     bad = int(np.argwhere(((rows < 0) | (rows >= np.asarray(limits))).any(axis=1))[0, 0])
     where = ",".join(str(int(i)) for i in np.unravel_index(bad, shape[:-1]))
-    raise invalid(
-        f"indices[{where}] = {dims(rows[bad])} does not index into shape {dims(limits)}"
-    )
+    raise invalid(f"indices[{where}] = {dims(rows[bad])} does not index into shape {dims(limits)}")
 
 
 @portable("GatherNd")

@@ -81,7 +81,9 @@ def concat_offset(xp: Any, sig: NodeSig) -> Any:
         for i, shape in enumerate(shapes):
             sizes = ints(shape)
             if len(sizes) != rank or any(
-                a != b for j, (a, b) in enumerate(zip(first, sizes, strict=False)) if j != axis % rank
+                a != b
+                for j, (a, b) in enumerate(zip(first, sizes, strict=False))
+                if j != axis % rank
             ):
                 raise invalid(
                     f"All dimensions except {axis % rank} must match. Input {i} has shape "

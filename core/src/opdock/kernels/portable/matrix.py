@@ -17,7 +17,8 @@ def permutation(perm: Any, rank: int) -> tuple[int, ...]:
     axes = ints(perm)
     if len(axes) != rank:
         raise invalid(
-            f"transpose expects a vector of size {rank}. But input(1) is a vector of size {len(axes)}"
+            f"transpose expects a vector of size {rank}. But input(1) is a vector of size "
+            f"{len(axes)}"
         )
     for axis in axes:
         if not -rank <= axis < rank:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from opdock import dtypes
 from opdock.kernels.array_api import dims, full, invalid
 from opdock.kernels.portable import portable
 from opdock.kernels.signature import NodeSig
@@ -84,7 +85,7 @@ def _check_mirror(mode: str, size: int, before: int, after: int) -> None:
         )
 
 
-@portable("MirrorPadGrad", host_inputs=("paddings",))
+@portable("MirrorPadGrad", T=dtypes.NUMBERS, host_inputs=("paddings",))
 def mirror_pad_grad(xp: Any, sig: NodeSig) -> Any:
     """The inner part, with the mirrored margins folded back onto it."""
     mode = sig.attrs["mode"]

@@ -76,7 +76,9 @@ def dynamic_stitch(xp: Any, sig: NodeSig) -> Any:
         if int(xp.min(flat)) < 0:
             raise invalid(f"indices[{int(xp.argmin(flat))}] = {int(xp.min(flat))} is out of range")
         size = int(xp.max(flat)) + 1
-        rows = xp.concat([xp.reshape(d, (math.prod(i.shape), *tail)) for i, d in zip(indices, data, strict=True)])
+        rows = xp.concat(
+            [xp.reshape(d, (math.prod(i.shape), *tail)) for i, d in zip(indices, data, strict=True)]
+        )
         place, present = last_of_each(xp, flat, size)
         out = xp.take(rows, place, axis=0)
         if bool(xp.all(present)):

@@ -10,9 +10,7 @@ from opdock.kernels.portable import portable
 from opdock.kernels.signature import NodeSig
 
 
-def _geometry(
-    size: int, k: int, stride: int, rate: int, padding: str
-) -> tuple[int, int, int]:
+def _geometry(size: int, k: int, stride: int, rate: int, padding: str) -> tuple[int, int, int]:
     """(number of windows, margin before, padded size) of one dimension."""
     window = k + (k - 1) * (rate - 1)
     if padding == "VALID":
@@ -55,7 +53,9 @@ def _extractor(xp: Any, sig: NodeSig, rates: list[int]) -> Any:
         for offset in itertools.product(*(range(k) for k in sizes)):
             where = tuple(
                 slice(o * rate, o * rate + (count - 1) * stride + 1 if count else o * rate, stride)
-                for o, rate, stride, (count, _, _) in zip(offset, rates, strides, found, strict=True)
+                for o, rate, stride, (count, _, _) in zip(
+                    offset, rates, strides, found, strict=True
+                )
             )
             pieces.append(wide[(slice(None), *where)])
         return xp.concat(pieces, axis=-1)

@@ -19,7 +19,7 @@ Run = Callable[[Any, Any], Any]
 
 
 def reduced_axes(indices: Any, rank: int) -> tuple[int, ...]:
-    """The non-negative axes that a `reduction_indices` input names; TF's errors when it is wrong."""
+    """The non-negative axes that `reduction_indices` names; TF's errors when they are wrong."""
     axes: list[int] = []
     for axis in ints(indices):
         if not -rank <= axis < rank:

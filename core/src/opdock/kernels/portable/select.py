@@ -37,7 +37,9 @@ def one_hot(xp: Any, sig: NodeSig) -> Any:
             raise invalid(f"depth must be non-negative, got: {n}")
         axis = rank if given == -1 else given
         if not 0 <= axis <= rank:
-            raise invalid(f"Expected axis to be -1 or between [0, {rank + 1}).  But received: {given}")
+            raise invalid(
+                f"Expected axis to be -1 or between [0, {rank + 1}).  But received: {given}"
+            )
         column = [1] * (rank + 1)
         column[axis] = n
         line = xp.reshape(device_ints(xp, np.arange(n), indices), tuple(column))

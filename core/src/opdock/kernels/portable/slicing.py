@@ -47,9 +47,7 @@ def block(shape: Any, begin: list[int], size: list[int]) -> tuple[slice, ...]:
     return tuple(out)
 
 
-def subscript(
-    sig: NodeSig, shape: Any, begin: Any, end: Any, strides: Any
-) -> slicespec.Resolved:
+def subscript(sig: NodeSig, shape: Any, begin: Any, end: Any, strides: Any) -> slicespec.Resolved:
     """The index tuple of a strided slice, for arrays of a given shape.
 
     Raises:
@@ -92,9 +90,7 @@ def strided_slice_grad(xp: Any, sig: NodeSig) -> Any:
         out = zeros(xp, tuple(ints(shape)), dy, dtype)
         found = subscript(sig, out.shape, begin, end, strides)
         if tuple(dy.shape) != found.shape:
-            raise invalid(
-                f"shape of dy was {dims(dy.shape)} instead of {dims(found.shape)}"
-            )
+            raise invalid(f"shape of dy was {dims(dy.shape)} instead of {dims(found.shape)}")
         put(xp, out, found.index, dy)
         return out
 
@@ -102,7 +98,7 @@ def strided_slice_grad(xp: Any, sig: NodeSig) -> Any:
 
 
 def put(xp: Any, out: Any, index: Any, value: Any) -> None:
-    """`out[index] = value`; new axes are dropped, since not every namespace takes them on the left."""
+    """`out[index] = value`; new axes are dropped: not every namespace takes them on the left."""
     if None in index:
         kept = tuple(i for i in index if i is not None)
         value = xp.reshape(value, out[kept].shape)

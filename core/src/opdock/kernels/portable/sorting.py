@@ -59,10 +59,8 @@ def bound(xp: Any, sig: NodeSig) -> Any:
             )
         element = getattr(xp, dtype)
         if math.prod(values.shape) == 0:
-            return xp.astype(xp.zeros_like(values), element)
-        found = [
-            xp.searchsorted(rows[i, :], values[i, :], side=side) for i in range(rows.shape[0])
-        ]
+            return xp.zeros(values.shape, dtype=element, device=getattr(values, "device", None))
+        found = [xp.searchsorted(rows[i, :], values[i, :], side=side) for i in range(rows.shape[0])]
         return xp.astype(xp.stack(found), element)
 
     return run

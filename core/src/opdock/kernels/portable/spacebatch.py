@@ -36,7 +36,9 @@ def _to_batch(xp: Any, sig: NodeSig, x: Any, block: list[int], paddings: Any) ->
             raise invalid(f"padded_shape[{i}]={size} is not divisible by block_shape[{i}]={b}")
     if (pairs != 0).any():
         wide = zeros(xp, (x.shape[0], *padded, *rest), x, sig.out_dtypes[0])
-        inner = tuple(slice(int(a), int(a) + d) for d, (a, _) in zip(x.shape[1 : 1 + n], pairs, strict=True))
+        inner = tuple(
+            slice(int(a), int(a) + d) for d, (a, _) in zip(x.shape[1 : 1 + n], pairs, strict=True)
+        )
         wide[(slice(None), *inner)] = x
     else:
         wide = x

@@ -61,12 +61,15 @@ def split_v(xp: Any, sig: NodeSig) -> Any:
         if sizes.count(-1) > 1:
             raise invalid("There can only be one -1 in the input.")
         if any(s < -1 for s in sizes):
-            raise invalid(f"Split size at index {sizes.index(min(sizes))} must be >= 0, got {min(sizes)}")
+            raise invalid(
+                f"Split size at index {sizes.index(min(sizes))} must be >= 0, got {min(sizes)}"
+            )
         if (given > total) if -1 in sizes else (given != total):
             raise invalid(
                 "Determined shape must either match input shape along split_dim exactly if fully "
                 "specified, or be less than the size of the input along split_dim if not fully "
-                f"specified. Got: {given}, size {total} along dimension {axis} of {dims(value.shape)}"
+                f"specified. Got: {given}, size {total} along dimension {axis} of "
+                f"{dims(value.shape)}"
             )
         return parts(xp, value, axis, [total - given if s == -1 else s for s in sizes])
 

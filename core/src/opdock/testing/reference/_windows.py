@@ -55,8 +55,8 @@ class Walk:
         self._strides, self._dilations = list(strides), list(dilations)
         explicit = explicit or [(0, 0)] * len(self._size)
         found = [
-            positions(*args, padding, pair)
-            for *args, pair in zip(size, window, strides, dilations, explicit, strict=True)
+            positions(n, k, s, d, padding, pair)
+            for n, k, s, d, pair in zip(size, window, strides, dilations, explicit, strict=True)
         ]
         self.out = [count for count, _ in found]
         self._before = [before for _, before in found]

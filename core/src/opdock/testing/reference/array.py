@@ -69,17 +69,10 @@ def squeeze(attrs: Attrs, x: Array) -> Array:
     return x.reshape(kept)
 
 
-@reference("EnsureShape", "Identity", "Snapshot", "GuaranteeConst", "StopGradient",
-           "PreventGradient", "PlaceholderWithDefault", "CheckNumerics", "RefIdentity")  # fmt: skip
-def unchanged(attrs: Attrs, x: Array) -> Array:
+@reference("EnsureShape")
+def ensure_shape(attrs: Attrs, x: Array) -> Array:
     """The input."""
     return x
-
-
-@reference("IdentityN")
-def identity_n(attrs: Attrs, values: list[Array]) -> tuple[Array, ...]:
-    """The inputs."""
-    return tuple(values)
 
 
 @reference("BroadcastTo")

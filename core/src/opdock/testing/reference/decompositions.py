@@ -15,7 +15,7 @@ Attrs = dict[str, Any]
 
 
 def _each(x: Array, fn: Callable[[Array], Any], *shapes: tuple[int, ...]) -> Any:
-    """`fn` of every matrix of the batch `x`; `shapes` are the result's, needed for empty batches."""
+    """`fn` of every matrix of `x`; `shapes` are the results', needed for empty batches."""
     batch = x.shape[:-2]
     outs = [np.zeros(batch + shape, x.dtype) for shape in shapes]
     for where in np.ndindex(*batch):
@@ -50,7 +50,7 @@ def cholesky_grad(attrs: Attrs, lower: Array, grad: Array) -> Array:
         middle -= 0.5 * np.diag(np.diag(middle))
         inverse = np.linalg.inv(factor)
         out = inverse.T @ middle @ inverse
-        return 0.5 * (out + out.T)
+        return np.asarray(0.5 * (out + out.T))
 
     pairs = np.concatenate([lower, grad], axis=-2)
     return np.asarray(_each(pairs, backward, lower.shape[-2:]))
@@ -73,6 +73,7 @@ def qr(attrs: Attrs, x: Array) -> tuple[Array, Array]:
             beta = -np.copysign(length, v[0].real)
             tau, v0 = (beta - v[0]) / beta, v[0] - beta
             v = v / v0
+            v[0] = 1
             r[j:] -= np.conj(tau) * np.outer(v, np.conj(v) @ r[j:])
             q[:, j:] -= tau * np.outer(q[:, j:] @ v, np.conj(v))
         return q[:, :width], np.triu(r)[:width]

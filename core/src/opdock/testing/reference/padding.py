@@ -45,9 +45,12 @@ def _sources(shape: tuple[int, ...], paddings: Array, mode: str) -> Any:
     """Pairs of (place in the padded tensor, place in the input)."""
     lengths = [d + int(a) + int(b) for d, (a, b) in zip(shape, paddings, strict=True)]
     for place in np.ndindex(*lengths):
-        yield place, tuple(
-            _mirrored(p - int(a), d, mode)
-            for p, d, (a, _) in zip(place, shape, paddings, strict=True)
+        yield (
+            place,
+            tuple(
+                _mirrored(p - int(a), d, mode)
+                for p, d, (a, _) in zip(place, shape, paddings, strict=True)
+            ),
         )
 
 
@@ -63,7 +66,9 @@ def mirror_pad(attrs: Attrs, x: Array, paddings: Array) -> Array:
 @reference("MirrorPadGrad")
 def mirror_pad_grad(attrs: Attrs, grad: Array, paddings: Array) -> Array:
     """What each element was copied to, added up."""
-    out = np.zeros([d - int(a + b) for d, (a, b) in zip(grad.shape, paddings, strict=True)], grad.dtype)
+    out = np.zeros(
+        [d - int(a + b) for d, (a, b) in zip(grad.shape, paddings, strict=True)], grad.dtype
+    )
     for place, source in _sources(out.shape, paddings, attrs["mode"]):
         out[source] += grad[place]
     return out

@@ -37,7 +37,9 @@ def _patches(attrs: Attrs, x: Array, rates: list[int]) -> Array:
                 )
             )
             if all(0 <= a < d for a, d in zip(at, x.shape[1:-1], strict=True)):
-                out[(slice(None), *place, slice(n * depth, (n + 1) * depth))] = x[(slice(None), *at)]
+                out[(slice(None), *place, slice(n * depth, (n + 1) * depth))] = x[
+                    (slice(None), *at)
+                ]
     return out
 
 

@@ -134,7 +134,7 @@ def _flat(at: Index, shape: Any, with_batch: bool) -> int:
     _, height, width, channels = shape
     n, y, x, c = at
     inner = (y * width + x) * channels + c
-    return n * height * width * channels + inner if with_batch else inner
+    return int(n * height * width * channels + inner if with_batch else inner)
 
 
 @reference("MaxPoolWithArgmax")

@@ -16,9 +16,7 @@ Attrs = dict[str, Any]
 @reference("Slice")
 def slice_(attrs: Attrs, x: Array, begin: Array, size: Array) -> Array:
     """A block; a size of -1 takes the rest."""
-    lengths = [
-        x.shape[i] - int(begin[i]) if size[i] == -1 else int(size[i]) for i in range(x.ndim)
-    ]
+    lengths = [x.shape[i] - int(begin[i]) if size[i] == -1 else int(size[i]) for i in range(x.ndim)]
     out = np.empty(lengths, x.dtype)
     for place in np.ndindex(*lengths):
         out[place] = x[tuple(p + int(b) for p, b in zip(place, begin, strict=True))]

@@ -42,16 +42,22 @@ def histograms(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 @error_samples("Bincount")
 def bad_counts() -> Iterable[ErrorSample]:
     """Negative numbers."""
-    yield ErrorSample([np.array([-1], np.int32), np.array(3, np.int32), np.zeros((0,), np.float32)], {},
-                      match=r"Input arr must be non-negative!")  # fmt: skip
+    yield ErrorSample(
+        [np.array([-1], np.int32), np.array(3, np.int32), np.zeros((0,), np.float32)],
+        {},
+        match=r"Input arr must be non-negative!",
+    )
 
 
 @error_samples("HistogramFixedWidth")
 def bad_ranges() -> Iterable[ErrorSample]:
     """An empty range, no bins."""
     values, nbins = np.zeros((3,), np.float32), np.array(4, np.int32)
-    yield ErrorSample([values, np.array([1, 1], np.float32), nbins], {},
-                      match=r"value_range should satisfy value_range\[0\] < value_range\[1\]")  # fmt: skip
+    yield ErrorSample(
+        [values, np.array([1, 1], np.float32), nbins],
+        {},
+        match=r"value_range should satisfy value_range\[0\] < value_range\[1\]",
+    )
     yield ErrorSample(
         [values, np.array([0, 1], np.float32), np.array(0, np.int32)], {}, match="nbins"
     )

@@ -31,12 +31,16 @@ def sparse_matmul(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Matrices with many zeros; the hints change nothing but speed."""
     a = rng.normal((3, 4)) * np.array([1, 0, 0, 1]).astype(dtype)
     yield Sample([a, rng.normal((4, 5))], {"a_is_sparse": True}, "plain")
-    yield Sample([rng.normal((4, 3)), rng.normal((5, 4))],
-                 {"transpose_a": True, "transpose_b": True, "b_is_sparse": True}, "transposed")  # fmt: skip
+    yield Sample(
+        [rng.normal((4, 3)), rng.normal((5, 4))],
+        {"transpose_a": True, "transpose_b": True, "b_is_sparse": True},
+        "transposed",
+    )
 
 
-def _batch(rng: Sampler, x: tuple[int, ...], y: tuple[int, ...], tag: str, grad: bool = True,
-           **attrs: bool) -> Sample:  # fmt: skip
+def _batch(
+    rng: Sampler, x: tuple[int, ...], y: tuple[int, ...], tag: str, grad: bool = True, **attrs: bool
+) -> Sample:
     return Sample([rng.normal(x), rng.normal(y)], attrs, tag, grad)
 
 

@@ -48,8 +48,12 @@ def products(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     for sample in _cases(lambda shape: rng.positive(shape, 0.7, 1.4)):
         if sample.tag != "rows":
             yield sample
-    yield Sample([np.array([[1, 0, 2], [0, 3, 0]]).astype(dtype), np.array([1], _INT)],
-                 {"keep_dims": False}, "zeros", grad=False)  # fmt: skip
+    yield Sample(
+        [np.array([[1, 0, 2], [0, 3, 0]]).astype(dtype), np.array([1], _INT)],
+        {"keep_dims": False},
+        "zeros",
+        grad=False,
+    )
 
 
 @samples("Max", "Min")
@@ -74,8 +78,12 @@ def positions(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Each axis, both output types, ties."""
     for axis in (0, 1, -1):
         for output in (np.int64, np.int32):
-            yield Sample([rng.normal((3, 4)), np.array(axis, _INT)],
-                         {"output_type": np.dtype(output)}, f"axis{axis}", grad=False)  # fmt: skip
+            yield Sample(
+                [rng.normal((3, 4)), np.array(axis, _INT)],
+                {"output_type": np.dtype(output)},
+                f"axis{axis}",
+                grad=False,
+            )
     yield Sample([rng.normal((7,)), np.array(0, np.int64)], {}, "vector", grad=False)
     ties = np.array([[1, 1, 0], [2, 3, 3], [0, 0, 0]]).astype(dtype)
     yield Sample([ties, np.array(1, _INT)], {}, "ties", grad=False)
@@ -88,8 +96,13 @@ def bad_axes() -> Iterable[ErrorSample]:
     """An axis beyond the rank, at build and at run time; a repeated axis."""
     data = np.zeros((2, 3), np.float32)
     attrs = {"keep_dims": False}
-    yield ErrorSample([data, np.array([2], _INT)], attrs, "ValueError",
-                      r"Invalid reduction dimension 2 for input with 2 dimensions", "build")  # fmt: skip
+    yield ErrorSample(
+        [data, np.array([2], _INT)],
+        attrs,
+        "ValueError",
+        r"Invalid reduction dimension 2 for input with 2 dimensions",
+        "build",
+    )
     yield ErrorSample([data, np.array([5], _INT)], attrs, match=r"Invalid reduction dimension")
     yield ErrorSample([data, np.array([0, 0], _INT)], attrs, match=r"duplicate dimension: 0")
 

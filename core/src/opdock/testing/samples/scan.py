@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
@@ -37,7 +38,9 @@ def products(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 @samples("CumulativeLogsumexp")
 def logsumexps(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Any numbers, large ones included: exp must not overflow."""
-    yield from _cases(rng.normal)
+    for sample in _cases(rng.normal):
+        # The lowest number, which stands for nothing, is too large to difference.
+        yield dataclasses.replace(sample, grad=sample.grad and not sample.attrs.get("exclusive"))
     large = np.array([500.0, 501.0, -500.0, 502.0]).astype(dtype)
     yield Sample([large, np.array(0, np.int32)], {}, "large", grad=False)
 
@@ -52,9 +55,5 @@ def bad_axes() -> Iterable[ErrorSample]:
         match=r"Expected scan axis in the range \[-2, 2\), but got 2",
     )
     yield ErrorSample(
-        [data, np.array([0], np.int32)],
-        {},
-        "ValueError",
-        r"Shape must be rank 0 but is rank 1",
-        "build",
+        [data, np.array([0], np.int32)], {}, match=r"ScanOp: axis must be a scalar, not \[1\]"
     )

@@ -53,8 +53,11 @@ def triangular_solves(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Both triangles; the other one holds numbers that must not be read."""
     for lower in (True, False):
         for adjoint in (False, True):
-            yield Sample([_dominant(rng, (3, 3), dtype), rng.normal((3, 2))],
-                         {"lower": lower, "adjoint": adjoint}, f"lower{lower:d}-adjoint{adjoint:d}")  # fmt: skip
+            yield Sample(
+                [_dominant(rng, (3, 3), dtype), rng.normal((3, 2))],
+                {"lower": lower, "adjoint": adjoint},
+                f"lower{lower:d}-adjoint{adjoint:d}",
+            )
     yield Sample([_dominant(rng, (2, 4, 4), dtype), rng.normal((2, 4, 3))], {}, "batch")
     yield Sample([_dominant(rng, (90, 90), dtype), rng.normal((90, 2))], {}, "blocked", grad=False)
 
@@ -65,10 +68,21 @@ def least_squares(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     for shape, tag in (((5, 3), "tall"), ((3, 5), "wide")):
         for strength in (0.0, 0.1):
             inputs = [rng.normal(shape), rng.normal((shape[0], 2)), np.array(strength, np.float64)]
-            yield Sample(inputs, {"fast": True}, f"{tag}-{strength}", tol=(5e-3, 5e-3),
-                         tol_reason="the normal equations square the condition of the matrix")  # fmt: skip
-    yield Sample([rng.normal((2, 5, 3)), rng.normal((2, 5, 1)), np.array(0.0)], {"fast": False}, "slow",
-                 grad=False, tol=(5e-3, 5e-3), tol_reason="as above")  # fmt: skip
+            yield Sample(
+                inputs,
+                {"fast": True},
+                f"{tag}-{strength}",
+                tol=(5e-3, 5e-3),
+                tol_reason="the normal equations square the condition of the matrix",
+            )
+    yield Sample(
+        [rng.normal((2, 5, 3)), rng.normal((2, 5, 1)), np.array(0.0)],
+        {"fast": False},
+        "slow",
+        grad=False,
+        tol=(5e-3, 5e-3),
+        tol_reason="least squares square the condition of the matrix",
+    )
 
 
 @samples("TridiagonalSolve")
@@ -114,5 +128,10 @@ def bad_solve() -> Iterable[ErrorSample]:
         {},
         match="Input matrix is not invertible",
     )
-    yield ErrorSample([np.eye(2, dtype=np.float32), np.ones((3, 1), np.float32)], {}, "ValueError",
-                      "Dimensions must be equal, but are 2 and 3", "build")  # fmt: skip
+    yield ErrorSample(
+        [np.eye(2, dtype=np.float32), np.ones((3, 1), np.float32)],
+        {},
+        "ValueError",
+        "Dimensions must be equal, but are 2 and 3",
+        "build",
+    )

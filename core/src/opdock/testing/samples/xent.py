@@ -21,9 +21,11 @@ def softmax(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 
 @samples("SoftmaxCrossEntropyWithLogits")
 def xent(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
-    """Labels need not be distributions; one side may be broadcast."""
-    yield Sample([rng.normal((3, 4)), rng.uniform((3, 4), 0.0, 0.5)], tag="plain")
-    yield Sample([rng.normal((2, 1)), rng.uniform((2, 1), 0.0, 1.0)], tag="one")
+    """Labels that sum to 1 as the gradient assumes, others, and one side broadcast."""
+    labels = np.array([[1, 2, 4, 1], [0, 8, 0, 0], [3, 3, 1, 1]], np.float64) / 8
+    yield Sample([rng.normal((3, 4)), labels.astype(dtype)], tag="plain")
+    yield Sample([rng.normal((2, 1)), np.ones((2, 1), dtype)], tag="one")
+    yield Sample([rng.normal((3, 4)), rng.uniform((3, 4), 0.0, 0.5)], tag="any", grad=False)
     yield Sample([rng.normal((3, 4)), rng.uniform((1, 4), 0.0, 0.5)], tag="broadcast", grad=False)
     onehot = np.eye(3, dtype=np.float64).astype(dtype)
     yield Sample([np.array([[60, 0, -60]] * 3, dtype), onehot], tag="far", grad=False)

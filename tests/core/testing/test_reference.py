@@ -1,0 +1,40 @@
+"""The oracle is whole by itself: it imports NumPy only, and differentiation of it is right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from opdock.testing.gradients import numeric_gradient
+from opdock.testing.reference import _registry
+
+
+def test_every_family_can_be_imported() -> None:
+    assert _registry.load_families() == {}
+    assert _registry.reference_for("RandomUniform") is not None
+    assert _registry.reference_for("NoSuchOp") is None
+
+
+def test_one_reference_an_op() -> None:
+    with pytest.raises(ValueError, match="two references"):
+        _registry.reference("RandomUniform")(lambda attrs: None)
+
+
+def test_widening() -> None:
+    assert _registry.widen(np.float16(1)).dtype == np.float64
+    assert _registry.widen(np.uint8(1)).dtype == np.int64
+    assert _registry.widen(np.complex64(1)).dtype == np.complex128
+    assert _registry.widen(np.array([b"x"], object)).dtype == object
+    assert _registry.widen(np.bool_(True)).dtype == np.bool_
+
+
+def test_numeric_gradients() -> None:
+    x = np.array([0.5, -1.5, 2.0])
+    places, slope = numeric_gradient(lambda v: float((v**3).sum()), x)
+    assert np.allclose(slope, 3 * x[places] ** 2, atol=1e-6)
+    z = np.array([1.0 + 2.0j])
+    _, slope = numeric_gradient(lambda v: float((np.abs(v) ** 2).sum()), z)
+    assert np.allclose(slope, 2 * z, atol=1e-6)  # d/dRe + i d/dIm of |z|**2
+    places, _ = numeric_gradient(lambda v: float(v.sum()), np.zeros(1000))
+    assert len(places) == 16
+    assert places[-1] == 999
