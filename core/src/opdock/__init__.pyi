@@ -414,6 +414,7 @@ from opdock import bitwise as bitwise
 from opdock import dtypes as dtypes
 from opdock import errors as errors
 from opdock import graph_util as graph_util
+from opdock import image as image
 from opdock import initializers as initializers
 from opdock import io as io
 from opdock import linalg as linalg

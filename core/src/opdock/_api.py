@@ -421,6 +421,7 @@ SUBMODULES: Final = frozenset({
     "dtypes",
     "errors",
     "graph_util",
+    "image",
     "initializers",
     "io",
     "linalg",

@@ -174,8 +174,11 @@ def refine_shapes(block: Block) -> None:
 
 def _runtime_text(node: Node, text: str) -> str:
     inputs = node.inputs
-    if len(inputs) == 2 and text.startswith("Dimensions must be equal") and node.op != "MatMul":
+    if len(inputs) == 2 and text.startswith("Dimensions must be equal"):
         a, b = shapes.text(inputs[0].shape), shapes.text(inputs[1].shape)
-        text = f"Incompatible shapes: {a} vs. {b}. {text}"
+        if node.op in ("MatMul", "SparseMatMul", "BatchMatMul", "BatchMatMulV2"):
+            text = f"Matrix size-incompatible: In[0]: {a}, In[1]: {b}. {text}"
+        else:
+            text = f"Incompatible shapes: {a} vs. {b}. {text}"
     line = node.origin.user_line if node.origin is not None else ""
     return f"{text}\n\t [[node {node.name} (defined at {line})]]" if line else text

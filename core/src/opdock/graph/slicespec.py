@@ -18,7 +18,7 @@ class Resolved(NamedTuple):
     """The static result shape, and the index tuple where every bound is known."""
 
     shape: tuple[int | None, ...]
-    index: Index | None
+    subscript: Index | None
 
 
 class _Entry(NamedTuple):

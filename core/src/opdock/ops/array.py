@@ -64,7 +64,7 @@ def shape_internal(
             if hasattr(input, "dense_shape"):
                 from opdock.ops.cast import cast
 
-                return cast(input.dense_shape, out_type)
+                return cast(input.dense_shape, out_type)  # type: ignore[no-any-return]
             return shape_internal(convert_to_tensor(input), scope, optimize, out_type)
     static = input.raw_shape
     if optimize and static is not None and None not in static:

@@ -43,7 +43,7 @@ def remove_squeezable_dimensions(
             elif difference == expected_rank_diff - 1 and y[-1] in (None, 1):
                 labels = squeeze(labels, [-1])
             return labels, predictions
-        from opdock.ops.control_flow import cond
+        from opdock.ops.control import cond
 
         excess = rank(predictions) - rank(labels)
         if p is None or p[-1:] in ((1,), (None,)):
@@ -88,7 +88,6 @@ def confusion_matrix(
         tf.errors.InvalidArgumentError: at run time, for a negative or too large class.
     """
     from opdock.ops.cast import cast
-    from opdock.ops.check import assert_less, assert_non_negative
     from opdock.ops.reduce import reduce_max
 
     with name_scope(name, "confusion_matrix", [predictions, labels, num_classes, weights]):
@@ -97,22 +96,17 @@ def confusion_matrix(
             convert_to_tensor(predictions, name="predictions"),
         )
         predictions, labels = cast(predictions, dtypes.int64), cast(labels, dtypes.int64)
-        labels = _after(
-            [assert_non_negative(labels, message="`labels` contains negative values")], labels
-        )
-        predictions = _after(
-            [assert_non_negative(predictions, message="`predictions` contains negative values")],
-            predictions,
+        labels = _checked(labels, labels >= 0, "`labels` contains negative values")
+        predictions = _checked(
+            predictions, predictions >= 0, "`predictions` contains negative values"
         )
         if num_classes is None:
             largest = get("Maximum")(reduce_max(predictions), reduce_max(labels))
             count = largest + 1
         else:
             count = cast(convert_to_tensor(num_classes), dtypes.int64)
-            labels = _after([assert_less(labels, count, message="`labels` out of bound")], labels)
-            predictions = _after(
-                [assert_less(predictions, count, message="`predictions` out of bound")], predictions
-            )
+            labels = _checked(labels, labels < count, "`labels` out of bound")
+            predictions = _checked(predictions, predictions < count, "`predictions` out of bound")
         if weights is None:
             values = ones_like(predictions, dtype)
         else:
@@ -123,6 +117,10 @@ def confusion_matrix(
         return scatter_nd(cells, values, stack([count, count]))
 
 
-def _after(checks: list[Any], tensor: Tensor) -> Tensor:
-    with control_dependencies(checks):
+def _checked(tensor: Tensor, holds: Any, message: str) -> Tensor:
+    """The tensor, once it is known that a condition holds for all of it."""
+    from opdock.ops.reduce import reduce_all
+
+    check = get("Assert")(reduce_all(holds), [message, tensor])
+    with control_dependencies([check]):
         return identity(tensor)

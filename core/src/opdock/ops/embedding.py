@@ -133,7 +133,7 @@ def _total_rows(tables: list[Any], ids: Tensor) -> Tensor:
     from opdock.ops.joining import stack
     from opdock.ops.reduce import reduce_sum
 
-    counts = []
+    counts: list[Any] = []
     for table in tables:
         whole = _static_shape(table)
         if whole is not None and whole[0] is not None:

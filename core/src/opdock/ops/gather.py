@@ -44,7 +44,8 @@ def _gather_shape(sig: ShapeSig) -> Shape:
 @gather_v2_op.shape
 def _gather_v2_shape(sig: ShapeSig) -> Shape:
     params, indices = shapes.with_rank_at_least(sig.shapes[0], 1), sig.shapes[1]
-    axis, batch_dims = array_util.const_int(sig, 2), sig.attrs["batch_dims"]
+    axis = array_util.const_int(sig, 2)
+    batch_dims: int = sig.attrs["batch_dims"]
     if axis is not None:
         shapes.with_rank_at_least(params, -axis if axis < 0 else axis + 1)
     shapes.with_rank_at_least(indices, abs(batch_dims))
@@ -104,7 +105,7 @@ def _shape32(params: Tensor) -> Tensor:
 
     if shapes.is_fully_defined(params.raw_shape):
         return shape(params)
-    return cast(shape(params, out_type=dtypes.int64), dtypes.int32)
+    return cast(shape(params, out_type=dtypes.int64), dtypes.int32)  # type: ignore[no-any-return]
 
 
 @gather_op.gradient
@@ -347,4 +348,4 @@ def _batch_gather_nd(params: Any, indices: Any, batch_dims: int, name: str | Non
 def _like(tensor: Tensor, other: Tensor) -> Tensor:
     from opdock.ops.cast import cast
 
-    return cast(tensor, other.dtype)
+    return cast(tensor, other.dtype)  # type: ignore[no-any-return]

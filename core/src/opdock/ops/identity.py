@@ -71,10 +71,7 @@ def identity(input: Any, name: str | None = None) -> Tensor:
     """
     if hasattr(input, "dense_shape") and not isinstance(input, Tensor):
         return _identity_composite(input)  # type: ignore[no-any-return]
-    out: Tensor = identity_op(input, name=name)
-    if hasattr(input, "_handle_data"):
-        out._handle_data = input._handle_data
-    return out
+    return identity_op(input, name=name)  # type: ignore[no-any-return]
 
 
 def _identity_composite(value: Any) -> Any:

@@ -155,9 +155,9 @@ def _part_grads_of_slices(grad: IndexedSlices, parts: list[Tensor], axis: Tensor
         out = []
         for begin, size in zip(offsets, sizes, strict=True):
             # A slice of rows keeps all rows but only this part's columns.
-            start = concat([[0], begin[1:]], 0)
+            first = concat([[0], begin[1:]], 0)
             length = concat([[-1], size[1:]], 0)
-            out.append(IndexedSlices(slice(grad.values, start, length), grad.indices, size))
+            out.append(IndexedSlices(slice(grad.values, first, length), grad.indices, size))
         return out
     start: Any = 0
     out = []

@@ -69,6 +69,7 @@ def _slice_grad(op: Operation, grad: Any) -> list[Any]:
     source, begin = op.inputs[0], op.inputs[1]
     start, full, part = constant_value(begin), source.raw_shape, op.outputs[0].raw_shape
     paddings: Any
+    after: Any
     if start is not None and shapes.is_fully_defined(full) and shapes.is_fully_defined(part):
         before = start.astype(np.int64)
         after = np.array(full, np.int64) - np.array(part, np.int64) - before
@@ -143,14 +144,16 @@ def _strided_slice_grad_shape(sig: ShapeSig) -> Shape:
 def _strided_slice_gradient(op: Operation, grad: Any) -> list[Any]:
     source, begin, end, strides = op.inputs
     full = shape(source, out_type=begin.dtype)
-    out = strided_slice_grad_op(full, begin, end, strides, grad, **slicespec.masks(op.attrs))
+    masks: dict[str, Any] = slicespec.masks(op.attrs)
+    out = strided_slice_grad_op(full, begin, end, strides, grad, **masks)
     return [out, None, None, None]
 
 
 @strided_slice_grad_op.gradient
 def _strided_slice_grad_gradient(op: Operation, grad: Any) -> list[Any]:
     begin, end, strides = op.inputs[1:4]
-    out = strided_slice_op(grad, begin, end, strides, **slicespec.masks(op.attrs))
+    masks: dict[str, Any] = slicespec.masks(op.attrs)
+    out = strided_slice_op(grad, begin, end, strides, **masks)
     return [None, None, None, None, out]
 
 
@@ -192,7 +195,7 @@ def strided_slice(
         from opdock.ops.fill import ones_like
 
         strides = ones_like(begin)
-    masks = {
+    masks: dict[str, Any] = {
         "begin_mask": begin_mask, "end_mask": end_mask, "ellipsis_mask": ellipsis_mask,
         "new_axis_mask": new_axis_mask, "shrink_axis_mask": shrink_axis_mask,
     }  # fmt: skip
@@ -262,7 +265,7 @@ def slice_helper(tensor: Any, slice_spec: Any, var: Any = None) -> Tensor:
     begin: list[Any] = []
     end: list[Any] = []
     strides: list[Any] = []
-    masks = dict.fromkeys(
+    masks: dict[str, Any] = dict.fromkeys(
         ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), 0
     )
     for i, item in enumerate(spec):
@@ -288,7 +291,8 @@ def slice_helper(tensor: Any, slice_spec: Any, var: Any = None) -> Tensor:
             from opdock.ops.cast import cast
 
             packed = [cast(p, dtypes.int64) for p in packed]
-        return strided_slice(tensor, *packed, **masks, var=var, name=scope)
+        begins, ends, steps = packed
+        return strided_slice(tensor, begins, ends, steps, var=var, name=scope, **masks)
 
 
 def slice_helper_var(var: Any, slice_spec: Any) -> Tensor:

@@ -181,8 +181,8 @@ def _last_axis_swap(values: Tensor, axis: int) -> Any:
         from opdock.ops.joining import concat
 
         n = rank(values)
-        at = axis + n if axis < 0 else convert_to_tensor(axis, dtypes.int32)
-        return concat([span(at), [n - 1], span(at + 1, n - 1), [at]], 0)
+        place = axis + n if axis < 0 else convert_to_tensor(axis, dtypes.int32)
+        return concat([span(place), [n - 1], span(place + 1, n - 1), [place]], 0)
     if not -len(known) <= axis < len(known):
         raise ValueError(f"axis {axis} is out of range for rank {len(known)}")
     at, last = axis % len(known), len(known) - 1

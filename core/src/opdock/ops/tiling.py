@@ -53,7 +53,8 @@ def _tile_grad(op: Operation, grad: Any) -> list[Any]:
     from opdock.ops.reduce import reduce_sum
 
     source, multiples = op.inputs
-    known, counts = source.raw_shape, constant_value(multiples)
+    counts = constant_value(multiples)
+    known: Any = source.raw_shape
     split_shape: Any
     axes: Any
     if counts is not None and known is not None and shapes.is_fully_defined(known):

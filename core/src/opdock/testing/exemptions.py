@@ -57,6 +57,8 @@ _TABLE: Final[tuple[tuple[Kind, frozenset[Part], str, str], ...]] = (
      "DestroyResourceOp"),
     ("host", _DATA, "reads and writes files; tests/core/io covers it",
      "MatchingFiles MergeV2Checkpoints ReadFile RestoreV2 SaveV2 WriteFile"),
+    ("host", _DATA, "TF's first checkpoint format; tests/core/train and tests/oracle cover it",
+     "Restore RestoreSlice Save SaveSlices"),
     ("host", _DATA, "writes a summary protobuf; tests/core/summary parses what it writes",
      "AudioSummary AudioSummaryV2 HistogramSummary ImageSummary MergeSummary ScalarSummary"),
     ("host", _DATA, "writes a summary protobuf; tests/core/summary parses what it writes",

@@ -30,8 +30,12 @@ def _divide(target: Any, at: Any, values: Any) -> None:
     if target.dtype.kind in "iu":
         if np.any(np.asarray(values) == 0):
             raise errors.InvalidArgumentError(None, None, "Integer division by zero")
-        quotient = np.trunc(target[at] / values)
-        target[at] = quotient.astype(target.dtype)
+        # Truncating division has no ufunc, and repeated indices must divide one after the other.
+        values = np.broadcast_to(values, target[at].shape)
+        for row in np.ndindex(np.shape(at)):
+            where = at[row]
+            signs = np.sign(target[where]) * np.sign(values[row])
+            target[where] = signs * (np.abs(target[where]) // np.abs(values[row]))
         return
     np.divide.at(target, at, values)
 

@@ -68,6 +68,7 @@ def range_(xp: Any, sig: NodeSig) -> Any:
     def run(start: Any, limit: Any, delta: Any) -> Any:
         first, last, step = (np.asarray(v).reshape(-1)[0] for v in (start, limit, delta))
         count = steps(first, last, step)
+        values: Any
         if dtype.is_integer:
             values = int(first) + int(step) * np.arange(count, dtype=np.int64)
         else:

@@ -21,8 +21,8 @@ def dynamic_partition(xp: Any, sig: NodeSig) -> Any:
         prefix = tuple(partitions.shape)
         if tuple(data.shape[: len(prefix)]) != prefix:
             raise invalid(
-                f"data.shape must start with partitions.shape, got data.shape = {dims(data.shape)}, "
-                f"partitions.shape = {dims(prefix)}"
+                "data.shape must start with partitions.shape, got data.shape = "
+                f"{dims(data.shape)}, partitions.shape = {dims(prefix)}"
             )
         labels = xp.reshape(partitions, (-1,))
         if math.prod(prefix) and (int(xp.min(labels)) < 0 or int(xp.max(labels)) >= count):
@@ -61,12 +61,13 @@ def dynamic_stitch(xp: Any, sig: NodeSig) -> Any:
             rest = tuple(part.shape[len(index.shape) :])
             if tuple(part.shape[: len(index.shape)]) != tuple(index.shape):
                 raise invalid(
-                    f"data[{i}].shape = {dims(part.shape)} does not start with indices[{i}].shape = "
-                    f"{dims(index.shape)}"
+                    f"data[{i}].shape = {dims(part.shape)} does not start with "
+                    f"indices[{i}].shape = {dims(index.shape)}"
                 )
             if tail is not None and rest != tail:
                 raise invalid(
-                    f"Need data[0].shape{dims(tail)} = data[{i}].shape{dims(rest)} after the indices"
+                    f"Need data[0].shape{dims(tail)} = data[{i}].shape{dims(rest)} after the "
+                    "indices"
                 )
             tail = rest
         tail = tail or ()

@@ -77,8 +77,8 @@ def strided_slice(xp: Any, sig: NodeSig) -> Any:
 
 def _view_index(found: slicespec.Resolved) -> Any:
     """The index, with an ellipsis so that even a single element comes out as an array."""
-    assert found.index is not None
-    return (*found.index, ...)
+    assert found.subscript is not None
+    return (*found.subscript, ...)
 
 
 @portable("StridedSliceGrad", host_inputs=("shape", "begin", "end", "strides"))
@@ -91,7 +91,7 @@ def strided_slice_grad(xp: Any, sig: NodeSig) -> Any:
         found = subscript(sig, out.shape, begin, end, strides)
         if tuple(dy.shape) != found.shape:
             raise invalid(f"shape of dy was {dims(dy.shape)} instead of {dims(found.shape)}")
-        put(xp, out, found.index, dy)
+        put(xp, out, found.subscript, dy)
         return out
 
     return run
@@ -122,7 +122,7 @@ def strided_slice_assign(xp: Any, sig: NodeSig) -> Any:
                 )
             if len(value.shape) == 0:
                 value = xp.broadcast_to(value, found.shape)
-            put(xp, out, found.index, value)
+            put(xp, out, found.subscript, value)
             cell.write(out)
         return cell if returns_ref else None
 

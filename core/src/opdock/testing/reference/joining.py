@@ -65,5 +65,6 @@ def pack(attrs: Attrs, values: list[Array]) -> Array:
     lengths.insert(at, len(values))
     out = np.empty(lengths, values[0].dtype)
     for i, value in enumerate(values):
-        out[(*[slice(None)] * at, i)] = value
+        where: tuple[Any, ...] = (*[slice(None)] * at, i)
+        out[where] = value
     return out

@@ -32,8 +32,12 @@ def ranks(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 def shape_lists(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Lists of different lengths."""
     yield Sample([[rng.normal((2, 3))]], {"out_type": np.dtype(np.int32)}, "one", grad=False)
-    yield Sample([[rng.normal((2, 3)), rng.normal(()), rng.normal((0,))]],
-                 {"out_type": np.dtype(np.int64)}, "three", grad=False)  # fmt: skip
+    yield Sample(
+        [[rng.normal((2, 3)), rng.normal(()), rng.normal((0,))]],
+        {"out_type": np.dtype(np.int64)},
+        "three",
+        grad=False,
+    )
 
 
 @samples("Reshape")
@@ -126,42 +130,76 @@ def unraveled(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 def bad_reshapes() -> Iterable[ErrorSample]:
     """Element counts that differ."""
     six = np.zeros(6, np.float32)
-    yield ErrorSample([six, np.array([4, 2], _INT)], {}, "ValueError",
-                      r"Cannot reshape a tensor with 6 elements to shape \[4,2\] \(8 elements\)",
-                      "build")  # fmt: skip
-    yield ErrorSample([six, np.array([4, 2], _INT)], {}, "InvalidArgumentError",
-                      "6 values, but the requested shape has 8", "run")  # fmt: skip
-    yield ErrorSample([six, np.array([-1, 4], _INT)], {}, "InvalidArgumentError",
-                      "requires a multiple of 4", "run")  # fmt: skip
+    yield ErrorSample(
+        [six, np.array([4, 2], _INT)],
+        {},
+        "ValueError",
+        r"Cannot reshape a tensor with 6 elements to shape \[4,2\] \(8 elements\)",
+        "build",
+    )
+    yield ErrorSample(
+        [six, np.array([4, 2], _INT)],
+        {},
+        "InvalidArgumentError",
+        "6 values, but the requested shape has 8",
+        "run",
+    )
+    yield ErrorSample(
+        [six, np.array([-1, 4], _INT)],
+        {},
+        "InvalidArgumentError",
+        "requires a multiple of 4",
+        "run",
+    )
 
 
 @error_samples("Squeeze")
 def bad_squeezes() -> Iterable[ErrorSample]:
     """A dimension that is not 1."""
-    for name, phase in (("ValueError", "build"), ("InvalidArgumentError", "run")):
-        yield ErrorSample([np.zeros((2, 1), np.float32)], {"squeeze_dims": [0]}, name,
-                          r"Can not squeeze dim\[0\], expected a dimension of 1, got 2",
-                          phase)  # type: ignore[arg-type]  # fmt: skip
+    args, attrs = [np.zeros((2, 1), np.float32)], {"squeeze_dims": [0]}
+    text = r"Can not squeeze dim\[0\], expected a dimension of 1, got 2"
+    yield ErrorSample(args, attrs, "ValueError", text, "build")
+    yield ErrorSample(args, attrs, "InvalidArgumentError", text, "run")
 
 
 @error_samples("ExpandDims")
 def bad_expansions() -> Iterable[ErrorSample]:
     """An axis beyond the end."""
-    yield ErrorSample([np.zeros((2,), np.float32), np.array(3, _INT)], {}, "ValueError",
-                      r"dim 3 not in the interval \[-2, 1\]", "build")  # fmt: skip
+    yield ErrorSample(
+        [np.zeros((2,), np.float32), np.array(3, _INT)],
+        {},
+        "ValueError",
+        r"dim 3 not in the interval \[-2, 1\]",
+        "build",
+    )
 
 
 @error_samples("BroadcastTo")
 def bad_broadcasts() -> Iterable[ErrorSample]:
     """Lengths that neither agree nor are 1."""
-    yield ErrorSample([np.zeros((2,), np.float32), np.array([3], _INT)], {}, "ValueError",
-                      "Dimensions must be equal, but are 2 and 3", "build")  # fmt: skip
-    yield ErrorSample([np.zeros((2,), np.float32), np.array([3], _INT)], {}, "InvalidArgumentError",
-                      r"Incompatible shapes: \[2\] vs. \[3\]", "run")  # fmt: skip
+    yield ErrorSample(
+        [np.zeros((2,), np.float32), np.array([3], _INT)],
+        {},
+        "ValueError",
+        "Dimensions must be equal, but are 2 and 3",
+        "build",
+    )
+    yield ErrorSample(
+        [np.zeros((2,), np.float32), np.array([3], _INT)],
+        {},
+        "InvalidArgumentError",
+        r"Incompatible shapes: \[2\] vs. \[3\]",
+        "run",
+    )
 
 
 @error_samples("EnsureShape")
 def bad_assurances() -> Iterable[ErrorSample]:
     """Another shape than the expected one."""
-    yield ErrorSample([np.zeros((2,), np.float32)], {"shape": (3,)}, "InvalidArgumentError",
-                      r"\[2\] is not compatible with expected shape \[3\]", "run")  # fmt: skip
+    yield ErrorSample(
+        [np.zeros((2,), np.float32)],
+        {"shape": (3,)},
+        "InvalidArgumentError",
+        r"\[2\] is not compatible with expected shape \[3\]",
+        "run",
+    )

@@ -36,16 +36,26 @@ def matrices(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 @samples("MatrixDiagPart")
 def matrix_parts(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Square, wide and tall matrices."""
-    for shape, tag in (((3, 3), "plain"), ((2, 4), "wide"), ((2, 4, 2), "tall"), ((0, 2), "empty"),
-                       ((2, 1, 3, 3), "rank4")):  # fmt: skip
+    for shape, tag in (
+        ((3, 3), "plain"),
+        ((2, 4), "wide"),
+        ((2, 4, 2), "tall"),
+        ((0, 2), "empty"),
+        ((2, 1, 3, 3), "rank4"),
+    ):
         yield Sample([rng.normal(shape)], {}, tag)
 
 
 @samples("MatrixSetDiag")
 def replaced(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Square, wide and tall matrices."""
-    for shape, tag in (((3, 3), "plain"), ((2, 4), "wide"), ((2, 4, 2), "tall"), ((0, 2), "empty"),
-                       ((2, 1, 3, 3), "rank4")):  # fmt: skip
+    for shape, tag in (
+        ((3, 3), "plain"),
+        ((2, 4), "wide"),
+        ((2, 4, 2), "tall"),
+        ((0, 2), "empty"),
+        ((2, 1, 3, 3), "rank4"),
+    ):
         diagonal = (*shape[:-2], min(shape[-2:]))
         yield Sample([rng.normal(shape), rng.normal(diagonal)], {}, tag)
 
@@ -100,8 +110,13 @@ def replaced_bands(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 @error_samples("DiagPart")
 def odd() -> Iterable[ErrorSample]:
     """An odd rank."""
-    yield ErrorSample([np.zeros(3, np.float32)], {}, "ValueError",
-                      "even and non-zero rank, input rank is 1", "build")  # fmt: skip
+    yield ErrorSample(
+        [np.zeros(3, np.float32)],
+        {},
+        "ValueError",
+        "even and non-zero rank, input rank is 1",
+        "build",
+    )
 
 
 @error_samples("MatrixDiagPartV2")

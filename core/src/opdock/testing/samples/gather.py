@@ -65,10 +65,20 @@ def coordinates(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 def bad_rows() -> Iterable[ErrorSample]:
     """Indices beyond the end and below zero."""
     x = np.zeros((3,), np.float32)
-    yield ErrorSample([x, np.array([7], _INT)], {}, "InvalidArgumentError",
-                      r"indices\[0\] = 7 is not in \[0, 3\)", "run")  # fmt: skip
-    yield ErrorSample([x, np.array([0, -1], _INT)], {}, "InvalidArgumentError",
-                      r"indices\[1\] = -1 is not in \[0, 3\)", "run")  # fmt: skip
+    yield ErrorSample(
+        [x, np.array([7], _INT)],
+        {},
+        "InvalidArgumentError",
+        r"indices\[0\] = 7 is not in \[0, 3\)",
+        "run",
+    )
+    yield ErrorSample(
+        [x, np.array([0, -1], _INT)],
+        {},
+        "InvalidArgumentError",
+        r"indices\[1\] = -1 is not in \[0, 3\)",
+        "run",
+    )
 
 
 @error_samples("GatherV2")
@@ -76,19 +86,44 @@ def bad_gathers() -> Iterable[ErrorSample]:
     """Indices and axes out of range."""
     x, two = np.zeros((2, 3), np.float32), np.array(2, _INT)
     one = np.array(1, _INT)
-    yield ErrorSample([x, np.array([[3]], _INT), one], {}, "InvalidArgumentError",
-                      r"indices\[0,0\] = 3 is not in \[0, 3\)", "run")  # fmt: skip
-    yield ErrorSample([x, np.array([0], _INT), two], {}, "ValueError",
-                      "Shape must be at least rank 3 but is rank 2", "build")  # fmt: skip
-    yield ErrorSample([x, np.array([0], _INT), two], {}, "InvalidArgumentError",
-                      r"Expected axis in the range \[-2, 2\), but got 2", "run")  # fmt: skip
+    yield ErrorSample(
+        [x, np.array([[3]], _INT), one],
+        {},
+        "InvalidArgumentError",
+        r"indices\[0,0\] = 3 is not in \[0, 3\)",
+        "run",
+    )
+    yield ErrorSample(
+        [x, np.array([0], _INT), two],
+        {},
+        "ValueError",
+        "Shape must be at least rank 3 but is rank 2",
+        "build",
+    )
+    yield ErrorSample(
+        [x, np.array([0], _INT), two],
+        {},
+        "InvalidArgumentError",
+        r"Expected axis in the range \[-2, 2\), but got 2",
+        "run",
+    )
 
 
 @error_samples("GatherNd")
 def bad_coordinates() -> Iterable[ErrorSample]:
     """Coordinates out of range, and too many of them."""
     x = np.zeros((2, 3), np.float32)
-    yield ErrorSample([x, np.array([[0, 1], [1, 3]], _INT)], {}, "InvalidArgumentError",
-                      r"indices\[1\] = \[1,3\] does not index into", "run")  # fmt: skip
-    yield ErrorSample([x, np.zeros((1, 3), _INT)], {}, "ValueError",
-                      r"indices.shape\[-1\] must be <= params.rank", "build")  # fmt: skip
+    yield ErrorSample(
+        [x, np.array([[0, 1], [1, 3]], _INT)],
+        {},
+        "InvalidArgumentError",
+        r"indices\[1\] = \[1,3\] does not index into",
+        "run",
+    )
+    yield ErrorSample(
+        [x, np.zeros((1, 3), _INT)],
+        {},
+        "ValueError",
+        r"indices.shape\[-1\] must be <= params.rank",
+        "build",
+    )

@@ -63,5 +63,6 @@ def infinite() -> Iterable[ErrorSample]:
         ([np.nan, 0.0], "boom : Tensor had NaN values"),
         ([np.nan, np.inf], "boom : Tensor had Inf and NaN values"),
     ):
-        yield ErrorSample([np.array(values, np.float32)], {"message": "boom"},
-                          "InvalidArgumentError", text, "run")  # fmt: skip
+        yield ErrorSample(
+            [np.array(values, np.float32)], {"message": "boom"}, "InvalidArgumentError", text, "run"
+        )

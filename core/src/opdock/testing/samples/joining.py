@@ -86,7 +86,13 @@ def unlike_parts() -> Iterable[ErrorSample]:
 def unlike_values() -> Iterable[ErrorSample]:
     """Values of different shapes."""
     args = [[np.zeros(2, np.float32), np.zeros(3, np.float32)]]
-    yield ErrorSample(args, {}, "ValueError",
-                      "Dimension 0 in both shapes must be equal, but are 2 and 3", "build")  # fmt: skip
-    yield ErrorSample(args, {}, "InvalidArgumentError",
-                      r"values\[0\].shape = \[2\] != values\[1\].shape = \[3\]", "run")  # fmt: skip
+    yield ErrorSample(
+        args, {}, "ValueError", "Dimension 0 in both shapes must be equal, but are 2 and 3", "build"
+    )
+    yield ErrorSample(
+        args,
+        {},
+        "InvalidArgumentError",
+        r"values\[0\].shape = \[2\] != values\[1\].shape = \[3\]",
+        "run",
+    )

@@ -50,10 +50,16 @@ def bands(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 def bad_permutations() -> Iterable[ErrorSample]:
     """Too many dimensions, one twice."""
     x = np.zeros((2, 3), np.float32)
-    yield ErrorSample([x, np.array([0, 1, 2], _INT)], {}, "ValueError",
-                      "Dimension must be 2 but is 3", "build")  # fmt: skip
-    yield ErrorSample([x, np.array([0, 1, 2], _INT)], {}, "InvalidArgumentError",
-                      "transpose expects a vector of size 2", "run")  # fmt: skip
+    yield ErrorSample(
+        [x, np.array([0, 1, 2], _INT)], {}, "ValueError", "Dimension must be 2 but is 3", "build"
+    )
+    yield ErrorSample(
+        [x, np.array([0, 1, 2], _INT)],
+        {},
+        "InvalidArgumentError",
+        "transpose expects a vector of size 2",
+        "run",
+    )
     yield ErrorSample(
         [x, np.array([0, 0], _INT)], {}, "InvalidArgumentError", "1 is missing", "run"
     )

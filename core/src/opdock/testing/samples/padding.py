@@ -67,8 +67,13 @@ def folded_mirrors(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 def bad_pads() -> Iterable[ErrorSample]:
     """Margins that do not fit the rank, and negative ones."""
     x = np.zeros((2, 2), np.float32)
-    yield ErrorSample([x, np.array([[1, 1]], _INT)], {}, "ValueError",
-                      "Shape must be rank 1 but is rank 2", "build")  # fmt: skip
+    yield ErrorSample(
+        [x, np.array([[1, 1]], _INT)],
+        {},
+        "ValueError",
+        "Shape must be rank 1 but is rank 2",
+        "build",
+    )
     negative = [x, np.array([[0, 0], [-1, 0]], _INT)]
     yield ErrorSample(negative, {}, "ValueError", "Paddings must be non-negative", "build")
     yield ErrorSample(negative, {}, "InvalidArgumentError", "Paddings must be non-negative", "run")
@@ -78,5 +83,10 @@ def bad_pads() -> Iterable[ErrorSample]:
 def bad_mirrors() -> Iterable[ErrorSample]:
     """Margins wider than the mirror image."""
     args = [np.zeros((2,), np.float32), np.array([[2, 0]], _INT)]
-    yield ErrorSample(args, {"mode": "REFLECT"}, "InvalidArgumentError",
-                      "must be less than the dimension size", "run")  # fmt: skip
+    yield ErrorSample(
+        args,
+        {"mode": "REFLECT"},
+        "InvalidArgumentError",
+        "must be less than the dimension size",
+        "run",
+    )

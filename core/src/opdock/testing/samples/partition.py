@@ -55,8 +55,13 @@ def overwritten(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 def bad_labels() -> Iterable[ErrorSample]:
     """A label beyond the parts, labels of another shape."""
     args = [np.zeros(3, np.float32), np.array([0, 2, 1], _INT)]
-    yield ErrorSample(args, {"num_partitions": 2}, "InvalidArgumentError",
-                      r"partitions\[1\] = 2 is not in \[0, 2\)", "run")  # fmt: skip
+    yield ErrorSample(
+        args,
+        {"num_partitions": 2},
+        "InvalidArgumentError",
+        r"partitions\[1\] = 2 is not in \[0, 2\)",
+        "run",
+    )
     args = [np.zeros(3, np.float32), np.array([0, 1], _INT)]
     yield ErrorSample(args, {"num_partitions": 2}, "ValueError", "must start alike", "build")
 
@@ -65,6 +70,10 @@ def bad_labels() -> Iterable[ErrorSample]:
 def bad_stitches() -> Iterable[ErrorSample]:
     """Data that does not start with the shape of its indices."""
     args = [[np.array([0, 1], _INT)], [np.zeros((3,), np.float32)]]
-    yield ErrorSample(args, {}, "InvalidArgumentError",
-                      r"data\[0\].shape = \[3\] does not start with indices\[0\].shape = \[2\]",
-                      "run")  # fmt: skip
+    yield ErrorSample(
+        args,
+        {},
+        "InvalidArgumentError",
+        r"data\[0\].shape = \[3\] does not start with indices\[0\].shape = \[2\]",
+        "run",
+    )

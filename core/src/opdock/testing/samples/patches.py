@@ -21,8 +21,12 @@ def images(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
         ((0, 4, 4, 1), (2, 2), (2, 2), (1, 1), "empty"),
     ):
         for padding in ("SAME", "VALID"):
-            attrs = {"ksizes": [1, *sizes, 1], "strides": [1, *strides, 1],
-                     "rates": [1, *rates, 1], "padding": padding}  # fmt: skip
+            attrs = {
+                "ksizes": [1, *sizes, 1],
+                "strides": [1, *strides, 1],
+                "rates": [1, *rates, 1],
+                "padding": padding,
+            }
             yield Sample([rng.integers(shape, -2, 3)], attrs, f"{tag}-{padding.lower()}")
 
 

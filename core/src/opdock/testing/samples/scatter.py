@@ -79,12 +79,27 @@ def extremes(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 def bad_scatters() -> Iterable[ErrorSample]:
     """Places that there are not, updates of another shape."""
     shape = np.array([3], _INT)
-    yield ErrorSample([np.array([[3]], _INT), np.zeros(1, np.float32), shape], {},
-                      "InvalidArgumentError", r"indices\[0\] = \[3\] does not index into", "run")  # fmt: skip
-    yield ErrorSample([np.array([[0], [1]], _INT), np.zeros(3, np.float32), shape], {},
-                      "ValueError", "The outer 1 dimensions of indices.shape", "build")  # fmt: skip
-    yield ErrorSample([np.array([[0], [1]], _INT), np.zeros(3, np.float32), shape], {},
-                      "InvalidArgumentError", "Must have updates.shape", "run")  # fmt: skip
+    yield ErrorSample(
+        [np.array([[3]], _INT), np.zeros(1, np.float32), shape],
+        {},
+        "InvalidArgumentError",
+        r"indices\[0\] = \[3\] does not index into",
+        "run",
+    )
+    yield ErrorSample(
+        [np.array([[0], [1]], _INT), np.zeros(3, np.float32), shape],
+        {},
+        "ValueError",
+        "The outer 1 dimensions of indices.shape",
+        "build",
+    )
+    yield ErrorSample(
+        [np.array([[0], [1]], _INT), np.zeros(3, np.float32), shape],
+        {},
+        "InvalidArgumentError",
+        "Must have updates.shape",
+        "run",
+    )
 
 
 @error_samples("TensorScatterUpdate")

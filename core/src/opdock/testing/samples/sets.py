@@ -25,8 +25,12 @@ def _values(dtype: np.dtype[Any], numbers: Any) -> Any:
 @samples("Unique", "UniqueWithCounts")
 def repeated(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Repeated values, in no order."""
-    for numbers, tag in (([3, 1, 3, 2, 1, 3], "plain"), ([2, 2, 2], "one"), ([5, 4, 0], "distinct"),
-                         (np.zeros(0), "empty")):  # fmt: skip
+    for numbers, tag in (
+        ([3, 1, 3, 2, 1, 3], "plain"),
+        ([2, 2, 2], "one"),
+        ([5, 4, 0], "distinct"),
+        (np.zeros(0), "empty"),
+    ):
         for kind in (np.int32, np.int64):
             yield Sample([_values(dtype, numbers)], {"out_idx": np.dtype(kind)}, tag, grad=False)
 
@@ -57,8 +61,9 @@ def differences(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
         (np.zeros(0), [1], "empty"),
     ):
         for kind in (np.int32, np.int64):
-            yield Sample([_values(dtype, x), _values(dtype, y)], {"out_idx": np.dtype(kind)}, tag,
-                         grad=False)  # fmt: skip
+            yield Sample(
+                [_values(dtype, x), _values(dtype, y)], {"out_idx": np.dtype(kind)}, tag, grad=False
+            )
 
 
 @samples("InvertPermutation")

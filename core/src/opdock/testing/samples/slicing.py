@@ -20,14 +20,27 @@ _CASES: tuple[tuple[Any, ...], ...] = (
     ((4, 5), [2], [3], [1], {"shrink_axis_mask": 1}, "row"),
     ((4, 5), [-3, 9], [9, -9], [1, -1], {}, "clamped"),
     ((4, 5), [2, 0], [2, 5], [1, 1], {}, "nothing"),
-    ((2, 3, 4), [0, 0, 1], [0, 0, 3], [1, 1, 1], {"ellipsis_mask": 2, "begin_mask": 1, "end_mask": 1},
-     "ellipsis"),
+    (
+        (2, 3, 4),
+        [0, 0, 1],
+        [0, 0, 3],
+        [1, 1, 1],
+        {"ellipsis_mask": 2, "begin_mask": 1, "end_mask": 1},
+        "ellipsis",
+    ),
     ((2, 3, 4), [0, 1], [0, 2], [1, 1], {"ellipsis_mask": 1, "shrink_axis_mask": 2}, "last"),
     ((3, 4), [0, 0, 1], [0, 2, 3], [1, 1, 1], {"new_axis_mask": 1}, "new-axis"),
-    ((3, 4), [1, 0, 0], [2, 0, 2], [1, 1, 1], {"new_axis_mask": 2, "shrink_axis_mask": 1}, "row-axis"),
+    (
+        (3, 4),
+        [1, 0, 0],
+        [2, 0, 2],
+        [1, 1, 1],
+        {"new_axis_mask": 2, "shrink_axis_mask": 1},
+        "row-axis",
+    ),
     ((2, 3, 2, 3, 2), [0, 1, 0], [2, 3, 2], [1, 1, 2], {"ellipsis_mask": 4}, "rank5"),
     ((0, 3), [0, 1], [0, 3], [1, 1], {}, "empty"),
-)  # fmt: skip
+)
 
 
 def _bounds(case: tuple[Any, ...], dtype: Any = _INT) -> list[Any]:
@@ -50,7 +63,8 @@ def _selected(case: tuple[Any, ...]) -> tuple[int, ...]:
             first = None if masks.get("begin_mask", 0) & bit else begin[i]
             last = None if masks.get("end_mask", 0) & bit else end[i]
             index.append(slice(first, last, strides[i]))
-    return np.zeros(shape)[tuple(index)].shape
+    selected: tuple[int, ...] = np.zeros(shape)[tuple(index)].shape
+    return selected
 
 
 @samples("StridedSlice")
@@ -103,31 +117,57 @@ def _errors(cases: Iterable[tuple[Any, ...]]) -> Iterator[ErrorSample]:
 @error_samples("Slice")
 def bad_blocks() -> Iterable[ErrorSample]:
     """Blocks that leave the tensor."""
-    yield from _errors((
-        (((3, 3), [2, 2], [2, 2]), {}, "InvalidArgumentError", r"Expected size\[0\] in \[0, 1\], but got 2", "run"),
-        (((3,), [4], [0]), {}, "InvalidArgumentError", r"Expected begin\[0\] in \[0, 3\], but got 4", "run"),
-        (((3, 3), [0], [1]), {}, "ValueError", "Shape must be rank 1 but is rank 2", "build"),
-    ))  # fmt: skip
+    yield from _errors(
+        (
+            (
+                ((3, 3), [2, 2], [2, 2]),
+                {},
+                "InvalidArgumentError",
+                r"Expected size\[0\] in \[0, 1\], but got 2",
+                "run",
+            ),
+            (
+                ((3,), [4], [0]),
+                {},
+                "InvalidArgumentError",
+                r"Expected begin\[0\] in \[0, 3\], but got 4",
+                "run",
+            ),
+            (((3, 3), [0], [1]), {}, "ValueError", "Shape must be rank 1 but is rank 2", "build"),
+        )
+    )
 
 
 @error_samples("StridedSlice")
 def bad_subscripts() -> Iterable[ErrorSample]:
     """Indices out of bounds, too many of them, steps of zero."""
+    beyond = "slice index 5 of dimension 0 out of bounds"
     shrink = {"shrink_axis_mask": 1}
-    yield from _errors((
-        (((3,), [5], [6], [1]), shrink, "ValueError", "slice index 5 of dimension 0 out of bounds", "build"),
-        (((3,), [5], [6], [1]), shrink, "InvalidArgumentError", "slice index 5 of dimension 0 out of bounds", "run"),
-        (((3,), [0, 0], [1, 1], [1, 1]), {}, "ValueError",
-         "Index out of range using input dim 1; input has only 1 dims", "build"),
-        (((3,), [0], [1], [0]), {}, "ValueError", r"strides\[0\] must be non-zero", "build"),
-        (((3,), [0], [1], [-1]), shrink, "ValueError", "only stride 1 allowed", "build"),
-    ))  # fmt: skip
+    yield from _errors(
+        (
+            (((3,), [5], [6], [1]), shrink, "ValueError", beyond, "build"),
+            (((3,), [5], [6], [1]), shrink, "InvalidArgumentError", beyond, "run"),
+            (
+                ((3,), [0, 0], [1, 1], [1, 1]),
+                {},
+                "ValueError",
+                "Index out of range using input dim 1; input has only 1 dims",
+                "build",
+            ),
+            (((3,), [0], [1], [0]), {}, "ValueError", r"strides\[0\] must be non-zero", "build"),
+            (((3,), [0], [1], [-1]), shrink, "ValueError", "only stride 1 allowed", "build"),
+        )
+    )
 
 
 @error_samples("StridedSliceAssign", "ResourceStridedSliceAssign")
 def bad_assignments() -> Iterable[ErrorSample]:
     """A value of another shape."""
     bounds = [np.array([v], _INT) for v in (0, 2, 1)]
-    yield ErrorSample([np.zeros(3, np.float32), *bounds, np.zeros(3, np.float32)], {},
-                      "InvalidArgumentError", r"shape of value was \[3\] instead of \[2\]",
-                      "run")  # fmt: skip
+    yield ErrorSample(
+        [np.zeros(3, np.float32), *bounds, np.zeros(3, np.float32)],
+        {},
+        "InvalidArgumentError",
+        r"shape of value was \[3\] instead of \[2\]",
+        "run",
+    )

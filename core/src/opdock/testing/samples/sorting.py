@@ -58,10 +58,20 @@ def bounds(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 def too_many() -> Iterable[ErrorSample]:
     """More elements than a row has, and a negative number."""
     x = np.zeros(3, np.float32)
-    yield ErrorSample([x, np.array(5, _INT)], {}, "ValueError",
-                      "input must have last dimension >= k = 5 but is 3", "build")  # fmt: skip
-    yield ErrorSample([x, np.array(5, _INT)], {}, "InvalidArgumentError",
-                      "at least k columns. Had 3, needed 5", "run")  # fmt: skip
+    yield ErrorSample(
+        [x, np.array(5, _INT)],
+        {},
+        "ValueError",
+        "input must have last dimension >= k = 5 but is 3",
+        "build",
+    )
+    yield ErrorSample(
+        [x, np.array(5, _INT)],
+        {},
+        "InvalidArgumentError",
+        "at least k columns. Had 3, needed 5",
+        "run",
+    )
     yield ErrorSample(
         [x, np.array(-1, _INT)], {}, "InvalidArgumentError", "Need k >= 0, got -1", "run"
     )

@@ -45,16 +45,20 @@ def to_space(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 @samples("SpaceToBatch")
 def square_to_batch(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Square blocks."""
-    for shape, paddings, tag in (((1, 4, 4, 2), [[0, 0], [0, 0]], "plain"),
-                                 ((2, 3, 2, 1), [[1, 0], [0, 2]], "padded")):  # fmt: skip
+    for shape, paddings, tag in (
+        ((1, 4, 4, 2), [[0, 0], [0, 0]], "plain"),
+        ((2, 3, 2, 1), [[1, 0], [0, 2]], "padded"),
+    ):
         yield Sample([rng.normal(shape), np.array(paddings, _INT)], {"block_size": 2}, tag)
 
 
 @samples("BatchToSpace")
 def square_to_space(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Square blocks."""
-    for shape, crops, tag in (((4, 2, 2, 2), [[0, 0], [0, 0]], "plain"),
-                              ((8, 1, 2, 1), [[1, 0], [0, 2]], "cropped")):  # fmt: skip
+    for shape, crops, tag in (
+        ((4, 2, 2, 2), [[0, 0], [0, 0]], "plain"),
+        ((8, 1, 2, 1), [[1, 0], [0, 2]], "cropped"),
+    ):
         yield Sample([rng.normal(shape), np.array(crops, _INT)], {"block_size": 2}, tag)
 
 
@@ -89,8 +93,13 @@ def bad_space() -> Iterable[ErrorSample]:
     """A dimension that is no multiple of the block."""
     args = [np.zeros((1, 3, 1), np.float32), np.array([2], _INT), np.array([[0, 0]], _INT)]
     yield ErrorSample(args, {}, "ValueError", "evenly divisible by 2 but is 3", "build")
-    yield ErrorSample(args, {}, "InvalidArgumentError",
-                      r"padded_shape\[0\]=3 is not divisible by block_shape\[0\]=2", "run")  # fmt: skip
+    yield ErrorSample(
+        args,
+        {},
+        "InvalidArgumentError",
+        r"padded_shape\[0\]=3 is not divisible by block_shape\[0\]=2",
+        "run",
+    )
 
 
 @error_samples("BatchToSpaceND")

@@ -63,25 +63,33 @@ def uneven() -> Iterable[ErrorSample]:
     yield ErrorSample(
         args, {"num_split": 2}, "ValueError", "evenly divisible by 2 but is 5", "build"
     )
-    yield ErrorSample(args, {"num_split": 2}, "InvalidArgumentError",
-                      r"split_dim 0 \(size = 5\) and num_split 2", "run")  # fmt: skip
+    yield ErrorSample(
+        args,
+        {"num_split": 2},
+        "InvalidArgumentError",
+        r"split_dim 0 \(size = 5\) and num_split 2",
+        "run",
+    )
 
 
 @error_samples("SplitV")
 def wrong_sum() -> Iterable[ErrorSample]:
     """Lengths that do not add up."""
     args = [np.zeros(5, np.float32), np.array([1, 3], _INT), np.array(0, _INT)]
-    yield ErrorSample(args, {"num_split": 2}, "ValueError",
-                      r"can't split axis of size 5 into pieces of size \[1,3\]", "build")  # fmt: skip
+    yield ErrorSample(
+        args,
+        {"num_split": 2},
+        "ValueError",
+        r"can't split axis of size 5 into pieces of size \[1,3\]",
+        "build",
+    )
     yield ErrorSample(args, {"num_split": 2}, "InvalidArgumentError", "Got: 4, size 5", "run")
 
 
 @error_samples("Unpack")
 def wrong_count() -> Iterable[ErrorSample]:
     """Another number of slices."""
-    for name, text, phase in (
-        ("ValueError", "Dimension must be 2 but is 3", "build"),
-        ("InvalidArgumentError", r"Input shape axis 0 must equal 2, got shape \[3\]", "run"),
-    ):
-        yield ErrorSample([np.zeros(3, np.float32)], {"num": 2, "axis": 0}, name, text,
-                          phase)  # type: ignore[arg-type]  # fmt: skip
+    args, attrs = [np.zeros(3, np.float32)], {"num": 2, "axis": 0}
+    yield ErrorSample(args, attrs, "ValueError", "Dimension must be 2 but is 3", "build")
+    text = r"Input shape axis 0 must equal 2, got shape \[3\]"
+    yield ErrorSample(args, attrs, "InvalidArgumentError", text, "run")

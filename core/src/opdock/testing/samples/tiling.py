@@ -90,19 +90,26 @@ def bad_tiles() -> Iterable[ErrorSample]:
     """A count too many, and a negative one."""
     x = np.zeros((2,), np.float32)
     yield ErrorSample([x, np.array([1, 1], _INT)], {}, "ValueError", "must be equal", "build")
-    yield ErrorSample([x, np.array([-1], _INT)], {}, "InvalidArgumentError",
-                      r"Expected multiples\[0\] >= 0, but got -1", "run")  # fmt: skip
+    yield ErrorSample(
+        [x, np.array([-1], _INT)],
+        {},
+        "InvalidArgumentError",
+        r"Expected multiples\[0\] >= 0, but got -1",
+        "run",
+    )
 
 
 @error_samples("ReverseV2")
 def bad_reversals() -> Iterable[ErrorSample]:
     """A dimension twice, and one that there is not."""
     x = np.zeros((2, 2), np.float32)
-    for name, phase in (("ValueError", "build"), ("InvalidArgumentError", "run")):
-        yield ErrorSample([x, np.array([1, -1], _INT)], {}, name, "axis 1 specified more than once",
-                          phase)  # type: ignore[arg-type]  # fmt: skip
-        yield ErrorSample([x, np.array([2], _INT)], {}, name, r"'axis'\[0\] = 2 is out of valid range",
-                          phase)  # type: ignore[arg-type]  # fmt: skip
+    for axes, text in (
+        ([1, -1], "axis 1 specified more than once"),
+        ([2], r"'axis'\[0\] = 2 is out of valid range"),
+    ):
+        args = [x, np.array(axes, _INT)]
+        yield ErrorSample(args, {}, "ValueError", text, "build")
+        yield ErrorSample(args, {}, "InvalidArgumentError", text, "run")
 
 
 @error_samples("ReverseSequence")
