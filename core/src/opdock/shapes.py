@@ -6,7 +6,7 @@ Errors carry TF's wording without the op; the op registry knows the op and appen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 Shape: TypeAlias = tuple[int | None, ...] | None
@@ -477,27 +477,11 @@ def unknown_shape(ndims: int | None = None) -> TensorShape:
     return TensorShape(None if ndims is None else (None,) * ndims)
 
 
-def broadcast_static(shapes: Iterable[Shape]) -> Shape:
-    """The broadcast of several shapes."""
-    out: Shape = ()
-    for shape in shapes:
-        out = broadcast(out, shape)
-    return out
-
-
 def normalize_axis(axis: int, rank: int) -> int:
     """A non-negative axis; ValueError in TF's words when out of range."""
     if not -rank <= axis < rank:
         raise ValueError(f"Invalid reduction dimension {axis} for input with {rank} dimensions.")
     return axis + rank if axis < 0 else axis
-
-
-def set_dims(shape: Sequence[int | None], axes: Iterable[int], value: int | None) -> Shape:
-    """`shape` with the dimensions at `axes` replaced."""
-    out = list(shape)
-    for axis in axes:
-        out[axis] = value
-    return tuple(out)
 
 
 def dimension_value(dimension: Any) -> int | None:

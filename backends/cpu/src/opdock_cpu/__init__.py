@@ -39,6 +39,7 @@ FAMILIES = (
     "segment",
     "select",
     "solve",
+    "sets",
     "sorting",
     "special",
     "state",

@@ -77,7 +77,7 @@ def gradients(
     graph = get_default_graph()
     with name_scope(
         name, "gradients", [*ys, *xs, *stop_gradients, *[g for g in grad_ys if g is not None]]
-    ) as scope:
+    ) as scope, gradient_scope.entered(scope):
         targets = [_tensor_of(y, "y") for y in ys]
         sources = [_source_of(x) for x in xs]
         stops = {_tensor_of(s, "stop_gradients") for s in stop_gradients}

@@ -121,7 +121,7 @@ def _escaping(schedule: Schedule, root: list[int]) -> set[int]:
     out.update(root[s] for s in schedule.params)
     for step in schedule.steps:
         # Stateful ops may keep what they are given; control flow may return it.
-        if step.kind in ("control", "read") or step.node.stateful:
+        if step.kind in ("control", "read") or _may_keep(step):
             out.update(root[s] for s in step.inputs)
             out.update(root[s] for s in step.outputs)
     return out
@@ -133,13 +133,18 @@ def _kept(schedule: Schedule, root: list[int]) -> set[int]:
     for step in schedule.steps:
         if step.kind == "read":
             out.add(root[step.outputs[0]])
-        elif step.node.stateful:
+        elif _may_keep(step):
             out.update(root[s] for s in step.inputs)
             if step.node.op == "ReadVariableOp":
                 out.add(root[step.outputs[0]])
         elif step.kind == "control":
             out.update(root[s] for s in (*step.inputs, *step.outputs))
     return out
+
+
+def _may_keep(step: Step) -> bool:
+    """Whether the op may hold on to its inputs: stateful ones, and those that build lists."""
+    return step.node.stateful or any(d.name == "variant" for d in step.node.out_dtypes)
 
 
 def _group_ends(schedule: Schedule, last: dict[int, int], root: list[int]) -> dict[int, int]:

@@ -66,7 +66,7 @@ def _control_cells(node: Node) -> frozenset[int]:
     return frozenset(
         i + first
         for i, tensor in enumerate(body.inputs)
-        if tensor.dtype._is_ref_dtype or tensor.dtype.name == "resource"
+        if tensor.dtype._is_ref_dtype or tensor.dtype.name in ("resource", "variant")
     )
 
 
@@ -85,7 +85,7 @@ def cell_inputs(node: Node) -> frozenset[int]:
         elif arg.type_list_attr:
             count = len(node.attrs[arg.type_list_attr])
         for i in range(start, start + count):
-            if arg.is_ref or node.inputs[i].dtype.name == "resource":
+            if arg.is_ref or node.inputs[i].dtype.name in ("resource", "variant"):
                 found.add(i)
         start += count
     return frozenset(found)

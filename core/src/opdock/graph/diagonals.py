@@ -16,7 +16,9 @@ class Diagonal(NamedTuple):
     @property
     def flat(self) -> slice:
         """The subscript of the diagonal in the flattened matrix."""
-        return slice(self.start, self.start + self.length * self.step, self.step)
+        if self.length == 0:
+            return slice(0, 0, 1)
+        return slice(self.start, self.start + (self.length - 1) * self.step + 1, self.step)
 
 
 def diagonal(k: int, rows: int, cols: int) -> Diagonal:

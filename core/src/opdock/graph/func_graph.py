@@ -105,12 +105,7 @@ class FuncGraph(Graph):
         return copy.outputs[0]
 
     def _may_capture(self, other: Graph) -> bool:
-        outer = self.outer
-        while outer is not None:
-            if outer is other:
-                return True
-            outer = getattr(outer, "outer", None)
-        return False
+        return self.outer is not None and (self.outer is other or self.outer._may_capture(other))
 
     @property
     def stateful(self) -> bool:

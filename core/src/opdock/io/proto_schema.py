@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from google.protobuf.internal import enum_type_wrapper
 from tensorboard.compat.proto import (
     cluster_pb2,
     config_pb2,
@@ -150,4 +149,3 @@ def _build() -> dict[str, Any]:
 
 
 globals().update(_build())
-DataType = enum_type_wrapper.EnumTypeWrapper(types_pb2.DataType.DESCRIPTOR)

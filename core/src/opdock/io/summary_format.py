@@ -182,10 +182,10 @@ def _normalized(pixels: Array, bad: Array) -> Array:
 def _png(pixels: Array) -> bytes:
     from PIL import Image
 
-    mode = {1: "L", 3: "RGB", 4: "RGBA"}[pixels.shape[2]]
-    flat = np.ascontiguousarray(pixels[:, :, 0] if mode == "L" else pixels)
+    # Pillow tells grey, RGB and RGBA apart by the shape.
+    flat = np.ascontiguousarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
     out = io.BytesIO()
-    Image.fromarray(flat, mode).save(out, format="PNG")
+    Image.fromarray(flat).save(out, format="PNG")
     return out.getvalue()
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import logging
 import numbers
-import warnings
 from typing import Any
 
 from opdock.graph.constant_value import constant_value
@@ -14,6 +15,10 @@ from opdock.ops.nn_util import emit, renamed
 from opdock.shapes import TensorShape
 
 __all__ = ["dropout"]
+
+_log = logging.getLogger("opdock")
+_large_rates = itertools.count()
+_MAX_WARNINGS = 5
 
 
 def _noise_shape(x: Tensor, noise_shape: Any) -> Any:
@@ -100,9 +105,9 @@ def _check_rate(rate: float) -> None:
         raise ValueError(
             f"rate must be a scalar tensor or a float in the range [0, 1), got {rate:g}"
         )
-    if rate > 0.5:
-        warnings.warn(
-            f"Large dropout rate: {rate:g} (>0.5). `rate` is the share that is dropped, "
-            "`keep_prob` the share that is kept. Please ensure that this is intended.",
-            stacklevel=4,
+    if rate > 0.5 and next(_large_rates) < _MAX_WARNINGS:
+        _log.warning(
+            "Large dropout rate: %g (>0.5). `rate` is the share that is dropped, `keep_prob` the "
+            "share that is kept. Please ensure that this is intended.",
+            rate,
         )

@@ -158,7 +158,7 @@ def _clipped(rows: Tensor, ids: Any, max_norm: float | None) -> Tensor:
         axes = list(builtins.range(len(first), len(known)))
     else:
         axes = range(rank(ids), rank(rows))
-    return clip_by_norm(rows, max_norm, axes=axes)
+    return clip_by_norm(rows, max_norm, axes=axes)  # type: ignore[no-any-return]
 
 
 def embedding_lookup_sparse(

@@ -204,18 +204,16 @@ def one_hot(
         for value, what in ((on, "on_value"), (off, "off_value")):
             if value is not None and wanted is not None and value.dtype.base_dtype is not wanted:
                 raise TypeError(
-                    f"dtype {value.dtype.base_dtype} of {what} does not match dtype parameter {wanted}"
+                    f"dtype {value.dtype.base_dtype} of {what} does not match dtype parameter "
+                    f"{wanted}"
                 )
         element = wanted or next(
             (v.dtype.base_dtype for v in (on, off) if v is not None), dtypes.float32
         )
         if on is None:
             on = convert_to_tensor(np.ones((), element.np), element, "on_value")
-        off = (
-            convert_to_tensor(np.zeros((), element.np), element, "off_value")
-            if off is None
-            else off
-        )
+        if off is None:
+            off = convert_to_tensor(np.zeros((), element.np), element, "off_value")
         if on.dtype.base_dtype is not off.dtype.base_dtype:
             raise TypeError(
                 f"dtype {on.dtype.base_dtype} of on_value does not match dtype "

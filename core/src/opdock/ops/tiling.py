@@ -81,7 +81,7 @@ def _one_tile(source: Tensor, multiples: Tensor) -> Tensor:
     from opdock.ops.joining import concat
 
     rows = shape(source, out_type=multiples.dtype)
-    return cast(concat([rows[:1], (rows * multiples)[1:]], 0), dtypes.int32)
+    return cast(concat([rows[:1], (rows * multiples)[1:]], 0), dtypes.int32)  # type: ignore[no-any-return]
 
 
 def _first_one(split_shape: Any) -> Any:
@@ -317,7 +317,7 @@ def _integers(repeats: Any) -> Tensor:
     tensor = convert_to_tensor(repeats, name="repeats", preferred_dtype=dtypes.int32)
     if not tensor.dtype.is_integer:
         raise TypeError(f"repeats must be an integer tensor; dtype={tensor.dtype}")
-    return cast(tensor, dtypes.int32)
+    return cast(tensor, dtypes.int32)  # type: ignore[no-any-return]
 
 
 def _positive(axis: int, known: Shape) -> int:

@@ -6,18 +6,16 @@ read, compute, assign.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from opdock import dtypes, shapes
 from opdock.graph.operation import Tensor
 from opdock.ops.common_shapes import no_outputs
 from opdock.ops.registry import OpSpec, ShapeSig, define_op, get
-from opdock.ops.training_rules import UPDATES, Update
 from opdock.shapes import Shape
+from opdock.util.update_rules import BY_OP, Update, op_name
 
 __all__: list[str] = []
-
-BY_OP: Final[dict[str, Update]] = {}
 
 
 def _signature(update: Update, resource: bool, sparse: bool) -> str:
@@ -124,9 +122,7 @@ def _write(holder: Tensor, value: Any, indices: Tensor | None, resource: bool) -
 
 
 def _define(update: Update, resource: bool, sparse: bool) -> OpSpec:
-    prefix = ("Resource" if resource else "") + ("SparseApply" if sparse else "Apply")
-    name = prefix + update.name
-    BY_OP[name] = update
+    name = op_name(update, resource, sparse)
     spec = define_op(
         name, _signature(update, resource, sparse), _attrs(update, sparse), stateful=resource
     )
@@ -136,11 +132,8 @@ def _define(update: Update, resource: bool, sparse: bool) -> OpSpec:
     return spec
 
 
-for _update in UPDATES:
-    for _resource in (False, True):
-        _define(_update, _resource, False)
-        if _update.sparse:
-            _define(_update, _resource, True)
+for _name, _update in BY_OP.items():
+    _define(_update, _name.startswith("Resource"), "SparseApply" in _name)
 
 _keras = define_op(
     "ResourceApplyKerasMomentum",

@@ -32,6 +32,7 @@ class BuiltCase:
         op: the operation.
         feeds: what to feed.
         data: the fed tensors of floating or complex type with their values, in input order.
+        places: the argument position of each of them.
         inputs: all input arrays in argument order, lists kept as lists: what the oracle gets.
         variables: the variables that stand for `Ref` and resource inputs, in input order.
     """
@@ -39,6 +40,7 @@ class BuiltCase:
     op: Any
     feeds: dict[Any, Array] = field(default_factory=dict)
     data: list[tuple[Any, Array]] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
     inputs: list[Any] = field(default_factory=list)
     variables: list[Any] = field(default_factory=list)
 
@@ -137,6 +139,7 @@ def _tensor(
     case.feeds[tensor] = _strided(fed) if variant == "strided" else fed
     if dtype.is_floating or dtype.is_complex:
         case.data.append((tensor, array))
+        case.places.append(len(case.inputs))
     return tensor, array
 
 

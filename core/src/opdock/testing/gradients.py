@@ -7,6 +7,7 @@ oracle in float64.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -18,9 +19,9 @@ from opdock.graph import registry
 from opdock.graph.registry import OpSpec
 from opdock.testing.build import BuiltCase, build_case
 from opdock.testing.case import Failure, Result, Skip, Unit, describe
-from opdock.testing.claims import Claim, claims, numpy_dtype
+from opdock.testing.claims import Claim, claims, numpy_dtype, possible_dtypes
 from opdock.testing.device import DeviceUnderTest
-from opdock.testing.exemptions import exemption
+from opdock.testing.exemptions import NO_GRADIENT_SAMPLE, exemption
 from opdock.testing.forward import session_config
 from opdock.testing.namespace import tf
 from opdock.testing.oracle import as_storage, oracle_attrs, reference_value
@@ -80,8 +81,24 @@ def _results(dut: DeviceUnderTest, claim: Claim) -> Iterator[Result]:
         if compared:
             checked += 1
             yield Result("L3", claim.op, claim.dtype, label)
-    if not checked:
-        raise Skip("unsupported", "no sample has both a floating input and a floating output")
+    if checked:
+        return
+    if claim.op in NO_GRADIENT_SAMPLE:
+        raise Skip("exempt", NO_GRADIENT_SAMPLE[claim.op])
+    if not _differentiated(claim.op):
+        raise Failure("the op has a gradient, but no sample of any type exercises it")
+    raise Skip("unsupported", "no sample of this type is differentiated; another type's are")
+
+
+@functools.cache
+def _differentiated(op: str) -> bool:
+    """Whether any floating type has a sample for this level."""
+    types = sorted(_DIFFERENTIABLE & possible_dtypes(registry.get(op)), key=lambda d: d.name)
+    return any(
+        sample.grad and not sample.shape_only
+        for dtype in types
+        for sample in samples_for(op, dtype.np)
+    )
 
 
 def _check(dut: DeviceUnderTest, claim: Claim, spec: OpSpec, sample: Sample) -> bool:
@@ -93,8 +110,16 @@ def _check(dut: DeviceUnderTest, claim: Claim, spec: OpSpec, sample: Sample) -> 
             spec, sample.inputs, sample.attrs, attr=claim.attr, dtype=dtype, variant="plain",
             scope=dut.scope, name="case",
         )  # fmt: skip
-        chosen = [i for i, t in enumerate(built.op.outputs) if t.dtype in _DIFFERENTIABLE]
-        if not chosen or not built.data:
+        chosen = [
+            i
+            for i, t in enumerate(built.op.outputs)
+            if t.dtype in _DIFFERENTIABLE
+            and (sample.grad_outputs is None or i in sample.grad_outputs)
+        ]
+        covered = [
+            sample.grad_inputs is None or place in sample.grad_inputs for place in built.places
+        ]
+        if not chosen or not any(covered):
             return False
         attrs = oracle_attrs(built.op.attrs)
         plain = reference_value(spec.name, attrs, built.inputs)
@@ -110,8 +135,9 @@ def _check(dut: DeviceUnderTest, claim: Claim, spec: OpSpec, sample: Sample) -> 
             values = iter(session.run(fetches, built.feeds) if fetches else [])
     got = [None if g is None else as_storage(next(values), g.dtype) for g in dense]
     scalar = _scalar(spec.name, attrs, built, chosen, weights)
-    for i, (tensor, array) in enumerate(built.data):
-        _compare(sample, i, got[i], array, _numeric(scalar, built, i), tensor.name)
+    for i, (_, array) in enumerate(built.data):
+        if covered[i]:
+            _compare(sample, built.places[i], got[i], array, _numeric(scalar, built, i))
     return True
 
 
@@ -192,16 +218,15 @@ def _compare(
     got: Array | None,
     array: Array,
     numeric: tuple[Array, Array],
-    name: str,
 ) -> None:
     places, wanted = numeric
     if got is None:
         if np.abs(wanted).max(initial=0.0) > 1e-6:
-            raise Failure(f"the gradient of data input {which} is None, numerically {wanted[:4]}")
+            raise Failure(f"the gradient of input {which} is None, numerically {wanted[:4]}")
         return
     if got.shape != array.shape or got.dtype != array.dtype:
         raise Failure(
-            f"the gradient of data input {which} is {got.dtype}{list(got.shape)}, the input "
+            f"the gradient of input {which} is {got.dtype}{list(got.shape)}, the input "
             f"{array.dtype}{list(array.shape)}"
         )
     base = tolerance_for(array.dtype, GRADIENT, sample.tol, sample.tol_reason)
@@ -209,6 +234,6 @@ def _compare(
     scale = max(1.0, float(np.abs(wanted).max(initial=0.0)))
     slack = Tolerance(base.rtol, base.atol * scale)
     picked = got.reshape(-1)[places]
-    mismatch = compare(picked, wanted.astype(array.dtype), slack, f"gradient of data input {which}")
+    mismatch = compare(picked, wanted.astype(array.dtype), slack, f"gradient of input {which}")
     if mismatch is not None:
         raise Failure(mismatch.text)

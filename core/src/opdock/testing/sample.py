@@ -52,6 +52,9 @@ class Sample:
       grad: whether the gradient level uses this sample (False at kinks and for huge cases).
       tol: ``(rtol, atol)`` wider than the table's; the report lists it, so give ``tol_reason``.
       tol_reason: why ``tol`` is wider.
+      grad_inputs: positions of the inputs that the op's gradient covers; None for all that are
+        floating.  (TF gives None for some, such as the constant of ``PadV2``.)
+      grad_outputs: positions of the outputs through which the gradient flows; None for all.
       shape_only: compare dtype and shape of the outputs only (``Empty``: contents are arbitrary).
     """
 
@@ -62,6 +65,8 @@ class Sample:
     tol: tuple[float, float] | None = None
     tol_reason: str = ""
     shape_only: bool = False
+    grad_inputs: tuple[int, ...] | None = None
+    grad_outputs: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)

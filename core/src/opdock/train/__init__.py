@@ -19,13 +19,16 @@ _WHERE: dict[str, str] = {
     "opdock.train.graph_io": "write_graph",
     "opdock.summary.events": "summary_iterator",
     "opdock.train.optimizer": "Optimizer",
-    "opdock.train.optimizers": (
-        "AdadeltaOptimizer AdagradDAOptimizer AdagradOptimizer AdamOptimizer FtrlOptimizer"
-        " GradientDescentOptimizer MomentumOptimizer ProximalAdagradOptimizer"
-        " ProximalGradientDescentOptimizer RMSPropOptimizer"
+    "opdock.train.gradient_descent": (
+        "GradientDescentOptimizer MomentumOptimizer ProximalGradientDescentOptimizer"
     ),
-    "opdock.train.global_step": (
-        "assert_global_step create_global_step get_global_step get_or_create_global_step global_step"
+    "opdock.train.adagrad": (
+        "AdagradDAOptimizer AdagradOptimizer FtrlOptimizer ProximalAdagradOptimizer"
+    ),
+    "opdock.train.adaptive": "AdadeltaOptimizer AdamOptimizer RMSPropOptimizer",
+    "opdock.train.training_util": (
+        "assert_global_step create_global_step get_global_step get_or_create_global_step"
+        " global_step"
     ),
     "opdock.train.learning_rate_decay": (
         "cosine_decay cosine_decay_restarts exponential_decay inverse_time_decay"

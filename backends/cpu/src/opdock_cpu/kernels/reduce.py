@@ -301,9 +301,9 @@ def _by_columns(ufunc: np.ufunc, sizes: list[int], result: tuple[int, ...]) -> R
     def run(x: Array, out: Array | None) -> Array:
         table_ = x.reshape(rows, columns)
         best = np.empty(rows, x.dtype) if out is None else out.reshape(rows)
-        ufunc(table_[:, 0], table_[:, 1], best)
+        ufunc(table_[:, 0], table_[:, 1], out=best)
         for i in range(2, columns):
-            ufunc(best, table_[:, i], best)
+            ufunc(best, table_[:, i], out=best)
         return best.reshape(result) if out is None else out
 
     return run

@@ -67,8 +67,8 @@ def mirror_pad(xp: Any, sig: NodeSig) -> Any:
             size = tensor.shape[axis]
             _check_mirror(mode, size, before, after)
             lead = (slice(None),) * axis
-            head = out[(*lead, slice(skip, skip + before))]
-            tail = out[(*lead, slice(size - skip - after, size - skip))]
+            head = out[(*lead, slice(skip, skip + before), ...)]
+            tail = out[(*lead, slice(size - skip - after, size - skip), ...)]
             out = xp.concat([xp.flip(head, axis=axis), out, xp.flip(tail, axis=axis)], axis=axis)
         return xp.asarray(out, copy=True) if out is tensor else out
 
@@ -97,14 +97,14 @@ def mirror_pad_grad(xp: Any, sig: NodeSig) -> Any:
             size = grad.shape[axis] - before - after
             _check_mirror(mode, size, before, after)
             lead = (slice(None),) * axis
-            core = xp.asarray(out[(*lead, slice(before, before + size))], copy=True)
+            core = xp.asarray(out[(*lead, slice(before, before + size), ...)], copy=True)
             if before:
-                head = (*lead, slice(skip, skip + before))
-                core[head] = core[head] + xp.flip(out[(*lead, slice(0, before))], axis=axis)
+                head = (*lead, slice(skip, skip + before), ...)
+                core[head] = core[head] + xp.flip(out[(*lead, slice(0, before), ...)], axis=axis)
             if after:
-                tail = (*lead, slice(size - skip - after, size - skip))
+                tail = (*lead, slice(size - skip - after, size - skip), ...)
                 core[tail] = core[tail] + xp.flip(
-                    out[(*lead, slice(before + size, before + size + after))], axis=axis
+                    out[(*lead, slice(before + size, before + size + after), ...)], axis=axis
                 )
             out = core
         return xp.asarray(out, copy=True) if out is grad else out

@@ -46,7 +46,7 @@ def _extractor(xp: Any, sig: NodeSig, rates: list[int]) -> Any:
             shape = (x.shape[0], *(full for _, _, full in found), x.shape[-1])
             wide = zeros(xp, shape, x, sig.out_dtypes[0])
             inner = tuple(slice(a, a + d) for (_, a, _), d in zip(found, space, strict=True))
-            wide[(slice(None), *inner)] = x
+            wide[(slice(None), *inner, ...)] = x
         else:
             wide = x
         pieces = []
@@ -57,7 +57,7 @@ def _extractor(xp: Any, sig: NodeSig, rates: list[int]) -> Any:
                     offset, rates, strides, found, strict=True
                 )
             )
-            pieces.append(wide[(slice(None), *where)])
+            pieces.append(wide[(slice(None), *where, ...)])
         return xp.concat(pieces, axis=-1)
 
     return run

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from opdock import dtypes
 from opdock.kernels.array_api import device_ints, dims, ints, invalid
 from opdock.kernels.portable import portable
 from opdock.kernels.signature import NodeSig
@@ -74,7 +75,7 @@ def unique_v2(xp: Any, sig: NodeSig) -> Any:
     return run
 
 
-@portable("ListDiff")
+@portable("ListDiff", T=dtypes.REALS)
 def list_diff(xp: Any, sig: NodeSig) -> Any:
     """The elements of `x` that are not in `y`, and where they are."""
     dtype = sig.out_dtypes[1].name

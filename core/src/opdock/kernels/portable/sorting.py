@@ -45,7 +45,7 @@ def top_k(xp: Any, sig: NodeSig) -> Any:
     return lambda x: _largest(xp, x, k)
 
 
-@portable("LowerBound", "UpperBound")
+@portable("LowerBound", "UpperBound", T=dtypes.REALS)
 def bound(xp: Any, sig: NodeSig) -> Any:
     """Where values fit into sorted rows."""
     side = "left" if sig.op == "LowerBound" else "right"

@@ -39,7 +39,7 @@ def _to_batch(xp: Any, sig: NodeSig, x: Any, block: list[int], paddings: Any) ->
         inner = tuple(
             slice(int(a), int(a) + d) for d, (a, _) in zip(x.shape[1 : 1 + n], pairs, strict=True)
         )
-        wide[(slice(None), *inner)] = x
+        wide[(slice(None), *inner, ...)] = x
     else:
         wide = x
     counts = [size // b for size, b in zip(padded, block, strict=True)]
@@ -71,7 +71,7 @@ def _to_space(xp: Any, x: Any, block: list[int], crops: Any) -> Any:
         if size < a + b:
             raise invalid(f"cropped_shape[{i}]={size - a - b} must be non-negative")
     inner = tuple(slice(int(a), size - int(b)) for size, (a, b) in zip(grown, pairs, strict=True))
-    return out[(slice(None), *inner)]
+    return out[(slice(None), *inner, ...)]
 
 
 @portable("SpaceToBatchND", host_inputs=("block_shape", "paddings"), may_alias={0: 0})

@@ -17,7 +17,7 @@ def parts(xp: Any, value: Any, axis: int, lengths: list[int]) -> Any:
     before = (slice(None),) * axis
     out, start = [], 0
     for i, length in enumerate(lengths):
-        piece = value[(*before, slice(start, start + length))]
+        piece = value[(*before, slice(start, start + length), ...)]
         out.append(piece if i < _VIEWS else copy(xp, piece))
         start += length
     return out[0] if len(out) == 1 else tuple(out)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -12,12 +12,15 @@ from opdock.kernels.portable import portable
 from opdock.kernels.signature import NodeSig
 
 
-class ListCell(NamedTuple):
+class ListCell:
     """The end of a list: its last element, and the list before it."""
 
-    last: Element | None
-    rest: ListCell | None
-    length: int
+    __slots__ = ("last", "length", "rest")
+
+    def __init__(self, last: Element | None, rest: ListCell | None, length: int) -> None:
+        self.last = last
+        self.rest = rest
+        self.length = length
 
 
 EMPTY = ListCell(None, None, 0)

@@ -1,4 +1,4 @@
-"""Optimizer updates on any array namespace: the rules of `ops.training_rules` between two reads
+"""Optimizer updates on any array namespace: the rules of `util.update_rules` between two reads
 and writes of variables."""
 
 from __future__ import annotations
@@ -8,8 +8,7 @@ from typing import Any
 
 from opdock.dtypes import FLOATS
 from opdock.kernels.portable import portable
-from opdock.ops.training import BY_OP
-from opdock.ops.training_rules import Update
+from opdock.util.update_rules import BY_OP, Update
 
 
 def _binder(update: Update) -> Callable[[Any, Any], Callable[..., Any]]:

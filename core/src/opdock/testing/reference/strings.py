@@ -1,8 +1,9 @@
-"""Oracle of the strings family."""
+"""Oracle of the string ops, on arrays of bytes."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,33 +12,41 @@ import numpy.typing as npt
 from opdock.testing.reference._registry import reference
 
 Array = npt.NDArray[Any]
+Attrs = Mapping[str, Any]
 
 
-def _bytes(value: str | bytes) -> bytes:
-    return value.encode() if isinstance(value, str) else value
+def _text(value: Any) -> str:
+    item = np.asarray(value, object).item()
+    return item.decode() if isinstance(item, bytes) else str(item)
 
 
 @reference("StringJoin")
-def string_join(attrs: dict[str, Any], inputs: list[Array]) -> Array:
-    """Element by element, scalars repeated."""
-    shape = next((x.shape for x in inputs if x.ndim), ())
+def string_join(attrs: Attrs, inputs: Sequence[Array]) -> Array:
+    """Element by element with the separator between; scalars go with every element."""
+    arrays = [np.asarray(a, object) for a in inputs]
+    shape = next((a.shape for a in arrays if a.ndim), ())
+    spread = [np.broadcast_to(a, shape) for a in arrays]
     out = np.empty(shape, object)
-    for index in np.ndindex(*shape):
-        parts = [x[index] if x.ndim else x[()] for x in inputs]
-        out[index] = _bytes(attrs["separator"]).join(parts)
+    for where in np.ndindex(*shape):
+        out[where] = attrs["separator"].encode().join(a[where] for a in spread)
     return out
 
 
-@reference("StaticRegexFullMatch")
-def static_regex_full_match(attrs: dict[str, Any], input: Array) -> Array:
-    """True where the whole string matches."""
-    return regex_full_match(attrs, input, np.array(_bytes(attrs["pattern"]), object))
+def matches(values: Array, pattern: str) -> Array:
+    """Whether each string matches as a whole."""
+    out = np.zeros(values.shape, np.bool_)
+    for where in np.ndindex(*values.shape):
+        out[where] = re.fullmatch(pattern.encode(), values[where]) is not None
+    return out
 
 
 @reference("RegexFullMatch")
-def regex_full_match(attrs: dict[str, Any], input: Array, pattern: Array) -> Array:
-    """True where the whole string matches."""
-    out = np.zeros(input.shape, np.bool_)
-    for index in np.ndindex(*input.shape):
-        out[index] = re.match(b"(?:" + pattern[()] + b")\\Z", input[index]) is not None
-    return out
+def regex_full_match(attrs: Attrs, values: Array, pattern: Array) -> Array:
+    """The pattern is a scalar tensor."""
+    return matches(np.asarray(values, object), _text(pattern))
+
+
+@reference("StaticRegexFullMatch")
+def static_regex_full_match(attrs: Attrs, values: Array) -> Array:
+    """The pattern is an attribute."""
+    return matches(np.asarray(values, object), attrs["pattern"])

@@ -1,7 +1,7 @@
 """Update rules of the optimizers, each written once over an array namespace.
 
-The namespace `xp` has sqrt, abs, sign, maximum, where and pow; `training.py` uses the rules with
-graph ops (the decomposition), the portable kernels with arrays. A rule maps the old state, the
+The namespace `xp` has sqrt, abs, sign, maximum, where and pow; the op definitions use the rules
+with graph ops (the decomposition), the portable kernels with arrays. A rule maps the old state, the
 hyper-parameters and the gradient to the new state, in the order of the op's references.
 """
 
@@ -251,3 +251,17 @@ UPDATES: Final = (
         integers=frozenset({"global_step"}),
     ),
 )
+
+
+def op_name(update: Update, resource: bool, sparse: bool) -> str:
+    """TF's op type: "ApplyAdam", "ResourceSparseApplyMomentum"."""
+    return f"{'Resource' if resource else ''}{'SparseApply' if sparse else 'Apply'}{update.name}"
+
+
+BY_OP: Final[dict[str, Update]] = {
+    op_name(u, resource, sparse): u
+    for u in UPDATES
+    for resource in (False, True)
+    for sparse in (False, True)
+    if u.sparse or not sparse
+}

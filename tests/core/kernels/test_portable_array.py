@@ -1,0 +1,94 @@
+"""The array family's portable kernels on the strictest array namespace there is.
+
+The device under test of the conformance suite is usually NumPy, which forgives what another
+namespace would not; `array_api_strict` has nothing beyond the standard.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pytest
+
+import opdock as tf
+from opdock import dtypes
+from opdock.graph import registry
+from opdock.kernels import portable
+from opdock.kernels.arguments import flat_inputs, flat_outputs
+from opdock.kernels.signature import NodeSig
+from opdock.testing.build import build_case
+from opdock.testing.claims import varied_attr
+from opdock.testing.oracle import expected_outputs, oracle_attrs, reference_value
+from opdock.testing.sample import samples_for
+
+strict = pytest.importorskip("array_api_strict")
+
+FAMILIES = (
+    "array", "diag", "fill", "gather", "identity", "joining", "matrix", "padding", "partition",
+    "patches", "select", "sets", "slicing", "sorting", "spacebatch", "splitting", "tiling",
+)  # fmt: skip
+TYPES = (dtypes.float32, dtypes.int32, dtypes.bool, dtypes.complex64)
+STATE = {"RefIdentity", "StridedSliceAssign", "ResourceStridedSliceAssign"}
+
+
+def records():
+    """The records of the family's kernels by op type."""
+    found = {}
+    for family in FAMILIES:
+        importlib.import_module(f"opdock.kernels.portable.{family}")
+    for function, uses in portable._registry.items():
+        if function.__module__.rpartition(".")[2] in FAMILIES:
+            found.update({op: (function, record) for op, record in uses if op not in STATE})
+    return found
+
+
+RECORDS = records()
+
+
+def claimed(spec, record):
+    attr = varied_attr(spec)
+    allowed = spec.definition.attrs[attr].allowed if attr else None
+    named = record["dtypes"].get(attr)
+    return [t for t in TYPES if (allowed is None or t in allowed) and (named is None or t in named)]
+
+
+def run(op, record, function, case):
+    node = case.op
+    flat = [v for x in case.inputs for v in (x if isinstance(x, list) else [x])]
+    sig = NodeSig(
+        op, node.name, node.attrs, [v.shape for v in flat], [t.dtype for t in node.inputs],
+        [None] * len(node.outputs), [t.dtype for t in node.outputs],
+    )  # fmt: skip
+    on_host = flat_inputs(op, record.get("host_inputs", ()), node.attrs)
+    args = [v if i in on_host else strict.asarray(v) for i, v in enumerate(flat)]
+    outputs = function(strict, sig)(*args)
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    host = flat_outputs(op, record.get("host_outputs", ()), node.attrs)
+    for i, value in enumerate(outputs):
+        assert isinstance(value, np.ndarray) == (i in host)
+    return [np.asarray(v) for v in outputs]
+
+
+@pytest.mark.parametrize("op", sorted(RECORDS))
+def test_it_needs_no_more_than_the_standard(op):
+    function, record = RECORDS[op]
+    spec = registry.get(op)
+    ran = 0
+    for dtype in claimed(spec, record):
+        for sample in samples_for(op, dtype.np):
+            with tf.Graph().as_default():
+                case = build_case(
+                    spec, sample.inputs, sample.attrs, attr=varied_attr(spec), dtype=dtype,
+                    variant="plain", scope="", name="case",
+                )  # fmt: skip
+            got = run(op, record, function, case)
+            wanted = expected_outputs(
+                reference_value(op, oracle_attrs(case.op.attrs), case.inputs),
+                [t.dtype for t in case.op.outputs],
+            )
+            for g, w in zip(got, wanted, strict=True):
+                assert g.dtype == w.dtype, f"{dtype.name} {sample.tag}"
+                np.testing.assert_allclose(g, w, rtol=1e-5, err_msg=f"{dtype.name} {sample.tag}")
+            ran += 1
+    assert ran
