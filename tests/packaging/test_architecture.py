@@ -37,6 +37,7 @@ for _name in LIBRARY:
 # (file, imported name): reason. An import inside a function, taken when a user's call needs it.
 LATE: dict[tuple[str, str], str] = {
     ("opdock/shapes.py", "io"): "TensorShape.as_proto, TF's own method, makes a protobuf",
+    ("opdock/ops/control.py", "autodiff"): "the gradients differentiate the bodies",
     ("opdock/ops/einsum.py", "autodiff"): "the gradient is that of the contraction it stands for",
 }
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.autodiff.checker import compute_gradient_error
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +52,7 @@ def test_second_derivatives(name):
     at = np.array([-2.0, -0.7, -0.2, 0.3, 1.1, 4.0])
     first = tf.gradients(getattr(tf.nn, name)(x), x)[0]
     with tf.Session():
-        assert tf.test.compute_gradient_error(x, [6], first, [6], at, delta=1e-5) < 1e-7
+        assert compute_gradient_error(x, [6], first, [6], at, delta=1e-5) < 1e-7
 
 
 def test_third_derivative_of_softplus():
@@ -59,7 +60,7 @@ def test_third_derivative_of_softplus():
     second = tf.gradients(tf.gradients(tf.nn.softplus(x), x)[0], x)[0]
     at = np.array([-1.0, 0.2, 2.0])
     with tf.Session():
-        assert tf.test.compute_gradient_error(x, [3], second, [3], at, delta=1e-5) < 1e-7
+        assert compute_gradient_error(x, [3], second, [3], at, delta=1e-5) < 1e-7
 
 
 # ---------------------------------------------------------------- bias
@@ -86,7 +87,7 @@ def test_second_derivative_of_bias(data_format):
     y = tf.nn.bias_add(tf.ones(shape, tf.float64), b, data_format)
     first = tf.gradients(y * y, b)[0]
     with tf.Session():
-        assert tf.test.compute_gradient_error(b, [2], first, [2], [1.0, 2.0]) < 1e-6
+        assert compute_gradient_error(b, [2], first, [2], [1.0, 2.0]) < 1e-6
 
 
 def test_bias_gradient_of_unknown_rank():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.autodiff.checker import compute_gradient_error
 
 
 @pytest.fixture(autouse=True)
@@ -104,7 +105,7 @@ def test_second_derivatives(function):
     y = getattr(tf.nn, function)(x, 3, 2, "SAME")
     first = tf.gradients(y * y * y, x)[0]
     with tf.Session():
-        error = tf.test.compute_gradient_error(
+        error = compute_gradient_error(
             x, [1, 4, 5, 1], first, [1, 4, 5, 1], spread(1, 4, 5, 1), delta=1e-4
         )
     assert error < 1e-3

@@ -68,4 +68,6 @@ def test_gradients():
     once = tf.gradients(tf.cumsum(x * x), x)[0]
     assert run(tf.gradients(once, x)[0]).tolist() == [6, 4, 2]
     probabilities = run(tf.gradients(tf.math.cumulative_logsumexp(x)[2], x)[0])
-    np.testing.assert_allclose(probabilities, np.exp([2, 3, 4]) / np.exp([2, 3, 4]).sum(), rtol=1e-5)
+    np.testing.assert_allclose(
+        probabilities, np.exp([2, 3, 4]) / np.exp([2, 3, 4]).sum(), rtol=1e-5
+    )

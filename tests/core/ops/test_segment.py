@@ -86,7 +86,7 @@ def test_errors():
 def test_gradients():
     x = tf.constant([1.0, 3.0, 3.0, 0.0, 5.0])
     ids = [0, 0, 0, 1, 1]
-    g = lambda y: run(tf.gradients(y, x)[0]).tolist()  # noqa: E731
+    g = lambda y: run(tf.gradients(y, x)[0]).tolist()
     assert g(tf.segment_sum(x, ids) * [2.0, 3.0]) == [2, 2, 2, 3, 3]
     assert g(tf.segment_mean(x, ids)) == [pytest.approx(1 / 3)] * 3 + [0.5] * 2
     assert g(tf.segment_max(x, ids)) == [0, 0.5, 0.5, 0, 1]

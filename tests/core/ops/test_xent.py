@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.autodiff.checker import compute_gradient_error
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +58,7 @@ def test_axes(axis):
 
 
 def test_axis_out_of_range():
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"Dimension \(2\) must be in the range"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"\(2\) must be in the range"):
         tf.nn.softmax(tf.zeros([2, 3]), axis=2)
     with pytest.raises(ValueError, match="Cannot specify both 'dim' and 'axis'"):
         tf.nn.softmax(tf.zeros([2, 3]), axis=1, dim=1)
@@ -135,5 +136,5 @@ def test_second_derivatives(kind):
         y = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=[2, 0], logits=x)
     first = tf.gradients(y * y, x)[0]
     with tf.Session():
-        error = tf.test.compute_gradient_error(x, [2, 3], first, [2, 3], draw(2, 3), delta=1e-5)
+        error = compute_gradient_error(x, [2, 3], first, [2, 3], draw(2, 3), delta=1e-5)
     assert error < 1e-7

@@ -12,10 +12,12 @@ import contextlib
 import heapq
 from collections.abc import Iterator
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 from opdock import dtypes, shapes
 from opdock.autodiff.aggregate import AggregationMethod, add_up
+from opdock.graph import gradient_scope
+from opdock.graph import gradient_scope
 from opdock.graph.composite import IndexedSlices
 from opdock.graph.convert import (
     convert_to_tensor,
@@ -27,6 +29,8 @@ from opdock.graph.registry import get, gradient_of
 from opdock.graph.scopes import name_scope
 
 Gradient = Tensor | IndexedSlices | None
+# Their gradients make the zeros that they need themselves, where they need them.
+_OWN_ZEROS: Final = frozenset({"If", "StatelessIf", "While", "StatelessWhile"})
 
 
 class UnconnectedGradients(Enum):
@@ -80,6 +84,9 @@ def gradients(
     ) as scope, gradient_scope.entered(scope):
         targets = [_tensor_of(y, "y") for y in ys]
         sources = [_source_of(x) for x in xs]
+        # Inside a branch or loop, what comes from outside is a parameter.
+        captured: dict[Tensor, Tensor] = getattr(graph, "_captured", {})
+        sources = [captured.get(s, s) for s in sources]
         stops = {_tensor_of(s, "stop_gradients") for s in stop_gradients}
         walk = _Walk(
             graph, targets, sources, stops, colocate_gradients_with_ops, aggregation_method
@@ -243,7 +250,8 @@ class _Walk:
                 if (
                     grad is None
                     and _trainable(tensor.dtype)
-                    and tensor.dtype.base_dtype is not dtypes.resource
+                    and tensor.dtype.base_dtype not in (dtypes.resource, dtypes.variant)
+                    and op.type not in _OWN_ZEROS
                 ):
                     outs[i] = _zeros_of(tensor)
             found = _as_list(fn(op, *outs))
@@ -323,7 +331,8 @@ def _zeros_of(tensor: Tensor) -> Tensor:
     known = tensor._shape
     base = tensor._dtype.base_dtype
     if base is dtypes.resource:
-        return get("Fill")(get("VariableShape")(tensor), convert_to_tensor(0.0))  # type: ignore[no-any-return]
+        element = tensor._op.attrs.get("dtype", dtypes.float32)
+        return get("Fill")(get("VariableShape")(tensor), convert_to_tensor(0, element))  # type: ignore[no-any-return]
     if known is not None and None not in known:
         return get("Fill")(convert_to_tensor(list(known), dtypes.int32), convert_to_tensor(0, base))  # type: ignore[no-any-return]
     return get("ZerosLike")(tensor)  # type: ignore[no-any-return]

@@ -193,6 +193,9 @@ class _NoOuter:
         self._collections: dict[Any, Any] = {}
         self._scoped_state: dict[Any, Any] = {}
 
+    def _may_capture(self, other: Any) -> bool:
+        return False
+
 
 _NO_OUTER: Any = _NoOuter()
 

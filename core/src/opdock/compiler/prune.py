@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 
 from opdock import errors, shapes
@@ -105,29 +106,31 @@ def _is_executable(order: list[Operation]) -> bool:
 
 
 def _topological(order: list[Operation]) -> list[Operation]:
-    members, placed = set(order), set()
+    """The operations so that each follows what it needs, otherwise in the order of creation."""
+    members = set(order)
+    waiting: dict[Operation, int] = {}
+    users: dict[Operation, list[Operation]] = {}
+    for op in order:
+        needs = {t._op for t in op._inputs} | set(op._control_inputs)
+        needs &= members
+        waiting[op] = len(needs)
+        for other in needs:
+            users.setdefault(other, []).append(op)
+    ready = [(op._id, op) for op in order if not waiting[op]]
+    heapq.heapify(ready)
     out: list[Operation] = []
-    for root in order:
-        stack = [root]
-        while stack:
-            op = stack[-1]
-            if op in placed:
-                stack.pop()
-                continue
-            waiting = [
-                o for o in [t._op for t in op._inputs] + op._control_inputs
-                if o in members and o not in placed
-            ]  # fmt: skip
-            if not waiting:
-                placed.add(op)
-                out.append(op)
-                stack.pop()
-            else:
-                stack.extend(w for w in waiting if w not in stack)
-                if stack[-1] is op:
-                    raise errors.InvalidArgumentError(
-                        None, op, f"Graph is invalid, contains a cycle with node '{op.name}'"
-                    )
+    while ready:
+        _, op = heapq.heappop(ready)
+        out.append(op)
+        for user in users.get(op, ()):
+            waiting[user] -= 1
+            if not waiting[user]:
+                heapq.heappush(ready, (user._id, user))
+    if len(out) < len(order):
+        stuck = next(op for op in order if waiting[op])
+        raise errors.InvalidArgumentError(
+            None, stuck, f"Graph is invalid, contains a cycle with node '{stuck.name}'"
+        )
     return out
 
 

@@ -78,7 +78,7 @@ class FuncGraph(Graph):
             tensor_outer = self.outer._adopt(tensor)
         else:
             tensor_outer = tensor
-        if tensor_outer._op.type == "Const" and tensor_outer._op.attrs["value"].size <= 16:
+        if _is_small_fact(tensor_outer):
             inner = self._copy_constant(tensor_outer)
         else:
             inner = self.add_input(
@@ -111,6 +111,14 @@ class FuncGraph(Graph):
     def stateful(self) -> bool:
         """Whether any op of the body is stateful."""
         return any(op.spec.stateful or _has_ref(op) for op in self._ops)
+
+
+def _is_small_fact(tensor: Tensor) -> bool:
+    """Whether a body gets a copy: of a small constant of which nobody can ask the gradient."""
+    base = tensor._dtype.base_dtype
+    if tensor._op.type != "Const" or base.is_floating or base.is_complex:
+        return False
+    return bool(tensor._op.attrs["value"].size <= 16)
 
 
 def _has_ref(op: Operation) -> bool:

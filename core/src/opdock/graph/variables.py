@@ -463,8 +463,9 @@ for _name in sorted(Tensor.OVERLOADABLE_OPERATORS - {"__getitem__"}):
 
 
 def _getitem(self: Variable, item: Any) -> Any:
-    # Installed by the slicing ops, which may also prepare for assignment to the slice.
-    return Tensor.__getitem__(self.value(), item)
+    from opdock.ops.slicing import slice_helper_var
+
+    return slice_helper_var(self, item)
 
 
 setattr(Variable, "__getitem__", _getitem)  # noqa: B010 - the class has no such slot for mypy

@@ -66,6 +66,22 @@ def _declared(sig: ShapeSig) -> list[Shape]:
     return list(declared) if declared else [None] * sig.n_outputs
 
 
+@if_op.gradient
+@stateless_if_op.gradient
+def _if_gradient(op: Operation, *grads: Any) -> Any:
+    from opdock.autodiff.control import if_gradient
+
+    return if_gradient(op, *grads)
+
+
+@while_op.gradient
+@stateless_while_op.gradient
+def _while_gradient(op: Operation, *grads: Any) -> Any:
+    from opdock.autodiff.control import while_gradient
+
+    return while_gradient(op, *grads)
+
+
 # ---------------------------------------------------------------- ordering
 def no_op(name: str | None = None) -> Operation:
     """An operation that does nothing, for use as a control input."""

@@ -86,7 +86,7 @@ def dilation2d(
 def erosion2d(
     value: Any, kernel: Any, strides: Any, rates: Any, padding: str, name: str | None = None
 ) -> Tensor:
-    """The minimum over the window of `value - kernel`, channel by channel.
+    """The minimum over the window of `value` minus the flipped `kernel`, channel by channel.
 
     Args:
         value: a 4-D real tensor [batch, height, width, channels].

@@ -140,6 +140,7 @@ class Program:
         scope.update({f"k{i}": f for i, f in enumerate(self._fns)})
         params = ", ".join(f"v{s}" for s in self.schedule.params)
         lines = [f"def step({params}):"]
+        self._shared = {f"v{s}" for s in presets}
         # A planned result is its buffer: no local is needed for it.
         name = {s: f"v{s}" for s in range(self.schedule.n_slots)}
         for i, step in enumerate(self.schedule.steps):
@@ -157,6 +158,8 @@ class Program:
         args = ", ".join(name[s] for s in step.inputs)
         if step.kind == "alias":
             name[step.outputs[0]] = name[step.inputs[0]]
+            # Two slots under one name: neither's last use is the value's.
+            self._shared.add(name[step.inputs[0]])
             return "pass"
         if step.out is not None:
             name[step.outputs[0]] = f"b{step.out}"
@@ -170,7 +173,7 @@ class Program:
         dead = [
             name[s]
             for s in step.frees
-            if self._is_big(step, s) and name[s][0] == "v" and s not in self.schedule.presets
+            if self._is_big(step, s) and name[s][0] == "v" and name[s] not in self._shared
         ]
         if dead:
             line += "; " + " = ".join(dict.fromkeys(dead)) + " = None"

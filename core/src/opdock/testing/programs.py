@@ -168,10 +168,19 @@ def _control_flow(dut: DeviceUnderTest) -> None:
             return tf.cond(odd, lambda: 3 * number + 1, lambda: number // 2), steps + 1
 
         _, steps = tf.while_loop(lambda number, _: number > 1, collatz, (n, tf.constant(0)))
+        _, power = tf.while_loop(
+            lambda i, _: i < n, lambda i, p: (i + 1, p * x), (tf.constant(0), tf.constant(1.0))
+        )
+        slopes = [tf.gradients(y, x)[0] for y in (branch, power)]
         with _session(graph) as session:
             for value in (4.0, -3.0, 0.25):
                 wanted = np.sqrt(value) if value > 0 else -2.0 * value
                 _close(session.run(branch, {x: value}), wanted, f"cond at {value}")
+                slope = session.run(slopes[0], {x: value})
+                _close(slope, 0.5 / np.sqrt(value) if value > 0 else -2.0, f"its slope at {value}")
+            for count in (1, 2, 6):
+                slope = session.run(slopes[1], {x: 1.5, n: count})
+                _close(slope, count * 1.5 ** (count - 1), f"slope of a loop of {count}")
             for count in (0, 1, 7):
                 wanted = sum(i * 0.5 for i in range(count))
                 got = session.run(total, {x: 0.5, n: count})

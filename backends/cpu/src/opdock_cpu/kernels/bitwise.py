@@ -53,5 +53,14 @@ def _shift(sig: NodeSig) -> Callable[..., Array]:
 @table.binder("PopulationCount", T=INTS)
 def _population_count(sig: NodeSig) -> Callable[..., Array]:
     # NumPy counts the bits of the absolute value; the bits themselves are wanted.
-    unsigned = np.dtype(f"u{sig.in_dtypes[0].size}")
-    return lambda x: np.bitwise_count(np.asarray(x).view(unsigned))
+    size = sig.in_dtypes[0].size
+    unsigned = np.dtype(f"u{size}")
+    count: Any = getattr(np, "bitwise_count", None)
+    if count is not None:
+        return lambda x: count(np.asarray(x).view(unsigned))
+
+    def run(x: Array) -> Array:  # NumPy 1 has no such ufunc
+        octets = np.ascontiguousarray(x).reshape(-1, 1).view(np.uint8).reshape(-1, size)
+        return np.unpackbits(octets, axis=1).sum(axis=1, dtype=np.uint8).reshape(np.shape(x))
+
+    return run

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import COMPLEX, FLOATS, INTS, NUMBERS, SIGNED, DType, KernelTable, NodeSig
+from opdock.plugin import COMPLEX, FLOATS, INTS, NUMBERS, REALS, SIGNED, DType, KernelTable, NodeSig
 
 __all__ = ["table"]
 
@@ -24,7 +24,7 @@ _SMALL: Final = 640
 _UFUNCS: Final[tuple[tuple[str, np.ufunc, frozenset[DType]], ...]] = (
     ("Abs", np.absolute, FLOATS | SIGNED),
     ("Neg", np.negative, NUMBERS),
-    ("Sign", np.sign, NUMBERS),
+    ("Sign", np.sign, REALS),
     ("Square", np.square, NUMBERS),
     ("Sqrt", np.sqrt, _INEXACT),
     ("Exp", np.exp, _INEXACT),

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from opdock.plugin import ALL, FLOATS, KernelTable, NodeSig, as_dtype, errors
 from opdock_cpu.philox import (
     Philox,

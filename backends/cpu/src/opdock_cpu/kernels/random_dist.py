@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from opdock.plugin import REALS, KernelTable, NodeSig, as_dtype, errors
 from opdock_cpu.kernels.random import RESERVED, draw_shape, node_stream, stateless_stream
 from opdock_cpu.philox import Philox, box_muller64, unit_float64

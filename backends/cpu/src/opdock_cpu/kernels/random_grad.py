@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from opdock.plugin import KernelTable, NodeSig, as_dtype
 
 __all__ = ["table"]

@@ -129,12 +129,12 @@ def _eliminate(main: Array, upper: Array, lower: Array, x: Array, pivoting: bool
             _swap(above[..., i], main[..., i + 1], swap)
             _swap(second[..., i], above[..., i + 1], swap)
             _swap(x[..., i, :], x[..., i + 1, :], swap[..., None])
-        _check_pivot(main[..., i])
+        _check_pivot(main[..., i], pivoting)
         factor = below[..., i] / main[..., i]
         main[..., i + 1] -= factor * above[..., i]
         above[..., i + 1] -= factor * second[..., i]
         x[..., i + 1, :] -= factor[..., None] * x[..., i, :]
-    _check_pivot(main[..., -1])
+    _check_pivot(main[..., -1], pivoting)
     for i in reversed(range(n)):
         if i + 1 < n:
             x[..., i, :] -= above[..., i, None] * x[..., i + 1, :]
@@ -148,10 +148,13 @@ def _swap(a: Array, b: Array, where: Array) -> None:
     a[...], b[...] = np.where(where, b, a), np.where(where, a, b)
 
 
-def _check_pivot(pivots: Array) -> None:
-    if np.any(pivots == 0):
+def _check_pivot(pivots: Array, pivoting: bool) -> None:
+    if not np.all(pivots):
         raise _invalid(
-            "The first element of diagonal, or a pivot, is zero: the matrix is not invertible."
+            "The matrix is not invertible."
+            if pivoting
+            else "The matrix is either not invertible, or requires pivoting. Try setting "
+            "partial_pivoting = True."
         )
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from opdock import dtypes
 from opdock.kernels.array_api import invalid
 from opdock.kernels.elements import Element, element, unwrap
 from opdock.kernels.portable import portable
@@ -68,3 +71,36 @@ def pop(xp: Any, sig: NodeSig) -> Any:
 def length(xp: Any, sig: NodeSig) -> Any:
     """The number of elements."""
     return lambda handle: np.array(unwrap(handle).length, np.int32)
+
+
+@portable(
+    "AddN", T=frozenset({dtypes.variant}), host_inputs=("inputs",), host_outputs=("sum",)
+)
+def add(xp: Any, sig: NodeSig) -> Any:
+    """The sums element by element; an empty list stands for zeros."""
+    return lambda *handles: functools.reduce(
+        lambda a, b: _sum(a, b, sig), [unwrap(h) for h in handles]
+    )
+
+
+def _sum(a: ListCell, b: ListCell, sig: NodeSig) -> ListCell:
+    if not a.length or not b.length:
+        return a if a.length else b
+    if a.length != b.length:
+        raise invalid(f"Cannot add lists of {a.length} and {b.length} elements.")
+    pairs = list(zip(_elements(a), _elements(b), strict=True))
+    out = EMPTY
+    for x, y in reversed(pairs):
+        if isinstance(x.value, ListCell):
+            total = _sum(x.value, y.value, sig)
+        else:
+            total = x.value + y.on(x.device)
+        out = ListCell(Element(total, x.device), out, out.length + 1)
+    return out
+
+
+def _elements(cell: ListCell) -> Iterator[Element]:
+    """The elements from the end."""
+    while cell.last is not None and cell.rest is not None:
+        yield cell.last
+        cell = cell.rest

@@ -28,7 +28,9 @@ def _binder(update: Update) -> Callable[[Any, Any], Callable[..., Any]]:
             state = [c.read() for c in cells]
             fresh = rule(xp, flags, state, **dict(zip(names, rest, strict=True)))
             for cell, value in zip(cells, fresh, strict=True):
-                cell.write(value)
+                # Namespaces without the standard's scalar rules widen 0-d and bfloat16 results.
+                same = getattr(value, "dtype", None) == dtype.np
+                cell.write(value if same else xp.astype(xp.asarray(value), dtype.np))
             return None if resource else cells[0]
 
         return apply

@@ -1,8 +1,4 @@
-"""Samples of connectionist temporal classification, tiny because the oracle counts alignments.
-
-None is for the gradient level: TensorFlow gives no derivative of the second output, which is a
-gradient itself. `tests/core/ops/test_ctc.py` differentiates the loss.
-"""
+"""Samples of connectionist temporal classification, tiny because the oracle counts alignments."""
 
 from __future__ import annotations
 
@@ -12,6 +8,9 @@ from typing import Any
 import numpy as np
 
 from opdock.testing.sample import ErrorSample, Sample, Sampler, error_samples, samples
+
+# The second output is a gradient itself, and TF gives no derivative of it.
+_LOSS = (0,)
 
 
 def _labels(rows: list[list[int]]) -> list[Any]:
@@ -24,17 +23,18 @@ def _labels(rows: list[list[int]]) -> list[Any]:
 def ctc_loss(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Repeats, short entries, and each attribute."""
     plain = [*_labels([[0, 1], [1]]), np.array([4, 3], np.int32)]
-    yield Sample([rng.normal((4, 2, 3)), *plain], tag="plain", grad=False)
+    yield Sample([rng.normal((4, 2, 3)), *plain], tag="plain", grad_outputs=(0,))
     repeated = [*_labels([[1, 1, 0]]), np.array([5], np.int32)]
     for name in ("preprocess_collapse_repeated", "ctc_merge_repeated"):
         for on in (False, True):
             tag = f"{name.split('_')[1]}-{on}"
-            yield Sample([rng.normal((5, 1, 3)), *repeated], {name: on}, tag, grad=False)
+            inputs = [rng.normal((5, 1, 3)), *repeated]
+            yield Sample(inputs, {name: on}, tag, grad_outputs=(0,))
     long = [*_labels([[0, 1, 0], [1]]), np.array([2, 2], np.int32)]
     attrs = {"ignore_longer_outputs_than_inputs": True}
-    yield Sample([rng.normal((2, 2, 3)), *long], attrs, "too-long", grad=False)
+    yield Sample([rng.normal((2, 2, 3)), *long], attrs, "too-long", grad_outputs=_LOSS)
     none = [*_labels([[], [0]]), np.array([2, 2], np.int32)]
-    yield Sample([rng.normal((2, 2, 3)), *none], tag="no-label", grad=False)
+    yield Sample([rng.normal((2, 2, 3)), *none], tag="no-label", grad_outputs=_LOSS)
 
 
 @samples("CTCGreedyDecoder")

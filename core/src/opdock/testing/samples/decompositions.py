@@ -87,7 +87,7 @@ def svd(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 def self_adjoint_eig_v2(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Values, then shapes of the vectors."""
     yield Sample(
-        [_positive(rng, (3, 3), dtype)], {"compute_v": False}, "values", grad=False, **_loose(dtype)
+        [_positive(rng, (3, 3), dtype)], {"compute_v": False}, "values", **_loose(dtype)
     )
     yield Sample(
         [_positive(rng, (2, 4, 4), dtype)],
@@ -112,12 +112,11 @@ def self_adjoint_eig(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 def lu(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Matrices that need row exchanges, a size above the blocking threshold."""
     swapped = np.array([[0, 2, 1], [4, 1, 0], [2, 5, 3]]).astype(dtype)
-    yield Sample([swapped], {}, "swaps", grad=False, **_loose(dtype))
+    yield Sample([swapped], {}, "swaps", **_loose(dtype))
     yield Sample(
         [rng.normal((2, 4, 4))],
         {"output_idx_type": np.dtype(np.int64)},
         "batch",
-        grad=False,
         **_loose(dtype),
     )
     yield Sample([_dominant(rng, (40, 40), dtype)], {}, "blocked", grad=False, **_loose(dtype))
@@ -128,7 +127,7 @@ def lu(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 def functions(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Matrices whose eigenvalues keep clear of the negative axis."""
     for shape, tag in (((3, 3), "plain"), ((2, 4, 4), "batch"), ((1, 1), "minimal")):
-        yield Sample([_dominant(rng, shape, dtype)], {}, tag, grad=False, **_loose(dtype))
+        yield Sample([_dominant(rng, shape, dtype)], {}, tag, **_loose(dtype))
     yield Sample([np.zeros((0, 2, 2), dtype)], {}, "empty", grad=False)
 
 

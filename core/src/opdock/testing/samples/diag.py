@@ -74,7 +74,7 @@ def bands(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
         ((2, 2, 3), [-1, 0], -1, 3, "batch"),
     ):
         numbers = [np.array(v, _INT) for v in (k, rows, cols)]
-        yield Sample([rng.normal(shape), *numbers, rng.normal(())], {}, tag, grad=False)
+        yield Sample([rng.normal(shape), *numbers, rng.normal(())], {}, tag, grad_inputs=(0,))
 
 
 @samples("MatrixDiagPartV2")

@@ -12,14 +12,14 @@ from opdock.testing.sample import ErrorSample, Sample, Sampler, error_samples, s
 _SHAPES = (((2, 3), "plain"), ((), "scalar"), ((0, 2), "empty"), ((2, 1, 2, 1, 2), "rank5"))
 
 
-@samples("Identity", "Snapshot", "RefIdentity")
+@samples("Identity", "Snapshot", "RefIdentity", "GuaranteeConst")
 def identities(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Different ranks."""
     for shape, tag in _SHAPES:
         yield Sample([rng.normal(shape)], {}, tag)
 
 
-@samples("StopGradient", "GuaranteeConst")
+@samples("StopGradient")
 def constants(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Different ranks; no gradient is asked for."""
     for shape, tag in _SHAPES:

@@ -1,8 +1,8 @@
 """Samples of fused batch normalization.
 
-No sample is for the gradient level: gradients flow from y to x, scale and offset alone, as in
-TensorFlow, while the level differentiates every output by every input.
-`tests/core/ops/test_norm.py` differentiates y, twice.
+As in TensorFlow, gradients flow from y to x, scale and offset alone. A training gradient's own
+gradient takes the reserves for functions of x, the oracle for inputs: `tests/core/ops/test_norm.py`
+differentiates by x twice.
 """
 
 from __future__ import annotations
@@ -46,10 +46,14 @@ def fused_batch_norm(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
         given = [np.zeros(0, np.float32)] * 2
         if not attrs["is_training"]:
             given = [_vector(rng, n), _vector(rng, n, positive=True)]
-        yield Sample([rng.normal(shape), *affine, *given], attrs, tag, grad=False)
+        yield Sample(
+            [rng.normal(shape), *affine, *given], attrs, tag,
+            grad=shape[0] < 64, grad_inputs=(0, 1, 2), grad_outputs=(0,),
+        )  # fmt: skip
     moving = [_vector(rng, 3), _vector(rng, 3), _vector(rng, 3), _vector(rng, 3, positive=True)]
     attrs = {**_attrs(True), "exponential_avg_factor": 0.25}
-    yield Sample([rng.normal((2, 2, 2, 3)), *moving], attrs, "moving", grad=False)
+    inputs = [rng.normal((2, 2, 2, 3)), *moving]
+    yield Sample(inputs, attrs, "moving", grad_inputs=(0, 1, 2), grad_outputs=(0,))
 
 
 def _grads(dtype: np.dtype[Any], rng: Sampler, reserves: int) -> Iterable[Sample]:
@@ -64,7 +68,11 @@ def _grads(dtype: np.dtype[Any], rng: Sampler, reserves: int) -> Iterable[Sample
         kept = [np.asarray(mean, np.float32), np.asarray(var, np.float32)]
         extra = [np.zeros((), np.float32)] * (reserves - 2)
         inputs = [rng.normal(shape), x, _vector(rng, n), *kept, *extra]
-        yield Sample(inputs, attrs, tag, grad=False)
+        # The reserves follow from x, so by x alone the op's own gradient is not the whole one.
+        yield Sample(
+            inputs, attrs, tag,
+            grad=shape[0] < 64, grad_inputs=(0, 2), grad_outputs=(0, 1, 2),
+        )  # fmt: skip
 
 
 @samples("FusedBatchNormGrad", "FusedBatchNormGradV2")

@@ -39,7 +39,7 @@ def constant_pads(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Margins of a given value; TF gives that value no gradient."""
     for shape, paddings, tag in _PADS:
         args = [rng.normal(shape), np.array(paddings, _INT), rng.normal(())]
-        yield Sample(args, {}, tag, grad=False)
+        yield Sample(args, {}, tag, grad=0 not in shape, grad_inputs=(0,))
 
 
 @samples("MirrorPad")

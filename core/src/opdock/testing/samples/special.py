@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
@@ -86,7 +87,8 @@ def gamma_slope(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 @samples("Zeta")
 def zeta(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Exponents above 1; TF has no derivative by the exponent."""
-    yield from pairs(lambda s: rng.positive(s, 1.5, 6.0), rng.positive, grad=False)
+    for sample in pairs(lambda s: rng.positive(s, 1.5, 6.0), rng.positive):
+        yield dataclasses.replace(sample, grad_inputs=(1,))
     ends = [np.array(v).astype(dtype) for v in ([1.0, 0.5, 2.0, 3.0], [1.0, 1.0, 1.0, 0.25])]
     yield Sample(ends, tag="ends", grad=False)
 
@@ -94,7 +96,8 @@ def zeta(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 @samples("Polygamma")
 def polygamma(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Whole orders; TF has no derivative by the order."""
-    yield from pairs(lambda s: rng.integers(s, 0, 4), rng.positive, grad=False)
+    for sample in pairs(lambda s: rng.integers(s, 0, 4), rng.positive):
+        yield dataclasses.replace(sample, grad_inputs=(1,))
 
 
 @samples("Betainc")
@@ -109,6 +112,7 @@ def incomplete_beta(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
         "rank4": ((2, 1, 2, 2),) * 3,
     }  # fmt: skip
     for tag, (a, b, c) in shapes.items():
-        yield Sample([rng.positive(a), rng.positive(b), x(c)], tag=tag, grad=False)
+        inputs = [rng.positive(a), rng.positive(b), x(c)]
+        yield Sample(inputs, tag=tag, grad=tag != "empty", grad_inputs=(2,))
     ends = np.array([0.0, 1.0]).astype(dtype)
     yield Sample([rng.positive((2,)), rng.positive((2,)), ends], tag="ends", grad=False)

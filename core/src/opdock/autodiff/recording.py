@@ -1,0 +1,206 @@
+"""What the backward pass of a branch or loop needs from the forward pass, and how it gets it.
+
+The forward op is extended: an intermediate value that a gradient uses becomes one more output,
+in a list (`ops.tensor_list`). A loop pushes one element a turn, and the backward loop pops them
+in reverse; a branch pushes its one value, and the branch not taken leaves its list empty. Nothing
+is computed twice, so random and stateful bodies have exact gradients too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+from opdock import dtypes, errors
+from opdock.dtypes import DType
+from opdock.graph.func_graph import FuncGraph
+from opdock.graph.graph import Graph
+from opdock.graph.operation import Operation, Tensor
+from opdock.graph.registry import get
+from opdock.ops import tensor_list
+from opdock.shapes import Shape
+
+_FUNCTIONAL = ("If", "StatelessIf", "While", "StatelessWhile")
+
+
+class BackwardGraph(FuncGraph):
+    """The backward body of a branch or loop; tensors of the forward body come from the recording.
+
+    Attributes:
+        recording: of the forward op.
+        rests: list parameter to what is left of the list after this turn's pop.
+    """
+
+    def __init__(self, name: str, outer: Graph, recording: Recording) -> None:
+        super().__init__(name, outer)
+        self.recording = recording
+        self.rests: dict[Tensor, Tensor] = {}
+
+    def _may_capture(self, other: Graph) -> bool:
+        return other is self.recording.body or super()._may_capture(other)
+
+    def _adopt(self, tensor: Tensor) -> Tensor:
+        found = self._captured.get(tensor)
+        if found is None and tensor.graph is self.recording.body:
+            with plain_scope(self):
+                found = self._captured[tensor] = self.recording.recover(self, tensor)
+        return super()._adopt(tensor) if found is None else found
+
+    def pop(self, items: Tensor, like: Tensor) -> Tensor:
+        """This turn's element of a list of the outer graph."""
+        parameter = self._adopt(items)
+        self.rests[parameter], element = tensor_list.pop(parameter, like)
+        return element
+
+
+class Recording:
+    """The values recorded from one body of a control-flow op."""
+
+    def __init__(self, op: Operation, body: FuncGraph) -> None:
+        self.op = op
+        self.body = body
+        self._lists: dict[Tensor, int] = {}
+        _check_unshared(op)
+
+    def recover(self, graph: BackwardGraph, tensor: Tensor) -> Tensor:
+        """A tensor of the forward body as one of the backward body."""
+        if tensor.op.type == "Const":
+            return graph._copy_constant(tensor)
+        if tensor.op.type == "_Arg":
+            outer = self.invariant(tensor)
+            if outer is not None:
+                return graph._adopt(outer)
+        index = self._lists.get(tensor)
+        if index is None:
+            index = self._lists[tensor] = self.record(tensor)
+        return graph.pop(self.op.outputs[index], tensor)
+
+    def invariant(self, parameter: Tensor) -> Tensor | None:
+        """The op's input that a parameter always equals."""
+        raise NotImplementedError
+
+    def record(self, tensor: Tensor) -> int:
+        """Adds an output that holds a tensor of the body; returns its index."""
+        raise NotImplementedError
+
+
+class BranchRecording(Recording):
+    """Of one branch of an If."""
+
+    def __init__(self, op: Operation, key: str) -> None:
+        super().__init__(op, op.attrs[key])
+        self._other: FuncGraph = op.attrs["else_branch" if key == "then_branch" else "then_branch"]
+
+    def invariant(self, parameter: Tensor) -> Tensor | None:
+        """The input: a branch gets it as it is."""
+        return self.op.inputs[1 + self.body.inputs.index(parameter)]
+
+    def record(self, tensor: Tensor) -> int:
+        """A list of one in this branch, an empty one in the other."""
+        with plain_scope(self.body):
+            self.body.outputs.append(tensor_list.push(tensor_list.empty(tensor), tensor))
+        with plain_scope(self._other):
+            self._other.outputs.append(tensor_list.empty(tensor))
+        return _add_output(self.op, "Tout", dtypes.variant, ())
+
+
+class LoopRecording(Recording):
+    """Of the body of a While."""
+
+    def __init__(self, op: Operation) -> None:
+        super().__init__(op, op.attrs["body"])
+        with plain_scope(op.graph):
+            zero = get("Const")(value=_int32(0), dtype=dtypes.int32)
+        self._turns = self._add_variable(zero, _plus_one)
+
+    @property
+    def turns(self) -> Tensor:
+        """The number of turns that the loop made."""
+        return self.op.outputs[self._turns]
+
+    def invariant(self, parameter: Tensor) -> Tensor | None:
+        """The input, if every turn passes it on unchanged."""
+        index = self.body.inputs.index(parameter)
+        return self.op.inputs[index] if self.body.outputs[index] is parameter else None
+
+    def record(self, tensor: Tensor) -> int:
+        """A list with one element per turn."""
+        with plain_scope(self.op.graph):
+            start = tensor_list.empty(tensor)
+        return self._add_variable(start, lambda items: tensor_list.push(items, tensor))
+
+    def _add_variable(self, start: Tensor, step: Callable[[Tensor], Tensor]) -> int:
+        op, condition = self.op, cast("FuncGraph", self.op.attrs["cond"])
+        parameter = self.body.add_input(start.dtype, start.raw_shape, "recorded")
+        with plain_scope(self.body):
+            self.body.outputs.append(step(parameter))
+        condition.add_input(start.dtype, start.raw_shape, "unused")
+        op._inputs = [*op._inputs, start]
+        start._add_consumer(op)
+        index = _add_output(op, "T", start.dtype, start.raw_shape)
+        if not len(self.body.inputs) == len(self.body.outputs) == len(op.inputs):
+            raise errors.InternalError(None, op, f"The signature of loop '{op.name}' is broken.")
+        return index
+
+
+def branch_recordings(op: Operation) -> list[BranchRecording]:
+    """The recordings of both branches of an If, made on first use: [then, else]."""
+    found: list[BranchRecording] | None = op.__dict__.get("_recordings")
+    if found is None:
+        found = [BranchRecording(op, key) for key in ("then_branch", "else_branch")]
+        op.__dict__["_recordings"] = found
+    return found
+
+
+def loop_recording(op: Operation) -> LoopRecording:
+    """The recording of a While, made on first use."""
+    found: LoopRecording | None = op.__dict__.get("_recordings")
+    if found is None:
+        found = op.__dict__["_recordings"] = LoopRecording(op)
+    return found
+
+
+@contextlib.contextmanager
+def plain_scope(graph: Graph) -> Iterator[None]:
+    """Makes `graph` the default, free of the control dependencies that are in force."""
+    with graph.as_default(), graph.control_dependencies(None):
+        yield
+
+
+def _int32(value: int) -> Any:
+    import numpy as np
+
+    return np.array(value, np.int32)
+
+
+def _plus_one(count: Tensor) -> Tensor:
+    one = get("Const")(value=_int32(1), dtype=dtypes.int32)
+    return get("AddV2")(count, one)  # type: ignore[no-any-return]
+
+
+def _add_output(op: Operation, types: str, dtype: DType, shape: Shape) -> int:
+    index = len(op.outputs)
+    declared = op.attrs["output_shapes"] or [t.raw_shape for t in op.outputs]
+    op.attrs[types] = [*op.attrs[types], dtype]
+    op.attrs["output_shapes"] = [*declared, shape]
+    op.outputs.append(Tensor(op, index, dtype, shape))
+    graph: Any = op.graph
+    while graph is not None:
+        # Programs of any enclosing graph hold the op's former signature.
+        graph._changed()
+        graph = getattr(graph, "outer", None)
+    return index
+
+
+def _check_unshared(op: Operation) -> None:
+    """Raises UnimplementedError when another op runs one of the bodies: it cannot be extended."""
+    bodies = {id(v) for v in op.attrs.values() if isinstance(v, FuncGraph)}
+    for other in op.graph.get_operations():
+        if other is not op and other.type in _FUNCTIONAL:
+            if any(id(v) in bodies for v in other.attrs.values()):
+                raise errors.UnimplementedError(
+                    None, op,
+                    f"The gradient of '{op.name}' ({op.type}) cannot be built: '{other.name}' runs "
+                    "the same function, and recording values in it would change both.",
+                )  # fmt: skip

@@ -1,0 +1,397 @@
+"""The base of all layers: names, variables, and what a call leaves in the graph's collections."""
+
+from __future__ import annotations
+
+import inspect
+import numbers
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opdock import dtypes, shapes
+from opdock.dtypes import DType
+from opdock.graph.collections import GraphKeys
+from opdock.graph.convert import convert_to_tensor
+from opdock.graph.graph import Graph, get_default_graph
+from opdock.graph.operation import Operation, Tensor
+from opdock.graph.scopes import name_scope
+from opdock.graph.variable_lists import global_variables, trainable_variables
+from opdock.graph.variable_scope import (
+    VariableScope,
+    get_variable,
+    variable_scope,
+)
+from opdock.graph.variables import VariableSynchronization
+from opdock.layers.spec import check_inputs
+from opdock.util import nest
+
+
+def snake_case(name: str) -> str:
+    """A class name as a scope name: "MaxPooling2D" becomes "max_pooling2d"."""
+    split = re.sub(r"(.)([A-Z][a-z0-9]+)", r"\1_\2", name)
+    snake = re.sub(r"([a-z])([A-Z])", r"\1_\2", split).lower()
+    return snake if not snake.startswith("_") else "private" + snake
+
+
+def _numbered(base: str) -> str:
+    """Layer names count from 1 per graph, unlike scope names, which start without a number."""
+    counts = get_default_graph()._scoped_state.setdefault("layer_names", {})
+    counts[base] = counts.get(base, 0) + 1
+    return f"{base}_{counts[base]}"
+
+
+class Layer:
+    """A function with variables: made once, called as often as wanted.
+
+    Subclasses make their variables in `build` (through `add_weight`) and their ops in `call`.
+
+    Args:
+        trainable: whether optimizers update the variables.
+        name: the name and variable scope; by default the class's, made unique.
+        dtype: the type of the variables; by default that of the first input.
+        **kwargs: `activity_regularizer`; and `_scope` and `_reuse`, by which the functional
+            interface shares variables.
+
+    Attributes:
+        built: whether the variables exist.
+        input_spec: what inputs must look like, an InputSpec or a list of them.
+        activity_regularizer: a function from the output to a loss.
+    """
+
+    def __init__(
+        self, trainable: bool = True, name: Any = None, dtype: Any = None, **kwargs: Any
+    ) -> None:
+        scope = kwargs.pop("_scope", None)
+        self._reuse = kwargs.pop("_reuse", None)
+        self.activity_regularizer: Callable[[Any], Any] | None = kwargs.pop(
+            "activity_regularizer", None
+        )
+        if kwargs:
+            raise TypeError(f"Keyword argument not understood: {sorted(kwargs)[0]!r}")
+        self.trainable = trainable
+        self.built = False
+        self.stateful = False
+        self.input_spec: Any = None
+        self._dtype: DType | None = None if dtype is None else dtypes.as_dtype(dtype)
+        self._trainable_weights: list[Any] = []
+        self._non_trainable_weights: list[Any] = []
+        self._losses: list[Tensor] = []
+        self._updates: list[Any] = []
+        # Layers of contrib put their updates elsewhere, or run them at once.
+        self._updates_collection: str | None = GraphKeys.UPDATE_OPS
+        self._graph: Graph | None = None
+        self._base_name = (
+            name.name if isinstance(name, VariableScope) else name
+        ) or snake_case(type(self).__name__)
+        self._name: str = name if isinstance(name, str) and name else _numbered(
+            snake_case(type(self).__name__)
+        )
+        self._call_has_scope_arg = "scope" in inspect.signature(self.call).parameters
+        self._scope: VariableScope | None = None
+        self._current_scope: VariableScope | None = None
+        if scope:
+            with variable_scope(scope) as captured:
+                self._scope = captured
+
+    # ------------------------------------------------------------ facts
+    @property
+    def name(self) -> str:
+        """The layer's own name."""
+        return self._name
+
+    @property
+    def dtype(self) -> DType | None:
+        """The type of the variables; None until it is known."""
+        return self._dtype
+
+    @property
+    def graph(self) -> Graph | None:
+        """The graph of the first call."""
+        return self._graph
+
+    @property
+    def scope_name(self) -> str:
+        """The name of the variable scope.
+
+        Raises:
+            ValueError: the layer has not been called.
+        """
+        if self._scope is None:
+            raise ValueError(
+                f'No name available for layer scope because the layer "{self._name}" has not been '
+                "used yet. The scope name is determined the first time the layer instance is "
+                "called. You must therefore call the layer before querying `scope_name`."
+            )
+        return self._scope.name
+
+    @property
+    def trainable_weights(self) -> list[Any]:
+        """The variables that optimizers update; none when the layer is not trainable."""
+        return list(self._trainable_weights) if self.trainable else []
+
+    @property
+    def non_trainable_weights(self) -> list[Any]:
+        """The variables that optimizers do not update."""
+        if self.trainable:
+            return list(self._non_trainable_weights)
+        return [*self._trainable_weights, *self._non_trainable_weights]
+
+    @property
+    def weights(self) -> list[Any]:
+        """All variables, the trainable ones first."""
+        return [*self.trainable_weights, *self.non_trainable_weights]
+
+    variables = weights
+    trainable_variables = trainable_weights
+    non_trainable_variables = non_trainable_weights
+
+    @property
+    def losses(self) -> list[Tensor]:
+        """The losses of the regularizers, and what `add_loss` added."""
+        return list(self._losses)
+
+    @property
+    def updates(self) -> list[Any]:
+        """The operations to run beside a training step; none when the layer is frozen."""
+        if not self.trainable and not self.stateful:
+            return []
+        return list(self._updates)
+
+    def count_params(self) -> int:
+        """The number of scalars in the variables.
+
+        Raises:
+            ValueError: the layer has no variables yet.
+        """
+        if not self.built:
+            raise ValueError(
+                f"You tried to call `count_params` on {self.name}, but the layer isn't built. You "
+                f"can build it manually via: `{self.name}.build(batch_input_shape)`."
+            )
+        return sum(int(np.prod(v.shape.as_list())) for v in self.weights)
+
+    # ------------------------------------------------------------ for subclasses
+    def build(self, input_shape: Any) -> None:
+        """Makes the variables, given the shapes of the inputs."""
+        self.built = True
+
+    def call(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """Makes the ops."""
+        return inputs
+
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        """The static shape of the output for that of the input.
+
+        Raises:
+            NotImplementedError: the layer does not say.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not infer output shapes.")
+
+    def add_loss(self, losses: Any, inputs: Any = None) -> None:
+        """Adds losses to the layer and to the collection REGULARIZATION_LOSSES."""
+        for loss in nest.flatten(losses):
+            value = loss() if callable(loss) else loss
+            if value is None:
+                continue
+            value = convert_to_tensor(value)
+            self._losses.append(value)
+            _collect(GraphKeys.REGULARIZATION_LOSSES, value)
+
+    def add_update(self, updates: Any, inputs: Any = None) -> None:
+        """Adds operations that a training step should run; they go to UPDATE_OPS."""
+        for update in nest.flatten(updates):
+            made = update() if callable(update) else update
+            if made is not None:
+                self._updates.append(made)
+
+    def get_losses_for(self, inputs: Any) -> list[Tensor]:
+        """The losses that depend on `inputs`; for None, those that depend on no input."""
+        return _filtered(self.losses, inputs)
+
+    def get_updates_for(self, inputs: Any) -> list[Any]:
+        """The updates that depend on `inputs`; for None, those that depend on no input."""
+        return _filtered(self.updates, inputs)
+
+    def add_weight(
+        self, name: str, shape: Any, dtype: Any = None, initializer: Any = None,
+        regularizer: Callable[[Any], Any] | None = None, trainable: bool | None = None,
+        constraint: Any = None, use_resource: bool | None = None,
+        synchronization: Any = VariableSynchronization.AUTO, aggregation: Any = None,
+        partitioner: Any = None, **kwargs: Any,
+    ) -> Any:  # fmt: skip
+        """A variable of the layer, made or shared by `tf.get_variable`.
+
+        Args:
+            name: the name below the layer's scope.
+            shape: its shape.
+            dtype: its type; the layer's by default.
+            initializer: its initializer; the scope's by default, then glorot uniform.
+            regularizer: a function from the variable to a loss.
+            trainable: whether optimizers update it.
+            constraint: applied after each update.
+            use_resource: whether to make a resource variable.
+            synchronization, aggregation: for variables with copies.
+            partitioner: splits the variable.
+            **kwargs: more arguments of `tf.get_variable`.
+
+        Raises:
+            ValueError: the scope forbids the variable, or `trainable` contradicts
+                `synchronization`.
+        """
+        if synchronization is VariableSynchronization.ON_READ:
+            if trainable:
+                raise ValueError(
+                    "Synchronization value can be set to VariableSynchronization.ON_READ only for "
+                    "non-trainable variables. You have specified trainable=True and "
+                    "synchronization=VariableSynchronization.ON_READ."
+                )
+            trainable = False
+        wanted = (True if trainable is None else trainable) and self.trainable
+        existing = {id(v) for v in global_variables()}
+        self._set_scope(None)
+        reuse = self.built or self._reuse
+        with variable_scope(self._scope, reuse=reuse, auxiliary_name_scope=False) as scope:
+            self._current_scope = scope
+            with name_scope(scope.original_name_scope):
+                variable = get_variable(
+                    name, shape=shape, dtype=dtypes.as_dtype(dtype or self._dtype or "float32"),
+                    initializer=initializer, trainable=wanted, constraint=constraint,
+                    use_resource=use_resource, partitioner=partitioner,
+                    synchronization=synchronization, aggregation=aggregation, **kwargs,
+                )  # fmt: skip
+                parts = list(variable) if _partitioned(variable) else [variable]
+                if regularizer is not None and not any(id(p) in existing for p in parts):
+                    for part in parts:
+                        self._regularize(name, part, regularizer)
+        # A custom getter may have overruled `trainable`.
+        trained = {id(v) for v in trainable_variables()}
+        for part in parts:
+            listed = self._trainable_weights
+            if not wanted or id(part) not in trained:
+                listed = self._non_trainable_weights if not wanted or self.trainable else listed
+            listed.append(part)
+        return variable
+
+    add_variable = add_weight
+
+    def _regularize(self, name: str, variable: Any, regularizer: Callable[[Any], Any]) -> None:
+        with name_scope(f"{name}/Regularizer"):
+            loss = regularizer(variable)
+        if loss is not None:
+            self.add_loss(loss)
+
+    # ------------------------------------------------------------ calling
+    def _set_scope(self, scope: Any) -> None:
+        if self._scope is not None:
+            return
+        if self._reuse:
+            opened = variable_scope(scope if scope is not None else self._base_name)
+        else:
+            opened = variable_scope(scope, default_name=self._base_name)
+        with opened as captured:
+            self._scope = captured
+
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        self._set_scope(kwargs.pop("scope", None))
+        reuse = True if self.built else self._reuse
+        with variable_scope(self._scope, reuse=reuse, auxiliary_name_scope=False) as scope:
+            self._current_scope = scope
+            if self._call_has_scope_arg:
+                kwargs["scope"] = scope
+            outputs = self._run(inputs, scope.original_name_scope, args, kwargs)
+        if self._updates_collection is not None:
+            for update in self.updates:
+                _collect(self._updates_collection, update)
+        return outputs
+
+    def apply(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """The same as calling the layer."""
+        return self(inputs, *args, **kwargs)
+
+    def _run(self, inputs: Any, scope: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self._graph = self._graph or get_default_graph()
+        inputs = nest.map_structure(_as_tensor, inputs)
+        flat = nest.flatten(inputs)
+        check_inputs(self.input_spec, flat, self.name)
+        with name_scope(scope):
+            if not self.built:
+                if flat and self._dtype is None and hasattr(flat[0], "dtype"):
+                    self._dtype = flat[0].dtype.base_dtype
+                self.build(nest.map_structure(lambda t: t.shape, inputs))
+                self.built = True
+                check_inputs(self.input_spec, flat, self.name)
+            outputs = self.call(inputs, *args, **kwargs)
+            if outputs is None:
+                raise ValueError(
+                    f"A layer's `call` method should return a Tensor or a list of Tensors, not "
+                    f"None (layer: {self.name})."
+                )
+            if self.activity_regularizer is not None:
+                self._regularize_activity(nest.flatten(outputs))
+        return outputs
+
+    def _regularize_activity(self, outputs: list[Tensor]) -> None:
+        from opdock.ops.array import shape
+        from opdock.ops.cast import cast
+
+        assert self.activity_regularizer is not None
+        with name_scope("ActivityRegularizer"):
+            for output in outputs:
+                loss = self.activity_regularizer(output)
+                if loss is not None:
+                    # Per example, so that the batch size does not change the strength.
+                    self.add_loss(loss / cast(shape(output)[0], loss.dtype))
+
+
+def _as_tensor(value: Any) -> Any:
+    if isinstance(value, (np.ndarray, numbers.Number)) or hasattr(value, "initializer"):
+        return convert_to_tensor(value)
+    return value
+
+
+def _partitioned(variable: Any) -> bool:
+    return hasattr(variable, "_get_variable_list")
+
+
+def _collect(key: str, item: Any) -> None:
+    held = get_default_graph().get_collection_ref(key)
+    if not any(item is other for other in held):
+        held.append(item)
+
+
+def _filtered(items: list[Any], inputs: Any) -> list[Any]:
+    reached = _reachable(items, nest.flatten(inputs) if inputs is not None else [])
+    if inputs is None:
+        return [i for i in items if not _depends_on_placeholder(i)]
+    return [i for i in items if id(i) in reached]
+
+
+def _ancestors(item: Any) -> set[Operation]:
+    first = item if isinstance(item, Operation) else item.op
+    seen, stack = {first}, [first]
+    while stack:
+        op = stack.pop()
+        for other in [t.op for t in op.inputs] + list(op.control_inputs):
+            if other not in seen:
+                seen.add(other)
+                stack.append(other)
+    return seen
+
+
+def _reachable(items: list[Any], inputs: list[Any]) -> set[int]:
+    sources = {t.op for t in inputs}
+    return {id(i) for i in items if sources & _ancestors(i)}
+
+
+def _depends_on_placeholder(item: Any) -> bool:
+    return any(op.type.startswith("Placeholder") for op in _ancestors(item))
+
+
+def static(shape: Any) -> list[int | None]:
+    """A TensorShape or shape-like of known rank as a list."""
+    raw = shapes.as_shape(shape)
+    if raw is None:
+        raise ValueError("The layer needs an input of known rank, but its rank is unknown.")
+    return list(raw)

@@ -1,0 +1,178 @@
+"""Gradients through cond and while_loop: exact, of any order, and without running anything twice."""
+
+from __future__ import annotations
+
+import numpy as np
+import opdock as tf
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def graph():
+    with tf.Graph().as_default():
+        yield
+
+
+def run(fetches, feed=None):
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        return session.run(fetches, feed)
+
+
+def power(x, n):
+    """x ** n by a loop."""
+    return tf.while_loop(lambda i, _: i < n, lambda i, y: (i + 1, y * x), [0, tf.constant(1.0)])[1]
+
+
+def test_loop_gradient_of_a_captured_tensor_sums_over_turns():
+    x, n = tf.placeholder(tf.float32, []), tf.placeholder(tf.int32, [])
+    (dx,) = tf.gradients(power(x, n), x)
+    for turns in (0, 1, 4):
+        assert run(dx, {x: 2.0, n: turns}) == pytest.approx(turns * 2.0 ** max(turns - 1, 0))
+
+
+def test_second_and_third_order_through_a_loop():
+    x = tf.constant(3.0)
+    (first,) = tf.gradients(power(x, 4), x)
+    (second,) = tf.gradients(first, x)
+    assert run([first, second]) == pytest.approx([4 * 27.0, 12 * 9.0])
+    (third,) = tf.gradients(second, x)
+    assert run(third) == pytest.approx(24 * 3.0)
+
+
+def test_second_order_through_cond():
+    p, x = tf.placeholder(tf.bool, []), tf.constant(2.0)
+    y = tf.cond(p, lambda: x * x * x, lambda: tf.exp(x))
+    (first,) = tf.gradients(y, x)
+    (second,) = tf.gradients(first, x)
+    assert run([first, second], {p: True}) == pytest.approx([12.0, 12.0])
+    assert run([first, second], {p: False}) == pytest.approx([np.exp(2.0)] * 2)
+
+
+def test_nested_loops():
+    x = tf.constant(1.5)
+
+    def outer(i, y):
+        inner = tf.while_loop(lambda j, _: j < 2, lambda j, z: (j + 1, z * x), [0, y])[1]
+        return i + 1, tf.sin(inner)
+
+    y = tf.while_loop(lambda i, _: i < 3, outer, [0, x])[1]
+    (dx,) = tf.gradients(y, x)
+
+    def plain(v):
+        out = v
+        for _ in range(3):
+            out = np.sin(out * v * v)
+        return out
+
+    expected = (plain(1.5 + 1e-5) - plain(1.5 - 1e-5)) / 2e-5
+    assert run(dx) == pytest.approx(expected, rel=1e-4)
+
+
+def test_cond_inside_a_loop_and_a_loop_inside_a_cond():
+    x, p = tf.constant(1.1), tf.placeholder(tf.bool, [])
+
+    def body(i, y):
+        return i + 1, tf.cond(tf.equal(i % 2, 0), lambda: y * x, lambda: tf.sin(y) + x)
+
+    looped = tf.cond(p, lambda: tf.while_loop(lambda i, _: i < 5, body, [0, x])[1], lambda: x * 3)
+    (dx,) = tf.gradients(looped, x)
+
+    def plain(v):
+        y = v
+        for i in range(5):
+            y = y * v if i % 2 == 0 else np.sin(y) + v
+        return y
+
+    expected = (plain(1.1 + 1e-6) - plain(1.1 - 1e-6)) / 2e-6
+    assert run(dx, {p: True}) == pytest.approx(expected, rel=1e-4)
+    assert run(dx, {p: False}) == pytest.approx(3.0)
+
+
+def test_random_bodies_have_the_gradient_of_the_numbers_that_were_drawn():
+    x = tf.constant(2.0)
+
+    def body(i, total, drawn):
+        r = tf.random_uniform([])
+        return i + 1, total + r * x, drawn + r
+
+    _, total, drawn = tf.while_loop(lambda i, *_: i < 3, body, [0, tf.constant(0.0), tf.constant(0.0)])
+    (dx,) = tf.gradients(total, x)
+    grad, numbers = run([dx, drawn])
+    assert grad == pytest.approx(numbers)
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_variables_and_embeddings_in_a_loop(use_resource):
+    table = tf.get_variable("table", initializer=np.arange(8.0, dtype="float32").reshape(4, 2), use_resource=use_resource)
+
+    def body(i, total):
+        return i + 1, total + tf.reduce_sum(tf.gather(table, [i, i]) ** 2)
+
+    total = tf.while_loop(lambda i, _: i < 3, body, [0, tf.constant(0.0)])[1]
+    grad = tf.gradients(total, table)[0]
+    expected = 4 * np.arange(8.0).reshape(4, 2)
+    expected[3] = 0
+    np.testing.assert_allclose(run(grad), expected)
+
+
+def test_shapes_that_grow():
+    x = tf.constant([1.0, 2.0])
+    y = tf.while_loop(
+        lambda i, _: i < 3, lambda i, v: (i + 1, tf.concat([v, v * x[0]], 0)), [0, x],
+        shape_invariants=[tf.TensorShape([]), tf.TensorShape([None])],
+    )[1]  # fmt: skip
+    (dx,) = tf.gradients(y, x)
+    # sum y = (a + b)(1 + a)^3
+    a, b = 1.0, 2.0
+    np.testing.assert_allclose(run(dx), [(1 + a) ** 3 + 3 * (a + b) * (1 + a) ** 2, (1 + a) ** 3])
+
+
+def test_maximum_iterations_bounds_the_gradient_too():
+    x = tf.constant(2.0)
+    y = tf.while_loop(lambda v: v < 1e9, lambda v: v * x, [x], maximum_iterations=3)
+    assert run([y, tf.gradients(y, x)[0]]) == pytest.approx([16.0, 32.0])
+
+
+def test_gradients_inside_a_body():
+    x = tf.constant(3.0)
+
+    def descend(i, v):
+        (g,) = tf.gradients(v * v * x, [v])
+        return i + 1, v - 0.1 * g
+
+    _, v = tf.while_loop(lambda i, _: i < 2, descend, [0, tf.constant(1.0)])
+    assert run(v) == pytest.approx(0.16)
+    inside = tf.cond(tf.constant(True), lambda: tf.gradients(x * x, x)[0], lambda: x)
+    assert run(inside) == pytest.approx(6.0)
+
+
+def test_training_in_a_session_that_ran_the_loop_before():
+    w = tf.get_variable("w", initializer=1.0)
+    y = tf.while_loop(lambda i, _: i < 2, lambda i, v: (i + 1, v * w), [0, tf.constant(3.0)])[1]
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        assert session.run(y) == 3.0
+        step = tf.train.GradientDescentOptimizer(0.1).minimize(y)
+        session.run(step)
+        assert session.run(w) == pytest.approx(1 - 0.1 * 6.0)
+
+
+def test_two_gradient_calls_share_what_was_recorded():
+    x = tf.constant(2.0)
+    y = power(x, 3)
+    first, second = tf.gradients(y, x)[0], tf.gradients(2 * y, x)[0]
+    loop = next(op for op in tf.get_default_graph().get_operations() if op.type.endswith("While"))
+    assert run([first, second]) == pytest.approx([12.0, 24.0])
+    before = len(loop.outputs)
+    tf.gradients(y, x)
+    assert len(loop.outputs) == before
+
+
+def test_a_session_with_echo_devices():
+    x = tf.constant(2.0)
+    with tf.device("/device:ECHO:0"):
+        y = power(x, 3)
+    (dx,) = tf.gradients(y, x)
+    with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:
+        assert session.run(dx) == pytest.approx(12.0)
