@@ -182,7 +182,6 @@ from opdock.ops.complex import conj as conj
 from opdock.ops.complex import imag as imag
 from opdock.ops.complex import real as real
 from opdock.ops.confusion import confusion_matrix as confusion_matrix
-from opdock.ops.confusion import remove_squeezable_dimensions as remove_squeezable_dimensions
 from opdock.ops.control import case as case
 from opdock.ops.control import cond as cond
 from opdock.ops.control import group as group
@@ -245,6 +244,10 @@ from opdock.ops.fill import ones_like as ones_like
 from opdock.ops.fill import range as range
 from opdock.ops.fill import zeros as zeros
 from opdock.ops.fill import zeros_like as zeros_like
+from opdock.ops.functional import foldl as foldl
+from opdock.ops.functional import foldr as foldr
+from opdock.ops.functional import map_fn as map_fn
+from opdock.ops.functional import scan as scan
 from opdock.ops.gather import batch_gather as batch_gather
 from opdock.ops.gather import gather as gather
 from opdock.ops.gather import gather_nd as gather_nd
@@ -324,8 +327,6 @@ from opdock.ops.scan import cumprod as cumprod
 from opdock.ops.scan import cumsum as cumsum
 from opdock.ops.scatter import scatter_nd as scatter_nd
 from opdock.ops.scatter import tensor_scatter_add as tensor_scatter_add
-from opdock.ops.scatter import tensor_scatter_max as tensor_scatter_max
-from opdock.ops.scatter import tensor_scatter_min as tensor_scatter_min
 from opdock.ops.scatter import tensor_scatter_nd_add as tensor_scatter_nd_add
 from opdock.ops.scatter import tensor_scatter_nd_max as tensor_scatter_nd_max
 from opdock.ops.scatter import tensor_scatter_nd_min as tensor_scatter_nd_min
@@ -389,6 +390,7 @@ from opdock.ops.state import scatter_nd_update as scatter_nd_update
 from opdock.ops.state import scatter_sub as scatter_sub
 from opdock.ops.state import scatter_update as scatter_update
 from opdock.ops.strings import string_join as string_join
+from opdock.ops.tensor_array import TensorArray as TensorArray
 from opdock.ops.tensordot import tensordot as tensordot
 from opdock.ops.tiling import repeat as repeat
 from opdock.ops.tiling import reverse as reverse
@@ -417,8 +419,10 @@ from opdock import graph_util as graph_util
 from opdock import image as image
 from opdock import initializers as initializers
 from opdock import io as io
+from opdock import layers as layers
 from opdock import linalg as linalg
 from opdock import losses as losses
+from opdock import manip as manip
 from opdock import math as math
 from opdock import nn as nn
 from opdock import python as python

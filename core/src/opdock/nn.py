@@ -84,6 +84,7 @@ from opdock.ops.pooling import (
     pool,
 )  # fmt: skip
 from opdock.ops.sorting import top_k
+from opdock.ops.spacebatch import depth_to_space, space_to_batch, space_to_depth
 from opdock.ops.xent import (
     log_softmax,
     softmax,
@@ -98,7 +99,7 @@ __all__ = [
     "bias_add", "conv1d", "conv1d_transpose", "conv2d", "conv2d_backprop_filter",
     "conv2d_backprop_input", "conv2d_transpose", "conv3d", "conv3d_backprop_filter",
     "conv3d_backprop_filter_v2", "conv3d_transpose", "convolution", "crelu", "ctc_greedy_decoder",
-    "ctc_loss", "depthwise_conv2d", "depthwise_conv2d_backprop_filter",
+    "ctc_loss", "depth_to_space", "depthwise_conv2d", "depthwise_conv2d_backprop_filter",
     "depthwise_conv2d_backprop_input", "depthwise_conv2d_native",
     "depthwise_conv2d_native_backprop_filter", "depthwise_conv2d_native_backprop_input",
     "dilation2d", "dropout", "elu", "embedding_lookup", "embedding_lookup_sparse", "erosion2d",
@@ -108,7 +109,7 @@ __all__ = [
     "moments", "normalize_moments", "pool", "relu", "relu6", "relu_layer", "selu",
     "separable_conv2d", "sigmoid", "sigmoid_cross_entropy_with_logits", "softmax",
     "softmax_cross_entropy_with_logits", "softmax_cross_entropy_with_logits_v2", "softplus",
-    "softsign", "sparse_softmax_cross_entropy_with_logits", "sufficient_statistics", "swish",
-    "tanh", "top_k", "weighted_cross_entropy_with_logits", "weighted_moments",
-    "with_space_to_batch", "xw_plus_b", "zero_fraction",
+    "softsign", "space_to_batch", "space_to_depth", "sparse_softmax_cross_entropy_with_logits",
+    "sufficient_statistics", "swish", "tanh", "top_k", "weighted_cross_entropy_with_logits",
+    "weighted_moments", "with_space_to_batch", "xw_plus_b", "zero_fraction",
 ]  # fmt: skip

@@ -232,10 +232,3 @@ def test_finalized_graphs() -> None:
     tf.get_default_graph().finalize()
     with pytest.raises(RuntimeError, match="finalized"):
         tf.import_graph_def(small(), name="")
-
-
-def test_v1_control_flow_is_named() -> None:
-    graph_def = small()
-    graph_def.node.add(name="e", op="Enter", input=["p"])
-    with pytest.raises(tf.errors.UnimplementedError, match="'e' is a Enter"):
-        tf.import_graph_def(graph_def)

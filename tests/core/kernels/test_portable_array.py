@@ -26,7 +26,8 @@ strict = pytest.importorskip("array_api_strict")
 
 FAMILIES = (
     "array", "diag", "fill", "gather", "identity", "joining", "matrix", "padding", "partition",
-    "patches", "select", "sets", "slicing", "sorting", "spacebatch", "splitting", "tiling",
+    "patches", "scatter", "select", "sets", "slicing", "sorting", "spacebatch", "splitting",
+    "tiling",
 )  # fmt: skip
 TYPES = (dtypes.float32, dtypes.int32, dtypes.bool, dtypes.complex64)
 STATE = {"RefIdentity", "StridedSliceAssign", "ResourceStridedSliceAssign"}

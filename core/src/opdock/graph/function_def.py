@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from opdock import dtypes, errors
 from opdock.graph.func_graph import FuncGraph
 from opdock.graph.operation import Operation, Tensor
+from opdock.graph.v1_control_flow import PARAMETER, FlatFunction
 from opdock.io import protos
+from opdock.shapes import Shape
 
 if TYPE_CHECKING:
     from opdock.graph.graph import Graph
@@ -106,8 +108,11 @@ def _output_counts(op: Operation) -> list[tuple[str, int]]:
 class FunctionLibraryReader:
     """Builds FuncGraphs from a FunctionDefLibrary, each once."""
 
-    def __init__(self, library: Any, outer: Graph) -> None:
+    def __init__(
+        self, library: Any, outer: Graph, flat: dict[str, FlatFunction] | None = None
+    ) -> None:
         self._defs = {f.signature.name: f for f in library.function}
+        self._flat = flat or {}
         self._built: dict[str, FuncGraph] = {}
         self._open: list[str] = []
         self._outer = outer
@@ -131,6 +136,46 @@ class FunctionLibraryReader:
             self._open.pop()
         return built
 
+    def is_flat(self, name: str) -> bool:
+        """Whether the function comes from rewritten control flow: it has no shapes yet."""
+        return name in self._flat
+
+    def flat(self, name: str, shapes: list[Shape]) -> FuncGraph:
+        """The body of a function of rewritten control flow for arguments of these shapes."""
+        found = self._flat[name]
+        graph = FuncGraph(name, self._outer)
+        with graph.as_default():
+            for dtype, shape in zip(found.parameters, shapes, strict=True):
+                graph.add_input(dtype, shape)
+        mapped = {f"{PARAMETER}{i}:0": t for i, t in enumerate(graph.inputs)}
+        importer = self._importer(graph, protos.GraphDef(node=found.nodes), mapped)
+        graph.outputs = [mapped[e] if e in mapped else importer._returned(e) for e in found.outputs]
+        return graph
+
+    def loop(
+        self, cond: str, body: str, shapes: list[Shape]
+    ) -> tuple[FuncGraph, FuncGraph, list[Shape]]:
+        """Condition and body of a loop, and the shapes that hold in every turn."""
+        while True:
+            graph = self.flat(body, shapes)
+            wider = [
+                common_shape(a, t.raw_shape) for a, t in zip(shapes, graph.outputs, strict=True)
+            ]
+            if wider == shapes:
+                return self.flat(cond, shapes), graph, shapes
+            shapes = wider
+
+    def _importer(self, graph: FuncGraph, nodes: Any, mapped: dict[str, Tensor]) -> Any:
+        """Imports the nodes of a body into its graph."""
+        from opdock.graph.importer import _Importer
+
+        used = {t for n in nodes.node for t in n.input}
+        with graph.as_default():
+            importer = _Importer(graph, nodes, "", {k: v for k, v in mapped.items() if k in used})
+            importer._functions = self
+            importer.run(None)
+        return importer
+
     def _build(self, name: str, definition: Any) -> FuncGraph:
         graph = FuncGraph(name, self._outer)
         edges: dict[str, str] = {}
@@ -144,7 +189,7 @@ class FunctionLibraryReader:
                 graph.add_input(
                     dtypes.as_dtype(arg.type), _arg_shape(definition, index), _safe(arg.name)
                 )
-                edges[arg.name] = f"opdock_arg{index}:0"
+                edges[arg.name] = f"{PARAMETER}{index}:0"
         for node in definition.node_def:
             copy = flat.node.add()
             copy.CopyFrom(node)
@@ -154,20 +199,14 @@ class FunctionLibraryReader:
                 for t in node.input
                 if not (t.startswith("^") and t[1:] in edges)
             ]
-        mapped = {f"opdock_arg{i}:0": t for i, t in enumerate(graph.inputs)}
+        mapped = {f"{PARAMETER}{i}:0": t for i, t in enumerate(graph.inputs)}
         graph.outputs = self._import(graph, flat, mapped, edges, definition)
         return graph
 
     def _import(
         self, graph: FuncGraph, flat: Any, mapped: dict[str, Tensor], edges: Any, definition: Any
     ) -> list[Tensor]:
-        from opdock.graph.importer import _Importer
-
-        used = {t for n in flat.node for t in n.input}
-        with graph.as_default():
-            importer = _Importer(graph, flat, "", {k: v for k, v in mapped.items() if k in used})
-            importer._functions = self
-            importer.run(None)
+        importer = self._importer(graph, flat, mapped)
         outputs: list[Any] = []
         for arg in definition.signature.output_arg:
             edge = _flat_edge(definition.ret[arg.name], edges, definition)
@@ -176,6 +215,13 @@ class FunctionLibraryReader:
             else:
                 outputs.append(importer._returned(edge if ":" in edge else f"{edge}:0"))
         return outputs
+
+
+def common_shape(a: Shape, b: Shape) -> Shape:
+    """What two shapes agree on."""
+    if a is None or b is None or len(a) != len(b):
+        return None
+    return tuple(x if x == y else None for x, y in zip(a, b, strict=True))
 
 
 def _arg_shape(definition: Any, index: int) -> Any:

@@ -11,23 +11,22 @@ from opdock.graph import registry
 from opdock.graph.attr_proto import native_attr
 from opdock.graph.convert import convert_to_tensor
 from opdock.graph.devicespec import DeviceSpec
+from opdock.graph.function_def import FunctionLibraryReader, common_shape
 from opdock.graph.graph import get_default_graph
 from opdock.graph.graphdef import build_node
 from opdock.graph.import_compat import check_unknown_attrs, strip_producer_defaults
 from opdock.graph.operation import Operation, Tensor
 from opdock.graph.scopes import name_scope
+from opdock.graph.v1_control_flow import V1_OPS, functionalize
 from opdock.io import protos
+from opdock.shapes import Shape
 
 if TYPE_CHECKING:
-    from opdock.graph.function_def import FunctionLibraryReader
     from opdock.graph.graph import Graph
     from opdock.graph.registry import OpSpec
 
 _NODE_NAME: Final = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
 _VERSION: Final = 134
-_BACK_EDGE: Final = frozenset({"NextIteration", "RefNextIteration"})
-_V1_LOOP: Final = _BACK_EDGE | {"Enter", "RefEnter", "Exit", "RefExit", "LoopCond"}
-_V1_CONTROL_FLOW: Final = _V1_LOOP | {"Switch", "RefSwitch", "Merge", "RefMerge"}
 
 
 def import_graph_def(
@@ -153,6 +152,9 @@ class _Importer:
     def run(self, return_elements: list[str] | None) -> list[Any] | None:
         self._graph._check_not_finalized()
         self._check_versions()
+        if any(n.op in V1_OPS for n in self._def.node):
+            self._def, flat = functionalize(self._def)
+            self._functions = FunctionLibraryReader(self._def.library, self._graph, flat)
         self._check_nodes()
         self._check_map()
         order = self._order()
@@ -214,8 +216,6 @@ class _Importer:
                 raise errors.UnimplementedError(
                     None, None, f"Node '{node.name}' calls the function '{node.op}' as an op"
                 ) from None
-            if node.op in _V1_CONTROL_FLOW:
-                raise _v1_unimplemented(node) from None
             raise errors.NotFoundError(None, None, f"{e.message} (node '{node.name}')") from None
 
     def _check_map(self) -> None:
@@ -274,9 +274,6 @@ class _Importer:
                     heapq.heappush(ready, user)
         if len(order) != len(nodes):
             stuck = [n for n, w in zip(nodes, waiting, strict=True) if w]
-            for node in stuck:
-                if node.op in _BACK_EDGE:
-                    raise _v1_unimplemented(node)
             raise ValueError(
                 f"{len(stuck)} nodes in a cycle, e.g. {', '.join(repr(n.name) for n in stuck[:5])}"
             )
@@ -316,7 +313,7 @@ class _Importer:
                 inputs.append(found)
             else:
                 controls.append(found)
-        attrs = self._attributes(node, spec)
+        attrs = self._attributes(node, spec, inputs)
         shapes_attr = attrs.pop("_output_shapes", None)
         full = self._names[node.name]
         try:
@@ -349,7 +346,7 @@ class _Importer:
             )
         return op.outputs[index]
 
-    def _attributes(self, node: Any, spec: OpSpec) -> dict[str, Any]:
+    def _attributes(self, node: Any, spec: OpSpec, inputs: list[Tensor]) -> dict[str, Any]:
         attrs: dict[str, Any] = {}
         for name, value in node.attr.items():
             try:
@@ -357,6 +354,7 @@ class _Importer:
             except (TypeError, ValueError) as e:
                 raise ValueError(f"Node '{node.name}', attr '{name}': {e}") from None
         check_unknown_attrs(spec, node.name, attrs)
+        self._bind_flat(attrs, [t.raw_shape for t in inputs])
         for name, value in attrs.items():
             attrs[name] = self._with_functions(value)
         groups = attrs.get("_class")
@@ -364,14 +362,34 @@ class _Importer:
             attrs["_class"] = [self._colocation(node, g) for g in groups]
         return attrs
 
+    def _bind_flat(self, attrs: dict[str, Any], shapes: list[Shape]) -> None:
+        """Functions of rewritten control flow, built for the shapes that they are called with."""
+        names = {
+            k: v.name
+            for k, v in attrs.items()
+            if isinstance(v, protos.NameAttrList)
+            and self._functions is not None
+            and self._functions.is_flat(v.name)
+        }
+        if not names:
+            return
+        assert self._functions is not None
+        if "body" in names:
+            attrs["cond"], attrs["body"], attrs["output_shapes"] = self._functions.loop(
+                names["cond"], names["body"], shapes
+            )
+            return
+        for key, name in names.items():
+            attrs[key] = self._functions.flat(name, shapes[1:])
+        results = [[t.raw_shape for t in attrs[key].outputs] for key in names]
+        attrs["output_shapes"] = [common_shape(a, b) for a, b in zip(*results, strict=True)]
+
     def _with_functions(self, value: Any) -> Any:
         if isinstance(value, list):
             return [self._with_functions(v) for v in value]
         if not isinstance(value, protos.NameAttrList):
             return value
         if self._functions is None:
-            from opdock.graph.function_def import FunctionLibraryReader
-
             self._functions = FunctionLibraryReader(self._def.library, self._graph)
         return self._functions.function(value.name)
 
@@ -451,15 +469,6 @@ def _canonical_device(node: Any) -> str:
         return DeviceSpec.from_string(node.device).to_string() if node.device else ""
     except ValueError as e:
         raise ValueError(f"Node '{node.name}': {e}") from None
-
-
-def _v1_unimplemented(node: Any) -> errors.UnimplementedError:
-    return errors.UnimplementedError(
-        None,
-        None,
-        f"Node '{node.name}' is a {node.op}: the switches, merges and frames of TF 1's first"
-        " control flow are not supported yet; graphs with the functional If and While are.",
-    )
 
 
 __all__ = ["import_graph_def", "parse_input"]

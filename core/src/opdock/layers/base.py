@@ -79,6 +79,7 @@ class Layer:
         self._non_trainable_weights: list[Any] = []
         self._losses: list[Tensor] = []
         self._updates: list[Any] = []
+        self._conditional: set[Any] = set()
         # Layers of contrib put their updates elsewhere, or run them at once.
         self._updates_collection: str | None = GraphKeys.UPDATE_OPS
         self._graph: Graph | None = None
@@ -197,6 +198,8 @@ class Layer:
                 continue
             value = convert_to_tensor(value)
             self._losses.append(value)
+            if inputs is not None:
+                self._conditional.add(value)
             _collect(GraphKeys.REGULARIZATION_LOSSES, value)
 
     def add_update(self, updates: Any, inputs: Any = None) -> None:
@@ -205,14 +208,22 @@ class Layer:
             made = update() if callable(update) else update
             if made is not None:
                 self._updates.append(made)
+                if inputs is not None:
+                    self._conditional.add(made)
 
     def get_losses_for(self, inputs: Any) -> list[Tensor]:
         """The losses that depend on `inputs`; for None, those that depend on no input."""
-        return _filtered(self.losses, inputs)
+        return self._for_inputs(self.losses, inputs)
 
     def get_updates_for(self, inputs: Any) -> list[Any]:
         """The updates that depend on `inputs`; for None, those that depend on no input."""
-        return _filtered(self.updates, inputs)
+        return self._for_inputs(self.updates, inputs)
+
+    def _for_inputs(self, items: list[Any], inputs: Any) -> list[Any]:
+        if inputs is None:
+            return [i for i in items if i not in self._conditional]
+        sources = {t.op for t in nest.flatten(inputs)}
+        return [i for i in items if i in self._conditional and sources & _ancestors(i)]
 
     def add_weight(
         self, name: str, shape: Any, dtype: Any = None, initializer: Any = None,
@@ -329,10 +340,10 @@ class Layer:
                     f"None (layer: {self.name})."
                 )
             if self.activity_regularizer is not None:
-                self._regularize_activity(nest.flatten(outputs))
+                self._regularize_activity(inputs, nest.flatten(outputs))
         return outputs
 
-    def _regularize_activity(self, outputs: list[Tensor]) -> None:
+    def _regularize_activity(self, inputs: Any, outputs: list[Tensor]) -> None:
         from opdock.ops.array import shape
         from opdock.ops.cast import cast
 
@@ -342,7 +353,7 @@ class Layer:
                 loss = self.activity_regularizer(output)
                 if loss is not None:
                     # Per example, so that the batch size does not change the strength.
-                    self.add_loss(loss / cast(shape(output)[0], loss.dtype))
+                    self.add_loss(loss / cast(shape(output)[0], loss.dtype), inputs=inputs)
 
 
 def _as_tensor(value: Any) -> Any:
@@ -361,13 +372,6 @@ def _collect(key: str, item: Any) -> None:
         held.append(item)
 
 
-def _filtered(items: list[Any], inputs: Any) -> list[Any]:
-    reached = _reachable(items, nest.flatten(inputs) if inputs is not None else [])
-    if inputs is None:
-        return [i for i in items if not _depends_on_placeholder(i)]
-    return [i for i in items if id(i) in reached]
-
-
 def _ancestors(item: Any) -> set[Operation]:
     first = item if isinstance(item, Operation) else item.op
     seen, stack = {first}, [first]
@@ -378,15 +382,6 @@ def _ancestors(item: Any) -> set[Operation]:
                 seen.add(other)
                 stack.append(other)
     return seen
-
-
-def _reachable(items: list[Any], inputs: list[Any]) -> set[int]:
-    sources = {t.op for t in inputs}
-    return {id(i) for i in items if sources & _ancestors(i)}
-
-
-def _depends_on_placeholder(item: Any) -> bool:
-    return any(op.type.startswith("Placeholder") for op in _ancestors(item))
 
 
 def static(shape: Any) -> list[int | None]:

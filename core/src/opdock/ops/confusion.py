@@ -15,7 +15,7 @@ from opdock.ops.joining import stack
 from opdock.ops.registry import get
 from opdock.ops.scatter import scatter_nd
 
-__all__ = ["confusion_matrix", "remove_squeezable_dimensions"]
+__all__ = ["confusion_matrix"]
 
 
 def remove_squeezable_dimensions(

@@ -13,6 +13,7 @@ from opdock.ops.complex import real
 from opdock.ops.diag import matrix_diag, matrix_diag_part, matrix_set_diag
 from opdock.ops.elementary import reciprocal, square
 from opdock.ops.fill import eye, ones_like, zeros_like
+from opdock.ops.joining import concat
 from opdock.ops.linalg import adjoint, matmul, square_matrices
 from opdock.ops.matrix import matrix_band_part
 from opdock.ops.registry import ShapeSig, define_op
@@ -232,6 +233,13 @@ def _lu_grad(op: Operation, grad: Any, _: Any) -> Tensor:
     out = adjoint(matrix_triangular_solve(packed, adjoint(half), lower=False))
     exchange = one_hot(order, shape(packed)[-1], dtype=packed.dtype)
     return matmul(exchange, out, transpose_a=True)
+
+
+# ---------------------------------------------------------------- decompositions
+@self_adjoint_eig_op.decomposition
+def _self_adjoint_eig_parts(sig: ShapeSig, x: Tensor) -> Tensor:
+    values, vectors = self_adjoint_eig_v2_op(x)
+    return concat([expand_dims(values, -2), vectors], -2)
 
 
 # ---------------------------------------------------------------- public functions

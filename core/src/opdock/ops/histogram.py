@@ -13,10 +13,13 @@ from opdock.ops import array_util
 from opdock.ops.arithmetic import maximum, minimum
 from opdock.ops.array import reshape, shape
 from opdock.ops.cast import cast
+from opdock.ops.compare import less
 from opdock.ops.division import truediv
 from opdock.ops.elementary import floor
+from opdock.ops.fill import ones_like
 from opdock.ops.reduce import reduce_max, reduce_prod
 from opdock.ops.registry import ShapeSig, define_op
+from opdock.ops.select import where
 from opdock.ops.unsorted_segment import unsorted_segment_sum
 from opdock.shapes import Shape
 
@@ -47,6 +50,16 @@ def _histogram_shape(sig: ShapeSig) -> Shape:
     if nbins is not None and nbins <= 0:
         raise ValueError(f"Requires nbins > 0: {nbins}")
     return (nbins,)
+
+
+@bincount_op.decomposition
+def _bincount_parts(sig: ShapeSig, arr: Tensor, size: Tensor, weights: Tensor) -> Tensor:
+    if weights.raw_shape is None or None in weights.raw_shape:
+        raise NotImplementedError("whether there are weights must be known")
+    # A negative id is dropped, as are numbers beyond the last bin.
+    ids = where(less(arr, size), arr, -ones_like(arr))
+    counted = weights if 0 not in weights.raw_shape else cast(ones_like(arr), weights.dtype)
+    return unsorted_segment_sum(counted, ids, size)
 
 
 def bincount(

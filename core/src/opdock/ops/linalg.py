@@ -16,6 +16,7 @@ from opdock.ops.array import expand_dims, reshape, shape, squeeze
 from opdock.ops.cast import cast
 from opdock.ops.complex import conj
 from opdock.ops.diag import matrix_diag_part
+from opdock.ops.joining import concat
 from opdock.ops.matrix import matrix_transpose
 from opdock.ops.reduce import reduce_sum
 from opdock.ops.registry import OpSpec, ShapeSig, define_op
@@ -184,6 +185,33 @@ def _batch_sum_axes(x: Tensor, y: Tensor) -> tuple[Any, Any]:
     args = registry.get("BroadcastGradientArgs")
     r0, r1 = args(shape(x)[:-2], shape(y)[:-2])
     return r0, r1
+
+
+# ---------------------------------------------------------------- decompositions
+@sparse_matmul_op.decomposition
+def _sparse_matmul_parts(sig: ShapeSig, a: Tensor, b: Tensor) -> Tensor:
+    turn = {key: sig.attrs[key] for key in ("transpose_a", "transpose_b")}
+    return matmul_op(cast(a, dtypes.float32), cast(b, dtypes.float32), **turn)  # type: ignore[no-any-return]
+
+
+@batch_matmul_op.decomposition
+def _batch_matmul_parts(sig: ShapeSig, x: Tensor, y: Tensor) -> Tensor:
+    return batch_matmul_v2_op(x, y, adj_x=sig.attrs["adj_x"], adj_y=sig.attrs["adj_y"])  # type: ignore[no-any-return]
+
+
+@batch_matmul_v2_op.decomposition
+def _batch_matmul_v2_parts(sig: ShapeSig, x: Tensor, y: Tensor) -> Tensor:
+    """Only for batches of one: those are plain products."""
+    for t in (x, y):
+        if t.raw_shape is None or any(d != 1 for d in t.raw_shape[:-2]):
+            raise NotImplementedError("only matrices and batches of one are plain products")
+    turn = {"transpose_a": sig.attrs["adj_x"], "transpose_b": sig.attrs["adj_y"]}
+    if x.dtype.is_complex:
+        x, y = (conj(t) if turned else t for t, turned in zip((x, y), turn.values(), strict=True))
+    rank = max(len(t.raw_shape or ()) for t in (x, y))
+    flat = [reshape(t, shape(t)[-2:]) for t in (x, y)]
+    out = matmul_op(*flat, **turn)
+    return out if rank == 2 else reshape(out, concat([[1] * (rank - 2), shape(out)], 0))
 
 
 # ---------------------------------------------------------------- public functions

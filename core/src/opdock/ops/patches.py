@@ -141,6 +141,25 @@ def extract_image_patches(
     )
 
 
+def extract_patches(
+    images: Any, sizes: Any, strides: Any, rates: Any, padding: str, name: str | None = None
+) -> Tensor:
+    """The patches under a sliding window (`tf.image.extract_patches`).
+
+    Args:
+        images: a tensor of shape [batch, height, width, depth].
+        sizes: the window, [1, rows, cols, 1].
+        strides: the distance between windows, [1, rows, cols, 1].
+        rates: the distance between the elements of a window, [1, rows, cols, 1].
+        padding: "VALID" or "SAME".
+        name: a name for the operation.
+
+    Returns:
+        A tensor of shape [batch, out rows, out cols, rows * cols * depth].
+    """
+    return extract_image_patches(images, sizes, strides, rates, padding, name)
+
+
 def extract_volume_patches(
     input: Any, ksizes: Any, strides: Any, padding: str, name: str | None = None
 ) -> Tensor:

@@ -12,12 +12,13 @@ from opdock.graph.constant_value import constant_value
 from opdock.graph.convert import convert_to_tensor
 from opdock.graph.operation import Operation, Tensor
 from opdock.ops import array_util
-from opdock.ops.arithmetic import floormod, maximum
+from opdock.ops.arithmetic import floormod, maximum, truncatediv
 from opdock.ops.array import broadcast_to, rank, reshape, shape, size
 from opdock.ops.cast import cast, to_int32
-from opdock.ops.compare import equal
+from opdock.ops.compare import equal, logical_not, not_equal
 from opdock.ops.complex import conj, real
 from opdock.ops.division import divide, floordiv, truediv
+from opdock.ops.elementary import sqrt
 from opdock.ops.fill import ones_like
 from opdock.ops.fill import range as range_
 from opdock.ops.gather import gather
@@ -125,12 +126,7 @@ def _sum_grad(op: Operation, grad: Any) -> list[Any]:
 @mean_op.gradient
 def _mean_grad(op: Operation, grad: Any) -> list[Any]:
     source, result = op.inputs[0], op.outputs[0]
-    n_in, n_out = shapes.num_elements(source.raw_shape), shapes.num_elements(result.raw_shape)
-    factor: Any
-    if n_in is not None and n_out is not None:
-        factor = constant(n_in // max(n_out, 1), dtypes.int32)
-    else:
-        factor = floordiv(size(source), maximum(size(result), 1))
+    factor = _element_count(source, result)
     # Dividing before the broadcast rounds the same and touches fewer elements.
     (grad,) = _with_dims(op, truediv(grad, cast(factor, source.dtype)))
     return [broadcast_to(grad, shape(source)), None]
@@ -191,6 +187,51 @@ def _euclidean_norm_grad(op: Operation, grad: Any) -> list[Any]:
         grad = cast(real(grad), grad.dtype)
     result, grad = _with_dims(op, op.outputs[0], grad)
     return [truediv(op.inputs[0], result / grad), None]
+
+
+# ---------------------------------------------------------------- decompositions
+def _element_count(x: Tensor, total: Tensor) -> Any:
+    """How many elements of `x` each element of `total` stands for, as an int32 scalar."""
+    n_in, n_out = shapes.num_elements(x.raw_shape), shapes.num_elements(total.raw_shape)
+    if n_in is not None and n_out is not None:
+        return constant(n_in // max(n_out, 1), dtypes.int32)
+    return floordiv(size(x), maximum(size(total), 1))
+
+
+@mean_op.decomposition
+def _mean_parts(sig: ShapeSig, x: Tensor, axes: Tensor) -> Tensor:
+    dtype = x.dtype.base_dtype
+    if dtype.is_integer:
+        # Narrow integers must not overflow before they are divided.
+        x = cast(x, dtypes.int64)
+    total = sum_op(x, axes, keep_dims=sig.attrs["keep_dims"])
+    count = _element_count(x, total)
+    if dtype.is_integer:
+        out = truncatediv(total, cast(maximum(count, 1), x.dtype))
+    else:
+        out = truediv(total, cast(count, x.dtype))
+    return cast(out, dtype)  # type: ignore[no-any-return]
+
+
+@euclidean_norm_op.decomposition
+def _euclidean_norm_parts(sig: ShapeSig, x: Tensor, axes: Tensor) -> Tensor:
+    dtype = x.dtype.base_dtype
+    if dtype.is_integer:
+        x = cast(x, dtypes.float64)
+    squares = real(x * conj(x)) if dtype.is_complex else x * x
+    return cast(sqrt(sum_op(squares, axes, keep_dims=sig.attrs["keep_dims"])), dtype)  # type: ignore[no-any-return]
+
+
+@all_op.decomposition
+def _all_parts(sig: ShapeSig, x: Tensor, axes: Tensor) -> Tensor:
+    wrong = sum_op(cast(logical_not(x), dtypes.int32), axes, keep_dims=sig.attrs["keep_dims"])
+    return equal(wrong, 0)
+
+
+@any_op.decomposition
+def _any_parts(sig: ShapeSig, x: Tensor, axes: Tensor) -> Tensor:
+    right = sum_op(cast(x, dtypes.int32), axes, keep_dims=sig.attrs["keep_dims"])
+    return not_equal(right, 0)
 
 
 # ---------------------------------------------------------------- public functions

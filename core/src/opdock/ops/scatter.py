@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
+from opdock.graph.convert import convert_to_tensor
 from opdock.graph.operation import Operation, Tensor
-from opdock.ops.array import shape
+from opdock.ops.array import reshape, shape
 from opdock.ops.fill import zeros_like
 from opdock.ops.gather import gather_nd
 from opdock.ops.registry import ShapeSig, define_op, get
 from opdock.shapes import Shape
 
 __all__ = [
-    "scatter_nd", "tensor_scatter_add", "tensor_scatter_max", "tensor_scatter_min",
-    "tensor_scatter_nd_add", "tensor_scatter_nd_max", "tensor_scatter_nd_min",
-    "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensor_scatter_sub",
-    "tensor_scatter_update",
+    "scatter_nd", "tensor_scatter_add", "tensor_scatter_nd_add", "tensor_scatter_nd_max",
+    "tensor_scatter_nd_min", "tensor_scatter_nd_sub", "tensor_scatter_nd_update",
+    "tensor_scatter_sub", "tensor_scatter_update",
 ]  # fmt: skip
 
 _ON_TENSOR = "tensor: T, indices: Tindices, updates: T -> output: T"
@@ -121,8 +121,62 @@ def _extremum_grad(op: Operation, grad: Any) -> list[Any]:
     of_source = cast(equal(source, out), grad.dtype)
     of_updates = cast(equal(updates, gather_nd(out, indices)), grad.dtype)
     holders = of_source + scatter_nd(indices, of_updates, shape(source, out_type=indices.dtype))
-    part = grad / holders
+    part = convert_to_tensor(grad) / holders
     return [part * of_source, None, gather_nd(part, indices) * of_updates]
+
+
+# ---------------------------------------------------------------- in terms of segments
+def _segments(indices: Tensor, shape_of_out: Any) -> tuple[Tensor, Any, Any]:
+    """(flat positions, their number, the rest of the shape); coordinates are not checked."""
+    from opdock.ops.reduce import reduce_prod, reduce_sum
+    from opdock.ops.scan import cumprod
+
+    depth = shape(indices)[-1]
+    outer, rest = shape_of_out[:depth], shape_of_out[depth:]
+    strides = cumprod(outer, exclusive=True, reverse=True)
+    flat = reduce_sum(indices * strides, axis=-1)
+    return reshape(flat, [-1]), reduce_prod(outer), rest
+
+
+def _by_segment(combine: str, indices: Tensor, updates: Tensor, shape_of_out: Any) -> Tensor:
+    """All updates of each place, combined; places without any hold the neutral element."""
+    from opdock.ops.joining import concat
+
+    flat, count, rest = _segments(indices, shape_of_out)
+    rows = reshape(updates, concat([shape(flat, out_type=rest.dtype), rest], 0))
+    return reshape(get(combine)(rows, flat, count), shape_of_out)
+
+
+@scatter_nd_op.decomposition
+def _scatter_nd_parts(sig: Any, indices: Tensor, updates: Tensor, shape: Tensor) -> Tensor:
+    return _by_segment("UnsortedSegmentSum", indices, updates, shape)
+
+
+@scatter_nd_non_aliasing_add_op.decomposition
+@tensor_scatter_add_op.decomposition
+def _add_parts(sig: Any, tensor: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    total = shape(tensor, out_type=indices.dtype)
+    return tensor + _by_segment("UnsortedSegmentSum", indices, updates, total)
+
+
+@tensor_scatter_sub_op.decomposition
+def _sub_parts(sig: Any, tensor: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    total = shape(tensor, out_type=indices.dtype)
+    return tensor - _by_segment("UnsortedSegmentSum", indices, updates, total)
+
+
+@tensor_scatter_min_op.decomposition
+def _min_parts(sig: Any, tensor: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    total = shape(tensor, out_type=indices.dtype)
+    least = _by_segment("UnsortedSegmentMin", indices, updates, total)
+    return get("Minimum")(tensor, least)  # type: ignore[no-any-return]
+
+
+@tensor_scatter_max_op.decomposition
+def _max_parts(sig: Any, tensor: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    total = shape(tensor, out_type=indices.dtype)
+    most = _by_segment("UnsortedSegmentMax", indices, updates, total)
+    return get("Maximum")(tensor, most)  # type: ignore[no-any-return]
 
 
 # ---------------------------------------------------------------- public functions
@@ -229,5 +283,3 @@ def tensor_scatter_nd_max(
 tensor_scatter_nd_update = tensor_scatter_update
 tensor_scatter_nd_add = tensor_scatter_add
 tensor_scatter_nd_sub = tensor_scatter_sub
-tensor_scatter_min = tensor_scatter_nd_min
-tensor_scatter_max = tensor_scatter_nd_max

@@ -7,16 +7,24 @@ from typing import Any
 from opdock import dtypes, shapes
 from opdock.graph.operation import Operation, Tensor
 from opdock.ops import array_util
-from opdock.ops.array import rank, reshape
+from opdock.ops.arithmetic import maximum, truncatediv
+from opdock.ops.array import broadcast_to, rank, reshape, shape
 from opdock.ops.cast import cast
 from opdock.ops.compare import equal, greater
 from opdock.ops.complex import conj
-from opdock.ops.division import divide
+from opdock.ops.division import divide, truediv
 from opdock.ops.fill import fill, ones_like, zeros_like
 from opdock.ops.gather import gather
 from opdock.ops.joining import concat
+from opdock.ops.reduce import reduce_max
 from opdock.ops.registry import OpSpec, ShapeSig, define_op
 from opdock.ops.select import where
+from opdock.ops.unsorted_segment import (
+    unsorted_segment_max,
+    unsorted_segment_min,
+    unsorted_segment_prod,
+    unsorted_segment_sum,
+)  # fmt: skip
 from opdock.shapes import Shape
 
 __all__ = ["segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum"]
@@ -58,11 +66,11 @@ def _segment_sum_grad(op: Operation, grad: Any) -> list[Any]:
 def _segment_mean_grad(op: Operation, grad: Any) -> list[Any]:
     data, ids = op.inputs
     counts = segment_sum(ones_like(ids), ids)
-    per_row = _column(cast(gather(counts, ids), grad.dtype), data)
+    per_row = column(cast(gather(counts, ids), grad.dtype), data)
     return [gather(grad, ids) / per_row, None]
 
 
-def _column(vector: Tensor, data: Tensor) -> Tensor:
+def column(vector: Tensor, data: Tensor) -> Tensor:
     """A vector with one entry per row of `data`, shaped to broadcast against it."""
     static = data.raw_shape
     if static is not None:
@@ -91,6 +99,46 @@ def _segment_prod_grad(op: Operation, grad: Any) -> list[Any]:
     others = segment_prod(where(is_zero, ones_like(data), data), ids)
     rest = where(is_zero, gather(others, ids), gather(op.outputs[0], ids) / data)
     return [gather(grad, ids) * conj(rest), None]
+
+
+# ---------------------------------------------------------------- decompositions
+# Sorted ids are as good as any. That they are sorted goes unchecked, as on TF's GPUs.
+def segment_count(ids: Tensor) -> Tensor:
+    """One more than the largest id; 0 without ids."""
+    return maximum(reduce_max(ids, [0]), -1) + 1
+
+
+@segment_sum_op.decomposition
+def _segment_sum_parts(sig: ShapeSig, data: Tensor, ids: Tensor) -> Tensor:
+    return unsorted_segment_sum(data, ids, segment_count(ids))
+
+
+@segment_prod_op.decomposition
+def _segment_prod_parts(sig: ShapeSig, data: Tensor, ids: Tensor) -> Tensor:
+    return unsorted_segment_prod(data, ids, segment_count(ids))
+
+
+def row_counts(ids: Tensor, count: Tensor) -> Tensor:
+    """How many rows each segment has."""
+    return unsorted_segment_sum(ones_like(ids), ids, count)
+
+
+@segment_mean_op.decomposition
+def _segment_mean_parts(sig: ShapeSig, data: Tensor, ids: Tensor) -> Tensor:
+    count = segment_count(ids)
+    rows = column(cast(maximum(row_counts(ids, count), 1), data.dtype), data)
+    divide_ = truncatediv if data.dtype.is_integer else truediv
+    return divide_(unsorted_segment_sum(data, ids, count), rows)
+
+
+@segment_max_op.decomposition
+@segment_min_op.decomposition
+def _segment_extreme_parts(sig: ShapeSig, data: Tensor, ids: Tensor) -> Tensor:
+    fold = unsorted_segment_max if sig.op == "SegmentMax" else unsorted_segment_min
+    count = segment_count(ids)
+    out = fold(data, ids, count)
+    present = broadcast_to(column(greater(row_counts(ids, count), 0), data), shape(out))
+    return where(present, out, zeros_like(out))
 
 
 # ---------------------------------------------------------------- public functions

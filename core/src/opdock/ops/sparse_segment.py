@@ -7,9 +7,13 @@ from typing import Any
 from opdock import shapes
 from opdock.graph.operation import Operation, Tensor
 from opdock.ops import array_util
+from opdock.ops.arithmetic import maximum
 from opdock.ops.array import shape
+from opdock.ops.cast import cast
+from opdock.ops.elementary import sqrt
 from opdock.ops.gather import gather
 from opdock.ops.registry import OpSpec, ShapeSig, define_op
+from opdock.ops.segment import column, row_counts, segment_count
 from opdock.ops.unsorted_segment import unsorted_segment_sum
 from opdock.shapes import Shape
 
@@ -120,6 +124,38 @@ def _mean_grad_grad(op: Operation, grad: Any) -> list[Any]:
 @sqrt_n_grad_op.gradient
 def _sqrt_n_grad_grad(op: Operation, grad: Any) -> list[Any]:
     return [sqrt_n_counted_op(grad, op.inputs[1], op.inputs[2], _rows(op)), None, None, None]
+
+
+# ---------------------------------------------------------------- decompositions
+def _segments(ids: Tensor, count: tuple[Tensor, ...]) -> Tensor:
+    return count[0] if count else segment_count(ids)
+
+
+@sum_op.decomposition
+@sum_counted_op.decomposition
+def _sum_parts(sig: ShapeSig, data: Tensor, indices: Tensor, ids: Tensor, *n: Tensor) -> Tensor:
+    return unsorted_segment_sum(gather(data, indices), ids, _segments(ids, n))
+
+
+@mean_op.decomposition
+@mean_counted_op.decomposition
+@sqrt_n_op.decomposition
+@sqrt_n_counted_op.decomposition
+def _mean_parts(sig: ShapeSig, data: Tensor, indices: Tensor, ids: Tensor, *n: Tensor) -> Tensor:
+    rows, count = gather(data, indices), _segments(ids, n)
+    sizes = cast(maximum(row_counts(ids, count), 1), data.dtype)
+    if "SqrtN" in sig.op:
+        sizes = sqrt(sizes)
+    return unsorted_segment_sum(rows, ids, count) / column(sizes, rows)
+
+
+@mean_grad_op.decomposition
+@sqrt_n_grad_op.decomposition
+def _grad_parts(sig: ShapeSig, grad: Tensor, indices: Tensor, ids: Tensor, rows: Tensor) -> Tensor:
+    sizes = cast(maximum(row_counts(ids, shape(grad)[0]), 1), grad.dtype)
+    if "SqrtN" in sig.op:
+        sizes = sqrt(sizes)
+    return unsorted_segment_sum(gather(grad / column(sizes, grad), ids), indices, rows)
 
 
 # ---------------------------------------------------------------- public functions

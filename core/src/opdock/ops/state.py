@@ -179,7 +179,8 @@ def _resource_gather_gradient(op: Operation, grad: Any) -> list[Any]:
 @resource_gather_op.decomposition
 def _resource_gather_parts(sig: ShapeSig, handle: Tensor, indices: Tensor) -> Any:
     value = read_variable_op(handle, dtype=sig.attrs["dtype"])
-    return get("GatherV2")(value, indices, 0, batch_dims=sig.attrs["batch_dims"])
+    batch_dims = sig.attrs["batch_dims"]
+    return get("GatherV2")(value, indices, batch_dims, batch_dims=batch_dims)
 
 
 def _handle_update(op: str) -> Any:

@@ -100,6 +100,15 @@ def _matmul_grad(op: Operation, grad: Any) -> list[Any]:
     return [*grads, grad_rhs]
 
 
+# ---------------------------------------------------------------- decompositions
+@tridiagonal_matmul_op.decomposition
+def _matmul_parts(
+    sig: ShapeSig, superdiag: Tensor, maindiag: Tensor, subdiag: Tensor, rhs: Tensor
+) -> Tensor:
+    upper, main, lower = (matrix_transpose(d) for d in (superdiag, maindiag, subdiag))
+    return upper * _shift(rhs, -1, -2) + main * rhs + lower * _shift(rhs, 1, -2)
+
+
 # ---------------------------------------------------------------- public functions
 def tridiagonal_solve(
     diagonals: Any, rhs: Any, diagonals_format: str = "compact", transpose_rhs: bool = False,

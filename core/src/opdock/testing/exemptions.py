@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 __all__ = ["EXEMPT", "NO_GRADIENT_SAMPLE", "Exemption", "Kind", "Part", "exemption"]
 
-Kind = Literal["state", "resource", "host", "control", "no-gradient"]
+Kind = Literal["state", "resource", "host", "control"]
 Part = Literal["shape", "samples", "reference", "gradient"]
 
 
@@ -22,8 +22,7 @@ class Exemption:
 
     Attributes:
         kind: "state" (acts through variables), "resource" (acts through queues, readers and the
-            like), "host" (files, protobufs, Python), "control" (runs or orders other ops),
-            "no-gradient" (TF registers none either: differentiating raises LookupError).
+            like), "host" (files, protobufs, Python), "control" (runs or orders other ops).
         parts: the parts that are missing.
         reason: in words.
     """

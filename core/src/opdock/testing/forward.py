@@ -29,12 +29,13 @@ from opdock.testing.oracle import (
     oracle_attrs,
     reference_value,
 )
-from opdock.testing.sample import ErrorSample, Sample, error_samples_for, samples_for
+from opdock.testing.sample import ErrorSample, Sample, error_samples_for, sample_sets_for
 from opdock.testing.tolerances import Mismatch, Tolerance, compare, tolerance_for
 
 __all__ = [
     "ForwardCase",
     "ForwardRunner",
+    "as_known_bug",
     "claim_results",
     "error_units",
     "forward_units",
@@ -108,7 +109,7 @@ def claim_results(
         raise Skip("exempt", f"{exempt.kind}: {exempt.reason}")
     results = ForwardRunner(dut, claim, spec, level, variants).run()
     if declared is not None:
-        return _as_known_bug(results, f"{declared.reason} {declared.issue}".strip())
+        return as_known_bug(results, f"{declared.reason} {declared.issue}".strip())
     ran = [r for r in results if r.status in ("passed", "failed")]
     if not ran:
         why = results[0].reason if results else "there are no samples for this element type"
@@ -117,7 +118,7 @@ def claim_results(
     return results
 
 
-def _as_known_bug(results: list[Result], reason: str) -> list[Result]:
+def as_known_bug(results: list[Result], reason: str) -> list[Result]:
     """A declared bug must show: failures are expected, and none at all is a failure."""
     first = results[0] if results else None
     if first is None:
@@ -157,8 +158,9 @@ class ForwardRunner:
             return [self._alone(case) for case in cases]
 
     def _cases(self) -> Iterator[ForwardCase]:
-        samples = samples_for(self.claim.op, numpy_dtype(self.claim.dtype))
-        for number, sample in enumerate(samples):
+        dtype = numpy_dtype(self.claim.dtype)
+        sets = [s for s in sample_sets_for(self.claim.op) if s.since <= self.dut.api]
+        for number, sample in enumerate(s for made in sets for s in made.make(dtype)):
             for variant in self.variants:
                 if variant == "strided" and not can_stride(sample.inputs):
                     continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -35,6 +36,7 @@ _LEGEND: Final = (
 
 
 _SHOWN: Final = 20
+_DEFINITION: Final = re.compile(r'define_op\(\s*"(\w+)"')
 
 
 def percent(part: int, whole: int) -> str:
@@ -238,12 +240,10 @@ def _families() -> dict[str, str]:
         if not name.startswith("opdock.ops.") or not module.__file__:
             continue
         source = Path(module.__file__).read_text(encoding="utf-8")
-        for spec in registry.all_ops():
-            # A file that imports another's op has the object, but does not spell its type.
-            if f'"{spec.name}"' in source and "define_op(" in source:
-                found.setdefault(spec.name, name.removeprefix("opdock.ops."))
+        for op in _DEFINITION.findall(source):
+            found[op] = name.removeprefix("opdock.ops.")
     for spec in registry.all_ops():  # made in a loop: their shape function tells
-        module = getattr(spec.shape_fn, "__module__", "").removeprefix("opdock.ops.")
-        if spec.name not in found and module and module != "common_shapes":
-            found[spec.name] = module
+        home = str(getattr(spec.shape_fn, "__module__", "")).removeprefix("opdock.ops.")
+        if spec.name not in found and home and home != "common_shapes":
+            found[spec.name] = home
     return found

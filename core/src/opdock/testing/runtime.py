@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock import errors
+from opdock import dtypes, errors
 from opdock.devices.pool import DevicePool
 from opdock.plugins.manager import get_manager
 from opdock.testing.case import Failure, Skip, Unit, check, single
@@ -86,6 +86,23 @@ def _absent_device(dut: DeviceUnderTest) -> None:
                 check(False, "an op on a device that does not exist ran without soft placement")
         with _session(graph) as session:
             _equal(session.run(y, {x: data}), [2, 4], "with soft placement")
+
+
+def _foreign_type(dut: DeviceUnderTest) -> None:
+    """With soft placement values of a type that the device cannot hold live elsewhere."""
+    if dut.dtypes is None:
+        raise Skip("unsupported", "the device holds every type")
+    foreign = sorted((dtypes.REALS - dut.dtypes), key=lambda d: d.name)
+    if not foreign:
+        raise Skip("unsupported", "the device holds every real type")
+    _other_device(dut)
+    for dtype in foreign:
+        with tf.Graph().as_default() as graph, tf.device(dut.scope):
+            fed = tf.placeholder(dtype, [2])
+            y = tf.cast(fed + tf.constant([1, 2], dtype), tf.float32)
+            with _session(graph) as session:
+                got = session.run(y, {fed: np.array([3, 4]).astype(dtype.np)})
+                _equal(got, [4, 6], f"a sum in {dtype.name}")
 
 
 def _list_devices(dut: DeviceUnderTest) -> None:
@@ -227,6 +244,7 @@ def _random_state(dut: DeviceUnderTest) -> None:
 _TESTS: dict[str, Test] = {
     "device-names": _device_names,
     "absent-device": _absent_device,
+    "foreign-type": _foreign_type,
     "list-devices": _list_devices,
     "copies": _copies,
     "concurrent-runs": _concurrent_runs,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,8 +20,9 @@ from opdock.testing import (
     runtime,
     survey,
 )
-from opdock.testing.case import Result, Unit
+from opdock.testing.case import Result, Skip, Unit
 from opdock.testing.device import DeviceUnderTest
+from opdock.testing.forward import as_known_bug
 from opdock.testing.reference import _registry
 from opdock.testing.report import Report, UnitOutcome
 from opdock.testing.sample import load_families
@@ -61,11 +63,25 @@ def units(
             f"There is no level {', '.join(sorted(unknown))}; levels are {', '.join(LEVELS)}"
         )
     only = frozenset(ops)
-    found = list(_broken_files()) if not levels or {"L2", "ops"} & set(levels) else []
+    found = list(_broken_files())
     for level, (_, make) in LEVELS.items():
         if not levels or level in levels:
-            found += [u for u in make(dut, only) if u.since <= dut.api]
+            found += [_declared(dut, u) for u in make(dut, only) if u.since <= dut.api]
     return found
+
+
+def _declared(dut: DeviceUnderTest, unit: Unit) -> Unit:
+    """The unit under what the plugin says of its test; claims look their own records up."""
+    record = dut.requirement(unit.op, unit.dtype)
+    if record is None or unit.level in ("L1", "L2", "L3", "ops"):
+        return unit
+
+    def run() -> Iterable[Result]:
+        if record.status != "bug":
+            raise Skip(record.status, record.reason)
+        return as_known_bug(unit.results()[0], f"{record.reason} {record.issue}".strip())
+
+    return dataclasses.replace(unit, run=run)
 
 
 def _broken_files() -> Iterator[Unit]:

@@ -332,8 +332,10 @@ def import_scoped_meta_graph(
             if meta.meta_info_def.HasField("stripped_op_list") else None,
         )  # fmt: skip
         made: dict[bytes, Any] = {}
+        # The contexts of TF's first control flow end with it: its nodes are functions now.
+        skipped = {unbound_inputs_col_name, GraphKeys.COND_CONTEXT, GraphKeys.WHILE_CONTEXT}
         for key in sorted(meta.collection_def):
-            if key != unbound_inputs_col_name and restore_collections_predicate(key):
+            if key not in skipped and restore_collections_predicate(key):
                 _restore_collection(graph, key, meta.collection_def[key], scope, made)
     variables = {
         strip_name_scope(v.name, scope): v

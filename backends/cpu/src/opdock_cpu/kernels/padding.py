@@ -35,20 +35,20 @@ def _margins(paddings: Any, rank: int) -> Pairs:
     return pairs
 
 
-def _surround(out: Array, tensor: Any, pairs: Pairs, value: Any) -> Array:
-    """Writes the margins strip by strip, so that each element is written once."""
-    where: list[slice] = [slice(None)] * out.ndim
+def _strips(shape: Any, pairs: Pairs) -> tuple[list[Any], Any]:
+    """(the margins, the inside) as subscripts that together cover each element once."""
+    where: list[slice] = [slice(None)] * len(pairs)
+    strips = []
     for axis, (before, after) in enumerate(pairs):
-        size = out.shape[axis]
+        size = shape[axis] + before + after
         if before:
             where[axis] = slice(0, before)
-            out[tuple(where)] = value
+            strips.append(tuple(where))
         if after:
             where[axis] = slice(size - after, size)
-            out[tuple(where)] = value
+            strips.append(tuple(where))
         where[axis] = slice(before, size - after)
-    out[tuple(where)] = tensor
-    return out
+    return strips, tuple(where)
 
 
 @table.binder("Pad", "PadV2", out=True, host_inputs=("paddings",))
@@ -56,17 +56,25 @@ def pad(sig: NodeSig) -> Callable[..., Array]:
     """The input within a margin of one value."""
     dtype = sig.out_dtypes[0]
     zero: Any = b"" if dtype is _STRING else np.zeros((), dtype.np)
-    fixed = sig.const(1)
-    known = None
-    if fixed is not None and sig.in_shapes[0] is not None:
-        known = _margins(fixed, len(sig.in_shapes[0]))
+    const, source = sig.const(1), sig.in_shapes[0]
+    plan: Any = None
+    if const is not None and source is not None and None not in source:
+        plan = _plan(source, const)
 
     def run(tensor: Any, paddings: Any, *rest: Any) -> Array:
         value, out = (zero, rest[0]) if len(rest) == 1 else rest
-        pairs = _margins(paddings, np.ndim(tensor)) if known is None else known
+        shape, strips, inside = _plan(np.shape(tensor), paddings) if plan is None else plan
         if out is None:
-            shape = [d + a + b for d, (a, b) in zip(np.shape(tensor), pairs, strict=True)]
             out = np.empty(shape, dtype.np)
-        return _surround(out, tensor, pairs, value)
+        for strip in strips:
+            out[strip] = value
+        out[inside] = tensor
+        return np.asarray(out)
 
     return run
+
+
+def _plan(source: Any, paddings: Any) -> tuple[list[int], list[Any], Any]:
+    pairs = _margins(paddings, len(source))
+    shape = [d + a + b for d, (a, b) in zip(source, pairs, strict=True)]
+    return (shape, *_strips(source, pairs))

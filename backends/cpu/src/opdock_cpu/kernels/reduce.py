@@ -355,7 +355,8 @@ def _euclidean_norm(sig: NodeSig) -> Callable[..., Array]:
 
         def run(x: Array, out: Array | None) -> Array:
             size = np.abs(x) if dtype.is_complex else x.astype(wide, copy=False)
-            return np.sqrt(np.asarray(fold(np.square(size), None))).astype(dtype.np)
+            norm: Array = np.sqrt(np.asarray(fold(np.square(size), None)))
+            return norm.astype(dtype.np)
 
         return run
 
@@ -396,6 +397,10 @@ def _arg(sig: NodeSig) -> Callable[..., Array]:
 
 
 def _at(x: Array, positions: Any, axis: int) -> Array:
+    """The elements at `positions` along `axis`."""
     if x.ndim == 1:
         return np.asarray(x[positions])
+    if axis % x.ndim == x.ndim - 1:
+        rows = positions.reshape(-1)
+        return np.asarray(x.reshape(-1, x.shape[-1])[np.arange(rows.size), rows])
     return np.take_along_axis(x, np.expand_dims(positions, axis), axis)

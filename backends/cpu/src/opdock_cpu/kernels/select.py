@@ -17,6 +17,10 @@ Array = npt.NDArray[Any]
 table = KernelTable()
 
 
+def _all_inside(indices: Array, n: int) -> bool:
+    return n > 0 and indices.size > 0 and indices.min() >= 0 and indices.max() < n
+
+
 @table.binder("OneHot", out=True, host_inputs=("depth",))
 def one_hot(sig: NodeSig) -> Callable[..., Array]:
     """One value at the index, another elsewhere."""
@@ -36,6 +40,10 @@ def one_hot(sig: NodeSig) -> Callable[..., Array]:
         if out is None:
             out = np.empty((*indices.shape[:axis], n, *indices.shape[axis:]), dtype)
         out[...] = off
+        if axis == rank and _all_inside(indices, n):
+            rows = indices.reshape(-1)
+            out.reshape(-1, n)[np.arange(rows.size), rows] = on
+            return out
         flat = indices.reshape(-1).astype(np.int64)
         lines = np.moveaxis(out, axis, -1)
         inside = (flat >= 0) & (flat < n)

@@ -39,27 +39,35 @@ def largest(x: Array, k: int) -> tuple[Array, Array]:
         shape = (*x.shape[:-1], k)
         return np.empty(shape, x.dtype), np.empty(shape, np.int32)
     if n >= _LONG and k * _SHARE <= n:
-        order = np.stack([_few(row, k) for row in rows])
+        order = _few(rows, k)
     else:
-        # Reversing before and after keeps a stable ascending sort stable in descending order.
-        order = n - 1 - np.argsort(rows[:, ::-1], axis=-1, kind="stable")[:, : -k - 1 : -1]
+        order = _descending(rows)[:, :k]
     values = np.take_along_axis(rows, order, axis=-1)
     shape = (*x.shape[:-1], k)
     return values.reshape(shape), order.astype(np.int32).reshape(shape)
 
 
-def _few(row: Array, k: int) -> Array:
-    """The indices of a row's `k` largest elements."""
-    least = np.partition(row, row.size - k)[row.size - k]
-    above = np.flatnonzero(row > least)
-    equal = np.flatnonzero(row == least)[: k - above.size]
-    chosen = np.concatenate([above, equal])
-    if chosen.size < k:
-        # NaN compares with nothing; a full sort puts it first.
-        return row.size - 1 - np.argsort(row[::-1], kind="stable")[: -k - 1 : -1]
-    chosen.sort()
-    best = chosen.size - 1 - np.argsort(row[chosen][::-1], kind="stable")[::-1]
-    return np.asarray(chosen[best])
+def _descending(rows: Array) -> Array:
+    """The order of each row from large to small, equals by index."""
+    # Reversing before and after keeps a stable ascending sort stable in descending order.
+    return np.asarray(
+        rows.shape[-1] - 1 - np.argsort(rows[:, ::-1], axis=-1, kind="stable")[:, ::-1]
+    )
+
+
+def _few(rows: Array, k: int) -> Array:
+    """The indices of each row's `k` largest elements, without sorting the rest."""
+    n = rows.shape[-1]
+    chosen = np.argpartition(rows, n - k, axis=-1)[:, n - k :]
+    chosen.sort(axis=-1)
+    values = np.take_along_axis(rows, chosen, axis=-1)
+    least = values.min(axis=-1, keepdims=True)
+    # Where elements equal to the least were left out, which of them were taken is chance.
+    torn = (rows == least).sum(axis=-1) != (values == least).sum(axis=-1)
+    order = np.take_along_axis(chosen, _descending(values), axis=-1)
+    if torn.any():
+        order[torn] = _descending(rows[torn])[:, :k]
+    return order
 
 
 @table.binder("TopKV2", T=REALS, host_inputs=("k",))

@@ -21,25 +21,39 @@ table = KernelTable()
 def tile(sig: NodeSig) -> Callable[..., Array]:
     """The input repeated as a whole."""
     dtype = sig.out_dtypes[0].np
+    const, source = sig.const(1), sig.in_shapes[0]
+    plan: Any = None
+    if const is not None and source is not None and None not in source:
+        plan = _plan(source, const)
 
     def run(tensor: Any, multiples: Any, out: Array | None) -> Array:
-        counts, shape = multiples.tolist(), np.shape(tensor)
-        if len(counts) != len(shape):
-            raise errors.InvalidArgumentError(
-                None, None,
-                f"Expected multiples argument to be a vector of length {len(shape)} but got "
-                f"length {len(counts)}",
-            )  # fmt: skip
-        for i, count in enumerate(counts):
-            if count < 0:
-                raise errors.InvalidArgumentError(
-                    None, None, f"Expected multiples[{i}] >= 0, but got {count}"
-                )
+        shape, old, new = _plan(np.shape(tensor), multiples) if plan is None else plan
         if out is None:
-            out = np.empty([c * d for c, d in zip(counts, shape, strict=True)], dtype)
+            out = np.empty(shape, dtype)
         # Repeating is broadcasting over a new dimension before each old one.
-        wide = out.reshape([n for c, d in zip(counts, shape, strict=True) for n in (c, d)])
-        wide[...] = np.reshape(tensor, [n for d in shape for n in (1, d)])
+        out.reshape(new)[...] = tensor.reshape(old)
         return out
 
     return run
+
+
+def _plan(source: Any, multiples: Any) -> tuple[list[int], list[int], list[int]]:
+    """The result's shape, and the shapes in which input and result broadcast."""
+    counts = [int(m) for m in np.asarray(multiples).reshape(-1)]
+    if len(counts) != len(source):
+        raise errors.InvalidArgumentError(
+            None, None,
+            f"Expected multiples argument to be a vector of length {len(source)} but got "
+            f"length {len(counts)}",
+        )  # fmt: skip
+    for i, count in enumerate(counts):
+        if count < 0:
+            raise errors.InvalidArgumentError(
+                None, None, f"Expected multiples[{i}] >= 0, but got {count}"
+            )
+    pairs = list(zip(counts, source, strict=True))
+    return (
+        [c * d for c, d in pairs],
+        [n for _, d in pairs for n in (1, d)],
+        [n for c, d in pairs for n in (c, d)],
+    )

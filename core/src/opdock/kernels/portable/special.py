@@ -306,7 +306,8 @@ def igamma_grad_a(xp: Any, a: Array, x: Array) -> Array:
         if not bool(xp.any(growing | (term * xp.abs(log - psi) > _epsilon(xp, x) * xp.abs(total)))):
             break
     total = _where(xp, valid, total, math.nan)
-    return _where(xp, (x == 0) & (a > 0), 0.0, total)
+    # Where 0-d arrays widen (NumPy 1), the sum has left its type.
+    return xp.astype(_where(xp, (x == 0) & (a > 0), 0.0, total), x.dtype)
 
 
 # ---------------------------------------------------------------- zeta, polygamma

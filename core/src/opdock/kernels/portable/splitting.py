@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from opdock import shapes
 from opdock.kernels.array_api import copy, dims, ints, invalid
 from opdock.kernels.portable import portable
 from opdock.kernels.signature import NodeSig
@@ -12,15 +13,28 @@ from opdock.kernels.signature import NodeSig
 _VIEWS = 256
 
 
-def parts(xp: Any, value: Any, axis: int, lengths: list[int]) -> Any:
-    """The consecutive pieces of `value`, as views."""
+def pieces(axis: int, lengths: list[int]) -> list[Any]:
+    """The subscripts of consecutive pieces along a dimension."""
     before = (slice(None),) * axis
     out, start = [], 0
-    for i, length in enumerate(lengths):
-        piece = value[(*before, slice(start, start + length), ...)]
-        out.append(piece if i < _VIEWS else copy(xp, piece))
+    for length in lengths:
+        out.append((*before, slice(start, start + length), ...))
         start += length
+    return out
+
+
+def parts(xp: Any, value: Any, where: list[Any]) -> Any:
+    """The pieces of `value`, as views."""
+    out = [value[index] for index in where]
+    out[_VIEWS:] = [copy(xp, piece) for piece in out[_VIEWS:]]
     return out[0] if len(out) == 1 else tuple(out)
+
+
+def _known(sig: NodeSig, value: int, *consts: int) -> bool:
+    """Whether the pieces can be found before the program runs."""
+    return shapes.is_fully_defined(sig.in_shapes[value]) and all(
+        sig.const(i) is not None for i in consts
+    )
 
 
 def _axis(split_dim: Any, rank: int) -> int:
@@ -35,17 +49,20 @@ def split(xp: Any, sig: NodeSig) -> Any:
     """Equal pieces."""
     count = sig.attrs["num_split"]
 
-    def run(split_dim: Any, value: Any) -> Any:
-        axis = _axis(split_dim, len(value.shape))
-        size = value.shape[axis]
+    def find(shape: Any, split_dim: Any) -> list[Any]:
+        axis = _axis(split_dim, len(shape))
+        size = shape[axis]
         if size % count:
             raise invalid(
                 "Number of ways to split should evenly divide the split dimension, but got "
                 f"split_dim {axis} (size = {size}) and num_split {count}"
             )
-        return parts(xp, value, axis, [size // count] * count)
+        return pieces(axis, [size // count] * count)
 
-    return run
+    if _known(sig, 1, 0):
+        fixed = find(sig.in_shapes[1], sig.const(0))
+        return lambda split_dim, value: parts(xp, value, fixed)
+    return lambda split_dim, value: parts(xp, value, find(value.shape, split_dim))
 
 
 @portable(
@@ -55,9 +72,9 @@ def split(xp: Any, sig: NodeSig) -> Any:
 def split_v(xp: Any, sig: NodeSig) -> Any:
     """Pieces of given lengths."""
 
-    def run(value: Any, size_splits: Any, split_dim: Any) -> Any:
-        axis, sizes = _axis(split_dim, len(value.shape)), ints(size_splits)
-        total, given = value.shape[axis], sum(s for s in sizes if s != -1)
+    def find(shape: Any, size_splits: Any, split_dim: Any) -> list[Any]:
+        axis, sizes = _axis(split_dim, len(shape)), ints(size_splits)
+        total, given = shape[axis], sum(s for s in sizes if s != -1)
         if sizes.count(-1) > 1:
             raise invalid("There can only be one -1 in the input.")
         if any(s < -1 for s in sizes):
@@ -69,11 +86,16 @@ def split_v(xp: Any, sig: NodeSig) -> Any:
                 "Determined shape must either match input shape along split_dim exactly if fully "
                 "specified, or be less than the size of the input along split_dim if not fully "
                 f"specified. Got: {given}, size {total} along dimension {axis} of "
-                f"{dims(value.shape)}"
+                f"{dims(shape)}"
             )
-        return parts(xp, value, axis, [total - given if s == -1 else s for s in sizes])
+        return pieces(axis, [total - given if s == -1 else s for s in sizes])
 
-    return run
+    if _known(sig, 0, 1, 2):
+        fixed = find(sig.in_shapes[0], sig.const(1), sig.const(2))
+        return lambda value, size_splits, split_dim: parts(xp, value, fixed)
+    return lambda value, size_splits, split_dim: parts(
+        xp, value, find(value.shape, size_splits, split_dim)
+    )
 
 
 @portable("Unpack", may_alias=dict.fromkeys(range(_VIEWS), 0))

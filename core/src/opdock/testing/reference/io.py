@@ -21,10 +21,10 @@ def _scalar(text: bytes) -> Array:
 @reference("ShardedFilename")
 def sharded_filename(attrs: dict[str, Any], basename: Array, shard: Array, count: Array) -> Array:
     """Five digits each."""
-    return _scalar(basename[()] + b"-%05d-of-%05d" % (int(shard), int(count)))
+    return _scalar(bytes(basename[()]) + b"-%05d-of-%05d" % (int(shard), int(count)))
 
 
 @reference("ShardedFilespec")
 def sharded_filespec(attrs: dict[str, Any], basename: Array, count: Array) -> Array:
     """A question mark for each digit of the shard."""
-    return _scalar(basename[()] + b"-" + b"?" * 5 + b"-of-%05d" % int(count))
+    return _scalar(bytes(basename[()]) + b"-" + b"?" * 5 + b"-of-%05d" % int(count))

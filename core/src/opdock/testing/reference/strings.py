@@ -36,7 +36,7 @@ def matches(values: Array, pattern: str) -> Array:
     """Whether each string matches as a whole."""
     out = np.zeros(values.shape, np.bool_)
     for where in np.ndindex(*values.shape):
-        out[where] = re.fullmatch(pattern.encode(), values[where]) is not None
+        out[where] = re.fullmatch(pattern.encode(), bytes(values[where])) is not None
     return out
 
 

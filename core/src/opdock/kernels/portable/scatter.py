@@ -1,0 +1,37 @@
+"""Portable kernel of replacing values at coordinates; sums are decomposed into segment sums."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from opdock.kernels.array_api import copy, dims, invalid
+from opdock.kernels.portable import portable
+from opdock.kernels.portable.gather import flat_positions
+from opdock.kernels.portable.partition import last_of_each
+from opdock.kernels.signature import NodeSig
+
+
+@portable("TensorScatterUpdate")
+def tensor_scatter_update(xp: Any, sig: NodeSig) -> Any:
+    """Values replaced; of repeated coordinates the last wins."""
+
+    def run(tensor: Any, indices: Any, updates: Any) -> Any:
+        depth = indices.shape[-1]
+        rest = tuple(tensor.shape[depth:])
+        if tuple(updates.shape) != (*indices.shape[:-1], *rest):
+            raise invalid(
+                f"Must have updates.shape = indices.shape[:-1] + output.shape[{depth}:]: got "
+                f"updates.shape {dims(updates.shape)}, indices.shape {dims(indices.shape)}, "
+                f"output.shape {dims(tensor.shape)}"
+            )
+        flat, count = flat_positions(xp, indices, tensor.shape)
+        if flat.shape[0] == 0 or count == 0:
+            return copy(xp, tensor)
+        place, present = last_of_each(xp, flat, count)
+        rows = xp.take(xp.reshape(updates, (flat.shape[0], math.prod(rest))), place, axis=0)
+        old = xp.reshape(tensor, (count, math.prod(rest)))
+        out = xp.where(xp.reshape(present, (count, 1)), rows, old)
+        return xp.reshape(out, tensor.shape)
+
+    return run

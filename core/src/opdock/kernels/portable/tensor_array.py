@@ -1,0 +1,362 @@
+"""Portable kernels of tensor arrays. An array is an object of one step; elements are buffers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from opdock import shapes
+from opdock.dtypes import DType, string
+from opdock.kernels.array_api import dims, ints, invalid
+from opdock.kernels.elements import Element, element, unwrap
+from opdock.kernels.portable import portable
+from opdock.kernels.signature import NodeSig
+from opdock.shapes import Shape
+
+
+class _Slot:
+    """One place of an array."""
+
+    __slots__ = ("cleared", "read", "shape", "stored")
+
+    def __init__(self, shape: tuple[int, ...] | None = None) -> None:
+        self.stored: Element | None = None
+        self.shape = shape
+        self.read = self.cleared = False
+
+
+class TensorArrayState:
+    """An array with the arrays of its gradients.
+
+    Args:
+        name: for messages.
+        dtype: of the elements.
+        size: the number of places.
+        element_shape: what every element must fit.
+        dynamic: whether writing beyond the end makes it longer.
+        clear: whether reading an element drops it.
+        adds: whether writing an element again adds to it, as gradients do.
+    """
+
+    def __init__(
+        self, name: str, dtype: DType, size: int, element_shape: Shape,
+        dynamic: bool = False, clear: bool = False, adds: bool = False,
+    ) -> None:  # fmt: skip
+        self.name, self.dtype, self.element_shape = name, dtype, element_shape
+        self.dynamic, self.clear, self.adds = dynamic, clear, adds
+        self.slots = [_Slot() for _ in range(size)]
+        self.closed = False
+        self._lock = threading.RLock()
+        self._gradients: dict[str, TensorArrayState] = {}
+
+    def gradient(self, source: str) -> TensorArrayState:
+        """The array of gradients that one computation collects."""
+        with self._lock:
+            found = self._gradients.get(source)
+            if found is None:
+                found = TensorArrayState(
+                    f"{self.name}@{source}", self.dtype, 0, self.element_shape, adds=True
+                )
+                found.slots = [_Slot(s.shape) for s in self.slots]
+                self._gradients[source] = found
+            return found
+
+    def write(self, index: int, value: Element, dtype: DType) -> None:
+        """Stores one element.
+
+        Raises:
+            InvalidArgumentError: the index, type or shape does not fit, or the place is taken.
+        """
+        if dtype is not self.dtype:
+            raise self._error(
+                f"Could not write to TensorArray index {index} because the value dtype is "
+                f"{dtype.name} but TensorArray dtype is {self.dtype.name}."
+            )
+        with self._lock:
+            self._grow(index)
+            slot, shape = self.slots[index], tuple(np.shape(value.value))
+            if not shapes.is_compatible(self.element_shape, shape):
+                raise self._error(
+                    f"Could not write to TensorArray index {index} because the value shape is "
+                    f"{dims(shape)} which is incompatible with the TensorArray's inferred element "
+                    f"shape: {shapes.text(self.element_shape)} (consider setting infer_shape=False)."
+                )
+            if slot.read:
+                raise self._error(
+                    f"Could not write to TensorArray index {index} because it has already been read."
+                )
+            if slot.stored is not None:
+                if not self.adds:
+                    raise self._error(
+                        f"Could not write to TensorArray index {index} because it has already been "
+                        "written to."
+                    )
+                value = Element(slot.stored.on(value.device) + value.value, value.device)
+            slot.stored, slot.shape = value, shape
+
+    def _grow(self, index: int) -> None:
+        if index < 0 or (index >= len(self.slots) and not self.dynamic):
+            raise self._error(
+                f"Tried to write to index {index} but array is not resizeable and size is: "
+                f"{len(self.slots)}"
+            )
+        self.slots += [_Slot() for _ in range(len(self.slots), index + 1)]
+
+    def read(self, index: int) -> Element | tuple[int, ...]:
+        """An element, or the shape of the zeros that stand for one that was not written.
+
+        Raises:
+            InvalidArgumentError: there is no such element, or it was read before.
+        """
+        with self._lock:
+            if not 0 <= index < len(self.slots):
+                raise self._error(
+                    f"Tried to read from index {index} but array size is: {len(self.slots)}"
+                )
+            slot = self.slots[index]
+            if slot.cleared:
+                raise self._error(
+                    f"Could not read index {index} twice because it was cleared after a previous "
+                    "read (perhaps try setting clear_after_read = false?)."
+                )
+            stored = slot.stored
+            if stored is None:
+                return self._unwritten(index, slot)
+            if self.clear:
+                slot.stored, slot.cleared = None, True
+            slot.read = not self.adds
+            return stored
+
+    def _unwritten(self, index: int, slot: _Slot) -> tuple[int, ...]:
+        if slot.shape is not None:
+            return slot.shape
+        known = self.element_shape
+        if known is None or None in known:
+            raise self._error(
+                f"Could not read from TensorArray index {index}.  Furthermore, the element shape is "
+                f"not fully defined: {shapes.text(known)}.  It is possible you are working with a "
+                "resizeable TensorArray and stop_gradients is not allowing the gradients to be "
+                "written.  If you set the full element_shape property on the forward TensorArray, "
+                "the proper all-zeros tensor will be returned instead of incurring this error."
+            )
+        return tuple(int(d) for d in known if d is not None)
+
+    def _error(self, text: str) -> Exception:
+        return invalid(f"TensorArray {self.name}: {text}")
+
+
+def _array(handle: Any) -> TensorArrayState:
+    found = unwrap(handle)
+    if not isinstance(found, TensorArrayState):
+        raise invalid("The handle is not one of a TensorArray.")
+    if found.closed:
+        raise invalid(f"TensorArray {found.name} has already been closed.")
+    return found
+
+
+def _buffer(xp: Any, sig: NodeSig, found: Element | tuple[int, ...], dtype: DType) -> Any:
+    if isinstance(found, Element):
+        return found.on(sig.device)
+    if dtype is string:
+        return np.full(found, b"", object)
+    # Made where the flow lives, without an array to take the device from.
+    host = np.zeros(found, dtype.np)
+    return host if sig.device is None or sig.device.is_host else sig.device.upload(host)
+
+
+def _join(xp: Any, joiner: Callable[..., Any], parts: Sequence[Any], dtype: DType) -> Any:
+    if dtype is string:
+        parts = [np.asarray(p, object) for p in parts]
+    return joiner([xp.asarray(p) for p in parts], axis=0)
+
+
+def _read_many(xp: Any, sig: NodeSig, array: TensorArrayState, indices: Sequence[int]) -> list[Any]:
+    return [_buffer(xp, sig, array.read(i), array.dtype) for i in indices]
+
+
+def _check_dtype(array: TensorArrayState, wanted: DType) -> None:
+    if array.dtype is not wanted:
+        raise invalid(
+            f"TensorArray {array.name} has dtype {array.dtype.name} but the op expects {wanted.name}."
+        )
+
+
+@portable("TensorArrayV3", host_inputs=("size",), host_outputs=("handle",))
+def create(xp: Any, sig: NodeSig) -> Any:
+    """A new array for this step."""
+    attrs = sig.attrs
+    name = attrs["tensor_array_name"] or sig.name
+    flow = xp.zeros((), dtype=xp.float32)
+    if sig.device is not None and not sig.device.is_host:
+        flow = sig.device.upload(np.zeros((), np.float32))
+
+    def run(size: Any) -> Any:
+        if int(size) < 0:
+            raise invalid("Size should be >= 0.")
+        array = TensorArrayState(
+            name, attrs["dtype"].base_dtype, int(size), attrs["element_shape"],
+            attrs["dynamic_size"], attrs["clear_after_read"],
+        )  # fmt: skip
+        return array, flow
+
+    return run
+
+
+@portable(
+    "TensorArrayGradV3", host_inputs=("handle",), host_outputs=("grad_handle",), may_alias={1: 1}
+)
+def gradient(xp: Any, sig: NodeSig) -> Any:
+    """The array of gradients of one gradient computation."""
+    source = sig.attrs["source"]
+    return lambda handle, flow: (_array(handle).gradient(source), flow)
+
+
+@portable("TensorArrayWriteV3", host_inputs=("handle", "index"), may_alias={0: 3})
+def write(xp: Any, sig: NodeSig) -> Any:
+    """Stores one element."""
+    dtype = sig.attrs["T"].base_dtype
+
+    def run(handle: Any, index: Any, value: Any, flow: Any) -> Any:
+        _array(handle).write(int(index), element(value, sig), dtype)
+        return flow
+
+    return run
+
+
+@portable("TensorArrayReadV3", host_inputs=("handle", "index"))
+def read(xp: Any, sig: NodeSig) -> Any:
+    """One element."""
+    dtype = sig.attrs["dtype"].base_dtype
+
+    def run(handle: Any, index: Any, flow: Any) -> Any:
+        array = _array(handle)
+        _check_dtype(array, dtype)
+        return _buffer(xp, sig, array.read(int(index)), dtype)
+
+    return run
+
+
+@portable("TensorArrayGatherV3", host_inputs=("handle", "indices"))
+def gather(xp: Any, sig: NodeSig) -> Any:
+    """Elements stacked."""
+    dtype, declared = sig.attrs["dtype"].base_dtype, sig.attrs["element_shape"]
+
+    def run(handle: Any, indices: Any, flow: Any) -> Any:
+        array = _array(handle)
+        _check_dtype(array, dtype)
+        wanted = ints(indices)
+        if wanted:
+            parts = _read_many(xp, sig, array, wanted)
+            first = tuple(np.shape(parts[0]))
+            for i, part in zip(wanted, parts, strict=True):
+                if tuple(np.shape(part)) != first:
+                    raise invalid(
+                        f"TensorArray has inconsistent shapes.  Index {wanted[0]} has shape: "
+                        f"{dims(first)} but index {i} has shape: {dims(np.shape(part))}"
+                    )
+            return _join(xp, xp.stack, parts, dtype)
+        known = shapes.merge(declared, array.element_shape)
+        if known is None or None in known:
+            raise invalid(
+                "TensorArray has size zero, but element shape is not fully defined: "
+                f"{shapes.text(known)}.  Currently only static shapes are supported when packing "
+                "zero-size TensorArrays."
+            )
+        return _buffer(xp, sig, (0, *(int(d or 0) for d in known)), dtype)
+
+    return run
+
+
+@portable("TensorArrayScatterV3", host_inputs=("handle", "indices"), may_alias={0: 3})
+def scatter(xp: Any, sig: NodeSig) -> Any:
+    """Rows of a tensor to places of the array."""
+    dtype = sig.attrs["T"].base_dtype
+
+    def run(handle: Any, indices: Any, value: Any, flow: Any) -> Any:
+        array, places = _array(handle), ints(indices)
+        rows = np.shape(value)[0]
+        if len(places) != rows:
+            raise invalid(
+                "Expected len(indices) == values.shape[0], but saw: "
+                f"{len(places)} vs. {rows}"
+            )
+        for row, place in enumerate(places):
+            array.write(place, element(value[row, ...], sig), dtype)
+        return flow
+
+    return run
+
+
+@portable("TensorArrayConcatV3", host_inputs=("handle",), host_outputs=("lengths",))
+def concat(xp: Any, sig: NodeSig) -> Any:
+    """All elements one after another, and their lengths."""
+    dtype, rest = sig.attrs["dtype"].base_dtype, sig.attrs["element_shape_except0"]
+
+    def run(handle: Any, flow: Any) -> Any:
+        array = _array(handle)
+        _check_dtype(array, dtype)
+        parts = _read_many(xp, sig, array, range(len(array.slots)))
+        if not parts:
+            if rest is None or None in rest:
+                raise invalid(
+                    "TensorArray has size zero, but element_shape_except0 is not fully defined: "
+                    f"{shapes.text(rest)}.  Currently only static shapes are supported when "
+                    "concatenating zero-size TensorArrays."
+                )
+            return _buffer(xp, sig, (0, *rest), dtype), np.zeros(0, np.int64)
+        for part in parts:
+            if not np.shape(part):
+                raise invalid("Concat saw a scalar shape at index 0 but requires at least vectors.")
+        lengths = np.array([np.shape(p)[0] for p in parts], np.int64)
+        return _join(xp, xp.concat, parts, dtype), lengths
+
+    return run
+
+
+@portable("TensorArraySplitV3", host_inputs=("handle", "lengths"), may_alias={0: 3})
+def split(xp: Any, sig: NodeSig) -> Any:
+    """Consecutive parts of a tensor to the places of the array."""
+    dtype = sig.attrs["T"].base_dtype
+
+    def run(handle: Any, value: Any, lengths: Any, flow: Any) -> Any:
+        array, counts = _array(handle), ints(lengths)
+        if sum(counts) != np.shape(value)[0]:
+            raise invalid(
+                "Expected sum of lengths to be equal to values.shape[0], but sum of lengths is "
+                f"{sum(counts)} and value's shape is: {dims(np.shape(value))}"
+            )
+        if not array.dynamic and len(counts) != len(array.slots):
+            raise invalid(
+                f"TensorArray's size is not equal to the size of lengths ({len(array.slots)} vs. "
+                f"{len(counts)}), and the TensorArray is not marked as dynamically resizeable"
+            )
+        start = 0
+        for place, count in enumerate(counts):
+            array.write(place, element(value[start : start + count, ...], sig), dtype)
+            start += count
+        return flow
+
+    return run
+
+
+@portable("TensorArraySizeV3", host_inputs=("handle",), host_outputs=("size",))
+def size(xp: Any, sig: NodeSig) -> Any:
+    """The number of places."""
+    return lambda handle, flow: np.array(len(_array(handle).slots), np.int32)
+
+
+@portable("TensorArrayCloseV3", host_inputs=("handle",))
+def close(xp: Any, sig: NodeSig) -> Any:
+    """Drops the elements; further use is an error."""
+
+    def run(handle: Any) -> None:
+        array = _array(handle)
+        array.slots, array.closed = [], True
+
+    return run
+
+
+__all__ = ["TensorArrayState"]

@@ -1,0 +1,177 @@
+"""Transposed convolutions: the gradient of a convolution as a layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opdock.graph.initializers import zeros_initializer
+from opdock.graph.operation import Tensor
+from opdock.layers.base import static
+from opdock.layers.conv import Conv2D, Conv3D
+from opdock.layers.utils import (
+    op_format,
+    spatial,
+    to_padding,
+    transposed_length,
+    with_spatial,
+)
+from opdock.ops.array import shape
+from opdock.ops.conv import conv2d_transpose as nn_conv2d_transpose
+from opdock.ops.conv3d import conv3d_transpose as nn_conv3d_transpose
+from opdock.ops.joining import stack
+from opdock.ops.matrix import transpose
+from opdock.shapes import TensorShape
+
+
+class Conv2DTranspose(Conv2D):
+    """The transpose of a convolution of 4-D tensors; see `conv2d_transpose`."""
+
+    def __init__(
+        self, filters: int, kernel_size: Any, strides: Any = 1, padding: str = "valid",
+        data_format: str = "channels_last", activation: Any = None, use_bias: bool = True,
+        **kwargs: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            filters, kernel_size, strides=strides, padding=to_padding(padding),
+            data_format=data_format, activation=activation, use_bias=use_bias, **kwargs,
+        )  # fmt: skip
+
+    def _kernel_shape(self, channels: int) -> list[int]:
+        return [*self.kernel_size, self.filters, channels]
+
+    def call(self, inputs: Any) -> Tensor:
+        """Convolves backwards."""
+        sizes = shape(inputs)
+        dynamic = [sizes[i] for i in range(self._rank + 2)]
+        windows = zip(
+            spatial(dynamic, self.data_format), self.kernel_size, self.strides, strict=True
+        )
+        space = [transposed_length(d, k, self.padding, s) for d, k, s in windows]
+        full = stack(with_spatial(dynamic[0], space, self.filters, self.data_format))
+        outputs = self._transposed(inputs, full)
+        outputs.set_shape(self.compute_output_shape(inputs.shape))
+        return self._finish(outputs)
+
+    def _transposed(self, inputs: Any, output_shape: Any) -> Any:
+        return nn_conv2d_transpose(
+            inputs, self.kernel, output_shape,
+            strides=with_spatial(1, self.strides, 1, self.data_format),
+            padding=self.padding.upper(), data_format=op_format(self.data_format, 2),
+        )  # fmt: skip
+
+    def compute_output_shape(self, input_shape: Any) -> TensorShape:
+        """The length of each spatial dimension times the stride, and `filters` channels."""
+        dims = static(input_shape)
+        windows = zip(spatial(dims, self.data_format), self.kernel_size, self.strides, strict=True)
+        space = [transposed_length(d, k, self.padding, s) for d, k, s in windows]
+        return TensorShape(with_spatial(dims[0], space, self.filters, self.data_format))
+
+
+class Conv3DTranspose(Conv2DTranspose, Conv3D):
+    """The transpose of a convolution of 5-D tensors; see `conv3d_transpose`."""
+
+    _rank = 3
+
+    def _transposed(self, inputs: Any, output_shape: Any) -> Any:
+        first = self.data_format == "channels_first"
+        if first:
+            # TF transposes volume convolutions with channels last only.
+            inputs = transpose(inputs, (0, 2, 3, 4, 1))
+            output_shape = stack([output_shape[i] for i in (0, 2, 3, 4, 1)])
+        outputs = nn_conv3d_transpose(
+            inputs, self.kernel, output_shape, strides=[1, *self.strides, 1],
+            padding=self.padding.upper(), data_format="NDHWC",
+        )  # fmt: skip
+        return transpose(outputs, (0, 4, 1, 2, 3)) if first else outputs
+
+
+def conv2d_transpose(
+    inputs: Any, filters: int, kernel_size: Any, strides: Any = (1, 1), padding: str = "valid",
+    data_format: str = "channels_last", activation: Any = None, use_bias: bool = True,
+    kernel_initializer: Any = None, bias_initializer: Any = zeros_initializer(),  # noqa: B008
+    kernel_regularizer: Any = None, bias_regularizer: Any = None,
+    activity_regularizer: Any = None, kernel_constraint: Any = None,
+    bias_constraint: Any = None, trainable: bool = True, name: Any = None, reuse: Any = None,
+) -> Tensor:  # fmt: skip
+    """The transpose (gradient) of a convolution over 2 spatial dimensions, often deconvolution.
+
+    Args:
+        inputs: a floating-point tensor of rank 4.
+        filters: the number of output channels.
+        kernel_size: the size of the window, an int or 2 of them.
+        strides: by how much the output is larger, likewise.
+        padding: "valid" or "same".
+        data_format: "channels_last" or "channels_first".
+        activation: a function on the result, or None.
+        use_bias: whether there is a bias.
+        kernel_initializer: makes the kernel; the scope's default, then glorot uniform.
+        bias_initializer: makes the bias.
+        kernel_regularizer, bias_regularizer: functions from a variable to a loss.
+        activity_regularizer: a function from the output to a loss.
+        kernel_constraint, bias_constraint: applied after each update.
+        trainable: whether optimizers update the variables.
+        name: the layer's name.
+        reuse: whether to share the variables of a layer of that name.
+
+    Returns:
+        A tensor of rank 4.
+
+    Raises:
+        ValueError: an argument or the shape of the inputs does not fit.
+    """
+    layer = Conv2DTranspose(
+        filters, kernel_size, strides=strides, padding=padding, data_format=data_format,
+        activation=activation, use_bias=use_bias, kernel_initializer=kernel_initializer,
+        bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
+        bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
+        kernel_constraint=kernel_constraint, bias_constraint=bias_constraint,
+        trainable=trainable, name=name, _scope=name, _reuse=reuse,
+    )  # fmt: skip
+    return layer(inputs)  # type: ignore[no-any-return]
+
+
+def conv3d_transpose(
+    inputs: Any, filters: int, kernel_size: Any, strides: Any = (1, 1, 1), padding: str = "valid",
+    data_format: str = "channels_last", activation: Any = None, use_bias: bool = True,
+    kernel_initializer: Any = None, bias_initializer: Any = zeros_initializer(),  # noqa: B008
+    kernel_regularizer: Any = None, bias_regularizer: Any = None,
+    activity_regularizer: Any = None, kernel_constraint: Any = None,
+    bias_constraint: Any = None, trainable: bool = True, name: Any = None, reuse: Any = None,
+) -> Tensor:  # fmt: skip
+    """The transpose (gradient) of a convolution over 3 spatial dimensions, often deconvolution.
+
+    Args:
+        inputs: a floating-point tensor of rank 5.
+        filters: the number of output channels.
+        kernel_size: the size of the window, an int or 3 of them.
+        strides: by how much the output is larger, likewise.
+        padding: "valid" or "same".
+        data_format: "channels_last" or "channels_first".
+        activation: a function on the result, or None.
+        use_bias: whether there is a bias.
+        kernel_initializer: makes the kernel; the scope's default, then glorot uniform.
+        bias_initializer: makes the bias.
+        kernel_regularizer, bias_regularizer: functions from a variable to a loss.
+        activity_regularizer: a function from the output to a loss.
+        kernel_constraint, bias_constraint: applied after each update.
+        trainable: whether optimizers update the variables.
+        name: the layer's name.
+        reuse: whether to share the variables of a layer of that name.
+
+    Returns:
+        A tensor of rank 5.
+
+    Raises:
+        ValueError: an argument or the shape of the inputs does not fit.
+    """
+    layer = Conv3DTranspose(
+        filters, kernel_size, strides=strides, padding=padding, data_format=data_format,
+        activation=activation, use_bias=use_bias, kernel_initializer=kernel_initializer,
+        bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
+        bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
+        kernel_constraint=kernel_constraint, bias_constraint=bias_constraint,
+        trainable=trainable, name=name, _scope=name, _reuse=reuse,
+    )  # fmt: skip
+    return layer(inputs)  # type: ignore[no-any-return]
+
+

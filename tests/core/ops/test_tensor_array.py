@@ -1,0 +1,153 @@
+"""TensorArray and the functions built on it."""
+
+from __future__ import annotations
+
+import numpy as np
+import opdock as tf
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def graph():
+    with tf.Graph().as_default():
+        yield
+
+
+def run(fetches, feed=None):
+    with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:
+        return session.run(fetches, feed)
+
+
+def test_write_read_stack_gather_size():
+    array = tf.TensorArray(tf.float32, size=3, clear_after_read=False)
+    for i in range(3):
+        array = array.write(i, [float(i), 2.0 * i])
+    assert array.stack().shape.as_list() == [None, 2]
+    stacked, second, picked, size = run([array.stack(), array.read(1), array.gather([2, 0]), array.size()])
+    np.testing.assert_array_equal(stacked, [[0, 0], [1, 2], [2, 4]])
+    np.testing.assert_array_equal(second, [1, 2])
+    np.testing.assert_array_equal(picked, [[2, 4], [0, 0]])
+    assert size == 3
+
+
+def test_unstack_scatter_split_concat():
+    value = np.arange(6.0, dtype="float32").reshape(3, 2)
+    assert run(tf.TensorArray(tf.float32, 3).unstack(value).read(2)).tolist() == [4, 5]
+    scattered = tf.TensorArray(tf.float32, 3).scatter([2, 0, 1], value)
+    np.testing.assert_array_equal(run(scattered.stack()), value[[1, 2, 0]])
+    split = tf.TensorArray(tf.float32, 2, infer_shape=False).split(value, [1, 2])
+    np.testing.assert_array_equal(run(split.read(1)), value[1:])
+    np.testing.assert_array_equal(run(split.concat()), value)
+
+
+def test_strings_and_dynamic_size():
+    array = tf.TensorArray(tf.string, size=0, dynamic_size=True)
+    array = array.write(0, "a").write(2, "b").write(1, "c")
+    assert run(array.stack()).tolist() == [b"a", b"c", b"b"]
+
+
+@pytest.mark.parametrize(("use", "text"), [
+    (lambda a: a.write(5, 1.0).flow, "not resizeable and size is: 2"),
+    (lambda a: a.write(0, 1.0).write(0, 2.0).flow, "already been written"),
+    (lambda a: a.read(7), "array size is: 2"),
+    (lambda a: a.read(0), "Could not read from TensorArray index 0"),
+])  # fmt: skip
+def test_errors(use, text):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=text):
+        run(use(tf.TensorArray(tf.float32, size=2, infer_shape=False)))
+
+
+def test_reading_twice_is_an_error_unless_allowed():
+    array = tf.TensorArray(tf.float32, size=1).write(0, 1.0)
+    first = array.read(0)
+    with tf.control_dependencies([first]):
+        second = array.read(0)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="clear_after_read = false"):
+        run(second)
+
+
+def test_wrong_shapes_and_arguments_when_built():
+    array = tf.TensorArray(tf.float32, size=2).write(0, [1.0])
+    with pytest.raises(ValueError, match="Inconsistent shapes"):
+        array.write(1, [1.0, 2.0])
+    with pytest.raises(ValueError, match="Size must be provided"):
+        tf.TensorArray(tf.float32)
+
+
+def test_gradients_through_every_method():
+    x = tf.constant(np.arange(6.0).reshape(3, 2))
+    array = tf.TensorArray(tf.float64, 3, clear_after_read=False).unstack(x)
+    y = array.read(0) * 2 + array.read(1) * array.read(2)
+    (dx,) = tf.gradients(y, x)
+    np.testing.assert_array_equal(run(dx), [[2, 2], [4, 5], [2, 3]])
+    split = tf.TensorArray(tf.float64, 2, infer_shape=False).split(x, [1, 2])
+    (dx,) = tf.gradients(split.concat() ** 2, x)
+    np.testing.assert_array_equal(run(dx), 2 * np.arange(6.0).reshape(3, 2))
+    written = tf.TensorArray(tf.float64, 2).write(0, x[0]).write(1, x[1])
+    (dx,) = tf.gradients(written.gather([1, 1]), x)
+    np.testing.assert_array_equal(run(dx), [[0, 0], [2, 2], [0, 0]])
+
+
+@pytest.mark.parametrize("device", ["/cpu:0", "/device:ECHO:0"])
+def test_a_recurrent_net_in_a_loop(device):
+    rng = np.random.default_rng(0)
+    steps, w0 = rng.normal(size=(4, 2, 3)), rng.normal(size=(3, 3))
+    w = tf.placeholder(tf.float64, [3, 3])
+    with tf.device(device):
+        inputs = tf.TensorArray(tf.float64, 4).unstack(steps)
+        outputs = tf.TensorArray(tf.float64, 4)
+
+        def body(t, h, out):
+            h = tf.tanh(tf.matmul(h, w) + inputs.read(t))
+            return t + 1, h, out.write(t, h)
+
+        _, _, out = tf.while_loop(lambda t, *_: t < 4, body, (0, tf.zeros([2, 3], tf.float64), outputs))
+        loss = tf.reduce_sum(out.stack() ** 2)
+        (dw,) = tf.gradients(loss, w)
+
+    def plain(m):
+        h, total = np.zeros((2, 3)), 0.0
+        for x in steps:
+            h = np.tanh(h @ m + x)
+            total += (h**2).sum()
+        return total
+
+    expected = np.zeros((3, 3))
+    for i in np.ndindex(3, 3):
+        d = np.zeros((3, 3))
+        d[i] = 1e-6
+        expected[i] = (plain(w0 + d) - plain(w0 - d)) / 2e-6
+    np.testing.assert_allclose(run(dw, {w: w0}), expected, rtol=1e-5, atol=1e-7)
+
+
+def test_two_gradient_calls_do_not_mix():
+    x = tf.constant([1.0, 2.0])
+    y = tf.map_fn(lambda v: v * v, x)
+    first, second = tf.gradients(y, x)[0], tf.gradients(3 * y, x)[0]
+    a, b = run([first, second])
+    np.testing.assert_allclose([a, b], [[2, 4], [6, 12]])
+
+
+def test_second_derivatives_through_an_array_say_why_not():
+    x = tf.constant([1.0, 2.0])
+    (dx,) = tf.gradients(tf.map_fn(lambda v: v * v * v, x), x)
+    with pytest.raises(LookupError, match="second derivative through the TensorArray"):
+        tf.gradients(dx, x)
+
+
+def test_map_fold_scan():
+    x = tf.placeholder(tf.float32, [None])
+    feed = {x: [1.0, 2.0, 3.0]}
+    pair = tf.map_fn(lambda v: (v + 1, v * 2), x, dtype=(tf.float32, tf.float32))
+    assert [v.tolist() for v in run(pair, feed)] == [[2, 3, 4], [2, 4, 6]]
+    both = tf.map_fn(lambda v: v[0] - v[1], (x, x * 2), dtype=tf.float32)
+    assert run(both, feed).tolist() == [-1, -2, -3]
+    assert run(tf.foldl(lambda a, v: a * 2 + v, x), feed) == 11
+    assert run(tf.foldr(lambda a, v: a * 2 + v, x), feed) == 17
+    assert run(tf.foldl(lambda a, v: a - v, x, initializer=10.0), feed) == 4
+    assert run(tf.scan(lambda a, v: a + v, x), feed).tolist() == [1, 3, 6]
+    assert run(tf.scan(lambda a, v: a + v, x, reverse=True), feed).tolist() == [6, 5, 3]
+    state = tf.scan(lambda a, v: (a[0] + v, a[1] * v), x, initializer=(0.0, 1.0))
+    assert [v.tolist() for v in run(state, feed)] == [[1, 3, 6], [1, 2, 6]]
+    with pytest.raises(TypeError, match="callable"):
+        tf.map_fn(3, x)
