@@ -168,7 +168,7 @@ def show(explanation: Explanation) -> None:
         name = kernel.partition(".<locals>")[0].rpartition(".kernels.")[2]
         table.add_row(str(nodes), op, place, how, name, why)
     print("where each op ran, and why:")
-    Console(width=110).print(table)
+    Console(width=124).print(table)
     print(explanation.summary())
 
 

@@ -38,7 +38,7 @@ OUT_OF_SCOPE: dict[str, Reason] = {
     r"errors/py_func_.*": _missing("'py_func'", "py_func"),
     r"errors/parse_wrong_type": _missing("'parse_single_example'", "tf.Example parsing"),
     r"errors/decode_csv_bad": _missing("'decode_csv'", "string ops"),
-    r"errors/gradients_lookup": _missing("'image'", "image ops"),
+    r"errors/gradients_lookup": _missing("'adjust_hue'", "image ops"),
     # programs
     r"programs/data_.*": _missing("'data'", "input pipelines: tf.data"),
     r"programs/tfrecord_roundtrip": _missing("'FixedLenFeature'", "tf.Example parsing"),

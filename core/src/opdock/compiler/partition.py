@@ -30,6 +30,8 @@ def partition(block: Block, results_at: str = HOST) -> None:
         for v in block.fetches
     ]
     block.nodes = fresh
+    # Constants that a twin replaced everywhere.
+    block.sweep()
 
 
 def _names_state(value: Value) -> bool:

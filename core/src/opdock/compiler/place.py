@@ -159,6 +159,11 @@ def _place_group(members: list[Node], placer: Placer) -> None:
     if placer.hook is not None and not requested:
         requested = placer.hook(members[0], placer.targets) or ""
     candidates, softened = placer.candidates(asking, requested)
+    able = [t for t in candidates if all(_holds(t, n) for n in members)]
+    if not able and (placer.soft or not requested):
+        able = [t for t in placer._downwards() if all(_holds(t, n) for n in members)]
+        softened = softened or bool(able)
+    candidates = able or candidates
     working = [n for n in members if n.op not in STRUCTURAL and n.op != FEED]
     lost: dict[Node, list[Rejection]] = {n: [] for n in working}
     best: tuple[int, Target, dict[Node, Choice]] | None = None
@@ -187,6 +192,20 @@ def _place_group(members: list[Node], placer: Placer) -> None:
             _fall_back(node, target, requested, placer, lost)
 
 
+def _holds(target: Target, node: Node) -> bool:
+    """Whether the device can store what a constant or variable holds."""
+    if node.op != "Const" and not _holds_state(node):
+        return True
+    dtype = (node.attrs.get("dtype") or node.out_dtypes[0]).base_dtype
+    try:
+        if target.is_host:
+            return True
+        supported = getattr(target.device, "dtypes", None)
+    except errors.OpError:
+        return False
+    return not dtype.np.hasobject and (supported is None or dtype in supported)
+
+
 def _choose(
     working: list[Node], target: Target, placer: Placer, lost: dict[Node, list[Rejection]]
 ) -> dict[Node, Choice]:
@@ -210,7 +229,7 @@ def _why(
     node: Node, requested: str, softened: bool, target: Target, candidates: list[Target]
 ) -> str:
     if softened:
-        return f"asked for {requested}, which does not exist; moved by soft placement"
+        return f"asked for {requested}, which cannot be had; moved by soft placement"
     if requested:
         return (
             f"asked for {requested}" if node.requested else f"placed with its group on {requested}"

@@ -222,7 +222,7 @@ class ForwardRunner:
             wanted = self._expected(case, declared)
             widened = self._compare(case, [*states, *values], wanted, declared)
             _check_static_shapes(built, values)
-            if not self.soft and how in ("fallback", "unknown"):
+            if not self.soft and how in ("fallback", "removed"):
                 raise Failure(f"it did not run on {self.dut.name} ({how})")
         except Failure as failure:
             return self._result(case, "failed", str(failure), how=how)
@@ -304,14 +304,14 @@ def way(name: str, rows: Sequence[Any], device: str) -> str:
     """How an op ran on ``device``, from the rows of `Session.explain`."""
     mine = [r for r in rows if r.node == name or r.node.startswith(f"{name}/")]
     if not mine:
-        return "unknown"
+        return "removed"
     if any(r.device not in (device, "host", "") for r in mine):
         return "fallback"
     hows = {r.how for r in mine}
     for kind in ("decomposed", "portable", "native", "builtin", "control", "removed"):
         if kind in hows:
             return "builtin" if kind == "control" else kind
-    return "unknown"
+    return "fallback"
 
 
 def _same_kind(got: Array, expected: Array) -> Mismatch | None:

@@ -188,6 +188,39 @@ def _control_flow(dut: DeviceUnderTest) -> None:
             _equal(session.run(steps, {n: 27}), 111, "steps from 27 to 1")
 
 
+def _tensor_array(dut: DeviceUnderTest) -> None:
+    with tf.Graph().as_default() as graph, tf.device(dut.scope):
+        x = tf.placeholder(tf.float32, [None, 3])
+        rows = tf.shape(x)[0]
+        source = tf.TensorArray(tf.float32, rows).unstack(x)
+        sums = tf.TensorArray(tf.float32, rows)
+
+        def step(i: Any, total: Any, out: Any) -> tuple[Any, Any, Any]:
+            total = total + source.read(i) ** 2
+            return i + 1, total, out.write(i, total)
+
+        start = (tf.constant(0), tf.zeros([3]), sums)
+        _, _, sums = tf.while_loop(lambda i, *_: i < rows, step, start)
+        stacked = sums.stack()
+        (slope,) = tf.gradients(stacked, x)
+        shifted = x[0, 0] + tf.reshape(tf.range(4.0), [4, 1])
+        fixed = tf.TensorArray(tf.float32, 4, clear_after_read=False)
+        fixed = fixed.scatter([2, 0, 3, 1], shifted)
+        picked, joined = fixed.gather([3, 3, 0]), fixed.concat()
+        with _session(graph) as session:
+            for count in (4, 1):
+                data = np.linspace(-1, 2, 3 * count, dtype=np.float32).reshape(count, 3)
+                got, d = session.run([stacked, slope], {x: data})
+                _close(got, np.cumsum(data**2, axis=0), f"running sums of {count} rows")
+                # Row i enters the sums of itself and of every later row.
+                later = np.arange(count, 0, -1)[:, None]
+                _close(d, 2 * data * later, f"their slope for {count} rows")
+            first = data[0, 0]
+            a, b = session.run([picked, joined], {x: data})
+            _close(a, first + np.array([[2], [2], [1]]), "gather")
+            _close(b, first + np.array([1, 3, 0, 2]), "concat")
+
+
 def _variables(dut: DeviceUnderTest) -> None:
     with tf.Graph().as_default() as graph, tf.device(dut.scope):
         v = tf.Variable([1.0, 2.0, 3.0], name="v")
@@ -243,6 +276,7 @@ _PROGRAMS: dict[str, Program] = {
     "conv-net": _conv_net,
     "embedding-adagrad": _embedding,
     "control-flow": _control_flow,
+    "tensor-array": _tensor_array,
     "variables": _variables,
     "changing-batch": _changing_batch,
 }

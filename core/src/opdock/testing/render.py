@@ -36,7 +36,7 @@ _LEGEND: Final = (
 
 
 _SHOWN: Final = 20
-_DEFINITION: Final = re.compile(r'define_op\(\s*"(\w+)"')
+_DEFINITION: Final = re.compile(r'^\w+ = \w+\(\s*"(\w+)"|define_op\(\s*"(\w+)"', re.MULTILINE)
 
 
 def percent(part: int, whole: int) -> str:
@@ -240,10 +240,14 @@ def _families() -> dict[str, str]:
         if not name.startswith("opdock.ops.") or not module.__file__:
             continue
         source = Path(module.__file__).read_text(encoding="utf-8")
-        for op in _DEFINITION.findall(source):
-            found[op] = name.removeprefix("opdock.ops.")
+        for assigned, defined in _DEFINITION.findall(source):
+            found[assigned or defined] = name.removeprefix("opdock.ops.")
     for spec in registry.all_ops():  # made in a loop: their shape function tells
         home = str(getattr(spec.shape_fn, "__module__", "")).removeprefix("opdock.ops.")
         if spec.name not in found and home and home != "common_shapes":
             found[spec.name] = home
+    for spec in registry.all_ops():
+        twin = found.get(spec.name.removeprefix("Resource"))
+        if spec.name not in found and twin:
+            found[spec.name] = twin
     return found

@@ -90,6 +90,6 @@ def cumulative_logsumexp(xp: Any, sig: NodeSig) -> Callable[[Any, Any], Any]:
     dtype = sig.in_dtypes[0]
 
     def run(x: Any, axis: Any) -> Any:
-        return xp.maximum(inner(x, axis), full(xp, (), dtype.min, dtype, x))
+        return xp.maximum(inner(x, axis), full(xp, (), float(dtype.min), dtype, x))
 
     return run

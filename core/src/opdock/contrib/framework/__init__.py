@@ -1,0 +1,19 @@
+"""`tf.contrib.framework`: argument scopes."""
+
+from __future__ import annotations
+
+from opdock.contrib.framework.arg_scope import (
+    add_arg_scope,
+    arg_scope,
+    arg_scoped_arguments,
+    current_arg_scope,
+    has_arg_scope,
+)
+
+__all__ = [
+    "add_arg_scope",
+    "arg_scope",
+    "arg_scoped_arguments",
+    "current_arg_scope",
+    "has_arg_scope",
+]

@@ -1,0 +1,169 @@
+"""Printing from graphs: `tf.Print`, `tf.print` and `tf.strings.format`."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import sys
+from typing import Any
+
+from opdock import dtypes, shapes
+from opdock.graph.composite import SparseTensor
+from opdock.graph.convert import convert_to_tensor
+from opdock.graph.operation import Operation, Tensor
+from opdock.graph.scopes import name_scope
+from opdock.ops.registry import ShapeSig, define_op
+from opdock.shapes import Shape
+from opdock.util import nest
+
+__all__ = ["Print", "print"]
+
+print_op = define_op(
+    "Print", "input: T, data: U -> output: T",
+    'T: type, U: list(type) >= 0, message: string = "", first_n: int = -1, summarize: int = 3',
+    stateful=True,
+)  # fmt: skip
+print_v2_op = define_op(
+    "PrintV2", "input: string", 'output_stream: string = "stderr", end: string = "\n"',
+    stateful=True,
+).not_differentiable()  # fmt: skip
+string_format_op = define_op(
+    "StringFormat", "inputs: T -> output: string",
+    'T: list(type) >= 0, template: string = "%s", placeholder: string = "%s", summarize: int = 3',
+).not_differentiable()  # fmt: skip
+
+
+@print_op.shape
+def _print_shape(sig: ShapeSig) -> Shape:
+    return sig.shapes[0]
+
+
+@print_op.gradient
+def _print_gradient(op: Operation, grad: Tensor) -> list[Any]:
+    return [grad] + [None] * (len(op.inputs) - 1)
+
+
+@print_v2_op.shape
+def _print_v2_shape(sig: ShapeSig) -> list[Shape]:
+    shapes.with_rank(sig.shapes[0], 0)
+    return []
+
+
+@string_format_op.shape
+def _string_format_shape(sig: ShapeSig) -> Shape:
+    template, placeholder = sig.attrs["template"], sig.attrs["placeholder"]
+    count = template.count(placeholder)
+    if count != len(sig.shapes):
+        raise ValueError(
+            f"num placeholders in template and num inputs must match: {count} vs. {len(sig.shapes)}"
+        )
+    return ()
+
+
+def Print(  # noqa: N802 - TF's name
+    input_: Any,
+    data: Any,
+    message: str | None = None,
+    first_n: int | None = None,
+    summarize: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Passes `input_` on, and prints `data` to standard error whenever it is computed.
+
+    Args:
+        input_: a tensor.
+        data: a list of tensors to print.
+        message: printed before the data.
+        first_n: print only so many times; always by default.
+        summarize: print only so many elements of each tensor, 3 by default.
+        name: a name for the operation.
+
+    Returns:
+        `input_`, after the printing.
+    """
+    return print_op(  # type: ignore[no-any-return]
+        input_, list(data), message=message, first_n=first_n, summarize=summarize, name=name
+    )
+
+
+def print(*inputs: Any, **kwargs: Any) -> Operation:  # noqa: A001 - TF's name
+    """An operation that prints tensors and other values.
+
+    Args:
+        *inputs: tensors, Python values and structures of them.
+        output_stream: `sys.stderr` (the default), `sys.stdout`, a logging function of
+            `tf.logging` or "file://PATH", to which text is appended.
+        summarize: so many elements at both ends of each axis are printed, 3 by default; -1 for
+            all.
+        sep: between inputs, " " by default.
+        end: at the end, a new line by default.
+        name: a name for the operation.
+
+    Returns:
+        The operation; run it, or make others depend on it.
+
+    Raises:
+        ValueError: a keyword or the stream is unknown.
+    """
+    stream = kwargs.pop("output_stream", sys.stderr)
+    summarize = kwargs.pop("summarize", 3)
+    separator, end = kwargs.pop("sep", " "), kwargs.pop("end", os.linesep)
+    name = kwargs.pop("name", None)
+    if kwargs:
+        raise ValueError(f"Unrecognized keyword arguments for tf.print: {kwargs}")
+    with name_scope(name, "print"):
+        texts = [_text(value, summarize) for value in inputs]
+        template = separator.join(t for t, _ in texts)
+        tensors = [tensor for _, found in texts for tensor in found]
+        single = len(inputs) == 1 and len(tensors) == 1 and texts[0][0] == _MARK
+        if single and tensors[0].dtype.base_dtype is dtypes.string and tensors[0].raw_shape == ():
+            message = tensors[0]
+        else:
+            message = string_format_op(
+                tensors, template=template, placeholder=_MARK, summarize=summarize
+            )
+        return print_v2_op(message, output_stream=_stream(stream), end=end)  # type: ignore[no-any-return]
+
+
+# A text that no template has, in place of each tensor.
+_MARK = "{\uE000}"
+
+
+def _text(value: Any, summarize: int) -> tuple[str, list[Tensor]]:
+    if isinstance(value, SparseTensor):
+        parts = [value.indices, value.values, value.dense_shape]
+        return f"'SparseTensor(indices={_MARK}, values={_MARK}, shape={_MARK})'", parts
+    if hasattr(value, "graph") or (nest.is_sequence(value) and _tensors_in(value)):
+        tensors: list[Tensor] = []
+        text = _structure(value, tensors)
+        return text, tensors
+    return str(value), []
+
+
+def _tensors_in(value: Any) -> builtins.bool:
+    return any(hasattr(v, "graph") for v in nest.flatten(value))
+
+
+def _structure(value: Any, tensors: list[Tensor]) -> str:
+    if hasattr(value, "graph"):
+        tensors.append(convert_to_tensor(value))
+        return _MARK
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k!r}: {_structure(v, tensors)}" for k, v in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        inner = ", ".join(_structure(v, tensors) for v in value)
+        return f"[{inner}]" if isinstance(value, list) else f"({inner})"
+    return repr(value)
+
+
+def _stream(stream: Any) -> str:
+    names = {id(sys.stdout): "stdout", id(sys.stderr): "stderr",
+             id(sys.__stdout__): "stdout", id(sys.__stderr__): "stderr"}  # fmt: skip
+    if isinstance(stream, str) and (stream in ("stdout", "stderr") or stream.startswith("file://")):
+        return stream
+    found = names.get(id(stream))
+    if found is None and callable(stream):
+        found = "stderr"  # the functions of tf.logging
+    if found is None:
+        raise ValueError(f"Unknown output stream or file {stream!r}")
+    return found
