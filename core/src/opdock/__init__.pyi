@@ -455,6 +455,7 @@ from opdock import linalg as linalg
 from opdock import losses as losses
 from opdock import manip as manip
 from opdock import math as math
+from opdock import metrics as metrics
 from opdock import nn as nn
 from opdock import python as python
 from opdock import python_io as python_io

@@ -462,6 +462,7 @@ SUBMODULES: Final = frozenset({
     "losses",
     "manip",
     "math",
+    "metrics",
     "nn",
     "python",
     "python_io",

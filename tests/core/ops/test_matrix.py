@@ -106,6 +106,9 @@ def test_confusion_matrix():
     weighted = tf.confusion_matrix([0, 1], [1, 1], 3, tf.float32, weights=[0.5, 2.0])
     assert weighted.shape.as_list() == [3, 3]
     assert run(weighted).tolist() == [[0, 0.5, 0], [0, 2, 0], [0, 0, 0]]
-    bad = tf.confusion_matrix([5], [0], 3)
+    labels = tf.placeholder(tf.int32, [None])
+    checked = tf.confusion_matrix(labels, [0], 3)
     with pytest.raises(tf.errors.InvalidArgumentError, match="out of bound"):
-        run(bad)
+        run(checked, {labels: [5]})
+    with pytest.raises(tf.errors.InvalidArgumentError, match="negative"):
+        run(checked, {labels: [-1]})

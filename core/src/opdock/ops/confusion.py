@@ -6,7 +6,7 @@ from typing import Any
 
 from opdock import dtypes
 from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Tensor
+from opdock.graph.operation import Operation, Tensor
 from opdock.graph.scopes import control_dependencies, name_scope
 from opdock.ops.array import rank, squeeze
 from opdock.ops.fill import ones_like
@@ -88,6 +88,7 @@ def confusion_matrix(
         tf.errors.InvalidArgumentError: at run time, for a negative or too large class.
     """
     from opdock.ops.cast import cast
+    from opdock.ops.check import assert_less, assert_non_negative
     from opdock.ops.reduce import reduce_max
 
     with name_scope(name, "confusion_matrix", [predictions, labels, num_classes, weights]):
@@ -96,17 +97,22 @@ def confusion_matrix(
             convert_to_tensor(predictions, name="predictions"),
         )
         predictions, labels = cast(predictions, dtypes.int64), cast(labels, dtypes.int64)
-        labels = _checked(labels, labels >= 0, "`labels` contains negative values")
-        predictions = _checked(
-            predictions, predictions >= 0, "`predictions` contains negative values"
+        labels = _after(
+            assert_non_negative(labels, message="`labels` contains negative values"), labels
+        )
+        predictions = _after(
+            assert_non_negative(predictions, message="`predictions` contains negative values"),
+            predictions,
         )
         if num_classes is None:
             largest = get("Maximum")(reduce_max(predictions), reduce_max(labels))
             count = largest + 1
         else:
             count = cast(convert_to_tensor(num_classes), dtypes.int64)
-            labels = _checked(labels, labels < count, "`labels` out of bound")
-            predictions = _checked(predictions, predictions < count, "`predictions` out of bound")
+            labels = _after(assert_less(labels, count, message="`labels` out of bound"), labels)
+            predictions = _after(
+                assert_less(predictions, count, message="`predictions` out of bound"), predictions
+            )
         if weights is None:
             values = ones_like(predictions, dtype)
         else:
@@ -117,10 +123,7 @@ def confusion_matrix(
         return scatter_nd(cells, values, stack([count, count]))
 
 
-def _checked(tensor: Tensor, holds: Any, message: str) -> Tensor:
-    """The tensor, once it is known that a condition holds for all of it."""
-    from opdock.ops.reduce import reduce_all
-
-    check = get("Assert")(reduce_all(holds), [message, tensor])
+def _after(check: Operation, tensor: Tensor) -> Tensor:
+    """The tensor, once the check has passed."""
     with control_dependencies([check]):
         return identity(tensor)

@@ -70,7 +70,8 @@ def _tables(params: Any) -> list[Any]:
         raise ValueError("Need to specify params")
     if isinstance(params, (list, tuple)):
         return list(params)
-    return list(params) if hasattr(params, "_variable_list") else [params]
+    # A partitioned variable stands for its parts.
+    return list(params) if hasattr(params, "_get_variable_list") else [params]
 
 
 def _producer(table: Any) -> Any:

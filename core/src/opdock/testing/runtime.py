@@ -99,10 +99,15 @@ def _foreign_type(dut: DeviceUnderTest) -> None:
     for dtype in foreign:
         with tf.Graph().as_default() as graph, tf.device(dut.scope):
             fed = tf.placeholder(dtype, [2])
-            y = tf.cast(fed + tf.constant([1, 2], dtype), tf.float32)
-            with _session(graph) as session:
-                got = session.run(y, {fed: np.array([3, 4]).astype(dtype.np)})
-                _equal(got, [4, 6], f"a sum in {dtype.name}")
+            held = tf.constant([1, 2], dtype)
+            total, cast = tf.cast(fed + held, tf.float32), tf.cast(held, tf.float32)
+            for optimize in (True, False):
+                config = session_config(soft=True, optimize=optimize)
+                with tf.Session(graph=graph, config=config) as session:
+                    data = np.array([3, 4]).astype(dtype.np)
+                    got, constant = session.run([total, cast], {fed: data})
+                    _equal(got, [4, 6], f"a sum in {dtype.name}")
+                    _equal(constant, [1, 2], f"a constant in {dtype.name}")
 
 
 def _list_devices(dut: DeviceUnderTest) -> None:

@@ -1,4 +1,4 @@
-"""Oracle of constants."""
+"""Oracle of constants and assertions."""
 
 from __future__ import annotations
 
@@ -15,3 +15,9 @@ from opdock.testing.reference._registry import reference
 def const(attrs: Mapping[str, Any]) -> npt.NDArray[Any]:
     """The value that the node holds."""
     return np.asarray(attrs["value"])
+
+
+@reference("Assert")
+def assert_(attrs: Mapping[str, Any], condition: npt.NDArray[Any], data: Any) -> tuple[()]:
+    """Nothing: a sample's condition holds."""
+    return ()

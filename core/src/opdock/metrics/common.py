@@ -1,0 +1,110 @@
+"""What the metrics share: their variables, squeezed inputs and collected results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opdock import dtypes
+from opdock.graph.collections import GraphKeys, add_to_collections
+from opdock.graph.convert import convert_to_tensor
+from opdock.graph.operation import Tensor
+from opdock.graph.scopes import control_dependencies
+from opdock.graph.variables import Variable
+from opdock.ops.array import expand_dims, rank, squeeze
+from opdock.ops.cast import cast
+from opdock.ops.confusion import remove_squeezable_dimensions
+from opdock.ops.control import cond
+from opdock.ops.fill import zeros
+from opdock.ops.identity import identity
+from opdock.ops.nn_util import emit
+from opdock.ops.reduce import reduce_all
+
+
+def metric_variable(shape: Any, dtype: Any, name: str, validate_shape: bool = True) -> Any:
+    """A variable of zeros that is neither trained nor saved.
+
+    It is in LOCAL_VARIABLES, so `tf.local_variables_initializer()` starts the metric afresh, and
+    in METRIC_VARIABLES.
+
+    Args:
+        shape: its shape.
+        dtype: its type.
+        name: its name in the metric's scope.
+        validate_shape: whether the shape must be known.
+    """
+    return Variable(
+        lambda: zeros(shape, dtype), trainable=False, name=name, validate_shape=validate_shape,
+        collections=[GraphKeys.LOCAL_VARIABLES, GraphKeys.METRIC_VARIABLES],
+    )  # fmt: skip
+
+
+def collect(value: Any, collections: Any) -> None:
+    """Adds a result to the user's collections, if there are any."""
+    if collections:
+        add_to_collections(collections, value)
+
+
+def aligned(predictions: Any, labels: Any, weights: Any) -> tuple[Any, Any, Any]:
+    """Predictions, labels and weights without a last dimension of 1 that the others lack.
+
+    Args:
+        predictions: a tensor.
+        labels: a tensor, or None.
+        weights: a tensor, or None.
+    """
+    predictions = convert_to_tensor(predictions)
+    if labels is not None:
+        labels, predictions = remove_squeezable_dimensions(labels, predictions)
+        predictions.shape.assert_is_compatible_with(labels.shape)
+    if weights is None:
+        return predictions, labels, None
+    weights = convert_to_tensor(weights)
+    have, wanted = weights.raw_shape, predictions.raw_shape
+    if have == ():
+        return predictions, labels, weights
+    if have is not None and wanted is not None:
+        if len(have) - len(wanted) == 1:
+            weights = squeeze(weights, [-1])
+        elif len(wanted) - len(have) == 1:
+            weights = expand_dims(weights, [-1])
+        return predictions, labels, weights
+    return predictions, labels, _aligned_later(weights, predictions)
+
+
+def _aligned_later(weights: Tensor, predictions: Tensor) -> Any:
+    excess = rank(weights) - rank(predictions)
+    given = weights
+
+    def same_or_longer() -> Any:
+        return cond(emit("Equal", excess, -1), lambda: expand_dims(given, [-1]), lambda: given)
+
+    if given.raw_shape is not None and given.raw_shape[-1] not in (None, 1):
+        fitted = same_or_longer
+    else:
+
+        def fitted() -> Any:
+            return cond(emit("Equal", excess, 1), lambda: squeeze(given, [-1]), same_or_longer)
+
+    return cond(emit("Equal", rank(given), 0), lambda: given, fitted)
+
+
+def checked(tensor: Any, holds: Any, message: str) -> Any:
+    """`tensor`, after an InvalidArgumentError unless `holds` is true everywhere."""
+    check = emit("Assert", reduce_all(holds), [message, tensor])
+    with control_dependencies([check]):
+        return identity(tensor)
+
+
+def safe_div(numerator: Any, denominator: Any, name: str | None = None) -> Any:
+    """`numerator / denominator`, 0 where the denominator is 0."""
+    denominator = convert_to_tensor(denominator)
+    return emit("DivNoNan", numerator, emit("Maximum", denominator, _zero(denominator)), name=name)
+
+
+def _zero(like: Any) -> Any:
+    return convert_to_tensor(0, dtype=like.dtype.base_dtype)
+
+
+def to_float(value: Any) -> Any:
+    """`value` as float32."""
+    return cast(value, dtypes.float32)

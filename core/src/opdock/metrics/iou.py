@@ -1,0 +1,75 @@
+"""Mean intersection over union of a segmentation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opdock import dtypes
+from opdock.graph.operation import Tensor
+from opdock.graph.variable_scope import variable_scope
+from opdock.metrics.common import collect, metric_variable, to_float
+from opdock.ops.cast import cast
+from opdock.ops.confusion import confusion_matrix
+from opdock.ops.diag import diag_part
+from opdock.ops.nn_util import emit
+from opdock.ops.reduce import reduce_sum
+from opdock.ops.select import where
+from opdock.ops.state import assign_add
+
+
+def _flat(values: Any) -> Any:
+    rank = values.shape.ndims
+    return values if rank is not None and rank <= 1 else emit("Reshape", values, [-1])
+
+
+def mean_iou(
+    labels: Any, predictions: Any, num_classes: int, weights: Any = None,
+    metrics_collections: Any = None, updates_collections: Any = None, name: str | None = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The mean over classes of true positives over everything labelled or predicted as the class.
+
+    Args:
+        labels: class indices.
+        predictions: class indices of the same shape.
+        num_classes: the number of classes.
+        weights: a tensor of the same shape, or None.
+        metrics_collections: collections for the value.
+        updates_collections: collections for the update operation.
+        name: a name for the scope of the variables and operations.
+
+    Returns:
+        The mean so far, over the classes that occur, and an operation that adds a batch and
+        returns the confusion matrix.
+
+    Raises:
+        ValueError: the shapes do not fit.
+    """
+    given = [v for v in (predictions, labels, weights) if v is not None]
+    with variable_scope(name, "mean_iou", given):
+        predictions = cast(predictions, dtypes.int64)
+        labels = cast(labels, dtypes.int64)
+        predictions.shape.assert_is_compatible_with(labels.shape)
+        total = metric_variable(
+            [num_classes, num_classes], dtypes.float64, "total_confusion_matrix"
+        )
+        matrix = confusion_matrix(
+            _flat(labels), _flat(predictions), num_classes, dtype=dtypes.float64,
+            weights=None if weights is None else _flat(cast(weights, dtypes.float64)),
+        )  # fmt: skip
+        update = assign_add(total, matrix)
+        value = _mean_iou(total)
+        collect(value, metrics_collections)
+        collect(update, updates_collections)
+        return value, update
+
+
+def _mean_iou(total: Any) -> Any:
+    predicted = to_float(reduce_sum(total, 0))
+    labelled = to_float(reduce_sum(total, 1))
+    both = to_float(diag_part(total))
+    union = predicted + labelled - both
+    present = emit("Greater", union, 0.0)
+    classes = reduce_sum(to_float(present))
+    iou = emit("RealDiv", both, where(present, union, emit("OnesLike", union)))
+    summed = reduce_sum(iou, name="mean_iou")
+    return where(emit("Greater", classes, 0.0), summed / classes, 0.0)

@@ -1,0 +1,317 @@
+"""Metrics of scores between 0 and 1 that are cut at many thresholds: AUC and its kin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from opdock import dtypes
+from opdock.graph.constant import constant
+from opdock.graph.operation import Tensor
+from opdock.graph.variable_scope import variable_scope
+from opdock.metrics.common import aligned, checked, collect, metric_variable, to_float
+from opdock.ops.array import expand_dims, reshape
+from opdock.ops.cast import cast
+from opdock.ops.nn_util import emit
+from opdock.ops.reduce import reduce_sum
+from opdock.ops.select import where
+from opdock.ops.state import assign_add
+from opdock.ops.weights_broadcast import broadcast_weights
+
+Metric = tuple[Tensor, Tensor]
+Counts = dict[str, Any]
+
+_NAMES = {
+    "tp": "true_positives", "fn": "false_negatives", "tn": "true_negatives",
+    "fp": "false_positives",
+}  # fmt: skip
+_EPSILON = 1e-7
+
+
+def default_thresholds(count: int) -> list[float]:
+    """`count` thresholds spread over [0, 1], the outer ones just outside."""
+    inner = [(i + 1) * 1.0 / (count - 1) for i in range(count - 2)]
+    return [0.0 - _EPSILON, *inner, 1.0 + _EPSILON]
+
+
+def _counts_at(
+    labels: Any, predictions: Any, thresholds: Sequence[float], weights: Any,
+    kinds: Sequence[str] = ("tp", "fn", "tn", "fp"),
+) -> tuple[Counts, Counts]:  # fmt: skip
+    """Variables with the counts at each threshold, and what they are after this batch."""
+    predictions = checked(
+        predictions, emit("GreaterEqual", predictions, 0.0), "predictions must be in [0, 1]"
+    )
+    predictions = checked(
+        predictions, emit("LessEqual", predictions, 1.0), "predictions must be in [0, 1]"
+    )
+    predictions, labels, weights = aligned(
+        to_float(predictions), cast(labels, dtypes.bool_), weights
+    )
+    if weights is not None:
+        weights = reshape(broadcast_weights(to_float(weights), predictions), [1, -1])
+    scores = reshape(predictions, [1, -1])
+    truth = reshape(labels, [1, -1])
+    cut = expand_dims(constant(list(thresholds), dtypes.float32), [1])
+    positive = emit("Greater", scores, cut)
+    negative = emit("LogicalNot", positive)
+    untruth = emit("LogicalNot", truth)
+    pairs = {
+        "tp": (truth, positive), "fn": (truth, negative), "tn": (untruth, negative),
+        "fp": (untruth, positive),
+    }  # fmt: skip
+    values: Counts = {}
+    updates: Counts = {}
+    for kind in kinds:
+        held = metric_variable([len(thresholds)], dtypes.float32, _NAMES[kind])
+        hits = to_float(emit("LogicalAnd", *pairs[kind]))
+        if weights is not None:
+            hits = hits * weights
+        values[kind] = held
+        updates[kind] = assign_add(held, reduce_sum(hits, 1))
+    return values, updates
+
+
+def auc(
+    labels: Any, predictions: Any, weights: Any = None, num_thresholds: int = 200,
+    metrics_collections: Any = None, updates_collections: Any = None, curve: str = "ROC",
+    name: str | None = None, summation_method: str = "trapezoidal",
+    thresholds: Sequence[float] | None = None,
+) -> Metric:  # fmt: skip
+    """The area under a curve, approximated by a sum over thresholds.
+
+    Args:
+        labels: a tensor, taken as bool.
+        predictions: a tensor of its shape with values in [0, 1].
+        weights: a tensor that broadcasts against `labels`, or None.
+        num_thresholds: into how many parts to cut.
+        metrics_collections: collections for the value.
+        updates_collections: collections for the update operation.
+        curve: "ROC", or "PR" for precision over recall.
+        name: a name for the scope of the variables and operations.
+        summation_method: "trapezoidal", "careful_interpolation" (for "PR"), "minoring" or
+            "majoring".
+        thresholds: thresholds in [0, 1] instead of `num_thresholds` equal ones.
+
+    Returns:
+        The area so far, and an operation that adds a batch and returns the new area.
+
+    Raises:
+        ValueError: the curve or method is unknown, or the shapes do not fit.
+    """
+    if curve not in ("ROC", "PR"):
+        raise ValueError(f"curve must be either ROC or PR, {curve} unknown")
+    methods = ("trapezoidal", "careful_interpolation", "minoring", "majoring")
+    if summation_method not in methods:
+        raise ValueError(f"Invalid summation_method: {summation_method}")
+    given = [v for v in (labels, predictions, weights) if v is not None]
+    with variable_scope(name, "auc", given):
+        if thresholds is not None:
+            cuts = [-_EPSILON, *sorted(thresholds), 1.0 + _EPSILON]
+        else:
+            cuts = default_thresholds(num_thresholds)
+        values, updates = _counts_at(labels, predictions, cuts, weights)
+        value = _area(values, curve, summation_method, "value")
+        update = _area(updates, curve, summation_method, "update_op")
+        collect(value, metrics_collections)
+        collect(update, updates_collections)
+        return value, update
+
+
+def _area(counts: Counts, curve: str, method: str, name: str) -> Any:
+    tp, fn, tn, fp = (counts[k] + 0.0 for k in ("tp", "fn", "tn", "fp"))
+    if curve == "PR" and method == "careful_interpolation":
+        return _interpolated(tp, fp, fn, name)
+    epsilon = 1.0e-6
+    recall = (tp + epsilon) / (tp + fn + epsilon)
+    if curve == "ROC":
+        x, y = fp / (fp + tn + epsilon), recall
+    else:
+        x, y = recall, (tp + epsilon) / (tp + fp + epsilon)
+    left, right = y[:-1], y[1:]
+    if method == "minoring":
+        height = emit("Minimum", left, right)
+    elif method == "majoring":
+        height = emit("Maximum", left, right)
+    else:
+        height = (left + right) / 2.0
+    return reduce_sum((x[:-1] - x[1:]) * height, name=name)
+
+
+def _interpolated(tp: Any, fp: Any, fn: Any, name: str) -> Any:
+    """Davis & Goadrich 2006: between two thresholds false positives grow in line with true."""
+    more_tp = tp[:-1] - tp[1:]
+    positive = tp + fp
+    before, after = positive[:-1], positive[1:]
+    slope = emit("DivNoNan", more_tp, emit("Maximum", before - after, 0.0))
+    intercept = tp[1:] - slope * after
+    both = emit("LogicalAnd", emit("Greater", before, 0.0), emit("Greater", after, 0.0))
+    ratio = where(both, emit("DivNoNan", before, after), emit("OnesLike", after))
+    area = slope * (more_tp + intercept * emit("Log", ratio))
+    return reduce_sum(
+        emit("DivNoNan", area, emit("Maximum", tp[1:] + fn[1:], 0.0)), name=name
+    )
+
+
+def _rates(
+    title: str, kinds: tuple[str, str], labels: Any, predictions: Any, thresholds: Any,
+    weights: Any, metrics_collections: Any, updates_collections: Any, name: str | None,
+) -> Metric:  # fmt: skip
+    given = [v for v in (predictions, labels, weights) if v is not None]
+    with variable_scope(name, title, given):
+        values, updates = _counts_at(labels, predictions, thresholds, weights, kinds)
+        epsilon = 1e-7
+
+        def part(counts: Counts, node: str) -> Any:
+            right, wrong = counts[kinds[0]], counts[kinds[1]]
+            return emit("RealDiv", right + 0.0, right + wrong + epsilon, name=node)
+
+        value, update = part(values, "value"), part(updates, "update_op")
+        collect(value, metrics_collections)
+        collect(update, updates_collections)
+        return value, update
+
+
+def precision_at_thresholds(
+    labels: Any, predictions: Any, thresholds: Sequence[float], weights: Any = None,
+    metrics_collections: Any = None, updates_collections: Any = None, name: str | None = None,
+) -> Metric:  # fmt: skip
+    """The part true among those with a score above each threshold.
+
+    Args:
+        labels: a tensor, taken as bool.
+        predictions: a tensor of its shape with values in [0, 1].
+        thresholds: a list of numbers in [0, 1].
+        weights: a tensor that broadcasts against `labels`, or None.
+        metrics_collections, updates_collections, name: as for `auc`.
+
+    Returns:
+        A vector, one entry per threshold, and the update operation.
+    """
+    return _rates(
+        "precision_at_thresholds", ("tp", "fp"), labels, predictions, thresholds, weights,
+        metrics_collections, updates_collections, name,
+    )  # fmt: skip
+
+
+def recall_at_thresholds(
+    labels: Any, predictions: Any, thresholds: Sequence[float], weights: Any = None,
+    metrics_collections: Any = None, updates_collections: Any = None, name: str | None = None,
+) -> Metric:  # fmt: skip
+    """The part with a score above each threshold among those that are true.
+
+    Args:
+        labels: a tensor, taken as bool.
+        predictions: a tensor of its shape with values in [0, 1].
+        thresholds: a list of numbers in [0, 1].
+        weights: a tensor that broadcasts against `labels`, or None.
+        metrics_collections, updates_collections, name: as for `auc`.
+
+    Returns:
+        A vector, one entry per threshold, and the update operation.
+    """
+    return _rates(
+        "recall_at_thresholds", ("tp", "fn"), labels, predictions, thresholds, weights,
+        metrics_collections, updates_collections, name,
+    )  # fmt: skip
+
+
+def true_positives_at_thresholds(
+    labels: Any, predictions: Any, thresholds: Sequence[float], weights: Any = None,
+    metrics_collections: Any = None, updates_collections: Any = None, name: str | None = None,
+) -> Metric:  # fmt: skip
+    """The number of true positives at each threshold.
+
+    Args:
+        labels: a tensor, taken as bool.
+        predictions: a tensor of its shape with values in [0, 1].
+        thresholds: a list of numbers in [0, 1].
+        weights: a tensor that broadcasts against `labels`, or None.
+        metrics_collections, updates_collections, name: as for `auc`.
+
+    Returns:
+        A vector, one entry per threshold, and the update operation.
+    """
+    return _counted_at(
+        "tp", labels, predictions, thresholds, weights, metrics_collections, updates_collections,
+        name,
+    )  # fmt: skip
+
+
+def false_positives_at_thresholds(
+    labels: Any, predictions: Any, thresholds: Sequence[float], weights: Any = None,
+    metrics_collections: Any = None, updates_collections: Any = None, name: str | None = None,
+) -> Metric:  # fmt: skip
+    """The number of false positives at each threshold.
+
+    Args:
+        labels: a tensor, taken as bool.
+        predictions: a tensor of its shape with values in [0, 1].
+        thresholds: a list of numbers in [0, 1].
+        weights: a tensor that broadcasts against `labels`, or None.
+        metrics_collections, updates_collections, name: as for `auc`.
+
+    Returns:
+        A vector, one entry per threshold, and the update operation.
+    """
+    return _counted_at(
+        "fp", labels, predictions, thresholds, weights, metrics_collections, updates_collections,
+        name,
+    )  # fmt: skip
+
+
+def true_negatives_at_thresholds(
+    labels: Any, predictions: Any, thresholds: Sequence[float], weights: Any = None,
+    metrics_collections: Any = None, updates_collections: Any = None, name: str | None = None,
+) -> Metric:  # fmt: skip
+    """The number of true negatives at each threshold.
+
+    Args:
+        labels: a tensor, taken as bool.
+        predictions: a tensor of its shape with values in [0, 1].
+        thresholds: a list of numbers in [0, 1].
+        weights: a tensor that broadcasts against `labels`, or None.
+        metrics_collections, updates_collections, name: as for `auc`.
+
+    Returns:
+        A vector, one entry per threshold, and the update operation.
+    """
+    return _counted_at(
+        "tn", labels, predictions, thresholds, weights, metrics_collections, updates_collections,
+        name,
+    )  # fmt: skip
+
+
+def false_negatives_at_thresholds(
+    labels: Any, predictions: Any, thresholds: Sequence[float], weights: Any = None,
+    metrics_collections: Any = None, updates_collections: Any = None, name: str | None = None,
+) -> Metric:  # fmt: skip
+    """The number of false negatives at each threshold.
+
+    Args:
+        labels: a tensor, taken as bool.
+        predictions: a tensor of its shape with values in [0, 1].
+        thresholds: a list of numbers in [0, 1].
+        weights: a tensor that broadcasts against `labels`, or None.
+        metrics_collections, updates_collections, name: as for `auc`.
+
+    Returns:
+        A vector, one entry per threshold, and the update operation.
+    """
+    return _counted_at(
+        "fn", labels, predictions, thresholds, weights, metrics_collections, updates_collections,
+        name,
+    )  # fmt: skip
+
+
+def _counted_at(
+    kind: str, labels: Any, predictions: Any, thresholds: Any, weights: Any,
+    metrics_collections: Any, updates_collections: Any, name: str | None,
+) -> Metric:  # fmt: skip
+    given = [v for v in (predictions, labels, weights) if v is not None]
+    with variable_scope(name, _NAMES[kind], given):
+        values, updates = _counts_at(labels, predictions, thresholds, weights, (kind,))
+        value = values[kind].value()
+        collect(value, metrics_collections)
+        collect(updates[kind], updates_collections)
+        return value, updates[kind]
