@@ -15,7 +15,6 @@ import math
 import os
 import struct
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -91,25 +90,15 @@ def mnist(folder: Path) -> Digits:
     return Digits(*part("train"), *part("t10k"))
 
 
-def dense(
-    inputs: tf.Tensor, units: int, scope: str, activation: Callable[..., tf.Tensor] = tf.identity
-) -> tf.Tensor:
-    """A fully connected layer with variables of its own in `scope`."""
-    with tf.variable_scope(scope):
-        weights = tf.get_variable("weights", [inputs.shape[1], units])
-        biases = tf.get_variable("biases", [units], initializer=tf.zeros_initializer())
-        return activation(tf.matmul(inputs, weights) + biases, name="activations")
-
-
 def train(digits: Digits, epochs: int, batch: int, logdir: str) -> float:
     """Builds the graph, trains it, explains its placement; returns the test accuracy."""
     # Step 1: the graph.
     x = tf.placeholder(tf.float32, [None, digits.train_images.shape[1]], name="x")
     y = tf.placeholder(tf.int64, [None], name="y")
 
-    hidden1 = dense(x, 256, "hidden1", activation=tf.nn.relu)
-    hidden2 = dense(hidden1, 128, "hidden2", activation=tf.nn.relu)
-    logits = dense(hidden2, 10, "logits")
+    hidden = tf.layers.dense(x, 256, activation=tf.nn.relu, name="hidden1")
+    hidden = tf.layers.dense(hidden, 128, activation=tf.nn.relu, name="hidden2")
+    logits = tf.layers.dense(hidden, 10, name="logits")
 
     with tf.name_scope("loss"):
         loss = tf.reduce_mean(

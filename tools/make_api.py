@@ -71,6 +71,7 @@ EXTRA: dict[str, dict[str, str]] = {
         "NoGradient": "not_differentiable",
     },
     "opdock.graph.importer": {"import_graph_def": "import_graph_def"},
+    "opdock.errors": {"OpError": "OpError"},
     "opdock.shapes": {
         "TensorShape": "TensorShape",
         "Dimension": "Dimension",

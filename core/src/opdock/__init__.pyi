@@ -32,6 +32,7 @@ from opdock.dtypes import uint32 as uint32
 from opdock.dtypes import uint64 as uint64
 from opdock.dtypes import uint8 as uint8
 from opdock.dtypes import variant as variant
+from opdock.errors import OpError as OpError
 from opdock.graph.collections import GraphKeys as GraphKeys
 from opdock.graph.collections import add_to_collection as add_to_collection
 from opdock.graph.collections import add_to_collections as add_to_collections
@@ -249,8 +250,6 @@ from opdock.ops.elementary import sign as sign
 from opdock.ops.elementary import sqrt as sqrt
 from opdock.ops.elementary import square as square
 from opdock.ops.elementary import tanh as tanh
-from opdock.ops.embedding import embedding_lookup as embedding_lookup
-from opdock.ops.embedding import embedding_lookup_sparse as embedding_lookup_sparse
 from opdock.ops.fft import fft as fft
 from opdock.ops.fft import fft2d as fft2d
 from opdock.ops.fft import fft3d as fft3d
@@ -373,7 +372,6 @@ from opdock.ops.select import one_hot as one_hot
 from opdock.ops.select import where as where
 from opdock.ops.select import where_v2 as where_v2
 from opdock.ops.sets import invert_permutation as invert_permutation
-from opdock.ops.sets import listdiff as listdiff
 from opdock.ops.sets import sequence_mask as sequence_mask
 from opdock.ops.sets import setdiff1d as setdiff1d
 from opdock.ops.sets import unique as unique
@@ -390,7 +388,6 @@ from opdock.ops.solve import matrix_triangular_solve as matrix_triangular_solve
 from opdock.ops.sorting import argsort as argsort
 from opdock.ops.sorting import searchsorted as searchsorted
 from opdock.ops.sorting import sort as sort
-from opdock.ops.sorting import top_k as top_k
 from opdock.ops.spacebatch import batch_to_space as batch_to_space
 from opdock.ops.spacebatch import batch_to_space_nd as batch_to_space_nd
 from opdock.ops.spacebatch import depth_to_space as depth_to_space
@@ -464,6 +461,7 @@ from opdock import raw_ops as raw_ops
 from opdock import signal as signal
 from opdock import spectral as spectral
 from opdock import summary as summary
+from opdock import test as test
 from opdock import testing as testing
 from opdock import timeline as timeline
 from opdock import train as train

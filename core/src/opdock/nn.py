@@ -35,7 +35,11 @@ from opdock.ops.dilated import (
 )  # fmt: skip
 from opdock.ops.dropout import dropout
 from opdock.ops.elementary import log_sigmoid, sigmoid, tanh
-from opdock.ops.embedding import embedding_lookup, embedding_lookup_sparse
+from opdock.ops.embedding import (
+    embedding_lookup,
+    embedding_lookup_sparse,
+    safe_embedding_lookup_sparse,
+)
 from opdock.ops.loss import (
     in_top_k,
     l2_loss,
@@ -106,7 +110,8 @@ __all__ = [
     "fused_batch_norm", "in_top_k", "l2_loss", "l2_normalize", "leaky_relu",
     "local_response_normalization", "log_poisson_loss", "log_sigmoid", "log_softmax", "lrn",
     "max_pool", "max_pool1d", "max_pool2d", "max_pool3d", "max_pool_v2", "max_pool_with_argmax",
-    "moments", "normalize_moments", "pool", "relu", "relu6", "relu_layer", "selu",
+    "moments", "normalize_moments", "pool", "relu", "relu6", "relu_layer",
+    "safe_embedding_lookup_sparse", "selu",
     "separable_conv2d", "sigmoid", "sigmoid_cross_entropy_with_logits", "softmax",
     "softmax_cross_entropy_with_logits", "softmax_cross_entropy_with_logits_v2", "softplus",
     "softsign", "space_to_batch", "space_to_depth", "sparse_softmax_cross_entropy_with_logits",

@@ -389,6 +389,13 @@ class TensorShape:
         """This shape's dimensions followed by the other's."""
         return TensorShape(concat(self.raw, as_shape(other)))
 
+    def most_specific_compatible_shape(self, other: Any) -> TensorShape:
+        """The shape that both fit: where they differ it is unknown."""
+        b = as_shape(other)
+        if self.raw is None or b is None or len(self.raw) != len(b):
+            return TensorShape(None)
+        return TensorShape([x if x == y else None for x, y in zip(self.raw, b, strict=True)])
+
     def with_rank(self, rank: int) -> TensorShape:
         """This shape with the given rank; ValueError when the rank differs."""
         try:

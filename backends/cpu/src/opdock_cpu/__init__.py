@@ -41,6 +41,7 @@ FAMILIES = (
     "solve",
     "sets",
     "sorting",
+    "sparse_math",
     "special",
     "state",
     "strings",

@@ -36,7 +36,9 @@ def prune(
         block.nodes.append(node)
         block.feeds.append(fed[tensor])
     roots = [t.op for t in fetches if t not in fed] + list(targets)
-    for op in _in_order(roots, fed):
+    # To wait for a fed placeholder is to wait for nothing.
+    arrived = {t.op for t in fed if t.op.type in ("Placeholder", "PlaceholderV2")} - set(targets)
+    for op in _in_order(roots, fed, arrived):
         nodes[op] = _node(op, nodes, fed)
         block.nodes.append(nodes[op])
     block.fetches = [fed[t] if t in fed else Value(nodes[t.op], t.value_index) for t in fetches]
@@ -45,14 +47,16 @@ def prune(
     return block
 
 
-def _in_order(roots: list[Operation], fed: dict[Tensor, Value]) -> list[Operation]:
+def _in_order(
+    roots: list[Operation], fed: dict[Tensor, Value], arrived: set[Operation]
+) -> list[Operation]:
     """Operations in executable order: depth first from the roots, earlier-made ones first.
 
     Raises:
         InvalidArgumentError: the graph has a cycle.
     """
     order: list[Operation] = []
-    state: dict[Operation, int] = {}
+    state: dict[Operation, int] = dict.fromkeys(arrived, 2)
     stack: list[tuple[Operation, bool]] = [(r, False) for r in reversed(roots)]
     while stack:
         op, done = stack.pop()
@@ -99,7 +103,7 @@ def _is_executable(order: list[Operation]) -> bool:
             if t._op in members and t._op not in seen:
                 return False
         for c in op._control_inputs:
-            if c not in seen:
+            if c in members and c not in seen:
                 return False
         seen.add(op)
     return True
@@ -141,7 +145,7 @@ def _node(op: Operation, nodes: dict[Operation, Node], fed: dict[Tensor, Value])
         out_dtypes=[t._dtype for t in op.outputs], out_shapes=[t._shape for t in op.outputs],
         origin=op, requested=op.device, order=op._id,
     )  # fmt: skip
-    node.control = [nodes[c] for c in op._control_inputs]
+    node.control = [nodes[c] for c in op._control_inputs if c in nodes]
     return node
 
 

@@ -293,7 +293,8 @@ class Builder:
         if not self._outputs:
             return op
         if self._result_type is None:
-            return op.outputs if self._outputs[0].is_list else op.outputs[0]
+            # A list of its own: gradients of control flow add outputs. Without any, the operation.
+            return list(op.outputs) or op if self._outputs[0].is_list else op.outputs[0]
         groups, start = [], 0
         for arg in self._outputs:
             if not arg.is_list:

@@ -83,11 +83,11 @@ class Layer:
         # Layers of contrib put their updates elsewhere, or run them at once.
         self._updates_collection: str | None = GraphKeys.UPDATE_OPS
         self._graph: Graph | None = None
-        self._base_name = (
-            name.name if isinstance(name, VariableScope) else name
-        ) or snake_case(type(self).__name__)
-        self._name: str = name if isinstance(name, str) and name else _numbered(
-            snake_case(type(self).__name__)
+        self._base_name = (name.name if isinstance(name, VariableScope) else name) or snake_case(
+            type(self).__name__
+        )
+        self._name: str = (
+            name if isinstance(name, str) and name else _numbered(snake_case(type(self).__name__))
         )
         self._call_has_scope_arg = "scope" in inspect.signature(self.call).parameters
         self._scope: VariableScope | None = None

@@ -101,9 +101,7 @@ class _Conv(Layer):
         axis = channel_axis(self.data_format, self._rank)
         channels = static(input_shape)[axis]
         if channels is None:
-            raise ValueError(
-                "The channel dimension of the inputs should be defined. Found `None`."
-            )
+            raise ValueError("The channel dimension of the inputs should be defined. Found `None`.")
         self.input_spec = InputSpec(ndim=self._rank + 2, axes={axis: channels})
         return channels
 
@@ -310,5 +308,3 @@ def conv3d(
         _reuse=reuse,
     )  # fmt: skip
     return layer(inputs)  # type: ignore[no-any-return]
-
-

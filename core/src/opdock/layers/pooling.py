@@ -265,5 +265,3 @@ def average_pooling3d(
     """
     layer = AveragePooling3D(pool_size, strides, padding, data_format, name)
     return layer(inputs)  # type: ignore[no-any-return]
-
-

@@ -218,5 +218,3 @@ def separable_conv2d(
         _reuse=reuse,
     )  # fmt: skip
     return layer(inputs)  # type: ignore[no-any-return]
-
-

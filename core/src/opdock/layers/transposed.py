@@ -173,5 +173,3 @@ def conv3d_transpose(
         trainable=trainable, name=name, _scope=name, _reuse=reuse,
     )  # fmt: skip
     return layer(inputs)  # type: ignore[no-any-return]
-
-

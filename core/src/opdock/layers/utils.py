@@ -30,9 +30,7 @@ def to_tuple(value: Any, n: int, name: str) -> tuple[int, ...]:
         try:
             int(item)
         except (ValueError, TypeError):
-            raise ValueError(
-                f"{message} including element {item} of type {type(item)}"
-            ) from None
+            raise ValueError(f"{message} including element {item} of type {type(item)}") from None
     return tuple(int(i) for i in items)
 
 

@@ -37,7 +37,9 @@ def _counted(
             cast(predictions, dtypes.bool_), cast(labels, dtypes.bool_), weights
         )
         value, update = _count(
-            emit("LogicalAnd", emit("Equal", labels, label), emit("Equal", predictions, prediction)),
+            emit(
+                "LogicalAnd", emit("Equal", labels, label), emit("Equal", predictions, prediction)
+            ),
             weights,
         )
         collect(value, metrics_collections)

@@ -148,9 +148,7 @@ def _interpolated(tp: Any, fp: Any, fn: Any, name: str) -> Any:
     both = emit("LogicalAnd", emit("Greater", before, 0.0), emit("Greater", after, 0.0))
     ratio = where(both, emit("DivNoNan", before, after), emit("OnesLike", after))
     area = slope * (more_tp + intercept * emit("Log", ratio))
-    return reduce_sum(
-        emit("DivNoNan", area, emit("Maximum", tp[1:] + fn[1:], 0.0)), name=name
-    )
+    return reduce_sum(emit("DivNoNan", area, emit("Maximum", tp[1:] + fn[1:], 0.0)), name=name)
 
 
 def _rates(

@@ -19,7 +19,7 @@ from opdock.ops.partition import dynamic_partition, parallel_dynamic_stitch_op
 from opdock.ops.registry import get
 from opdock.shapes import Shape
 
-__all__ = ["embedding_lookup", "embedding_lookup_sparse"]
+__all__: list[str] = []  # everything here lives in the namespace tf.nn
 
 _COMBINERS = ("mean", "sqrtn", "sum")
 
@@ -239,3 +239,80 @@ def _weighted(rows: Tensor, weights: Tensor, lines: Tensor, combiner: str, scope
     if combiner == "mean":
         return div(total, segment_sum(column, lines), name=scope)
     return div(total, get("Sqrt")(segment_sum(column * column, lines)), name=scope)
+
+
+def safe_embedding_lookup_sparse(
+    embedding_weights: Any,
+    sparse_ids: Any,
+    sparse_weights: Any = None,
+    combiner: str = "mean",
+    default_id: int | None = None,
+    name: str | None = None,
+    partition_strategy: str = "div",
+    max_norm: float | None = None,
+) -> Tensor:
+    """`embedding_lookup_sparse` for ids of any rank, with invalid and missing entries.
+
+    Negative ids and, unless they are summed, weights that are not positive are left out. A line
+    without entries gives the row `default_id`, or zeros.
+
+    Args:
+        embedding_weights: the table, or a list of tensors among which its rows are divided.
+        sparse_ids: a SparseTensor of row numbers; its last dimension is combined.
+        sparse_weights: a SparseTensor of weights with the same entries, or None for 1.
+        combiner: "sum", "mean" or "sqrtn", see `embedding_lookup_sparse`.
+        default_id: the row for lines without entries.
+        name: a name for the operations.
+        partition_strategy: "div" or "mod", see `embedding_lookup`.
+        max_norm: rows with a larger l2-norm are scaled down before they are combined.
+
+    Returns:
+        A dense tensor of shape `sparse_ids.dense_shape[:-1] + embedding_weights.shape[1:]`.
+
+    Raises:
+        ValueError: the table is missing, or its type is not that of the weights.
+    """
+    from opdock.ops.fill import zeros_like
+    from opdock.ops.joining import concat, stack
+    from opdock.ops.reduce import reduce_prod
+
+    tables = _tables(embedding_weights)
+    if sparse_weights is not None and any(
+        dtypes.as_dtype(t.dtype).base_dtype is not sparse_weights.dtype.base_dtype for t in tables
+    ):
+        raise ValueError("The types of the embedding weights and of sparse_weights differ")
+    with name_scope(name, "embedding_lookup", [*tables, sparse_ids.values]) as scope:
+        full = sparse_ids.dense_shape
+        known = sparse_ids.get_shape().ndims
+        lines = stack([reduce_prod(full[:-1]), full[-1]])
+        indices, flat_shape = get("SparseReshape")(sparse_ids.indices, full, lines)
+        weights = None if sparse_weights is None else sparse_weights.values
+        keep = sparse_ids.values >= 0
+        if weights is not None and combiner != "sum":
+            keep = get("LogicalAnd")(keep, weights > 0)
+        rows = reshape(get("Where")(keep), [-1])
+        indices, ids = gather(indices, rows), gather(sparse_ids.values, rows)
+        fill_rows = get("SparseFillEmptyRows")
+        default = convert_to_tensor(default_id or 0, ids.dtype)
+        filled = fill_rows(indices, ids, flat_shape, default)
+        if weights is not None:
+            one = convert_to_tensor(1, weights.dtype)
+            extended = fill_rows(indices, gather(weights, rows), flat_shape, one)
+            weights = SparseTensor(extended[0], extended[1], flat_shape)
+        out = embedding_lookup_sparse(
+            tables,
+            SparseTensor(filled[0], filled[1], flat_shape),
+            weights,
+            combiner=combiner,
+            partition_strategy=partition_strategy,
+            name=None if default_id is None else scope,
+            max_norm=max_norm,
+        )
+        if default_id is None:
+            out = get("Select")(filled[2], zeros_like(out), out)
+        lead = cast(full, dtypes.int32)[:-1]
+        result = reshape(out, concat([lead, shape(out)[1:]], 0))
+        if known is not None and out.raw_shape is not None:
+            lead_shape = shapes.as_shape(sparse_ids.get_shape()) or (None,) * known
+            result.set_shape((*lead_shape[:-1], *out.raw_shape[1:]))
+        return result

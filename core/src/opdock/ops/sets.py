@@ -14,7 +14,7 @@ from opdock.ops.registry import ShapeSig, define_op, get
 from opdock.shapes import Shape
 
 __all__ = [
-    "invert_permutation", "listdiff", "sequence_mask", "setdiff1d", "unique",
+    "invert_permutation", "sequence_mask", "setdiff1d", "unique",
     "unique_with_counts",
 ]  # fmt: skip
 

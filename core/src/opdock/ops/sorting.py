@@ -14,7 +14,7 @@ from opdock.ops.array import expand_dims, reshape, shape
 from opdock.ops.registry import ShapeSig, define_op
 from opdock.shapes import Shape
 
-__all__ = ["argsort", "searchsorted", "sort", "top_k"]
+__all__ = ["argsort", "searchsorted", "sort"]
 
 _DIRECTIONS = ("ASCENDING", "DESCENDING")
 

@@ -288,6 +288,8 @@ class Program:
         """Another kernel's results for a step that declined; raises what cannot be helped."""
         found = as_op_error(error, step.node)
         declined = isinstance(found, (errors.UnimplementedError, errors.ResourceExhaustedError))
+        # A user's function that raises has failed, not declined: it must not run a second time.
+        declined = declined and step.node.op not in ("PyFunc", "PyFuncStateless")
         if declined and self._decline is not None and step.kind == "kernel":
             results = self._decline(step, inputs, found)
             if results is not None:

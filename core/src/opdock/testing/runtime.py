@@ -99,7 +99,7 @@ def _foreign_type(dut: DeviceUnderTest) -> None:
     for dtype in foreign:
         with tf.Graph().as_default() as graph, tf.device(dut.scope):
             fed = tf.placeholder(dtype, [2])
-            held = tf.constant([1, 2], dtype)
+            held = tf.identity(tf.constant([1, 2], dtype))
             total, cast = tf.cast(fed + held, tf.float32), tf.cast(held, tf.float32)
             for optimize in (True, False):
                 config = session_config(soft=True, optimize=optimize)

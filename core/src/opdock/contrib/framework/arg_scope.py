@@ -8,7 +8,13 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
-__all__ = ["add_arg_scope", "arg_scope", "arg_scoped_arguments", "current_arg_scope", "has_arg_scope"]
+__all__ = [
+    "add_arg_scope",
+    "arg_scope",
+    "arg_scoped_arguments",
+    "current_arg_scope",
+    "has_arg_scope",
+]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 Scope = dict[str, dict[str, Any]]

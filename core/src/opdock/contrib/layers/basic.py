@@ -55,9 +55,7 @@ def fully_connected(
         ValueError: `num_outputs` is no int, or the inputs do not fit.
     """
     if not isinstance(num_outputs, int):
-        raise ValueError(
-            f"num_outputs type should be one of {[int]}, got {type(num_outputs)}."
-        )
+        raise ValueError(f"num_outputs type should be one of {[int]}, got {type(num_outputs)}.")
     with variable_scope(
         scope, "fully_connected", [inputs], reuse=reuse, custom_getter=variable_getter(_RENAME)
     ) as sc:
@@ -135,9 +133,7 @@ def convolution(
         inputs = convert_to_tensor(inputs)
         rank = inputs.shape.ndims
         if conv_dims is not None and conv_dims + 2 != rank:
-            raise ValueError(
-                f"Convolution expects input with rank {conv_dims + 2}, got {rank}"
-            )
+            raise ValueError(f"Convolution expects input with rank {conv_dims + 2}, got {rank}")
         if rank not in _CONV:
             raise ValueError("Convolution not supported for input with rank", rank)
         layer = _CONV[rank](
@@ -156,19 +152,25 @@ def convolution(
 
 
 @add_arg_scope
-def convolution1d(inputs: Any, num_outputs: int, kernel_size: Any, *args: Any, **kwargs: Any) -> Tensor:
+def convolution1d(
+    inputs: Any, num_outputs: int, kernel_size: Any, *args: Any, **kwargs: Any
+) -> Tensor:
     """`convolution` of tensors of rank 3."""
     return convolution(inputs, num_outputs, kernel_size, *args, **{"conv_dims": 1, **kwargs})
 
 
 @add_arg_scope
-def convolution2d(inputs: Any, num_outputs: int, kernel_size: Any, *args: Any, **kwargs: Any) -> Tensor:
+def convolution2d(
+    inputs: Any, num_outputs: int, kernel_size: Any, *args: Any, **kwargs: Any
+) -> Tensor:
     """`convolution` of tensors of rank 4."""
     return convolution(inputs, num_outputs, kernel_size, *args, **{"conv_dims": 2, **kwargs})
 
 
 @add_arg_scope
-def convolution3d(inputs: Any, num_outputs: int, kernel_size: Any, *args: Any, **kwargs: Any) -> Tensor:
+def convolution3d(
+    inputs: Any, num_outputs: int, kernel_size: Any, *args: Any, **kwargs: Any
+) -> Tensor:
     """`convolution` of tensors of rank 5."""
     return convolution(inputs, num_outputs, kernel_size, *args, **{"conv_dims": 3, **kwargs})
 

@@ -49,8 +49,8 @@ def finish(outputs: Any, activation_fn: Any, outputs_collections: Any) -> Any:
     if activation_fn is not None:
         outputs = activation_fn(outputs)
     if outputs_collections:
-        names = [outputs_collections] if isinstance(outputs_collections, str) else (
-            outputs_collections
+        names = (
+            [outputs_collections] if isinstance(outputs_collections, str) else (outputs_collections)
         )
         for name in names:
             add_to_collection(name, outputs)
@@ -58,7 +58,7 @@ def finish(outputs: Any, activation_fn: Any, outputs_collections: Any) -> Any:
 
 
 def channels(data_format: str | None, allowed: tuple[str, ...] = ("NHWC", "NCHW")) -> str:
-    """"channels_first" or "channels_last" for a format of the ops.
+    """ "channels_first" or "channels_last" for a format of the ops.
 
     Raises:
         ValueError: the format is none of `allowed`.

@@ -124,8 +124,10 @@ def batch_norm(
             with control_dependencies(updates):
                 outputs = identity(outputs)
         else:
-            names = [updates_collections] if isinstance(updates_collections, str) else (
-                updates_collections
+            names = (
+                [updates_collections]
+                if isinstance(updates_collections, str)
+                else (updates_collections)
             )
             for update in updates:
                 add_to_collections(names, update)
@@ -167,9 +169,7 @@ def layer_norm(
     Raises:
         ValueError: the rank is unknown, or an axis does not fit.
     """
-    with variable_scope(
-        scope, "LayerNorm", [inputs], reuse=reuse, custom_getter=variable_getter()
-    ):
+    with variable_scope(scope, "LayerNorm", [inputs], reuse=reuse, custom_getter=variable_getter()):
         inputs = convert_to_tensor(inputs)
         rank = inputs.shape.ndims
         if rank is None:
