@@ -35,7 +35,6 @@ OUT_OF_SCOPE: dict[str, Reason] = {
     # bad programs
     r"errors/(iterator_.*|dataset_.*|tfrecord_.*)": _missing("'data'", "input pipelines: tf.data"),
     r"errors/(queue_.*|deadlock_timeout)": _missing("'FIFOQueue'", "queues"),
-    r"errors/py_func_.*": _missing("'py_func'", "py_func"),
     r"errors/parse_wrong_type": _missing("'parse_single_example'", "tf.Example parsing"),
     r"errors/decode_csv_bad": _missing("'decode_csv'", "string ops"),
     r"errors/gradients_lookup": _missing("'adjust_hue'", "image ops"),
@@ -47,7 +46,6 @@ OUT_OF_SCOPE: dict[str, Reason] = {
     r"programs/rnn": _missing("'rnn_cell'", "recurrent cells"),
     r"programs/supervisor": _missing("'Supervisor'", "Supervisor"),
     r"programs/monitored_session": _missing("'SessionRunHook'", "monitored sessions"),
-    r"programs/metrics": _missing("'metrics'", "tf.metrics"),
 }
 
 

@@ -54,8 +54,8 @@ def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: Any =
         cuda_only: count only GPUs that a CUDA backend serves.
         min_cuda_compute_capability: accepted for TF's signature; devices do not tell theirs.
     """
-    wanted = (":CUDA:",) if cuda_only else (":GPU:", ":CUDA:", ":OPENCL:")
-    return any(w in name.upper() for name in _device_names() for w in wanted)
+    wanted = ":CUDA:" if cuda_only else ":GPU:"
+    return any(wanted in name.upper() for name in _device_names())
 
 
 def gpu_device_name() -> str:

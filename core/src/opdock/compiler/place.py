@@ -192,18 +192,30 @@ def _place_group(members: list[Node], placer: Placer) -> None:
             _fall_back(node, target, requested, placer, lost)
 
 
+# Their results are numbers in host memory, or nothing.
+_ABOUT_VALUES = frozenset({
+    "Shape", "ShapeN", "Size", "Rank", "IsVariableInitialized", "VarIsInitializedOp",
+    "VariableShape", "NoOp", "ControlTrigger",
+})  # fmt: skip
+
+
 def _holds(target: Target, node: Node) -> bool:
-    """Whether the device can store what a constant or variable holds."""
-    if node.op != "Const" and not _holds_state(node):
+    """Whether the device can store what a structural node makes, keeps or passes on."""
+    if node.op not in STRUCTURAL or node.op in _ABOUT_VALUES:
         return True
-    dtype = (node.attrs.get("dtype") or node.out_dtypes[0]).base_dtype
     try:
         if target.is_host:
             return True
         supported = getattr(target.device, "dtypes", None)
     except errors.OpError:
         return False
-    return not dtype.np.hasobject and (supported is None or dtype in supported)
+    held = [d.base_dtype for d in node.out_dtypes]
+    if node.op == "VarHandleOp":
+        held = [node.attrs["dtype"].base_dtype]
+    return all(
+        d.name == "resource" or (not d.np.hasobject and (supported is None or d in supported))
+        for d in held
+    )
 
 
 def _choose(

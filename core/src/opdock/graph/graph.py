@@ -295,9 +295,11 @@ class Graph(GraphContents):
         else:
             ops: list[Operation] = []
             for item in control_inputs:
+                # To wait for a resource variable is to wait for its handle, not to read it.
                 op = self.as_graph_element(
-                    getattr(item, "values", None) if _is_slices(item) else item
-                )
+                    item.values if _is_slices(item)
+                    else item.op if hasattr(item, "_gradient_source") else item
+                )  # fmt: skip
                 op = op.op if isinstance(op, Tensor) else op
                 if op not in ops:
                     ops.append(op)

@@ -69,7 +69,7 @@ class Layer:
             "activity_regularizer", None
         )
         if kwargs:
-            raise TypeError(f"Keyword argument not understood: {sorted(kwargs)[0]!r}")
+            raise TypeError(f"Keyword argument not understood: {min(kwargs)!r}")
         self.trainable = trainable
         self.built = False
         self.stateful = False
@@ -305,6 +305,15 @@ class Layer:
             self._scope = captured
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """Makes the ops for `inputs`, and at the first call the variables.
+
+        Args:
+            inputs: a tensor or a structure of tensors.
+            *args, **kwargs: for `call`; `scope` names the variable scope at the first call.
+
+        Raises:
+            ValueError: the inputs do not fit the layer, or the scope forbids its variables.
+        """
         self._set_scope(kwargs.pop("scope", None))
         reuse = True if self.built else self._reuse
         with variable_scope(self._scope, reuse=reuse, auxiliary_name_scope=False) as scope:

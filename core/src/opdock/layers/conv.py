@@ -112,7 +112,7 @@ class _Conv(Layer):
                 regularizer=self.bias_regularizer, constraint=self.bias_constraint,
             )  # fmt: skip
 
-    def call(self, inputs: Any) -> Tensor:  # type: ignore[override]
+    def call(self, inputs: Any) -> Tensor:
         """Convolves."""
         strides, rates = strides_and_rates(self._rank, self.strides, self.dilation_rate)
         if self.padding == "causal":

@@ -90,7 +90,7 @@ class Dense(Layer):
             )  # fmt: skip
         self.built = True
 
-    def call(self, inputs: Any) -> Tensor:  # type: ignore[override]
+    def call(self, inputs: Any) -> Tensor:
         """The product, bias and activation."""
         inputs = convert_to_tensor(inputs)
         dims = static(inputs.shape)
@@ -165,7 +165,7 @@ class Dropout(Layer):
         super().__init__(name=name, **kwargs)
         self.rate, self.noise_shape, self.seed = rate, noise_shape, seed
 
-    def call(self, inputs: Any, training: Any = False) -> Tensor:  # type: ignore[override]
+    def call(self, inputs: Any, training: Any = False) -> Tensor:
         """Drops when `training` (a bool or a bool tensor) holds."""
         inputs = convert_to_tensor(inputs)
         dropped: Tensor = smart_cond(
@@ -223,7 +223,7 @@ class Flatten(Layer):
         self.data_format = to_data_format(data_format)
         self.input_spec = InputSpec(min_ndim=1)
 
-    def call(self, inputs: Any) -> Tensor:  # type: ignore[override]
+    def call(self, inputs: Any) -> Tensor:
         """Reshapes to [batch, -1]."""
         inputs = convert_to_tensor(inputs)
         dims = static(inputs.shape)

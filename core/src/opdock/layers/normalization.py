@@ -168,7 +168,7 @@ class BatchNormalization(Layer):
             self._data_format = "NCHW" if self.axis == [1] else "NHWC"
 
     # ------------------------------------------------------------ ops
-    def call(self, inputs: Any, training: Any = False) -> Tensor:  # type: ignore[override]
+    def call(self, inputs: Any, training: Any = False) -> Tensor:
         """Normalizes by the batch when `training` holds, else by the moving statistics."""
         training = False if training is None else training
         inputs = convert_to_tensor(inputs)
@@ -179,7 +179,7 @@ class BatchNormalization(Layer):
     def _fused(self, inputs: Tensor, training: Any) -> Tensor:
         gamma = self.gamma if self.scale else self._gamma_const
         beta = self.beta if self.center else self._beta_const
-        common = {"epsilon": self.epsilon, "data_format": self._data_format}
+        common: dict[str, Any] = {"epsilon": self.epsilon, "data_format": self._data_format}
 
         def train() -> Any:
             return fused_batch_norm(inputs, gamma, beta, **common)
@@ -207,8 +207,8 @@ class BatchNormalization(Layer):
     def _unfused(self, inputs: Tensor, training: Any) -> Tensor:
         rank = len(static(inputs.shape))
         axes = [i for i in range(rank) if i not in self.axis]
-        wide = [1] * rank
-        wide[self.axis[0]] = static(inputs.shape)[self.axis[0]]  # type: ignore[call-overload]
+        wide: list[int | None] = [1] * rank
+        wide[self.axis[0]] = static(inputs.shape)[self.axis[0]]
 
         def spread(value: Any) -> Any:
             if value is None or len(value.shape) == rank or axes == list(range(rank - 1)):

@@ -49,7 +49,7 @@ class _Pooling(Layer):
         self.data_format = to_data_format(data_format)
         self.input_spec = InputSpec(ndim=self._rank + 2)
 
-    def call(self, inputs: Any) -> Tensor:  # type: ignore[override]
+    def call(self, inputs: Any) -> Tensor:
         """Pools."""
         if self._rank == 1:
             axis = 2 if self.data_format == "channels_last" else 3

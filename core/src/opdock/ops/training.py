@@ -22,9 +22,11 @@ def _signature(update: Update, resource: bool, sparse: bool) -> str:
     holder = "resource" if resource else "Ref(T)"
     parts = [f"{name}: {holder}" for name in ("var", *update.state)]
     for name in update.inputs:
-        parts.append(f"{name}: {'int64' if name in update.integers else 'T'}")
         if sparse and name == update.gradient:
-            parts.append("indices: Tindices")
+            # TF calls it "delta" in two dense ops only.
+            parts.append("grad: T, indices: Tindices")
+        else:
+            parts.append(f"{name}: {'int64' if name in update.integers else 'T'}")
     return ", ".join(parts) + (" ->" if resource else " -> out: Ref(T)")
 
 

@@ -58,7 +58,7 @@ def finish(outputs: Any, activation_fn: Any, outputs_collections: Any) -> Any:
 
 
 def channels(data_format: str | None, allowed: tuple[str, ...] = ("NHWC", "NCHW")) -> str:
-    """ "channels_first" or "channels_last" for a format of the ops.
+    """The format "channels_first" or "channels_last" for one of the ops.
 
     Raises:
         ValueError: the format is none of `allowed`.

@@ -1,0 +1,154 @@
+"""Batch normalization against NumPy, and a small network trained with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opdock as tf
+
+RNG = np.random.RandomState(3)
+
+
+@pytest.fixture(autouse=True)
+def graph() -> Any:
+    with tf.Graph().as_default() as made:
+        yield made
+
+
+def updates() -> list[Any]:
+    return tf.get_collection(tf.GraphKeys.UPDATE_OPS)
+
+
+@pytest.mark.parametrize("shape", [(6, 3), (4, 5, 5, 3), (2, 3, 4, 5, 3)])
+@pytest.mark.parametrize("axis", [-1, 1])
+@pytest.mark.parametrize("fused", [None, False])
+@pytest.mark.parametrize("when", ["python", "tensor"])
+def test_statistics(shape: Any, axis: int, fused: Any, when: str) -> None:
+    x = (RNG.randn(*shape) * 3 + 2).astype(np.float32)
+    x = x if axis == -1 else np.ascontiguousarray(np.moveaxis(x, -1, 1))
+    flag = tf.placeholder_with_default(True, [])
+    training: Any = True if when == "python" else flag
+    y = tf.layers.batch_normalization(
+        x, axis=axis, momentum=0.9, training=training, fused=fused,
+        beta_initializer=tf.constant_initializer(0.5),
+        gamma_initializer=tf.constant_initializer(2.0),
+    )  # fmt: skip
+    axes = tuple(i for i in range(x.ndim) if i != axis % x.ndim)
+    mean, var = x.mean(axes, keepdims=True), x.var(axes, keepdims=True)
+    n = x.size / 3
+    unbiased = n / (n - 1) if fused is None and x.ndim == 4 else 1.0
+    assert [t.name for t in updates()] == [
+        f"batch_normalization/AssignMovingAvg{i}:0" for i in ("", "_1")
+    ]
+    assert [v.op.name for v in tf.trainable_variables()] == [
+        "batch_normalization/gamma", "batch_normalization/beta",
+    ]  # fmt: skip
+    moving = tf.global_variables()[2:]
+    with tf.Session() as s:
+        s.run(tf.global_variables_initializer())
+        wanted = 2 * (x - mean) / np.sqrt(var + 1e-3) + 0.5
+        np.testing.assert_allclose(s.run([y, updates()])[0], wanted, rtol=1e-3, atol=1e-4)
+        m, v = s.run(moving)
+        np.testing.assert_allclose(m, 0.1 * mean.ravel(), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(v, 0.9 + 0.1 * unbiased * var.ravel(), rtol=1e-4)
+        if when == "tensor":
+            wide = mean.shape
+            got, *_ = s.run([y, updates()], {flag: False})
+            wanted = 2 * (x - m.reshape(wide)) / np.sqrt(v.reshape(wide) + 1e-3) + 0.5
+            np.testing.assert_allclose(got, wanted, rtol=1e-3, atol=1e-4)
+            np.testing.assert_allclose(s.run(moving), [m, v], rtol=1e-6)
+
+
+def test_inference_by_default() -> None:
+    x = np.ones((2, 4, 4, 3), np.float32)
+    y = tf.layers.batch_normalization(x)
+    assert updates() == []
+    with tf.Session() as s:
+        s.run(tf.global_variables_initializer())
+        np.testing.assert_allclose(s.run(y), x / np.sqrt(1.001), rtol=1e-5)
+
+
+def test_fused_op_and_its_format(graph: Any) -> None:
+    tf.layers.batch_normalization(tf.ones([1, 3, 4, 5]), axis=1, training=True)
+    tf.layers.batch_normalization(tf.ones([1, 3, 4, 5]), training=True, fused=True)
+    tf.layers.batch_normalization(tf.ones([1, 3, 4, 5]), training=True, data_format="NCHW")
+    nodes = [op for op in graph.get_operations() if op.type == "FusedBatchNormV3"]
+    assert [n.get_attr("data_format") for n in nodes] == [b"NCHW", b"NHWC", b"NCHW"]
+
+
+def test_without_center_and_scale() -> None:
+    x = RNG.randn(4, 2, 2, 3).astype(np.float32)
+    made = [
+        tf.layers.batch_normalization(x, center=False, scale=False, training=True, fused=f)
+        for f in (True, False)
+    ]
+    assert tf.trainable_variables() == []
+    with tf.Session() as s:
+        s.run(tf.global_variables_initializer())
+        a, b = s.run(made)
+    np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_frozen_layers_collect_no_updates() -> None:
+    tf.layers.batch_normalization(tf.ones([2, 3]), training=True, trainable=False)
+    assert updates() == []
+
+
+def test_shared_layers_collect_each_update() -> None:
+    for reuse in (None, True):
+        tf.layers.batch_normalization(tf.ones([2, 3]), training=True, name="bn", reuse=reuse)
+    assert len(updates()) == 4
+    assert len(tf.global_variables()) == 4
+
+
+def test_errors() -> None:
+    x = tf.ones([2, 4, 4, 3])
+    with pytest.raises(tf.errors.UnimplementedError, match="`renorm` is not supported"):
+        tf.layers.batch_normalization(x, renorm=True)
+    with pytest.raises(ValueError, match="means axis=1, but axis=3"):
+        tf.layers.batch_normalization(x, axis=3, data_format="NCHW")
+    with pytest.raises(ValueError, match="the same as axis=1"):
+        tf.layers.batch_normalization(x, data_format="CHWN")
+    with pytest.raises(ValueError, match="only supports axis == "):
+        tf.layers.batch_normalization(x, axis=2, fused=True)
+    with pytest.raises(ValueError, match="Invalid axis: 4"):
+        tf.layers.batch_normalization(x, axis=4)
+    with pytest.raises(TypeError, match="axis must be int or list"):
+        tf.layers.batch_normalization(x, axis="c")
+    with pytest.raises(ValueError, match="undefined rank"):
+        tf.layers.batch_normalization(tf.placeholder(tf.float32))
+    with pytest.raises(ValueError, match="undefined `axis` dimension"):
+        tf.layers.batch_normalization(tf.placeholder(tf.float32, [2, None]))
+
+
+def test_a_network_learns() -> None:
+    tf.set_random_seed(5)
+    rng = np.random.RandomState(0)
+    labels = rng.randint(0, 2, 256)
+    # Stripes across or along, with noise and a brightness of their own.
+    line = np.tile([1.0, -1.0], 4)
+    images = np.where(labels[:, None, None], line[None, :, None], line[None, None, :])
+    images = images * 0.7 + rng.randn(256, 8, 8) * 0.8 + rng.randn(256, 1, 1) * 3
+    x = tf.placeholder(tf.float32, [None, 8, 8, 1])
+    y = tf.placeholder(tf.int64, [None])
+    training = tf.placeholder(tf.bool, [])
+    h = tf.layers.conv2d(x, 8, 3, use_bias=False)
+    h = tf.nn.relu(tf.layers.batch_normalization(h, training=training, momentum=0.9))
+    h = tf.layers.max_pooling2d(h, 2, 2)
+    h = tf.layers.dense(tf.layers.flatten(h), 16)
+    h = tf.nn.relu(tf.layers.batch_normalization(h, training=training, momentum=0.9))
+    logits = tf.layers.dense(tf.layers.dropout(h, 0.1, training=training), 2)
+    loss = tf.losses.sparse_softmax_cross_entropy(y, logits)
+    with tf.control_dependencies(updates()):
+        train = tf.train.AdamOptimizer(0.01).minimize(loss)
+    accuracy = tf.reduce_mean(tf.cast(tf.equal(tf.argmax(logits, 1), y), tf.float32))
+    feed = {x: images[..., None], y: labels, training: True}
+    with tf.Session() as s:
+        s.run(tf.global_variables_initializer())
+        losses = [s.run([loss, train], feed)[0] for _ in range(40)]
+        feed[training] = False
+        assert losses[-1] < 0.1 < losses[0]
+        assert s.run(accuracy, feed) > 0.98
