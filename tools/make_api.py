@@ -237,6 +237,7 @@ SUBMODULES = (
     "queue",
     "session",
     "client",
+    "nest",
 )
 
 

@@ -21,7 +21,7 @@ choose_python() {
 
 constraints=${OPDOCK_CONSTRAINTS:-constraints.txt}
 python=$(choose_python)
-if [ ! -x .venv/bin/python ] || ! fits .venv/bin/python; then
+if ! fits .venv/bin/python || ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
   rm -rf .venv
   # Debian splits venv's pip off into a package of its own; as root it can simply be had.
   if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then

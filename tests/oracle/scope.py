@@ -43,7 +43,6 @@ OUT_OF_SCOPE: dict[str, Reason] = {
     r"programs/tfrecord_roundtrip": _missing("'FixedLenFeature'", "tf.Example parsing"),
     r"programs/queues": _missing("'FIFOQueue'", "queues"),
     r"programs/input_pipeline_v0": _missing("'string_input_producer'", "queue-based pipelines"),
-    r"programs/rnn": _missing("'rnn_cell'", "recurrent cells"),
     r"programs/supervisor": _missing("'Supervisor'", "Supervisor"),
     r"programs/monitored_session": _missing("'SessionRunHook'", "monitored sessions"),
 }

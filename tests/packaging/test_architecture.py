@@ -131,6 +131,10 @@ BACKEND = re.compile(
 HELP_TEXTS: dict[str, str] = {
     "opdock/plugins/hints.py": "tells which distribution to install for hardware that is visible",
 }
+# (file, name): a public name of TF's that asks for a vendor.
+TF_NAMES: dict[tuple[str, str], str] = {
+    ("opdock/test.py", "CUDA"): "is_built_with_cuda, and is_gpu_available's cuda_only",
+}
 
 
 def test_core_names_no_backend_in_code() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from opdock.ops.bias import bias_add, relu_layer, xw_plus_b
 from opdock.ops.conv import (
     conv1d,
@@ -118,3 +121,12 @@ __all__ = [
     "sufficient_statistics", "swish", "tanh", "top_k", "weighted_cross_entropy_with_logits",
     "weighted_moments", "with_space_to_batch", "xw_plus_b", "zero_fraction",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    # Recurrent networks are layers, which stand above the ops.
+    if name in ("dynamic_rnn", "static_rnn"):
+        return getattr(importlib.import_module("opdock.layers.rnn"), name)
+    if name == "rnn_cell":
+        return importlib.import_module("opdock.layers.rnn_cell")
+    raise AttributeError(f"module 'opdock.nn' has no attribute {name!r}")

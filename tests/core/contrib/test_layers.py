@@ -55,7 +55,9 @@ def test_sharing() -> None:
 def test_conv_with_a_normalizer() -> None:
     layers = tf.contrib.layers
     with tf.contrib.framework.arg_scope(
-        [layers.conv2d], normalizer_fn=layers.batch_norm, weights_regularizer=layers.l2_regularizer(0.5)
+        [layers.conv2d],
+        normalizer_fn=layers.batch_norm,
+        weights_regularizer=layers.l2_regularizer(0.5),
     ):
         y = layers.conv2d(tf.ones([2, 4, 4, 1]), 5, 3, outputs_collections="outs")
     assert variables() == [

@@ -96,7 +96,7 @@ def test_the_last_value_fills_the_shape():
     np.testing.assert_array_equal(value(tf.constant([[1, 2], [3, 4]], shape=[4])), [1, 2, 3, 4])
     np.testing.assert_array_equal(value(tf.constant("a", shape=[2])), [b"a", b"a"])
     assert tf.constant(0, shape=(0, 3)).shape.as_list() == [0, 3]
-    with pytest.raises(ValueError, match="Too many elements provided. Needed at most 2, but re"):
+    with pytest.raises(ValueError, match="Too many elements provided"):
         tf.constant([1, 2, 3], shape=[2])
     with pytest.raises(TypeError, match="Expected Tensor's shape"):
         tf.constant([1, 2], shape=[3], verify_shape=True)

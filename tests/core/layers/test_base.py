@@ -95,8 +95,7 @@ def test_scope_defaults_and_getters() -> None:
         return inner(name, *args, **kwargs)
 
     ones = tf.ones_initializer()
-    half = tf.constant(2.0) if False else (lambda v: tf.reduce_sum(v))
-    with tf.variable_scope("s", initializer=ones, regularizer=half, custom_getter=getter):
+    with tf.variable_scope("s", initializer=ones, regularizer=tf.reduce_sum, custom_getter=getter):
         y = tf.layers.dense(tf.ones([1, 3]), 2)
     assert seen == ["s/dense/kernel", "s/dense/bias"]
     assert len(tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)) == 2

@@ -51,9 +51,7 @@ def test_means(weighted: bool) -> None:
     close(stream(m.accuracy, rounded=True, **kw), np.average(cut == Y, weights=w))
     close(stream(m.mean_squared_error, **kw), np.average((P - Y) ** 2, weights=w))
     close(stream(m.mean_absolute_error, **kw), np.average(np.abs(P - Y), weights=w))
-    close(
-        stream(m.root_mean_squared_error, **kw), np.sqrt(np.average((P - Y) ** 2, weights=w))
-    )
+    close(stream(m.root_mean_squared_error, **kw), np.sqrt(np.average((P - Y) ** 2, weights=w)))
     close(stream(lambda y, p, v: m.percentage_below(p, 0.4, v), **kw),
           np.average(P < 0.4, weights=w))  # fmt: skip
     relative = np.where(Y == 0, 0, np.abs(P - Y) / np.where(Y == 0, 1, Y))
@@ -174,13 +172,13 @@ def test_shapes() -> None:
     with pytest.raises(ValueError, match="weights can not be broadcast"):
         tf.metrics.mean(tf.ones([3, 2]), tf.ones([2, 2]))
     # A last dimension of 1 is dropped.
-    column, _ = tf.metrics.accuracy(tf.ones([3, 1]), tf.ones([3]), tf.ones([3, 1]))
+    _, column = tf.metrics.accuracy(tf.ones([3, 1]), tf.ones([3]), tf.ones([3, 1]))
     scalar, count = tf.metrics.mean(tf.ones([3, 2]), 2.0)
     unknown = tf.placeholder(tf.float32)
     _, later = tf.metrics.mean(unknown, tf.placeholder_with_default([1.0, 0.0], None))
     with tf.Session() as s:
         s.run(tf.local_variables_initializer())
-        assert s.run(count) == s.run(scalar) == 1.0
+        assert s.run(count) == s.run(scalar) == s.run(column) == 1.0
         assert s.run(later, {unknown: [3.0, 5.0]}) == 3.0
 
 

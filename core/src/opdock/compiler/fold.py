@@ -5,7 +5,7 @@ Values come from the session's own host kernels, so folding never changes a resu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +16,12 @@ from opdock.graph.constant import const_op
 
 Evaluate = Callable[[Node, list[Any]], "list[Any] | None"]
 MAX_FOLDED_BYTES: Final = 10 * 2**20
+# Stateful, but a run that leaves them out changes nothing that anybody can see later.
+_HARMLESS: Final = frozenset({
+    "Multinomial", "ParameterizedTruncatedNormal", "TruncatedNormal", "GuaranteeConst",
+    "Variable", "VariableV2", "VarHandleOp", "TemporaryVariable", "ReadVariableOp",
+    "ResourceGather", "VarIsInitializedOp", "IsVariableInitialized", "VariableShape", "Identity",
+})  # fmt: skip
 _KEEP: Final = frozenset(
     {"Const", "Placeholder", "PlaceholderWithDefault", "CheckNumerics", "_Arg", "NoOp"}
 )
@@ -31,10 +37,14 @@ def fold(block: Block, evaluate: Evaluate) -> None:
     mapping: dict[Value, Value] = {}
     controls: dict[Node, list[Node]] = {}
     fresh: list[Node] = []
+    effects: set[Node] = set()  # nodes that have an effect or wait for one
     for node in block.nodes:
         node.inputs = [mapping.get(v, v) for v in node.inputs]
+        if _has_effect(node) or any(n in effects for n in _before(node)):
+            effects.add(node)
         if _foldable(node):
-            results = _shape_facts(node)
+            # A shape is known without its tensor, but what makes the tensor may have to run.
+            results = None if node in effects else _shape_facts(node)
             if results is None:
                 results = _try(node, evaluate)
             if results is not None:
@@ -56,6 +66,19 @@ def fold(block: Block, evaluate: Evaluate) -> None:
     block.nodes = fresh
     block.replace(mapping, {n: c for n, c in controls.items() if n not in targets or not c})
     block.sweep()
+
+
+def _has_effect(node: Node) -> bool:
+    if node.op == "CheckNumerics":
+        return True
+    return node.stateful and not (
+        node.spec is None or node.op in _HARMLESS or node.op.startswith("Random")
+    )
+
+
+def _before(node: Node) -> Iterator[Node]:
+    yield from (v.node for v in node.inputs)
+    yield from node.control
 
 
 def _foldable(node: Node) -> bool:

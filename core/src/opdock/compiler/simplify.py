@@ -37,12 +37,14 @@ def _pass_through(node: Node) -> Value | None:
 
 
 def _is_constant(value: Value, number: int) -> bool:
+    """Whether a value is `number` alone; complex and negative zero are not neutral to the bit."""
     array = value.node.const()
     return (
         array is not None
         and array.size == 1
-        and array.dtype.kind in "iufc"
+        and array.dtype.kind in "iuf"
         and bool(np.all(array == number))
+        and not np.signbit(array).any()
     )
 
 

@@ -145,6 +145,9 @@ def _inferred(value: Any) -> np.ndarray[Any, Any]:
         return _string_array(value)
     try:
         array = np.array(value)
+    except UnicodeError:
+        # Text beside bytes that are no ASCII.
+        return _object_array(value, np.array(value, object))
     except ValueError as e:
         raise ValueError(f"Argument must be a dense tensor: {value!r} - {e}") from None
     if array.dtype.kind in "SU":

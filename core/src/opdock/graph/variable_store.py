@@ -257,7 +257,12 @@ def _maker(initializer: Any, raw: Shape, dtype: DType, given: bool) -> Callable[
 
 
 def _regularize(variable: Any, name: str, regularizer: Callable[[Any], Any]) -> None:
-    with colocate_with(variable.op), name_scope(name + "/Regularizer/"):
+    # A variable made in the body of a loop lives outside of it, and so does its loss.
+    with (
+        variable.graph.as_default(),
+        colocate_with(variable.op),
+        name_scope(name + "/Regularizer/"),
+    ):
         loss = regularizer(variable)
     if loss is not None:
         get_default_graph().add_to_collection(GraphKeys.REGULARIZATION_LOSSES, loss)

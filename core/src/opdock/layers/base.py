@@ -288,7 +288,10 @@ class Layer:
     add_variable = add_weight
 
     def _regularize(self, name: str, variable: Any, regularizer: Callable[[Any], Any]) -> None:
-        with name_scope(f"{name}/Regularizer"):
+        # A variable made in the body of a loop lives outside of it, and so does its loss.
+        outside = variable.graph is not get_default_graph()
+        scope = f"{variable.op.name}/Regularizer/" if outside else f"{name}/Regularizer"
+        with variable.graph.as_default(), name_scope(scope):
             loss = regularizer(variable)
         if loss is not None:
             self.add_loss(loss)

@@ -106,10 +106,20 @@ def _ones(n: int, dtype: Any) -> Array:
 
 def _ufunc_plan(ufunc: np.ufunc, dtype: Any) -> Plan:
     def plan(shape: tuple[int, ...], axes: Axes, keep: bool) -> Reduce:
+        if not axes:
+            # As in TF: what reduces nothing changes nothing, not even the sign of a zero.
+            return _copy
         reduce: Any = ufunc.reduce
         return lambda x, out: reduce(x, axes, dtype, out, keep)
 
     return plan
+
+
+def _copy(x: Array, out: Array | None) -> Array:
+    if out is None:
+        return x.copy()
+    np.copyto(out, x)
+    return out
 
 
 def _sum_plan(dtype: Any) -> Plan:
@@ -215,6 +225,8 @@ def _prod_half(sig: NodeSig) -> Callable[..., Array]:
 def _mean_plan(total: Plan) -> Plan:
     def plan(shape: tuple[int, ...], axes: Axes, keep: bool) -> Reduce:
         fold, count = total(shape, axes, keep), math.prod(shape[a] for a in axes)
+        if not axes:
+            return fold
         if not count:
             return lambda x, out: np.multiply(fold(x, out), np.nan, out)
 

@@ -1,4 +1,4 @@
-"""`tf.contrib.framework`: argument scopes."""
+"""`tf.contrib.framework`: argument scopes and nested structures."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from opdock.contrib.framework.arg_scope import (
     current_arg_scope,
     has_arg_scope,
 )
+from opdock.util import nest
 
 __all__ = [
     "add_arg_scope",
@@ -16,4 +17,5 @@ __all__ = [
     "arg_scoped_arguments",
     "current_arg_scope",
     "has_arg_scope",
+    "nest",
 ]

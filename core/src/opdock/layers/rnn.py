@@ -1,0 +1,177 @@
+"""`tf.nn.dynamic_rnn` and `static_rnn`: a cell run over a sequence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opdock import dtypes
+from opdock.graph.convert import convert_to_tensor
+from opdock.graph.operation import Tensor
+from opdock.graph.scopes import name_scope
+from opdock.graph.variable_scope import variable_scope
+from opdock.layers.rnn_cell import _dims
+from opdock.ops.array import shape
+from opdock.ops.cast import cast
+from opdock.ops.control import while_loop
+from opdock.ops.fill import zeros_like
+from opdock.ops.matrix import transpose
+from opdock.ops.nn_util import emit
+from opdock.ops.select import where
+from opdock.ops.tensor_array import TensorArray
+from opdock.util import nest
+
+__all__ = ["dynamic_rnn", "static_rnn"]
+
+
+def _swap(tensor: Any) -> Any:
+    """Batch and time change places."""
+    rank = tensor.shape.ndims
+    return transpose(tensor, [1, 0, *range(2, rank)])
+
+
+def _start(cell: Any, initial_state: Any, batch: Any, dtype: Any) -> Any:
+    if initial_state is not None:
+        return nest.map_structure(convert_to_tensor, initial_state)
+    if not dtype:
+        raise ValueError("If there is no initial_state, you must give a dtype.")
+    return cell.zero_state(batch, dtype)
+
+
+def _lengths(sequence_length: Any) -> Any:
+    if sequence_length is None:
+        return None
+    lengths = cast(convert_to_tensor(sequence_length), dtypes.int32)
+    if lengths.shape.ndims not in (None, 1):
+        raise ValueError(
+            f"sequence_length must be a vector of length batch_size, but saw shape: {lengths.shape}"
+        )
+    return lengths
+
+
+def _step(cell: Any, time: Any, lengths: Any, inputs: Any, state: Any) -> tuple[Any, Any]:
+    """One step; past the end of an example its output is zero and its state stays."""
+    output, new = cell(inputs, state)
+    nest.assert_same_structure(state, new)
+    if lengths is None:
+        return output, new
+    done = emit("GreaterEqual", time, lengths)
+    output = nest.map_structure(lambda o: where(done, zeros_like(o), o), output)
+    flat = [where(done, a, b) for a, b in zip(nest.flatten(state), nest.flatten(new), strict=True)]
+    return output, nest.pack_sequence_as(new, flat) if nest.is_sequence(new) else flat[0]
+
+
+def dynamic_rnn(
+    cell: Any, inputs: Any, sequence_length: Any = None, initial_state: Any = None,
+    dtype: Any = None, parallel_iterations: int | None = None, swap_memory: bool = False,
+    time_major: bool = False, scope: Any = None,
+) -> tuple[Any, Any]:  # fmt: skip
+    """Runs a cell over a sequence, in a loop whose length may vary from run to run.
+
+    Args:
+        cell: a cell of `tf.nn.rnn_cell`.
+        inputs: a tensor [batch, time, ...], or [time, batch, ...] when `time_major`.
+        sequence_length: an integer vector: how long each example is; past that its outputs are
+            zero and its state stays.
+        initial_state: the state to begin with; zeros by default.
+        dtype: the type of the state, when there is no initial state.
+        parallel_iterations, swap_memory: accepted for TF's signature.
+        time_major: whether time comes first, in inputs and outputs.
+        scope: the variable scope; "rnn" by default.
+
+    Returns:
+        The outputs, shaped like `inputs` but for the last dimension, and the final state.
+
+    Raises:
+        ValueError: there is neither a state nor a dtype, or a shape does not fit.
+    """
+    with variable_scope(scope or "rnn"):
+        inputs = convert_to_tensor(inputs)
+        if inputs.shape.ndims is None or inputs.shape.ndims < 2:
+            raise ValueError(
+                "Expected inputs of rank 2 or more, [batch, time, ...], but saw shape: "
+                f"{inputs.shape}"
+            )
+        if not time_major:
+            inputs = _swap(inputs)
+        lengths = _lengths(sequence_length)
+        sizes = shape(inputs)
+        steps, batch = inputs.shape.as_list()[:2]
+        time = steps if steps is not None else sizes[0]
+        state = _start(cell, initial_state, batch if batch is not None else sizes[1], dtype)
+        outputs, final = _loop(cell, inputs, time, lengths, state)
+        flat: list[Tensor] = []
+        for stacked, size in zip(outputs, nest.flatten(cell.output_size), strict=True):
+            stacked.set_shape([steps, batch, *_dims(size)])
+            flat.append(stacked if time_major else _swap(stacked))
+        if nest.is_sequence(cell.output_size):
+            return nest.pack_sequence_as(cell.output_size, flat), final
+        return flat[0], final
+
+
+def _loop(cell: Any, inputs: Any, time: Any, lengths: Any, state: Any) -> tuple[Any, Any]:
+    flat_state = nest.flatten(state)
+    element = flat_state[0].dtype.base_dtype
+    feed = TensorArray(inputs.dtype.base_dtype, size=time, element_shape=inputs.shape[1:])
+    feed = feed.unstack(inputs)
+    batch = inputs.shape.as_list()[1]
+    kept = [
+        TensorArray(element, size=time, element_shape=[batch, *_dims(size)])
+        for size in nest.flatten(cell.output_size)
+    ]
+
+    def body(t: Any, arrays: Any, old: Any) -> Any:
+        current = feed.read(t)
+        current.set_shape(inputs.shape[1:])
+        packed = nest.pack_sequence_as(state, list(old)) if nest.is_sequence(state) else old[0]
+        output, new = _step(cell, t, lengths, current, packed)
+        written = [a.write(t, o) for a, o in zip(arrays, nest.flatten(output), strict=True)]
+        after = nest.flatten(new)
+        for a, b in zip(old, after, strict=True):
+            b.set_shape(a.shape)
+        return t + 1, written, after
+
+    _, arrays, final = while_loop(
+        lambda t, *_: emit("Less", t, time), body, (convert_to_tensor(0), kept, flat_state)
+    )
+    packed = nest.pack_sequence_as(state, list(final)) if nest.is_sequence(state) else final[0]
+    return [a.stack() for a in arrays], packed
+
+
+def static_rnn(
+    cell: Any, inputs: Any, initial_state: Any = None, dtype: Any = None,
+    sequence_length: Any = None, scope: Any = None,
+) -> tuple[list[Any], Any]:  # fmt: skip
+    """Runs a cell over a list of inputs, one copy of its ops for each.
+
+    Args:
+        cell: a cell of `tf.nn.rnn_cell`.
+        inputs: a list of tensors [batch, ...], one per step.
+        initial_state: the state to begin with; zeros by default.
+        dtype: the type of the state, when there is no initial state.
+        sequence_length: an integer vector: how long each example is.
+        scope: the variable scope; "rnn" by default.
+
+    Returns:
+        The list of outputs, and the final state.
+
+    Raises:
+        TypeError: `inputs` is no list.
+        ValueError: `inputs` is empty, or there is neither a state nor a dtype.
+    """
+    if not nest.is_sequence(inputs):
+        raise TypeError("inputs must be a sequence")
+    if not inputs:
+        raise ValueError("inputs must not be empty")
+    outputs: list[Any] = []
+    with variable_scope(scope or "rnn") as opened:
+        first = convert_to_tensor(nest.flatten(inputs)[0])
+        batch = first.shape.as_list()[0] if first.shape.ndims else None
+        state = _start(cell, initial_state, batch if batch is not None else shape(first)[0], dtype)
+        with name_scope("lengths"):
+            lengths = _lengths(sequence_length)
+        for time, current in enumerate(inputs):
+            if time > 0:
+                opened.reuse_variables()
+            output, state = _step(cell, time, lengths, current, state)
+            outputs.append(output)
+        return outputs, state

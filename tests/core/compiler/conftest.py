@@ -1,0 +1,25 @@
+"""A fresh graph for each test, and a look at what the compiler made."""
+
+from __future__ import annotations
+
+import pytest
+
+import opdock as tf
+
+
+@pytest.fixture(autouse=True)
+def graph():
+    with tf.Graph().as_default() as made:
+        yield made
+
+
+@pytest.fixture
+def compiled():
+    """(session, fetches, feed_dict) to the bound program."""
+
+    def get(session, fetches, feed_dict=None):
+        plan = session._plan(fetches)
+        values, key = session._feeds(feed_dict)
+        return session._entry(plan, values, key, feed_dict).program
+
+    return get

@@ -1,0 +1,77 @@
+"""Simplify: nodes that return their input go; see test_passes_agree for the bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import opdock as tf
+
+
+def kinds(program):
+    return [n.op for n in program.block.nodes if n.op not in ("Const", "_Feed")]
+
+
+@pytest.mark.parametrize(
+    ("make", "left"),
+    [
+        (lambda x: x * 1.0, []),
+        (lambda x: 1.0 * x / 1.0 - 0.0, []),
+        (lambda x: tf.identity(tf.stop_gradient(x)), []),
+        (lambda x: tf.reshape(x, [2, 3]), []),
+        (lambda x: tf.transpose(x, [0, 1]), []),
+        (lambda x: x + 0.0, ["Add"]),
+        (lambda x: x * tf.ones([4, 2, 3]), ["Mul"]),
+        (lambda x: x * tf.ones([1, 1, 1]), ["Mul"]),
+        (lambda x: tf.reshape(x, [3, 2]), ["Reshape"]),
+        (lambda x: tf.reduce_sum(x, []), []),
+        (lambda x: tf.reduce_sum(x, [0]), ["Sum"]),
+    ],
+)
+def test_what_goes_and_what_stays(make, left, compiled):
+    x = tf.placeholder(tf.float32, [2, 3])
+    y = make(x)
+    feed = {x: np.arange(6).reshape(2, 3)}
+    with tf.Session() as session:
+        assert kinds(compiled(session, y, feed)) in (left, [o.replace("Add", "AddV2") for o in left])
+        assert session.run(y, feed).shape == tuple(y.shape.as_list())
+
+
+def test_integer_zero_is_neutral(compiled):
+    x = tf.placeholder(tf.int32, [2])
+    with tf.Session() as session:
+        assert kinds(compiled(session, x + 0, {x: [1, 2]})) == []
+        assert kinds(compiled(session, 0 + x, {x: [1, 2]})) == []
+        assert kinds(compiled(session, 0 - x, {x: [1, 2]})) == ["Sub"]
+
+
+def test_what_waits_for_an_effect_stays():
+    v = tf.Variable(0)
+    x = tf.placeholder(tf.float32, [])
+    with tf.control_dependencies([v.assign_add(1)]):
+        y = tf.identity(x)
+    with tf.Session() as session:
+        session.run(v.initializer)
+        assert session.run(y * 1.0, {x: 2.0}) == 2
+        assert session.run(v) == 1
+
+
+def test_a_control_on_a_removed_node_is_a_control_on_its_input():
+    v = tf.Variable(0)
+    write = v.assign_add(1)
+    with tf.control_dependencies([tf.identity(write)]):
+        read = v.read_value() + 0
+    with tf.Session() as session:
+        session.run(v.initializer)
+        assert session.run(read) == 1
+
+
+def test_a_simplified_fetch_is_a_copy_of_the_feed():
+    x = tf.placeholder(tf.float32, [3])
+    fed = np.ones(3, np.float32)
+    with tf.Session() as session:
+        got = session.run(x * 1.0, {x: fed})
+        got[:] = 7
+        assert list(fed) == [1, 1, 1]
+        fed[:] = 9
+        assert list(got) == [7, 7, 7]
