@@ -158,6 +158,7 @@ FAMILIES = (
     "graph/initializers.py",
     "graph/variable_lists.py",
     "graph/resource_variable.py",
+    "graph/partitioned.py",
     "graph/variable_base.py",
 )
 # Op families whose public home is `tf.nn` alone.

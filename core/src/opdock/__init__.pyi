@@ -66,6 +66,10 @@ from opdock.graph.initializers import zeros_initializer as zeros_initializer
 from opdock.graph.operation import Operation as Operation
 from opdock.graph.operation import Tensor as Tensor
 from opdock.graph.operation import is_tensor as is_tensor
+from opdock.graph.partitioned import create_partitioned_variables as create_partitioned_variables
+from opdock.graph.partitioned import fixed_size_partitioner as fixed_size_partitioner
+from opdock.graph.partitioned import min_max_variable_partitioner as min_max_variable_partitioner
+from opdock.graph.partitioned import variable_axis_size_partitioner as variable_axis_size_partitioner
 from opdock.graph.registry import not_differentiable as NoGradient
 from opdock.graph.registry import not_differentiable as NotDifferentiable
 from opdock.graph.registry import RegisterGradient as RegisterGradient

@@ -101,7 +101,7 @@ prototypes = rng.rand(NUM_CLASSES, SIDE, SIDE, 3)
 
 def batch():
     labels = rng.randint(NUM_CLASSES, size=BATCH)
-    return prototypes[labels] + 0.3 * rng.randn(BATCH, SIDE, SIDE, 3), labels
+    return prototypes[labels] + 0.1 * rng.randn(BATCH, SIDE, SIDE, 3), labels
 
 
 with tf.Graph().as_default() as graph:

@@ -14,7 +14,7 @@ from opdock.python.client import timeline
 flags = tf.app.flags
 FLAGS = flags.FLAGS
 flags.DEFINE_integer('max_steps', 60, 'Number of steps to run trainer.')
-flags.DEFINE_float('learning_rate', 0.005, 'Initial learning rate')
+flags.DEFINE_float('learning_rate', 0.03, 'Initial learning rate')
 flags.DEFINE_float('keep', 0.9, 'Keep probability for training dropout.')
 flags.DEFINE_boolean('fake_data', False, 'unused')
 flags.DEFINE_string('log_dir', 'mlp_logs', 'Summaries log directory')

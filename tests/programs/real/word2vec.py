@@ -85,7 +85,7 @@ with tf.Session(graph=graph) as session:
             averages.append(average_loss / (100. if step else 1.))
             print('Average loss at step ', step, ': ', averages[-1])
             average_loss = 0
-    values, indices = nearest.eval()
+    values, indices = session.run(nearest)
     for i, row in enumerate(indices):
         print('Nearest to %s: %s' % (reverse_dictionary[valid_examples[i]],
                                      ', '.join(reverse_dictionary[k] for k in row[1:])))

@@ -16,6 +16,7 @@ from opdock.compiler.target import Target
 
 # NumPy checks overlapping operands: for tiny results a second buffer costs less than the check.
 _IN_PLACE_FROM: Final = 4096
+_Held = tuple[Any, int, int]  # of an alias root: (pool key, buffer, the slot that it was made for)
 
 
 @dataclass(slots=True)
@@ -49,7 +50,7 @@ def plan_memory(schedule: Schedule, share: bool = True) -> MemoryPlan:
     group_end = _group_ends(schedule, last, root)
     plan = MemoryPlan()
     free: dict[Any, list[int]] = {}
-    held: dict[int, tuple[Any, int]] = {}  # alias root -> (pool key, buffer)
+    held: dict[int, _Held] = {}
     dying: dict[int, list[int]] = {}
     for r, end in group_end.items():
         dying.setdefault(end, []).append(r)
@@ -63,7 +64,7 @@ def plan_memory(schedule: Schedule, share: bool = True) -> MemoryPlan:
                 pool = free.setdefault(key, [])
                 buffer = pool.pop() if pool else _new_buffer(plan, step, key)
             step.out = buffer
-            held[out_root] = (key, buffer)
+            held[out_root] = (key, buffer, step.outputs[0])
             plan.naive_bytes += _bytes(key)
         for r in ends_here:
             found = held.pop(r, None)
@@ -167,13 +168,16 @@ def _pool_key(step: Step, escaping: set[int], root: list[int]) -> Any:
 
 
 def _in_place(
-    step: Step, key: Any, root: list[int], ends_here: list[int], held: dict[int, tuple[Any, int]]
+    step: Step, key: Any, root: list[int], ends_here: list[int], held: dict[int, _Held]
 ) -> int | None:
     if step.node.spec is None or step.node.spec.expr is None or _bytes(key) < _IN_PLACE_FROM:
         return None
     for slot in step.inputs:
         r = root[slot]
-        if r in ends_here and r in held and held[r][0] == key:
+        # A view of the buffer among the operands would be read after it has been written.
+        if any(root[s] == r and s != slot for s in step.inputs):
+            continue
+        if r in ends_here and r in held and held[r] == (key, held[r][1], slot):
             return held.pop(r)[1]
     return None
 

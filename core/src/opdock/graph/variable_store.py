@@ -92,7 +92,8 @@ class VariableStore:
     ) -> Any:
         element = None if dtype is None else dtypes.as_dtype(dtype).base_dtype
         raw = None if shape is None else shapes.as_shape(shape)
-        if partitioner is not None:
+        # Sharing a partitioned variable needs no partitioner.
+        if partitioner is not None or (reuse is True and name in self._partitioned):
             from opdock.graph.partitioned import get_partitioned
 
             parts = get_partitioned(
@@ -115,6 +116,12 @@ class VariableStore:
             )
             if parts is not None:
                 return parts
+        if f"{name}/part_0" in self._variables:
+            raise ValueError(
+                "No partitioner was provided, but a partitioned version of the variable was found: "
+                f"{name}/part_0. Perhaps a variable of the same name was already created with "
+                "partitioning?"
+            )
         found = self._variables.get(name)
         if found is not None:
             return self._shared(name, found, raw, shape is not None, element, reuse)

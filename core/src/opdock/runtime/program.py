@@ -224,7 +224,12 @@ class Program:
         """Runs one step call by call: for traces, and beside a step that holds the buffers."""
         values: dict[int, Any] = dict(self._presets)
         values.update(zip(self.schedule.params, feeds, strict=True))
-        return self._continue(0, values, observer, planned)
+        planned = planned and self._busy.acquire(blocking=False)
+        try:
+            return self._continue(0, values, observer, planned)
+        finally:
+            if planned:
+                self._busy.release()
 
     def _continue(
         self, start: int, values: dict[int, Any], observer: Observer | None, planned: bool

@@ -25,6 +25,9 @@ from opdock.runtime.fetch import FetchPlan, feed_array, feed_items, fetched
 from opdock.runtime.program import Program
 from opdock.shapes import Shape
 
+if TYPE_CHECKING:
+    from opdock.runtime.partial import PartialRun
+
 _MAX_VARIANTS: Final = 8  # programs by concrete shape before one with open shapes takes over
 _MAX_PLANS: Final = 512
 
@@ -65,6 +68,8 @@ class BaseSession:
         self._feed_types: dict[Tensor, np.dtype[Any]] = {}
         self._edits = self._graph._edits
         self._compile_lock = threading.RLock()
+        self._partial_runs: dict[str, PartialRun] = {}
+        self._partial_count = 0
 
     # ------------------------------------------------------------ facts
     @property
@@ -97,6 +102,7 @@ class BaseSession:
             self._closed = True
             self._plans.clear()
             self._by_elements.clear()
+            self._partial_runs.clear()
             self._engine.close()
 
     def __del__(self) -> None:
@@ -247,6 +253,42 @@ class BaseSession:
         ]
         program = self._engine.compile(self._graph, plan.tensors, plan.targets, feeds)
         return _Entry(program)
+
+    # ------------------------------------------------------------ partial runs
+    def partial_run_setup(self, fetches: Any, feeds: Any = None) -> str:
+        """Begins a step that is taken in several `partial_run` calls.
+
+        Args:
+            fetches: everything that the calls will fetch.
+            feeds: the tensors that they will feed.
+
+        Returns:
+            The handle of the step.
+        """
+        from opdock.runtime.partial import PartialRun
+
+        self._partial_count += 1
+        handle = f"partial_run_{self._partial_count}"
+        self._partial_runs[handle] = PartialRun(self, fetches, feeds)
+        return handle
+
+    def partial_run(self, handle: str, fetches: Any, feed_dict: Any = None) -> Any:
+        """Goes on with a step: feeds and fetches a part of what was announced.
+
+        Raises:
+            InvalidArgumentError: there is no such step, it is complete, or a feed or fetch was not
+                announced or had its turn.
+            UnimplementedError: an operation with effects would have to run a second time.
+        """
+        step = self._partial_runs.get(handle)
+        if step is None:
+            raise errors.InvalidArgumentError(
+                None, None, "Must run 'setup' before performing partial runs!"
+            )
+        result = step.run(fetches, feed_dict)
+        if step.finished:
+            del self._partial_runs[handle]
+        return result
 
     def explain(self, fetches: Any, feed_dict: Any = None) -> Explanation:
         """Where each op of `fetches` runs, with which kernel of which plugin, and why.

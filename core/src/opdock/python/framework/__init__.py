@@ -1,0 +1,1 @@
+"""TF's place of the framework modules."""
