@@ -1,6 +1,6 @@
 # Every target sets up what it needs: on a fresh clone, `make demo` and `make test` are enough.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint conformance bench docs clean
+.PHONY: help setup demo test lint conformance bench docs api clean
 
 VENV    := .venv/bin
 STAMP   := .venv/.opdock-setup
@@ -39,6 +39,9 @@ bench: $(STAMP)  ## time the basics, print a table, and write it into docs/bench
 
 docs: $(STAMP)  ## run every program in README and docs, and check what they quote
 	$(VENV)/python -m pytest tests/test_docs.py $(ARGS)
+
+api: $(STAMP)  ## write the table of public names (opdock/_api.py, __init__.pyi)
+	$(VENV)/python tools/make_api.py
 
 clean:  ## remove .venv and what the tools left
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist logs conformance-report

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 import opdock as tf
 
 
@@ -18,7 +19,9 @@ class Example(tf.test.TestCase):
                 self.assertAllEqual(x, [1, 3])
             with self.assertRaisesOpError("assertion failed"):
                 session.run(tf.Assert(tf.reduce_any(x > 5), [x]))
-            error = tf.test.compute_gradient_error(x, [2], x * x, [2], x_init_value=np.array([1.0, 2.0]))
+            error = tf.test.compute_gradient_error(
+                x, [2], x * x, [2], x_init_value=np.array([1.0, 2.0])
+            )
             self.assertLess(error, 1e-2)
         with self.session(use_gpu=True):
             self.assertEqual(self.evaluate(tf.constant(3)), 3)

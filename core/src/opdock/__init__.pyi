@@ -1,4 +1,5 @@
 """The public namespace for type checkers; tools/make_api.py writes it."""
+# ruff: noqa: E501, I001
 
 from opdock.autodiff.custom import custom_gradient as custom_gradient
 from opdock.autodiff.gradients import AggregationMethod as AggregationMethod
@@ -215,7 +216,6 @@ from opdock.ops.control import cond as cond
 from opdock.ops.control import group as group
 from opdock.ops.control import no_op as no_op
 from opdock.ops.control import tuple as tuple
-from opdock.ops.control import while_loop as while_loop
 from opdock.ops.control import with_dependencies as with_dependencies
 from opdock.ops.decompositions import cholesky as cholesky
 from opdock.ops.decompositions import qr as qr
@@ -296,6 +296,7 @@ from opdock.ops.joining import stack as stack
 from opdock.ops.linalg import matmul as matmul
 from opdock.ops.linalg import sparse_matmul as sparse_matmul
 from opdock.ops.linalg import trace as trace
+from opdock.ops.loops import while_loop as while_loop
 from opdock.ops.math import accumulate_n as accumulate_n
 from opdock.ops.math import acos as acos
 from opdock.ops.math import acosh as acosh

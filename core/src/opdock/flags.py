@@ -8,10 +8,24 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NoReturn
 
 __all__ = [
-    "DEFINE_bool", "DEFINE_boolean", "DEFINE_enum", "DEFINE_float", "DEFINE_integer", "DEFINE_list",
-    "DEFINE_multi_float", "DEFINE_multi_integer", "DEFINE_multi_string", "DEFINE_string",
-    "DuplicateFlagError", "Error", "FLAGS", "FlagValues", "IllegalFlagValueError",
-    "UnparsedFlagAccessError", "UnrecognizedFlagError", "mark_flag_as_required",
+    "FLAGS",
+    "DEFINE_bool",
+    "DEFINE_boolean",
+    "DEFINE_enum",
+    "DEFINE_float",
+    "DEFINE_integer",
+    "DEFINE_list",
+    "DEFINE_multi_float",
+    "DEFINE_multi_integer",
+    "DEFINE_multi_string",
+    "DEFINE_string",
+    "DuplicateFlagError",
+    "Error",
+    "FlagValues",
+    "IllegalFlagValueError",
+    "UnparsedFlagAccessError",
+    "UnrecognizedFlagError",
+    "mark_flag_as_required",
     "mark_flags_as_required",
 ]  # fmt: skip
 
@@ -39,7 +53,9 @@ class UnparsedFlagAccessError(Error):
 class _Flag:
     """One definition and its value."""
 
-    def __init__(self, name: str, default: Any, help_: str, convert: Callable[[Any], Any], kind: str) -> None:
+    def __init__(
+        self, name: str, default: Any, help_: str, convert: Callable[[Any], Any], kind: str
+    ) -> None:
         self.name, self.help, self.convert, self.kind = name, help_, convert, kind
         self.default = self.value = None if default is None else self.parsed(default)
         self.present = 0
@@ -174,7 +190,10 @@ class FlagValues:
             flag.value, flag.present = flag.parsed(given), 1
         for flag in self._flags.values():
             if flag.required and flag.value is None:
-                raise IllegalFlagValueError(f"flag --{flag.name}=None: Flag --{flag.name} must have a value other than None.")
+                raise IllegalFlagValueError(
+                    f"flag --{flag.name}=None: Flag --{flag.name} must have a value other than "
+                    "None."
+                )
         self.__dict__["_parsed"] = True
         return [*argv[:1], *rest, *tail]
 
@@ -213,7 +232,9 @@ class FlagValues:
 FLAGS: Final = FlagValues()
 
 
-def _define(name: str, default: Any, help_: str | None, convert: Callable[[Any], Any], kind: str = "") -> None:
+def _define(
+    name: str, default: Any, help_: str | None, convert: Callable[[Any], Any], kind: str = ""
+) -> None:
     FLAGS.define(_Flag(name, default, help_ or "", convert, kind))
 
 
@@ -244,25 +265,27 @@ def _to_list(value: Any) -> list[str]:
 
 
 def _several(convert: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
-    return lambda values: [convert(v) for v in (values if isinstance(values, (list, tuple)) else [values])]
+    return lambda values: [
+        convert(v) for v in (values if isinstance(values, (list, tuple)) else [values])
+    ]
 
 
-def DEFINE_string(name: str, default: str | None, help: str | None = None, **unused: Any) -> None:  # noqa: N802
+def DEFINE_string(name: str, default: str | None, help: str | None = None, **unused: Any) -> None:
     """Defines a flag with text."""
     _define(name, default, help, str)
 
 
-def DEFINE_integer(name: str, default: int | None, help: str | None = None, **unused: Any) -> None:  # noqa: N802
+def DEFINE_integer(name: str, default: int | None, help: str | None = None, **unused: Any) -> None:
     """Defines a flag with an integer."""
     _define(name, default, help, _to_int)
 
 
-def DEFINE_float(name: str, default: float | None, help: str | None = None, **unused: Any) -> None:  # noqa: N802
+def DEFINE_float(name: str, default: float | None, help: str | None = None, **unused: Any) -> None:
     """Defines a flag with a number."""
     _define(name, default, help, float)
 
 
-def DEFINE_boolean(name: str, default: bool | None, help: str | None = None, **unused: Any) -> None:  # noqa: N802
+def DEFINE_boolean(name: str, default: bool | None, help: str | None = None, **unused: Any) -> None:
     """Defines a flag that is on (--name, --name=true) or off (--noname, --name=false)."""
     _define(name, default, help, _to_bool, "bool")
 
@@ -270,13 +293,17 @@ def DEFINE_boolean(name: str, default: bool | None, help: str | None = None, **u
 DEFINE_bool = DEFINE_boolean
 
 
-def DEFINE_list(name: str, default: Any, help: str | None = None, **unused: Any) -> None:  # noqa: N802
+def DEFINE_list(name: str, default: Any, help: str | None = None, **unused: Any) -> None:
     """Defines a flag with texts separated by commas."""
     _define(name, default, help, _to_list)
 
 
-def DEFINE_enum(  # noqa: N802
-    name: str, default: str | None, enum_values: Sequence[str], help: str | None = None, **unused: Any
+def DEFINE_enum(
+    name: str,
+    default: str | None,
+    enum_values: Sequence[str],
+    help: str | None = None,
+    **unused: Any,
 ) -> None:
     """Defines a flag with one of several texts."""
 
@@ -288,17 +315,17 @@ def DEFINE_enum(  # noqa: N802
     _define(name, default, help, convert)
 
 
-def DEFINE_multi_string(name: str, default: Any, help: str | None = None, **unused: Any) -> None:  # noqa: N802
+def DEFINE_multi_string(name: str, default: Any, help: str | None = None, **unused: Any) -> None:
     """Defines a flag with text that may be given several times; its value is a list."""
     _define(name, default, help, _several(str), "multi")
 
 
-def DEFINE_multi_integer(name: str, default: Any, help: str | None = None, **unused: Any) -> None:  # noqa: N802
+def DEFINE_multi_integer(name: str, default: Any, help: str | None = None, **unused: Any) -> None:
     """Defines a flag with an integer that may be given several times; its value is a list."""
     _define(name, default, help, _several(_to_int), "multi")
 
 
-def DEFINE_multi_float(name: str, default: Any, help: str | None = None, **unused: Any) -> None:  # noqa: N802
+def DEFINE_multi_float(name: str, default: Any, help: str | None = None, **unused: Any) -> None:
     """Defines a flag with a number that may be given several times; its value is a list."""
     _define(name, default, help, _several(float), "multi")
 

@@ -8,7 +8,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, Self
 
 from opdock import errors
 from opdock.io.files import as_path, tf_errors
@@ -40,7 +40,9 @@ class GFile:
 
     def __init__(self, name: Any, mode: str = "r") -> None:
         if mode.replace("b", "").replace("+", "") not in ("r", "w", "a"):
-            raise errors.InvalidArgumentError(None, None, f"mode is not 'r' or 'w' or 'a': {mode!r}")
+            raise errors.InvalidArgumentError(
+                None, None, f"mode is not 'r' or 'w' or 'a': {mode!r}"
+            )
         self._name = as_path(name)
         self._mode = mode
         self._opened: IO[Any] | None = None
@@ -60,12 +62,17 @@ class GFile:
             text = "b" not in self._mode
             with tf_errors(self._name):
                 self._opened = open(  # noqa: SIM115 - closed by close()
-                    self._name, self._mode, encoding="utf-8" if text else None, newline="" if text else None
+                    self._name,
+                    self._mode,
+                    encoding="utf-8" if text else None,
+                    newline="" if text else None,
                 )
         if (what == "read" and not self._opened.readable()) or (
             what == "write" and not self._opened.writable()
         ):
-            raise errors.PermissionDeniedError(None, None, f"File isn't open for {'reading' if what == 'read' else 'writing'}")
+            raise errors.PermissionDeniedError(
+                None, None, f"File isn't open for {'reading' if what == 'read' else 'writing'}"
+            )
         return self._opened
 
     def read(self, n: int = -1) -> Any:
@@ -132,13 +139,16 @@ class GFile:
         with contextlib.suppress(Exception):
             self.close()
 
-    def __enter__(self) -> GFile:
+    def __enter__(self) -> Self:
         if "r" not in self._mode:
             self._file("")
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        tb: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -156,17 +166,17 @@ FastGFile = Open = GFile
 
 
 # ---------------------------------------------------------------- names
-def Exists(filename: Any) -> bool:  # noqa: N802
+def Exists(filename: Any) -> bool:
     """Whether there is a file or directory of that name."""
     return os.path.exists(as_path(filename))
 
 
-def IsDirectory(dirname: Any) -> bool:  # noqa: N802
+def IsDirectory(dirname: Any) -> bool:
     """Whether there is a directory of that name."""
     return os.path.isdir(as_path(dirname))
 
 
-def Stat(filename: Any) -> FileStatistics:  # noqa: N802
+def Stat(filename: Any) -> FileStatistics:
     """Length, time of change and kind of a file; NotFoundError when there is none."""
     path = as_path(filename)
     with tf_errors(path):
@@ -174,13 +184,13 @@ def Stat(filename: Any) -> FileStatistics:  # noqa: N802
     return FileStatistics(found.st_size, found.st_mtime_ns, os.path.isdir(path))
 
 
-def Glob(filename: Any) -> list[str]:  # noqa: N802
+def Glob(filename: Any) -> list[str]:
     """The files that match a pattern, or any of a list of patterns."""
     patterns = [filename] if isinstance(filename, (str, bytes, os.PathLike)) else list(filename)
     return [name for p in patterns for name in sorted(_glob.glob(as_path(p)))]
 
 
-def ListDirectory(dirname: Any) -> list[str]:  # noqa: N802
+def ListDirectory(dirname: Any) -> list[str]:
     """The names in a directory; NotFoundError when there is none."""
     path = as_path(dirname)
     if not os.path.isdir(path):
@@ -188,7 +198,7 @@ def ListDirectory(dirname: Any) -> list[str]:  # noqa: N802
     return sorted(os.listdir(path))
 
 
-def Walk(top: Any, in_order: bool = True) -> Iterator[tuple[str, list[str], list[str]]]:  # noqa: N802
+def Walk(top: Any, in_order: bool = True) -> Iterator[tuple[str, list[str], list[str]]]:
     """(directory, its directories, its files) for a directory and all below it.
 
     Args:
@@ -202,25 +212,25 @@ def Walk(top: Any, in_order: bool = True) -> Iterator[tuple[str, list[str], list
 
 
 # ---------------------------------------------------------------- changes
-def MkDir(dirname: Any) -> None:  # noqa: N802
+def MkDir(dirname: Any) -> None:
     """Makes one directory."""
     with tf_errors(as_path(dirname)):
         os.mkdir(as_path(dirname))
 
 
-def MakeDirs(dirname: Any) -> None:  # noqa: N802
+def MakeDirs(dirname: Any) -> None:
     """Makes a directory and those above it; does nothing when it exists."""
     with tf_errors(as_path(dirname)):
         os.makedirs(as_path(dirname), exist_ok=True)
 
 
-def Remove(filename: Any) -> None:  # noqa: N802
+def Remove(filename: Any) -> None:
     """Deletes a file; NotFoundError when there is none."""
     with tf_errors(as_path(filename)):
         os.remove(as_path(filename))
 
 
-def DeleteRecursively(dirname: Any) -> None:  # noqa: N802
+def DeleteRecursively(dirname: Any) -> None:
     """Deletes a directory with all in it; NotFoundError when there is none."""
     path = as_path(dirname)
     with tf_errors(path):
@@ -230,7 +240,7 @@ def DeleteRecursively(dirname: Any) -> None:  # noqa: N802
             os.remove(path)
 
 
-def Copy(oldpath: Any, newpath: Any, overwrite: bool = False) -> None:  # noqa: N802
+def Copy(oldpath: Any, newpath: Any, overwrite: bool = False) -> None:
     """Copies a file.
 
     Raises:
@@ -240,7 +250,7 @@ def Copy(oldpath: Any, newpath: Any, overwrite: bool = False) -> None:  # noqa: 
     _to_new_name(oldpath, newpath, overwrite, shutil.copyfile)
 
 
-def Rename(oldname: Any, newname: Any, overwrite: bool = False) -> None:  # noqa: N802
+def Rename(oldname: Any, newname: Any, overwrite: bool = False) -> None:
     """Renames a file or directory; raises as `Copy` does."""
     _to_new_name(oldname, newname, overwrite, os.replace)
 

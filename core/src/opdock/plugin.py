@@ -57,6 +57,7 @@ from opdock.plugins.records import (
 
 if TYPE_CHECKING:
     from opdock.io import host_ops
+    from opdock.kernels import render_c_api as codegen
     from opdock.plugins.records import PluginStatus
 
 __all__ = [
@@ -99,6 +100,7 @@ __all__ = [
     "ToleranceRow",
     "all_ops",
     "as_dtype",
+    "codegen",
     "define_op",
     "dtypes",
     "errors",
@@ -121,6 +123,9 @@ def __getattr__(name: str) -> Any:
     # What file and checkpoint kernels share; protobuf comes with it, so only they pay for it.
     if name == "host_ops":
         return importlib.import_module("opdock.io.host_ops")
+    # The renderer of scalar expressions as C, for backends that compile their own kernels.
+    if name == "codegen":
+        return importlib.import_module("opdock.kernels.render_c_api")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -96,7 +96,7 @@ class TestCase(unittest.TestCase):
     emptied. Assertions evaluate tensors in the default session.
     """
 
-    def __init__(self, methodName: str = "runTest") -> None:  # noqa: N803 - unittest's name
+    def __init__(self, methodName: str = "runTest") -> None:
         super().__init__(methodName)
         self._cached: Session | None = None
         self._tempdir: str | None = None
@@ -149,7 +149,11 @@ class TestCase(unittest.TestCase):
         elif graph is not None and self._cached.graph is not graph:
             raise ValueError("The graph used to get the cached session is different.")
         session = self._cached
-        with session.graph.as_default(), session.as_default(), _placed(session.graph, use_gpu, force_gpu):
+        with (
+            session.graph.as_default(),
+            session.as_default(),
+            _placed(session.graph, use_gpu, force_gpu),
+        ):
             yield session
 
     def test_session(
@@ -188,7 +192,7 @@ class TestCase(unittest.TestCase):
         return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
 
     # ------------------------------------------------------------ closeness
-    def assertAllClose(  # noqa: N802
+    def assertAllClose(
         self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, msg: str | None = None
     ) -> None:
         """Asserts that two arrays, tensors or structures of them are near each other."""
@@ -210,7 +214,7 @@ class TestCase(unittest.TestCase):
         self.assertShapesEqual(x, y, msg)
         np.testing.assert_allclose(x, y, rtol=rtol, atol=atol, err_msg=msg or "", equal_nan=True)
 
-    def assertAllCloseAccordingToType(  # noqa: N802
+    def assertAllCloseAccordingToType(
         self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, float_rtol: float = 1e-6,
         float_atol: float = 1e-6, half_rtol: float = 1e-3, half_atol: float = 1e-3,
         bfloat16_rtol: float = 1e-2, bfloat16_atol: float = 1e-2, msg: str | None = None,
@@ -226,7 +230,7 @@ class TestCase(unittest.TestCase):
             rtol, atol = max(rtol, bfloat16_rtol), max(atol, bfloat16_atol)
         self.assertAllClose(a, b, rtol, atol, msg)
 
-    def assertNotAllClose(self, a: Any, b: Any, **kwargs: Any) -> None:  # noqa: N802
+    def assertNotAllClose(self, a: Any, b: Any, **kwargs: Any) -> None:
         """Asserts that two arrays are not near each other."""
         try:
             self.assertAllClose(a, b, **kwargs)
@@ -234,24 +238,28 @@ class TestCase(unittest.TestCase):
             return
         raise AssertionError("The two values are close at all elements")
 
-    def assertNear(self, f1: float, f2: float, err: float, msg: str | None = None) -> None:  # noqa: N802
+    def assertNear(self, f1: float, f2: float, err: float, msg: str | None = None) -> None:
         """Asserts that two numbers differ by at most `err`."""
         close = f1 == f2 or abs(f1 - f2) <= err
         self.assertTrue(close, f"{f1!r} != {f2!r} +/- {err!r}{f' ({msg})' if msg else ''}")
 
-    def assertArrayNear(self, farray1: Any, farray2: Any, err: float, msg: str | None = None) -> None:  # noqa: N802
+    def assertArrayNear(
+        self, farray1: Any, farray2: Any, err: float, msg: str | None = None
+    ) -> None:
         """Asserts that two flat arrays differ by at most `err` in each element."""
         self.assertEqual(len(farray1), len(farray2), msg=msg)
         for x, y in zip(farray1, farray2, strict=True):
             self.assertNear(float(x), float(y), err, msg=msg)
 
-    def assertNDArrayNear(self, ndarray1: Any, ndarray2: Any, err: float, msg: str | None = None) -> None:  # noqa: N802
+    def assertNDArrayNear(
+        self, ndarray1: Any, ndarray2: Any, err: float, msg: str | None = None
+    ) -> None:
         """Asserts that the norm of the difference of two arrays is below `err`."""
         distance = float(np.linalg.norm(np.asarray(ndarray1) - np.asarray(ndarray2)))
         self.assertTrue(distance < err, msg or f"the arrays are {distance} apart")
 
     # ------------------------------------------------------------ equality
-    def assertAllEqual(self, a: Any, b: Any, msg: str | None = None) -> None:  # noqa: N802
+    def assertAllEqual(self, a: Any, b: Any, msg: str | None = None) -> None:
         """Asserts that two arrays or tensors have equal shapes and elements; NaN equals NaN."""
         x, y = self._array(a), self._array(b)
         if "O" in (x.dtype.kind, y.dtype.kind) or "U" in (x.dtype.kind, y.dtype.kind):
@@ -262,9 +270,12 @@ class TestCase(unittest.TestCase):
             same = np.logical_or(same, np.logical_and(np.isnan(x), np.isnan(y)))
         if not np.all(same):
             where = np.argwhere(~np.asarray(same))[:10].tolist()
-            raise AssertionError(f"{msg or ''}\nnot equal where = {where}\nnot equal lhs = {x!r}\nnot equal rhs = {y!r}")
+            raise AssertionError(
+                f"{msg or ''}\nnot equal where = {where}\nnot equal lhs = {x!r}\nnot equal rhs "
+                f"= {y!r}"
+            )
 
-    def assertNotAllEqual(self, a: Any, b: Any, msg: str | None = None) -> None:  # noqa: N802
+    def assertNotAllEqual(self, a: Any, b: Any, msg: str | None = None) -> None:
         """Asserts that two arrays differ somewhere."""
         try:
             self.assertAllEqual(a, b)
@@ -272,50 +283,61 @@ class TestCase(unittest.TestCase):
             return
         raise AssertionError(msg or "The two values are equal at all elements")
 
-    def assertShapesEqual(self, a: Any, b: Any, msg: str | None = None) -> None:  # noqa: N802
+    def assertShapesEqual(self, a: Any, b: Any, msg: str | None = None) -> None:
         """Asserts that two arrays have one shape."""
-        self.assertEqual(np.shape(a), np.shape(b), f"Shape mismatch: expected {np.shape(a)}, got {np.shape(b)}. {msg or ''}")
+        self.assertEqual(
+            np.shape(a),
+            np.shape(b),
+            f"Shape mismatch: expected {np.shape(a)}, got {np.shape(b)}. {msg or ''}",
+        )
 
-    def assertShapeEqual(self, np_array: Any, tf_tensor: Tensor, msg: str | None = None) -> None:  # noqa: N802
+    def assertShapeEqual(self, np_array: Any, tf_tensor: Tensor, msg: str | None = None) -> None:
         """Asserts that a tensor's static shape is that of an array."""
         self.assertAllEqual(np_array.shape, tf_tensor.get_shape().as_list(), msg)
 
-    def assertDTypeEqual(self, target: Any, expected_dtype: Any) -> None:  # noqa: N802
+    def assertDTypeEqual(self, target: Any, expected_dtype: Any) -> None:
         """Asserts the element type of an array, tensor or list of them."""
         for item in target if isinstance(target, (list, tuple)) else [target]:
             dtype = getattr(item, "dtype", None)
             found = np.dtype(getattr(dtype, "as_numpy_dtype", dtype))
-            self.assertEqual(found, np.dtype(getattr(expected_dtype, "as_numpy_dtype", expected_dtype)))
+            self.assertEqual(
+                found, np.dtype(getattr(expected_dtype, "as_numpy_dtype", expected_dtype))
+            )
 
-    def assertSparseEqual(self, a: Any, b: Any) -> None:  # noqa: N802
+    def assertSparseEqual(self, a: Any, b: Any) -> None:
         """Asserts that two sparse values have equal indices, values and shapes."""
-        a, b = (v if isinstance(v, SparseTensorValue) else SparseTensorValue(*self._value(v)) for v in (a, b))
+        a, b = (
+            v if isinstance(v, SparseTensorValue) else SparseTensorValue(*self._value(v))
+            for v in (a, b)
+        )
         for x, y in zip(a, b, strict=True):
             self.assertAllEqual(x, y)
 
     # ------------------------------------------------------------ every element
-    def assertAllGreater(self, a: Any, comparison_target: Any) -> None:  # noqa: N802
+    def assertAllGreater(self, a: Any, comparison_target: Any) -> None:
         """Asserts that all elements exceed a value."""
         self.assertGreater(np.min(self._array(a)), comparison_target)
 
-    def assertAllLess(self, a: Any, comparison_target: Any) -> None:  # noqa: N802
+    def assertAllLess(self, a: Any, comparison_target: Any) -> None:
         """Asserts that all elements are below a value."""
         self.assertLess(np.max(self._array(a)), comparison_target)
 
-    def assertAllGreaterEqual(self, a: Any, comparison_target: Any) -> None:  # noqa: N802
+    def assertAllGreaterEqual(self, a: Any, comparison_target: Any) -> None:
         """Asserts that no element is below a value."""
         self.assertGreaterEqual(np.min(self._array(a)), comparison_target)
 
-    def assertAllLessEqual(self, a: Any, comparison_target: Any) -> None:  # noqa: N802
+    def assertAllLessEqual(self, a: Any, comparison_target: Any) -> None:
         """Asserts that no element exceeds a value."""
         self.assertLessEqual(np.max(self._array(a)), comparison_target)
 
-    def assertAllInSet(self, target: Any, expected_set: Any) -> None:  # noqa: N802
+    def assertAllInSet(self, target: Any, expected_set: Any) -> None:
         """Asserts that every element is one of a set."""
         odd = set(self._array(target).reshape(-1).tolist()) - set(expected_set)
-        self.assertFalse(odd, f"{len(odd)} unique element(s) are not in the set {expected_set}: {odd}")
+        self.assertFalse(
+            odd, f"{len(odd)} unique element(s) are not in the set {expected_set}: {odd}"
+        )
 
-    def assertAllInRange(  # noqa: N802
+    def assertAllInRange(
         self, target: Any, lower_bound: Any, upper_bound: Any, open_lower_bound: bool = False,
         open_upper_bound: bool = False,
     ) -> None:  # fmt: skip
@@ -329,11 +351,14 @@ class TestCase(unittest.TestCase):
         )
 
     # ------------------------------------------------------------ text and protobufs
-    def assertStartsWith(self, actual: Any, expected_start: Any, msg: str | None = None) -> None:  # noqa: N802
+    def assertStartsWith(self, actual: Any, expected_start: Any, msg: str | None = None) -> None:
         """Asserts how a text begins."""
-        self.assertTrue(actual.startswith(expected_start), msg or f"{actual!r} does not start with {expected_start!r}")
+        self.assertTrue(
+            actual.startswith(expected_start),
+            msg or f"{actual!r} does not start with {expected_start!r}",
+        )
 
-    def assertProtoEquals(self, expected_message_maybe_ascii: Any, message: Any) -> None:  # noqa: N802
+    def assertProtoEquals(self, expected_message_maybe_ascii: Any, message: Any) -> None:
         """Asserts that a message equals another one, or one given as text."""
         expected = expected_message_maybe_ascii
         if isinstance(expected, str):
@@ -342,12 +367,12 @@ class TestCase(unittest.TestCase):
             expected = text_format.Parse(expected, type(message)())
         self.assertEqual(expected, message)
 
-    def assertRaisesOpError(self, expected_err_re_or_predicate: Any) -> Any:  # noqa: N802
+    def assertRaisesOpError(self, expected_err_re_or_predicate: Any) -> Any:
         """Asserts that the block raises an OpError whose message matches."""
         return self.assertRaisesWithPredicateMatch(errors.OpError, expected_err_re_or_predicate)
 
     @contextlib.contextmanager
-    def assertRaisesWithPredicateMatch(  # noqa: N802
+    def assertRaisesWithPredicateMatch(
         self, exception_type: Any, expected_err_re_or_predicate: Any
     ) -> Iterator[None]:
         """Asserts that the block raises an exception that matches.
@@ -366,7 +391,10 @@ class TestCase(unittest.TestCase):
             def matches(error: Any) -> bool:
                 text = error.message if isinstance(error, errors.OpError) else str(error)
                 op = getattr(error, "op", None)
-                return pattern.search(text + (f"\nCaused by op {op.name!r}" if op is not None else "")) is not None
+                return (
+                    pattern.search(text + (f"\nCaused by op {op.name!r}" if op is not None else ""))
+                    is not None
+                )
 
         try:
             yield
@@ -420,14 +448,14 @@ class StubOutForTesting:
     def __init__(self) -> None:
         self._saved: list[tuple[Any, str, Any]] = []
 
-    def Set(self, parent: Any, child_name: str, new_child: Any) -> None:  # noqa: N802
+    def Set(self, parent: Any, child_name: str, new_child: Any) -> None:
         """Replaces an attribute, remembering the old one."""
         self._saved.append((parent, child_name, getattr(parent, child_name)))
         setattr(parent, child_name, new_child)
 
     SmartSet = Set
 
-    def UnsetAll(self) -> None:  # noqa: N802
+    def UnsetAll(self) -> None:
         """Restores what was replaced."""
         while self._saved:
             setattr(*self._saved.pop())

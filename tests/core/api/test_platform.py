@@ -7,8 +7,9 @@ import subprocess
 import sys
 
 import numpy as np
-import opdock as tf
 import pytest
+
+import opdock as tf
 from opdock import flags as flags_module
 
 
@@ -29,7 +30,8 @@ def test_flags_of_every_type(flags):
     tf.flags.DEFINE_enum("mode", "train", ["train", "eval"], "")
     tf.flags.DEFINE_multi_integer("at", None, "")
     rest = flags(
-        ["prog", "--steps=0x20", "-rate", "2", "--fast", "file", "--nolog", "--sizes=2,3", "--at=1", "--at=2",
+        ["prog", "--steps=0x20", "-rate", "2", "--fast", "file", "--nolog", "--sizes=2,3",
+         "--at=1", "--at=2",
          "--", "--steps=1"]
     )  # fmt: skip
     assert rest == ["prog", "file", "--steps=1"]
@@ -70,11 +72,20 @@ def test_app_run(tmp_path):
         "def main(argv):\n    print(FLAGS.n, argv[1:])\n    return 5\n"
         "if __name__ == '__main__':\n    tf.app.run()\n"
     )
-    done = subprocess.run([sys.executable, script, "--n=7", "x", "--odd=1"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, script, "--n=7", "x", "--odd=1"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 5 and done.stdout == "7 ['x', '--odd=1']\n", done.stderr
-    done = subprocess.run([sys.executable, script, "--n=q"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, script, "--n=q"], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 1 and "Flags parsing error" in done.stderr
-    done = subprocess.run([sys.executable, script, "--help"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, script, "--help"], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0 and "--n" in done.stdout
 
 
@@ -88,7 +99,13 @@ def test_logging(caplog):
         for i in range(4):
             tf.logging.log_every_n(tf.logging.ERROR, "every %d", 2, i)
             tf.logging.log_first_n(tf.logging.INFO, "first %d", 1, i)
-    assert [r.getMessage() for r in caplog.records] == ["step 3", "careful", "every 0", "first 0", "every 2"]
+    assert [r.getMessage() for r in caplog.records] == [
+        "step 3",
+        "careful",
+        "every 0",
+        "first 0",
+        "every 2",
+    ]
     tf.logging.set_verbosity(tf.logging.WARN)
 
 
@@ -116,7 +133,8 @@ def test_gfile(tmp_path):
     tf.gfile.Remove(root + "/e.txt")
     tf.gfile.DeleteRecursively(root)
     for use in (
-        lambda: tf.gfile.GFile(path).read(), lambda: tf.gfile.Remove(path), lambda: tf.gfile.Stat(path),
+        lambda: tf.gfile.GFile(path).read(), lambda: tf.gfile.Remove(path),
+        lambda: tf.gfile.Stat(path),
         lambda: tf.gfile.ListDirectory(root), lambda: tf.gfile.DeleteRecursively(root),
     ):  # fmt: skip
         with pytest.raises(tf.errors.NotFoundError):
@@ -128,7 +146,7 @@ def test_gfile(tmp_path):
 
 
 def test_compat_nest_and_contrib():
-    import opdock.compat.v1 as v1
+    from opdock.compat import v1
 
     assert v1.constant is tf.constant and tf.compat.v1.Session is tf.Session
     v1.disable_v2_behavior()
@@ -139,7 +157,10 @@ def test_compat_nest_and_contrib():
         tf.compat.as_bytes(3)
     assert tf.nest.map_structure(lambda v: v + 1, {"a": (1, [2])}) == {"a": (2, [3])}
     assert tf.contrib.util.constant_value(tf.constant(3)) == 3
-    assert tf.contrib.util.make_ndarray(tf.contrib.util.make_tensor_proto([1, 2])).tolist() == [1, 2]
+    assert tf.contrib.util.make_ndarray(tf.contrib.util.make_tensor_proto([1, 2])).tolist() == [
+        1,
+        2,
+    ]
     assert np.isscalar(3)
     with pytest.raises(tf.errors.UnimplementedError, match="opdock_kernels"):
         tf.load_op_library("x.so")

@@ -1,10 +1,11 @@
-"""Gradients through cond and while_loop: exact, of any order, and without running anything twice."""
+"""Gradients through cond and while_loop: exact, of any order, nothing runs twice."""
 
 from __future__ import annotations
 
 import numpy as np
-import opdock as tf
 import pytest
+
+import opdock as tf
 
 
 @pytest.fixture(autouse=True)
@@ -96,7 +97,9 @@ def test_random_bodies_have_the_gradient_of_the_numbers_that_were_drawn():
         r = tf.random_uniform([])
         return i + 1, total + r * x, drawn + r
 
-    _, total, drawn = tf.while_loop(lambda i, *_: i < 3, body, [0, tf.constant(0.0), tf.constant(0.0)])
+    _, total, drawn = tf.while_loop(
+        lambda i, *_: i < 3, body, [0, tf.constant(0.0), tf.constant(0.0)]
+    )
     (dx,) = tf.gradients(total, x)
     grad, numbers = run([dx, drawn])
     assert grad == pytest.approx(numbers)
@@ -104,7 +107,11 @@ def test_random_bodies_have_the_gradient_of_the_numbers_that_were_drawn():
 
 @pytest.mark.parametrize("use_resource", [False, True])
 def test_variables_and_embeddings_in_a_loop(use_resource):
-    table = tf.get_variable("table", initializer=np.arange(8.0, dtype="float32").reshape(4, 2), use_resource=use_resource)
+    table = tf.get_variable(
+        "table",
+        initializer=np.arange(8.0, dtype="float32").reshape(4, 2),
+        use_resource=use_resource,
+    )
 
     def body(i, total):
         return i + 1, total + tf.reduce_sum(tf.gather(table, [i, i]) ** 2)
@@ -176,3 +183,60 @@ def test_a_session_with_echo_devices():
     (dx,) = tf.gradients(y, x)
     with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:
         assert session.run(dx) == pytest.approx(12.0)
+
+
+def test_a_limit_that_only_the_step_knows():
+    n, x = tf.placeholder(tf.int32, []), tf.constant(2.0)
+    y = tf.while_loop(lambda v: v < 1e9, lambda v: v * x, [x], maximum_iterations=n)
+    (dx,) = tf.gradients(y, x)
+    assert run([y, dx], {n: 3}) == pytest.approx([16.0, 32.0])
+    assert run([y, dx], {n: 0}) == pytest.approx([2.0, 1.0])
+    pair = tf.while_loop(
+        lambda i, v: i < 10, lambda i, v: (i + 1, v * 2.0), (0, x), maximum_iterations=n
+    )
+    assert run(pair, {n: 2}) == (2, 8.0)
+
+
+def test_nothing_flows_through_a_python_function():
+    x = tf.constant([1.0, 2.0])
+    y = tf.while_loop(
+        lambda v: tf.reduce_sum(v) < 9.0,
+        lambda v: tf.py_func(lambda a: a * 2, [v], tf.float32),
+        [x], shape_invariants=[tf.TensorShape(None)],
+    )  # fmt: skip
+    np.testing.assert_array_equal(run(tf.gradients(y, x)[0]), [0, 0])
+
+
+def test_a_differentiated_graph_survives_export_and_import():
+    x, n = tf.placeholder(tf.float32, [], "x"), tf.placeholder(tf.int32, [], "n")
+
+    def body(i, v):
+        return i + 1, tf.cond(v < 5.0, lambda: tf.sin(v) * x, lambda: v + x)
+
+    y = tf.while_loop(lambda i, _: i < n, body, [0, x])[1]
+    rows = tf.map_fn(lambda v: v * x, tf.range(3.0))
+    dx = tf.identity(tf.gradients([y, rows], x)[0], name="dx")
+    expected = run(dx, {x: 1.3, n: 5})
+    definition = tf.get_default_graph().as_graph_def()
+    with tf.Graph().as_default():
+        tf.import_graph_def(definition, name="")
+        assert run("dx:0", {"x:0": 1.3, "n:0": 5}) == expected
+
+
+def test_traced_and_parallel_steps_give_the_same():
+    x = tf.constant(1.1)
+    (dx,) = tf.gradients(power(x, 5), x)
+    expected = run(dx)
+    with tf.Session(config=tf.ConfigProto(inter_op_parallelism_threads=4)) as session:
+        assert session.run(dx) == expected
+        metadata = tf.RunMetadata()
+        options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+        assert session.run(dx, options=options, run_metadata=metadata) == expected
+        assert metadata.step_stats.dev_stats
+
+
+def test_back_prop_false_stops_gradients():
+    x = tf.constant([2.0, 3.0])
+    y = tf.while_loop(lambda i, _: i < 2, lambda i, v: (i + 1, v * v), [0, x], back_prop=False)[1]
+    assert tf.gradients(y, x) == [None]
+    assert tf.gradients(tf.map_fn(lambda v: v * v, x, back_prop=False), x) == [None]

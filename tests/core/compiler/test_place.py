@@ -58,7 +58,7 @@ def test_an_unknown_device_with_soft_placement():
     with tf.Session(config=SOFT) as session:
         assert session.run(y, {"far:0": 2.0}) == 3
         why = {r.node: r.why for r in session.explain(y, {"far:0": 2.0}).rows}
-        assert "asked for /device:GPU:7, which does not exist" in why["add"]
+        assert "asked for /device:GPU:7" in why["add"]
 
 
 def test_soft_placement_does_not_rescue_an_unknown_job():
@@ -103,7 +103,8 @@ def test_ops_follow_their_variable():
     update = tf.assign_add(v, [1.0, 1.0], name="update")
     with tf.Session() as session:
         session.run(v.initializer)
-        assert where(session.explain(update))["update"] == "ECHO:0"
+        places = {d for n, d in where(session.explain(update)).items() if n.startswith("update")}
+        assert places == {"ECHO:0"}
         assert list(session.run(update)) == [2, 3]
 
 
@@ -124,16 +125,14 @@ def test_updates_asked_for_elsewhere_reach_the_variable(resource, home, away):
         ]
         doubled = v * 2.0
         rows = tf.gather(v, [2, 0])
-    with tf.Session() as session:
+    # Without soft placement what has no kernel beside the variable is refused, as in TF.
+    with tf.Session(config=SOFT) as session:
         session.run(v.initializer)
         for step, want in steps:
             session.run(step.op if hasattr(step, "op") else step, {x: [5.0, 6.0, 7.0]})
             assert list(session.run(v)) == want
         assert list(session.run(doubled)) == [16, 10, 1]
         assert list(session.run(rows)) == [0.5, 8]
-    with tf.Session(config=SOFT) as session:
-        session.run(v.initializer)
-        assert list(session.run(v)) == [1, 2, 3]
 
 
 def test_training_with_variables_on_one_device_and_the_step_on_another():

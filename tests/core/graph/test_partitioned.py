@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import opdock as tf
 import pytest
+
+import opdock as tf
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +27,9 @@ def test_parts_names_and_the_whole():
     assert [p.shape.as_list() for p in v] == [[3, 2], [2, 2]]
     assert [p._get_save_slice_info().spec for p in v] == ["5 2 0,3:0,2", "5 2 3,2:0,2"]
     assert (len(v), v.shape.as_list(), v.name) == (2, [5, 2], "emb")
-    value, doubled = run([tf.convert_to_tensor(v), v * 2 if hasattr(v, "__mul__") else tf.multiply(v, 2)])
+    value, doubled = run(
+        [tf.convert_to_tensor(v), v * 2 if hasattr(v, "__mul__") else tf.multiply(v, 2)]
+    )
     np.testing.assert_array_equal(value, whole)
     np.testing.assert_array_equal(doubled, 2 * whole)
     assert len(tf.trainable_variables()) == 2
@@ -86,8 +89,13 @@ def test_partitioners():
     shape = tf.TensorShape([100, 8])
     assert tf.fixed_size_partitioner(3, axis=1)(shape=shape, dtype=tf.float32) == [1, 3]
     assert tf.variable_axis_size_partitioner(320)(shape=shape, dtype=tf.float32) == [10, 1]
-    assert tf.variable_axis_size_partitioner(320, max_shards=4)(shape=shape, dtype=tf.float32) == [4, 1]
-    assert tf.min_max_variable_partitioner(8, min_slice_size=1000)(shape=shape, dtype=tf.float32) == [4, 1]
+    assert tf.variable_axis_size_partitioner(320, max_shards=4)(shape=shape, dtype=tf.float32) == [
+        4,
+        1,
+    ]
+    assert tf.min_max_variable_partitioner(8, min_slice_size=1000)(
+        shape=shape, dtype=tf.float32
+    ) == [4, 1]
     with pytest.raises(ValueError, match="positive"):
         tf.variable_axis_size_partitioner(0)
 
@@ -117,10 +125,15 @@ def test_saved_as_one_and_restored_otherwise_cut(tmp_path):
 
 
 def test_slots_and_training():
-    v = tf.get_variable("v", initializer=np.ones(4, "float32"), partitioner=tf.fixed_size_partitioner(2))
+    v = tf.get_variable(
+        "v", initializer=np.ones(4, "float32"), partitioner=tf.fixed_size_partitioner(2)
+    )
     optimizer = tf.train.AdamOptimizer(0.1)
     step = optimizer.minimize(tf.reduce_sum(v.as_tensor() ** 2))
-    assert [s.op.name for s in (optimizer.get_slot(p, "m") for p in v)] == ["v/part_0/Adam", "v/part_1/Adam"]
+    assert [s.op.name for s in (optimizer.get_slot(p, "m") for p in v)] == [
+        "v/part_0/Adam",
+        "v/part_1/Adam",
+    ]
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         session.run(step)
@@ -128,7 +141,9 @@ def test_slots_and_training():
 
 
 def test_assign():
-    v = tf.get_variable("v", [4], partitioner=tf.fixed_size_partitioner(2), initializer=tf.zeros_initializer())
+    v = tf.get_variable(
+        "v", [4], partitioner=tf.fixed_size_partitioner(2), initializer=tf.zeros_initializer()
+    )
     with tf.Session() as session:
         session.run(v.initializer)
         session.run(v.assign([1.0, 2.0, 3.0, 4.0]))

@@ -6,8 +6,9 @@ import gc
 import sys
 
 import numpy as np
-import opdock as tf
 import pytest
+
+import opdock as tf
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +24,9 @@ def run(fetches, feed=None):
 
 def test_an_assertion_names_its_data():
     x = tf.placeholder(tf.float32, [None], name="x")
-    with tf.control_dependencies([tf.Assert(tf.reduce_all(x > 0), ["bad:", x, tf.constant([[1, 2], [3, 4]])])]):
+    with tf.control_dependencies(
+        [tf.Assert(tf.reduce_all(x > 0), ["bad:", x, tf.constant([[1, 2], [3, 4]])])]
+    ):
         y = tf.identity(x)
     assert run(y, {x: [1, 2]}).tolist() == [1, 2]
     with pytest.raises(tf.errors.InvalidArgumentError) as e:
@@ -126,7 +129,8 @@ def test_python_functions():
     run(tf.py_func(lambda: seen.append(1), [], []))
     assert seen == [1]
     looped = tf.while_loop(
-        lambda i: i < 3, lambda i: tf.py_func(lambda v: v + np.int32(1), [i], tf.int32), [tf.constant(0)],
+        lambda i: i < 3, lambda i: tf.py_func(lambda v: v + np.int32(1), [i], tf.int32),
+        [tf.constant(0)],
         shape_invariants=[tf.TensorShape(None)],
     )  # fmt: skip
     assert run(looped) == 3
@@ -148,7 +152,9 @@ def test_errors_of_python_functions(error, cls):
     assert calls == [1]
     with pytest.raises(tf.errors.InvalidArgumentError, match="is double, but expects float"):
         run(tf.py_func(lambda: 1.0, [], tf.float32))
-    with pytest.raises(tf.errors.InvalidArgumentError, match="returns 2 values, but expects to see 1"):
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="returns 2 values, but expects to see 1"
+    ):
         run(tf.py_func(lambda: (1, 2), [], tf.int64))
 
 

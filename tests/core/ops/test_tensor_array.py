@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import opdock as tf
 import pytest
+
+import opdock as tf
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +24,9 @@ def test_write_read_stack_gather_size():
     for i in range(3):
         array = array.write(i, [float(i), 2.0 * i])
     assert array.stack().shape.as_list() == [None, 2]
-    stacked, second, picked, size = run([array.stack(), array.read(1), array.gather([2, 0]), array.size()])
+    stacked, second, picked, size = run(
+        [array.stack(), array.read(1), array.gather([2, 0]), array.size()]
+    )
     np.testing.assert_array_equal(stacked, [[0, 0], [1, 2], [2, 4]])
     np.testing.assert_array_equal(second, [1, 2])
     np.testing.assert_array_equal(picked, [[2, 4], [0, 0]])
@@ -101,7 +104,9 @@ def test_a_recurrent_net_in_a_loop(device):
             h = tf.tanh(tf.matmul(h, w) + inputs.read(t))
             return t + 1, h, out.write(t, h)
 
-        _, _, out = tf.while_loop(lambda t, *_: t < 4, body, (0, tf.zeros([2, 3], tf.float64), outputs))
+        _, _, out = tf.while_loop(
+            lambda t, *_: t < 4, body, (0, tf.zeros([2, 3], tf.float64), outputs)
+        )
         loss = tf.reduce_sum(out.stack() ** 2)
         (dw,) = tf.gradients(loss, w)
 

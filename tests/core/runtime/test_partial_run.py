@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import opdock as tf
 import pytest
+
+import opdock as tf
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +39,11 @@ def test_stateful_ops_run_once():
         handle = session.partial_run_setup([first, second, r], [p])
         value = session.partial_run(handle, first)
         drawn = session.partial_run(handle, r)
-        assert session.partial_run(handle, second, {p: 2.0}) == 2 * value == pytest.approx(2 * (2.5 + drawn))
+        assert (
+            session.partial_run(handle, second, {p: 2.0})
+            == 2 * value
+            == pytest.approx(2 * (2.5 + drawn))
+        )
         assert calls == [1]
 
 

@@ -1,47 +1,234 @@
-"""An OpenCL device: its buffers are PyOpenCL arrays."""
+"""An OpenCL device: a context, an in-order queue, a memory pool, and its compiled programs."""
 
 from __future__ import annotations
 
+import threading
+import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
-import pyopencl.array as cl_array
 
-from opdock.plugin import BaseDevice, DeviceAttributes, DType, MemoryStats, errors
+from opdock.plugin import (
+    NUMBERS,
+    BaseDevice,
+    DeviceAttributes,
+    DType,
+    MemoryStats,
+    as_dtype,
+    dtypes,
+    errors,
+)
+from opdock_opencl.array import Array
+from opdock_opencl.probe import usable_devices
+
+__all__ = ["WIDE", "OpenCLDevice"]
+
+WIDE = frozenset({dtypes.float64, dtypes.complex128})
+"""The element types that need double precision."""
+
+_GROUP = 256
+
+
+class Mark:
+    """An event: a place in the queue."""
+
+    def __init__(self, event: Any) -> None:
+        self._event = event
+
+    def synchronize(self) -> None:
+        """Blocks until the device has got there."""
+        self._event.wait()
+
+
+class Queue:
+    """The device's only queue as a stream: work runs in the order in which it came."""
+
+    def __init__(self, queue: Any) -> None:
+        self._queue = queue
+
+    def record(self) -> Mark:
+        """Marks the work queued so far."""
+        return Mark(cl.enqueue_marker(self._queue))
+
+    def wait(self, event: Any) -> None:
+        """Waits for an event; one of this queue lies behind what comes next in any case."""
+        if not isinstance(event, Mark):
+            event.synchronize()
+
+    def synchronize(self) -> None:
+        """Blocks until the queue is empty."""
+        self._queue.finish()
 
 
 class OpenCLDevice(BaseDevice):
-    """One device with a context and an in-order queue of its own."""
+    """One device with a context and an in-order queue of its own.
+
+    Memory that a step frees is used again by later work of the same queue, so kernels never wait
+    for the host.
+    """
 
     def __init__(self, attributes: DeviceAttributes) -> None:
         super().__init__(attributes)
-        found = [d for p in cl.get_platforms() for d in p.get_devices()]
-        self._context = cl.Context([found[attributes.index]])
-        self.queue = cl.CommandQueue(self._context)
+        self.cl_device = usable_devices(cl)[0][attributes.index]
+        self.has_double = "cl_khr_fp64" in self.cl_device.extensions.split()
+        self.is_cpu = bool(self.cl_device.type & cl.device_type.CPU)
+        held = NUMBERS | {dtypes.bool_}
+        self.dtypes = held if self.has_double else held - WIDE
+        self.context = cl.Context([self.cl_device])
+        self.queue = cl.CommandQueue(self.context)
+        self._pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(self.queue))
+        self._largest = int(self.cl_device.max_mem_alloc_size)
+        self._limit = attributes.memory_bytes
+        self._peak = 0
+        self._lock = threading.Lock()
+        self._programs: dict[tuple[str, str], Any] = {}
+        self._kernels: dict[tuple[str, str, str], Any] = {}
 
-    def upload(self, array: np.ndarray[Any, Any]) -> Any:
+    # ------------------------------------------------------------ values
+    def upload(self, array: np.ndarray[Any, Any]) -> Array:
         """A copy in device memory; blocking, so the caller may change `array` afterwards."""
+        source = np.ascontiguousarray(array).reshape(np.shape(array))
+        if as_dtype(source.dtype) not in (self.dtypes or ()):
+            raise errors.UnimplementedError(
+                None, None, f"this OpenCL device holds no {source.dtype} values"
+            )
+        out = self.allocate(source.shape, source.dtype)
+        if source.size:
+            raw = source.reshape(-1).view(np.uint8)
+            cl.enqueue_copy(self.queue, out.data, raw, is_blocking=True)
+        return out
+
+    def download(self, buffer: Array) -> np.ndarray[Any, Any]:
+        """A fresh host array; blocks until the values are computed."""
+        out: np.ndarray[Any, Any] = np.empty(buffer.shape, buffer.dtype)
+        if out.size:
+            raw = out.reshape(-1).view(np.uint8)
+            cl.enqueue_copy(self.queue, raw, buffer.data, is_blocking=True)
+        return out
+
+    def empty(self, shape: tuple[int, ...], dtype: DType) -> Array:
+        """An uninitialized buffer."""
+        return self.allocate(tuple(shape), dtype.np)
+
+    def allocate(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """An uninitialized buffer of a NumPy type.
+
+        Raises:
+            ResourceExhaustedError: the device has not that much memory.
+        """
+        out = Array(None, shape, dtype)
+        size = max(out.nbytes, 16)
+        limit = self._limit
+        if size > self._largest or (limit and int(self._pool.active_bytes) + size > limit):
+            raise self._exhausted(out)
         try:
-            return cl_array.to_device(self.queue, np.ascontiguousarray(array), async_=False)
-        except cl.MemoryError as e:
-            raise errors.ResourceExhaustedError(None, None, str(e)) from None
+            out.data = self._pool.allocate(size)
+        except cl.MemoryError:
+            raise self._exhausted(out) from None
+        self._peak = max(self._peak, int(self._pool.active_bytes))
+        return out
 
-    def download(self, buffer: Any) -> np.ndarray[Any, Any]:
-        """A copy in host memory."""
-        return np.asarray(buffer.get(self.queue))
+    def _exhausted(self, wanted: Array) -> errors.ResourceExhaustedError:
+        return errors.ResourceExhaustedError(
+            None,
+            None,
+            f"OOM when allocating tensor with shape{list(wanted.shape)} and type {wanted.dtype} on "
+            f"{self.attributes.description}: {wanted.nbytes} bytes, "
+            f"{int(self._pool.active_bytes)} in use",
+        )
 
-    def empty(self, shape: tuple[int, ...], dtype: DType) -> Any:
-        """An uninitialized array."""
-        try:
-            return cl_array.empty(self.queue, shape, dtype.np)
-        except cl.MemoryError as e:
-            raise errors.ResourceExhaustedError(None, None, str(e)) from None
+    def fill_zero(self, array: Array) -> None:
+        """Sets all bytes of a buffer to zero."""
+        if array.size:
+            cl.enqueue_fill_buffer(self.queue, array.data, np.uint8(0), 0, array.nbytes)
 
+    # ------------------------------------------------------------ programs
+    def kernel(self, source: str, name: str, options: str = "") -> Any:
+        """A compiled kernel, kept in memory by its source; PyOpenCL keeps binaries on disk.
+
+        Args:
+            source: the program.
+            name: the kernel in it.
+            options: for the compiler, e.g. "-DT=float".
+        """
+        key = (source, options, name)
+        with self._lock:
+            found = self._kernels.get(key)
+            if found is None:
+                program = self._programs.get(key[:2])
+                if program is None:
+                    with warnings.catch_warnings():
+                        # Some drivers' compilers talk even when all is well.
+                        warnings.simplefilter("ignore")
+                        program = cl.Program(self.context, source).build(options=options)
+                    self._programs[key[:2]] = program
+                found = self._kernels[key] = cl.Kernel(program, name)
+        return found
+
+    def launch(self, kernel: Any, size: int, *args: Any, group: int = 0) -> None:
+        """Queues a kernel for at least `size` work items.
+
+        Args:
+            kernel: from `kernel`.
+            size: the number of work items; the kernel ignores those beyond.
+            args: arrays and NumPy scalars.
+            group: items a group; 0 for a default.
+        """
+        if not size:
+            return
+        group = group or _GROUP
+        items = (-(-size // group) * group,)
+        self.launch_grid(kernel, items, (group,), *args)
+
+    def launch_grid(
+        self, kernel: Any, items: tuple[int, ...], group: tuple[int, ...] | None, *args: Any
+    ) -> None:
+        """Queues a kernel over a grid of work items, a multiple of `group` in each dimension."""
+        plain = [a.data if type(a) is Array else a for a in args]
+        with self._lock:  # a kernel holds its arguments between being given them and being queued
+            try:
+                kernel(self.queue, items, group, *plain)
+            except cl.MemoryError as e:
+                raise errors.ResourceExhaustedError(None, None, str(e)) from None
+
+    def read_int(self, array: Array) -> int:
+        """The first element of an int32 array; blocks."""
+        out = np.empty(1, np.int32)
+        cl.enqueue_copy(self.queue, out, array.data, is_blocking=True)
+        return int(out[0])
+
+    def flag(self) -> Array:
+        """A zero that a kernel may overwrite to report an error."""
+        out = self.allocate((1,), np.dtype(np.int32))
+        self.fill_zero(out)
+        return out
+
+    # ------------------------------------------------------------ the rest of the contract
     def synchronize(self) -> None:
         """Blocks until the queue is empty."""
         self.queue.finish()
 
+    def new_stream(self) -> Queue:
+        """The device's queue."""
+        return Queue(self.queue)
+
     def memory(self) -> MemoryStats:
-        """What the device has; OpenCL does not tell what is in use."""
-        return MemoryStats(limit=self.attributes.memory_bytes)
+        """Bytes of live buffers, now and at most."""
+        return MemoryStats(
+            in_use=int(self._pool.active_bytes), peak=self._peak,
+            limit=self.attributes.memory_bytes,
+        )  # fmt: skip
+
+    def configure(self, options: Mapping[str, Any]) -> None:
+        """Takes "memory_fraction": the part of the device's memory that buffers may fill."""
+        fraction, size = float(options.get("memory_fraction") or 0), self.attributes.memory_bytes
+        self._limit = int(size * fraction) if size and fraction > 0 else size
+
+    def close(self) -> None:
+        """Waits for the queue and gives unused memory back."""
+        self.queue.finish()
+        self._pool.free_held()
+        self._kernels.clear()
+        self._programs.clear()

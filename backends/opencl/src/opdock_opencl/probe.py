@@ -3,22 +3,99 @@
 from __future__ import annotations
 
 import importlib.util
+import warnings
+from typing import Any
 
-from opdock.plugin import Probe
+from opdock.plugin import DeviceAttributes, Probe
+
+__all__ = ["probe", "usable_devices"]
+
+_VERSION = (1, 2)
+_TRIAL = "__kernel void trial(__global float* x) { x[get_global_id(0)] *= 2; }"
 
 
 def probe() -> Probe:
-    """The reason why none can be used yet: PyOpenCL, a driver, or the kernels of this release."""
+    """The devices of all platforms, or the reason why there is none: PyOpenCL or a driver."""
     if importlib.util.find_spec("pyopencl") is None:
         return Probe(reason="PyOpenCL is not installed")
     import pyopencl as cl
 
     try:
-        names = [d.name.strip() for p in cl.get_platforms() for d in p.get_devices()]
+        found, broken = usable_devices(cl)
     except cl.Error as e:
-        return Probe(reason=f"no OpenCL driver is installed ({e})", installable=False)
-    if not names:
-        return Probe(reason="the installed OpenCL drivers find no device", installable=False)
-    told = ", ".join(names)
-    reason = f"found {told}, but this release of opdock-opencl has no kernels"
-    return Probe(reason=reason, installable=False)
+        return Probe(reason=f"no OpenCL driver is installed ({e})")
+    devices = tuple(_attributes(cl, i, d) for i, d in enumerate(found))
+    reason = "; ".join(broken)
+    if not devices and not broken:
+        reason = "the installed OpenCL drivers find no device"
+    return Probe(devices=devices, reason=reason, installable=False)
+
+
+def usable_devices(cl: Any) -> tuple[list[Any], list[str]]:
+    """The devices that can compute, in the drivers' order, and why others cannot.
+
+    A driver may list a processor that its compiler does not know, so each compiles one line.
+    """
+    good, bad = [], []
+    for device in (d for p in cl.get_platforms() for d in p.get_devices()):
+        problem = _problem(cl, device)
+        if problem:
+            bad.append(f"{device.name.strip()} ({str(device.version).strip()}): {problem}")
+        else:
+            good.append(device)
+    return good, bad
+
+
+def _problem(cl: Any, device: Any) -> str:
+    words = str(device.version).split()
+    try:
+        version = tuple(int(n) for n in words[1].split("."))
+    except (IndexError, ValueError):
+        version = (0,)
+    if version < _VERSION or not device.compiler_available:
+        return "it lacks OpenCL 1.2 or a compiler"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # some drivers' compilers talk even when all is well
+            cl.Program(cl.Context([device]), _TRIAL).build()
+    except Exception as e:  # drivers raise what they like; the device is left out either way
+        lines = [line for line in str(e).splitlines() if "error" in line.lower()]
+        return f"its compiler fails: {(lines or [str(e)])[-1].strip()}"
+    return ""
+
+
+def _attributes(cl: Any, index: int, device: Any) -> DeviceAttributes:
+    extensions = set(str(device.extensions).split())
+    features = {"opencl"}
+    features |= {"float64"} if "cl_khr_fp64" in extensions else set()
+    features |= {"float16"} if "cl_khr_fp16" in extensions else set()
+    return DeviceAttributes(
+        index=index,
+        description=f"{device.name.strip()}, {str(device.version).strip()}",
+        physical_id=_bus(device, extensions),
+        memory_bytes=int(device.global_mem_size),
+        features=frozenset(features),
+        kind=_kind(cl, device),
+    )
+
+
+def _kind(cl: Any, device: Any) -> str:
+    for kind in ("CPU", "GPU", "ACCELERATOR"):
+        if device.type & getattr(cl.device_type, kind):
+            return kind.lower()
+    return ""
+
+
+def _bus(device: Any, extensions: set[str]) -> str:
+    """The PCI bus id in the form that NVIDIA's tools use, where the driver tells it."""
+    try:
+        if "cl_khr_pci_bus_info" in extensions:
+            at = device.pci_bus_info_khr
+            return f"{at.pci_domain:04x}:{at.pci_bus:02x}:{at.pci_device:02x}.{at.pci_function}"
+        if "cl_nv_device_attribute_query" in extensions:
+            slot = int(device.pci_slot_id_nv)
+            domain = int(getattr(device, "pci_domain_id_nv", 0))
+            return f"{domain:04x}:{int(device.pci_bus_id_nv):02x}:{slot >> 3:02x}.{slot & 7}"
+    except Exception:  # drivers differ in what they answer; without an id nothing is merged
+        return ""
+    return ""

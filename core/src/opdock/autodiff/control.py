@@ -39,9 +39,7 @@ def if_gradient(op: Operation, *grads: Any) -> list[Any]:
     dense = [_dense(g) for g in grads]
     graphs, found = [], []
     for recording in branch_recordings(op):
-        graph = BackwardGraph(
-            f"{recording.body.func_name}_grad", get_default_graph(), recording
-        )
+        graph = BackwardGraph(f"{recording.body.func_name}_grad", get_default_graph(), recording)
         graphs.append(graph)
         found.append(_branch(graph, recording, dense))
     wanted = [j for j in range(count - 1) if any(f[j] is not None for f in found)]
@@ -98,6 +96,8 @@ def while_gradient(op: Operation, *grads: Any) -> list[Any]:
         op: the forward While.
         *grads: one per output; None where nothing flows back.
     """
+    if op.attrs.get("_back_prop") is False:
+        return [None] * len(op.inputs)
     body: FuncGraph = op.attrs["body"]
     flowing = _flowing(body, [_dense(g) for g in grads])
     recording = loop_recording(op)
@@ -111,11 +111,16 @@ def while_gradient(op: Operation, *grads: Any) -> list[Any]:
     graph = BackwardGraph(f"{body.func_name}_grad", outer, recording)
     with graph.as_default():
         turn = graph.add_input(dtypes.int32, (), "turn")
-        totals = [graph.add_input(g.dtype, _total_shape(body.inputs[j])) for j, g in zip(flowing, start, strict=True)]
+        totals = [
+            graph.add_input(g.dtype, _total_shape(body.inputs[j]))
+            for j, g in zip(flowing, start, strict=True)
+        ]
         graph.outputs = [get("AddV2")(turn, 1), *_turn(recording, flowing, totals)]
     condition = FuncGraph(f"{body.func_name}_grad_cond", outer)
     with condition.as_default():
-        parameters = [condition.add_input(t.dtype, t.raw_shape) for t in graph.inputs[: 1 + len(start)]]
+        parameters = [
+            condition.add_input(t.dtype, t.raw_shape) for t in graph.inputs[: 1 + len(start)]
+        ]
         condition.outputs = [get("Less")(parameters[0], recording.turns)]
     captures = _share_captures([condition, graph])
     graph.outputs += [graph.rests.get(inner, inner) for _, inner in graph.captures]

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any, Final
 
 from opdock import dtypes, shapes
 from opdock.autodiff.aggregate import AggregationMethod, add_up
-from opdock.graph import gradient_scope
 from opdock.graph import gradient_scope
 from opdock.graph.composite import IndexedSlices
 from opdock.graph.convert import (
@@ -79,17 +78,21 @@ def gradients(
         raise ValueError(f"Length mismatch. Passed {len(grad_ys)} grad_ys for {len(ys)} ys")
     connected = UnconnectedGradients(unconnected_gradients)
     graph = get_default_graph()
-    with name_scope(
-        name, "gradients", [*ys, *xs, *stop_gradients, *[g for g in grad_ys if g is not None]]
-    ) as scope, gradient_scope.entered(scope):
+    with (
+        name_scope(
+            name, "gradients", [*ys, *xs, *stop_gradients, *[g for g in grad_ys if g is not None]]
+        ) as scope,
+        gradient_scope.entered(scope),
+    ):
         targets = [_tensor_of(y, "y") for y in ys]
         sources = [_source_of(x) for x in xs]
-        # Inside a branch or loop, what comes from outside is a parameter.
+        outer = _captures(graph)
+        # A backward body stands values of the forward body in for them.
         captured: dict[Tensor, Tensor] = getattr(graph, "_captured", {})
-        sources = [captured.get(s, s) for s in sources]
+        sources = [s if captured.get(s) in outer else captured.get(s, s) for s in sources]
         stops = {_tensor_of(s, "stop_gradients") for s in stop_gradients}
         walk = _Walk(
-            graph, targets, sources, stops, colocate_gradients_with_ops, aggregation_method
+            outer, targets, sources, stops, colocate_gradients_with_ops, aggregation_method
         )
         walk.seed(_initial(targets, grad_ys, colocate_gradients_with_ops))
         walk.run(scope, gate_gradients)
@@ -178,24 +181,55 @@ def _maybe_colocate(op: Operation, colocate: bool) -> Iterator[None]:
         yield
 
 
+def _captures(graph: Graph | None) -> dict[Tensor, Tensor]:
+    """Inside a branch or loop: parameters that stand for tensors of outer graphs, and these."""
+    found: dict[Tensor, Tensor] = {}
+    while graph is not None:
+        found.update((inner, outer) for outer, inner in getattr(graph, "captures", ()))
+        graph = getattr(graph, "outer", None)
+    return found
+
+
+def _inputs_of(op: Operation, captures: dict[Tensor, Tensor]) -> Sequence[Tensor]:
+    """What the op computes from; of a captured parameter: the tensor that it stands for."""
+    if captures and not op._inputs and op.outputs and op.outputs[0] in captures:
+        return (captures[op.outputs[0]],)
+    return op._inputs
+
+
+def _order(op: Operation) -> tuple[int, int]:
+    """Sorts operations by their making; those of a body come after those of outer graphs."""
+    depth, graph = 0, getattr(op.graph, "outer", None)
+    while graph is not None:
+        depth, graph = depth + 1, getattr(graph, "outer", None)
+    return depth, op._id
+
+
 class _Walk:
-    """One backward pass."""
+    """One backward pass.
+
+    Args:
+        captures: parameters of the bodies around, and the outer tensors they stand for.
+        ys, xs, stops: where the pass starts, ends, and does not go on.
+        colocate: put the gradients where the forward ops are.
+        aggregation: an `AggregationMethod`.
+    """
 
     def __init__(
         self,
-        graph: Graph,
+        captures: dict[Tensor, Tensor],
         ys: list[Tensor],
         xs: list[Tensor],
         stops: set[Tensor],
         colocate: bool,
         aggregation: int | None,
     ) -> None:
-        self.graph = graph
+        self.captures = captures
         self.xs = xs
         self.stops = stops
         self.colocate = colocate
         self.aggregation = aggregation
-        self.between = _between(ys, xs, stops)
+        self.between = _between(ys, xs, stops, captures)
         self.grads: dict[Tensor, list[Any]] = {}
         self.summed: dict[Tensor, Any] = {}
         self.results = set(xs)
@@ -212,34 +246,40 @@ class _Walk:
     def run(self, scope: str, gate: bool) -> None:
         """Visits the ops between xs and ys, latest first; each after all that use its outputs."""
         waiting = self._uses()
-        heap = [-op._id for op, n in waiting.items() if n == 0]
-        by_id = {op._id: op for op in waiting}
+        latest_first = sorted(waiting, key=_order, reverse=True)
+        rank = {op: i for i, op in enumerate(latest_first)}
+        heap = [rank[op] for op, n in waiting.items() if n == 0]
         heapq.heapify(heap)
         while heap:
-            op = by_id[-heapq.heappop(heap)]
+            op = latest_first[heapq.heappop(heap)]
             self._differentiate(op, gate)
-            for other in {t._op for t in op._inputs if self._follows(t, op)}:
+            for other in self._sources(op):
                 if other in waiting:
                     waiting[other] -= 1
                     if waiting[other] == 0:
-                        heapq.heappush(heap, -other._id)
+                        heapq.heappush(heap, rank[other])
 
     def _uses(self) -> dict[Operation, int]:
         uses = dict.fromkeys(self.between, 0)
         for op in self.between:
-            for other in {t._op for t in op._inputs if self._follows(t, op)}:
+            for other in self._sources(op):
                 if other in uses:
                     uses[other] += 1
         return uses
 
-    def _follows(self, tensor: Tensor, op: Operation) -> bool:
-        return tensor not in self.stops
+    def _sources(self, op: Operation) -> set[Operation]:
+        return {t._op for t in _inputs_of(op, self.captures) if t not in self.stops}
 
     def _differentiate(self, op: Operation, gate: bool) -> None:
         outs = [self._sum(t) for t in op.outputs]
+        inputs = _inputs_of(op, self.captures)
         if all(g is None for g in outs) or not any(
-            t._op in self.between or t in self.results for t in op._inputs
+            t._op in self.between or t in self.results for t in inputs
         ):
+            return
+        if inputs is not op._inputs:
+            if inputs[0] not in self.stops:
+                self.add(inputs[0], outs[0])
             return
         # The gradient function is looked up only where a gradient flows.
         fn = gradient_of(op)
@@ -308,7 +348,9 @@ class _Walk:
         return grad
 
 
-def _between(ys: list[Tensor], xs: list[Tensor], stops: set[Tensor]) -> set[Operation]:
+def _between(
+    ys: list[Tensor], xs: list[Tensor], stops: set[Tensor], captures: dict[Tensor, Tensor]
+) -> set[Operation]:
     """Operations on a path from an x to a y along which gradients can flow."""
     back: set[Operation] = set()
     stack = [y._op for y in ys]
@@ -317,10 +359,12 @@ def _between(ys: list[Tensor], xs: list[Tensor], stops: set[Tensor]) -> set[Oper
         if op in back:
             continue
         back.add(op)
-        stack.extend(t._op for t in op._inputs if t not in stops and _trainable(t._dtype))
+        stack.extend(
+            t._op for t in _inputs_of(op, captures) if t not in stops and _trainable(t._dtype)
+        )
     forward: set[Operation] = {x._op for x in xs}
-    for op in sorted(back, key=lambda o: o._id):
-        if op not in forward and any(t._op in forward for t in op._inputs):
+    for op in sorted(back, key=_order):
+        if op not in forward and any(t._op in forward for t in _inputs_of(op, captures)):
             forward.add(op)
     # Loops of old graphs may have edges against the order of creation; they are functional here.
     return back & forward
@@ -354,11 +398,14 @@ def hessians(
 ) -> list[Tensor]:
     """The Hessian of the sum of `ys` for each of `xs`, of shape `x.shape + x.shape`.
 
-    The gradient is differentiated entry by entry in a loop.
+    A loop in the graph differentiates the gradient entry by entry.
 
     Raises:
-        ValueError: an x does not influence ys, or its shape is not known.
+        ValueError: an x does not influence ys.
     """
+    from opdock.ops.loops import while_loop
+    from opdock.ops.tensor_array import TensorArray
+
     xs = _as_list(xs)
     kwargs: dict[str, Any] = {
         "colocate_gradients_with_ops": colocate_gradients_with_ops,
@@ -369,24 +416,31 @@ def hessians(
     with name_scope(name, "hessians"):
         for x, gradient in zip(xs, gradients(ys, xs, **kwargs), strict=True):
             source = convert_to_tensor(x)
-            size = shapes.num_elements(source.raw_shape)
-            if gradient is None or size is None:
-                raise ValueError(
-                    "tf.hessians needs ys to depend on x and x to have a known shape; got "
-                    f"{source}."
-                )
+            if gradient is None:
+                raise ValueError(f"tf.hessians needs ys to depend on x; got {source}.")
             flat = get("Reshape")(convert_to_tensor(gradient), [-1])
-            rows = []
-            for i in range(size):
-                entry = get("StridedSlice")(flat, [i], [i + 1], [1], shrink_axis_mask=1)
-                row = gradients(
-                    entry, x, unconnected_gradients=UnconnectedGradients.ZERO, **kwargs
-                )[0]
-                rows.append(get("Reshape")(convert_to_tensor(row), [-1]))
-            shape = list(source.raw_shape or ()) * 2
-            out.append(
-                get("Reshape")(get("Pack")(rows, axis=0), convert_to_tensor(shape, dtypes.int32))
+            size = get("Size")(source)
+
+            def row(
+                i: Tensor, rows: Any, x: Any = x, flat: Tensor = flat, like: Tensor = source
+            ) -> Any:
+                entry = flat[i]
+                zero = UnconnectedGradients.ZERO
+                found = gradients(entry, x, unconnected_gradients=zero, **kwargs)[0]
+                dense = convert_to_tensor(found)
+                dense.set_shape(like.shape)
+                return i + 1, rows.write(i, dense)
+
+            start = (
+                convert_to_tensor(0, dtypes.int32),
+                TensorArray(source.dtype.base_dtype, size, element_shape=source.shape),
             )
+            _, rows = while_loop(lambda i, _, n=size: i < n, row, start)
+            shape = get("Shape")(source)
+            stacked = get("Reshape")(rows.stack(), get("ConcatV2")([shape, shape], 0))
+            known = source.raw_shape
+            stacked.set_shape(None if known is None else known + known)
+            out.append(stacked)
     return out
 
 

@@ -193,6 +193,8 @@ class Block:
         feeds: the values that the caller passes, in order.
         fetches: the values that the caller gets, in order.
         targets: nodes that run for their effect.
+        cells: indices of fetches that are a variable itself, not its value: a loop's turn hands
+            it to the next.
         folded: (node name, op, why) of nodes that a pass removed, for `explain`.
     """
 
@@ -200,6 +202,7 @@ class Block:
     feeds: list[Value] = field(default_factory=list)
     fetches: list[Value] = field(default_factory=list)
     targets: list[Node] = field(default_factory=list)
+    cells: frozenset[int] = frozenset()
     folded: list[tuple[str, str, str]] = field(default_factory=list)
     copies: int = 0
 

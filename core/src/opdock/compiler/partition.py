@@ -26,9 +26,10 @@ def partition(block: Block, results_at: str = HOST) -> None:
                 node.inputs[i] = _at(block, value, where, node, copies, fresh)
         fresh.append(node)
     block.fetches = [
-        v if _names_state(v) else _at(block, v, results_at, None, copies, fresh)
-        for v in block.fetches
-    ]
+        v if i in block.cells or _names_state(v)
+        else _at(block, v, results_at, None, copies, fresh)
+        for i, v in enumerate(block.fetches)
+    ]  # fmt: skip
     block.nodes = fresh
     # Constants that a twin replaced everywhere.
     block.sweep()

@@ -76,7 +76,10 @@ class _Scheduler:
             self.out.params.append(self.slot(value))
         for node in self.block.nodes:
             self.add(node)
-        self.out.fetches = [self.data(v, v.node) for v in self.block.fetches]
+        self.out.fetches = [
+            self.slot(v) if i in self.block.cells else self.data(v, v.node)
+            for i, v in enumerate(self.block.fetches)
+        ]
         return self.out
 
     def slot(self, value: Value) -> int:

@@ -157,10 +157,13 @@ class Graph(GraphContents):
         if self._colocation:
             groups: set[str] = set()
             for other in self._colocation:
-                groups.update(g.decode() for g in other.colocation_groups())
+                # A function body runs where its caller is; names of outer nodes mean nothing in it.
+                if other.graph is self:
+                    groups.update(g.decode() for g in other.colocation_groups())
                 if other._device:
                     op._device = other._device
-            op.attrs["_class"] = sorted(groups)
+            if groups:
+                op.attrs["_class"] = sorted(groups)
         if self._container and "container" in op.attrs and not op.attrs["container"]:
             op.attrs["container"] = self._container
         if self._attr_scope:

@@ -121,15 +121,33 @@ class PartitionedVariable:
         ]
         return done if read_value else [d.op if hasattr(d, "op") else d for d in done]
 
-    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> list[Any]:
+    def assign(
+        self,
+        value: Any,
+        use_locking: bool = False,
+        name: str | None = None,
+        read_value: bool = True,
+    ) -> list[Any]:
         """Assigns to each part its share of `value`; returns one result per part."""
         return self._apply("assign", value, read_value, use_locking=use_locking)
 
-    def assign_add(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> list[Any]:
+    def assign_add(
+        self,
+        value: Any,
+        use_locking: bool = False,
+        name: str | None = None,
+        read_value: bool = True,
+    ) -> list[Any]:
         """Adds to each part its share of `value`; returns one result per part."""
         return self._apply("assign_add", value, read_value, use_locking=use_locking)
 
-    def assign_sub(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> list[Any]:
+    def assign_sub(
+        self,
+        value: Any,
+        use_locking: bool = False,
+        name: str | None = None,
+        read_value: bool = True,
+    ) -> list[Any]:
         """Subtracts from each part its share of `value`; returns one result per part."""
         return self._apply("assign_sub", value, read_value, use_locking=use_locking)
 
@@ -201,7 +219,8 @@ def get_partitioned(
         return _shared(name, found, shape, dtype, reuse)
     if reuse is True:
         raise ValueError(
-            f"PartitionedVariable {name} does not exist, or was not created with tf.get_variable(). "
+            f"PartitionedVariable {name} does not exist, or was not created with "
+            "tf.get_variable(). "
             "Did you mean to set reuse=False or reuse=tf.AUTO_REUSE in VarScope?"
         )
     if not callable(partitioner):
@@ -220,7 +239,18 @@ def get_partitioned(
     axis, count = _cut(partitions)
     parts = []
     for i, (offset, size) in enumerate(_slices(whole, count, axis)):
-        part = _part(store, f"{name}/part_{i}", value, initializer, whole, offset, size, dtype, reuse, options)
+        part = _part(
+            store,
+            f"{name}/part_{i}",
+            value,
+            initializer,
+            whole,
+            offset,
+            size,
+            dtype,
+            reuse,
+            options,
+        )
         part._set_save_slice_info(Variable.SaveSliceInfo(name, whole, offset, size))
         parts.append(part)
     made = PartitionedVariable(name, whole, parts[0].dtype.base_dtype, parts, partitions)
@@ -228,20 +258,25 @@ def get_partitioned(
     return made
 
 
-def _shared(name: str, found: PartitionedVariable, shape: Shape, dtype: DType | None, reuse: Any) -> PartitionedVariable:
+def _shared(
+    name: str, found: PartitionedVariable, shape: Shape, dtype: DType | None, reuse: Any
+) -> PartitionedVariable:
     if reuse is None or reuse is False:
         raise ValueError(
-            f"Partitioned variable with name {name} already exists. Did you mean to set reuse=True or "
+            f"Partitioned variable with name {name} already exists. Did you mean to set "
+            "reuse=True or "
             "reuse=tf.AUTO_REUSE in VarScope?"
         )
     if shape is not None and not shapes.is_compatible(shape, found.shape.raw):
         raise ValueError(
-            f"Trying to reuse partitioned variable {name}, but specified shape {TensorShape(shape)} "
+            f"Trying to reuse partitioned variable {name}, but specified shape "
+            f"{TensorShape(shape)} "
             f"and found shape {found.shape}."
         )
     if dtype is not None and dtype is not found.dtype:
         raise ValueError(
-            f"Trying to reuse partitioned variable {name}, but specified dtype {dtype.name} and found "
+            f"Trying to reuse partitioned variable {name}, but specified dtype {dtype.name} "
+            "and found "
             f"dtype {found.dtype.name}."
         )
     return found
@@ -278,7 +313,7 @@ def _with_place(initializer: Any, info: PartitionInfo) -> Any:
     """The initializer, told where the part lies if it wants to know."""
     if initializer is None:
         return None
-    made = initializer() if inspect.isclass(initializer) else initializer
+    made: Any = initializer() if inspect.isclass(initializer) else initializer
     try:
         parameters = inspect.signature(made).parameters
     except (TypeError, ValueError):
@@ -298,7 +333,8 @@ def _partitions(partitioner: Partitioner, shape: list[int], dtype: DType) -> lis
         raise ValueError(f"Partitioner must return a sequence, but saw: {found}")
     if len(found) != len(shape):
         raise ValueError(
-            f"Partitioner returned a partition list that does not match the Variable's rank: {found} "
+            "Partitioner returned a partition list that does not match the Variable's rank: "
+            f"{found} "
             f"vs. {shape}"
         )
     if any(n < 1 for n in found):
@@ -342,7 +378,10 @@ def fixed_size_partitioner(num_shards: int, axis: int = 0) -> Partitioner:
 
 
 def variable_axis_size_partitioner(
-    max_shard_bytes: int, axis: int = 0, bytes_per_string_element: int = 16, max_shards: int | None = None
+    max_shard_bytes: int,
+    axis: int = 0,
+    bytes_per_string_element: int = 16,
+    max_shards: int | None = None,
 ) -> Partitioner:
     """A partitioner that keeps each part below `max_shard_bytes` if `axis` is long enough.
 
@@ -377,7 +416,10 @@ def variable_axis_size_partitioner(
 
 
 def min_max_variable_partitioner(
-    max_partitions: int = 1, axis: int = 0, min_slice_size: int = 256 << 10, bytes_per_string_element: int = 16
+    max_partitions: int = 1,
+    axis: int = 0,
+    min_slice_size: int = 256 << 10,
+    bytes_per_string_element: int = 16,
 ) -> Partitioner:
     """A partitioner with as many parts as keep each above `min_slice_size` bytes.
 

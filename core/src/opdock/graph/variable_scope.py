@@ -10,6 +10,7 @@ from typing import Any
 
 from opdock import dtypes
 from opdock.graph.collections import GraphKeys
+from opdock.graph.convert import convert_to_tensor
 from opdock.graph.graph import Graph, get_default_graph
 from opdock.graph.scopes import name_scope
 from opdock.graph.variable_store import VariableStore
@@ -137,13 +138,23 @@ class VariableScope:
                 kwargs[key] = getattr(self, key)
         if kwargs.get("reuse") is None:
             kwargs["reuse"] = self.reuse
-        if kwargs.get("initializer") is None:
-            kwargs["initializer"] = self.initializer
-        if kwargs.get("dtype") is None:
-            kwargs["dtype"] = self.dtype if not hasattr(kwargs["initializer"], "graph") else None
         # Variables are named by the variable scope alone; name scopes do not count.
         with name_scope(None):
+            _check_constant(kwargs.get("initializer"), kwargs.get("dtype"))
+            if kwargs.get("initializer") is None:
+                kwargs["initializer"] = self.initializer
+            if kwargs.get("dtype") is None:
+                kwargs["dtype"] = self.dtype
             return store.get_variable(full_name, **kwargs)
+
+
+def _check_constant(initializer: Any, dtype: Any) -> None:
+    """A constant decides the type of its variable; asking for another one is an error."""
+    if initializer is None or callable(initializer) or dtype is None:
+        return
+    own, asked = convert_to_tensor(initializer).dtype.base_dtype, dtypes.as_dtype(dtype).base_dtype
+    if own is not asked:
+        raise ValueError(f"Initializer type '{own}' and explicit dtype '{asked}' don't match.")
 
 
 # ---------------------------------------------------------------- per-graph state

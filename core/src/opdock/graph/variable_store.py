@@ -196,19 +196,8 @@ class VariableStore:
             raise ValueError("If initializer is a constant, do not specify shape.")
         if inspect.isclass(initializer):
             initializer = initializer()
-        if constant:
-            if isinstance(initializer, Tensor) or hasattr(initializer, "graph"):
-                element = initializer.dtype.base_dtype
-            else:
-                element = dtype or dtypes.float32
-            value: Any = initializer
-            if (
-                not isinstance(initializer, Tensor)
-                and not hasattr(initializer, "graph")
-                and dtype is None
-            ):
-                element = None  # type: ignore[assignment]
-        else:
+        value: Any = initializer
+        if not constant:
             if given and (raw is None or None in raw):
                 raise ValueError(
                     f"Shape of a new variable ({name}) must be fully defined, but instead was "
@@ -220,7 +209,10 @@ class VariableStore:
                     f"({initializer!r}) makes values of a given shape."
                 )
             value = _maker(initializer, raw, element, given)
-        return Variable(value, name=name, dtype=element, validate_shape=validate_shape, **kwargs)
+        return Variable(
+            value, name=name, dtype=None if constant else element, validate_shape=validate_shape,
+            **kwargs,
+        )  # fmt: skip
 
 
 def _default_initializer(name: str, dtype: DType) -> Any:

@@ -117,15 +117,16 @@ def _is_integer(xp: Any, x: Array) -> bool:
 
 
 # ---------------------------------------------------------------- arithmetic with integer cases
-def _check_divisor(xp: Any, y: Array) -> None:
-    if bool(xp.any(y == 0)):
+def _check_divisor(xp: Any, x: Array, y: Array) -> None:
+    # Nothing is divided where there is nothing to divide.
+    if 0 not in x.shape and bool(xp.any(y == 0)):
         raise errors.InvalidArgumentError(None, None, DIVISION_BY_ZERO)
 
 
 def _divide(xp: Any, x: Array, y: Array) -> Array:
     if not _is_integer(xp, x):
         return xp.divide(x, y)
-    _check_divisor(xp, y)
+    _check_divisor(xp, x, y)
     quotient = xp.floor_divide(x, y)
     inexact = xp.logical_and(xp.remainder(x, y) != 0, xp.logical_xor(x < 0, y < 0))
     return quotient + xp.astype(inexact, quotient.dtype)
@@ -134,13 +135,13 @@ def _divide(xp: Any, x: Array, y: Array) -> Array:
 def _floor_divide(xp: Any, x: Array, y: Array) -> Array:
     if not _is_integer(xp, x):
         return xp.floor(xp.divide(x, y))
-    _check_divisor(xp, y)
+    _check_divisor(xp, x, y)
     return xp.floor_divide(x, y)
 
 
 def _floor_mod(xp: Any, x: Array, y: Array) -> Array:
     if _is_integer(xp, x):
-        _check_divisor(xp, y)
+        _check_divisor(xp, x, y)
     return xp.remainder(x, y)
 
 
@@ -148,7 +149,7 @@ def _truncate_mod(xp: Any, x: Array, y: Array) -> Array:
     if not _is_integer(xp, x):
         size = xp.remainder(xp.abs(x), xp.abs(y))
         return xp.where(xp.signbit(x), -size, size)
-    _check_divisor(xp, y)
+    _check_divisor(xp, x, y)
     floored = xp.remainder(x, y)
     wrong_sign = xp.logical_and(floored != 0, xp.logical_xor(x < 0, y < 0))
     return floored - xp.where(wrong_sign, y, xp.zeros_like(y))

@@ -338,11 +338,13 @@ def elementwise_source(
     inputs: Sequence[tuple[str, DType]],
     outputs: Sequence[DType],
     patterns: Sequence[tuple[bool, ...]],
+    *,
+    index: str = "int64",
 ) -> str:
     """A kernel that computes a line for each element of a broadcast.
 
     Its parameters are the inputs, the outputs, `flag` if the line may raise, the number of elements
-    as int64, and for each dimension of the patterns but the first its size as int64.
+    in the type `index`, and for each dimension of the patterns but the first its size.
 
     Args:
         name: the kernel's name.
@@ -352,9 +354,10 @@ def elementwise_source(
         outputs: the types of the results.
         patterns: for each input and collapsed dimension, whether the input varies along it; an
             input without any dimension is a scalar.
+        index: the type of indices: "int32" is faster where it suffices.
     """
     rank = len(patterns[0]) if patterns else 1
-    long = dialect.types["int64"]
+    long = dialect.types[index]
     params = [f"{dialect.pointer}const {dialect.stored(t)}* x{i}" for i, (_, t) in enumerate(inputs)]
     params += [f"{dialect.pointer}{dialect.stored(t)}* y{i}" for i, t in enumerate(outputs)]
     if line.may_raise:

@@ -37,7 +37,7 @@ def _assert_shape(sig: ShapeSig) -> list[Shape]:
     return []
 
 
-def Assert(  # noqa: N802 - TF's name
+def Assert(
     condition: Any, data: Sequence[Any], summarize: int | None = None, name: str | None = None
 ) -> Operation:
     """An operation that fails with InvalidArgumentError unless `condition` holds.
@@ -140,7 +140,9 @@ def assert_near(
     with name_scope(name, "assert_near", [x, y, rtol, atol, data]):
         x = convert_to_tensor(x, name="x")
         y = convert_to_tensor(y, dtype=x.dtype.base_dtype, name="y")
-        epsilon = np.finfo(x.dtype.base_dtype.np).eps if x.dtype.base_dtype.name != "bfloat16" else 2**-7
+        epsilon = (
+            np.finfo(x.dtype.base_dtype.np).eps if x.dtype.base_dtype.name != "bfloat16" else 2**-7
+        )
         rtol = convert_to_tensor(10 * epsilon if rtol is None else rtol, x.dtype.base_dtype, "rtol")
         atol = convert_to_tensor(10 * epsilon if atol is None else atol, x.dtype.base_dtype, "atol")
         if data is None:
@@ -187,7 +189,7 @@ def _static(holds: bool, data: Sequence[Any]) -> None:
 def _all(holds: Tensor) -> Tensor:
     from opdock.ops.reduce import reduce_all
 
-    return reduce_all(holds)  # type: ignore[no-any-return]
+    return reduce_all(holds)
 
 
 # ---------------------------------------------------------------- signs
@@ -231,7 +233,12 @@ def _sign(
         x = convert_to_tensor(x, name="x")
         if data is None:
             prefix = message or ""
-            data = [prefix, f"Condition x {symbol} 0 did not hold element-wise:", f"x ({x.name}) = ", x]
+            data = [
+                prefix,
+                f"Condition x {symbol} 0 did not hold element-wise:",
+                f"x ({x.name}) = ",
+                x,
+            ]
         zero = convert_to_tensor(0, x.dtype.base_dtype)
         pair = (zero, x) if symbol[0] == ">" else (x, zero)
         return check(*pair, data=data, summarize=summarize)
@@ -282,4 +289,3 @@ def _ordered(x: Any, name: str | None, default: str, op: str) -> Tensor:
         before = get("StridedSlice")(flat, [0], [-1], [1], begin_mask=1)
         after = get("StridedSlice")(flat, [1], [0], [1], end_mask=1)
         return _all(get(op)(before, after))
-

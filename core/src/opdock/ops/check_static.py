@@ -27,10 +27,16 @@ __all__ = [
 # ---------------------------------------------------------------- types
 def is_numeric_tensor(tensor: Any) -> bool:
     """Whether `tensor` is a tensor of numbers (integers or real floats)."""
-    return hasattr(tensor, "graph") and hasattr(tensor, "dtype") and tensor.dtype.base_dtype in dtypes.REALS
+    return (
+        hasattr(tensor, "graph")
+        and hasattr(tensor, "dtype")
+        and tensor.dtype.base_dtype in dtypes.REALS
+    )
 
 
-def assert_type(tensor: Any, tf_type: Any, message: str | None = None, name: str | None = None) -> Operation:
+def assert_type(
+    tensor: Any, tf_type: Any, message: str | None = None, name: str | None = None
+) -> Operation:
     """Checks, when the graph is built, that `tensor` has the type `tf_type`.
 
     Returns:
@@ -61,12 +67,15 @@ def assert_integer(x: Any, message: str | None = None, name: str | None = None) 
         x = convert_to_tensor(x, name="x")
         if not x.dtype.base_dtype.is_integer:
             raise TypeError(
-                f"{message or ''}  Expected \"x\" to be integer type.  Found: {x.dtype.name} in {x.name}"
+                f'{message or ""}  Expected "x" to be integer type.  '
+                f"Found: {x.dtype.name} in {x.name}"
             )
         return no_op("statically_determined_was_integer")
 
 
-def assert_same_float_dtype(tensors: Iterable[Any] | None = None, dtype: Any = None) -> dtypes.DType:
+def assert_same_float_dtype(
+    tensors: Iterable[Any] | None = None, dtype: Any = None
+) -> dtypes.DType:
     """Checks, when the graph is built, that all tensors have one floating-point type.
 
     Args:
@@ -83,7 +92,11 @@ def assert_same_float_dtype(tensors: Iterable[Any] | None = None, dtype: Any = N
     for tensor in tensors or ():
         if tensor is None:
             continue
-        found = tensor.dtype.base_dtype if hasattr(tensor, "graph") else dtypes.as_dtype(np.asarray(tensor).dtype)
+        found = (
+            tensor.dtype.base_dtype
+            if hasattr(tensor, "graph")
+            else dtypes.as_dtype(np.asarray(tensor).dtype)
+        )
         if wanted is None:
             wanted = found
         elif found is not wanted:
@@ -173,7 +186,8 @@ def _rank_check(
         if not holds:
             prefix = f"{message}. " if message else ""
             raise ValueError(
-                f"{prefix}Tensor {_name(x)} {text} {tuple(shown) if isinstance(shown, list) else shown}.  "
+                f"{prefix}Tensor {_name(x)} {text} "
+                f"{tuple(shown) if isinstance(shown, list) else shown}.  "
                 f"Received rank {rank}, shape {shapes.TensorShape(static)}"
             )
         return no_op("static_checks_determined_all_ok")
@@ -201,13 +215,14 @@ def assert_scalar(tensor: Any, name: str | None = None, message: str | None = No
         converted = convert_to_tensor(tensor, name=scope + "tensor" if scope else "tensor")
         if converted.raw_shape != ():
             raise ValueError(
-                f"{message or ''}Expected scalar shape for {converted.name}, saw shape: {converted.shape}."
+                f"{message or ''}Expected scalar shape for {converted.name}, saw shape: "
+                f"{converted.shape}."
             )
         return converted
 
 
 def assert_shapes(
-    shapes: Any, data: Any = None, summarize: Any = None, message: str | None = None,  # noqa: F811
+    shapes: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
 ) -> Operation:  # fmt: skip
     """Asserts the shapes of several tensors and the sizes that they share.
@@ -241,8 +256,10 @@ def assert_shapes(
                 if isinstance(size, int) and isinstance(first[1], int):
                     if size != first[1]:
                         raise ValueError(
-                            f"{message or ''}Specified by tensor {first[0].name} dimension {axis} of "
-                            f"tensor {x.name} must have size {first[1]}.  Received size {size}, shape "
+                            f"{message or ''}Specified by tensor {first[0].name} dimension "
+                            f"{axis} of "
+                            f"tensor {x.name} must have size {first[1]}.  Received size "
+                            f"{size}, shape "
                             f"{x.shape}"
                         )
                     continue

@@ -1,4 +1,6 @@
-"""Control: ordering (`group`, `tuple`, `no_op`) and functional `cond`, `case` and `while_loop`.
+"""Control: ordering (`group`, `tuple`, `no_op`), and functional `cond` and `case`.
+
+Loops are in `loops`.
 
 Branches and loop bodies are functions of their own (`FuncGraph`); what they use from outside
 becomes an argument. Only the taken branch runs.
@@ -10,9 +12,8 @@ import builtins
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from opdock import dtypes, shapes
+from opdock import dtypes
 from opdock.graph.composite import IndexedSlices, SparseTensor
-from opdock.graph.constant_value import constant_value
 from opdock.graph.convert import convert_to_tensor
 from opdock.graph.func_graph import FuncGraph
 from opdock.graph.graph import get_default_graph
@@ -23,7 +24,7 @@ from opdock.ops.registry import ShapeSig, define_op, get
 from opdock.shapes import Shape
 from opdock.util import nest
 
-__all__ = ["case", "cond", "group", "no_op", "tuple", "while_loop", "with_dependencies"]
+__all__ = ["case", "cond", "group", "no_op", "tuple", "with_dependencies"]
 
 _tuple: Final[type[Any]] = builtins.tuple
 
@@ -325,7 +326,7 @@ def _widest(a: Shape, b: Shape) -> Shape:
     """The shape that covers both."""
     if a is None or b is None or len(a) != len(b):
         return None
-    return _tuple(x if x == y else None for x, y in zip(a, b, strict=True))
+    return (*(x if x == y else None for x, y in zip(a, b, strict=True)),)
 
 
 def _share_captures(graphs: list[FuncGraph]) -> list[Tensor]:
@@ -407,189 +408,3 @@ def _at_most_one(predicates: list[Tensor]) -> Operation:
         ok, [convert_to_tensor(message), get("Pack")(predicates, axis=0)]
     )
     return done
-
-
-# ---------------------------------------------------------------- while
-def while_loop(
-    cond: Callable[..., Any],
-    body: Callable[..., Any],
-    loop_vars: Any,
-    shape_invariants: Any = None,
-    parallel_iterations: int = 10,
-    back_prop: bool = True,
-    swap_memory: bool = False,
-    name: str | None = None,
-    maximum_iterations: Any = None,
-    return_same_structure: bool = False,
-) -> Any:
-    """Repeats `body` as long as `cond` holds.
-
-    Args:
-        cond: function of the loop variables to a scalar bool tensor.
-        body: function of the loop variables to their next values, in the same structure.
-        loop_vars: the initial values: a (nested) list, tuple or dict of tensors.
-        shape_invariants: shapes that hold in every turn, where they differ from the initial ones.
-        parallel_iterations, back_prop, swap_memory: accepted for TF's signature.
-        name: the name scope.
-        maximum_iterations: a limit on the number of turns.
-        return_same_structure: keep a structure of one element.
-
-    Raises:
-        TypeError: an argument has the wrong type, or `cond` gives no bool.
-        ValueError: `loop_vars` is empty, or the structure or a shape changes in the body.
-    """
-    if not callable(cond):
-        raise TypeError("cond must be callable.")
-    if not callable(body):
-        raise TypeError("body must be callable.")
-    if parallel_iterations < 1:
-        raise TypeError("parallel_iterations must be a positive integer.")
-    if not nest.flatten(loop_vars):
-        raise ValueError("No loop variables provided")
-    with name_scope(
-        name, "while", [v for v in nest.flatten(loop_vars) if hasattr(v, "graph")]
-    ) as scope:
-        loop = _Loop(scope, loop_vars, shape_invariants, maximum_iterations)
-        loop.trace(cond, body)
-        outputs = loop.build(parallel_iterations)
-    result = nest.pack_sequence_as(loop_vars, outputs, expand_composites=True)
-    single = (
-        isinstance(result, (list, _tuple)) and len(result) == 1 and not hasattr(result, "_fields")
-    )
-    return result[0] if single and not return_same_structure else result
-
-
-class _Loop:
-    def __init__(self, scope: str, loop_vars: Any, invariants: Any, limit: Any) -> None:
-        self.scope = scope
-        self.structure = loop_vars
-        self.start = [convert_to_tensor(v) for v in nest.flatten(loop_vars, expand_composites=True)]
-        self.start = [get("Identity")(t) if t.dtype._is_ref_dtype else t for t in self.start]
-        self.shapes = self._invariants(invariants)
-        self.limit = limit
-        outer = get_default_graph()
-        base = scope.replace("/", "_") + str(len(outer.get_operations()))
-        self.cond_graph = FuncGraph(base + "_cond", outer)
-        self.body_graph = FuncGraph(base + "_body", outer)
-
-    def _invariants(self, invariants: Any) -> list[Shape]:
-        if invariants is None:
-            return [t.raw_shape for t in self.start]
-        flat = nest.flatten_up_to(self.structure, invariants)
-        expanded: list[Any] = []
-        for item, invariant in zip(nest.flatten(self.structure), flat, strict=True):
-            if isinstance(item, (IndexedSlices, SparseTensor)):
-                count = len(nest.flatten(item, expand_composites=True))
-                rank = shapes.as_shape(invariant)
-                expanded += (
-                    [None] * count
-                    if rank is None
-                    else [(None, len(rank)), (None,), (len(rank),)][:count]
-                )
-            else:
-                expanded.append(shapes.as_shape(invariant))
-        for tensor, shape in zip(self.start, expanded, strict=True):
-            if not shapes.is_compatible(tensor.raw_shape, shape):
-                raise ValueError(
-                    f"The shape invariant specified for {tensor.name} is not compatible with the "
-                    "initial "
-                    f"shape of the loop variable. It enters the loop with shape "
-                    f"{shapes.text(tensor.raw_shape)}, but the specified shape invariant is "
-                    f"{shapes.text(shape)}."
-                )
-        return expanded
-
-    def trace(self, cond: Callable[..., Any], body: Callable[..., Any]) -> None:
-        with self.cond_graph.as_default():
-            arguments = self._arguments(self.cond_graph)
-            keep = convert_to_tensor(_call(cond, self.structure, arguments))
-            if keep.dtype.base_dtype is not dtypes.bool_:
-                raise TypeError(
-                    f"Input 'input' of 'LoopCond' Op has type {keep.dtype.name} that does not "
-                    "match "
-                    "expected type of bool."
-                )
-            if keep.raw_shape is not None and keep.raw_shape != ():
-                keep = get("Reshape")(keep, convert_to_tensor([], dtypes.int32))
-            self.cond_graph.outputs = [get("Identity")(keep)]
-        with self.body_graph.as_default():
-            arguments = self._arguments(self.body_graph)
-            result = _call(body, self.structure, arguments)
-            self.body_graph.outputs = self._results(result)
-
-    def _arguments(self, graph: FuncGraph) -> list[Tensor]:
-        return [
-            graph.add_input(t.dtype, s, t.op.name.rsplit("/", 1)[-1])
-            for t, s in zip(self.start, self.shapes, strict=True)
-        ]
-
-    def _results(self, result: Any) -> list[Tensor]:
-        items = nest.flatten(result, expand_composites=True)
-        wanted = nest.flatten(self.structure, expand_composites=True)
-        if isinstance(result, (Tensor, list, _tuple)) and len(items) == len(wanted):
-            pass
-        else:
-            nest.assert_same_structure(self.structure, result, expand_composites=True)
-        out = []
-        for item, start, shape in zip(items, self.start, self.shapes, strict=True):
-            tensor = convert_to_tensor(item, None if hasattr(item, "dtype") else start.dtype)
-            if tensor.dtype.base_dtype is not start.dtype.base_dtype:
-                raise TypeError(
-                    f"Loop variable {start.name} enters the loop with dtype {start.dtype.name} "
-                    "but has "
-                    f"dtype {tensor.dtype.name} after one iteration."
-                )
-            if not _less_specific(shape, tensor.raw_shape):
-                raise ValueError(
-                    f"Loop variable {start.name} enters the loop with shape "
-                    f"{shapes.text(shape)}, but "
-                    f"has shape {shapes.text(tensor.raw_shape)} after one iteration. To allow "
-                    "the shape "
-                    "to vary across iterations, use the `shape_invariants` argument of "
-                    "tf.while_loop to "
-                    "specify a less-specific shape."
-                )
-            out.append(get("Identity")(tensor))
-        return out
-
-    def build(self, parallel_iterations: int) -> list[Tensor]:
-        captures = _share_captures([self.cond_graph, self.body_graph])
-        for _, inner in self.body_graph.captures:
-            # What is only read passes through unchanged.
-            self.body_graph.outputs.append(inner)
-        inputs = [*self.start, *captures]
-        stateful = self.cond_graph.stateful or self.body_graph.stateful
-        op = while_op if stateful else stateless_while_op
-        attrs: dict[str, Any] = {}
-        if self.limit is not None:
-            attrs["_maximum_iterations"] = _limit(self.limit)
-        outputs = op(
-            inputs, cond=self.cond_graph, body=self.body_graph,
-            output_shapes=[*self.shapes, *[c.raw_shape for c in captures]],
-            parallel_iterations=parallel_iterations, name=self.scope, **attrs,
-        )  # fmt: skip
-        return list(outputs)[: len(self.start)]
-
-
-def _limit(value: Any) -> int:
-    found = constant_value(convert_to_tensor(value))
-    if found is None:
-        raise ValueError("maximum_iterations must be known when the graph is built.")
-    return int(found)
-
-
-def _call(fn: Callable[..., Any], structure: Any, arguments: list[Tensor]) -> Any:
-    packed = nest.pack_sequence_as(structure, arguments, expand_composites=True)
-    if isinstance(structure, dict) or (
-        hasattr(structure, "_fields") and not isinstance(structure, (list, _tuple))
-    ):
-        return fn(packed)
-    return fn(*packed) if isinstance(packed, (list, _tuple)) else fn(packed)
-
-
-def _less_specific(wide: Shape, narrow: Shape) -> bool:
-    if wide is None:
-        return True
-    if narrow is None or len(wide) != len(narrow):
-        return False
-    return all(w is None or w == n for w, n in zip(wide, narrow, strict=True))

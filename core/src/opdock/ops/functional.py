@@ -10,7 +10,7 @@ from opdock.graph.composite import SparseTensor
 from opdock.graph.convert import convert_to_tensor
 from opdock.graph.operation import Tensor
 from opdock.graph.scopes import name_scope
-from opdock.ops.control import while_loop
+from opdock.ops.loops import while_loop
 from opdock.ops.tensor_array import TensorArray, _rows
 from opdock.util import nest
 
@@ -33,7 +33,8 @@ def map_fn(
         fn: takes the rows in the structure of `elems`; returns the structure of `dtype`.
         elems: a tensor or nested structure of tensors with equal first dimensions.
         dtype: the types that `fn` returns, where they are not those of `elems`.
-        parallel_iterations, back_prop, swap_memory: accepted for TF's signature.
+        back_prop: whether gradients flow through the loop.
+        parallel_iterations, swap_memory: accepted for TF's signature.
         infer_shape: check that all results have one shape.
         name: the name scope, "map" by default.
 
@@ -48,7 +49,10 @@ def map_fn(
     with name_scope(name, "map", nest.flatten(elems)):
         rows = _Rows(elems)
         types = elems if dtype is None else dtype
-        kinds = [dtypes.as_dtype(t.dtype if hasattr(t, "graph") or hasattr(t, "shape") else t) for t in nest.flatten(types)]
+        kinds = [
+            dtypes.as_dtype(t.dtype if hasattr(t, "graph") or hasattr(t, "shape") else t)
+            for t in nest.flatten(types)
+        ]
         if dtype is None:
             kinds = [t.dtype.base_dtype for t in rows.tensors]
         outs = [_new_array(k, rows.count, infer_shape) for k in kinds]
@@ -58,7 +62,7 @@ def map_fn(
             nest.assert_same_structure(types, result)
             return i + 1, [a.write(i, v) for a, v in zip(arrays, nest.flatten(result), strict=True)]
 
-        arrays = _loop(turn, rows, outs, parallel_iterations)
+        arrays = _loop(turn, rows, outs, parallel_iterations, back_prop)
         return nest.pack_sequence_as(types, rows.stacked(arrays))
 
 
@@ -77,13 +81,14 @@ def foldl(
         fn: takes the accumulator and the rows in the structure of `elems`.
         elems: a tensor or nested structure of tensors with equal first dimensions.
         initializer: the first accumulator; by default row 0, and the fold begins with row 1.
-        parallel_iterations, back_prop, swap_memory: accepted for TF's signature.
+        back_prop: whether gradients flow through the loop.
+        parallel_iterations, swap_memory: accepted for TF's signature.
         name: the name scope, "foldl" by default.
 
     Raises:
         TypeError: `fn` is not callable.
     """
-    return _fold(fn, elems, initializer, parallel_iterations, name or "foldl", reverse=False)
+    return _fold(fn, elems, initializer, parallel_iterations, back_prop, name or "foldl", False)
 
 
 def foldr(
@@ -96,17 +101,16 @@ def foldr(
     name: str | None = None,
 ) -> Any:
     """`foldl` from the last row to the first; see there."""
-    return _fold(fn, elems, initializer, parallel_iterations, name or "foldr", reverse=True)
+    return _fold(fn, elems, initializer, parallel_iterations, back_prop, name or "foldr", True)
 
 
 def _fold(
-    fn: Any, elems: Any, initializer: Any, parallel: int, name: str, reverse: bool
+    fn: Any, elems: Any, initializer: Any, parallel: int, back_prop: bool, name: str, reverse: bool
 ) -> Any:
     _check(fn, elems)
     with name_scope(name, None, nest.flatten(elems)):
         rows = _Rows(elems)
-        # Backwards, turn i takes row count - 1 - i.
-        place = (lambda i: rows.count - 1 - i) if reverse else (lambda i: i)
+        place = _mirrored(rows.count) if reverse else _same
         start: Any = 0
         if initializer is None:
             initializer, start = rows.at(place(0)), 1
@@ -118,7 +122,8 @@ def _fold(
 
         return while_loop(
             lambda i, _: i < rows.count, turn, (convert_to_tensor(start), initializer),
-            parallel_iterations=parallel, maximum_iterations=rows.static_count,
+            parallel_iterations=parallel, back_prop=back_prop,
+            maximum_iterations=rows.static_count,
         )[1]  # fmt: skip
 
 
@@ -140,7 +145,8 @@ def scan(
         elems: a tensor or nested structure of tensors with equal first dimensions.
         initializer: the accumulator before the first row; by default the first row, which is
             then also the first result.
-        parallel_iterations, back_prop, swap_memory: accepted for TF's signature.
+        back_prop: whether gradients flow through the loop.
+        parallel_iterations, swap_memory: accepted for TF's signature.
         infer_shape: check that all results have one shape.
         reverse: from the last row to the first; the results keep the places of their rows.
         name: the name scope, "scan" by default.
@@ -155,10 +161,12 @@ def scan(
     _check(fn, elems)
     with name_scope(name, "scan", nest.flatten(elems)):
         rows = _Rows(elems)
-        place = (lambda i: rows.count - 1 - i) if reverse else (lambda i: i)
+        place = _mirrored(rows.count) if reverse else _same
         first = rows.at(place(0)) if initializer is None else initializer
         first = nest.map_structure(convert_to_tensor, first)
-        outs = [_new_array(t.dtype.base_dtype, rows.count, infer_shape, t) for t in nest.flatten(first)]
+        outs = [
+            _new_array(t.dtype.base_dtype, rows.count, infer_shape, t) for t in nest.flatten(first)
+        ]
         start = 0
         if initializer is None:
             start = 1
@@ -172,9 +180,19 @@ def scan(
 
         arrays = while_loop(
             lambda i, *_: i < rows.count, turn, (convert_to_tensor(start), first, outs),
-            parallel_iterations=parallel_iterations, maximum_iterations=rows.static_count,
+            parallel_iterations=parallel_iterations, back_prop=back_prop,
+            maximum_iterations=rows.static_count,
         )[2]  # fmt: skip
         return nest.pack_sequence_as(first, rows.stacked(arrays))
+
+
+def _same(index: Any) -> Any:
+    return index
+
+
+def _mirrored(count: Any) -> Callable[[Any], Any]:
+    """Turn i of a loop from the end takes row count - 1 - i."""
+    return lambda index: count - 1 - index
 
 
 class _Rows:
@@ -186,10 +204,12 @@ class _Rows:
         for tensor in self.tensors:
             if tensor.raw_shape == ():
                 raise ValueError(
-                    f"elems must be 1+ dimensional Tensors, not scalars: '{tensor.name}' has shape ()"
+                    f"elems must be 1+ dimensional Tensors, not scalars: '{tensor.name}' has "
+                    "shape ()"
                 )
         self.static_count = next(
-            (t.raw_shape[0] for t in self.tensors if t.raw_shape and t.raw_shape[0] is not None), None
+            (t.raw_shape[0] for t in self.tensors if t.raw_shape and t.raw_shape[0] is not None),
+            None,
         )
         self.count = self.static_count if self.static_count is not None else _rows(self.tensors[0])
         self._arrays = [
@@ -215,16 +235,16 @@ class _Rows:
 
 def _new_array(dtype: Any, count: Any, infer: bool, like: Tensor | None = None) -> TensorArray:
     shape = None if like is None or not infer else like.raw_shape
-    return TensorArray(
-        dtype, count, dynamic_size=False, infer_shape=infer,
-        **({} if shape is None else {"element_shape": shape}),
-    )  # fmt: skip
+    return TensorArray(dtype, count, dynamic_size=False, infer_shape=infer, element_shape=shape)
 
 
-def _loop(turn: Any, rows: _Rows, arrays: list[TensorArray], parallel: int | None) -> Any:
+def _loop(
+    turn: Any, rows: _Rows, arrays: list[TensorArray], parallel: int | None, back_prop: bool
+) -> Any:
     return while_loop(
         lambda i, _: i < rows.count, turn, (convert_to_tensor(0), arrays),
-        parallel_iterations=parallel or 10, maximum_iterations=rows.static_count,
+        parallel_iterations=parallel or 10, back_prop=back_prop,
+        maximum_iterations=rows.static_count,
     )[1]  # fmt: skip
 
 

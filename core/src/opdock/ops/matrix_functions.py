@@ -295,7 +295,7 @@ def _pade(x: Tensor, powers: list[Tensor], order: int) -> tuple[Tensor, Tensor]:
 
 
 def _square_up(result: Tensor, squarings: Any) -> Tensor:
-    from opdock.ops.control import while_loop
+    from opdock.ops.loops import while_loop
 
     last = reduce_max(squarings)
 

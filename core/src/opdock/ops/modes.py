@@ -30,7 +30,9 @@ def disable_v2_tensorshape() -> None:
     """Does nothing: shapes have TF 1's `Dimension` entries."""
 
 
-def enable_eager_execution(config: Any = None, device_policy: Any = None, execution_mode: Any = None) -> NoReturn:
+def enable_eager_execution(
+    config: Any = None, device_policy: Any = None, execution_mode: Any = None
+) -> NoReturn:
     """Raises UnimplementedError: opdock runs graphs only."""
     raise errors.UnimplementedError(None, None, "opdock runs graphs; there is no eager execution")
 
@@ -47,7 +49,8 @@ def load_op_library(library_filename: str) -> NoReturn:
     """
     raise errors.UnimplementedError(
         None, None,
-        f"Cannot load '{library_filename}': it is built for TensorFlow's C++ interface. Define the ops "
+        f"Cannot load '{library_filename}': it is built for TensorFlow's C++ interface. Define "
+        "the ops "
         "with the plugin hooks opdock_ops and opdock_kernels instead.",
     )  # fmt: skip
 

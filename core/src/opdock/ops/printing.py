@@ -60,7 +60,7 @@ def _string_format_shape(sig: ShapeSig) -> Shape:
     return ()
 
 
-def Print(  # noqa: N802 - TF's name
+def Print(
     input_: Any,
     data: Any,
     message: str | None = None,
@@ -86,7 +86,7 @@ def Print(  # noqa: N802 - TF's name
     )
 
 
-def print(*inputs: Any, **kwargs: Any) -> Operation:  # noqa: A001 - TF's name
+def print(*inputs: Any, **kwargs: Any) -> Operation:
     """An operation that prints tensors and other values.
 
     Args:
@@ -126,7 +126,7 @@ def print(*inputs: Any, **kwargs: Any) -> Operation:  # noqa: A001 - TF's name
 
 
 # A text that no template has, in place of each tensor.
-_MARK = "{\uE000}"
+_MARK = "{\ue000}"
 
 
 def _text(value: Any, summarize: int) -> tuple[str, list[Tensor]]:

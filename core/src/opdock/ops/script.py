@@ -33,7 +33,7 @@ def _unknown(sig: ShapeSig) -> list[Shape]:
 def py_func(
     func: Callable[..., Any],
     inp: Any,
-    Tout: Any,  # noqa: N803 - TF's name
+    Tout: Any,
     stateful: bool = True,
     name: str | None = None,
 ) -> Any:
@@ -67,7 +67,10 @@ def py_func(
 
 
 def numpy_function(
-    func: Callable[..., Any], inp: Any, Tout: Any, name: str | None = None  # noqa: N803
+    func: Callable[..., Any],
+    inp: Any,
+    Tout: Any,
+    name: str | None = None,
 ) -> Any:
     """`tf.py_func` with `stateful=True`; see there."""
     return py_func(func, inp, Tout, stateful=True, name=name)

@@ -85,14 +85,17 @@ class TensorArray:
         self._dynamic = dynamic_size or False
         self._first_write = colocate_with_first_write_call
         known = None if element_shape is None else shapes.as_shape(element_shape)
-        self._elements = _Elements(known, element_shape is not None, infer_shape or element_shape is not None)
+        self._elements = _Elements(
+            known, element_shape is not None, infer_shape or element_shape is not None
+        )
         with name_scope(name, "TensorArray", [handle, size, flow]) as scope:
             if handle is not None:
                 self._handle = handle
                 self._flow = convert_to_tensor(0.0) if flow is None else flow
                 return
             self._handle, self._flow = raw.tensor_array_op(
-                convert_to_tensor(size, dtypes.int32, "size"), dtype=self._dtype, element_shape=known,
+                convert_to_tensor(size, dtypes.int32, "size"), dtype=self._dtype,
+                element_shape=known,
                 identical_element_shapes=self._elements.infer, dynamic_size=self._dynamic,
                 clear_after_read=True if clear_after_read is None else clear_after_read,
                 tensor_array_name=tensor_array_name or "", name=scope,
@@ -144,7 +147,10 @@ class TensorArray:
 
     @contextlib.contextmanager
     def _scope(self, name: str | None, default: str, *values: Any) -> Iterator[str]:
-        with name_scope(name, default, [self._handle, *values]) as scope, colocate_with(self._handle):
+        with (
+            name_scope(name, default, [self._handle, *values]) as scope,
+            colocate_with(self._handle),
+        ):
             yield scope
 
     # ------------------------------------------------------------ methods
@@ -159,13 +165,19 @@ class TensorArray:
             handle, out = raw.tensor_array_grad_op(self._handle, flow, source=source)
         shape = self._elements.shape if self._elements.known else None
         return TensorArray(
-            self._dtype, handle=handle, flow=out, infer_shape=self._elements.infer, element_shape=shape
+            self._dtype,
+            handle=handle,
+            flow=out,
+            infer_shape=self._elements.infer,
+            element_shape=shape,
         )
 
     def read(self, index: Any, name: str | None = None) -> Tensor:
         """The element at `index`, an int32 scalar."""
         with self._scope(name, "TensorArrayRead", index):
-            value: Tensor = raw.tensor_array_read_op(self._handle, index, self._flow, dtype=self._dtype)
+            value: Tensor = raw.tensor_array_read_op(
+                self._handle, index, self._flow, dtype=self._dtype
+            )
         if self._elements.known:
             value.set_shape(self._elements.shape)
         return value

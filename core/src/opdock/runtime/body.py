@@ -44,6 +44,10 @@ def compile_body(
         for inner in block.nodes:
             if inner.op != FEED and engine.prefers(inner, node.target):
                 inner.requested = node.target.name
+    if node.op.endswith("While") and function is node.attrs["body"]:
+        block.cells = frozenset(
+            i for i, t in enumerate(function.inputs) if t._dtype._is_ref_dtype
+        )  # fmt: skip
     is_condition = node.op.endswith("While") and function is node.attrs["cond"]
     block, lined_up, plan = pipeline.finish(
         block, engine.placer, engine.evaluate, engine.options, HOST if is_condition else here

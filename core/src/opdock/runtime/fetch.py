@@ -65,9 +65,10 @@ class FetchPlan:
                 graph, items,
                 lambda v, i, d=None: IndexedSlicesValue(v, i, d), index,
             )  # fmt: skip
-        for base, (expand, contract) in _CONVERSIONS.items():
+        for base, expand in _FETCHED_TYPES.items():
             if isinstance(fetch, base):
-                return self._composite(graph, expand(fetch), _packer(contract), index)
+                items, contract = expand(fetch)
+                return self._composite(graph, list(items), _packer(contract), index)
         return self._leaf(graph, fetch, index)
 
     def _composite(
@@ -109,31 +110,33 @@ def _packer(contract: Callable[[list[Any]], Any]) -> Callable[..., Any]:
     return lambda *values: contract(list(values))
 
 
-_CONVERSIONS: dict[type, tuple[Callable[[Any], list[Any]], Callable[[list[Any]], Any]]] = {}
+_FETCHED_TYPES: dict[type, Callable[[Any], tuple[Any, Callable[[list[Any]], Any]]]] = {}
+_FED_TYPES: dict[type, Callable[[Any, Any], Any]] = {}
 
 
 def register_session_run_conversion_functions(
     tensor_type: type,
     fetch_function: Callable[[Any], tuple[list[Any], Callable[[list[Any]], Any]]] | None = None,
-    feed_function: Any = None,
+    feed_function: Callable[[Any, Any], list[tuple[Any, Any]]] | None = None,
     feed_function_for_partial_run: Any = None,
 ) -> None:
-    """Lets `Session.run` fetch objects of a user's type.
+    """Lets `Session.run` fetch and feed objects of a user's type.
 
     Args:
         tensor_type: the type.
         fetch_function: object to (list of tensors, function from their values to the result).
-        feed_function: accepted for TF's signature; feeding such objects is not supported.
-        feed_function_for_partial_run: likewise.
+        feed_function: (object, fed value) to pairs (tensor, value).
+        feed_function_for_partial_run: accepted for TF's signature; there are no partial runs.
 
     Raises:
         ValueError: the type is registered already.
     """
-    if tensor_type in _CONVERSIONS:
+    if any(issubclass(tensor_type, t) for t in (*_FETCHED_TYPES, *_FED_TYPES)):
         raise ValueError(f"{tensor_type} has already been registered so ignore it.")
     if fetch_function is not None:
-        get = fetch_function
-        _CONVERSIONS[tensor_type] = (lambda o: list(get(o)[0]), lambda values: values)
+        _FETCHED_TYPES[tensor_type] = fetch_function
+    if feed_function is not None:
+        _FED_TYPES[tensor_type] = feed_function
 
 
 def _sequence(kind: Any, parts: list[Rebuild]) -> Rebuild:
@@ -171,6 +174,10 @@ def feed_items(graph: Graph, feed_dict: Any) -> list[tuple[Tensor, Any]]:
             continue
         if isinstance(key, tuple):
             out += feed_items(graph, dict(zip(key, value, strict=True)))
+            continue
+        expand = next((f for t, f in _FED_TYPES.items() if isinstance(key, t)), None)
+        if expand is not None:
+            out += [(_feed_tensor(graph, k), v) for k, v in expand(key, value)]
             continue
         out.append((_feed_tensor(graph, key), value))
     return out

@@ -58,7 +58,8 @@ class PartialRun:
         for tensor, value in feed_items(graph, feed_dict or {}):
             if tensor not in self._unfed:
                 raise _invalid(
-                    tensor.op, f"The feed {tensor.name} had already been fed or was not specified in "
+                    tensor.op,
+                    f"The feed {tensor.name} had already been fed or was not specified in "
                     "partial_run_setup.",
                 )  # fmt: skip
             self._unfed.discard(tensor)
@@ -81,7 +82,9 @@ class PartialRun:
         self._check(needed)
         later = self._whole - needed - self._done
         used = {t for op in later for t in op.inputs} | (self._open & set(self._tensors(needed)))
-        kept = [t for t in self._tensors(needed) if t in used and t not in self._values and _is_data(t)]
+        kept = [
+            t for t in self._tensors(needed) if t in used and t not in self._values and _is_data(t)
+        ]
         order = list(dict.fromkeys([*fresh, *kept]))
         if order or targets:
             inputs = {t for op in needed for t in op.inputs}
@@ -98,12 +101,16 @@ class PartialRun:
         for op in needed:
             for tensor in op.outputs:
                 if tensor in self._unfed:
-                    raise _invalid(op, f"The fetches depend on {tensor.name}, which has not been fed yet.")
+                    raise _invalid(
+                        op, f"The fetches depend on {tensor.name}, which has not been fed yet."
+                    )
             if op in self._done and op.type not in _HOLDERS and _has_effect(op):
                 raise errors.UnimplementedError(
                     None, op,
-                    f"Operation '{op.name}' ({op.type}) ran in an earlier part of this step. A later "
-                    "part needs it again, through a control dependency or a reference that cannot be "
+                    f"Operation '{op.name}' ({op.type}) ran in an earlier part of this step. A "
+                    "later "
+                    "part needs it again, through a control dependency or a reference that "
+                    "cannot be "
                     "kept between the parts, and it has effects that must not happen twice.",
                 )  # fmt: skip
 

@@ -81,8 +81,9 @@ def _concatenate(sig: NodeSig) -> Binary:
 
 
 # ---------------------------------------------------------------- division
-def _check_divisor(y: Array) -> None:
-    if not np.all(y):
+def _check_divisor(x: Array, y: Array) -> None:
+    # Nothing is divided where there is nothing to divide.
+    if not np.all(y) and np.size(x):
         raise errors.InvalidArgumentError(None, None, "Integer division by zero")
 
 
@@ -95,7 +96,7 @@ def _checked(ufunc: Binary) -> Callable[[NodeSig], Binary]:
             return ufunc
 
         def run(x: Array, y: Array, out: Array | None = None) -> Array:
-            _check_divisor(y)
+            _check_divisor(x, y)
             return ufunc(x, y, out)
 
         return run

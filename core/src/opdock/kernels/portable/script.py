@@ -42,7 +42,9 @@ def py_func(xp: Any, sig: NodeSig) -> Any:
             raise invalid(
                 f"{token} returns {len(results)} values, but expects to see {len(wanted)} values."
             )
-        out = tuple(_checked(token, i, r, d) for i, (r, d) in enumerate(zip(results, wanted, strict=True)))
+        out = tuple(
+            _checked(token, i, r, d) for i, (r, d) in enumerate(zip(results, wanted, strict=True))
+        )
         return out[0] if len(out) == 1 else out
 
     return run

@@ -82,11 +82,13 @@ class TensorArrayState:
                 raise self._error(
                     f"Could not write to TensorArray index {index} because the value shape is "
                     f"{dims(shape)} which is incompatible with the TensorArray's inferred element "
-                    f"shape: {shapes.text(self.element_shape)} (consider setting infer_shape=False)."
+                    f"shape: {shapes.text(self.element_shape)} (consider setting "
+                    "infer_shape=False)."
                 )
             if slot.read:
                 raise self._error(
-                    f"Could not write to TensorArray index {index} because it has already been read."
+                    f"Could not write to TensorArray index {index} because it has already been "
+                    "read."
                 )
             if slot.stored is not None:
                 if not self.adds:
@@ -136,7 +138,8 @@ class TensorArrayState:
         known = self.element_shape
         if known is None or None in known:
             raise self._error(
-                f"Could not read from TensorArray index {index}.  Furthermore, the element shape is "
+                f"Could not read from TensorArray index {index}.  Furthermore, the element "
+                "shape is "
                 f"not fully defined: {shapes.text(known)}.  It is possible you are working with a "
                 "resizeable TensorArray and stop_gradients is not allowing the gradients to be "
                 "written.  If you set the full element_shape property on the forward TensorArray, "
@@ -180,7 +183,8 @@ def _read_many(xp: Any, sig: NodeSig, array: TensorArrayState, indices: Sequence
 def _check_dtype(array: TensorArrayState, wanted: DType) -> None:
     if array.dtype is not wanted:
         raise invalid(
-            f"TensorArray {array.name} has dtype {array.dtype.name} but the op expects {wanted.name}."
+            f"TensorArray {array.name} has dtype {array.dtype.name} but the op expects "
+            f"{wanted.name}."
         )
 
 
@@ -280,8 +284,7 @@ def scatter(xp: Any, sig: NodeSig) -> Any:
         rows = np.shape(value)[0]
         if len(places) != rows:
             raise invalid(
-                "Expected len(indices) == values.shape[0], but saw: "
-                f"{len(places)} vs. {rows}"
+                f"Expected len(indices) == values.shape[0], but saw: {len(places)} vs. {rows}"
             )
         for row, place in enumerate(places):
             array.write(place, element(value[row, ...], sig), dtype)

@@ -73,9 +73,7 @@ def length(xp: Any, sig: NodeSig) -> Any:
     return lambda handle: np.array(unwrap(handle).length, np.int32)
 
 
-@portable(
-    "AddN", T=frozenset({dtypes.variant}), host_inputs=("inputs",), host_outputs=("sum",)
-)
+@portable("AddN", T=frozenset({dtypes.variant}), host_inputs=("inputs",), host_outputs=("sum",))
 def add(xp: Any, sig: NodeSig) -> Any:
     """The sums element by element; an empty list stands for zeros."""
     return lambda *handles: functools.reduce(

@@ -1,4 +1,4 @@
-"""TF's place of graphs, tensors, scopes and collections (`from tensorflow.python.framework import ops`)."""
+"""TF's place of graphs, tensors, scopes and collections."""
 
 from opdock.graph.collections import (
     GraphKeys,

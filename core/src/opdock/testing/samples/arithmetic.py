@@ -63,6 +63,8 @@ def quotients(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
         signs = np.array([7, -7, 7, -7, 6, -6]).astype(dtype)
         others = np.array([2, 2, -2, -2, 3, -3]).astype(dtype)
         yield Sample([signs, others], tag="signs", grad=False)
+    if dtype.kind in "iu":
+        yield Sample([np.zeros(0, dtype), np.zeros((), dtype)], tag="nothing by zero", grad=False)
 
 
 @samples("DivNoNan")

@@ -1,0 +1,31 @@
+"""The backend's kernels, a file a family."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from typing import Any, Final
+
+from opdock.plugin import KernelTable
+from opdock_opencl.device import WIDE
+
+__all__ = ["FAMILIES", "table_for"]
+
+FAMILIES: Final = (
+    "array", "bias", "conv", "elementwise", "fill", "gather", "joining", "linalg", "norm",
+    "padding", "pool", "random", "reduce", "slicing", "splitting", "tiling", "training", "xent",
+)  # fmt: skip
+
+
+def table_for(device: Any) -> KernelTable:
+    """All kernels that a device can run: without double precision, fewer types."""
+    found = KernelTable()
+    for family in FAMILIES:
+        for kernel in importlib.import_module(f"opdock_opencl.kernels.{family}").table:
+            if device.has_double:
+                found.add(kernel)
+                continue
+            types = {attr: kinds - WIDE for attr, kinds in kernel.dtypes.items()}
+            if all(types.values()):
+                found.add(dataclasses.replace(kernel, dtypes=types))
+    return found

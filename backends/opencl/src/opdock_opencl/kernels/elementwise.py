@@ -1,0 +1,86 @@
+"""Every op that a scalar expression describes, rendered from it; and the few beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from opdock.plugin import Kernel, KernelTable, NodeSig, codegen, dtypes
+from opdock_opencl.array import Array
+from opdock_opencl.pointwise import Pointwise, formula
+
+__all__ = ["table"]
+
+table = KernelTable()
+_TYPES = codegen.RENDERED
+_AT_ONCE = 8
+
+
+def _when(sig: NodeSig) -> bool | str:
+    if not sig.attrs.get("incompatible_shape_error", True):
+        return "shapes that do not broadcast have one truth value"
+    return True
+
+
+def _bind(sig: NodeSig) -> Callable[..., Any]:
+    names = codegen.input_names(sig.op)
+    inputs = list(zip(names, (t.base_dtype for t in sig.in_dtypes), strict=True))
+    outputs = [sig.out_dtypes[0].base_dtype]
+    return Pointwise(sig.device, codegen.node_line(sig), inputs, outputs)
+
+
+for _op, _types in codegen.elementwise_claims().items():
+    table.add(Kernel(op=_op, bind=_bind, dtypes=_types, when=_when))
+
+
+@table.binder("AddN", "AccumulateNV2", T=_TYPES - {dtypes.bool})
+def add_n(sig: NodeSig) -> Callable[..., Array]:
+    """The sum of the inputs, several in one kernel."""
+    device, dtype = sig.device, sig.out_dtypes[0]
+    programs: dict[int, Pointwise] = {}
+
+    def total(count: int) -> Pointwise:
+        if count not in programs:
+            names = [f"x{i}" for i in range(count)]
+            types = dict.fromkeys(names, dtype)
+            text = " + ".join(names) if count > 1 else "where(True, x0, x0)"
+            programs[count] = formula(device, text, types, dtype)
+        return programs[count]
+
+    def run(*values: Array) -> Array:
+        for other in values:
+            if other.shape != values[0].shape:
+                raise codegen.invalid(
+                    "Inputs to operation of type AddN must have the same size and shape. "
+                    f"Input 0: {codegen.dims(values[0].shape)} != {codegen.dims(other.shape)}"
+                )
+        rest = list(values)
+        while True:
+            head, rest = rest[:_AT_ONCE], rest[_AT_ONCE:]
+            out: Array = total(len(head))(*head)
+            if not rest:
+                return out
+            rest.insert(0, out)
+
+    return run
+
+
+@table.binder("Select", T=_TYPES)
+def select(sig: NodeSig) -> Callable[[Array, Array, Array], Array]:
+    """A choice by element, or by row for a vector condition."""
+    dtype = sig.out_dtypes[0]
+    types = {"c": dtypes.bool, "x": dtype, "y": dtype}
+    program = formula(sig.device, "where(c, x, y)", types, dtype)
+
+    def run(condition: Array, then: Array, otherwise: Array) -> Array:
+        if condition.ndim == 1 and then.ndim > 1:
+            condition = condition.reshape(condition.shape[0], *[1] * (then.ndim - 1))
+        elif condition.ndim and condition.shape != then.shape:
+            raise codegen.invalid(
+                "'condition' must be of the same shape as 'then' and 'else': "
+                f"{codegen.dims(condition.shape)} vs. {codegen.dims(then.shape)}"
+            )
+        out: Array = program(condition, then, otherwise)
+        return out
+
+    return run

@@ -1,0 +1,2 @@
+from opdock.plugin import KernelTable
+table = KernelTable()

@@ -1,0 +1,116 @@
+"""Elementwise programs: a typed line and the shapes of its inputs become one compiled kernel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from opdock.plugin import DType, codegen
+from opdock_opencl.array import Array
+from opdock_opencl.dialect import OPENCL_C
+
+__all__ = ["Pointwise", "broadcast_shape", "formula"]
+
+_INT_MAX = 2**31 - 1
+_PLANS = 64
+
+
+def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The broadcast of shapes; InvalidArgumentError where they do not fit."""
+    first = shapes[0]
+    if all(s == first for s in shapes):
+        return first
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        text = " vs. ".join(codegen.dims(s) for s in shapes)
+        raise codegen.invalid(f"Incompatible shapes: {text}") from None
+
+
+def _patterns(
+    shapes: Sequence[tuple[int, ...]], out: tuple[int, ...]
+) -> tuple[list[tuple[bool, ...]], list[int]]:
+    """Which inputs vary along which dimension, with neighbours of one pattern merged."""
+    columns: list[tuple[bool, ...]] = []
+    sizes: list[int] = []
+    for d, n in enumerate(out):
+        if n == 1:
+            continue
+        at = d - len(out)
+        column = tuple(len(s) >= -at and s[at] != 1 for s in shapes)
+        if columns and columns[-1] == column:
+            sizes[-1] *= n
+        else:
+            columns.append(column)
+            sizes.append(n)
+    if not columns:
+        return [(False,)] * len(shapes), [1]
+    return [tuple(c[i] for c in columns) for i in range(len(shapes))], sizes
+
+
+class Pointwise:
+    """A line on one device: call it with arrays; broadcasting is compiled in, sizes are arguments.
+
+    Args:
+        device: the open device.
+        line: the typed steps.
+        inputs: the names and types of the arguments, in order.
+        outputs: the types of the results.
+    """
+
+    def __init__(
+        self, device: Any, line: Any, inputs: Sequence[tuple[str, DType]],
+        outputs: Sequence[DType],
+    ) -> None:  # fmt: skip
+        self._device = device
+        self._line = line
+        self._inputs = tuple(inputs)
+        self._outputs = tuple(outputs)
+        self._types = [t.np for t in outputs]
+        self._plans: dict[Any, Any] = {}
+
+    def _plan(self, shapes: tuple[tuple[int, ...], ...]) -> Any:
+        out = broadcast_shape(shapes)
+        count = math.prod(out)
+        patterns, sizes = _patterns(shapes, out)
+        index, kind = ("int32", np.int32) if count <= _INT_MAX else ("int64", np.int64)
+        source = codegen.elementwise_source(
+            "pointwise", self._line, OPENCL_C, self._inputs, self._outputs, patterns, index=index
+        )
+        kernel = self._device.kernel(source, "pointwise")
+        if len(self._plans) >= _PLANS:
+            self._plans.clear()
+        plan = (out, count, kernel, [kind(count), *(kind(n) for n in sizes[1:])])
+        self._plans[shapes] = plan
+        return plan
+
+    def __call__(self, *arrays: Array) -> Any:
+        """One new array, or a tuple of one per result.
+
+        Raises:
+            InvalidArgumentError: shapes do not fit, or an element is an error.
+        """
+        shapes = tuple([a.shape for a in arrays])
+        out, count, kernel, sizes = self._plans.get(shapes) or self._plan(shapes)
+        device = self._device
+        results = [device.allocate(out, t) for t in self._types]
+        if self._line.may_raise and count:
+            flag = device.flag()
+            device.launch(kernel, count, *arrays, *results, flag, *sizes)
+            code = device.read_int(flag)
+            if code:
+                raise codegen.invalid(codegen.ERRORS[code])
+        else:
+            device.launch(kernel, count, *arrays, *results, *sizes)
+        return results[0] if len(results) == 1 else tuple(results)
+
+
+def formula(
+    device: Any, text: str, dtypes: dict[str, DType], out: DType, **numbers: float
+) -> Pointwise:
+    """A scalar expression as an elementwise program; `dtypes` gives the arguments in order."""
+    line = codegen.lower([codegen.parse(text)], dtypes, numbers, [out])
+    return Pointwise(device, line, list(dtypes.items()), [out])

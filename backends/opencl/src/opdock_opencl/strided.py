@@ -1,0 +1,105 @@
+"""Copies between strided layouts: what every op that only moves elements is made of.
+
+Elements are moved as words of their size, whatever they mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from opdock_opencl.array import Array
+
+__all__ = ["contiguous", "move", "place", "strides_of", "take"]
+
+_WORDS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
+_INT_MAX = 2**31 - 1
+
+
+def strides_of(shape: Sequence[int]) -> list[int]:
+    """Row-major strides in elements."""
+    out, step = [], 1
+    for n in reversed(shape):
+        out.append(step)
+        step *= n
+    return out[::-1]
+
+
+def _merged(
+    shape: Sequence[int], source: Sequence[int], target: Sequence[int]
+) -> list[tuple[int, int, int]]:
+    """(size, source stride, target stride) with dimensions of size 1 and seams removed."""
+    out: list[tuple[int, int, int]] = []
+    for n, s, t in zip(shape, source, target, strict=True):
+        if n == 1:
+            continue
+        if out and out[-1][1] == s * n and out[-1][2] == t * n:
+            out[-1] = (out[-1][0] * n, s, t)
+        else:
+            out.append((n, s, t))
+    return out or [(1, 1, 1)]
+
+
+def _source(word: str, index: str, rank: int) -> str:
+    params = "".join(f", {index} n{d}, {index} s{d}, {index} t{d}" for d in range(rank))
+    lines = [f"{index} rest = i, p = s, q = t, c;"]
+    for d in range(rank - 1, 0, -1):
+        lines.append(f"c = rest % n{d}; rest /= n{d}; p += c * s{d}; q += c * t{d};")
+    lines.append("p += rest * s0; q += rest * t0;")
+    body = "\n  ".join(lines)
+    return (
+        f"__kernel void move(__global const {word}* x, __global {word}* y, {index} s, {index} t, "
+        f"{index} n{params}) {{\n  {index} i = get_global_id(0);\n  if (i >= n) return;\n  "
+        f"{body}\n  y[q] = x[p];\n}}\n"
+    )
+
+
+def move(
+    device: Any, source: Array, target: Array, shape: Sequence[int],
+    source_strides: Sequence[int], target_strides: Sequence[int],
+    source_offset: int = 0, target_offset: int = 0,
+) -> None:  # fmt: skip
+    """Copies a block of elements from one layout to another.
+
+    Args:
+        device: the device of both arrays.
+        source, target: arrays of elements of one size.
+        shape: the block.
+        source_strides, target_strides: in elements; 0 repeats, a negative one walks backwards.
+        source_offset, target_offset: the block's first element.
+    """
+    count = int(np.prod(shape, dtype=np.int64))
+    if count == 0:
+        return
+    dims = _merged(shape, source_strides, target_strides)
+    wide = max(source.size, target.size, count) > _INT_MAX
+    index, kind = ("long", np.int64) if wide else ("int", np.int32)
+    kernel = device.kernel(_source(_WORDS[source.dtype.itemsize], index, len(dims)), "move")
+    sizes = [kind(v) for dim in dims for v in dim]
+    device.launch(
+        kernel, count, source, target, kind(source_offset), kind(target_offset), kind(count), *sizes
+    )
+
+
+def take(
+    device: Any, source: Array, shape: Sequence[int], strides: Sequence[int], offset: int = 0,
+) -> Array:  # fmt: skip
+    """A new array of `shape` whose elements lie in `source` at the given strides."""
+    out: Array = device.allocate(tuple(shape), source.dtype)
+    move(device, source, out, shape, strides, strides_of(shape), offset)
+    return out
+
+
+def place(
+    device: Any, source: Array, target: Array, strides: Sequence[int], offset: int = 0
+) -> None:
+    """Writes all of `source` into `target` at the given strides."""
+    move(device, source, target, source.shape, strides_of(source.shape), strides, 0, offset)
+
+
+def contiguous(device: Any, source: Array, order: Sequence[int]) -> Array:
+    """`source` with its dimensions permuted, as a new array."""
+    steps = strides_of(source.shape)
+    return take(device, source, [source.shape[a] for a in order], [steps[a] for a in order])

@@ -1,0 +1,135 @@
+"""`tf.gradients` inside a loop or branch, with respect to tensors and variables outside of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import opdock as tf
+
+
+@pytest.fixture(autouse=True)
+def graph():
+    with tf.Graph().as_default() as g:
+        yield g
+
+
+def run(fetch, feed=None):
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        return sess.run(fetch, feed)
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_reaches_a_variable_through_ops_outside(use_resource):
+    w = tf.Variable([1.0, 2.0], use_resource=use_resource)
+    z = w * 2.0
+
+    def body(i, total):
+        return i + 1, total + tf.gradients(tf.reduce_sum(z * z * w), w)[0]
+
+    _, total = tf.while_loop(lambda i, _: i < 3, body, [0, tf.zeros([2])])
+    np.testing.assert_allclose(run(total), [3 * 12.0, 3 * 48.0])
+
+
+def test_adds_up_what_is_used_inside_and_outside():
+    x = tf.placeholder(tf.float32, [])
+    y = tf.square(x)
+    grad = tf.cond(x > 0, lambda: tf.gradients(y * x + x, [x, y])[0], lambda: 0.0)
+    assert run(grad, {x: 3.0}) == 28.0
+    assert run(grad, {x: -3.0}) == 0.0
+
+
+def test_of_outer_tensors_alone_after_their_capture():
+    x = tf.constant(3.0)
+    y = x * x
+
+    def branch():
+        used = x + 1.0
+        return tf.gradients(y, x)[0] + 0.0 * used
+
+    assert run(tf.cond(tf.constant(True), branch, lambda: x)) == 6.0
+
+
+def test_through_two_bodies():
+    x = tf.constant([1.0, 2.0])
+    y = x * x
+
+    def inner():
+        return tf.gradients(tf.reduce_sum(y * x), x)[0]
+
+    out = tf.map_fn(lambda k: k * tf.cond(k > 1.0, inner, lambda: x), tf.constant([1.0, 2.0]))
+    np.testing.assert_allclose(run(out), [[1.0, 2.0], [6.0, 24.0]])
+
+
+def test_stop_gradients_outside():
+    x = tf.constant(2.0)
+    y = x * x
+    grad = tf.cond(
+        tf.constant(True),
+        lambda: tf.gradients(y * x, x, stop_gradients=[y])[0],
+        lambda: x,
+    )
+    assert run(grad) == 4.0
+
+
+def test_learning_to_learn():
+    """The gradient of a step of descent made inside `map_fn`, against the closed form."""
+    w = tf.Variable([1.0, 2.0])
+    tasks = tf.constant([[1.0, 1.0], [2.0, 0.0]])
+
+    def after_one_step(a):
+        grad = tf.gradients(tf.reduce_sum(tf.square(w * a)), w)[0]
+        return tf.reduce_sum(tf.square((w - 0.1 * grad) * a))
+
+    meta = tf.gradients(tf.reduce_sum(tf.map_fn(after_one_step, tasks)), w)[0]
+    a = np.array([[1.0, 1.0], [2.0, 0.0]])
+    w0 = np.array([1.0, 2.0])
+    expected = (2 * w0 * (1 - 0.2 * a**2) ** 2 * a**2).sum(axis=0)
+    np.testing.assert_allclose(run(meta), expected, rtol=1e-5)
+
+
+def test_a_whole_training_loop_in_the_graph():
+    v = tf.Variable(5.0, use_resource=True)
+    optimizer = tf.train.GradientDescentOptimizer(0.1)
+
+    def body(i):
+        with tf.control_dependencies([optimizer.minimize(tf.square(v))]):
+            return i + 1
+
+    loop = tf.while_loop(lambda i: i < 10, body, [0])
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        sess.run(loop)
+        assert sess.run(v) == pytest.approx(5 * 0.8**10)
+
+
+@pytest.mark.parametrize("shape", [[3], [None], None])
+def test_hessians_of_any_static_shape(shape):
+    x = tf.placeholder(tf.float32, shape)
+    (hessian,) = tf.hessians(tf.reduce_sum(x**3) + x[0] * x[1], x)
+    expected = np.diag([6.0, 12.0, 18.0])
+    expected[0, 1] = expected[1, 0] = 1.0
+    np.testing.assert_allclose(run(hessian, {x: [1.0, 2.0, 3.0]}), expected)
+    assert hessian.shape.as_list() == [3, 3] if shape == [3] else True
+
+
+def test_hessians_of_a_matrix_and_a_scalar():
+    m, s = tf.Variable([[1.0, 2.0]]), tf.Variable(3.0, use_resource=True)
+    y = tf.reduce_sum(m * m) * s * s
+    of_m, of_s = tf.hessians(y, [m, s])
+    assert of_m.shape == (1, 2, 1, 2)
+    of_m, of_s = run([of_m, of_s])
+    np.testing.assert_allclose(of_m.reshape(2, 2), np.eye(2) * 18)
+    assert of_s == 10.0
+
+
+def test_hessians_of_a_linear_function_are_zero():
+    x = tf.constant([1.0, 2.0])
+    np.testing.assert_array_equal(run(tf.hessians(tf.reduce_sum(x), x)[0]), np.zeros((2, 2)))
+
+
+def test_hessians_say_what_is_unconnected():
+    x = tf.constant([1.0, 2.0], name="lonely")
+    with pytest.raises(ValueError, match="lonely"):
+        tf.hessians(tf.constant(1.0), x)

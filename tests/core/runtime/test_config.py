@@ -1,0 +1,53 @@
+"""What a ConfigProto says and what becomes of it."""
+
+from __future__ import annotations
+
+import opdock as tf
+from opdock.compiler.pipeline import OPTIONAL
+from opdock.runtime import config
+
+
+def test_defaults():
+    found = config.read(None)
+    assert not found.soft
+    assert not found.log_placement
+    assert found.intra_op_threads == found.inter_op_threads == found.deadline_ms == 0
+    assert found == config.read(tf.ConfigProto()) or found.device_options == {}
+
+
+def test_everything_that_is_honoured():
+    proto = tf.ConfigProto(
+        allow_soft_placement=True, log_device_placement=True, device_count={"GPU": 0},
+        intra_op_parallelism_threads=3, inter_op_parallelism_threads=2, operation_timeout_in_ms=9,
+        gpu_options=tf.GPUOptions(per_process_gpu_memory_fraction=0.5, allow_growth=True,
+                                  visible_device_list="1"),
+    )  # fmt: skip
+    found = config.read(proto)
+    assert found.soft
+    assert found.log_placement
+    assert found.device_count == {"GPU": 0}
+    assert (found.intra_op_threads, found.inter_op_threads, found.deadline_ms) == (3, 2, 9)
+    assert found.device_options["per_process_gpu_memory_fraction"] == 0.5
+    assert found.device_options["allow_growth"] is True
+    assert found.device_options["visible_device_list"] == "1"
+
+
+def test_passes_are_switched_off_by_name_or_level(monkeypatch):
+    monkeypatch.setenv("OPDOCK_DISABLE_PASSES", "fold,cse")
+    assert config.read(None).disabled_passes == {"fold", "cse"}
+    level = tf.OptimizerOptions(opt_level=tf.OptimizerOptions.L0)
+    proto = tf.ConfigProto(graph_options=tf.GraphOptions(optimizer_options=level))
+    assert config.read(proto).disabled_passes == set(OPTIONAL)
+
+
+def test_the_env_has_no_say_in_a_running_session(monkeypatch):
+    with tf.Session() as session:
+        monkeypatch.setenv("OPDOCK_DISABLE_PASSES", "fold")
+        y = tf.constant(1) + tf.constant(2)
+        assert session.run(y) == 3
+        assert len([r for r in session.explain(y).rows if r.how == "removed"]) == 1
+
+
+def test_device_filters():
+    with tf.Session(config=tf.ConfigProto(device_filters=["/device:CPU:0"])) as session:
+        assert {d.device_type for d in session.list_devices()} == {"CPU"}

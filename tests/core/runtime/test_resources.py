@@ -1,0 +1,86 @@
+"""What a session keeps between steps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import opdock as tf
+from opdock.runtime.resources import Cell, CellProxy, ResourceManager
+
+
+def test_a_cell():
+    cell = Cell("v", tf.float32)
+    assert not cell.initialized
+    with pytest.raises(tf.errors.FailedPreconditionError, match="uninitialized value v"):
+        cell.read()
+    cell.write(np.ones(2))
+    assert cell.initialized
+    assert cell.read().sum() == 2
+    cell.clear()
+    assert not cell.initialized
+    resource = Cell("r", tf.float32, resource=True)
+    with pytest.raises(tf.errors.FailedPreconditionError, match="resource variable r"):
+        resource.read()
+
+
+def test_a_proxy_copies_both_ways():
+    cell = Cell("v", tf.float32)
+    proxy = CellProxy(cell, lambda b: ("here", b), lambda b: b[1])
+    assert not proxy.initialized
+    proxy.write(("here", 5))
+    assert cell.read() == 5
+    assert proxy.read() == ("here", 5)
+    assert proxy.home is cell
+    assert proxy.name == "v"
+    assert proxy.lock is cell.lock
+    proxy.clear()
+    assert not cell.initialized
+
+
+def test_names_and_containers():
+    manager = ResourceManager()
+    a = manager.cell("", "v", tf.float32)
+    assert manager.cell("localhost", "v", tf.float32) is a
+    assert manager.cell("other", "v", tf.float32) is not a
+    assert manager.get("variable", "", "v") is a
+    assert manager.get("queue", "", "v") is None
+    assert len(manager.items("variable")) == 2
+    manager.clear(["other"])
+    assert manager.items("variable") == [a]
+    assert manager.delete("variable", "", "v")
+    assert not manager.delete("variable", "", "v")
+
+
+def test_things_are_made_once_and_closed():
+    closed = []
+
+    class Queue:
+        def close(self):
+            closed.append(self)
+
+    manager = ResourceManager()
+    queue = manager.get_or_create("queue", "", "q", Queue)
+    assert manager.get_or_create("queue", "", "q", Queue) is queue
+    state = manager.node_state("n", list)
+    assert manager.node_state("n", list) is state
+    manager.clear()
+    assert closed == [queue]
+    assert manager.node_state("n", list) is not state
+
+
+def test_containers_of_a_graph_keep_variables_apart():
+    with tf.container("a"):
+        a = tf.Variable(1.0, name="v")
+    b = tf.Variable(2.0, name="w")
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        assert session.run([a, b]) == [1, 2]
+
+
+def test_variables_of_one_shared_name_are_one():
+    a = tf.raw_ops.VariableV2(shape=[], dtype=tf.float32, shared_name="common")
+    b = tf.raw_ops.VariableV2(shape=[], dtype=tf.float32, shared_name="common")
+    with tf.Session() as session:
+        session.run(tf.assign(a, 4.0))
+        assert session.run(b) == 4
