@@ -33,6 +33,7 @@ EXTRA: dict[str, dict[str, str]] = {
             "control_dependencies",
             "container",
             "op_scope",
+            "init_scope",
         )
     },
     "opdock.graph.collections": {
@@ -155,6 +156,7 @@ EXTRA: dict[str, dict[str, str]] = {
 FAMILIES = (
     "graph/variables.py",
     "graph/variable_scope.py",
+    "graph/template.py",
     "graph/initializers.py",
     "graph/variable_lists.py",
     "graph/resource_variable.py",

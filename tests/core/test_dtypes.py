@@ -116,4 +116,4 @@ def test_a_type_copies_and_pickles_to_itself():
     import pickle
 
     assert copy.deepcopy(tf.float32) is tf.float32
-    assert pickle.loads(pickle.dumps(tf.int64._as_ref)) is tf.int64._as_ref  # noqa: S301
+    assert pickle.loads(pickle.dumps(tf.int64._as_ref)) is tf.int64._as_ref

@@ -78,10 +78,12 @@ from opdock.graph.scopes import colocate_with as colocate_with
 from opdock.graph.scopes import container as container
 from opdock.graph.scopes import control_dependencies as control_dependencies
 from opdock.graph.scopes import device as device
+from opdock.graph.scopes import init_scope as init_scope
 from opdock.graph.scopes import name_scope as name_scope
 from opdock.graph.scopes import op_scope as op_scope
 from opdock.graph.seeds import get_seed as get_seed
 from opdock.graph.seeds import set_random_seed as set_random_seed
+from opdock.graph.template import make_template as make_template
 from opdock.graph.variable_lists import all_variables as all_variables
 from opdock.graph.variable_lists import assert_variables_initialized as assert_variables_initialized
 from opdock.graph.variable_lists import global_variables as global_variables

@@ -87,7 +87,7 @@ def test_large_results_are_not_folded(compiled):
 
 
 def test_an_error_in_a_constant_is_raised_only_when_it_is_needed():
-    bad = tf.constant([1, 2])[tf.constant(0):][5 - 4 + 8:]
+    bad = tf.constant([1, 2])[tf.constant(0) :][5 - 4 + 8 :]
     broken = tf.gather(tf.constant([1, 2]), tf.constant([7]), name="broken")
     ok = tf.constant(1) + 1
     with tf.Session() as session:

@@ -184,7 +184,9 @@ def test_a_view_of_a_dying_buffer_is_not_written_over(compiled):
         program = compiled(session, z, {x: value})
         in_place = 0
         for step in program.schedule.steps:
-            if step.out is not None and any(program._names[s] == f"b{step.out}" for s in step.inputs):
+            if step.out is not None and any(
+                program._names[s] == f"b{step.out}" for s in step.inputs
+            ):
                 assert all(v.node.op != "StridedSlice" for v in step.node.inputs), step.node
                 in_place += 1
         assert in_place

@@ -11,7 +11,9 @@ SOFT = tf.ConfigProto(allow_soft_placement=True)
 
 
 def where(explanation):
-    return {r.node: r.device.rsplit("/device:", 1)[-1] for r in explanation.rows if r.how != "removed"}
+    return {
+        r.node: r.device.rsplit("/device:", 1)[-1] for r in explanation.rows if r.how != "removed"
+    }
 
 
 @pytest.mark.parametrize(
@@ -109,7 +111,9 @@ def test_ops_follow_their_variable():
 
 
 @pytest.mark.parametrize("resource", [False, True])
-@pytest.mark.parametrize(("home", "away"), [("/device:ECHO:0", "/cpu:0"), ("/cpu:0", "/device:ECHO:0")])
+@pytest.mark.parametrize(
+    ("home", "away"), [("/device:ECHO:0", "/cpu:0"), ("/cpu:0", "/device:ECHO:0")]
+)
 def test_updates_asked_for_elsewhere_reach_the_variable(resource, home, away):
     with tf.device(home):
         v = tf.Variable([1.0, 2.0, 3.0], use_resource=resource)

@@ -33,7 +33,10 @@ def test_what_goes_and_what_stays(make, left, compiled):
     y = make(x)
     feed = {x: np.arange(6).reshape(2, 3)}
     with tf.Session() as session:
-        assert kinds(compiled(session, y, feed)) in (left, [o.replace("Add", "AddV2") for o in left])
+        assert kinds(compiled(session, y, feed)) in (
+            left,
+            [o.replace("Add", "AddV2") for o in left],
+        )
         assert session.run(y, feed).shape == tuple(y.shape.as_list())
 
 

@@ -44,7 +44,8 @@ def test_inferred_types(given_as, dtype, shape):
 @pytest.mark.parametrize(
     ("given_as", "dtype", "want"),
     [
-        (1, tf.float32, 1.0), (1, tf.int64, 1), ([1, 2], tf.float64, [1.0, 2.0]), (1, tf.bool, None),
+        (1, tf.float32, 1.0), (1, tf.int64, 1), ([1, 2], tf.float64, [1.0, 2.0]),
+        (1, tf.bool, None),
         (1, tf.complex64, 1 + 0j), (1.5, tf.float16, 1.5), ([1, 2], tf.uint8, [1, 2]),
         (1.5, tf.bfloat16, 1.5), (True, tf.bool, True), ("x", tf.string, b"x"),
         (np.array([1.5, 2.5]), tf.float32, [1.5, 2.5]), (np.arange(2), tf.float32, [0.0, 1.0]),

@@ -67,7 +67,9 @@ def test_text_of_tensors():
         'Tensor("a:0", shape=(?, 2), dtype=float32)'
     )
     assert str(tf.placeholder(tf.int32, name="b")) == 'Tensor("b:0", dtype=int32)'
-    assert repr(tf.placeholder(tf.float32, [2], "c")) == "<tf.Tensor 'c:0' shape=(2,) dtype=float32>"
+    assert (
+        repr(tf.placeholder(tf.float32, [2], "c")) == "<tf.Tensor 'c:0' shape=(2,) dtype=float32>"
+    )
     assert repr(tf.placeholder(tf.bool, name="d")) == "<tf.Tensor 'd:0' shape=<unknown> dtype=bool>"
     with tf.device("/cpu:0"):
         e = tf.constant(1, name="e")

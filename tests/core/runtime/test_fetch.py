@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -12,7 +13,10 @@ from hypothesis import strategies as st
 import opdock as tf
 from opdock.runtime import fetch as fetch_module
 
-Point = collections.namedtuple("Point", "x y")
+
+class Point(NamedTuple):
+    x: Any
+    y: Any
 
 
 # ---------------------------------------------------------------- fetches
@@ -178,10 +182,8 @@ def test_any_tensor_can_be_fed():
 
 
 def test_composite_keys():
-    sparse = tf.sparse_placeholder(tf.float32) if hasattr(tf, "sparse_placeholder") else None
-    if sparse is None:
-        sparse = tf.SparseTensor(tf.placeholder(tf.int64, [None, 2]),
-                                 tf.placeholder(tf.float32, [None]), tf.placeholder(tf.int64, [2]))  # fmt: skip
+    indices, shape = tf.placeholder(tf.int64, [None, 2]), tf.placeholder(tf.int64, [2])
+    sparse = tf.SparseTensor(indices, tf.placeholder(tf.float32, [None]), shape)
     value = tf.SparseTensorValue(np.array([[0, 1]]), np.array([2.5], np.float32), np.array([2, 2]))
     with tf.Session() as session:
         assert list(session.run(sparse.values * 2.0, {sparse: value})) == [5]
@@ -216,7 +218,9 @@ def test_values_of_every_layout():
         for value in (base[:, :, 1], np.asfortranarray(base[:, :, 0]), base[:, ::-1, 2],
                       base[:, :, 0].tolist(), base[:, :, 0].astype(np.float64), base[..., 3] > 4,
                       np.broadcast_to(np.float32(3), (2, 3))):  # fmt: skip
-            np.testing.assert_array_equal(session.run(y, {x: value}), 2 * np.array(value, np.float32))
+            np.testing.assert_array_equal(
+                session.run(y, {x: value}), 2 * np.array(value, np.float32)
+            )
         readonly = base[:, :, 0].copy()
         readonly.flags.writeable = False
         got = session.run(x, {x: readonly})

@@ -1,4 +1,5 @@
 """The corners of variable scopes, variables and collections that real code walks into."""
+
 import functools
 
 import numpy as np
@@ -7,7 +8,7 @@ import opdock as tf
 
 def define_scope(function):
     """The decorator of the 'structuring your model' post."""
-    attribute = '_cache_' + function.__name__
+    attribute = "_cache_" + function.__name__
 
     @property
     @functools.wraps(function)
@@ -16,6 +17,7 @@ def define_scope(function):
             with tf.variable_scope(function.__name__):
                 setattr(self, attribute, function(self))
         return getattr(self, attribute)
+
     return decorator
 
 
@@ -28,7 +30,7 @@ class Model:
 
     @define_scope
     def prediction(self):
-        w = tf.get_variable('w', [4, 2], regularizer=tf.contrib.layers.l2_regularizer(0.1))
+        w = tf.get_variable("w", [4, 2], regularizer=tf.contrib.layers.l2_regularizer(0.1))
         return tf.nn.softmax(tf.matmul(self.image, w))
 
     @define_scope
@@ -43,6 +45,7 @@ class Model:
         return tf.reduce_mean(tf.cast(mistakes, tf.float32))
 
 
+tf.set_random_seed(0)
 image, label = tf.placeholder(tf.float32, [None, 4]), tf.placeholder(tf.float32, [None, 2])
 model = Model(image, label)
 
@@ -57,26 +60,26 @@ with tf.variable_scope("other"):
         same = tf.get_variable("v", [1])
     with tf.variable_scope("foo"):
         different = tf.get_variable("v", [1])
-names['default'] = []
+names["default"] = []
 for _ in range(2):
     with tf.variable_scope(None, default_name="block"):
-        names['default'].append(tf.get_variable("w", [2]).name)
+        names["default"].append(tf.get_variable("w", [2]).name)
 try:
     with tf.variable_scope("foo"):
         tf.get_variable("v", [1])
-    exists = ''
+    exists = ""
 except ValueError as e:
     exists = str(e)
 try:
     with tf.variable_scope("foo", reuse=True):
         tf.get_variable("nothing", [1])
-    absent = ''
+    absent = ""
 except ValueError as e:
     absent = str(e)
 try:
     with tf.variable_scope("foo", reuse=True):
         tf.get_variable("v", [3])
-    mismatch = ''
+    mismatch = ""
 except ValueError as e:
     mismatch = str(e)
 
@@ -89,18 +92,19 @@ with tf.variable_scope("getter", custom_getter=scaled, initializer=tf.ones_initi
     ten = tf.get_variable("one", [2])
 with tf.variable_scope("frozen"):
     frozen = tf.get_variable("table", initializer=np.eye(2, dtype=np.float32), trainable=False)
-    local = tf.get_variable("counter", [], tf.int32, tf.zeros_initializer(),
-                            collections=[tf.GraphKeys.LOCAL_VARIABLES])
-names['plain'] = [tf.Variable(0.0, name="count").name, tf.Variable(0.0, name="count").name]
-names['ops'] = [op_in_bar.op.name, v_in_bar.op.name, same.name, different.name]
+    local = tf.get_variable(
+        "counter", [], tf.int32, tf.zeros_initializer(), collections=[tf.GraphKeys.LOCAL_VARIABLES]
+    )
+names["plain"] = [tf.Variable(0.0, name="count").name, tf.Variable(0.0, name="count").name]
+names["ops"] = [op_in_bar.op.name, v_in_bar.op.name, same.name, different.name]
 trainable = [t.op.name for t in tf.trainable_variables()]
 
-ref = tf.Variable(np.zeros([4, 2]), dtype=tf.float32, name='ref')
-scatter = tf.scatter_update(ref, [1, 3], [[1., 2.], [3., 4.]])
+ref = tf.Variable(np.zeros([4, 2]), dtype=tf.float32, name="ref")
+scatter = tf.scatter_update(ref, [1, 3], [[1.0, 2.0], [3.0, 4.0]])
 add = tf.assign_add(local, 5)
 with tf.control_dependencies([scatter]):
     after = ref.read_value()
-row = ref[1].assign([7., 8.])
+row = ref[1].assign([7.0, 8.0])
 dependent = tf.Variable(ref.initialized_value() + 1.0)
 
 np.random.seed(0)
@@ -121,7 +125,7 @@ with tf.Session() as sess:
     ones = sess.run(dependent)
     try:
         tf.constant(1)
-        frozen_graph = ''
+        frozen_graph = ""
     except RuntimeError as e:
         frozen_graph = str(e)
-print('error %.2f -> %.2f' % (before, error), names)
+print("error %.2f -> %.2f" % (before, error), names)

@@ -271,7 +271,7 @@ class _Walk:
         return {t._op for t in _inputs_of(op, self.captures) if t not in self.stops}
 
     def _differentiate(self, op: Operation, gate: bool) -> None:
-        outs = [self._sum(t) for t in op.outputs]
+        outs = [None if t in self.stops else self._sum(t) for t in op.outputs]
         inputs = _inputs_of(op, self.captures)
         if all(g is None for g in outs) or not any(
             t._op in self.between or t in self.results for t in inputs
@@ -303,7 +303,7 @@ class _Walk:
                 f"{len(op._inputs)} inputs."
             )
         for tensor, grad in zip(op._inputs, found, strict=True):
-            if grad is None or tensor in self.stops:
+            if grad is None:
                 continue
             self._check(op, tensor, grad)
             self.add(tensor, grad)

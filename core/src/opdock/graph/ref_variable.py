@@ -112,6 +112,10 @@ class RefVariable(Variable):
     def _ref(self) -> Tensor:
         return self._handle
 
+    def _gradient_source(self) -> Tensor:
+        # Every read counts, not only the one that operators use.
+        return self._handle
+
     def _as_graph_element(self) -> Tensor:
         return self._handle
 

@@ -103,3 +103,15 @@ def control_dependencies(control_inputs: Any) -> contextlib.AbstractContextManag
 def container(container_name: str) -> contextlib.AbstractContextManager[str]:
     """Puts variables and queues made inside into a resource container."""
     return get_default_graph().container(container_name)
+
+
+@contextlib.contextmanager
+def init_scope() -> Iterator[None]:
+    """Leaves branches, loops and control dependencies: for ops that run once, before them."""
+    graph = get_default_graph()
+    scope = graph.get_name_scope()
+    while graph.building_function:
+        graph = graph.outer  # type: ignore[attr-defined]
+    with graph.as_default(), graph.control_dependencies(None):
+        with graph.name_scope(f"{scope}/" if scope else None):
+            yield

@@ -10,7 +10,6 @@ from opdock import dtypes, shapes
 from opdock.dtypes import DType
 from opdock.graph.collections import GraphKeys
 from opdock.graph.graph import get_default_graph
-from opdock.graph.operation import Tensor
 from opdock.graph.scopes import colocate_with, name_scope
 from opdock.shapes import Shape
 

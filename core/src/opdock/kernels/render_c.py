@@ -266,6 +266,8 @@ _BF16: Final = """
   if (x != x) return 0x7fc0;
   return (ushort_t)((b + 0x7fff + ((b >> 16) & 1)) >> 16);
 }
+"""
+_POPCOUNT: Final = """
 @int od_popcount(ulong_t x) {
   int n = 0;
   while (x) { x &= x - 1; ++n; }
@@ -274,7 +276,7 @@ _BF16: Final = """
 """
 _FLOOR_MOD: Final = """
 @T od_fmod_floor_T(T a, T b) {
-  T m = fmod!(a, b);
+  T m = FMOD(a, b);
   return m != 0 && (b < 0) != (m < 0) ? m + b : m;
 }
 """
@@ -305,29 +307,29 @@ _INTEGER: Final = """
 """
 
 
-def helpers(dialect: Dialect, used: Sequence[DType]) -> str:
-    """The prelude, and the helper functions that lines over the types `used` may call."""
-    names = {f"{k}_t": dialect.types[v] for k, v in
-             (("ushort", "uint16"), ("uint", "uint32"), ("ulong", "uint64"))}  # fmt: skip
-    text = _BF16
-    for short, full in names.items():
-        text = text.replace(short, full)
-    parts = [dialect.prelude, text]
-    floats = {dialect.computed(t) for t in used if t.is_floating}
-    for kind in sorted(floats):
-        suffix = dialect.single if kind == "float" else ""
-        parts.append(
-            _FLOOR_MOD.replace("_T", f"_{kind}").replace("T", kind).replace("!", suffix)
-        )
-    for dtype in sorted({t for t in used if t.is_integer}, key=lambda t: t.name):
-        text = _INTEGER.replace("SIGNED", "0" if dtype.is_unsigned else "1")
-        text = text.replace("_N", f"_{dtype.name}")
-        unsigned = dialect.types[f"uint{dtype.size * 8}"]
-        # Small unsigned types would be computed as int, whose overflow is undefined.
-        wide = unsigned if dtype.size >= 4 else dialect.types["uint32"]
-        text = text.replace("U", wide).replace("T", dialect.stored(dtype))
-        parts.append(text)
-    return "\n".join(parts).replace("@", dialect.function).replace("$", dialect.pointer)
+def helpers(dialect: Dialect, code: str) -> str:
+    """The prelude, and the helper functions that occur in `code`."""
+    parts = [_BF16] if "_bf16" in code else []
+    parts += [_POPCOUNT] if "od_popcount" in code else []
+    for kind in ("float", "double"):
+        if f"od_fmod_floor_{kind}" in code:
+            suffix = dialect.single if kind == "float" else ""
+            parts.append(_FLOOR_MOD.replace("T", kind).replace("FMOD", f"fmod{suffix}"))
+    for dtype in sorted(dtypes.INTS, key=lambda t: t.name):
+        if any(f"{f}_{dtype.name}(" in code for f in _FLAGGED.values()):
+            parts.append(_integer_helpers(dialect, dtype))
+    text = "\n".join([dialect.prelude, *parts])
+    for short, full in (("ushort_t", "uint16"), ("uint_t", "uint32"), ("ulong_t", "uint64")):
+        text = text.replace(short, dialect.types[full])
+    return text.replace("@", dialect.function).replace("$", dialect.pointer)
+
+
+def _integer_helpers(dialect: Dialect, dtype: DType) -> str:
+    text = _INTEGER.replace("SIGNED", "0" if dtype.is_unsigned else "1")
+    text = text.replace("_N", f"_{dtype.name}")
+    # Small unsigned types would be computed as int, whose overflow is undefined.
+    wide = dialect.types[f"uint{max(dtype.size, 4) * 8}"]
+    return text.replace("U", wide).replace("T", dialect.stored(dtype))
 
 
 # ---------------------------------------------------------------- elementwise kernels
@@ -377,10 +379,8 @@ def elementwise_source(
     lines += body.statements
     for j, (dtype, value) in enumerate(zip(outputs, body.results, strict=True)):
         lines.append(dialect.store(dtype, f"y{j}", "i", value))
-    used = [t for _, t in inputs] + list(outputs) + [s.dtype for s in line.steps]
-    head = helpers(dialect, used)
     inner = "\n  ".join(lines)
-    return f"{head}\n{dialect.kernel} {name}({', '.join(params)}) {{\n  {inner}\n}}\n"
+    return f"{helpers(dialect, inner)}\n{dialect.kernel} {name}({', '.join(params)}) {{\n  {inner}\n}}\n"
 
 
 def _offset(pattern: tuple[bool, ...]) -> str:

@@ -226,7 +226,7 @@ class Optimizer:
 
     def variables(self) -> list[Any]:
         """All variables that the optimizer made in the current graph."""
-        graph = get_default_graph()
+        graph = _program_graph()
         found = [
             v for _, v in sorted(self._non_slots.items(), key=lambda i: i[0][0]) if v.graph is graph
         ]
@@ -272,7 +272,7 @@ class Optimizer:
         return found
 
     def _get_non_slot_variable(self, name: str, graph: Any = None) -> Any:
-        return self._non_slots.get((name, graph or get_default_graph()))
+        return self._non_slots.get((name, graph or _program_graph()))
 
     # ------------------------------------------------------------ what subclasses say
     def _valid_dtypes(self) -> set[dtypes.DType]:
@@ -336,6 +336,14 @@ def control_add(global_step: Any, scope: str) -> Any:
     return get("AssignAdd")(
         global_step, convert_to_tensor(1, global_step.dtype.base_dtype), name=scope
     )
+
+
+def _program_graph() -> Any:
+    """The graph that variables live in: not that of a branch or loop."""
+    graph: Any = get_default_graph()
+    while graph.building_function:
+        graph = graph.outer
+    return graph
 
 
 def _key(var: Any) -> Any:

@@ -1,2 +1,99 @@
-from opdock.plugin import KernelTable
+"""Reductions along any axes, and the positions of extremes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opdock.plugin import FLOATS, REALS, KernelTable, NodeSig, codegen, dtypes
+from opdock_opencl.array import Array
+from opdock_opencl.dialect import OPENCL_C, TYPES
+from opdock_opencl.folding import fold
+from opdock_opencl.strided import strides_of, take
+
+__all__ = ["table"]
+
 table = KernelTable()
+_HOST = ("reduction_indices",)
+# Op -> fold, what becomes of an element first, what becomes of the result last.
+_WAYS = {
+    "Sum": ("sum", "x", "total"),
+    "Prod": ("prod", "x", "total"),
+    "Max": ("max", "x", "total"),
+    "Min": ("min", "x", "total"),
+    "All": ("all", "x", "total"),
+    "Any": ("any", "x", "total"),
+    "Mean": ("sum", "x", "total / whole"),
+    "EuclideanNorm": ("sum", "x * x", "sqrt(total)"),
+}
+
+
+@table.binder("Sum", "Prod", "Max", "Min", T=REALS, host_inputs=_HOST)
+@table.binder("Mean", "EuclideanNorm", T=FLOATS, host_inputs=_HOST)
+@table.binder("All", "Any", host_inputs=_HOST)
+def reduction(sig: NodeSig) -> Callable[[Array, Any], Array]:
+    """Folds along the named axes; without axes, a copy."""
+    how, first, last = _WAYS[sig.op]
+    device, keep = sig.device, bool(sig.attrs["keep_dims"])
+
+    def run(x: Array, indices: Any) -> Array:
+        axes = codegen.reduced_axes(indices, x.ndim)
+        if not axes and sig.op != "EuclideanNorm":
+            return take(device, x, x.shape, strides_of(x.shape))
+        return fold(device, how, x, axes, keep, first=first, last=last)
+
+    return run
+
+
+_ARG = """
+__kernel void arg(__global const T* x, __global O* y, long n, long count, long inner) {
+  long i = get_global_id(0);
+  if (i >= n) return;
+  long p = (i / inner) * count * inner + i % inner, best = 0, j = 0;
+  A top = WORST;
+  for (; j < count; ++j) {
+    A v = LOAD(p + j * inner);
+    if (v BEATS top) { top = v; best = j; }
+  }
+  y[i] = (O)best;
+}
+"""
+
+
+@table.binder("ArgMax", "ArgMin", T=REALS, host_inputs=("dimension",))
+def arg_extreme(sig: NodeSig) -> Callable[[Array, Any], Array]:
+    """The position of the first extreme; NaN is never one."""
+    device, dtype, out_type = sig.device, sig.in_dtypes[0], sig.out_dtypes[0]
+    largest = sig.op == "ArgMax"
+    if dtype.is_floating:
+        worst = "-INFINITY" if largest else "INFINITY"
+    else:
+        worst = OPENCL_C.number(dtype, int(dtype.min if largest else dtype.max))
+    text = _ARG.replace("LOAD(p + j * inner)", OPENCL_C.load(dtype, "x", "(p + j * inner)"))
+    text = text.replace("WORST", worst).replace("BEATS", ">" if largest else "<")
+    types = {"T": TYPES[dtype.name], "O": TYPES[out_type.name], "A": OPENCL_C.computed(dtype)}
+    head = codegen.helpers(OPENCL_C, text)
+    options = " ".join(f"-D{k}={v}" for k, v in types.items())
+    kernel = device.kernel(head + text, "arg", options)
+
+    def run(x: Array, dimension: Any) -> Array:
+        axis = codegen.arg_axis(dimension, x.shape)
+        out: Array = device.allocate((*x.shape[:axis], *x.shape[axis + 1 :]), out_type.np)
+        inner = int(np.prod(x.shape[axis + 1 :], dtype=np.int64))
+        sizes = (np.int64(v) for v in (out.size, x.shape[axis], inner))
+        device.launch(kernel, out.size, x, out, *sizes)
+        return out
+
+    return run
+
+
+@table.binder("L2Loss", T=FLOATS)
+def l2_loss(sig: NodeSig) -> Callable[[Array], Array]:
+    """Half the sum of squares."""
+    device, narrow = sig.device, sig.in_dtypes[0] in (dtypes.float16, dtypes.bfloat16)
+    half = "0.5f" if narrow or sig.in_dtypes[0] is dtypes.float32 else "0.5"
+    return lambda x: fold(
+        device, "sum", x, range(x.ndim), first="x * x", last=f"total * {half}"
+    )

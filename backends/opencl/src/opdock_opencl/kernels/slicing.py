@@ -1,2 +1,79 @@
-from opdock.plugin import KernelTable
+"""Slices and subscripts: strided copies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from opdock.plugin import KernelTable, NodeSig, codegen
+from opdock_opencl.array import Array
+from opdock_opencl.kernels.array import HELD
+from opdock_opencl.strided import place, strides_of, take
+
+__all__ = ["table"]
+
 table = KernelTable()
+
+
+@table.binder("Slice", T=HELD, host_inputs=("begin", "size"))
+def slice_(sig: NodeSig) -> Callable[[Array, Any, Any], Array]:
+    """A block of the input."""
+    device = sig.device
+
+    def run(x: Array, begin: Any, size: Any) -> Array:
+        where = codegen.block(x.shape, codegen.ints(begin), codegen.ints(size))
+        steps = strides_of(x.shape)
+        offset = sum(w.start * s for w, s in zip(where, steps, strict=True))
+        return take(device, x, [w.stop - w.start for w in where], steps, offset)
+
+    return run
+
+
+def _layout(shape: tuple[int, ...], subscript: Any) -> tuple[list[int], int]:
+    """The strides of a subscript's result (new axes included) and where it starts."""
+    steps = strides_of(shape)
+    strides, offset, dim = [], 0, 0
+    for part in subscript:
+        if part is None:
+            strides.append(0)
+            continue
+        if isinstance(part, slice):
+            start, _, step = part.indices(shape[dim])
+            strides.append(step * steps[dim])
+            offset += start * steps[dim]
+        else:
+            offset += (int(part) % max(shape[dim], 1)) * steps[dim]
+        dim += 1
+    return strides + steps[dim:], offset
+
+
+@table.binder("StridedSlice", T=HELD, host_inputs=("begin", "end", "strides"))
+def strided_slice(sig: NodeSig) -> Callable[..., Array]:
+    """A part of the input by Python's rules."""
+    device = sig.device
+
+    def run(x: Array, begin: Any, end: Any, strides: Any) -> Array:
+        found = codegen.subscript(sig, x.shape, begin, end, strides)
+        steps, offset = _layout(x.shape, found.subscript)
+        return take(device, x, [int(n or 0) for n in found.shape], steps, offset)
+
+    return run
+
+
+@table.binder("StridedSliceGrad", T=HELD, host_inputs=("shape", "begin", "end", "strides"))
+def strided_slice_grad(sig: NodeSig) -> Callable[..., Array]:
+    """Zeros, with the gradient where the slice was taken."""
+    device = sig.device
+
+    def run(shape: Any, begin: Any, end: Any, strides: Any, dy: Array) -> Array:
+        out: Array = device.allocate(tuple(codegen.ints(shape)), dy.dtype)
+        found = codegen.subscript(sig, out.shape, begin, end, strides)
+        if dy.shape != found.shape:
+            raise codegen.invalid(
+                f"shape of dy was {codegen.dims(dy.shape)} instead of {codegen.dims(found.shape)}"
+            )
+        device.fill_zero(out)
+        place(device, dy, out, *_layout(out.shape, found.subscript))
+        return out
+
+    return run

@@ -1,2 +1,70 @@
-from opdock.plugin import KernelTable
+"""Ops that cut a tensor into several."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from opdock.plugin import KernelTable, NodeSig, codegen
+from opdock_opencl.array import Array
+from opdock_opencl.kernels.array import HELD
+from opdock_opencl.strided import strides_of, take
+
+__all__ = ["table"]
+
 table = KernelTable()
+
+
+def _cut(device: Any, x: Array, axis: int, lengths: Sequence[int], drop: bool = False) -> Any:
+    steps, at, out = strides_of(x.shape), 0, []
+    for n in lengths:
+        shape = (*x.shape[:axis], n, *x.shape[axis + 1 :])
+        piece = take(device, x, shape, steps, at * steps[axis])
+        out.append(piece.reshape(*shape[:axis], *shape[axis + 1 :]) if drop else piece)
+        at += n
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+def _axis(split_dim: Any, rank: int) -> int:
+    (axis,) = codegen.ints(split_dim)
+    if not -rank <= axis < rank:
+        raise codegen.invalid(
+            f"-input rank(-{rank}) <= split_dim < input rank ({rank}), but got {axis}"
+        )
+    return axis % rank
+
+
+@table.binder("Split", T=HELD, host_inputs=("split_dim",))
+def split(sig: NodeSig) -> Callable[[Any, Array], Any]:
+    """Equal pieces."""
+    device, count = sig.device, sig.attrs["num_split"]
+
+    def run(split_dim: Any, x: Array) -> Any:
+        axis = _axis(split_dim, x.ndim)
+        size = x.shape[axis]
+        if size % count:
+            raise codegen.invalid(
+                "Number of ways to split should evenly divide the split dimension, but got "
+                f"split_dim {axis} (size = {size}) and num_split {count}"
+            )
+        return _cut(device, x, axis, [size // count] * count)
+
+    return run
+
+
+@table.binder("Unpack", T=HELD)
+def unpack(sig: NodeSig) -> Callable[[Array], Any]:
+    """The slices along a dimension."""
+    device, count, given = sig.device, sig.attrs["num"], sig.attrs["axis"]
+
+    def run(x: Array) -> Any:
+        if not -x.ndim <= given < x.ndim:
+            raise codegen.invalid(f"axis = {given} not in [{-x.ndim}, {x.ndim})")
+        axis = given % x.ndim
+        if x.shape[axis] != count:
+            raise codegen.invalid(
+                f"Input shape axis {axis} must equal {count}, got shape {codegen.dims(x.shape)}"
+            )
+        return _cut(device, x, axis, [1] * count, drop=True)
+
+    return run

@@ -1,0 +1,142 @@
+"""Reductions: any axes, folded in passes so that no work item adds up a long row alone.
+
+A pass gives each (output, part) to one work item; the parts interleave, so neighbouring items read
+neighbouring elements. A further pass folds the parts. The order is fixed: results repeat.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from opdock.plugin import DType, as_dtype, codegen, dtypes
+from opdock_opencl.array import Array
+from opdock_opencl.dialect import OPENCL_C, TYPES
+from opdock_opencl.strided import strides_of
+
+__all__ = ["FOLDS", "fold"]
+
+_CHUNK = 1024
+_LANES = 64
+
+FOLDS = {
+    "sum": ("0", "acc + v"),
+    "prod": ("1", "acc * v"),
+    "max": ("LOWEST", "(v > acc || v != v ? v : acc)"),
+    "min": ("HIGHEST", "(v < acc || v != v ? v : acc)"),
+    "all": ("1", "acc && v"),
+    "any": ("0", "acc || v"),
+}
+"""Name -> the fold of nothing, and one step."""
+
+_NARROW = (dtypes.float16, dtypes.bfloat16)
+
+
+def _limits(dtype: DType) -> tuple[str, str]:
+    if dtype.is_floating:
+        return "-INFINITY", "INFINITY"
+    if dtype is dtypes.bool:
+        return "0", "1"
+    return tuple(OPENCL_C.number(dtype, int(v)) for v in (dtype.min, dtype.max))  # type: ignore[return-value]
+
+
+def _source(
+    how: str, first: str, last: str, source: DType, target: DType, kept: int, gone: int
+) -> str:
+    start, step = FOLDS[how]
+    low, high = _limits(source)
+    start = start.replace("LOWEST", low).replace("HIGHEST", high)
+    acc = OPENCL_C.computed(source if source not in _NARROW else dtypes.float32)
+    sizes = "".join(f", long k{d}, long ks{d}" for d in range(kept))
+    sizes += "".join(f", long r{d}, long rs{d}" for d in range(gone))
+
+    def walk(index: str, letter: str, count: int) -> str:
+        lines = [f"long rest_{letter} = {index};"]
+        for d in range(count - 1, 0, -1):
+            lines.append(
+                f"p += (rest_{letter} % {letter}{d}) * {letter}s{d}; rest_{letter} /= {letter}{d};"
+            )
+        lines.append(f"p += rest_{letter} * {letter}s0;")
+        return " ".join(lines)
+
+    body = (
+        f"  long i = get_global_id(0);\n  if (i >= n * parts) return;\n"
+        f"  long o = i / parts, part = i % parts, base;\n"
+        f"  {{ long p = 0; {walk('o', 'k', kept)} base = p; }}\n"
+        f"  {acc} acc = {start};\n"
+        f"  for (long j = part; j < count; j += parts) {{\n"
+        f"    long p = base; {walk('j', 'r', gone)}\n"
+        f"    {acc} x = {OPENCL_C.load(source, 'x_', 'p')};\n"
+        f"    {acc} v = {first};\n    acc = {step};\n  }}\n"
+        f"  {acc} total = acc;\n"
+        f"  {OPENCL_C.store(target, 'y_', 'i', f'({last})')}\n"
+    )
+    head = codegen.helpers(OPENCL_C, body)
+    return (
+        f"{head}\n__kernel void fold(__global const {TYPES[source.name]}* x_, "
+        f"__global {TYPES[target.name]}* y_, long n, long count, long parts, long whole{sizes}) "
+        f"{{\n{body}}}\n"
+    )
+
+
+def _groups(
+    shape: Sequence[int], strides: Sequence[int], axes: Sequence[int]
+) -> list[tuple[int, int]]:
+    out: list[tuple[int, int]] = []
+    for a in axes:
+        n, s = shape[a], strides[a]
+        if n == 1:
+            continue
+        if out and out[-1][1] == s * n:
+            out[-1] = (out[-1][0] * n, s)
+        else:
+            out.append((n, s))
+    return out or [(1, 1)]
+
+
+def fold(
+    device: Any, how: str, x: Array, axes: Sequence[int], keep: bool = False, *,
+    first: str = "x", last: str = "total",
+) -> Array:  # fmt: skip
+    """Folds an array along axes.
+
+    Args:
+        device: the open device.
+        how: a name of `FOLDS`.
+        x: the array.
+        axes: non-negative axes; none leaves every element by itself.
+        keep: whether folded dimensions stay, with size 1.
+        first: what becomes of an element `x` before it is folded, in C.
+        last: the result in terms of `total` and the number of elements `whole`, in C.
+    """
+    gone = set(axes)
+    shape = x.shape
+    result = tuple(1 if a in gone else n for a, n in enumerate(shape) if keep or a not in gone)
+    strides, source = strides_of(shape), as_dtype(x.dtype)
+    wide = dtypes.float32 if source in _NARROW else source
+    kept = _groups(shape, strides, [a for a in range(len(shape)) if a not in gone])
+    folded = _groups(shape, strides, sorted(gone))
+    count = whole = math.prod(shape[a] for a in gone)
+    outputs = math.prod(result)
+    parts = 1
+    if count > 2 * _CHUNK:
+        parts = min(-(-count // _CHUNK // _LANES + 1) * _LANES, count)
+        parts = max(_LANES, min(parts, 4096))
+    final = parts == 1
+    target = source if final else wide
+    text = _source(how, first, last if final else "total", source, target, len(kept), len(folded))
+    dims = [np.int64(v) for pair in (*kept, *folded) for v in pair]
+    out: Array = device.allocate(result if final else (outputs, parts), target.np)
+    numbers = [np.int64(v) for v in (outputs, count, parts, whole)]
+    device.launch(device.kernel(text, "fold"), outputs * parts, x, out, *numbers, *dims)
+    if final:
+        return out
+    done: Array = device.allocate(result, source.np)
+    text = _source(how, "x", last, wide, source, 1, 1)
+    numbers = [np.int64(v) for v in (outputs, parts, 1, whole)]
+    dims = [np.int64(v) for v in (outputs, parts, parts, 1)]
+    device.launch(device.kernel(text, "fold"), outputs, out, done, *numbers, *dims)
+    return done

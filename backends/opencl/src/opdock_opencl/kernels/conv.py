@@ -1,2 +1,0 @@
-from opdock.plugin import KernelTable
-table = KernelTable()

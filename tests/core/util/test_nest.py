@@ -1,0 +1,92 @@
+"""Nested structures."""
+
+from __future__ import annotations
+
+import collections
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from opdock.util import nest
+
+
+class Point(NamedTuple):
+    x: Any
+    y: Any
+
+
+structures = st.recursive(
+    st.integers(), lambda kids: st.one_of(
+        st.lists(kids, max_size=3), st.lists(kids, max_size=3).map(tuple),
+        st.dictionaries(st.sampled_from("abc"), kids, max_size=3),
+        st.tuples(kids, kids).map(lambda t: Point(*t))), max_leaves=10,
+)  # fmt: skip
+
+
+@given(structures)
+def test_flatten_and_pack_are_inverse(structure):
+    flat = nest.flatten(structure)
+    assert nest.pack_sequence_as(structure, flat) == structure
+    nest.assert_same_structure(structure, nest.map_structure(str, structure))
+    assert nest.flatten(nest.map_structure(lambda v: v + 1, structure)) == [v + 1 for v in flat]
+
+
+def test_dictionaries_are_flattened_by_key():
+    assert nest.flatten({"b": 1, "a": [2, 3]}) == [2, 3, 1]
+    assert nest.flatten(collections.OrderedDict([("b", 1), ("a", 2)])) == [2, 1]
+    assert nest.flatten("text") == ["text"]
+    assert nest.flatten(None) == [None]
+
+
+def test_types_are_kept():
+    packed = nest.pack_sequence_as(Point(0, [0]), [1, 2])
+    assert packed == Point(1, [2])
+    assert type(packed) is Point
+    ordered = nest.pack_sequence_as(collections.OrderedDict([("b", 0), ("a", 0)]), [1, 2])
+    assert list(ordered.items()) == [("b", 2), ("a", 1)]
+
+
+def test_several_structures_at_once():
+    assert nest.map_structure(lambda a, b: a + b, [1, (2,)], [10, (20,)]) == [11, (22,)]
+    with pytest.raises((ValueError, TypeError)):
+        nest.map_structure(lambda a, b: a, [1, 2], [1])
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "error"),
+    [
+        ([1, 2], [1], ValueError),
+        ([1], (1,), TypeError),
+        ([1], 1, ValueError),
+        ({"a": 1}, {"b": 1}, ValueError),
+        (Point(1, 2), (1, 2), TypeError),
+    ],
+)
+def test_structures_that_differ(a, b, error):
+    with pytest.raises(error):
+        nest.assert_same_structure(a, b)
+
+
+def test_types_may_be_ignored():
+    nest.assert_same_structure([1], (1,), check_types=False)
+
+
+def test_wrong_numbers_of_leaves():
+    with pytest.raises(ValueError, match="2|1"):
+        nest.pack_sequence_as([0, 0], [1])
+    with pytest.raises(ValueError):
+        nest.pack_sequence_as([0], [1, 2])
+
+
+def test_flatten_up_to():
+    assert nest.flatten_up_to([0, 0], [[1, 2], {"a": 3}]) == [[1, 2], {"a": 3}]
+
+
+def test_is_sequence():
+    assert nest.is_sequence([1])
+    assert nest.is_sequence({})
+    assert nest.is_sequence(Point(1, 2))
+    assert not nest.is_sequence("ab")
+    assert not nest.is_sequence(1)
