@@ -190,7 +190,7 @@ def test_ys_that_are_variables_and_numbers():
 
 
 UNARY = [tf.sin, tf.exp, tf.tanh, tf.square, tf.nn.sigmoid, lambda t: t * 0.5, tf.nn.softplus]
-BINARY = [tf.add, tf.subtract, tf.multiply, tf.maximum]
+BINARY = [tf.add, tf.subtract, tf.multiply, lambda a, b: a * 0.3 + tf.cos(b)]
 
 
 @settings(max_examples=40, deadline=None)
@@ -204,7 +204,7 @@ def test_random_graphs_agree_with_differences(program, seed):
         for op, a, b in program:
             left, right = made[-1 - a % len(made)], made[-1 - b % len(made)]
             new = UNARY[op % len(UNARY)](left) if op % 2 else BINARY[op % 4](left, right)
-            made.append(tf.tanh(new) if len(made) % 3 == 0 else new)
+            made.append(tf.tanh(new))  # bounded, so that differences mean something
         y = tf.reduce_sum(made[-1] * [1.0, 2.0, 3.0])
         (g,) = tf.gradients(y, x, unconnected_gradients="zero")
         with tf.Session() as session:
@@ -214,11 +214,4 @@ def test_random_graphs_agree_with_differences(program, seed):
                 step[i] = 1e-5
                 high, low = (session.run(y, {x: point + s * step}) for s in (1, -1))
                 slope = (high - low) / 2e-5
-                # A kink of maximum between the two points is no error of ours.
-                if abs(slope - got[i]) > 1e-4 * max(1, abs(slope)):
-                    sides = [(session.run(y, {x: point + s * step}) - session.run(y, {x: point}))
-                             / (s * 1e-5) for s in (1, -1)]  # fmt: skip
-                    low, high = sorted(sides)
-                    assert (
-                        low - 1e-3 * max(1, abs(low)) <= got[i] <= high + 1e-3 * max(1, abs(high))
-                    )
+                assert abs(slope - got[i]) < 1e-5 * max(1, abs(slope))

@@ -335,3 +335,28 @@ def test_caching_device_and_colocation():
     assert v.initializer.colocation_groups() == [b"loc:@v"]
     w = tf.Variable(1.0, name="w")
     assert w.value().op.colocation_groups() == [b"loc:@w"]
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_made_in_a_branch_it_is_the_program_s_and_named_after_the_place(use_resource):
+    with tf.Graph().as_default() as graph:
+        made = []
+
+        def branch():
+            made.append(tf.Variable(1.0, name="x", use_resource=use_resource))
+            with tf.name_scope("inner"):
+                made.append(tf.Variable(1.0, name="x", use_resource=use_resource))
+            with tf.variable_scope("vs", use_resource=use_resource):
+                made.append(tf.get_variable("y", [2]))
+            return made[0] * 2.0
+
+        late = tf.no_op()
+        with tf.name_scope("top"), tf.control_dependencies([late]):
+            tf.cond(tf.placeholder(tf.bool, []), branch, lambda: 0.0)
+        names = ["top/cond/x", "top/cond/inner/x", "vs/y"]
+        assert [v.op.name for v in made] == names
+        assert all(v.graph is graph for v in made)
+        assert not any(v.initializer.control_inputs for v in made)
+        with tf.Session() as sess:
+            sess.run(tf.global_variables_initializer())
+            assert sess.run(made[0]) == 1.0

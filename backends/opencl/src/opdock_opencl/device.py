@@ -144,6 +144,14 @@ class OpenCLDevice(BaseDevice):
         if array.size:
             cl.enqueue_fill_buffer(self.queue, array.data, np.uint8(0), 0, array.nbytes)
 
+    def copy_into(self, source: Array, target: Array, offset: int) -> None:
+        """Copies all of `source` into `target` from its element `offset` on."""
+        if source.size:
+            cl.enqueue_copy(
+                self.queue, target.data, source.data, byte_count=source.nbytes,
+                dst_offset=offset * target.dtype.itemsize,
+            )  # fmt: skip
+
     # ------------------------------------------------------------ programs
     def kernel(self, source: str, name: str, options: str = "") -> Any:
         """A compiled kernel, kept in memory by its source; PyOpenCL keeps binaries on disk.

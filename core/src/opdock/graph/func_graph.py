@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from opdock.dtypes import DType
@@ -53,6 +54,14 @@ class FuncGraph(Graph):
     def building_function(self) -> bool:
         """True."""
         return True
+
+    @contextlib.contextmanager
+    def name_scope(self, name: str | None) -> Iterator[str]:
+        """As of any graph; the top is that of the program, so the graphs around go there too."""
+        with contextlib.ExitStack() as stack:
+            if not name and self.outer is not None:
+                stack.enter_context(self.outer.name_scope(None))
+            yield stack.enter_context(super().name_scope(name))
 
     def add_input(self, dtype: DType, shape: Shape, name: str = "arg") -> Tensor:
         """Adds a parameter."""

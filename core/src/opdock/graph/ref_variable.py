@@ -10,7 +10,7 @@ from opdock.dtypes import DType
 from opdock.graph.graph import get_default_graph
 from opdock.graph.operation import Tensor
 from opdock.graph.registry import get
-from opdock.graph.scopes import colocate_with, device, name_scope
+from opdock.graph.scopes import colocate_with, device, init_scope, name_scope
 from opdock.graph.variables import (
     Variable,
     VariableAggregation,
@@ -53,8 +53,7 @@ class RefVariable(Variable):
         self._trainable = True if trainable is None else bool(trainable)
         self._constraint = constraint
         self._synchronization, self._aggregation = synchronization, aggregation
-        graph = get_default_graph()
-        with _lifted(graph), graph.control_dependencies(None):
+        with init_scope():
             values = [] if from_function else [initial_value]
             with name_scope(name, "Variable", values) as scope:
                 self._build(
@@ -199,16 +198,3 @@ def _substitute(
             out = copy.outputs[tensor.value_index]
     seen[tensor] = out
     return out
-
-
-@contextlib.contextmanager
-def _lifted(graph: Any) -> Any:
-    """Variables made inside a function body belong to the outermost graph."""
-    outer = graph
-    while getattr(outer, "outer", None) is not None:
-        outer = outer.outer
-    if outer is graph:
-        yield
-        return
-    with outer.as_default(), outer.name_scope(None):
-        yield

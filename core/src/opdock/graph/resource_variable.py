@@ -10,9 +10,9 @@ from opdock.dtypes import DType
 from opdock.graph.convert import convert_to_tensor
 from opdock.graph.graph import get_default_graph
 from opdock.graph.operation import Tensor
-from opdock.graph.ref_variable import _lifted, _safe
+from opdock.graph.ref_variable import _safe
 from opdock.graph.registry import get
-from opdock.graph.scopes import colocate_with, control_dependencies, device, name_scope
+from opdock.graph.scopes import colocate_with, control_dependencies, device, init_scope, name_scope
 from opdock.graph.variables import (
     Variable,
     VariableAggregation,
@@ -58,8 +58,7 @@ class ResourceVariable(Variable):
         self._trainable = True if trainable is None else bool(trainable)
         self._constraint = constraint
         self._synchronization, self._aggregation = synchronization, aggregation
-        graph = get_default_graph()
-        with _lifted(graph), graph.control_dependencies(None):
+        with init_scope():
             with name_scope(name, "Variable", [] if from_function else [initial_value]) as scope:
                 self._build(
                     scope,

@@ -107,11 +107,15 @@ def container(container_name: str) -> contextlib.AbstractContextManager[str]:
 
 @contextlib.contextmanager
 def init_scope() -> Iterator[None]:
-    """Leaves branches, loops and control dependencies: for ops that run once, before them."""
-    graph = get_default_graph()
-    scope = graph.get_name_scope()
-    while graph.building_function:
-        graph = graph.outer  # type: ignore[attr-defined]
-    with graph.as_default(), graph.control_dependencies(None):
-        with graph.name_scope(f"{scope}/" if scope else None):
-            yield
+    """Leaves branches, loops and control dependencies, but no name scope.
+
+    For what is made once, before any of them runs: variables and their initial values.
+    """
+    graph: Any = get_default_graph()
+    scopes = [graph.get_name_scope()]
+    while getattr(graph, "outer", None) is not None:
+        graph = graph.outer
+        scopes.insert(0, graph.get_name_scope())
+    scope = "".join(f"{s}/" for s in scopes if s)
+    with graph.as_default(), graph.control_dependencies(None), graph.name_scope(scope):
+        yield

@@ -90,7 +90,7 @@ class Dialect:
             return "1" if value else "0"
         kind = self.computed(dtype)
         if dtype.is_integer:
-            if float(value) != int(value):
+            if isinstance(value, float) and not value.is_integer():
                 raise ValueError(f"The number {value} is not a {dtype.name}.")
             whole = int(value)
             if whole == int(dtypes.int64.min):

@@ -218,9 +218,12 @@ def cond(
         if condition.dtype.base_dtype is not dtypes.bool_:
             raise TypeError(
                 f"Input 'pred' of 'If' Op has type {condition.dtype.name} that does not match "
-                "expected "
-                "type of bool."
+                "expected type of bool."
             )
+        try:
+            shapes.with_rank(condition.raw_shape, 0)
+        except ValueError as e:
+            raise ValueError(f"{e}: the predicate of tf.cond, {condition!r}") from None
         branches = [_trace_branch(scope, "true", true_fn), _trace_branch(scope, "false", false_fn)]
         _match(branches)
         captures = _share_captures([b.graph for b in branches])

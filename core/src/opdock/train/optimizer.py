@@ -341,7 +341,7 @@ def control_add(global_step: Any, scope: str) -> Any:
 def _program_graph() -> Any:
     """The graph that variables live in: not that of a branch or loop."""
     graph: Any = get_default_graph()
-    while graph.building_function:
+    while getattr(graph, "outer", None) is not None:
         graph = graph.outer
     return graph
 

@@ -47,8 +47,9 @@ def fill(sig: NodeSig) -> Callable[[Any, Array], Array]:
         if value.ndim:
             raise codegen.invalid(f"value must be a scalar, got shape {codegen.dims(value.shape)}")
         shape = codegen.ints(dims)
-        if any(n < 0 for n in shape):
-            raise codegen.invalid(f"Dimensions must be >= 0, got {codegen.dims(shape)}")
+        for n in shape:
+            if n < 0:
+                raise codegen.invalid(f"Dimension {n} must be >= 0")
         return take(device, value, shape, [0] * len(shape))
 
     return run

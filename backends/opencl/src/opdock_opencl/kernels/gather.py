@@ -1,0 +1,119 @@
+"""Slices by index along an axis, and one-hot rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opdock.plugin import KernelTable, NodeSig, codegen, dtypes
+from opdock_opencl.array import Array
+from opdock_opencl.dialect import TYPES
+from opdock_opencl.kernels.array import HELD
+
+__all__ = ["table"]
+
+table = KernelTable()
+_INDEX = frozenset({dtypes.int32, dtypes.int64})
+_WORDS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
+
+_GATHER = """
+__kernel void gather(__global const W* x, __global const I* at, __global W* y,
+                     __global int* flag, long n, long outer, long limit, long picks, long inner) {
+  long i = get_global_id(0);
+  if (i >= n) return;
+  long c = i % inner, rest = i / inner;
+  long j = rest % picks;
+  rest /= picks;
+  long o = rest % outer, b = rest / outer, k = at[b * picks + j];
+  if (k < 0 || k >= limit) { *flag = (int)(b * picks + j) + 1; return; }
+  y[i] = x[((b * outer + o) * limit + k) * inner + c];
+}
+"""
+
+
+def _binder(sig: NodeSig, batch_dims: int) -> Callable[..., Array]:
+    device, dtype, index = sig.device, sig.in_dtypes[0], TYPES[sig.in_dtypes[1].name]
+    options = f"-DW={_WORDS[dtype.np.itemsize]} -DI={index}"
+    kernel = device.kernel(_GATHER, "gather", options)
+
+    def run(params: Array, indices: Array, axis: Any = 0) -> Array:
+        at, batch = codegen.axes_of(params, indices, axis, batch_dims)
+        shape = (*params.shape[:at], *indices.shape[batch:], *params.shape[at + 1 :])
+        out: Array = device.allocate(shape, params.dtype)
+        if not out.size:
+            return out
+        sizes = (
+            out.size, math.prod(params.shape[batch:at]), params.shape[at],
+            math.prod(indices.shape[batch:]), math.prod(params.shape[at + 1 :]),
+        )  # fmt: skip
+        flag = device.flag()
+        device.launch(kernel, out.size, params, indices, out, flag, *map(np.int64, sizes))
+        if device.read_int(flag):
+            _complain(device.download(indices), params.shape[at])
+        return out
+
+    return run
+
+
+def _complain(indices: np.ndarray[Any, Any], limit: int) -> None:
+    where = tuple(int(i) for i in np.argwhere((indices < 0) | (indices >= limit))[0])
+    at = "indices" + (f"[{','.join(map(str, where))}]" if where else "")
+    raise codegen.invalid(f"{at} = {indices[where]} is not in [0, {limit})")
+
+
+@table.binder("GatherV2", Tparams=HELD, Tindices=_INDEX, host_inputs=("axis",))
+def gather_v2(sig: NodeSig) -> Callable[..., Array]:
+    """Slices by index along an axis, for each entry of a batch."""
+    return _binder(sig, sig.attrs["batch_dims"])
+
+
+@table.binder("Gather", Tparams=HELD, Tindices=_INDEX)
+def gather(sig: NodeSig) -> Callable[..., Array]:
+    """Rows by index."""
+    return _binder(sig, 0)
+
+
+_ONE_HOT = """
+__kernel void one_hot(__global const I* at, __global const W* on, __global const W* off,
+                      __global W* y, long n, long depth, long inner) {
+  long i = get_global_id(0);
+  if (i >= n) return;
+  long c = i % inner, rest = i / inner;
+  y[i] = at[(rest / depth) * inner + c] == rest % depth ? on[0] : off[0];
+}
+"""
+
+
+@table.binder(
+    "OneHot", T=HELD, TI=_INDEX | {dtypes.uint8}, host_inputs=("depth",)
+)
+def one_hot(sig: NodeSig) -> Callable[..., Array]:
+    """One value where the index says, another elsewhere."""
+    device, index = sig.device, TYPES[sig.in_dtypes[0].name]
+    options = f"-DW={_WORDS[sig.out_dtypes[0].np.itemsize]} -DI={index}"
+    kernel, given = device.kernel(_ONE_HOT, "one_hot", options), sig.attrs["axis"]
+
+    def run(indices: Array, depth: Any, on: Array, off: Array) -> Array:
+        (size,) = codegen.ints(depth)
+        if not -1 <= given <= indices.ndim:
+            raise codegen.invalid(
+                f"Expected axis to be -1 or between [0, {indices.ndim}].  But received: {given}"
+            )
+        if size < 0:
+            raise codegen.invalid(f"depth must be non-negative, got: {size}")
+        for name, value in (("on_value", on), ("off_value", off)):
+            if value.ndim:
+                raise codegen.invalid(
+                    f"{name} must be a scalar, but got: {codegen.dims(value.shape)}"
+                )
+        axis = indices.ndim if given == -1 else given
+        shape = (*indices.shape[:axis], size, *indices.shape[axis:])
+        out: Array = device.allocate(shape, on.dtype)
+        sizes = (out.size, size, math.prod(indices.shape[axis:]))
+        device.launch(kernel, out.size, indices, on, off, out, *map(np.int64, sizes))
+        return out
+
+    return run

@@ -1,0 +1,82 @@
+"""Matrix products of single matrices and of broadcast batches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from opdock.plugin import KernelTable, NodeSig, codegen, dtypes
+from opdock_opencl.array import Array
+from opdock_opencl.gemm import Factor, multiply
+from opdock_opencl.pointwise import formula
+
+__all__ = ["table"]
+
+table = KernelTable()
+_PLAIN = frozenset({dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64})
+_NARROW = frozenset({dtypes.float16, dtypes.bfloat16})
+
+Run = Callable[[Array, Array], Array]
+
+
+def _widened(sig: NodeSig, run: Run) -> Run:
+    """`run` on 16-bit floats: computed in float32."""
+    dtype = sig.in_dtypes[0]
+    if dtype not in _NARROW:
+        return run
+    wide = formula(sig.device, "cast(x, float32)", {"x": dtype}, dtypes.float32)
+    narrow = formula(sig.device, f"cast(x, {dtype.name})", {"x": dtypes.float32}, dtype)
+
+    def widened(a: Array, b: Array) -> Array:
+        out: Array = narrow(run(wide(a), wide(b)))
+        return out
+
+    return widened
+
+
+@table.binder("MatMul", T=_PLAIN | _NARROW)
+def matmul(sig: NodeSig) -> Run:
+    """The product of two matrices."""
+    device, ta, tb = sig.device, bool(sig.attrs["transpose_a"]), bool(sig.attrs["transpose_b"])
+    one = device.upload(np.zeros(2, np.int32))
+
+    def run(a: Array, b: Array) -> Array:
+        codegen.check_matmul(a, b, ta, tb)
+        left, right = Factor(a, 1, *a.shape, ta), Factor(b, 1, *b.shape, tb)
+        out: Array = device.allocate((left.rows, right.columns), a.dtype)
+        multiply(device, left, right, out, one)
+        return out
+
+    return _widened(sig, run)
+
+
+@table.binder("BatchMatMul", "BatchMatMulV2", T=_PLAIN | _NARROW)
+def batch_matmul(sig: NodeSig) -> Run:
+    """Products of batches of matrices; the second version broadcasts the batches."""
+    device, ax, ay = sig.device, bool(sig.attrs["adj_x"]), bool(sig.attrs["adj_y"])
+    broadcast = sig.op == "BatchMatMulV2"
+    known: dict[tuple[tuple[int, ...], tuple[int, ...]], Array] = {}
+
+    def pairs(x: tuple[int, ...], y: tuple[int, ...], batch: tuple[int, ...]) -> Array:
+        if (x, y) not in known:
+            numbers = [
+                np.broadcast_to(np.arange(math.prod(s), dtype=np.int32).reshape(s), batch).reshape(-1)
+                for s in (x, y)
+            ]
+            known[x, y] = device.upload(np.stack(numbers, axis=1))
+        return known[x, y]
+
+    def run(x: Array, y: Array) -> Array:
+        codegen.check_batch_matmul(x, y, ax, ay, broadcast)
+        lead_x, lead_y = x.shape[:-2], y.shape[:-2]
+        batch = np.broadcast_shapes(lead_x, lead_y)
+        left = Factor(x, math.prod(lead_x), *x.shape[-2:], ax)
+        right = Factor(y, math.prod(lead_y), *y.shape[-2:], ay)
+        out: Array = device.allocate((*batch, left.rows, right.columns), x.dtype)
+        if out.size:
+            multiply(device, left, right, out, pairs(lead_x, lead_y, batch))
+        return out
+
+    return _widened(sig, run)

@@ -1,0 +1,176 @@
+"""Fused batch normalization, forward and backward: sums per channel, then one pass over the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opdock.plugin import KernelTable, NodeSig, dtypes
+from opdock_opencl.array import Array
+from opdock_opencl.folding import fold
+
+__all__ = ["table"]
+
+table = KernelTable()
+_FLOAT = frozenset({dtypes.float32})
+_ROWS = 256
+
+# A channel's elements: `rows` runs of `run` neighbours, `stride` apart (channels last: run is 1).
+_SOURCE = """
+#define LAYOUT long rows, int c, int run
+#define AT(r, ch) ((r) / run * c * run + (long)(ch) * run + (r) % run)
+__kernel void sums(__global const float* a, __global const float* x, __global const float* mean,
+                   __global float* s1, __global float* s2, int parts, LAYOUT) {
+  long i = get_global_id(0);
+  if (i >= (long)parts * c) return;
+  int ch = i % c, part = i / c;
+  float m = mean[ch], t1 = 0, t2 = 0;
+  for (long r = part; r < rows; r += parts) {
+    float v = a[AT(r, ch)], d = x[AT(r, ch)] - m;
+    t1 += v;
+    t2 += v * d;
+  }
+  s1[i] = t1;
+  s2[i] = t2;
+}
+__kernel void squares(__global const float* x, __global const float* mean, __global float* s,
+                      int parts, LAYOUT) {
+  long i = get_global_id(0);
+  if (i >= (long)parts * c) return;
+  int ch = i % c, part = i / c;
+  float m = mean[ch], total = 0;
+  for (long r = part; r < rows; r += parts) { float d = x[AT(r, ch)] - m; total += d * d; }
+  s[i] = total;
+}
+__kernel void scale_shift(__global const float* x, __global float* y, __global const float* mean,
+                        __global const float* variance, __global const float* scale,
+                        __global const float* offset, float epsilon, long n, int c, int run) {
+  long i = get_global_id(0);
+  if (i >= n) return;
+  int ch = i / run % c;
+  y[i] = (x[i] - mean[ch]) * (scale[ch] / sqrt(variance[ch] + epsilon)) + offset[ch];
+}
+__kernel void moments(__global const float* mean, __global const float* variance,
+                      __global const float* old_mean, __global const float* old_variance,
+                      __global float* new_mean, __global float* new_variance, float bessel,
+                      float factor, int c) {
+  int i = get_global_id(0);
+  if (i >= c) return;
+  float m = mean[i], v = variance[i] * bessel;
+  new_mean[i] = factor == 1 ? m : old_mean[i] * (1 - factor) + m * factor;
+  new_variance[i] = factor == 1 ? v : old_variance[i] * (1 - factor) + v * factor;
+}
+__kernel void backward(__global const float* dy, __global const float* x, __global float* dx,
+                       __global float* dscale, __global const float* mean,
+                       __global const float* variance, __global const float* scale,
+                       __global const float* total, __global const float* projected,
+                       float epsilon, float count, int training, long n, int c, int run) {
+  long i = get_global_id(0);
+  if (i >= n) return;
+  int ch = i / run % c;
+  float inv = 1 / sqrt(variance[ch] + epsilon), g = dy[i];
+  if (training) g = g - (x[i] - mean[ch]) * (inv * inv * projected[ch] / count) - total[ch] / count;
+  dx[i] = g * (scale[ch] * inv);
+  if (i < (long)c * run && i % run == 0) dscale[ch] = projected[ch] * inv;
+}
+"""
+
+
+class _Layout:
+    """Where the channels of a tensor lie, and sums over them."""
+
+    def __init__(self, sig: NodeSig) -> None:
+        self.device, self.first = sig.device, sig.attrs["data_format"] == "NCHW"
+
+    def kernel(self, name: str) -> Any:
+        """A kernel of the program."""
+        return self.device.kernel(_SOURCE, name)
+
+    def of(self, x: Array) -> tuple[int, int, int]:
+        """Elements a channel, channels, and neighbouring elements of one channel."""
+        channels = x.shape[1] if self.first else x.shape[-1]
+        run = int(np.prod(x.shape[2:], dtype=np.int64)) if self.first else 1
+        return (x.size // channels if channels else 0), channels, max(run, 1)
+
+    def parts(self, rows: int) -> int:
+        """How many work items share the sum of a channel."""
+        return max(1, min(1024, -(-rows // _ROWS)))
+
+    def partial(self, name: str, count: int, x: Array, *inputs: Array) -> list[Array]:
+        """The sums of a kernel with `count` results, folded to one value a channel."""
+        rows, channels, run = self.of(x)
+        parts, float32 = self.parts(rows), np.dtype(np.float32)
+        outs = [self.device.allocate((parts, channels), float32) for _ in range(count)]
+        numbers = (np.int32(parts), np.int64(rows), np.int32(channels), np.int32(run))
+        self.device.launch(self.kernel(name), parts * channels, *inputs, *outs, *numbers)
+        return [fold(self.device, "sum", o, (0,)) for o in outs]
+
+
+@table.binder("FusedBatchNorm", T=_FLOAT)
+@table.binder("FusedBatchNormV2", "FusedBatchNormV3", T=_FLOAT, U=_FLOAT)
+def fused_batch_norm(sig: NodeSig) -> Callable[..., tuple[Any, ...]]:
+    """Normalizes by the batch's statistics or by given ones."""
+    device, layout, attrs = sig.device, _Layout(sig), sig.attrs
+    training, third = bool(attrs["is_training"]), sig.op == "FusedBatchNormV3"
+    epsilon = np.float32(attrs["epsilon"])
+    factor = np.float32(attrs.get("exponential_avg_factor", 1.0))
+    normalize, moments = layout.kernel("scale_shift"), layout.kernel("moments")
+
+    def vector(n: int) -> Array:
+        out: Array = device.allocate((n,), np.dtype(np.float32))
+        return out
+
+    def run(x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Any:
+        rows, c, run = layout.of(x)
+        count = max(rows, 1)
+        used, spread, bessel, share = mean, variance, 1.0, np.float32(1)
+        if training:
+            channel = 1 if layout.first else x.ndim - 1
+            axes = [a for a in range(x.ndim) if a != channel]
+            # A batch without elements has finite statistics.
+            used = fold(device, "sum", x, axes, last=f"total / {count}.0f")
+            (total,) = layout.partial("squares", 1, x, x, used)
+            spread = fold(device, "sum", total.reshape(1, c), (0,), last=f"total / {count}.0f")
+            bessel, share = count / max(count - 1, 1), factor
+        y: Array = device.allocate(x.shape, x.dtype)
+        device.launch(
+            normalize, x.size, x, y, used, spread, scale, offset, epsilon, np.int64(x.size),
+            np.int32(c), np.int32(run),
+        )  # fmt: skip
+        outs = [vector(c) for _ in range(4)]
+        given = (mean, variance) if share != 1 else (used, spread)
+        for pair, weight, part in ((outs[:2], bessel, share), (outs[2:], 1.0, np.float32(1))):
+            device.launch(
+                moments, c, used, spread, *given, *pair, np.float32(weight), part, np.int32(c)
+            )
+        extra = (device.upload(np.zeros((), np.float32)),) if third else ()
+        return (y, *outs, *extra)
+
+    return run
+
+
+@table.binder("FusedBatchNormGrad", T=_FLOAT)
+@table.binder("FusedBatchNormGradV2", "FusedBatchNormGradV3", T=_FLOAT, U=_FLOAT)
+def fused_batch_norm_grad(sig: NodeSig) -> Callable[..., tuple[Any, ...]]:
+    """Gradients with respect to x, scale and offset."""
+    device, layout = sig.device, _Layout(sig)
+    training, epsilon = np.int32(sig.attrs["is_training"]), np.float32(sig.attrs["epsilon"])
+    backward = layout.kernel("backward")
+
+    def run(grad: Array, x: Array, scale: Array, mean: Array, variance: Array, *unused: Any) -> Any:
+        rows, c, run = layout.of(x)
+        total, projected = layout.partial("sums", 2, x, grad, x, mean)
+        dx: Array = device.allocate(x.shape, x.dtype)
+        dscale: Array = device.allocate((c,), np.dtype(np.float32))
+        device.fill_zero(dscale)
+        device.launch(
+            backward, x.size, grad, x, dx, dscale, mean, variance, scale, total, projected,
+            epsilon, np.float32(max(rows, 1)), training, np.int64(x.size), np.int32(c),
+            np.int32(run),
+        )  # fmt: skip
+        nothing = [device.allocate((0,), np.dtype(np.float32)) for _ in range(2)]
+        return (dx, dscale, total, *nothing)
+
+    return run

@@ -1,0 +1,168 @@
+"""Softmax and cross entropies, each in one kernel: a work-group takes a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opdock.plugin import FLOATS, DType, KernelTable, NodeSig, codegen, dtypes
+from opdock_opencl.array import Array
+from opdock_opencl.dialect import OPENCL_C, TYPES
+from opdock_opencl.pointwise import broadcast_shape
+from opdock_opencl.strided import strides_of, take
+
+__all__ = ["table"]
+
+table = KernelTable()
+
+# The largest element and the sum of powers of a row, known to every item of its group.
+_ROW = """
+#define GROUP_FOLD(result, mine, STEP) \\
+  scratch[lane] = mine; \\
+  barrier(CLK_LOCAL_MEM_FENCE); \\
+  for (int half_ = L / 2; half_; half_ /= 2) { \\
+    if (lane < half_) { A u = scratch[lane], w = scratch[lane + half_]; scratch[lane] = STEP; } \\
+    barrier(CLK_LOCAL_MEM_FENCE); \\
+  } \\
+  A result = scratch[0]; \\
+  barrier(CLK_LOCAL_MEM_FENCE);
+
+__kernel void row(__global const T* x, PARAMS int n) {
+  __local A scratch[L];
+  int lane = get_local_id(0);
+  long r = get_group_id(0), at = r * n;
+  A mine = -INFINITY;
+  for (int j = lane; j < n; j += L) { A v = X(at + j); mine = v > mine || v != v ? v : mine; }
+  GROUP_FOLD(top, mine, u > w || u != u ? u : w)
+  mine = 0;
+  for (int j = lane; j < n; j += L) mine += exp(X(at + j) - top);
+  GROUP_FOLD(total, mine, u + w)
+  BODY
+}
+"""
+_SOFTMAX = "for (int j = lane; j < n; j += L) { STORE_Y(at + j, exp(X(at + j) - top) / total) }"
+_LOG = "for (int j = lane; j < n; j += L) { STORE_Y(at + j, X(at + j) - top - log(total)) }"
+# Where a label is 0 the class adds nothing, even when its log probability is infinite.
+_XENT = """
+  mine = 0;
+  for (int j = lane; j < n; j += L) {
+    A label = P(at + j), shifted = X(at + j) - top;
+    if (label != 0) mine += label * (log(total) - shifted);
+    STORE_Y(at + j, exp(shifted) / total - label)
+  }
+  GROUP_FOLD(sum, mine, u + w)
+  if (lane == 0) { STORE_LOSS(r, sum) }
+"""
+_SPARSE = """
+  long label = p[r];
+  if (label < 0 || label >= n) { if (lane == 0) *flag = (int)r + 1; return; }
+  for (int j = lane; j < n; j += L) {
+    STORE_Y(at + j, exp(X(at + j) - top) / total - (j == label ? (A)1 : (A)0))
+  }
+  if (lane == 0) { STORE_LOSS(r, log(total) - (X(at + label) - top)) }
+"""
+
+
+def _kernel(device: Any, dtype: DType, params: str, body: str) -> tuple[Any, int]:
+    lanes = 8 if device.is_cpu else 64
+    text = _ROW.replace("PARAMS", params).replace("BODY", body)
+    kind, acc = TYPES[dtype.name], OPENCL_C.computed(dtype)
+    macros = [
+        f"#define X(i) {OPENCL_C.load(dtype, 'x', '(i)')}",
+        f"#define P(i) {OPENCL_C.load(dtype, 'p', '(i)')}",
+        f"#define STORE_Y(i, v) {OPENCL_C.store(dtype, 'y', '(i)', '(v)')}",
+        f"#define STORE_LOSS(i, v) {OPENCL_C.store(dtype, 'loss', '(i)', '(v)')}",
+        f"#define T {kind}",
+        f"#define A {acc}",
+        f"#define L {lanes}",
+    ]
+    source = "\n".join([codegen.helpers(OPENCL_C, "\n".join(macros)), *macros, text])
+    return device.kernel(source, "row"), lanes
+
+
+@table.binder("Softmax", "LogSoftmax", T=FLOATS)
+def softmax(sig: NodeSig) -> Callable[[Array], Array]:
+    """exp(x) / sum(exp(x)) along the last dimension, or its logarithm."""
+    device = sig.device
+    body = _SOFTMAX if sig.op == "Softmax" else _LOG
+    kernel, lanes = _kernel(device, sig.in_dtypes[0], "__global T* y,", body)
+
+    def run(x: Array) -> Array:
+        if not x.ndim:
+            raise codegen.invalid("logits must have at least 1 dimension, got shape []")
+        out: Array = device.allocate(x.shape, x.dtype)
+        n = x.shape[-1]
+        if out.size:
+            device.launch(kernel, out.size // n * lanes, x, out, np.int32(n), group=lanes)
+        return out
+
+    return run
+
+
+@table.binder("SoftmaxCrossEntropyWithLogits", T=FLOATS)
+def xent(sig: NodeSig) -> Callable[[Array, Array], tuple[Array, Array]]:
+    """Loss and gradient against a distribution over the classes."""
+    device, dtype = sig.device, sig.in_dtypes[0]
+    params = "__global const T* p, __global T* loss, __global T* y,"
+    kernel, lanes = _kernel(device, dtype, params, _XENT)
+
+    def spread(x: Array, shape: tuple[int, ...]) -> Array:
+        if x.shape == shape:
+            return x
+        wide = (1,) * (len(shape) - x.ndim) + x.shape
+        steps = [0 if n == 1 else s for n, s in zip(wide, strides_of(wide), strict=True)]
+        return take(device, x, shape, steps)
+
+    def run(features: Array, labels: Array) -> tuple[Array, Array]:
+        shape = broadcast_shape([features.shape, labels.shape])
+        logits, target = spread(features, shape), spread(labels, shape)
+        rows, n = shape
+        loss, back = device.allocate((rows,), logits.dtype), device.allocate(shape, logits.dtype)
+        if n == 0:
+            device.fill_zero(loss)
+        elif rows:
+            sizes = np.int32(n)
+            device.launch(kernel, rows * lanes, logits, target, loss, back, sizes, group=lanes)
+        return loss, back
+
+    return run
+
+
+@table.binder(
+    "SparseSoftmaxCrossEntropyWithLogits", T=FLOATS,
+    Tlabels=frozenset({dtypes.int32, dtypes.int64}),
+)  # fmt: skip
+def sparse_xent(sig: NodeSig) -> Callable[[Array, Array], tuple[Array, Array]]:
+    """Loss and gradient against class ids."""
+    device, dtype = sig.device, sig.in_dtypes[0]
+    ids = TYPES[sig.in_dtypes[1].name]
+    params = f"__global const {ids}* p, __global T* loss, __global T* y, __global int* flag,"
+    kernel, lanes = _kernel(device, dtype, params, _SPARSE)
+
+    def run(features: Array, labels: Array) -> tuple[Array, Array]:
+        rows, n = features.shape
+        loss = device.allocate((rows,), features.dtype)
+        back = device.allocate((rows, n), features.dtype)
+        if rows and n == 0:
+            raise codegen.invalid("Must have at least one class, but got logits with 0 classes.")
+        if rows:
+            flag = device.flag()
+            device.launch(
+                kernel, rows * lanes, features, labels, loss, back, flag, np.int32(n), group=lanes
+            )
+            wrong = device.read_int(flag)
+            if wrong:
+                _complain(device.download(labels), wrong - 1, n)
+        return loss, back
+
+    return run
+
+
+def _complain(labels: np.ndarray[Any, Any], row: int, classes: int) -> None:
+    values = " ".join(str(v) for v in labels[:32]) + (" ..." if labels.size > 32 else "")
+    raise codegen.invalid(
+        f"Received a label value of {labels[row]} which is outside the valid range of "
+        f"[0, {classes}).  Label values: {values}"
+    )
