@@ -1,4 +1,4 @@
-"""The OpenCL skeleton: whatever is missing, the probe says so."""
+"""The probe: which devices it offers, and what it says of those that it does not."""
 
 from __future__ import annotations
 
@@ -15,23 +15,46 @@ def test_it_registers():
     assert (spec.name, spec.device_type, spec.own_type) == ("opencl", "GPU", "OPENCL")
 
 
-def fake(platforms):
+def fake(platforms, failing=()):
     """As much of pyopencl as the probe uses."""
     module = types.ModuleType("pyopencl")
     module.Error = type("Error", (Exception,), {})
+    module.device_type = types.SimpleNamespace(CPU=2, GPU=4, ACCELERATOR=8)
+    module.Context = lambda devices: devices[0]
+
+    def build(context):
+        if context.name in failing:
+            raise module.Error("Build failed:\nerror: unknown target CPU 'generic'\n(options: )")
 
     def get_platforms():
         if platforms is None:
             raise module.Error("clGetPlatformIDs failed: PLATFORM_NOT_FOUND_KHR")
         return platforms
 
+    module.Program = lambda context, source: types.SimpleNamespace(build=lambda: build(context))
     module.get_platforms = get_platforms
     return module
 
 
-def platform(*names):
-    devices = [types.SimpleNamespace(name=n) for n in names]
+def device(name, kind=4, version="OpenCL 3.0 Test", extensions=""):
+    return types.SimpleNamespace(
+        name=name, type=kind, version=version, extensions=extensions, compiler_available=True,
+        global_mem_size=1 << 30,
+    )  # fmt: skip
+
+
+def platform(*devices):
     return types.SimpleNamespace(get_devices=lambda: devices)
+
+
+@pytest.fixture
+def run(monkeypatch):
+    def probe_with(platforms, failing=()):
+        monkeypatch.setattr(probe.importlib.util, "find_spec", lambda name: object())
+        monkeypatch.setitem(sys.modules, "pyopencl", fake(platforms, failing))
+        return probe.probe()
+
+    return probe_with
 
 
 def test_without_pyopencl(monkeypatch):
@@ -40,17 +63,36 @@ def test_without_pyopencl(monkeypatch):
     assert found.reason == "PyOpenCL is not installed" and found.installable
 
 
+def test_without_a_driver_the_hint_helps(run):
+    found = run(None)
+    assert "no OpenCL driver is installed (clGetPlatformIDs failed" in found.reason
+    assert found.installable
+
+
 @pytest.mark.parametrize(
-    ("platforms", "told"),
+    ("devices", "told"),
     [
-        (None, "no OpenCL driver is installed (clGetPlatformIDs failed"),
-        ([platform()], "find no device"),
-        ([platform("Tester ", "Other")], "found Tester, Other, but this release"),
+        ([], "find no device"),
+        ([device("Old", version="OpenCL 1.1 x")], "Old (OpenCL 1.1 x): it lacks OpenCL 1.2"),
+        ([device("Odd", version="?")], "it lacks OpenCL 1.2"),
     ],
 )
-def test_what_is_missing(monkeypatch, platforms, told):
-    monkeypatch.setattr(probe.importlib.util, "find_spec", lambda name: object())
-    monkeypatch.setitem(sys.modules, "pyopencl", fake(platforms))
-    found = probe.probe()
+def test_why_there_is_none(run, devices, told):
+    found = run([platform(*devices)])
     assert told in found.reason
     assert found.devices == () and not found.installable
+
+
+def test_a_device_whose_compiler_fails_is_left_out(run):
+    found = run([platform(device("Bad"), device("Good"))], failing=("Bad",))
+    assert [d.index for d in found.devices] == [0]
+    assert found.devices[0].description.startswith("Good")
+    assert "Bad (OpenCL 3.0 Test): its compiler fails: error: unknown target CPU" in found.reason
+
+
+def test_what_it_tells_of_a_device(run):
+    found = run([platform(device("A", 2, extensions="cl_khr_fp64 cl_khr_fp16"), device("B", 4))])
+    first, second = found.devices
+    assert (first.kind, second.kind) == ("cpu", "gpu")
+    assert first.features == {"opencl", "float64", "float16"} and second.features == {"opencl"}
+    assert first.memory_bytes == 1 << 30

@@ -142,7 +142,7 @@ class OpenCLDevice(BaseDevice):
     def fill_zero(self, array: Array) -> None:
         """Sets all bytes of a buffer to zero."""
         if array.size:
-            cl.enqueue_fill_buffer(self.queue, array.data, np.uint8(0), 0, array.nbytes)
+            cl.enqueue_fill_buffer(self.queue, array.data, np.zeros(1, np.uint8), 0, array.nbytes)
 
     def copy_into(self, source: Array, target: Array, offset: int) -> None:
         """Copies all of `source` into `target` from its element `offset` on."""

@@ -93,7 +93,7 @@ class Factor:
     Args:
         data: the array.
         batch: how many matrices.
-        rows, columns: of each, as they lie in memory.
+        shape: rows and columns of each, as they lie in memory.
         turned: whether the matrices are to be taken transposed.
         offset: the first matrix's first element.
     """
@@ -101,9 +101,10 @@ class Factor:
     __slots__ = ("batch", "columns", "data", "offset", "rows", "step", "steps")
 
     def __init__(
-        self, data: Array, batch: int, rows: int, columns: int, turned: bool = False,
+        self, data: Array, batch: int, shape: tuple[int, ...], turned: bool = False,
         offset: int = 0,
     ) -> None:  # fmt: skip
+        rows, columns = shape
         self.data, self.batch, self.offset = data, batch, offset
         self.step = rows * columns
         self.rows, self.columns = (columns, rows) if turned else (rows, columns)

@@ -117,8 +117,9 @@ class Rendered:
 # ---------------------------------------------------------------- functions
 _Spell = Callable[[Dialect, DType, Sequence[str]], str]
 _MATH: Final = frozenset(
-    ("exp expm1 log log1p sqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh atan2 "
-     "floor ceil trunc erf erfc lgamma nextafter").split()
+    ("exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
+     "cosh", "tanh", "asinh", "acosh", "atanh", "atan2", "floor", "ceil", "trunc", "erf", "erfc",
+     "lgamma", "nextafter")
 )  # fmt: skip
 _INFIX: Final = {
     "add": "+", "sub": "-", "mul": "*", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==",
@@ -360,8 +361,9 @@ def elementwise_source(
     """
     rank = len(patterns[0]) if patterns else 1
     long = dialect.types[index]
-    params = [f"{dialect.pointer}const {dialect.stored(t)}* x{i}" for i, (_, t) in enumerate(inputs)]
-    params += [f"{dialect.pointer}{dialect.stored(t)}* y{i}" for i, t in enumerate(outputs)]
+    place = dialect.pointer
+    params = [f"{place}const {dialect.stored(t)}* x{i}" for i, (_, t) in enumerate(inputs)]
+    params += [f"{place}{dialect.stored(t)}* y{i}" for i, t in enumerate(outputs)]
     if line.may_raise:
         params.append(f"{dialect.pointer}int* flag")
     params += [f"{long} n"] + [f"{long} n{d}" for d in range(1, rank)]
@@ -380,7 +382,8 @@ def elementwise_source(
     for j, (dtype, value) in enumerate(zip(outputs, body.results, strict=True)):
         lines.append(dialect.store(dtype, f"y{j}", "i", value))
     inner = "\n  ".join(lines)
-    return f"{helpers(dialect, inner)}\n{dialect.kernel} {name}({', '.join(params)}) {{\n  {inner}\n}}\n"
+    head = f"{helpers(dialect, inner)}\n{dialect.kernel} {name}({', '.join(params)})"
+    return f"{head} {{\n  {inner}\n}}\n"
 
 
 def _offset(pattern: tuple[bool, ...]) -> str:

@@ -12,8 +12,8 @@ from opdock.graph.variable_scope import variable_scope
 from opdock.layers.rnn_cell import _dims
 from opdock.ops.array import shape
 from opdock.ops.cast import cast
-from opdock.ops.loops import while_loop
 from opdock.ops.fill import zeros_like
+from opdock.ops.loops import while_loop
 from opdock.ops.matrix import transpose
 from opdock.ops.nn_util import emit
 from opdock.ops.select import where

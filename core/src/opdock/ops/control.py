@@ -12,7 +12,7 @@ import builtins
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from opdock import dtypes
+from opdock import dtypes, shapes
 from opdock.graph.composite import IndexedSlices, SparseTensor
 from opdock.graph.convert import convert_to_tensor
 from opdock.graph.func_graph import FuncGraph

@@ -12,8 +12,8 @@ from opdock_opencl.device import WIDE
 __all__ = ["FAMILIES", "table_for"]
 
 FAMILIES: Final = (
-    "array", "bias", "conv", "elementwise", "fill", "gather", "joining", "linalg", "norm", "padding",
-    "pool", "random", "reduce", "slicing", "splitting", "tiling", "training", "xent",
+    "array", "bias", "conv", "elementwise", "fill", "gather", "joining", "linalg", "norm",
+    "padding", "pool", "random", "reduce", "slicing", "splitting", "tiling", "training", "xent",
 )  # fmt: skip
 
 

@@ -127,8 +127,8 @@ def conv2d(sig: NodeSig) -> Callable[[Array, Array], Array]:
             part = result
             if len(blocks) > 1:
                 part = device.allocate((rows.shape[0], outputs), x.dtype)
-            weights = Factor(kernel, 1, rows.shape[1], outputs)
-            multiply(device, Factor(rows, 1, *rows.shape), weights, part, node.one)
+            weights = Factor(kernel, 1, (rows.shape[1], outputs))
+            multiply(device, Factor(rows, 1, rows.shape), weights, part, node.one)
             if part is not result:
                 device.copy_into(part, result, start * image)
         return channels_first(device, result, node.first)
@@ -163,9 +163,9 @@ def conv2d_backprop_input(sig: NodeSig) -> Callable[[Any, Array, Array], Array]:
             return channels_first(device, result, node.first)
         places, width = math.prod(where.out), math.prod(where.window) * channels
         for start, count in node.blocks(dims[0], where, channels, grad.dtype.itemsize):
-            rows = Factor(back, 1, count * places, outputs, offset=start * places * outputs)
+            rows = Factor(back, 1, (count * places, outputs), offset=start * places * outputs)
             columns: Array = device.allocate((count * places, width), grad.dtype)
-            multiply(device, rows, Factor(kernel, 1, width, outputs, True), columns, node.one)
+            multiply(device, rows, Factor(kernel, 1, (width, outputs), True), columns, node.one)
             n = count * math.prod(size) * channels
             device.launch(
                 node.refold, n, columns, result, np.int64(start), np.int64(n),
@@ -193,8 +193,8 @@ def conv2d_backprop_filter(sig: NodeSig) -> Callable[[Array, Any, Array], Array]
         blocks = node.blocks(data.shape[0], where, data.shape[-1], x.dtype.itemsize)
         for start, count in blocks if result.size and back.size else ():
             rows = node.unfolded(data, where, start, count)
-            left = Factor(rows, 1, *rows.shape, True)
-            right = Factor(back, 1, count * places, shape[3], offset=start * places * shape[3])
+            left = Factor(rows, 1, rows.shape, True)
+            right = Factor(back, 1, (count * places, shape[3]), offset=start * places * shape[3])
             flat = result.reshape(left.rows, shape[3])
             multiply(device, left, right, flat, node.one, add=True)
         return result

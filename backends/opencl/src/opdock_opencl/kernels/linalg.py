@@ -21,6 +21,10 @@ _NARROW = frozenset({dtypes.float16, dtypes.bfloat16})
 Run = Callable[[Array, Array], Array]
 
 
+def _numbered(shape: tuple[int, ...]) -> np.ndarray[tuple[int, ...], np.dtype[np.int32]]:
+    return np.arange(math.prod(shape), dtype=np.int32).reshape(shape)
+
+
 def _widened(sig: NodeSig, run: Run) -> Run:
     """`run` on 16-bit floats: computed in float32."""
     dtype = sig.in_dtypes[0]
@@ -44,7 +48,7 @@ def matmul(sig: NodeSig) -> Run:
 
     def run(a: Array, b: Array) -> Array:
         codegen.check_matmul(a, b, ta, tb)
-        left, right = Factor(a, 1, *a.shape, ta), Factor(b, 1, *b.shape, tb)
+        left, right = Factor(a, 1, a.shape, ta), Factor(b, 1, b.shape, tb)
         out: Array = device.allocate((left.rows, right.columns), a.dtype)
         multiply(device, left, right, out, one)
         return out
@@ -62,7 +66,7 @@ def batch_matmul(sig: NodeSig) -> Run:
     def pairs(x: tuple[int, ...], y: tuple[int, ...], batch: tuple[int, ...]) -> Array:
         if (x, y) not in known:
             numbers = [
-                np.broadcast_to(np.arange(math.prod(s), dtype=np.int32).reshape(s), batch).reshape(-1)
+                np.broadcast_to(_numbered(s), batch).reshape(-1)
                 for s in (x, y)
             ]
             known[x, y] = device.upload(np.stack(numbers, axis=1))
@@ -72,8 +76,8 @@ def batch_matmul(sig: NodeSig) -> Run:
         codegen.check_batch_matmul(x, y, ax, ay, broadcast)
         lead_x, lead_y = x.shape[:-2], y.shape[:-2]
         batch = np.broadcast_shapes(lead_x, lead_y)
-        left = Factor(x, math.prod(lead_x), *x.shape[-2:], ax)
-        right = Factor(y, math.prod(lead_y), *y.shape[-2:], ay)
+        left = Factor(x, math.prod(lead_x), x.shape[-2:], ax)
+        right = Factor(y, math.prod(lead_y), y.shape[-2:], ay)
         out: Array = device.allocate((*batch, left.rows, right.columns), x.dtype)
         if out.size:
             multiply(device, left, right, out, pairs(lead_x, lead_y, batch))

@@ -1,4 +1,4 @@
-"""Fused batch normalization, forward and backward: sums per channel, then one pass over the data."""
+"""Fused batch normalization, forward and backward: sums per channel, then a pass over the data."""
 
 from __future__ import annotations
 

@@ -65,7 +65,8 @@ __kernel void avg_pool(__global const T* x, __global T* y, long n, WINDOW) {
   SPLIT(oh, ow)
   SPAN(r0, r1, r, sh, ph, kh, ih) SPAN(q0, q1, q, sw, pw, kw, iw)
   T total = 0;
-  for (int u = r0; u < r1; ++u) for (int v = q0; v < q1; ++v) total += x[AT(image, u, v, ch, ih, iw)];
+  for (int u = r0; u < r1; ++u)
+    for (int v = q0; v < q1; ++v) total += x[AT(image, u, v, ch, ih, iw)];
   y[i] = total / (T)((r1 - r0) * (q1 - q0));
 }
 __kernel void avg_grad(__global const T* g, __global T* y, long n, WINDOW) {

@@ -1,0 +1,20 @@
+"""A device to test on; without one the tests say what is missing."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def opencl():
+    """The first OpenCL device, opened."""
+    pytest.importorskip("pyopencl", reason="PyOpenCL is not installed (pip install pyopencl)")
+    from opdock_opencl.device import OpenCLDevice
+    from opdock_opencl.probe import probe
+
+    found = probe()
+    if not found.devices:
+        pytest.skip(f"no OpenCL device: {found.reason} (apt install pocl-opencl-icd runs on the CPU)")
+    device = OpenCLDevice(found.devices[0])
+    yield device
+    device.close()

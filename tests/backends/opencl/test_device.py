@@ -1,0 +1,62 @@
+"""The device: memory, copies, compiled programs; the same under PoCL as on a GPU."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+
+import opdock as tf
+from opdock_opencl.strided import contiguous, strides_of, take
+
+
+def test_a_cpu_does_not_join_the_pool_of_gpus(opencl):
+    if not opencl.is_cpu:
+        pytest.skip("the first OpenCL device is no CPU")
+    from opdock.testing.device import open_device
+
+    assert open_device("opencl:0").name.endswith("/device:OPENCL:0")
+
+
+def test_memory_is_counted_and_comes_back(opencl):
+    before = opencl.memory().in_use
+    buffer = opencl.upload(np.zeros(1 << 18, np.float32))
+    assert opencl.memory().in_use >= before + (1 << 20)
+    assert opencl.memory().peak >= opencl.memory().in_use
+    del buffer
+    gc.collect()
+    assert opencl.memory().in_use == before
+
+
+def test_a_fraction_of_the_memory_is_a_limit(opencl):
+    opencl.configure({"memory_fraction": 1e-9})
+    try:
+        with pytest.raises(tf.errors.ResourceExhaustedError, match="OOM when allocating"):
+            opencl.empty((1 << 20,), tf.float32)
+    finally:
+        opencl.configure({})
+    opencl.empty((1 << 20,), tf.float32)
+
+
+def test_a_program_is_compiled_once(opencl):
+    source = "__kernel void one(__global int* x) { x[get_global_id(0)] = 1; }"
+    assert opencl.kernel(source, "one") is opencl.kernel(source, "one")
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "float64", "complex128"])
+def test_permuted_copies(opencl, dtype):
+    x = np.arange(24).reshape(2, 3, 4).astype(dtype)
+    buffer = opencl.upload(x)
+    got = opencl.download(contiguous(opencl, buffer, (2, 0, 1)))
+    np.testing.assert_array_equal(got, x.transpose(2, 0, 1))
+
+
+def test_backward_and_repeating_strides(opencl):
+    x = np.arange(6, dtype=np.int32)
+    buffer = opencl.upload(x)
+    np.testing.assert_array_equal(opencl.download(take(opencl, buffer, (6,), (-1,), 5)), x[::-1])
+    np.testing.assert_array_equal(
+        opencl.download(take(opencl, buffer, (2, 6), (0, 1))), np.stack([x, x])
+    )
+    assert strides_of((2, 3, 4)) == [12, 4, 1]

@@ -1,0 +1,115 @@
+"""Kernels where the conformance samples are too small to reach every path."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import opdock as tf
+
+pytestmark = pytest.mark.usefixtures("opencl")
+
+
+def both(build):
+    """What a graph computes on the OpenCL device and on the CPU, with no fallback."""
+    out = []
+    for name in ("/device:OPENCL:0", "/device:CPU:0"):
+        with tf.Graph().as_default(), tf.device(name):
+            tf.set_random_seed(7)
+            fetches = build()
+            with tf.Session(config=tf.ConfigProto(allow_soft_placement=False)) as sess:
+                sess.run(tf.global_variables_initializer())
+                out.append(sess.run(fetches))
+    return out
+
+
+def agree(build, rtol=1e-4, atol=1e-5):
+    got, want = both(build)
+    for a, b in zip(got, want, strict=True):
+        assert a.dtype == b.dtype and a.shape == b.shape
+        np.testing.assert_allclose(a, b, rtol, atol)
+
+
+def normal(*shape, dtype=np.float32):
+    return np.random.default_rng(0).normal(size=shape).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("ta", "tb"), [(False, False), (True, False), (False, True), (True, True)])
+def test_large_products_with_ragged_edges(ta, tb, dtype):
+    a = normal(*((61, 77) if ta else (77, 61)), dtype=dtype)
+    b = normal(*((45, 61) if tb else (61, 45)), dtype=dtype)
+    agree(lambda: [tf.matmul(a, b, transpose_a=ta, transpose_b=tb)])
+
+
+def test_broadcast_batches_of_large_products():
+    a, b = normal(3, 1, 40, 50), normal(2, 50, 33)
+    agree(lambda: [tf.matmul(a, b)])
+
+
+def test_long_reductions_take_several_passes():
+    x = normal(3, 70001)
+    agree(lambda: [tf.reduce_sum(x, 1), tf.reduce_max(x, 1), tf.reduce_mean(x), tf.nn.l2_loss(x)])
+    agree(lambda: [tf.reduce_sum(x, 0), tf.argmax(x, 1), tf.argmin(x, 0)])
+
+
+def test_wide_and_narrow_softmax():
+    x = normal(5, 1000)
+    agree(lambda: [tf.nn.softmax(x), tf.nn.log_softmax(x), tf.nn.softmax(x[:, :3])])
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+def test_convolution_and_gradients(padding):
+    x, w = normal(2, 13, 11, 6), normal(3, 3, 6, 20)
+
+    def build():
+        image, weights = tf.constant(x), tf.constant(w)
+        y = tf.nn.conv2d(image, weights, [1, 2, 1, 1], padding)
+        return [y, *tf.gradients(tf.reduce_sum(y * y), [image, weights])]
+
+    agree(build, rtol=1e-3, atol=1e-3)
+
+
+def test_convolution_of_a_batch_in_parts(monkeypatch):
+    from opdock_opencl.kernels import conv
+
+    monkeypatch.setattr(conv, "_UNFOLDED_BYTES", 1 << 14)
+    test_convolution_and_gradients("SAME")
+
+
+def test_random_bits_are_those_of_the_cpu():
+    got, want = both(
+        lambda: [
+            tf.random_uniform([1001], seed=1),
+            tf.random_normal([1001], seed=2),
+            tf.truncated_normal([1001], seed=3),
+            tf.random_uniform([7], dtype=tf.float64, seed=4),
+            tf.random_uniform([9], dtype=tf.float16, seed=5),
+        ]
+    )
+    for a, b in zip(got, want, strict=True):
+        # Two math libraries may round the last bit of a logarithm or sine differently.
+        np.testing.assert_array_max_ulp(a, b, 1)
+
+
+def test_errors_that_a_kernel_finds():
+    def fails(build, match):
+        with tf.Graph().as_default(), tf.device("/device:OPENCL:0"), tf.Session() as sess:
+            x = tf.placeholder(tf.int32, [2])
+            with pytest.raises(tf.errors.InvalidArgumentError, match=match):
+                sess.run(build(x), {x: [0, 9]})
+
+    fails(lambda x: tf.floordiv(5, x), "Integer division by zero")
+    fails(lambda x: tf.gather(tf.constant([1.0, 2.0]), x), r"indices\[1\] = 9 is not in \[0, 2\)")
+
+
+def test_training_stays_on_the_device():
+    data = normal(32, 5)
+
+    def build():
+        w = tf.Variable(np.ones((5, 1), np.float32))
+        loss = tf.reduce_mean(tf.square(tf.matmul(data, w) - 1))
+        with tf.control_dependencies([tf.train.AdamOptimizer(0.1).minimize(loss)]):
+            return [w.read_value() if hasattr(w, "read_value") else tf.identity(w), loss]
+
+    agree(build)
