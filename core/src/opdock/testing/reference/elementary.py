@@ -33,9 +33,16 @@ def _inverse(x: Array) -> Any:
     return np.where(np.abs(x) == 1, x, 0) if x.dtype.kind == "i" else 1 / x
 
 
+def _sign(x: Any) -> Any:
+    if np.asarray(x).dtype.kind != "c":
+        return np.sign(x)
+    size = np.abs(x)
+    return np.where(size == 0, 0, x / np.where(size == 0, 1, size))
+
+
 _simple("Abs", np.abs)
 _simple("Neg", lambda x: -x)
-_simple("Sign", np.sign)
+_simple("Sign", _sign)
 _simple("Inv", _inverse)
 _simple("Reciprocal", _inverse)
 _simple("Square", lambda x: x * x)
