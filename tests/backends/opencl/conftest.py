@@ -14,7 +14,7 @@ def opencl():
 
     found = probe()
     if not found.devices:
-        pytest.skip(f"no OpenCL device: {found.reason} (apt install pocl-opencl-icd runs on the CPU)")
+        pytest.skip(f"no OpenCL device: {found.reason} (for a CPU: apt install pocl-opencl-icd)")
     device = OpenCLDevice(found.devices[0])
     yield device
     device.close()

@@ -83,7 +83,8 @@ def test_only_the_helpers_that_are_called():
 def test_broadcast_indices():
     line = line_of("x + y", x=tf.float32, y=tf.float32)
     inputs = [("x", tf.float32), ("y", tf.float32)]
-    source = elementwise_source("k", line, PLAIN, inputs, [tf.float32], [(True, True), (False, True)])
+    patterns = [(True, True), (False, True)]
+    source = elementwise_source("k", line, PLAIN, inputs, [tf.float32], patterns)
     assert "x0[i]" in source and "x1[i1]" in source and "int64_t n1" in source
     scalar = elementwise_source("k", line, PLAIN, inputs, [tf.float32], [(True,), (False,)])
     assert "x1[0]" in scalar and "rest" not in scalar

@@ -36,7 +36,7 @@ def node_line(sig: NodeSig) -> Line:
 @functools.cache
 def elementwise_claims() -> dict[str, Mapping[str, frozenset[DType]]]:
     """Op type -> the element types, by attribute, in which its expression can be rendered."""
-    found = {}
+    found: dict[str, Mapping[str, frozenset[DType]]] = {}
     for spec in registry.all_ops():
         if spec.expr is None:
             continue

@@ -52,6 +52,32 @@ def split(sig: NodeSig) -> Callable[[Any, Array], Any]:
     return run
 
 
+@table.binder("SplitV", T=HELD, host_inputs=("size_splits", "split_dim"))
+def split_v(sig: NodeSig) -> Callable[[Array, Any, Any], Any]:
+    """Pieces of given lengths."""
+    device = sig.device
+
+    def run(x: Array, size_splits: Any, split_dim: Any) -> Any:
+        axis, sizes = _axis(split_dim, x.ndim), codegen.ints(size_splits)
+        total, given = x.shape[axis], sum(s for s in sizes if s != -1)
+        if sizes.count(-1) > 1:
+            raise codegen.invalid("There can only be one -1 in the input.")
+        if any(s < -1 for s in sizes):
+            raise codegen.invalid(
+                f"Split size at index {sizes.index(min(sizes))} must be >= 0, got {min(sizes)}"
+            )
+        if (given > total) if -1 in sizes else (given != total):
+            raise codegen.invalid(
+                "Determined shape must either match input shape along split_dim exactly if fully "
+                "specified, or be less than the size of the input along split_dim if not fully "
+                f"specified. Got: {given}, size {total} along dimension {axis} of "
+                f"{codegen.dims(x.shape)}"
+            )
+        return _cut(device, x, axis, [total - given if s == -1 else s for s in sizes])
+
+    return run
+
+
 @table.binder("Unpack", T=HELD)
 def unpack(sig: NodeSig) -> Callable[[Array], Any]:
     """The slices along a dimension."""
