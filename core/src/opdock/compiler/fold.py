@@ -62,9 +62,8 @@ def fold(block: Block, evaluate: Evaluate) -> None:
             except ValueError as e:
                 raise errors.InvalidArgumentError(None, node.origin, str(e)) from None
         fresh.append(node)
-    targets = set(block.targets)
     block.nodes = fresh
-    block.replace(mapping, {n: c for n, c in controls.items() if n not in targets or not c})
+    block.replace(mapping, controls)
     block.sweep()
 
 

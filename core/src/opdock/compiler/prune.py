@@ -70,30 +70,17 @@ def _in_order(
         stack.append((op, True))
         needed = [t._op for t in op._inputs if t not in fed] + op._control_inputs
         for other in needed:
-            if state.get(other) == 1 and other is not op:
-                # Seen but not finished: a cycle if it waits for us, a duplicate edge otherwise.
-                if _reaches(other, op, fed):
-                    raise errors.InvalidArgumentError(
-                        None, op, f"Graph is invalid, contains a cycle with node '{other.name}'"
-                    )
+            if state.get(other) == 1:
+                # It waits for this op, as all that is seen and not finished does.
+                raise errors.InvalidArgumentError(
+                    None, op, f"Graph is invalid, contains a cycle with node '{other.name}'"
+                )
             if other not in state:
                 stack.append((other, False))
     # The order in which the user made the ops is executable too, and is the one users expect:
     # an update made last runs last.
     order.sort(key=lambda op: op._id)
     return order if _is_executable(order) else _topological(order)
-
-
-def _reaches(op: Operation, goal: Operation, fed: dict[Tensor, Value]) -> bool:
-    stack, seen = [op], {op}
-    while stack:
-        for other in [t._op for t in stack.pop()._inputs if t not in fed]:
-            if other is goal:
-                return True
-            if other not in seen and len(seen) < 100_000:
-                seen.add(other)
-                stack.append(other)
-    return False
 
 
 def _is_executable(order: list[Operation]) -> bool:
