@@ -301,7 +301,7 @@ def test_inter_op_threads_change_no_result():
 
 
 def test_intra_op_threads_are_honoured():
-    threadpoolctl = pytest.importorskip("threadpoolctl")
+    import threadpoolctl
 
     def inside(x):
         pools = threadpoolctl.threadpool_info()

@@ -14,7 +14,7 @@ class AppliedOptimizer(Optimizer):
 
     Attributes:
         _update_op: the name in the ops' table ("Momentum" for ApplyMomentum).
-        _slot_names: its slots in the op's order, as (slot name).
+        _slot_order: the names of its slots in the op's order.
     """
 
     _update_op = ""

@@ -325,17 +325,10 @@ def deduplicate(values: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _increment(global_step: Any, scope: str) -> Any:
+    one = convert_to_tensor(1, global_step.dtype.base_dtype)
     if global_step.dtype._is_ref_dtype:
-        return control_add(global_step, scope)
-    one = convert_to_tensor(1, global_step.dtype)
+        return get("AssignAdd")(global_step, one, name=scope)
     return get("AssignAddVariableOp")(global_step.handle, one, dtype=global_step.dtype, name=scope)
-
-
-def control_add(global_step: Any, scope: str) -> Any:
-    """The increment of a reference variable."""
-    return get("AssignAdd")(
-        global_step, convert_to_tensor(1, global_step.dtype.base_dtype), name=scope
-    )
 
 
 def _program_graph() -> Any:
