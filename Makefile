@@ -4,7 +4,7 @@
 
 VENV    := .venv/bin
 STAMP   := .venv/.opdock-setup
-MEMBERS := pyproject.toml constraints.txt tools/make_venv.sh core/pyproject.toml \
+MEMBERS := pyproject.toml constraints.txt tools/make_venv.sh tools/setup_opencl.sh core/pyproject.toml \
            $(wildcard backends/*/pyproject.toml) $(wildcard plugins/*/pyproject.toml)
 # Two workers: what the target machine has; more if it has more.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -lt 8 ] && echo $$n || echo 8)

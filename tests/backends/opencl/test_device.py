@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
-from opdock_opencl.strided import contiguous, strides_of, take
+from opdock_ckernels.strided import contiguous, strides_of, take
 
 
 def test_a_cpu_does_not_join_the_pool_of_gpus(opencl):

@@ -71,7 +71,7 @@ def test_convolution_and_gradients(padding):
 
 
 def test_convolution_of_a_batch_in_parts(monkeypatch):
-    from opdock_opencl.kernels import conv
+    from opdock_ckernels.families import conv
 
     monkeypatch.setattr(conv, "_UNFOLDED_BYTES", 1 << 14)
     test_convolution_and_gradients("SAME")

@@ -18,6 +18,6 @@ def opdock_backends() -> Iterator[BackendSpec]:
         priority=100,
         probe="opdock_opencl.probe:probe",
         device="opdock_opencl.device:OpenCLDevice",
-        kernels=("opdock_opencl.kernels:table_for",),
+        kernels=("opdock_ckernels.families:table_for",),
         install_hint='pip install "opdock-opencl[pyopencl]", or [pocl] to run on the CPU',
     )

@@ -20,13 +20,13 @@ from opdock.plugin import (
     dtypes,
     errors,
 )
+from opdock_ckernels.families import WIDE
 from opdock_opencl.array import Array
+from opdock_opencl.dialect import OPENCL_C
+from opdock_opencl.gemm import tiled
 from opdock_opencl.probe import usable_devices
 
-__all__ = ["WIDE", "OpenCLDevice"]
-
-WIDE = frozenset({dtypes.float64, dtypes.complex128})
-"""The element types that need double precision."""
+__all__ = ["OpenCLDevice"]
 
 _GROUP = 256
 
@@ -69,6 +69,8 @@ class OpenCLDevice(BaseDevice):
     for the host.
     """
 
+    dialect = OPENCL_C
+
     def __init__(self, attributes: DeviceAttributes) -> None:
         super().__init__(attributes)
         self.cl_device = usable_devices(cl)[0][attributes.index]
@@ -83,8 +85,8 @@ class OpenCLDevice(BaseDevice):
         self._limit = attributes.memory_bytes
         self._peak = 0
         self._lock = threading.Lock()
-        self._programs: dict[tuple[str, str], Any] = {}
-        self._kernels: dict[tuple[str, str, str], Any] = {}
+        self._programs: dict[tuple[object, ...], Any] = {}
+        self._kernels: dict[tuple[object, ...], Any] = {}
 
     # ------------------------------------------------------------ values
     def upload(self, array: np.ndarray[Any, Any]) -> Array:
@@ -153,27 +155,37 @@ class OpenCLDevice(BaseDevice):
             )  # fmt: skip
 
     # ------------------------------------------------------------ programs
-    def kernel(self, source: str, name: str, options: str = "") -> Any:
+    def kernel(self, source: str, name: str, **macros: object) -> Any:
         """A compiled kernel, kept in memory by its source; PyOpenCL keeps binaries on disk.
 
         Args:
-            source: the program.
+            source: the program, in the words of `opdock_ckernels.dialect`.
             name: the kernel in it.
-            options: for the compiler, e.g. "-DT=float".
+            **macros: defined before the program is read.
         """
-        key = (source, options, name)
+        key = (source, name, *macros.items())
         with self._lock:
             found = self._kernels.get(key)
             if found is None:
-                program = self._programs.get(key[:2])
-                if program is None:
-                    with warnings.catch_warnings():
-                        # Some drivers' compilers talk even when all is well.
-                        warnings.simplefilter("ignore")
-                        program = cl.Program(self.context, source).build(options=options)
-                    self._programs[key[:2]] = program
-                found = self._kernels[key] = cl.Kernel(program, name)
+                found = self._kernels[key] = cl.Kernel(self._program(source, macros), name)
         return found
+
+    def _program(self, source: str, macros: Mapping[str, object]) -> Any:
+        key = (source, *macros.items())
+        if key not in self._programs:
+            text = source if source.startswith(self.dialect.prelude) else (
+                f"{self.dialect.prelude}\n{source}"
+            )
+            options = [f"-D{k}={v}" for k, v in macros.items()]
+            with warnings.catch_warnings():
+                # Some drivers' compilers talk even when all is well.
+                warnings.simplefilter("ignore")
+                self._programs[key] = cl.Program(self.context, text).build(options=options)
+        return self._programs[key]
+
+    def multiply(self, a: Any, b: Any, out: Any, pairs: Any | None, add: bool) -> bool:
+        """A batch of matrix products in register-blocked tiles; False for small ones."""
+        return tiled(self, a, b, out, pairs, add)
 
     def launch(self, kernel: Any, size: int, *args: Any, group: int = 0) -> None:
         """Queues a kernel for at least `size` work items.

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from opdock.plugin import NUMBERS, KernelTable, NodeSig, codegen, dtypes
-from opdock_opencl.array import Array
-from opdock_opencl.strided import contiguous, strides_of, take
+from opdock_ckernels.protocols import Array
+from opdock_ckernels.strided import contiguous, strides_of, take
 
 __all__ = ["HELD", "table"]
 

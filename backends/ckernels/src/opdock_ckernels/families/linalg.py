@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from opdock.plugin import KernelTable, NodeSig, codegen, dtypes
-from opdock_opencl.array import Array
-from opdock_opencl.gemm import Factor, multiply
-from opdock_opencl.pointwise import formula
+from opdock_ckernels.pointwise import formula
+from opdock_ckernels.product import Factor, multiply
+from opdock_ckernels.protocols import Array
 
 __all__ = ["table"]
 

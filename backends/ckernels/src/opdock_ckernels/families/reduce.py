@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from opdock.plugin import FLOATS, REALS, KernelTable, NodeSig, codegen, dtypes
-from opdock_opencl.array import Array
-from opdock_opencl.dialect import OPENCL_C, TYPES
-from opdock_opencl.folding import fold
-from opdock_opencl.strided import strides_of, take
+from opdock_ckernels.dialect import TYPES
+from opdock_ckernels.folding import fold
+from opdock_ckernels.protocols import Array
+from opdock_ckernels.strided import strides_of, take
 
 __all__ = ["table"]
 
@@ -48,10 +48,10 @@ def reduction(sig: NodeSig) -> Callable[[Array, Any], Array]:
 
 
 _ARG = """
-__kernel void arg(__global const T* x, __global O* y, long n, long count, long inner) {
-  long i = get_global_id(0);
+KERNEL void arg(GLOBAL const T* x, GLOBAL O* y, i64 n, i64 count, i64 inner) {
+  i64 i = GLOBAL_ID(0);
   if (i >= n) return;
-  long p = (i / inner) * count * inner + i % inner, best = 0, j = 0;
+  i64 p = (i / inner) * count * inner + i % inner, best = 0, j = 0;
   A top = WORST;
   for (; j < count; ++j) {
     A v = LOAD(p + j * inner);
@@ -66,17 +66,17 @@ __kernel void arg(__global const T* x, __global O* y, long n, long count, long i
 def arg_extreme(sig: NodeSig) -> Callable[[Array, Any], Array]:
     """The position of the first extreme; NaN is never one."""
     device, dtype, out_type = sig.device, sig.in_dtypes[0], sig.out_dtypes[0]
+    dialect: codegen.Dialect = device.dialect
     largest = sig.op == "ArgMax"
     if dtype.is_floating:
         worst = "-INFINITY" if largest else "INFINITY"
     else:
-        worst = OPENCL_C.number(dtype, int(dtype.min if largest else dtype.max))
-    text = _ARG.replace("LOAD(p + j * inner)", OPENCL_C.load(dtype, "x", "(p + j * inner)"))
+        worst = dialect.number(dtype, int(dtype.min if largest else dtype.max))
+    text = _ARG.replace("LOAD(p + j * inner)", dialect.load(dtype, "x", "(p + j * inner)"))
     text = text.replace("WORST", worst).replace("BEATS", ">" if largest else "<")
-    types = {"T": TYPES[dtype.name], "O": TYPES[out_type.name], "A": OPENCL_C.computed(dtype)}
-    head = codegen.helpers(OPENCL_C, text)
-    options = " ".join(f"-D{k}={v}" for k, v in types.items())
-    kernel = device.kernel(head + text, "arg", options)
+    types = {"T": TYPES[dtype.name], "O": TYPES[out_type.name], "A": dialect.computed(dtype)}
+    head = codegen.helpers(dialect, text)
+    kernel = device.kernel(head + text, "arg", **types)
 
     def run(x: Array, dimension: Any) -> Array:
         axis = codegen.arg_axis(dimension, x.shape)

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from opdock.plugin import KernelTable, NodeSig, codegen, dtypes
-from opdock_opencl.array import Array
-from opdock_opencl.dialect import TYPES
-from opdock_opencl.windows import Window
+from opdock_ckernels.dialect import TYPES
+from opdock_ckernels.protocols import Array
+from opdock_ckernels.windows import Window
 
 __all__ = ["table"]
 
@@ -21,24 +21,23 @@ table = KernelTable()
 _TYPES = frozenset({dtypes.float32, dtypes.float64})
 
 _SOURCE = """
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #define WINDOW int first, int c, int ih, int iw, int kh, int kw, int sh, int sw, int dh, int dw, \\
                int ph, int pw, int oh, int ow
 #define AT(n, r, q, ch, H, W) \\
   (first ? (((n) * c + ch) * H + r) * W + q : (((n) * H + r) * W + q) * c + ch)
 #define SPLIT(H, W) \\
-  long i = get_global_id(0); \\
+  i64 i = GLOBAL_ID(0); \\
   if (i >= n) return; \\
-  long rest = i; \\
+  i64 rest = i; \\
   int ch, r, q; \\
   if (first) { q = rest % W; rest /= W; r = rest % H; rest /= H; ch = rest % c; rest /= c; } \\
   else { ch = rest % c; rest /= c; q = rest % W; rest /= W; r = rest % H; rest /= H; } \\
-  long image = rest;
+  i64 image = rest;
 #define SPAN(lo, hi, at, step, pad, k, size) \\
   int lo = max(at * step - pad, 0), hi = min(at * step - pad + k, size);
 
-__kernel void max_pool(__global const T* x, __global T* y, __global int* best, int places,
-                       long n, WINDOW) {
+KERNEL void max_pool(GLOBAL const T* x, GLOBAL T* y, GLOBAL int* best, int places,
+                       i64 n, WINDOW) {
   SPLIT(oh, ow)
   SPAN(r0, r1, r, sh, ph, kh, ih) SPAN(q0, q1, q, sw, pw, kw, iw)
   T top = -INFINITY;
@@ -49,19 +48,19 @@ __kernel void max_pool(__global const T* x, __global T* y, __global int* best, i
   }
   if (places) best[i] = where; else y[i] = top;
 }
-__kernel void max_grad(__global const int* best, __global const T* g, __global T* y,
-                       long n, WINDOW) {
+KERNEL void max_grad(GLOBAL const int* best, GLOBAL const T* g, GLOBAL T* y,
+                       i64 n, WINDOW) {
   SPLIT(ih, iw)
   T total = 0;
   int u0 = max((r + ph - kh) / sh, 0), v0 = max((q + pw - kw) / sw, 0);
   for (int u = u0; u < oh && u * sh - ph <= r; ++u)
     for (int v = v0; v < ow && v * sw - pw <= q; ++v) {
-      long at = AT(image, u, v, ch, oh, ow);
+      i64 at = AT(image, u, v, ch, oh, ow);
       if (best[at] == r * iw + q) total += g[at];
     }
   y[i] = total;
 }
-__kernel void avg_pool(__global const T* x, __global T* y, long n, WINDOW) {
+KERNEL void avg_pool(GLOBAL const T* x, GLOBAL T* y, i64 n, WINDOW) {
   SPLIT(oh, ow)
   SPAN(r0, r1, r, sh, ph, kh, ih) SPAN(q0, q1, q, sw, pw, kw, iw)
   T total = 0;
@@ -69,7 +68,7 @@ __kernel void avg_pool(__global const T* x, __global T* y, long n, WINDOW) {
     for (int v = q0; v < q1; ++v) total += x[AT(image, u, v, ch, ih, iw)];
   y[i] = total / (T)((r1 - r0) * (q1 - q0));
 }
-__kernel void avg_grad(__global const T* g, __global T* y, long n, WINDOW) {
+KERNEL void avg_grad(GLOBAL const T* g, GLOBAL T* y, i64 n, WINDOW) {
   SPLIT(ih, iw)
   T total = 0;
   int u0 = max((r + ph - kh) / sh, 0), v0 = max((q + pw - kw) / sw, 0);
@@ -105,11 +104,11 @@ class _Pooling:
         self._ksize = [int(attrs["ksize"][a]) for a in self.space]
         self._strides = [int(attrs["strides"][a]) for a in self.space]
         self._padding = attrs["padding"]
-        self._options = f"-DT={TYPES[dtype.name]}"
+        self._type = TYPES[dtype.name]
 
     def kernel(self, name: str) -> Any:
         """A kernel of the program."""
-        return self.device.kernel(_SOURCE, name, self._options)
+        return self.device.kernel(_SOURCE, name, T=self._type)
 
     def place(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[Any, ...]]:
         """The output's shape, and the geometry as kernels take it."""

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from opdock.plugin import KernelTable, NodeSig, codegen
-from opdock_opencl.array import Array
-from opdock_opencl.kernels.array import HELD
-from opdock_opencl.pointwise import formula
-from opdock_opencl.strided import take
+from opdock_ckernels.families.array import HELD
+from opdock_ckernels.pointwise import formula
+from opdock_ckernels.protocols import Array
+from opdock_ckernels.strided import take
 
 __all__ = ["table"]
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from opdock.plugin import FLOATS, DType, KernelTable, NodeSig, codegen, dtypes
-from opdock_opencl.array import Array
-from opdock_opencl.dialect import OPENCL_C, TYPES
-from opdock_opencl.pointwise import broadcast_shape
-from opdock_opencl.strided import strides_of, take
+from opdock_ckernels.dialect import TYPES
+from opdock_ckernels.pointwise import broadcast_shape
+from opdock_ckernels.protocols import Array
+from opdock_ckernels.strided import strides_of, take
 
 __all__ = ["table"]
 
@@ -21,18 +21,18 @@ table = KernelTable()
 _ROW = """
 #define GROUP_FOLD(result, mine, STEP) \\
   scratch[lane] = mine; \\
-  barrier(CLK_LOCAL_MEM_FENCE); \\
+  BARRIER; \\
   for (int half_ = L / 2; half_; half_ /= 2) { \\
     if (lane < half_) { A u = scratch[lane], w = scratch[lane + half_]; scratch[lane] = STEP; } \\
-    barrier(CLK_LOCAL_MEM_FENCE); \\
+    BARRIER; \\
   } \\
   A result = scratch[0]; \\
-  barrier(CLK_LOCAL_MEM_FENCE);
+  BARRIER;
 
-__kernel void row(__global const T* x, PARAMS int n) {
-  __local A scratch[L];
-  int lane = get_local_id(0);
-  long r = get_group_id(0), at = r * n;
+KERNEL void row(GLOBAL const T* x, PARAMS int n) {
+  LOCAL A scratch[L];
+  int lane = LOCAL_ID(0);
+  i64 r = GROUP_ID(0), at = r * n;
   A mine = -INFINITY;
   for (int j = lane; j < n; j += L) { A v = X(at + j); mine = v > mine || v != v ? v : mine; }
   GROUP_FOLD(top, mine, u > w || u != u ? u : w)
@@ -56,7 +56,7 @@ _XENT = """
   if (lane == 0) { STORE_LOSS(r, sum) }
 """
 _SPARSE = """
-  long label = p[r];
+  i64 label = p[r];
   if (label < 0 || label >= n) { if (lane == 0) *flag = (int)r + 1; return; }
   for (int j = lane; j < n; j += L) {
     STORE_Y(at + j, exp(X(at + j) - top) / total - (j == label ? (A)1 : (A)0))
@@ -66,19 +66,20 @@ _SPARSE = """
 
 
 def _kernel(device: Any, dtype: DType, params: str, body: str) -> tuple[Any, int]:
+    dialect: codegen.Dialect = device.dialect
     lanes = 8 if device.is_cpu else 64
     text = _ROW.replace("PARAMS", params).replace("BODY", body)
-    kind, acc = TYPES[dtype.name], OPENCL_C.computed(dtype)
+    kind, acc = TYPES[dtype.name], dialect.computed(dtype)
     macros = [
-        f"#define X(i) {OPENCL_C.load(dtype, 'x', '(i)')}",
-        f"#define P(i) {OPENCL_C.load(dtype, 'p', '(i)')}",
-        f"#define STORE_Y(i, v) {OPENCL_C.store(dtype, 'y', '(i)', '(v)')}",
-        f"#define STORE_LOSS(i, v) {OPENCL_C.store(dtype, 'loss', '(i)', '(v)')}",
+        f"#define X(i) {dialect.load(dtype, 'x', '(i)')}",
+        f"#define P(i) {dialect.load(dtype, 'p', '(i)')}",
+        f"#define STORE_Y(i, v) {dialect.store(dtype, 'y', '(i)', '(v)')}",
+        f"#define STORE_LOSS(i, v) {dialect.store(dtype, 'loss', '(i)', '(v)')}",
         f"#define T {kind}",
         f"#define A {acc}",
         f"#define L {lanes}",
     ]
-    source = "\n".join([codegen.helpers(OPENCL_C, "\n".join(macros)), *macros, text])
+    source = "\n".join([codegen.helpers(dialect, "\n".join(macros)), *macros, text])
     return device.kernel(source, "row"), lanes
 
 
@@ -87,7 +88,7 @@ def softmax(sig: NodeSig) -> Callable[[Array], Array]:
     """exp(x) / sum(exp(x)) along the last dimension, or its logarithm."""
     device = sig.device
     body = _SOFTMAX if sig.op == "Softmax" else _LOG
-    kernel, lanes = _kernel(device, sig.in_dtypes[0], "__global T* y,", body)
+    kernel, lanes = _kernel(device, sig.in_dtypes[0], "GLOBAL T* y,", body)
 
     def run(x: Array) -> Array:
         if not x.ndim:
@@ -105,7 +106,7 @@ def softmax(sig: NodeSig) -> Callable[[Array], Array]:
 def xent(sig: NodeSig) -> Callable[[Array, Array], tuple[Array, Array]]:
     """Loss and gradient against a distribution over the classes."""
     device, dtype = sig.device, sig.in_dtypes[0]
-    params = "__global const T* p, __global T* loss, __global T* y,"
+    params = "GLOBAL const T* p, GLOBAL T* loss, GLOBAL T* y,"
     kernel, lanes = _kernel(device, dtype, params, _XENT)
 
     def spread(x: Array, shape: tuple[int, ...]) -> Array:
@@ -138,7 +139,7 @@ def sparse_xent(sig: NodeSig) -> Callable[[Array, Array], tuple[Array, Array]]:
     """Loss and gradient against class ids."""
     device, dtype = sig.device, sig.in_dtypes[0]
     ids = TYPES[sig.in_dtypes[1].name]
-    params = f"__global const {ids}* p, __global T* loss, __global T* y, __global int* flag,"
+    params = f"GLOBAL const {ids}* p, GLOBAL T* loss, GLOBAL T* y, GLOBAL int* flag,"
     kernel, lanes = _kernel(device, dtype, params, _SPARSE)
 
     def run(features: Array, labels: Array) -> tuple[Array, Array]:

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from opdock.plugin import DType, as_dtype, codegen, dtypes
-from opdock_opencl.array import Array
-from opdock_opencl.dialect import OPENCL_C, TYPES
-from opdock_opencl.strided import strides_of
+from opdock_ckernels.dialect import TYPES
+from opdock_ckernels.protocols import Array
+from opdock_ckernels.strided import strides_of
 
 __all__ = ["FOLDS", "fold"]
 
@@ -35,26 +35,27 @@ FOLDS = {
 _NARROW = (dtypes.float16, dtypes.bfloat16)
 
 
-def _limits(dtype: DType) -> tuple[str, str]:
+def _limits(dialect: codegen.Dialect, dtype: DType) -> tuple[str, str]:
     if dtype.is_floating:
         return "-INFINITY", "INFINITY"
     if dtype is dtypes.bool:
         return "0", "1"
-    return tuple(OPENCL_C.number(dtype, int(v)) for v in (dtype.min, dtype.max))  # type: ignore[return-value]
+    return tuple(dialect.number(dtype, int(v)) for v in (dtype.min, dtype.max))  # type: ignore[return-value]
 
 
 def _source(
-    how: str, first: str, last: str, source: DType, target: DType, kept: int, gone: int
+    dialect: codegen.Dialect, how: str, first: str, last: str, source: DType, target: DType,
+    kept: int, gone: int,
 ) -> str:
     start, step = FOLDS[how]
-    low, high = _limits(source)
+    low, high = _limits(dialect, source)
     start = start.replace("LOWEST", low).replace("HIGHEST", high)
-    acc = OPENCL_C.computed(source if source not in _NARROW else dtypes.float32)
-    sizes = "".join(f", long k{d}, long ks{d}" for d in range(kept))
-    sizes += "".join(f", long r{d}, long rs{d}" for d in range(gone))
+    acc = dialect.computed(source if source not in _NARROW else dtypes.float32)
+    sizes = "".join(f", i64 k{d}, i64 ks{d}" for d in range(kept))
+    sizes += "".join(f", i64 r{d}, i64 rs{d}" for d in range(gone))
 
     def walk(index: str, letter: str, count: int) -> str:
-        lines = [f"long rest_{letter} = {index};"]
+        lines = [f"i64 rest_{letter} = {index};"]
         for d in range(count - 1, 0, -1):
             lines.append(
                 f"p += (rest_{letter} % {letter}{d}) * {letter}s{d}; rest_{letter} /= {letter}{d};"
@@ -63,21 +64,21 @@ def _source(
         return " ".join(lines)
 
     body = (
-        f"  long i = get_global_id(0);\n  if (i >= n * parts) return;\n"
-        f"  long o = i / parts, part = i % parts, base;\n"
-        f"  {{ long p = 0; {walk('o', 'k', kept)} base = p; }}\n"
+        f"  i64 i = GLOBAL_ID(0);\n  if (i >= n * parts) return;\n"
+        f"  i64 o = i / parts, part = i % parts, base;\n"
+        f"  {{ i64 p = 0; {walk('o', 'k', kept)} base = p; }}\n"
         f"  {acc} acc = {start};\n"
-        f"  for (long j = part; j < count; j += parts) {{\n"
-        f"    long p = base; {walk('j', 'r', gone)}\n"
-        f"    {acc} x = {OPENCL_C.load(source, 'x_', 'p')};\n"
+        f"  for (i64 j = part; j < count; j += parts) {{\n"
+        f"    i64 p = base; {walk('j', 'r', gone)}\n"
+        f"    {acc} x = {dialect.load(source, 'x_', 'p')};\n"
         f"    {acc} v = {first};\n    acc = {step};\n  }}\n"
         f"  {acc} total = acc;\n"
-        f"  {OPENCL_C.store(target, 'y_', 'i', f'({last})')}\n"
+        f"  {dialect.store(target, 'y_', 'i', f'({last})')}\n"
     )
-    head = codegen.helpers(OPENCL_C, body)
+    head = codegen.helpers(dialect, body)
     return (
-        f"{head}\n__kernel void fold(__global const {TYPES[source.name]}* x_, "
-        f"__global {TYPES[target.name]}* y_, long n, long count, long parts, long whole{sizes}) "
+        f"{head}\nKERNEL void fold(GLOBAL const {TYPES[source.name]}* x_, "
+        f"GLOBAL {TYPES[target.name]}* y_, i64 n, i64 count, i64 parts, i64 whole{sizes}) "
         f"{{\n{body}}}\n"
     )
 
@@ -127,7 +128,10 @@ def fold(
         parts = max(_LANES, min(parts, 4096))
     final = parts == 1
     target = source if final else wide
-    text = _source(how, first, last if final else "total", source, target, len(kept), len(folded))
+    text = _source(
+        device.dialect, how, first, last if final else "total", source, target, len(kept),
+        len(folded),
+    )  # fmt: skip
     dims = [np.int64(v) for pair in (*kept, *folded) for v in pair]
     out: Array = device.allocate(result if final else (outputs, parts), target.np)
     numbers = [np.int64(v) for v in (outputs, count, parts, whole)]
@@ -135,7 +139,7 @@ def fold(
     if final:
         return out
     done: Array = device.allocate(result, source.np)
-    text = _source(how, "x", last, wide, source, 1, 1)
+    text = _source(device.dialect, how, "x", last, wide, source, 1, 1)
     numbers = [np.int64(v) for v in (outputs, parts, 1, whole)]
     dims = [np.int64(v) for v in (outputs, parts, parts, 1)]
     device.launch(device.kernel(text, "fold"), outputs, out, done, *numbers, *dims)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from opdock.plugin import FLOATS, REALS, KernelTable, NodeSig
-from opdock_opencl.array import Array
-from opdock_opencl.folding import fold
-from opdock_opencl.pointwise import formula
+from opdock_ckernels.folding import fold
+from opdock_ckernels.pointwise import formula
+from opdock_ckernels.protocols import Array
 
 __all__ = ["table"]
 

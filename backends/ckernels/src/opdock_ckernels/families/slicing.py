@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from opdock.plugin import KernelTable, NodeSig, codegen
-from opdock_opencl.array import Array
-from opdock_opencl.kernels.array import HELD
-from opdock_opencl.strided import place, strides_of, take
+from opdock_ckernels.families.array import HELD
+from opdock_ckernels.protocols import Array
+from opdock_ckernels.strided import place, strides_of, take
 
 __all__ = ["table"]
 

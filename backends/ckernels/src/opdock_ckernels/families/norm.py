@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from opdock.plugin import KernelTable, NodeSig, dtypes
-from opdock_opencl.array import Array
-from opdock_opencl.folding import fold
+from opdock_ckernels.folding import fold
+from opdock_ckernels.protocols import Array
 
 __all__ = ["table"]
 
@@ -19,15 +19,15 @@ _ROWS = 256
 
 # A channel's elements: `rows` runs of `run` neighbours, `stride` apart (channels last: run is 1).
 _SOURCE = """
-#define LAYOUT long rows, int c, int run
-#define AT(r, ch) ((r) / run * c * run + (long)(ch) * run + (r) % run)
-__kernel void sums(__global const float* a, __global const float* x, __global const float* mean,
-                   __global float* s1, __global float* s2, int parts, LAYOUT) {
-  long i = get_global_id(0);
-  if (i >= (long)parts * c) return;
+#define LAYOUT i64 rows, int c, int run
+#define AT(r, ch) ((r) / run * c * run + (i64)(ch) * run + (r) % run)
+KERNEL void sums(GLOBAL const float* a, GLOBAL const float* x, GLOBAL const float* mean,
+                   GLOBAL float* s1, GLOBAL float* s2, int parts, LAYOUT) {
+  i64 i = GLOBAL_ID(0);
+  if (i >= (i64)parts * c) return;
   int ch = i % c, part = i / c;
   float m = mean[ch], t1 = 0, t2 = 0;
-  for (long r = part; r < rows; r += parts) {
+  for (i64 r = part; r < rows; r += parts) {
     float v = a[AT(r, ch)], d = x[AT(r, ch)] - m;
     t1 += v;
     t2 += v * d;
@@ -35,45 +35,45 @@ __kernel void sums(__global const float* a, __global const float* x, __global co
   s1[i] = t1;
   s2[i] = t2;
 }
-__kernel void squares(__global const float* x, __global const float* mean, __global float* s,
+KERNEL void squares(GLOBAL const float* x, GLOBAL const float* mean, GLOBAL float* s,
                       int parts, LAYOUT) {
-  long i = get_global_id(0);
-  if (i >= (long)parts * c) return;
+  i64 i = GLOBAL_ID(0);
+  if (i >= (i64)parts * c) return;
   int ch = i % c, part = i / c;
   float m = mean[ch], total = 0;
-  for (long r = part; r < rows; r += parts) { float d = x[AT(r, ch)] - m; total += d * d; }
+  for (i64 r = part; r < rows; r += parts) { float d = x[AT(r, ch)] - m; total += d * d; }
   s[i] = total;
 }
-__kernel void scale_shift(__global const float* x, __global float* y, __global const float* mean,
-                        __global const float* variance, __global const float* scale,
-                        __global const float* offset, float epsilon, long n, int c, int run) {
-  long i = get_global_id(0);
+KERNEL void scale_shift(GLOBAL const float* x, GLOBAL float* y, GLOBAL const float* mean,
+                        GLOBAL const float* variance, GLOBAL const float* scale,
+                        GLOBAL const float* offset, float epsilon, i64 n, int c, int run) {
+  i64 i = GLOBAL_ID(0);
   if (i >= n) return;
   int ch = i / run % c;
   y[i] = (x[i] - mean[ch]) * (scale[ch] / sqrt(variance[ch] + epsilon)) + offset[ch];
 }
-__kernel void moments(__global const float* mean, __global const float* variance,
-                      __global const float* old_mean, __global const float* old_variance,
-                      __global float* new_mean, __global float* new_variance, float bessel,
+KERNEL void moments(GLOBAL const float* mean, GLOBAL const float* variance,
+                      GLOBAL const float* old_mean, GLOBAL const float* old_variance,
+                      GLOBAL float* new_mean, GLOBAL float* new_variance, float bessel,
                       float factor, int c) {
-  int i = get_global_id(0);
+  int i = GLOBAL_ID(0);
   if (i >= c) return;
   float m = mean[i], v = variance[i] * bessel;
   new_mean[i] = factor == 1 ? m : old_mean[i] * (1 - factor) + m * factor;
   new_variance[i] = factor == 1 ? v : old_variance[i] * (1 - factor) + v * factor;
 }
-__kernel void backward(__global const float* dy, __global const float* x, __global float* dx,
-                       __global float* dscale, __global const float* mean,
-                       __global const float* variance, __global const float* scale,
-                       __global const float* total, __global const float* projected,
-                       float epsilon, float count, int training, long n, int c, int run) {
-  long i = get_global_id(0);
+KERNEL void backward(GLOBAL const float* dy, GLOBAL const float* x, GLOBAL float* dx,
+                       GLOBAL float* dscale, GLOBAL const float* mean,
+                       GLOBAL const float* variance, GLOBAL const float* scale,
+                       GLOBAL const float* total, GLOBAL const float* projected,
+                       float epsilon, float count, int training, i64 n, int c, int run) {
+  i64 i = GLOBAL_ID(0);
   if (i >= n) return;
   int ch = i / run % c;
   float inv = 1 / sqrt(variance[ch] + epsilon), g = dy[i];
   if (training) g = g - (x[i] - mean[ch]) * (inv * inv * projected[ch] / count) - total[ch] / count;
   dx[i] = g * (scale[ch] * inv);
-  if (i < (long)c * run && i % run == 0) dscale[ch] = projected[ch] * inv;
+  if (i < (i64)c * run && i % run == 0) dscale[ch] = projected[ch] * inv;
 }
 """
 

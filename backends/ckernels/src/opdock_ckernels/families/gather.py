@@ -9,25 +9,24 @@ from typing import Any
 import numpy as np
 
 from opdock.plugin import KernelTable, NodeSig, codegen, dtypes
-from opdock_opencl.array import Array
-from opdock_opencl.dialect import TYPES
-from opdock_opencl.kernels.array import HELD
+from opdock_ckernels.dialect import TYPES, WORDS
+from opdock_ckernels.families.array import HELD
+from opdock_ckernels.protocols import Array
 
 __all__ = ["table"]
 
 table = KernelTable()
 _INDEX = frozenset({dtypes.int32, dtypes.int64})
-_WORDS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
 
 _GATHER = """
-__kernel void gather(__global const W* x, __global const I* at, __global W* y,
-                     __global int* flag, long n, long outer, long limit, long picks, long inner) {
-  long i = get_global_id(0);
+KERNEL void gather(GLOBAL const W* x, GLOBAL const I* at, GLOBAL W* y,
+                     GLOBAL int* flag, i64 n, i64 outer, i64 limit, i64 picks, i64 inner) {
+  i64 i = GLOBAL_ID(0);
   if (i >= n) return;
-  long c = i % inner, rest = i / inner;
-  long j = rest % picks;
+  i64 c = i % inner, rest = i / inner;
+  i64 j = rest % picks;
   rest /= picks;
-  long o = rest % outer, b = rest / outer, k = at[b * picks + j];
+  i64 o = rest % outer, b = rest / outer, k = at[b * picks + j];
   if (k < 0 || k >= limit) { *flag = (int)(b * picks + j) + 1; return; }
   y[i] = x[((b * outer + o) * limit + k) * inner + c];
 }
@@ -36,8 +35,7 @@ __kernel void gather(__global const W* x, __global const I* at, __global W* y,
 
 def _binder(sig: NodeSig, batch_dims: int) -> Callable[..., Array]:
     device, dtype, index = sig.device, sig.in_dtypes[0], TYPES[sig.in_dtypes[1].name]
-    options = f"-DW={_WORDS[dtype.np.itemsize]} -DI={index}"
-    kernel = device.kernel(_GATHER, "gather", options)
+    kernel = device.kernel(_GATHER, "gather", W=WORDS[dtype.np.itemsize], I=index)
 
     def run(params: Array, indices: Array, axis: Any = 0) -> Array:
         at, batch = codegen.axes_of(params, indices, axis, batch_dims)
@@ -77,11 +75,11 @@ def gather(sig: NodeSig) -> Callable[..., Array]:
 
 
 _ONE_HOT = """
-__kernel void one_hot(__global const I* at, __global const W* on, __global const W* off,
-                      __global W* y, long n, long depth, long inner) {
-  long i = get_global_id(0);
+KERNEL void one_hot(GLOBAL const I* at, GLOBAL const W* on, GLOBAL const W* off,
+                      GLOBAL W* y, i64 n, i64 depth, i64 inner) {
+  i64 i = GLOBAL_ID(0);
   if (i >= n) return;
-  long c = i % inner, rest = i / inner;
+  i64 c = i % inner, rest = i / inner;
   y[i] = at[(rest / depth) * inner + c] == rest % depth ? on[0] : off[0];
 }
 """
@@ -93,8 +91,8 @@ __kernel void one_hot(__global const I* at, __global const W* on, __global const
 def one_hot(sig: NodeSig) -> Callable[..., Array]:
     """One value where the index says, another elsewhere."""
     device, index = sig.device, TYPES[sig.in_dtypes[0].name]
-    options = f"-DW={_WORDS[sig.out_dtypes[0].np.itemsize]} -DI={index}"
-    kernel, given = device.kernel(_ONE_HOT, "one_hot", options), sig.attrs["axis"]
+    word, given = WORDS[sig.out_dtypes[0].np.itemsize], sig.attrs["axis"]
+    kernel = device.kernel(_ONE_HOT, "one_hot", W=word, I=index)
 
     def run(indices: Array, depth: Any, on: Array, off: Array) -> Array:
         (size,) = codegen.ints(depth)

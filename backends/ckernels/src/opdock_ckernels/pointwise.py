@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from opdock.plugin import DType, codegen
-from opdock_opencl.array import Array
-from opdock_opencl.dialect import OPENCL_C
+from opdock_ckernels.protocols import Array
 
 __all__ = ["Pointwise", "broadcast_shape", "formula"]
 
@@ -78,7 +77,8 @@ class Pointwise:
         patterns, sizes = _patterns(shapes, out)
         index, kind = ("int32", np.int32) if count <= _INT_MAX else ("int64", np.int64)
         source = codegen.elementwise_source(
-            "pointwise", self._line, OPENCL_C, self._inputs, self._outputs, patterns, index=index
+            "pointwise", self._line, self._device.dialect, self._inputs, self._outputs, patterns,
+            index=index,
         )
         kernel = self._device.kernel(source, "pointwise")
         if len(self._plans) >= _PLANS:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from opdock.plugin import codegen
-from opdock_opencl.array import Array
-from opdock_opencl.strided import contiguous
+from opdock_ckernels.protocols import Array
+from opdock_ckernels.strided import contiguous
 
 __all__ = ["Window", "channels_first", "channels_last"]
 

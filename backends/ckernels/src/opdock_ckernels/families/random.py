@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from opdock.plugin import FLOATS, DType, KernelTable, NodeSig, codegen, dtypes
-from opdock_opencl.array import Array
-from opdock_opencl.dialect import OPENCL_C, TYPES
+from opdock_ckernels.dialect import TYPES
+from opdock_ckernels.protocols import Array
 
 __all__ = ["table"]
 
@@ -28,42 +28,42 @@ _WEYL = (0x9E3779B9, 0xBB67AE85)
 _SCRAMBLE = 0x02461E293EC8F720
 
 _PHILOX = """
-uint4 block(ulong key, ulong low, ulong high, ulong index) {
+INLINE uint4 block(u64 key, u64 low, u64 high, u64 index) {
   low += index;
   high += low < index;
-  uint4 c = (uint4)((uint)low, (uint)(low >> 32), (uint)high, (uint)(high >> 32));
-  uint k0 = (uint)key, k1 = (uint)(key >> 32);
+  uint4 c = U32X4((u32)low, (u32)(low >> 32), (u32)high, (u32)(high >> 32));
+  u32 k0 = (u32)key, k1 = (u32)(key >> 32);
   for (int r = 0; r < 10; ++r) {
-    uint a = 0xD2511F53u * c.s0, b = 0xCD9E8D57u * c.s2;
-    c = (uint4)(mul_hi(0xCD9E8D57u, c.s2) ^ c.s1 ^ k0, b,
-                mul_hi(0xD2511F53u, c.s0) ^ c.s3 ^ k1, a);
+    u32 a = 0xD2511F53u * c.x, b = 0xCD9E8D57u * c.z;
+    c = U32X4(od_mul_hi(0xCD9E8D57u, c.z) ^ c.y ^ k0, b,
+                od_mul_hi(0xD2511F53u, c.x) ^ c.w ^ k1, a);
     k0 += 0x9E3779B9u;
     k1 += 0xBB67AE85u;
   }
   return c;
 }
-float unit(uint w) { return as_float((w & 0x7FFFFF) | 0x3F800000) - 1.0f; }
+INLINE float unit(u32 w) { return od_bits_float((w & 0x7FFFFF) | 0x3F800000) - 1.0f; }
 #ifdef DOUBLES
-double unit64(uint high, uint low) {
-  return as_double(((ulong)(high & 0xFFFFF) << 32) | low | 0x3FF0000000000000UL) - 1.0;
+INLINE double unit64(u32 high, u32 low) {
+  return od_bits_double(((u64)(high & 0xFFFFF) << 32) | low | (u64)0x3FF0000000000000) - 1.0;
 }
-float2 pair(uint first, uint second) {
+INLINE float2 pair(u32 first, u32 second) {
   float u1 = fmax(unit(first), 1e-7f), v = (float)(6.283185307179586 * (double)unit(second));
   float u2 = (float)sqrt((double)(-2.0f * (float)log((double)u1)));
-  return (float2)((float)sin((double)v) * u2, (float)cos((double)v) * u2);
+  return F32X2((float)sin((double)v) * u2, (float)cos((double)v) * u2);
 }
-double2 pair64(uint4 w) {
-  double u1 = fmax(unit64(w.s0, w.s1), 1e-7), v = 6.283185307179586 * unit64(w.s2, w.s3);
+INLINE double2 pair64(uint4 w) {
+  double u1 = fmax(unit64(w.x, w.y), 1e-7), v = 6.283185307179586 * unit64(w.z, w.w);
   double u2 = sqrt(-2.0 * log(u1));
-  return (double2)(sin(v) * u2, cos(v) * u2);
+  return F64X2(sin(v) * u2, cos(v) * u2);
 }
 #endif
 """
 
 # Group: outputs a work item. DRAW fills v[] from one block.
 _FILL = """
-__kernel void fill(__global T* y, long n, ulong key, ulong low, ulong high) {
-  long g = get_global_id(0);
+KERNEL void fill(GLOBAL T* y, i64 n, u64 key, u64 low, u64 high) {
+  i64 g = GLOBAL_ID(0);
   if (g * GROUP >= n) return;
   uint4 w = block(key, low, high, g);
   A v[GROUP];
@@ -73,12 +73,12 @@ __kernel void fill(__global T* y, long n, ulong key, ulong low, ulong high) {
 """
 # A group draws from a stretch of its own until it is full of values within two deviations.
 _TRUNCATED = """
-__kernel void fill(__global T* y, long n, ulong key, ulong low, ulong high) {
-  long g = get_global_id(0);
+KERNEL void fill(GLOBAL T* y, i64 n, u64 key, u64 low, u64 high) {
+  i64 g = GLOBAL_ID(0);
   if (g * GROUP >= n) return;
   int have = 0;
-  for (ulong step = 0; have < GROUP; ++step) {
-    uint4 w = block(key, low, high, (ulong)g * (GROUP * 64) + step);
+  for (u64 step = 0; have < GROUP; ++step) {
+    uint4 w = block(key, low, high, (u64)g * (GROUP * 64) + step);
     A v[GROUP];
     DRAW
     for (int j = 0; j < GROUP && have < GROUP; ++j)
@@ -90,11 +90,11 @@ __kernel void fill(__global T* y, long n, ulong key, ulong low, ulong high) {
 }
 """
 _WORDS = "v[0] = {0}; v[1] = {1}; v[2] = {2}; v[3] = {3};"
-_NORMAL = "float2 p = pair(w.s0, w.s1), q = pair(w.s2, w.s3); " + _WORDS.format(
+_NORMAL = "float2 p = pair(w.x, w.y), q = pair(w.z, w.w); " + _WORDS.format(
     "p.x", "p.y", "q.x", "q.y"
 )
 _NORMAL64 = "double2 p = pair64(w); v[0] = p.x; v[1] = p.y;"
-_UNIFORM64 = "v[0] = unit64(w.s0, w.s1); v[1] = unit64(w.s2, w.s3);"
+_UNIFORM64 = "v[0] = unit64(w.x, w.y); v[1] = unit64(w.z, w.w);"
 
 
 def _uniform(dtype: DType) -> str:
@@ -146,7 +146,7 @@ def _stream(sig: NodeSig) -> _Stream:
 
     if sig.resources is None:
         return start()
-    state: _Stream = sig.resources.node_state(f"{sig.name}@opencl", start)
+    state: _Stream = sig.resources.node_state(f"{sig.name}@{sig.device.attributes.index}", start)
     return state
 
 
@@ -180,10 +180,10 @@ def _filler(sig: NodeSig) -> Callable[[tuple[int, ...], tuple[int, int]], Array]
         draw = _NORMAL64 if wide else _NORMAL
         body = _TRUNCATED if "Truncated" in sig.op else _FILL
     group = 2 if wide else 4
-    store = OPENCL_C.store(dtype, "y", "(i)", "(v)")
+    store = device.dialect.store(dtype, "y", "(i)", "(v)")
     parts = [
-        codegen.helpers(OPENCL_C, store),
-        f"#define T {TYPES[dtype.name]}", f"#define A {OPENCL_C.computed(dtype)}",
+        codegen.helpers(device.dialect, store),
+        f"#define T {TYPES[dtype.name]}", f"#define A {device.dialect.computed(dtype)}",
         f"#define GROUP {group}", f"#define STORE(i, v) {store}",
         "#define DOUBLES" if device.has_double else "", _PHILOX, body.replace("DRAW", draw),
     ]  # fmt: skip

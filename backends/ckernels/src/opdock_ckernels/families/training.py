@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from opdock.plugin import FLOATS, Kernel, KernelTable, NodeSig, codegen
-from opdock_opencl.array import Array
-from opdock_opencl.pointwise import Pointwise, formula
+from opdock_ckernels.pointwise import Pointwise, formula
+from opdock_ckernels.protocols import Array
 
 __all__ = ["table"]
 

@@ -1,4 +1,4 @@
-"""The backend's kernels, a file a family."""
+"""The kernels, a file a family."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import dataclasses
 import importlib
 from typing import Any, Final
 
-from opdock.plugin import KernelTable
-from opdock_opencl.device import WIDE
+from opdock.plugin import KernelTable, dtypes
 
-__all__ = ["FAMILIES", "table_for"]
+__all__ = ["FAMILIES", "WIDE", "table_for"]
 
 FAMILIES: Final = (
     "array", "bias", "conv", "elementwise", "fill", "gather", "joining", "linalg", "norm",
@@ -17,11 +16,15 @@ FAMILIES: Final = (
 )  # fmt: skip
 
 
+WIDE: Final = frozenset({dtypes.float64, dtypes.complex128})
+"""The element types that need double precision."""
+
+
 def table_for(device: Any) -> KernelTable:
     """All kernels that a device can run: without double precision, fewer types."""
     found = KernelTable()
     for family in FAMILIES:
-        for kernel in importlib.import_module(f"opdock_opencl.kernels.{family}").table:
+        for kernel in importlib.import_module(f"opdock_ckernels.families.{family}").table:
             if device.has_double:
                 found.add(kernel)
                 continue

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from opdock.plugin import KernelTable, NodeSig, codegen, dtypes, errors
-from opdock_opencl.array import Array
-from opdock_opencl.dialect import TYPES
-from opdock_opencl.gemm import Factor, multiply
-from opdock_opencl.windows import Window, channels_first, channels_last
+from opdock_ckernels.dialect import TYPES
+from opdock_ckernels.product import Factor, multiply
+from opdock_ckernels.protocols import Array
+from opdock_ckernels.windows import Window, channels_first, channels_last
 
 __all__ = ["table"]
 
@@ -21,14 +21,13 @@ _TYPES = frozenset({dtypes.float32, dtypes.float64})
 _UNFOLDED_BYTES = 64 << 20
 
 _SOURCE = """
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #define WINDOW int ih, int iw, int kh, int kw, int sh, int sw, int dh, int dw, int ph, int pw, \\
                int oh, int ow
-__kernel void unfold(__global const T* x, __global T* y, long start, long n, int c, WINDOW) {
-  long i = get_global_id(0);
+KERNEL void unfold(GLOBAL const T* x, GLOBAL T* y, i64 start, i64 n, int c, WINDOW) {
+  i64 i = GLOBAL_ID(0);
   if (i >= n) return;
   int ch = i % c;
-  long rest = i / c;
+  i64 rest = i / c;
   int b = rest % kw; rest /= kw;
   int a = rest % kh; rest /= kh;
   int v = rest % ow; rest /= ow;
@@ -37,11 +36,11 @@ __kernel void unfold(__global const T* x, __global T* y, long start, long n, int
   int inside = r >= 0 && r < ih && q >= 0 && q < iw;
   y[i] = inside ? x[(((start + rest) * ih + r) * iw + q) * c + ch] : 0;
 }
-__kernel void refold(__global const T* y, __global T* x, long start, long n, int c, WINDOW) {
-  long i = get_global_id(0);
+KERNEL void refold(GLOBAL const T* y, GLOBAL T* x, i64 start, i64 n, int c, WINDOW) {
+  i64 i = GLOBAL_ID(0);
   if (i >= n) return;
   int ch = i % c;
-  long rest = i / c;
+  i64 rest = i / c;
   int q = rest % iw; rest /= iw;
   int r = rest % ih; rest /= ih;
   T total = 0;
@@ -71,9 +70,9 @@ class _Convolution:
         pads = attrs.get("explicit_paddings") or [0] * 8
         self.padding = attrs["padding"]
         self.explicit = [(int(pads[2 * a]), int(pads[2 * a + 1])) for a in self.space]
-        options = f"-DT={TYPES[dtype.name]}"
-        self.unfold = self.device.kernel(_SOURCE, "unfold", options)
-        self.refold = self.device.kernel(_SOURCE, "refold", options)
+        kind = TYPES[dtype.name]
+        self.unfold = self.device.kernel(_SOURCE, "unfold", T=kind)
+        self.refold = self.device.kernel(_SOURCE, "refold", T=kind)
         self.one = self.device.upload(np.zeros(2, np.int32))
 
     def window(self, size: tuple[int, ...], kernel: tuple[int, ...]) -> Window:

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from opdock_opencl.array import Array
+from opdock_ckernels.dialect import WORDS
+from opdock_ckernels.protocols import Array
 
 __all__ = ["contiguous", "move", "place", "strides_of", "take"]
 
-_WORDS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
 _INT_MAX = 2**31 - 1
 
 
@@ -50,8 +50,8 @@ def _source(word: str, index: str, rank: int) -> str:
     lines.append("p += rest * s0; q += rest * t0;")
     body = "\n  ".join(lines)
     return (
-        f"__kernel void move(__global const {word}* x, __global {word}* y, {index} s, {index} t, "
-        f"{index} n{params}) {{\n  {index} i = get_global_id(0);\n  if (i >= n) return;\n  "
+        f"KERNEL void move(GLOBAL const {word}* x, GLOBAL {word}* y, {index} s, {index} t, "
+        f"{index} n{params}) {{\n  {index} i = GLOBAL_ID(0);\n  if (i >= n) return;\n  "
         f"{body}\n  y[q] = x[p];\n}}\n"
     )
 
@@ -75,8 +75,8 @@ def move(
         return
     dims = _merged(shape, source_strides, target_strides)
     wide = max(source.size, target.size, count) > _INT_MAX
-    index, kind = ("long", np.int64) if wide else ("int", np.int32)
-    kernel = device.kernel(_source(_WORDS[source.dtype.itemsize], index, len(dims)), "move")
+    index, kind = ("i64", np.int64) if wide else ("int", np.int32)
+    kernel = device.kernel(_source(WORDS[source.dtype.itemsize], index, len(dims)), "move")
     sizes = [kind(v) for dim in dims for v in dim]
     device.launch(
         kernel, count, source, target, kind(source_offset), kind(target_offset), kind(count), *sizes
