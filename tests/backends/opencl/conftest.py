@@ -8,7 +8,6 @@ import pytest
 @pytest.fixture(scope="session")
 def opencl():
     """The first OpenCL device, opened."""
-    pytest.importorskip("pyopencl", reason="PyOpenCL is not installed (pip install pyopencl)")
     from opdock_opencl.device import OpenCLDevice
     from opdock_opencl.probe import probe
 

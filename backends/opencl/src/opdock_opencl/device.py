@@ -15,6 +15,7 @@ from opdock.plugin import (
     BaseDevice,
     DeviceAttributes,
     DType,
+    KernelTime,
     MemoryStats,
     as_dtype,
     dtypes,
@@ -79,7 +80,8 @@ class OpenCLDevice(BaseDevice):
         held = NUMBERS | {dtypes.bool_}
         self.dtypes = held if self.has_double else held - WIDE
         self.context = cl.Context([self.cl_device])
-        self.queue = cl.CommandQueue(self.context)
+        self.queue = self._plain = cl.CommandQueue(self.context)
+        self._timed: list[tuple[str, Any]] = []
         self._pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(self.queue))
         self._largest = int(self.cl_device.max_mem_alloc_size)
         self._limit = attributes.memory_bytes
@@ -209,9 +211,11 @@ class OpenCLDevice(BaseDevice):
         plain = [a.data if type(a) is Array else a for a in args]
         with self._lock:  # a kernel holds its arguments between being given them and being queued
             try:
-                kernel(self.queue, items, group, *plain)
+                event = kernel(self.queue, items, group, *plain)
             except cl.MemoryError as e:
                 raise errors.ResourceExhaustedError(None, None, str(e)) from None
+            if self.queue is not self._plain:
+                self._timed.append((kernel.function_name, event))
 
     def read_int(self, array: Array) -> int:
         """The first element of an int32 array; blocks."""
@@ -229,6 +233,20 @@ class OpenCLDevice(BaseDevice):
     def synchronize(self) -> None:
         """Blocks until the queue is empty."""
         self.queue.finish()
+
+    def profile(self, on: bool) -> None:
+        """Moves work to a queue that keeps times, or back: keeping them always costs speed."""
+        with self._lock:
+            self.queue.finish()
+            timing = cl.command_queue_properties.PROFILING_ENABLE
+            self.queue = cl.CommandQueue(self.context, properties=timing) if on else self._plain
+            self._timed.clear()
+
+    def kernel_times(self) -> list[KernelTime]:
+        """The times of the kernels since the last call."""
+        with self._lock:
+            ran, self._timed = self._timed, []
+        return [KernelTime(name, e.profile.start, e.profile.end) for name, e in ran]
 
     def new_stream(self) -> Queue:
         """The device's queue."""

@@ -1,8 +1,13 @@
-"""Which OpenCL devices there are, and what is missing to use them."""
+"""Which OpenCL devices there are, and what is missing to use them.
+
+`OPDOCK_OPENCL_PARTS=n` divides each device that can be divided into n equal ones, as a program for
+several devices wants them on a machine that has one.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import warnings
 from typing import Any
 
@@ -39,11 +44,26 @@ def usable_devices(cl: Any) -> tuple[list[Any], list[str]]:
     good, bad = [], []
     for device in (d for p in cl.get_platforms() for d in p.get_devices()):
         problem = _problem(cl, device)
-        if problem:
+        parts = [] if problem else _parts(cl, device)
+        if parts:
+            good += parts
+        elif problem:
             bad.append(f"{device.name.strip()} ({str(device.version).strip()}): {problem}")
         else:
             good.append(device)
     return good, bad
+
+
+def _parts(cl: Any, device: Any) -> list[Any]:
+    """Equal parts of a device, if the environment asks for them and the device can be divided."""
+    count = os.environ.get("OPDOCK_OPENCL_PARTS", "")
+    if not count.isdigit() or int(count) < 2:
+        return []
+    equally = cl.device_partition_property.EQUALLY
+    if equally not in device.partition_properties:
+        return []
+    units = device.max_compute_units // int(count)
+    return list(device.create_sub_devices([equally, units])[: int(count)]) if units else []
 
 
 def _problem(cl: Any, device: Any) -> str:
