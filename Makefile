@@ -1,6 +1,6 @@
 # Every target sets up what it needs: on a fresh clone, `make demo` and `make test` are enough.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint conformance bench docs api clean
+.PHONY: help setup demo test lint conformance matrices bench docs api torch clean
 
 VENV    := .venv/bin
 STAMP   := .venv/.opdock-setup
@@ -34,11 +34,21 @@ conformance: $(STAMP)  ## the conformance suite on the CPU and on the example ba
 	$(VENV)/opdock conformance --device cpu:0 $(ARGS)
 	$(VENV)/opdock conformance --device echo:0 $(ARGS)
 
+matrices: $(STAMP)  ## write what each backend computes into docs/conformance/
+	$(VENV)/opdock conformance --device cpu:0 --markdown docs/conformance/cpu.md --badge docs/conformance/cpu.svg $(ARGS)
+	$(VENV)/opdock conformance --device echo:0 --markdown docs/conformance/echo.md --badge docs/conformance/echo.svg $(ARGS)
+
 bench: $(STAMP)  ## time the basics, print a table, and write it into docs/benchmarks.md
 	$(VENV)/python benchmarks/run.py --write docs/benchmarks.md $(ARGS)
 
 docs: $(STAMP)  ## run every program in README and docs, and check what they quote
 	$(VENV)/python -m pytest tests/test_docs.py $(ARGS)
+
+# PyTorch is large, so only this target installs it: its CPU build where pip finds one.
+torch: $(STAMP)  ## install PyTorch and opdock-torch, and prove that backend
+	$(VENV)/python -m pip --disable-pip-version-check install --quiet --no-build-isolation \
+	  -c $(or $(OPDOCK_CONSTRAINTS),constraints.txt) torch==2.13.0 -e plugins/torch
+	$(VENV)/python -m pytest tests/plugins/torch $(ARGS)
 
 api: $(STAMP)  ## write the table of public names (opdock/_api.py, __init__.pyi)
 	$(VENV)/python tools/make_api.py

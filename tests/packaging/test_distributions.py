@@ -7,19 +7,14 @@ but the wheels under test: so the test needs no network, and finds what a wheel 
 from __future__ import annotations
 
 import json
-import os
-import re
-import subprocess
-import sys
-import sysconfig
 import tomllib
-import venv
 import zipfile
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.packaging.environment import ROOT, build_wheel, empty_environment, install, run
+
 FOLDERS = [
     Path("core"),
     *sorted(p.relative_to(ROOT).parent for p in ROOT.glob("backends/*/pyproject.toml")),
@@ -37,51 +32,16 @@ def project(folder: Path) -> dict:
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Distribution name -> its wheel, all built from this tree without isolation."""
     out = tmp_path_factory.mktemp("wheels")
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "-q"]
-    built = {}
-    for folder in FOLDERS:
-        target = out / (folder.name or "root")
-        subprocess.run(
-            [*pip, "--no-deps", "--no-build-isolation", "-w", str(target), str(ROOT / folder)],
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        (built[project(folder)["name"]],) = target.glob("*.whl")
-    return built
+    return {
+        project(folder)["name"]: build_wheel(ROOT / folder, out / (folder.name or "root"))
+        for folder in FOLDERS
+    }
 
 
 @pytest.fixture(scope="module")
 def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The interpreter of a new environment that has the third-party libraries and no opdock."""
-    home = tmp_path_factory.mktemp("empty")
-    venv.create(home / "venv", with_pip=False, symlinks=True)
-    libraries = home / "libraries"
-    libraries.mkdir()
-    for entry in Path(sysconfig.get_paths()["purelib"]).iterdir():
-        if (
-            not re.match(r"opdock|_?_?editable|_opdock", entry.name.lower())
-            and entry.suffix != ".pth"
-        ):
-            (libraries / entry.name).symlink_to(entry)
-    python = home / "venv" / "bin" / "python"
-    site = subprocess.run(
-        [python, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.strip()
-    (Path(site) / "libraries.pth").write_text(f"{libraries}\n", encoding="utf-8")
-    return python
-
-
-def run(python: Path, *words: str) -> str:
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "OPDOCK"))}
-    done = subprocess.run(
-        [python, *words], capture_output=True, text=True, env=env, cwd=python.parent, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return empty_environment(tmp_path_factory.mktemp("empty"))
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda f: f.as_posix())
@@ -105,24 +65,7 @@ def test_installs_one_by_one(wheels: dict[str, Path], empty: Path) -> None:
     ).replace("libraries", "")
     for folder in FOLDERS:
         table = project(folder)
-        subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "pip",
-                "--python",
-                str(empty),
-                "install",
-                "-q",
-                "--no-deps",
-                "--disable-pip-version-check",
-                "--no-index",
-                str(wheels[table["name"]]),
-            ],
-            check=True,
-            capture_output=True,
-            text=True,
-        )
+        install(empty, wheels[table["name"]])
         version = f"import importlib.metadata as m; print(m.version({table['name']!r}))"
         assert run(empty, "-c", version).strip() == table["version"]
         if folder.parts:

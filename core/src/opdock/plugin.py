@@ -17,6 +17,7 @@ from opdock.devices.protocols import (
     Device,
     DeviceAttributes,
     Event,
+    KernelTime,
     MemoryStats,
     Stream,
 )
@@ -36,10 +37,13 @@ from opdock.dtypes import (
 )
 from opdock.graph.registry import OpSpec, ShapeSig, all_ops, define_op
 from opdock.graph.registry import find as find_op
+from opdock.kernels import windows
 from opdock.kernels.arguments import flat_inputs, flat_outputs, infer_shapes
+from opdock.kernels.cluster import CLUSTER
 from opdock.kernels.portable import mount, portable
 from opdock.kernels.select import Rejection
 from opdock.kernels.signature import NodeSig
+from opdock.kernels.streams import RandomStream, random_stream
 from opdock.kernels.table import Kernel, KernelTable
 from opdock.plugins.hookspecs import hookimpl, hookspec
 from opdock.plugins.records import (
@@ -63,6 +67,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ALL",
     "API_VERSION",
+    "CLUSTER",
     "COMPLEX",
     "FLOATS",
     "HOST",
@@ -85,6 +90,7 @@ __all__ = [
     "GraphPass",
     "Kernel",
     "KernelTable",
+    "KernelTime",
     "MemoryStats",
     "NodeSig",
     "NullEvent",
@@ -93,6 +99,7 @@ __all__ = [
     "P",
     "PluginError",
     "Probe",
+    "RandomStream",
     "Rejection",
     "Requirement",
     "ShapeSig",
@@ -114,8 +121,10 @@ __all__ = [
     "load",
     "mount",
     "portable",
+    "random_stream",
     "register",
     "unregister",
+    "windows",
 ]  # fmt: skip
 
 

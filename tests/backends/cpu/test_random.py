@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.plugin import RandomStream
 from opdock.testing.reference.random import Stream
 from opdock_cpu.philox import Philox, PhiloxState, unit_float32, unit_float64
 
@@ -51,7 +52,7 @@ def test_chunks_do_not_show() -> None:
 
 
 def test_reserving_moves_the_stream() -> None:
-    state = PhiloxState(1, 2)
+    state = PhiloxState(RandomStream(1, 2))
     first, second = state.reserve(3), state.reserve(1)
     assert second.counter - first.counter == 3
 

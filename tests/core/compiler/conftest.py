@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 import opdock as tf
+from opdock import plugin
+from tests.core.compiler import melder
 
 
 @pytest.fixture(autouse=True)
@@ -23,3 +25,12 @@ def compiled():
         return session._entry(plan, values, key, feed_dict).program
 
     return get
+
+
+@pytest.fixture
+def meld():
+    """The device scope of a backend with fusions and clusters; its module is `melder`."""
+    melder.reset()
+    plugin.register(melder, melder.NAME)
+    yield melder.DEVICE
+    plugin.unregister(melder.NAME)

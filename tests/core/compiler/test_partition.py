@@ -22,7 +22,8 @@ def test_a_copy_between_every_two_places(compiled):
     with tf.Session() as session:
         feed = {x: [1.0, 2.0]}
         assert copies(compiled(session, z, feed)) == [
-            ("x:0", "host", "ECHO:0"), ("y", "ECHO:0", "ECHO:1"), ("z", "ECHO:1", "host"),
+            ("x:0", "host", "ECHO:0"), ("y", "ECHO:0", "host"),
+            ("y/copy_to_host", "host", "ECHO:1"), ("z", "ECHO:1", "host"),
         ]  # fmt: skip
         np.testing.assert_array_equal(session.run(z, feed), [4, 9])
         assert type(session.run(z, feed)) is np.ndarray

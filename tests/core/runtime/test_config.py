@@ -27,7 +27,7 @@ def test_everything_that_is_honoured():
     assert found.log_placement
     assert found.device_count == {"GPU": 0}
     assert (found.intra_op_threads, found.inter_op_threads, found.deadline_ms) == (3, 2, 9)
-    assert found.device_options["per_process_gpu_memory_fraction"] == 0.5
+    assert found.device_options["memory_fraction"] == 0.5
     assert found.device_options["allow_growth"] is True
     assert found.device_options["visible_device_list"] == "1"
 

@@ -38,7 +38,8 @@ def test_a_fusion_that_is_never_applied_fails(dut: DeviceUnderTest, pattern: P) 
     declared = FusionPattern(name="fused", pattern=pattern, op="tests>NeverMatched")
     dut.kernels.add([Kernel(op="tests>NeverMatched", fn=lambda ctx, *inputs: None)], "conformance")
     opened = dataclasses.replace(dut.opened, fusions=(declared,))
-    (unit,) = fusion.fusion_units(dataclasses.replace(dut, opened=opened))
+    tested = dataclasses.replace(dut, opened=opened)
+    (unit,) = fusion.fusion_units(tested, frozenset({declared.name}))
     result = run(unit)
     assert result.status == "failed"
     assert result.reason.startswith("the fusion was never applied")
@@ -48,7 +49,8 @@ def test_a_fusion_that_is_never_applied_fails(dut: DeviceUnderTest, pattern: P) 
 def test_a_fusion_without_a_kernel_fails(dut: DeviceUnderTest) -> None:
     declared = FusionPattern(name="fused", pattern=PATTERNS[0], op="tests>NoKernel")
     opened = dataclasses.replace(dut.opened, fusions=(declared,))
-    (unit,) = fusion.fusion_units(dataclasses.replace(dut, opened=opened))
+    tested = dataclasses.replace(dut, opened=opened)
+    (unit,) = fusion.fusion_units(tested, frozenset({declared.name}))
     assert "has no kernel" in run(unit).reason
 
 

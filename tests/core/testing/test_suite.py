@@ -213,6 +213,32 @@ def test_the_report_as_data_and_text(report: Report) -> None:
     }
 
 
+def test_an_op_that_falls_back_is_a_regression(dut: DeviceUnderTest, tmp_path: Any) -> None:
+    found = suite.run(dut, ["ops"], ["Neg", "Selu"])
+    assert found.way_by_op() == {"Neg": "native", "Selu": "fallback"}
+    assert found.baseline()["ways"] == found.way_by_op()
+    assert found.demotions({"Neg": "portable", "Selu": "fallback", "Gone": "native"}) == []
+    assert found.demotions({"Selu": "native"}) == ["Selu: native, now fallback"]
+    base = tmp_path / "base.json"
+    base.write_text(json.dumps({"passed": [], "ways": {"Selu": "decomposed"}}))
+    options = ["--device", "faulty:0", "--level", "ops", "--op", "Selu", "--baseline", str(base)]
+    lost = CliRunner().invoke(command, options)
+    assert lost.exit_code == 1
+    assert "lost Selu: decomposed, now fallback" in lost.output
+
+
+def test_a_folder_gets_everything(dut: DeviceUnderTest, tmp_path: Any) -> None:
+    options = ["--device", "faulty:0", "--level", "L2", "--op", "Neg"]
+    for folder in ("a", "b"):
+        done = CliRunner().invoke(command, [*options, "--report", str(tmp_path / folder)])
+        assert done.exit_code == 0, done.output
+    names = {"badge.json", "badge.svg", "matrix.md", "report.json"}
+    assert {p.name for p in (tmp_path / "a").iterdir()} == names
+    for name in names - {"report.json"}:  # which has the times
+        assert (tmp_path / "a" / name).read_text() == (tmp_path / "b" / name).read_text()
+    assert "1/1 claims" in (tmp_path / "a/badge.svg").read_text()
+
+
 def test_unknown_levels_and_devices_are_errors(dut: DeviceUnderTest) -> None:
     with pytest.raises(ValueError, match="There is no level L9"):
         suite.units(dut, ["L9"])

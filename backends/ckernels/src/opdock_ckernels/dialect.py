@@ -3,6 +3,7 @@
 A kernel's source uses these words and plain C; each backend's dialect defines them in its prelude:
 
     KERNEL GLOBAL LOCAL INLINE BARRIER          qualifiers, and a barrier of the work group
+                                                for its memory of both kinds
     GLOBAL_ID(d) LOCAL_ID(d) GROUP_ID(d)        the place of a work item
     i8 u8 i16 u16 i32 u32 i64 u64 w128          elements in memory; w128 is moved, never computed
     U32X4(a, b, c, d) F32X2(a, b) F64X2(a, b)   short vectors: fields x, y, z, w

@@ -17,7 +17,7 @@ from opdock_ckernels.dialect import TYPES
 from opdock_ckernels.protocols import Array
 from opdock_ckernels.strided import strides_of
 
-__all__ = ["FOLDS", "fold"]
+__all__ = ["FOLDS", "fold", "parts_of", "start_of"]
 
 _CHUNK = 1024
 _LANES = 64
@@ -35,7 +35,22 @@ FOLDS = {
 _NARROW = (dtypes.float16, dtypes.bfloat16)
 
 
-def _limits(dialect: codegen.Dialect, dtype: DType) -> tuple[str, str]:
+def parts_of(count: int) -> int:
+    """Into how many interleaved parts a row of `count` elements is split."""
+    if count <= 2 * _CHUNK:
+        return 1
+    parts = min(-(-count // _CHUNK // _LANES + 1) * _LANES, count)
+    return max(_LANES, min(parts, 4096))
+
+
+def start_of(dialect: codegen.Dialect, how: str, dtype: DType) -> str:
+    """What a fold of elements of a type starts with, in C."""
+    low, high = limits(dialect, dtype)
+    return FOLDS[how][0].replace("LOWEST", low).replace("HIGHEST", high)
+
+
+def limits(dialect: codegen.Dialect, dtype: DType) -> tuple[str, str]:
+    """The fold of nothing for a maximum and a minimum, in C."""
     if dtype.is_floating:
         return "-INFINITY", "INFINITY"
     if dtype is dtypes.bool:
@@ -44,12 +59,16 @@ def _limits(dialect: codegen.Dialect, dtype: DType) -> tuple[str, str]:
 
 
 def _source(
-    dialect: codegen.Dialect, how: str, first: str, last: str, source: DType, target: DType,
-    kept: int, gone: int,
+    dialect: codegen.Dialect,
+    how: str,
+    first: str,
+    last: str,
+    source: DType,
+    target: DType,
+    kept: int,
+    gone: int,
 ) -> str:
-    start, step = FOLDS[how]
-    low, high = _limits(dialect, source)
-    start = start.replace("LOWEST", low).replace("HIGHEST", high)
+    start, step = start_of(dialect, how, source), FOLDS[how][1]
     acc = dialect.computed(source if source not in _NARROW else dtypes.float32)
     sizes = "".join(f", i64 k{d}, i64 ks{d}" for d in range(kept))
     sizes += "".join(f", i64 r{d}, i64 rs{d}" for d in range(gone))
@@ -100,7 +119,8 @@ def _groups(
 
 def fold(
     device: Any, how: str, x: Array, axes: Sequence[int], keep: bool = False, *,
-    first: str = "x", last: str = "total",
+    first: str = "x", last: str = "total", whole: int | None = None, dtype: DType | None = None,
+    into: Array | None = None,
 ) -> Array:  # fmt: skip
     """Folds an array along axes.
 
@@ -112,6 +132,9 @@ def fold(
         keep: whether folded dimensions stay, with size 1.
         first: what becomes of an element `x` before it is folded, in C.
         last: the result in terms of `total` and the number of elements `whole`, in C.
+        whole: the number of elements, where `x` already holds folds of parts.
+        dtype: the result's type, where it is not that of `x`.
+        into: where the result goes; None for a new array.
     """
     gone = set(axes)
     shape = x.shape
@@ -120,26 +143,26 @@ def fold(
     wide = dtypes.float32 if source in _NARROW else source
     kept = _groups(shape, strides, [a for a in range(len(shape)) if a not in gone])
     folded = _groups(shape, strides, sorted(gone))
-    count = whole = math.prod(shape[a] for a in gone)
-    outputs = math.prod(result)
-    parts = 1
-    if count > 2 * _CHUNK:
-        parts = min(-(-count // _CHUNK // _LANES + 1) * _LANES, count)
-        parts = max(_LANES, min(parts, 4096))
+    count = math.prod(shape[a] for a in gone)
+    whole = count if whole is None else whole
+    outputs, parts = math.prod(result), parts_of(count)
     final = parts == 1
-    target = source if final else wide
+    wanted = dtype or source
+    target = wanted if final else wide
     text = _source(
         device.dialect, how, first, last if final else "total", source, target, len(kept),
         len(folded),
     )  # fmt: skip
     dims = [np.int64(v) for pair in (*kept, *folded) for v in pair]
-    out: Array = device.allocate(result if final else (outputs, parts), target.np)
+    out = into if final else None
+    if out is None:
+        out = device.allocate(result if final else (outputs, parts), target.np)
     numbers = [np.int64(v) for v in (outputs, count, parts, whole)]
     device.launch(device.kernel(text, "fold"), outputs * parts, x, out, *numbers, *dims)
     if final:
         return out
-    done: Array = device.allocate(result, source.np)
-    text = _source(device.dialect, how, "x", last, wide, source, 1, 1)
+    done: Array = device.allocate(result, wanted.np) if into is None else into
+    text = _source(device.dialect, how, "x", last, wide, wanted, 1, 1)
     numbers = [np.int64(v) for v in (outputs, parts, 1, whole)]
     dims = [np.int64(v) for v in (outputs, parts, parts, 1)]
     device.launch(device.kernel(text, "fold"), outputs, out, done, *numbers, *dims)

@@ -11,7 +11,7 @@ import numpy as np
 from opdock.plugin import DType, codegen
 from opdock_ckernels.protocols import Array
 
-__all__ = ["Pointwise", "broadcast_shape", "formula"]
+__all__ = ["Pointwise", "broadcast_shape", "formula", "patterns_of"]
 
 _INT_MAX = 2**31 - 1
 _PLANS = 64
@@ -29,10 +29,18 @@ def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         raise codegen.invalid(f"Incompatible shapes: {text}") from None
 
 
-def _patterns(
+def patterns_of(
     shapes: Sequence[tuple[int, ...]], out: tuple[int, ...]
 ) -> tuple[list[tuple[bool, ...]], list[int]]:
-    """Which inputs vary along which dimension, with neighbours of one pattern merged."""
+    """Which inputs vary along which dimension, with neighbours of one pattern merged.
+
+    Args:
+        shapes: of the inputs.
+        out: what they broadcast to.
+
+    Returns:
+        For each input whether it varies along each merged dimension, and their sizes.
+    """
     columns: list[tuple[bool, ...]] = []
     sizes: list[int] = []
     for d, n in enumerate(out):
@@ -58,13 +66,15 @@ class Pointwise:
         line: the typed steps.
         inputs: the names and types of the arguments, in order.
         outputs: the types of the results.
+        shape: what the arguments broadcast to; None to follow from them.
     """
 
     def __init__(
         self, device: Any, line: Any, inputs: Sequence[tuple[str, DType]],
-        outputs: Sequence[DType],
+        outputs: Sequence[DType], shape: tuple[int, ...] | None = None,
     ) -> None:  # fmt: skip
         self._device = device
+        self._shape = shape
         self._line = line
         self._inputs = tuple(inputs)
         self._outputs = tuple(outputs)
@@ -72,12 +82,17 @@ class Pointwise:
         self._plans: dict[Any, Any] = {}
 
     def _plan(self, shapes: tuple[tuple[int, ...], ...]) -> Any:
-        out = broadcast_shape(shapes)
+        out = broadcast_shape(shapes) if self._shape is None else self._shape
         count = math.prod(out)
-        patterns, sizes = _patterns(shapes, out)
+        patterns, sizes = patterns_of(shapes, out)
         index, kind = ("int32", np.int32) if count <= _INT_MAX else ("int64", np.int64)
         source = codegen.elementwise_source(
-            "pointwise", self._line, self._device.dialect, self._inputs, self._outputs, patterns,
+            "pointwise",
+            self._line,
+            self._device.dialect,
+            self._inputs,
+            self._outputs,
+            patterns,
             index=index,
         )
         kernel = self._device.kernel(source, "pointwise")
@@ -87,8 +102,12 @@ class Pointwise:
         self._plans[shapes] = plan
         return plan
 
-    def __call__(self, *arrays: Array) -> Any:
+    def __call__(self, *arrays: Array, into: Array | None = None) -> Any:
         """One new array, or a tuple of one per result.
+
+        Args:
+            *arrays: the arguments.
+            into: where the only result goes; it may be an argument of the result's shape.
 
         Raises:
             InvalidArgumentError: shapes do not fit, or an element is an error.
@@ -96,7 +115,10 @@ class Pointwise:
         shapes = tuple([a.shape for a in arrays])
         out, count, kernel, sizes = self._plans.get(shapes) or self._plan(shapes)
         device = self._device
-        results = [device.allocate(out, t) for t in self._types]
+        if into is None:
+            results = [device.allocate(out, t) for t in self._types]
+        else:
+            results = [into]
         if self._line.may_raise and count:
             flag = device.flag()
             device.launch(kernel, count, *arrays, *results, flag, *sizes)
@@ -106,6 +128,10 @@ class Pointwise:
         else:
             device.launch(kernel, count, *arrays, *results, *sizes)
         return results[0] if len(results) == 1 else tuple(results)
+
+    def planned(self, *arrays: Any) -> Any:
+        """The same for a kernel with a planned buffer: the last argument is it, or None."""
+        return self(*arrays[:-1], into=arrays[-1])
 
 
 def formula(

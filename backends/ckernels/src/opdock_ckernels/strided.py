@@ -13,7 +13,7 @@ import numpy as np
 from opdock_ckernels.dialect import WORDS
 from opdock_ckernels.protocols import Array
 
-__all__ = ["contiguous", "move", "place", "strides_of", "take"]
+__all__ = ["contiguous", "move", "place", "spread", "strides_of", "take"]
 
 _INT_MAX = 2**31 - 1
 
@@ -85,9 +85,16 @@ def move(
 
 def take(
     device: Any, source: Array, shape: Sequence[int], strides: Sequence[int], offset: int = 0,
+    out: Array | None = None,
 ) -> Array:  # fmt: skip
-    """A new array of `shape` whose elements lie in `source` at the given strides."""
-    out: Array = device.allocate(tuple(shape), source.dtype)
+    """An array of `shape` whose elements lie in `source` at the given strides: `out` or a new one.
+
+    `out` may have another shape of as many elements.
+    """
+    if out is None:
+        out = device.allocate(tuple(shape), source.dtype)
+    elif out.shape != tuple(shape):
+        out = out.reshape(*shape)
     move(device, source, out, shape, strides, strides_of(shape), offset)
     return out
 
@@ -99,7 +106,16 @@ def place(
     move(device, source, target, source.shape, strides_of(source.shape), strides, 0, offset)
 
 
-def contiguous(device: Any, source: Array, order: Sequence[int]) -> Array:
-    """`source` with its dimensions permuted, as a new array."""
-    steps = strides_of(source.shape)
-    return take(device, source, [source.shape[a] for a in order], [steps[a] for a in order])
+def contiguous(device: Any, source: Array, order: Sequence[int], out: Array | None = None) -> Array:
+    """`source` with its dimensions permuted, in `out` or a new array."""
+    steps, shape = strides_of(source.shape), [source.shape[a] for a in order]
+    return take(device, source, shape, [steps[a] for a in order], 0, out)
+
+
+def spread(device: Any, source: Array, shape: tuple[int, ...]) -> Array:
+    """`source` broadcast to `shape`: itself where it has that shape already."""
+    if source.shape == shape:
+        return source
+    wide = (1,) * (len(shape) - source.ndim) + source.shape
+    steps = [0 if n == 1 else s for n, s in zip(wide, strides_of(wide), strict=True)]
+    return take(device, source, shape, steps)

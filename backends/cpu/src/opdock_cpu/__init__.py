@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
+from typing import Any
 
-from opdock.plugin import BackendSpec, hookimpl
+from opdock.plugin import BackendSpec, GraphPass, hookimpl
 
 FAMILIES = (
     "arithmetic",
@@ -50,6 +52,8 @@ FAMILIES = (
     "xent",
 )
 
+ONEDNN = ("conv", "fused", "linalg", "nn", "norm", "pool", "xent")
+
 
 @hookimpl
 def opdock_backends() -> Iterator[BackendSpec]:
@@ -62,5 +66,22 @@ def opdock_backends() -> Iterator[BackendSpec]:
         priority=0,
         probe="opdock_cpu.probe:probe",
         device="opdock_cpu.device:CpuDevice",
-        kernels=tuple(f"opdock_cpu.kernels.{family}:table" for family in FAMILIES),
+        kernels=(
+            *(f"opdock_cpu.kernels.{family}:table" for family in FAMILIES),
+            *(f"opdock_cpu.onednn.kernels.{family}:table" for family in ONEDNN),
+            "opdock_cpu.jit.cluster:table",
+            "opdock_cpu.jit.training:table",
+        ),
+        fusions=("opdock_cpu.onednn.fusions:patterns",),
+        notes="opdock_cpu.onednn.library:notes",
     )
+
+
+@hookimpl
+def opdock_graph_passes() -> Iterator[GraphPass]:
+    """Tells convolutions and the like which of their inputs can be laid out once."""
+
+    def note(block: Any) -> None:
+        importlib.import_module("opdock_cpu.onednn.stays").note_kept_inputs(block)
+
+    yield GraphPass(name="cpu_kept_inputs", stage="after_place", run=note)

@@ -9,6 +9,7 @@ import array_api_compat.numpy as xp
 import numpy as np
 
 from opdock.plugin import BaseDevice, DeviceAttributes, DType, MemoryStats, errors
+from opdock_cpu.threads import use_threads
 
 
 class CpuDevice(BaseDevice):
@@ -43,11 +44,14 @@ class CpuDevice(BaseDevice):
         return MemoryStats(limit=self.attributes.memory_bytes)
 
     def configure(self, options: Mapping[str, Any]) -> None:
-        """Limits the threads of NumPy's linear algebra to "intra_op_parallelism_threads".
+        """Limits the threads of NumPy's linear algebra and of oneDNN.
+
+        The limit is the option "intra_op_parallelism_threads".
 
         The limit holds for the process, as it does in TensorFlow; 0 lifts it again.
         """
         threads = int(options.get("intra_op_parallelism_threads") or 0)
+        use_threads(threads)
         if self._limits is not None:
             self._limits.restore_original_limits()
             self._limits = None

@@ -7,11 +7,12 @@ computed on its own: kernels ask for the blocks they need by index.  TensorFlow'
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from opdock.plugin import RandomStream
 
 __all__ = [
     "Philox",
@@ -107,20 +108,16 @@ class Philox:
 
 
 class PhiloxState:
-    """A stateful op's stream in one session: each run reserves the next stretch of it."""
+    """A stateful op's stream in one session, as places to draw blocks from."""
 
-    __slots__ = ("_lock", "_next")
+    __slots__ = ("_stream",)
 
-    def __init__(self, seed: int, seed2: int) -> None:
-        self._lock = threading.Lock()
-        self._next = Philox.from_seeds(seed, seed2)
+    def __init__(self, stream: RandomStream) -> None:
+        self._stream = stream
 
     def reserve(self, blocks: int) -> Philox:
         """Returns the current place and moves on by ``blocks``."""
-        with self._lock:
-            here = self._next
-            self._next = here.skip(blocks)
-        return here
+        return Philox(*self._stream.reserve(blocks))
 
 
 def unit_float32(words: Words) -> npt.NDArray[np.float32]:

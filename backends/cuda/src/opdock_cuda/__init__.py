@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from opdock.plugin import BackendSpec, hookimpl
+from opdock.plugin import BackendSpec, CopyRoute, hookimpl
 
 
 @hookimpl
@@ -18,6 +19,17 @@ def opdock_backends() -> Iterator[BackendSpec]:
         priority=200,
         probe="opdock_cuda.probe:probe",
         device="opdock_cuda.device:CudaDevice",
-        kernels=(),
+        kernels=("opdock_cuda.kernels:table_for",),
+        fusions=("opdock_ckernels.families.fusion:patterns",),
         install_hint='pip install "opdock-cuda[cuda12]" or "opdock-cuda[cuda13]"',
     )
+
+
+@hookimpl
+def opdock_copy_routes() -> Iterator[CopyRoute]:
+    """Between two GPUs without a stop in host memory."""
+    yield CopyRoute(src="CUDA", dst="CUDA", cost=0.2, copy=_between)
+
+
+def _between(buffer: Any, source: Any, target: Any, stream: Any) -> Any:
+    return target.copy_peer(buffer)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 
-from opdock.plugin import Probe
-from opdock_cuda.driver import DriverError, gpus
+from opdock.plugin import DeviceAttributes, Probe
+from opdock_cuda.driver import DriverError, Gpu, gpus
+
+__all__ = ["probe"]
 
 
 def probe() -> Probe:
-    """The reason why no GPU can be used yet: driver, GPU, CuPy, or the kernels of this release."""
+    """The GPUs, or the reason why none can be used: driver, GPU or CuPy."""
     try:
         found = gpus()
     except DriverError as e:
@@ -17,8 +19,15 @@ def probe() -> Probe:
     if not found:
         reason = "the NVIDIA driver finds no GPU (is CUDA_VISIBLE_DEVICES empty?)"
         return Probe(reason=reason, installable=False)
-    names = ", ".join(gpu.name for gpu in found)
     if importlib.util.find_spec("cupy") is None:
+        names = ", ".join(gpu.name for gpu in found)
         return Probe(reason=f"found {names}, but CuPy is not installed")
-    reason = f"found {names}, but this release of opdock-cuda has no kernels"
-    return Probe(reason=reason, installable=False)
+    return Probe(devices=[_attributes(i, gpu) for i, gpu in enumerate(found)])
+
+
+def _attributes(index: int, gpu: Gpu) -> DeviceAttributes:
+    return DeviceAttributes(
+        index=index, description=gpu.name, physical_id=gpu.pci_bus_id,
+        memory_bytes=gpu.memory_bytes, features=frozenset({"cuda", "float64", "float16"}),
+        kind="gpu",
+    )  # fmt: skip

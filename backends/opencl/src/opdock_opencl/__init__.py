@@ -19,5 +19,6 @@ def opdock_backends() -> Iterator[BackendSpec]:
         probe="opdock_opencl.probe:probe",
         device="opdock_opencl.device:OpenCLDevice",
         kernels=("opdock_ckernels.families:table_for",),
+        fusions=("opdock_ckernels.families.fusion:patterns",),
         install_hint='pip install "opdock-opencl[pyopencl]", or [pocl] to run on the CPU',
     )

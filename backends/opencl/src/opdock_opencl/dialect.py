@@ -17,7 +17,7 @@ _PRELUDE = """
 #define GLOBAL __global
 #define LOCAL __local
 #define INLINE inline
-#define BARRIER barrier(CLK_LOCAL_MEM_FENCE)
+#define BARRIER barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 #define GLOBAL_ID(d) get_global_id(d)
 #define LOCAL_ID(d) get_local_id(d)
 #define GROUP_ID(d) get_group_id(d)

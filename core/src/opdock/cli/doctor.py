@@ -11,8 +11,9 @@ import click
 
 from opdock.cli._report import as_json, pool_rows, short
 from opdock.devices.pool import DevicePool
+from opdock.plugins.loading import resolve
 from opdock.plugins.manager import PluginManager, get_manager
-from opdock.plugins.records import API_VERSION, PluginError, PluginStatus
+from opdock.plugins.records import API_VERSION, PluginError, PluginStatus, ProbedDevice
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,6 +39,7 @@ def command(json_output: bool, open_all: bool, traceback: bool) -> None:
         "versions": _versions(),
         "plugins": manager.status(),
         "devices": pool_rows(DevicePool.build(probed)),
+        "notes": _notes(probed),
         "failures": failures,
         "ties": [str(tie) for tie in manager.ties()],
         "hints": manager.hints(),
@@ -58,6 +60,17 @@ def _open(manager: PluginManager) -> list[str]:
         except PluginError as e:
             failures.append(str(e))
     return failures
+
+
+def _notes(devices: list[ProbedDevice]) -> list[str]:
+    """What the backends that have a device tell about the libraries they use."""
+    found: list[str] = []
+    for spec in {d.spec.name: d.spec for d in devices if d.spec.notes}.values():
+        try:
+            found += [f"{spec.name}: {line}" for line in resolve(spec.notes)()]
+        except Exception as e:
+            found.append(f"{spec.name}: {spec.notes} failed: {type(e).__name__}: {e}")
+    return found
 
 
 def _versions() -> dict[str, str]:
@@ -92,6 +105,8 @@ def _print(report: dict[str, Any], traceback: bool) -> None:
     for device in report["devices"]:
         also = "".join(f" = {short(a)}" for a in device["aliases"])
         console.print(f"{short(device['name'])}{also}: {escape(device['description'])}")
+    for note in report["notes"]:
+        console.print(escape(note))
     for tie in report["ties"]:
         console.print(f"[yellow]tie[/]: {escape(tie)}")
     for failure in report["failures"]:

@@ -17,7 +17,7 @@ from opdock.graph.constant import const_op
 Evaluate = Callable[[Node, list[Any]], "list[Any] | None"]
 MAX_FOLDED_BYTES: Final = 10 * 2**20
 # Stateful, but a run that leaves them out changes nothing that anybody can see later.
-_HARMLESS: Final = frozenset({
+HARMLESS: Final = frozenset({
     "Multinomial", "ParameterizedTruncatedNormal", "TruncatedNormal", "GuaranteeConst",
     "Variable", "VariableV2", "VarHandleOp", "TemporaryVariable", "ReadVariableOp",
     "ResourceGather", "VarIsInitializedOp", "IsVariableInitialized", "VariableShape", "Identity",
@@ -71,7 +71,7 @@ def _has_effect(node: Node) -> bool:
     if node.op == "CheckNumerics":
         return True
     return node.stateful and not (
-        node.spec is None or node.op in _HARMLESS or node.op.startswith("Random")
+        node.spec is None or node.op in HARMLESS or node.op.startswith("Random")
     )
 
 

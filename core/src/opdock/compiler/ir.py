@@ -52,12 +52,13 @@ class Node:
         target: the device it was placed on.
         kernel: the chosen kernel; None for structural nodes.
         how: "native", "portable", "decomposed", "builtin", "copy", "feed" or "control".
+        fused: what the node stands for, if fusion made it.
     """
 
     __slots__ = (
-        "attrs", "control", "host_inputs", "host_outputs", "how", "id", "inputs", "kernel", "name",
-        "op", "origin", "out_dtypes", "out_shapes", "rejections", "requested", "spec", "target",
-        "why",
+        "attrs", "control", "fused", "host_inputs", "host_outputs", "how", "id", "inputs",
+        "kernel", "name", "op", "origin", "out_dtypes", "out_shapes", "rejections", "requested",
+        "spec", "target", "why",
     )  # fmt: skip
 
     def __init__(
@@ -92,6 +93,7 @@ class Node:
         self.rejections: list[Any] = []
         self.host_inputs: frozenset[int] = frozenset()
         self.host_outputs: frozenset[int] = frozenset()
+        self.fused: Fused | None = None
 
     @property
     def stateful(self) -> bool:
@@ -159,6 +161,25 @@ class Node:
         return f"<{self.op} {self.name}>"
 
 
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """The nodes that a fused node stands for: what runs if its kernel declines after all.
+
+    Attributes:
+        fusion: the pattern's name, or "cluster".
+        members: the nodes in executable order, placed and with their own kernels.
+        names: a name for each input, by which a kernel may ask for it in host memory.
+        inputs: the values, as members know them, that are the fused node's inputs in order.
+        results: the members' values that are its outputs in order.
+    """
+
+    fusion: str
+    members: tuple[Node, ...]
+    names: tuple[str, ...]
+    inputs: tuple[Value, ...]
+    results: tuple[Value, ...]
+
+
 def _shape_fact(source: Node, value: Value) -> Array | None:
     known = source.inputs[0].shape
     if known is None or (source.op != "Rank" and None in known):
@@ -196,6 +217,7 @@ class Block:
         cells: indices of fetches that are a variable itself, not its value: a loop's turn hands
             it to the next.
         folded: (node name, op, why) of nodes that a pass removed, for `explain`.
+        missed: (node name, fusion, why) of fusions that were found and not applied.
     """
 
     nodes: list[Node] = field(default_factory=list)
@@ -204,6 +226,7 @@ class Block:
     targets: list[Node] = field(default_factory=list)
     cells: frozenset[int] = frozenset()
     folded: list[tuple[str, str, str]] = field(default_factory=list)
+    missed: list[tuple[str, str, str]] = field(default_factory=list)
     copies: int = 0
 
     def replace(self, mapping: dict[Value, Value], controls: dict[Node, list[Node]]) -> None:

@@ -1,7 +1,8 @@
 """Memory plan: which results go into buffers that the program owns and uses again every step.
 
 A result may live in a planned buffer only if nobody can hold it after the step: it is neither
-fetched nor stored in a variable, nor an alias of such a value. Buffers are shared by results of
+fetched nor stored in a variable, nor an alias of such a value. A gradient that an optimizer reads
+to write fresh state is not held: `Kernel.keeps` says so. Buffers are shared by results of
 one device, type and shape whose lifetimes do not meet; an elementwise op may write over an input
 that dies there.
 """
@@ -11,11 +12,23 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from opdock.compiler.partition import cell_inputs, flat_indices
 from opdock.compiler.schedule import ALIASES, Schedule, Step
 from opdock.compiler.target import Target
 
 # NumPy checks overlapping operands: for tiny results a second buffer costs less than the check.
 _IN_PLACE_FROM: Final = 4096
+# What becomes a variable's buffer, or is one.
+_BUILTIN_KEEPS: Final = {
+    "Assign": frozenset({"value"}),
+    "AssignVariableOp": frozenset({"value"}),
+    "ReadVariableOp": frozenset({"value"}),
+    "IsVariableInitialized": frozenset[str](),
+    "VarIsInitializedOp": frozenset[str](),
+    "VariableShape": frozenset[str](),
+    "DestroyResourceOp": frozenset[str](),
+    "NoOp": frozenset[str](),
+}
 _Held = tuple[Any, int, int]  # of an alias root: (pool key, buffer, the slot that it was made for)
 
 
@@ -55,21 +68,28 @@ def plan_memory(schedule: Schedule, share: bool = True) -> MemoryPlan:
     for r, end in group_end.items():
         dying.setdefault(end, []).append(r)
     for i, step in enumerate(schedule.steps):
-        key = _pool_key(step, escaping, root) if share else None
         ends_here = dying.get(i, [])
-        if key is not None:
-            out_root = root[step.outputs[0]]
+        found: list[int | None] = []
+        for j, slot in enumerate(step.outputs if share else ()):
+            key = _pool_key(step, j, escaping, root)
+            if key is None:
+                found.append(None)
+                continue
             buffer = _in_place(step, key, root, ends_here, held)
             if buffer is None:
                 pool = free.setdefault(key, [])
                 buffer = pool.pop() if pool else _new_buffer(plan, step, key)
-            step.out = buffer
-            held[out_root] = (key, buffer, step.outputs[0])
+            found.append(buffer)
+            held[root[slot]] = (key, buffer, slot)
             plan.naive_bytes += _bytes(key)
+        if len(found) == 1:
+            step.out = found[0]
+        elif any(b is not None for b in found):
+            step.outs = tuple(found)
         for r in ends_here:
-            found = held.pop(r, None)
-            if found is not None:
-                free.setdefault(found[0], []).append(found[1])
+            dead = held.pop(r, None)
+            if dead is not None:
+                free.setdefault(dead[0], []).append(dead[1])
     _mark_frees(schedule, last)
     kept = _kept(schedule, root)
     held_elsewhere = kept | {root[s] for s in (*schedule.presets, *schedule.params)}
@@ -121,10 +141,13 @@ def _escaping(schedule: Schedule, root: list[int]) -> set[int]:
     out.update(root[s] for s in schedule.presets)
     out.update(root[s] for s in schedule.params)
     for step in schedule.steps:
-        # Stateful ops may keep what they are given; control flow may return it.
-        if step.kind in ("control", "read") or _may_keep(step):
-            out.update(root[s] for s in step.inputs)
-            out.update(root[s] for s in step.outputs)
+        if step.kind == "copy" and step.node.attrs.get("shares"):
+            # Two devices see this memory, and neither waits until the other has read it.
+            out.add(root[step.inputs[0]])
+        # Control flow may return what it is given, or keep it.
+        if step.kind in ("control", "read"):
+            out.update(root[s] for s in (*step.inputs, *step.outputs))
+        out.update(root[s] for s in _keeps(step))
     return out
 
 
@@ -134,18 +157,32 @@ def _kept(schedule: Schedule, root: list[int]) -> set[int]:
     for step in schedule.steps:
         if step.kind == "read":
             out.add(root[step.outputs[0]])
-        elif _may_keep(step):
-            out.update(root[s] for s in step.inputs)
-            if step.node.op == "ReadVariableOp":
-                out.add(root[step.outputs[0]])
         elif step.kind == "control":
             out.update(root[s] for s in (*step.inputs, *step.outputs))
+        out.update(root[s] for s in _keeps(step))
     return out
 
 
-def _may_keep(step: Step) -> bool:
-    """Whether the op may hold on to its inputs: stateful ones, and those that build lists."""
-    return step.node.stateful or any(d.name == "variant" for d in step.node.out_dtypes)
+def _keeps(step: Step) -> list[int]:
+    """The slots whose buffers the step's op may hold on to when the step is over.
+
+    Ops that build lists keep what goes into them. Of stateful ops, the kernel's record tells.
+    """
+    node = step.node
+    if any(d.name == "variant" for d in node.out_dtypes):
+        return [*step.inputs, *step.outputs]
+    if node.spec is None or step.kind == "alias":
+        return []
+    # A variable that is only read for its value makes no op stateful here.
+    if not node.spec.stateful and not cell_inputs(node):
+        return []
+    names = _BUILTIN_KEEPS.get(node.op) if node.kernel is None else node.kernel.keeps
+    if names is None:
+        return [*step.inputs, *step.outputs]
+    definition = node.spec.definition
+    inputs = flat_indices(definition.inputs, names, node)
+    outputs = flat_indices(definition.outputs, names, node)
+    return [step.inputs[i] for i in inputs] + [step.outputs[i] for i in outputs]
 
 
 def _group_ends(schedule: Schedule, last: dict[int, int], root: list[int]) -> dict[int, int]:
@@ -155,16 +192,20 @@ def _group_ends(schedule: Schedule, last: dict[int, int], root: list[int]) -> di
     return ends
 
 
-def _pool_key(step: Step, escaping: set[int], root: list[int]) -> Any:
+def _pool_key(step: Step, output: int, escaping: set[int], root: list[int]) -> Any:
+    """What a planned buffer for a result must be like; None if it may not have one."""
     kernel = step.node.kernel
-    if step.kind != "kernel" or kernel is None or not kernel.out or len(step.outputs) != 1:
+    if step.kind != "kernel" or kernel is None or not kernel.out or kernel.may_alias:
         return None
-    shape = step.node.out_shapes[0]
-    if shape is None or None in shape or root[step.outputs[0]] in escaping or kernel.may_alias:
+    # Only kernels of fused ops know what to do with several buffers.
+    if len(step.outputs) != 1 and step.node.fused is None:
         return None
-    if step.node.target is None or 0 in step.node.host_outputs:
+    shape = step.node.out_shapes[output]
+    if shape is None or None in shape or root[step.outputs[output]] in escaping:
         return None
-    return step.node.target, shape, step.node.out_dtypes[0]
+    if step.node.target is None or output in step.node.host_outputs:
+        return None
+    return step.node.target, shape, step.node.out_dtypes[output]
 
 
 def _in_place(

@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from opdock.compiler.ir import COPY, FEED, HOST, Block, Node, Value
-from opdock.compiler.target import Target
+from opdock.devices.router import Hop, Router
 
 # Handles and references are names of state, not data: they are never copied.
 _CONTROL = frozenset({"If", "While", "StatelessIf", "StatelessWhile"})
 
 
-def partition(block: Block, results_at: str = HOST) -> None:
-    """Inserts a copy wherever a value lives elsewhere than its consumer needs it.
+def partition(block: Block, router: Router, results_at: str = HOST) -> None:
+    """Inserts copies wherever a value lives elsewhere than its consumer needs it.
+
+    Each step of a route is a node, so that a trace times it, and what passes through the host on
+    its way is there for others.
 
     Args:
         block: changed in place.
+        router: finds the cheapest ways.
         results_at: where the fetches must end: host memory, or a device for function bodies.
     """
-    copies: dict[tuple[Value, str], Value] = {}
-    fresh: list[Node] = []
+    copies = _Copies(block, router)
     for node in block.nodes:
         _declare_memory(node)
         for i, value in enumerate(node.inputs):
             where = needed_at(node, i)
             if where is not None:
-                node.inputs[i] = _at(block, value, where, node, copies, fresh)
-        fresh.append(node)
+                node.inputs[i] = copies.at(value, where, node)
+        copies.nodes.append(node)
     block.fetches = [
-        v if i in block.cells or _names_state(v)
-        else _at(block, v, results_at, None, copies, fresh)
+        v if i in block.cells or _names_state(v) else copies.at(v, results_at, None)
         for i, v in enumerate(block.fetches)
-    ]  # fmt: skip
-    block.nodes = fresh
+    ]
+    block.nodes = copies.nodes
     # Constants that a twin replaced everywhere.
     block.sweep()
 
@@ -48,6 +52,9 @@ def location(value: Value) -> str:
     if node.op == COPY:
         where: str = node.attrs["to"]
         return where
+    if value.dtype._is_ref_dtype and (cells := cell_inputs(node)):
+        # A reference leads to the variable, wherever the op ran that passed it on.
+        return location(node.inputs[min(cells)])
     if value.index in node.host_outputs or node.target is None or node.target.is_host:
         return HOST
     return node.target.name
@@ -109,13 +116,17 @@ def _declare_memory(node: Node) -> None:
         node.host_outputs = frozenset(range(len(node.out_dtypes)))
     if node.op in _CONTROL and node.op.endswith("If"):
         node.host_inputs = frozenset({0})
+    if kernel is not None and node.fused is not None:
+        names = node.fused.names
+        node.host_inputs = frozenset(i for i, n in enumerate(names) if n in kernel.host_inputs)
     if kernel is None or spec is None or not (kernel.host_inputs or kernel.host_outputs):
         return
-    node.host_inputs = _flat(spec.definition.inputs, kernel.host_inputs, node)
-    node.host_outputs = _flat(spec.definition.outputs, kernel.host_outputs, node)
+    node.host_inputs = flat_indices(spec.definition.inputs, kernel.host_inputs, node)
+    node.host_outputs = flat_indices(spec.definition.outputs, kernel.host_outputs, node)
 
 
-def _flat(args: object, names: frozenset[str], node: Node) -> frozenset[int]:
+def flat_indices(args: object, names: frozenset[str], node: Node) -> frozenset[int]:
+    """The flat indices of the inputs, or outputs, that belong to arguments of these names."""
     found: set[int] = set()
     start = 0
     for arg in args:  # type: ignore[attr-defined]
@@ -130,50 +141,105 @@ def _flat(args: object, names: frozenset[str], node: Node) -> frozenset[int]:
     return frozenset(found)
 
 
-def _at(
-    block: Block,
-    value: Value,
-    where: str,
-    consumer: Node | None,
-    copies: dict[tuple[Value, str], Value],
-    fresh: list[Node],
-) -> Value:
-    here = location(value)
-    if here == where:
-        return value
-    # What a reference refers to may change between two uses, so each use copies anew.
-    known = None if value.dtype._is_ref_dtype else copies.get((value, where))
-    if known is not None:
-        return known
-    if value.node.op == "Const":
-        twin = _twin(value.node, None if where == HOST else consumer)
-        fresh.append(twin)
-        copies[(value, where)] = Value(twin, 0)
-        return copies[(value, where)]
-    source: Target | None = value.node.target if here != HOST else None
-    target = consumer.target if consumer is not None and where != HOST else None
-    if target is None and where != HOST:
-        target = source
-    node = Node(
-        COPY,
-        f"{value.node.name}/copy_to_{_short(where)}",
-        spec=None,
-        attrs={"from": here, "to": where},
-        inputs=[value],
-        out_dtypes=[value.dtype.base_dtype],
-        out_shapes=[value.shape],
-        origin=value.node.origin,
-        order=value.node.id,
-    )
-    node.target = target or source
-    node.how, node.why = "copy", f"{here} to {where}"
-    block.copies += 1
-    fresh.append(node)
-    copies[(value, where)] = Value(node, 0)
-    return copies[(value, where)]
+class _Copies:
+    """The nodes so far, and where each value has been brought."""
+
+    def __init__(self, block: Block, router: Router) -> None:
+        self.block = block
+        self.router = router
+        self.nodes: list[Node] = []
+        # For each value and place: it there, and whether its memory is another place's too.
+        self.made: dict[Value, dict[str, tuple[Value, bool]]] = {}
+        self.names = {n.name for n in block.nodes}
+        self.targets = {
+            n.target.name: n.target for n in block.nodes if n.target and not n.target.is_host
+        }
+
+    def at(self, value: Value, where: str, consumer: Node | None) -> Value:
+        """`value` at a place; without a consumer, as a copy that the caller may keep."""
+        here = location(value)
+        if here == where:
+            return value
+        if value.node.op == "Const":
+            return self._constant(value, where, consumer)
+        # What a reference refers to may change between two uses, so each use copies anew.
+        made = {} if value.dtype._is_ref_dtype else self.made.setdefault(value, {})
+        own = consumer is None
+        sources = {here: _is_fresh(value)}
+        sources |= {place: True for place, (_, shares) in made.items() if not (own and shares)}
+        hops = self.router.find(sources, where, own)
+        start = hops[0].src if hops else where
+        found, shares = made.get(start, (value, False)) if start != here else (value, False)
+        for i, hop in enumerate(hops):
+            found = self._copy(value, found, hop, hops, i, consumer)
+            shares = hop.shares
+            made[hop.dst] = found, shares
+        return found
+
+    def _constant(self, value: Value, where: str, consumer: Node | None) -> Value:
+        made = self.made.setdefault(value, {})
+        if where not in made:
+            twin = _twin(value.node, None if where == HOST else consumer)
+            self.nodes.append(twin)
+            made[where] = Value(twin, 0), False
+        return made[where][0]
+
+    def _copy(
+        self, value: Value, found: Value, hop: Hop, hops: Sequence[Hop], i: int,
+        consumer: Node | None,
+    ) -> Value:  # fmt: skip
+        node = Node(
+            COPY,
+            self._name(value, hop.dst),
+            spec=None,
+            attrs={
+                "from": hop.src, "to": hop.dst, "how": hop.how, "cost": hop.cost,
+                "shares": hop.shares, "carry": hop.carry,
+            },
+            inputs=[found],
+            out_dtypes=[value.dtype.base_dtype],
+            out_shapes=[value.shape],
+            origin=value.node.origin,
+            order=value.node.id,
+        )  # fmt: skip
+        at_end = i == len(hops) - 1 and consumer is not None
+        target = consumer.target if at_end and hop.dst != HOST and consumer else None
+        node.target = target or self.targets.get(hop.dst) or self.targets.get(hop.src)
+        node.how, node.why = "copy", _why(hops, i)
+        self.block.copies += 1
+        self.nodes.append(node)
+        return Value(node, 0)
+
+    def _name(self, value: Value, where: str) -> str:
+        output = f"_{value.index}" if value.index else ""
+        stem = name = f"{value.node.name}/copy{output}_to_{short(where)}"
+        count = 0
+        while name in self.names:
+            count += 1
+            name = f"{stem}_{count}"
+        self.names.add(name)
+        return name
 
 
-def _short(where: str) -> str:
+def _is_fresh(value: Value) -> bool:
+    """Whether the memory is a kernel's new result: no feed, constant, variable or view of those."""
+    node = value.node
+    if node.op == COPY or node.kernel is None or node.stateful or node.how == "builtin":
+        return False
+    return not node.kernel.may_alias and not value.dtype._is_ref_dtype
+
+
+def _why(hops: Sequence[Hop], i: int) -> str:
+    """A step and its place in the whole way, for `explain`."""
+    hop = hops[i]
+    text = f"{short(hop.src)} to {short(hop.dst)} by {hop.how}"
+    if len(hops) == 1:
+        return f"{text}, cost {hop.cost:g}"
+    way = " > ".join(short(p) for p in (hops[0].src, *(h.dst for h in hops)))
+    return f"{text}, step {i + 1} of {way}, cost {sum(h.cost for h in hops):g}"
+
+
+def short(where: str) -> str:
     """A place as part of a node name: "host", "GPU0"."""
     return where if where == HOST else "".join(where.rsplit(":", 2)[-2:])
 

@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from opdock.compiler.cluster import cluster
 from opdock.compiler.cse import cse
 from opdock.compiler.fold import Evaluate, fold
+from opdock.compiler.fuse import fuse
 from opdock.compiler.ir import HOST, Block
 from opdock.compiler.memory import MemoryPlan, plan_memory
 from opdock.compiler.partition import partition
@@ -15,12 +17,14 @@ from opdock.compiler.place import Placer, place
 from opdock.compiler.prune import prune, refine_shapes
 from opdock.compiler.schedule import Schedule, schedule
 from opdock.compiler.simplify import simplify
+from opdock.devices.router import Router
+from opdock.devices.routes import RouteTable
 from opdock.dtypes import DType
 from opdock.graph.operation import Operation, Tensor
 from opdock.shapes import Shape
 
 Pass = Callable[[Block], None]
-OPTIONAL: Final = ("fold", "cse", "simplify", "memory")
+OPTIONAL: Final = ("fold", "cse", "simplify", "fuse", "cluster", "memory")
 STAGES: Final = ("before_place", "after_place", "after_fuse")
 
 
@@ -29,12 +33,14 @@ class Options:
     """What a session asks of the compiler.
 
     Attributes:
-        disabled: names of passes to leave out.
+        disabled: names of passes, and of fusion patterns, to leave out.
         extra: passes of plugins by stage, in order: (name, function).
+        router: finds the ways between devices.
     """
 
     disabled: frozenset[str] = frozenset()
     extra: dict[str, list[tuple[str, Pass]]] = field(default_factory=dict)
+    router: Router = field(default_factory=lambda: Router(RouteTable(), tuple))
 
 
 def lower(
@@ -69,10 +75,13 @@ def finish(
     _plugins(block, options, "before_place")
     place(block, placer)
     _plugins(block, options, "after_place")
-    # The seam for layout, pattern fusion and elementwise clusters: they see placed nodes and
-    # run before copies exist.
+    # The seam for layout, too: passes here see placed nodes and run before copies exist.
+    if "fuse" in on:
+        fuse(block, placer, options.disabled)
+    if "cluster" in on:
+        cluster(block, placer)
     _plugins(block, options, "after_fuse")
-    partition(block, results_at)
+    partition(block, options.router, results_at)
     lined_up = schedule(block)
     plan = plan_memory(lined_up) if "memory" in on else plan_memory(lined_up, share=False)
     return block, lined_up, plan

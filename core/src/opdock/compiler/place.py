@@ -14,6 +14,7 @@ from opdock.graph.devicespec import DeviceSpec
 from opdock.kernels.select import Rejection
 
 PlaceHook = Callable[[Node, Sequence[Target]], "str | None"]
+GAVE_UP = "gave up at run time"
 LOCAL = "/job:localhost/replica:0/task:0"
 
 
@@ -29,6 +30,7 @@ class Placer:
             kernel "*" stands for the device as a whole.
         unavailable: for a device type that no device has, why (a plugin's reason), or None.
         hook: a plugin's answer for a node, or None.
+        lost: names of devices that were lost to the reasons.
     """
 
     targets: Sequence[Target]
@@ -37,10 +39,23 @@ class Placer:
     bans: dict[tuple[str, str, str], str] = field(default_factory=dict)
     unavailable: Callable[[str], str | None] = lambda _: None
     hook: PlaceHook | None = None
+    lost: dict[str, str] = field(default_factory=dict)
 
     def banned(self, node: str, device: str, kernel: str) -> str | None:
         """Why `kernel` on `device` may not run `node` any more, or None."""
+        if kernel == "*" and device in self.lost:
+            return f"the device was lost: {self.lost[device]}"
         return self.bans.get((node, device, kernel))
+
+    def home(self, node: Node) -> Target | None:
+        """The device that holds the value of a variable's node, or None."""
+        if self.resources is None or not _holds_state(node):
+            return None
+        name = node.attrs.get("shared_name") or node.name
+        cell = self.resources.get("variable", node.attrs.get("container", ""), name)
+        if cell is None or not cell.initialized:
+            return None
+        return next((t for t in self.targets if t.name == cell.home), None)
 
     # ------------------------------------------------------------ candidates
     def candidates(self, node: Node, requested: str) -> tuple[list[Target], bool]:
@@ -48,13 +63,22 @@ class Placer:
 
         Raises:
             InvalidArgumentError: no device satisfies it and soft placement does not help.
+            UnavailableError: the device was lost, and soft placement is off.
         """
         if not requested:
-            return [t for t in self.targets if t.automatic], False
+            return [t for t in self.targets if t.automatic and t.name not in self.lost], False
         spec = DeviceSpec.from_string(requested)
         found = [t for t in self.targets if t.matches(spec)]
-        if found:
-            return found, False
+        alive = [t for t in found if t.name not in self.lost]
+        if alive:
+            return alive, False
+        if found and not self.soft:
+            raise errors.UnavailableError(
+                None, node.origin,
+                f"Cannot assign a device for operation {node.name}: it was explicitly assigned to "
+                f"{requested}, but {found[0].name} was lost: {self.lost[found[0].name]}"
+                + _line(node),
+            )  # fmt: skip
         job_only = DeviceSpec(job=spec.job, replica=spec.replica, task=spec.task)
         if not self.soft or not any(t.matches(job_only) for t in self.targets):
             raise errors.InvalidArgumentError(
@@ -63,12 +87,14 @@ class Placer:
         same_type = [
             t for t in self.targets
             if spec.device_type and t.matches(DeviceSpec(device_type=spec.device_type))
+            and t.name not in self.lost
         ]  # fmt: skip
         return same_type + [t for t in self._downwards() if t not in same_type], True
 
     def _downwards(self) -> list[Target]:
         """Soft placement's order: by priority down to the host."""
-        return sorted((t for t in self.targets if t.automatic), key=lambda t: -t.priority)
+        alive = [t for t in self.targets if t.automatic and t.name not in self.lost]
+        return sorted(alive, key=lambda t: -t.priority)
 
     def _unknown_device(self, node: Node, requested: str, spec: DeviceSpec) -> str:
         available = ", ".join(t.name for t in self.targets)
@@ -159,6 +185,10 @@ def _place_group(members: list[Node], placer: Placer) -> None:
     if placer.hook is not None and not requested:
         requested = placer.hook(members[0], placer.targets) or ""
     candidates, softened = placer.candidates(asking, requested)
+    homes = [t for n in members if (t := placer.home(n)) is not None]
+    if homes:
+        # The values are there already; what cannot work on them there gets copies.
+        candidates, softened = homes[:1], False
     able = [t for t in candidates if all(_holds(t, n) for n in members)]
     if not able and (placer.soft or not requested):
         able = [t for t in placer._downwards() if all(_holds(t, n) for n in members)]

@@ -16,7 +16,7 @@ PRESETS: Final = frozenset({"Const", "VariableV2", "Variable", "TemporaryVariabl
 ALIASES: Final = frozenset({
     "Identity", "StopGradient", "PreventGradient", "PlaceholderWithDefault", "GuaranteeConst",
 })  # fmt: skip
-_READERS: Final = frozenset({
+READERS: Final = frozenset({
     "ReadVariableOp", "IsVariableInitialized", "VarIsInitializedOp", "VariableShape", "Shape",
     "Size", "Rank", "ResourceGather", "Identity",
 })  # fmt: skip
@@ -29,6 +29,7 @@ class Step:
     Attributes:
         kind: "kernel", "builtin", "control", "copy", "read" (of a variable) or "alias".
         out: the planned buffer that the call writes to, or None.
+        outs: for a fused step with several results, the buffer or None for each; or empty.
         frees: slots whose last use this is.
     """
 
@@ -37,6 +38,7 @@ class Step:
     inputs: list[int]
     outputs: list[int]
     out: int | None = None
+    outs: tuple[int | None, ...] = ()
     frees: list[int] = field(default_factory=list)
 
 
@@ -123,7 +125,7 @@ class _Scheduler:
         if not cells:
             return
         roots = [self.cell_root.get(inputs[i], inputs[i]) for i in sorted(cells)]
-        if node.op not in _READERS:
+        if node.op not in READERS:
             named = [r for r in roots if r in self.out.presets]
             if len(named) == len(roots):
                 for root in roots:

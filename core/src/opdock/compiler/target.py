@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from opdock.graph.devicespec import DeviceSpec
 
 if TYPE_CHECKING:
     from opdock.kernels.select import KernelIndex
+    from opdock.plugins.patterns import FusionPattern
 
 
 @dataclass(eq=False, slots=True)
@@ -51,6 +53,17 @@ class Target:
         """The device's kernels by op."""
         index: KernelIndex = self.opened()[1]
         return index
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the device has been opened; no node is placed on one that has not."""
+        return self._opened is not None
+
+    @property
+    def fusions(self) -> Sequence[FusionPattern]:
+        """The patterns that the device computes at once."""
+        fusions: Sequence[FusionPattern] = self.opened()[2]
+        return fusions
 
     @property
     def is_host(self) -> bool:

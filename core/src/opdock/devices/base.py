@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from opdock.devices.protocols import Buffer, DeviceAttributes, Event, MemoryStats, Stream
+from opdock.devices.protocols import (
+    Buffer,
+    DeviceAttributes,
+    Event,
+    KernelTime,
+    MemoryStats,
+    Stream,
+)
 from opdock.dtypes import DType
 
 
@@ -47,6 +54,7 @@ class BaseDevice:
     is_host: bool = False
     namespace: Any = None
     dtypes: frozenset[DType] | None = None
+    dlpack: tuple[int, int] | None = None
 
     def __init__(self, attributes: DeviceAttributes) -> None:
         self.attributes = attributes
@@ -71,6 +79,15 @@ class BaseDevice:
         """An uninitialized buffer: by default an upload, which every device can do."""
         return self.upload(np.empty(shape, dtype.np))
 
+    def from_dlpack(self, buffer: Any) -> Buffer:
+        """A buffer of this device over the memory of an array that speaks DLPack.
+
+        Only a device that sets `dlpack` is asked, and only for arrays in the memory that it names.
+        What the device cannot take as it is raises BufferError; the value is then copied.
+        """
+        taken: Buffer = self.namespace.from_dlpack(buffer)
+        return taken
+
     def synchronize(self) -> None:
         """Blocks until all queued work is done: at once on a synchronous device."""
 
@@ -81,6 +98,19 @@ class BaseDevice:
     def new_stream(self) -> Stream:
         """A stream without a queue: the device is synchronous."""
         return NullStream()
+
+    def profile(self, on: bool) -> None:
+        """Starts or stops keeping the times of kernels, which a traced step asks for.
+
+        A device without a clock of its own leaves this alone: its steps are timed by the host.
+        """
+
+    def kernel_times(self) -> Sequence[KernelTime]:
+        """The times of the kernels that ran since the last call while `profile` was on, in order.
+
+        The runtime has synchronized the device before it asks.
+        """
+        return ()
 
     def configure(self, options: Mapping[str, Any]) -> None:
         """Takes a session's options; unknown keys are to be ignored.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -67,7 +67,15 @@ class Buffer(Protocol):
 
     @property
     def dtype(self) -> Any:
-        """The element type as a NumPy dtype."""
+        """The element type: a NumPy dtype, or the one of the device's array namespace."""
+
+
+class KernelTime(NamedTuple):
+    """When a kernel ran, in nanoseconds of the device's clock."""
+
+    name: str
+    begin: int
+    end: int
 
 
 class Event(Protocol):
@@ -100,6 +108,9 @@ class Device(Protocol):
     """The array namespace that works on the buffers, or None; it mounts the portable kernels."""
     dtypes: frozenset[DType] | None
     """The element types that a buffer can hold; None for all."""
+    dlpack: tuple[int, int] | None
+    """What `__dlpack_device__` of the buffers says, (1, 0) for host memory, when values may come
+    and go through DLPack without a copy through the host; else None."""
 
     def upload(self, array: np.ndarray[Any, Any]) -> Buffer:
         """A copy of a host array; the caller may change the array as soon as this returns."""
@@ -110,6 +121,9 @@ class Device(Protocol):
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Buffer:
         """An uninitialized buffer; ResourceExhaustedError when memory does not suffice."""
 
+    def from_dlpack(self, buffer: Any) -> Buffer:
+        """A buffer over the memory of an array that speaks DLPack; see `BaseDevice.from_dlpack`."""
+
     def synchronize(self) -> None:
         """Blocks until all work queued on the device is done."""
 
@@ -119,8 +133,45 @@ class Device(Protocol):
     def new_stream(self) -> Stream:
         """A stream of its own for independent work."""
 
+    def profile(self, on: bool) -> None:
+        """Starts or stops keeping the times of kernels; see `BaseDevice.profile`."""
+
+    def kernel_times(self) -> Sequence[KernelTime]:
+        """The times of the kernels that ran since the last call, in order."""
+
     def configure(self, options: Mapping[str, Any]) -> None:
         """Takes the options of a session before it runs; see `BaseDevice.configure`."""
 
     def close(self) -> None:
         """Gives memory and handles back; the device is not used afterwards."""
+
+
+class Recording(Protocol):
+    """Work that a device can queue again."""
+
+    result: Any
+    """What the recorded function returned: buffers that every replay fills again."""
+
+    def replay(self) -> None:
+        """Queues the recorded work once more, behind what is queued already."""
+
+
+class RecordingDevice(Device, Protocol):
+    """A device that can replay a whole step. The three methods go together, and are optional.
+
+    The runtime records a program whose shapes are static and which needs nothing of the host
+    between its feeds and its results; `opdock.runtime.replay` decides that.
+    """
+
+    def record(self, work: Callable[[], Any]) -> Recording | str:
+        """Calls `work`, keeping what it queues instead of running it.
+
+        The buffers that `work` allocates belong to the recording as long as it lives. Uploads are
+        done at once. What cannot be kept, such as a download, is the reason that is returned.
+        """
+
+    def duplicate(self, buffer: Any) -> Buffer:
+        """A copy in a buffer of its own, made in the order of the device's work."""
+
+    def assign(self, target: Any, source: Any) -> None:
+        """Copies a buffer's elements over those of another of its shape and type."""

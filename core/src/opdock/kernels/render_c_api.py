@@ -6,16 +6,29 @@ kernels, so that a backend's own kernels raise the same errors.
 
 from __future__ import annotations
 
+from opdock.graph import diagonals
 from opdock.kernels.array_api import dims, ints, invalid
+from opdock.kernels.cluster import Reduce, evaluate_cluster
 from opdock.kernels.expr import parse
-from opdock.kernels.lowering import Line, lower
-from opdock.kernels.portable.array import wanted_shape
+from opdock.kernels.lowering import CAST, INPUT, NUMBER, Line, lower
+from opdock.kernels.lowering import evaluator as evaluate
+from opdock.kernels.portable import family as portable_family
+from opdock.kernels.portable.array import check_shape, wanted_shape
+from opdock.kernels.portable.decompositions import check_square
+from opdock.kernels.portable.fill import steps as range_steps
 from opdock.kernels.portable.gather import axes_of
 from opdock.kernels.portable.joining import check_alike, checked_axis
 from opdock.kernels.portable.linalg import check_batch_matmul, check_matmul
-from opdock.kernels.portable.padding import margins
+from opdock.kernels.portable.matrix import permutation
+from opdock.kernels.portable.padding import check_mirror, margins
 from opdock.kernels.portable.reduce import arg_axis, reduced_axes
+from opdock.kernels.portable.scan import scan_axis
 from opdock.kernels.portable.slicing import block, subscript
+from opdock.kernels.portable.solve import check_solve
+from opdock.kernels.portable.sorting import check_k
+from opdock.kernels.portable.spacebatch import check_blocks, check_multiple
+from opdock.kernels.portable.special import SERIES
+from opdock.kernels.portable.training import update_on
 from opdock.kernels.render_c import (
     ERRORS,
     RENDERED,
@@ -36,9 +49,12 @@ from opdock.kernels.render_c_ops import (
 )
 
 __all__ = [
-    "ERRORS", "RENDERED", "Dialect", "Line", "Rendered", "arg_axis", "axes_of", "block",
-    "can_render", "check_alike", "check_batch_matmul", "check_matmul", "checked_axis", "dims",
-    "elementwise_claims", "elementwise_source", "helpers", "input_names", "ints", "invalid",
-    "lower", "margins", "node_line", "parse", "reduced_axes", "render", "subscript",
-    "update_line", "update_of", "updates", "wanted_shape",
+    "CAST", "ERRORS", "INPUT", "NUMBER", "RENDERED", "SERIES", "Dialect", "Line", "Reduce",
+    "Rendered", "arg_axis", "axes_of", "block", "can_render", "check_alike",
+    "check_batch_matmul", "check_blocks", "check_k", "check_matmul", "check_mirror",
+    "check_multiple", "check_shape", "check_solve", "check_square", "checked_axis", "diagonals",
+    "dims", "elementwise_claims", "elementwise_source", "evaluate", "evaluate_cluster",
+    "helpers", "input_names", "ints", "invalid", "lower", "margins", "node_line", "parse",
+    "permutation", "portable_family", "range_steps", "reduced_axes", "render", "scan_axis",
+    "subscript", "update_line", "update_of", "update_on", "updates", "wanted_shape",
 ]  # fmt: skip

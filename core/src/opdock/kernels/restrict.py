@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
-from opdock.dtypes import ALL, DType
+from opdock.dtypes import ALL, DType, resource
 from opdock.graph import registry
 from opdock.graph.opdef import ArgDef, OpDef
 from opdock.kernels.table import Kernel
@@ -37,8 +37,14 @@ def restrict(kernel: Kernel, allowed: frozenset[DType]) -> Kernel | None:
 
 
 def _device_arguments(definition: OpDef, kernel: Kernel) -> Iterable[ArgDef]:
-    yield from (a for a in definition.inputs if a.name not in kernel.host_inputs)
-    yield from (a for a in definition.outputs if a.name not in kernel.host_outputs)
+    # A handle names a variable and is no value in the device's memory.
+    yield from (
+        a for a in definition.inputs if a.name not in kernel.host_inputs and a.dtype is not resource
+    )
+    yield from (
+        a for a in definition.outputs
+        if a.name not in kernel.host_outputs and a.dtype is not resource
+    )  # fmt: skip
 
 
 def _declared(definition: OpDef, attr: str) -> frozenset[DType]:

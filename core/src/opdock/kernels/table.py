@@ -37,6 +37,8 @@ class Kernel:
         host_inputs: names of arguments that arrive as NumPy arrays in host memory.
         host_outputs: names of results that are NumPy arrays in host memory.
         may_alias: output index -> index of the input whose buffer or view it may be.
+        keeps: names of the arguments and results whose buffers a stateful kernel may hold on to
+            after the call. None: all of them. A stateless kernel never keeps any.
         since: the plugin API version for which the record was written.
 
     Raises:
@@ -55,6 +57,7 @@ class Kernel:
     host_inputs: frozenset[str] = frozenset()
     host_outputs: frozenset[str] = frozenset()
     may_alias: Mapping[int, int] = field(default_factory=dict)
+    keeps: frozenset[str] | None = None
     since: tuple[int, int] = (1, 0)
 
     def __post_init__(self) -> None:
@@ -73,6 +76,8 @@ class Kernel:
         object.__setattr__(self, "may_alias", MappingProxyType(dict(self.may_alias)))
         for name in ("host_inputs", "host_outputs"):
             object.__setattr__(self, name, _names(self.op, name, getattr(self, name)))
+        if self.keeps is not None:
+            object.__setattr__(self, "keeps", _names(self.op, "keeps", self.keeps))
 
     @property
     def is_portable(self) -> bool:

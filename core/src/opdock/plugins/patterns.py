@@ -63,17 +63,30 @@ class P:
 class FusionPattern:
     """Nodes on one device that the backend replaces by one op of its own.
 
-    The interior results must have no other consumer; the matcher sees to that, and tries both
-    orders of a commutative op's inputs.
+    The compiler looks for the pattern when a program is prepared, on nodes placed on the device;
+    it tries both orders of a commutative op's inputs. A nested `P` means the first output of its
+    node. Stateful ops are never matched, and a result that is used outside the match must be among
+    `outputs`.
+
+    The kernel's inputs are the captures in order. Its `sig.attrs` holds the outermost node's
+    attributes, and under the name of each named node, and "" for the outermost, a mapping of that
+    node's attributes.
 
     Attributes:
         name: unique in the backend; users switch the fusion off by it.
         pattern: what to look for.
         op: the private op type that replaces it, "vendor>Name"; the backend's tables hold its
-            kernel, whose inputs are the captures in order.
-        when: `when(nodes)` gets the matched nodes' `NodeSig` by capture name ("" is the outermost);
+            kernel.
+        when: `when(nodes)` gets the matched nodes' `NodeSig` by node name ("" is the outermost);
             True, or the reason why it declines.
-        benefit: the higher is tried first.
+        benefit: the higher is tried first; names decide between equals.
+        outputs: the fused op's results in order, each as (name of a node, index of its output).
+        also: further outermost nodes of the match. Each takes at least one capture of what
+            stands before it directly as an input; its results are listed in `outputs` by name.
+
+    Raises:
+        TypeError: a field has the wrong type.
+        ValueError: `op` is not private, or `outputs` or `also` name what is not there.
     """
 
     name: str
@@ -81,15 +94,52 @@ class FusionPattern:
     op: str
     when: Callable[[Mapping[str, Any]], bool | str] | None = None
     benefit: int = 1
+    outputs: tuple[tuple[str, int], ...] = (("", 0),)
+    also: tuple[P, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise TypeError(f"FusionPattern.name must be a word, got {self.name!r}")
-        if not isinstance(self.pattern, P):
-            raise TypeError(f"fusion {self.name!r}: pattern must be a P, got {self.pattern!r}")
+        for root in (self.pattern, *self.also):
+            if not isinstance(root, P):
+                raise TypeError(f"fusion {self.name!r}: pattern must be a P, got {root!r}")
         if not isinstance(self.op, str) or ">" not in self.op:
             raise ValueError(
                 f"fusion {self.name!r}: op must be private, 'vendor>Name', got {self.op!r}"
             )
         if self.when is not None and not callable(self.when):
             raise TypeError(f"fusion {self.name!r}: when must be callable")
+        self._check_outputs()
+        self._check_also()
+
+    def captures(self) -> tuple[str, ...]:
+        """The capture names, which are the fused op's inputs in order."""
+        every = [c for root in (self.pattern, *self.also) for c in root.captures()]
+        return tuple(dict.fromkeys(every))
+
+    def named(self) -> dict[str, P]:
+        """The nodes that have a name; "" is the outermost."""
+        found = {"": self.pattern}
+        for root in (self.pattern, *self.also):
+            found.update((p.name, p) for p in root.nodes() if p.name)
+        return found
+
+    def _check_outputs(self) -> None:
+        known = self.named()
+        if not self.outputs:
+            raise ValueError(f"fusion {self.name!r}: outputs must name at least one result")
+        for name, index in self.outputs:
+            if name not in known or index < 0:
+                raise ValueError(
+                    f"fusion {self.name!r}: outputs has ({name!r}, {index}); the pattern's named "
+                    f"nodes are {sorted(known)}"
+                )
+
+    def _check_also(self) -> None:
+        bound = set(self.pattern.captures())
+        for root in self.also:
+            if not any(isinstance(i, str) and i in bound for i in root.inputs):
+                raise ValueError(
+                    f"fusion {self.name!r}: {root!r} must take one of {sorted(bound)} as an input"
+                )
+            bound.update(root.captures())

@@ -104,6 +104,8 @@ class BackendSpec:
         install_hint: what to type when the probe finds nothing, 'pip install "pkg[extra]"'.
         automatic: whether placement may choose its devices unasked. Not for devices that do not
             really compute.
+        notes: "pkg.mod:function" -> lines that `opdock doctor` prints: which optional libraries
+            are in use, or why not. Only the doctor calls it.
 
     Raises:
         TypeError, ValueError: a field is malformed.
@@ -120,6 +122,7 @@ class BackendSpec:
     fusions: tuple[str, ...] = ()
     install_hint: str = ""
     automatic: bool = True
+    notes: str = ""
 
     def __post_init__(self) -> None:
         _match("BackendSpec", "name", self.name, _NAME, "lower case letters, digits and _")
@@ -135,6 +138,8 @@ class BackendSpec:
         object.__setattr__(self, "fusions", _dotted_all(owner, "fusions", self.fusions))
         if not isinstance(self.install_hint, str):
             raise TypeError(f"{owner}.install_hint must be a string, got {self.install_hint!r}")
+        if self.notes:
+            _dotted(owner, "notes", self.notes)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ from opdock import errors, shapes
 from opdock.compiler import pipeline
 from opdock.compiler.ir import FEED, HOST, Node, Value
 from opdock.compiler.prune import prune, refine_shapes
+from opdock.runtime.trace import active
 
 if TYPE_CHECKING:
     from opdock.graph.func_graph import FuncGraph
@@ -53,7 +54,12 @@ def compile_body(
         block, engine.placer, engine.evaluate, engine.options, HOST if is_condition else here
     )
     program = engine.bind(block, lined_up, plan)
-    return program.run
+
+    def run(values: Sequence[Any]) -> Sequence[Any]:
+        tracer = active()
+        return program.run(values) if tracer is None else program.interpret(values, tracer)
+
+    return run
 
 
 def _has_effect(op: Any) -> bool:

@@ -52,9 +52,26 @@ def read(config: Any) -> SessionConfig:
         deadline_ms=config.operation_timeout_in_ms,
         device_options={
             "intra_op_parallelism_threads": config.intra_op_parallelism_threads,
-            "per_process_gpu_memory_fraction": gpu.per_process_gpu_memory_fraction,
+            "memory_fraction": gpu.per_process_gpu_memory_fraction,
             "allow_growth": gpu.allow_growth,
             "visible_device_list": gpu.visible_device_list,
+            **_extras(config),
         },
         disabled_passes=disabled | disabled_by(config),
     )
+
+
+def _extras(config: Any) -> dict[str, Any]:
+    """What TF's messages have no field for: the parameters of a custom optimizer named "opdock".
+
+    `config.graph_options.rewrite_options.custom_optimizers.add(name="opdock")
+    .parameter_map["allow_tf32"].b = True` reaches every device as the option "allow_tf32".
+    """
+    found: dict[str, Any] = {}
+    for custom in config.graph_options.rewrite_options.custom_optimizers:
+        if custom.name == "opdock":
+            for key, value in custom.parameter_map.items():
+                kind = value.WhichOneof("value")
+                given = getattr(value, kind) if kind else None
+                found[key] = given.decode() if isinstance(given, bytes) else given
+    return found

@@ -13,6 +13,7 @@ from opdock import errors
 from opdock.compiler import pipeline
 from opdock.compiler.ir import HOST, Block, Node
 from opdock.compiler.ladder import STRUCTURAL, climb
+from opdock.compiler.memory import plan_memory
 from opdock.compiler.place import Placer, place
 from opdock.compiler.prune import prune
 from opdock.compiler.target import Target
@@ -23,9 +24,9 @@ from opdock.runtime import body, targets
 from opdock.runtime import config as configuration
 from opdock.runtime.control import bind_control
 from opdock.runtime.fallback import Fallback
-from opdock.runtime.program import Program, bind_kernel
+from opdock.runtime.program import NoBuffersError, Program, bind_kernel
 from opdock.runtime.resources import ResourceManager
-from opdock.runtime.trace import Tracer, partition_graphs
+from opdock.runtime.trace import Tracer, partition_graphs, traced
 from opdock.shapes import Shape
 
 
@@ -65,6 +66,7 @@ class Engine:
                 unavailable=self.devices.unavailable,
                 hook=self.devices.hook,
             )
+            self.devices.lost = self._placer_made.lost
         return self._placer_made
 
     @property
@@ -110,15 +112,24 @@ class Engine:
 
     def bind(self, block: Block, lined_up: Any, plan: Any) -> Program:
         """Binds kernels, constants and buffers."""
-        return Program(
-            block, lined_up, plan, self.resources, self.copier, self.control,
-            self.fallback if self._config.soft else None,
+        make = functools.partial(
+            Program, resources=self.resources, copier=self.copier, control=self.control,
+            decline=self.fallback,
         )  # fmt: skip
+        try:
+            return make(block, lined_up, plan)
+        except NoBuffersError:
+            # Each kernel may still find room for its own result, or move where there is some.
+            for step in lined_up.steps:
+                step.out, step.outs = None, ()
+            return make(block, lined_up, plan_memory(lined_up, share=False))
 
     @functools.cached_property
     def options(self) -> pipeline.Options:
         """The compiler options of the session."""
-        return pipeline.Options(self._config.disabled_passes, self.devices.passes())
+        return pipeline.Options(
+            self._config.disabled_passes, self.devices.passes(), self.devices.router
+        )
 
     def prefers(self, node: Node, target: Target) -> bool:
         """Whether a node of a function body should stay on the device of its data."""
@@ -158,19 +169,24 @@ class Engine:
     # ------------------------------------------------------------ copies
     def copier(self, node: Node) -> Callable[[Any], Any]:
         """The callable of a copy node."""
-        return self.between(node.attrs["from"], node.attrs["to"])
+        carry: Callable[[Any], Any] | None = node.attrs.get("carry")
+        if carry is None:
+            return self.between(node.attrs["from"], node.attrs["to"], node.name)
+        return carry
 
-    def between(self, source: str, destination: str) -> Callable[[Any], Any]:
-        """A function that moves a buffer from one place to another."""
+    def between(self, source: str, destination: str, name: str = "") -> Callable[[Any], Any]:
+        """A function that moves a buffer from one place to another, for copies outside the plan.
+
+        Args:
+            source, destination: names of devices, or `HOST`.
+            name: what traces call the value.
+        """
         if source == destination:
             return lambda value: value
-        if source == HOST:
-            upload = self._target(destination).device.upload
-            return lambda value: upload(np.asarray(value))
-        if destination == HOST:
-            download: Callable[[Any], Any] = self._target(source).device.download
-            return download
-        return self.devices.route(self._target(source), self._target(destination))
+        for device in {source, destination} - {HOST}:
+            self._target(device).opened()
+        hops = self.devices.router.find({source: False}, destination, own=True)
+        return traced(hops, name)
 
     def _target(self, name: str) -> Target:
         return next(t for t in self.devices.targets if t.name == name)
@@ -191,9 +207,10 @@ class Engine:
     def _run(
         self, program: Program, values: Sequence[Any], options: Any, metadata: Any, tracing: bool
     ) -> Sequence[Any]:
-        tracer = Tracer() if tracing else None
+        tracer = Tracer(_devices(program)) if tracing else None
         if tracer is not None:
-            raw = program.interpret(values, tracer)
+            with tracer:
+                raw = program.interpret(values, tracer)
         elif self._config.inter_op_threads > 1:
             from opdock.runtime.parallel import run_parallel
 
@@ -232,3 +249,9 @@ class Engine:
                 lines.append((source, f"{op.name}: ({op.type}): {device}"))
         for _, line in sorted(lines, key=lambda x: x[0]):
             print(line, flush=True)
+
+
+def _devices(program: Program) -> list[Any]:
+    """The devices, other than the host, on which a program runs."""
+    targets = {s.node.target for s in program.schedule.steps if s.node.target is not None}
+    return [t.device for t in targets if not t.is_host]

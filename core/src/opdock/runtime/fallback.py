@@ -7,14 +7,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from opdock import errors
-from opdock.compiler.ir import HOST, Block, Node, Value
+from opdock.compiler.ir import HOST, Block, Fused, Node, Value
 from opdock.compiler.ladder import climb
 from opdock.compiler.partition import _declare_memory, cell_inputs
-from opdock.compiler.place import Placer
+from opdock.compiler.place import GAVE_UP, Placer
 from opdock.compiler.schedule import Step
 from opdock.compiler.target import Target
-from opdock.runtime.program import bind_kernel
+from opdock.runtime.lost import Losses, NoRoomError, homewards
+from opdock.runtime.program import as_op_error, bind_kernel, where
 from opdock.runtime.resources import CellProxy, ResourceManager
 
 _log = logging.getLogger("opdock.fallback")
@@ -58,12 +61,15 @@ class Fallback:
         self._between = between
         self._on_ban = on_ban
         self.moves: dict[tuple[str, str, str], Move] = {}
+        self.losses = Losses(placer, resources, on_ban)
 
     def __call__(
         self, step: Step, inputs: Sequence[Any], error: errors.OpError
     ) -> tuple[Any, ...] | None:
         """Results of `step` from another kernel, at the places where the program expects them."""
         node = step.node
+        if node.fused is not None:
+            return self._unfused(node, node.fused, inputs, error)
         if not self._placer.soft or node.target is None or node.kernel is None:
             return None
         reason = error.message.split("\n", 1)[0]
@@ -77,6 +83,15 @@ class Fallback:
             clone.kernel, clone.how = choice.kernel, choice.kind
             try:
                 results = self._run(node, clone, choice, inputs)
+            except NoRoomError as e:
+                # State has to return; a result need not, when the step is placed anew.
+                e.again = not cell_inputs(clone)
+                raise
+            except errors.UnavailableError as e:
+                if self.losses.meet(clone, e) is None:
+                    raise
+                lost.append(f"{target.name}: {e.message}")
+                continue
             except (
                 errors.UnimplementedError,
                 errors.ResourceExhaustedError,
@@ -92,12 +107,56 @@ class Fallback:
         table = "\n".join(f"  {line}" for line in lost)
         raise cls(None, node.origin, f"{error.message}\nNo other kernel could take over:\n{table}")
 
+    def _unfused(
+        self, node: Node, fused: Fused, inputs: Sequence[Any], error: errors.OpError
+    ) -> tuple[Any, ...]:
+        """Results of a fused step from its members' own kernels.
+
+        To fuse was the compiler's choice, so this needs no soft placement; a member that declines
+        in turn is subject to it.
+        """
+        assert node.target is not None
+        assert node.kernel is not None
+        reason = error.message.split("\n", 1)[0]
+        key = (node.name, node.target.name, node.kernel.qualname)
+        self._placer.bans[key] = f"{GAVE_UP}: {reason}"
+        self._on_ban()
+        values = _Values(self._between)
+        for i, value in enumerate(fused.inputs):
+            values.put(value, inputs[i], HOST if i in node.host_inputs else _memory(node.target))
+        for member in fused.members:
+            here = _memory(member.target)
+            args = [
+                values.get(v, HOST if i in member.host_inputs else here)
+                for i, v in enumerate(member.inputs)
+            ]
+            for value, result in zip(member.values(), self._member(member, args), strict=True):
+                values.put(value, result, HOST if value.index in member.host_outputs else here)
+        self._moved(node, f"its {len(fused.members)} ops on {node.target.name}", reason)
+        return tuple(values.get(v, _memory(node.target)) for v in fused.results)
+
+    def _member(self, member: Node, args: list[Any]) -> tuple[Any, ...]:
+        kernel = member.kernel
+        assert kernel is not None
+        try:
+            with np.errstate(all="ignore"):
+                result = bind_kernel(member, self._resources)(*args, *[None] * kernel.out)
+        except Exception as e:
+            found = as_op_error(e, member)
+            results = None
+            if isinstance(found, (errors.UnimplementedError, errors.ResourceExhaustedError)):
+                results = self(Step("kernel", member, [], []), args, found)
+            if results is None:
+                raise found from e
+            return results
+        return (result,) if len(member.out_dtypes) == 1 else tuple(result)
+
     # ------------------------------------------------------------ steps
     def _ban(self, node: Node, reason: str, error: Exception) -> str:
         assert node.target is not None
         out_of_memory = isinstance(error, (errors.ResourceExhaustedError, MemoryError))
         kernel = "*" if out_of_memory or node.kernel is None else node.kernel.qualname
-        text = f"gave up at run time: {reason}"
+        text = f"{GAVE_UP}: {reason}"
         self._placer.bans[(node.name, node.target.name, kernel)] = text
         self._on_ban()
         return f"{node.target.name}: {kernel}: {text}"
@@ -166,7 +225,9 @@ class Fallback:
                 here = _memory(clone.target)
                 args.append(
                     value if holder == here
-                    else CellProxy(value, self._between(holder, here), self._between(here, holder))
+                    else CellProxy(
+                        value, self._between(holder, here), self._homewards(home, here, holder)
+                    )
                 )  # fmt: skip
             else:
                 args.append(value if source == wanted else self._between(source, wanted)(value))
@@ -179,20 +240,44 @@ class Fallback:
             return value
         source = HOST if index in clone.host_outputs else _memory(clone.target)
         wanted = HOST if index in home.host_outputs else _memory(home.target)
-        return value if source == wanted else self._between(source, wanted)(value)
+        return value if source == wanted else self._homewards(home, source, wanted)(value)
+
+    def _homewards(self, home: Node, source: str, wanted: str) -> Callable[[Any], Any]:
+        """A copy back to where the program expects a value: no other kernel can help it."""
+        return homewards(self._between(source, wanted), wanted, home, where(home))
 
     def _report(self, node: Node, clone: Node, reason: str) -> None:
-        assert node.target is not None
         assert clone.target is not None
-        key = (node.name, node.target.name, clone.target.name)
+        self._moved(node, clone.target.name, reason)
+
+    def _moved(self, node: Node, destination: str, reason: str) -> None:
+        assert node.target is not None
+        key = (node.name, node.target.name, destination)
         found = self.moves.get(key)
         if found is not None:
             found.count += 1
             return
         kernel = "" if node.kernel is None else node.kernel.qualname
-        move = Move(node.name, node.op, node.target.name, kernel, clone.target.name, reason)
+        move = Move(node.name, node.op, node.target.name, kernel, destination, reason)
         self.moves[key] = move
         _log.warning("%s", move)
+
+
+class _Values:
+    """Buffers by value, each with the place where it lies."""
+
+    def __init__(self, between: CopyBetween) -> None:
+        self._between = between
+        self._held: dict[Value, tuple[Any, str]] = {}
+
+    def put(self, value: Value, buffer: Any, place: str) -> None:
+        """Keeps a buffer that lies at `place`."""
+        self._held[value] = buffer, place
+
+    def get(self, value: Value, place: str) -> Any:
+        """The buffer of `value` at `place`; constants need not have been put."""
+        buffer, source = self._held.get(value) or (value.node.const(), HOST)
+        return buffer if source == place else self._between(source, place)(buffer)
 
 
 def _memory(target: Target | None) -> str:

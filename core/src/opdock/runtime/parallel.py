@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from opdock.compiler.schedule import Step
+from opdock.runtime.lost import RestartError, has_effect
 from opdock.runtime.program import Program
 
 
@@ -65,6 +66,9 @@ class _Run:
             except Exception as e:
                 results = self.program._instead(e, step, inputs)
         except BaseException as e:
+            if isinstance(e, RestartError):
+                # Steps that come later in the straight line may have run already.
+                e.again = e.again and not any(map(has_effect, self.program.schedule.steps))
             with self.changed:
                 self.error = e
                 self.changed.notify_all()

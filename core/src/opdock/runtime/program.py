@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from types import CodeType, FrameType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -23,12 +23,20 @@ from opdock.compiler.memory import MemoryPlan
 from opdock.compiler.partition import cell_inputs
 from opdock.compiler.schedule import Schedule, Step
 from opdock.runtime.builtin import BUILTINS, variable_cell
+from opdock.runtime.lost import RestartError, has_effect, homewards
+from opdock.runtime.replay import Replayer
 from opdock.runtime.resources import CellProxy, ResourceManager
 
+if TYPE_CHECKING:
+    from opdock.runtime.fallback import Fallback
+
 Copier = Callable[[Node], Callable[[Any], Any]]
-Decline = Callable[[Step, "Sequence[Any]", errors.OpError], "tuple[Any, ...] | None"]
 Observer = Callable[[Step, float, float, "Sequence[Any]"], None]
 _FREE_ABOVE: Final = 1 << 16
+
+
+class NoBuffersError(errors.ResourceExhaustedError):
+    """The buffers that the memory plan wants cannot be had."""
 
 
 class KernelContext:
@@ -61,7 +69,7 @@ class Program:
         resources: ResourceManager,
         copier: Copier,
         control: Callable[[Node], Callable[..., Any]],
-        decline: Decline | None = None,
+        decline: Fallback | None = None,
     ) -> None:
         self.block = block
         self.schedule = schedule
@@ -73,10 +81,11 @@ class Program:
         self._busy = threading.Lock()
         self._presets = {s: self._preset(n) for s, n in schedule.presets.items()}
         self._fns = [self._bind(step) for step in schedule.steps]
-        self._buffers = [t.device.empty(shape, dtype) for t, shape, dtype in plan.buffers]
+        self._buffers = self._allocate()
         self._code: CodeType
         self._step = self._generate()
         self.steps_run = 0
+        self.replay = Replayer.of(self)
 
     # ------------------------------------------------------------ binding
     def _preset(self, node: Node) -> Any:
@@ -85,7 +94,23 @@ class Program:
         value = node.attrs["value"]
         if node.target is None or node.target.is_host or value.dtype.hasobject:
             return value
-        return node.target.device.upload(value)
+        try:
+            return node.target.device.upload(value)
+        except errors.OpError as e:
+            found = as_op_error(e, node)
+            lost = None if self._decline is None else self._decline.losses.meet(node, found)
+            raise lost or found from e
+
+    def _allocate(self) -> list[Any]:
+        """The planned buffers.
+
+        Raises:
+            NoBuffersError: they do not fit, or their device refuses for another reason.
+        """
+        try:
+            return [t.device.empty(shape, dtype) for t, shape, dtype in self.plan.buffers]
+        except (errors.OpError, MemoryError) as e:
+            raise NoBuffersError(None, None, f"The planned buffers do not fit: {e}") from e
 
     def _bind(self, step: Step) -> Callable[..., Any]:
         node = step.node
@@ -111,9 +136,12 @@ class Program:
         if not remote or node.target is None:
             return fn
         here = node.target
-        proxies = {
-            i: (self._between(home, here), self._between(here, home)) for i, home in remote.items()
-        }
+        proxies = {}
+        for i, home in remote.items():
+            name = node.inputs[i].node.name
+            copy, place = self._between(here, home, name), HOST if home is None else home.name
+            back = homewards(copy, place, node, where(node))
+            proxies[i] = self._between(home, here, name), back
 
         def call(*inputs: Any) -> Any:
             args = list(inputs)
@@ -124,8 +152,8 @@ class Program:
 
         return call
 
-    def _between(self, source: Any, destination: Any) -> Callable[[Any], Any]:
-        node = Node("_Copy", "", spec=None, attrs={
+    def _between(self, source: Any, destination: Any, name: str) -> Callable[[Any], Any]:
+        node = Node("_Copy", name, spec=None, attrs={
             "from": HOST if source is None or source.is_host else source.name,
             "to": HOST if destination is None or destination.is_host else destination.name,
         }, inputs=[], out_dtypes=[], out_shapes=[])  # fmt: skip
@@ -165,10 +193,14 @@ class Program:
             name[step.outputs[0]] = f"b{step.out}"
             return f"k{i}({args}, b{step.out})"
         if step.kind == "kernel" and step.node.kernel is not None and step.node.kernel.out:
-            args += ", None" if args else "None"
+            out = ", ".join("None" if b is None else f"b{b}" for b in step.outs)
+            args += (", " if args else "") + (f"({out})" if out else "None")
+        for slot, buffer in zip(step.outputs, step.outs, strict=False):
+            if buffer is not None:
+                name[slot] = f"b{buffer}"
         if not step.outputs:
             return f"k{i}({args})"
-        left = ", ".join(name[s] for s in step.outputs)
+        left = ", ".join("_" if name[s][0] == "b" else name[s] for s in step.outputs)
         line = f"{left} = k{i}({args})"
         dead = [
             name[s]
@@ -204,6 +236,10 @@ class Program:
             return self.interpret(feeds, planned=False)
         try:
             self.steps_run += 1
+            if self.replay is not None:
+                results = self.replay.run(feeds)
+                if results is not None:
+                    return results
             # Infinities and NaNs are results here, as in TF, not occasions for a warning.
             with np.errstate(all="ignore"):
                 return self._step(*feeds)  # type: ignore[no-any-return]
@@ -215,6 +251,27 @@ class Program:
         finally:
             self._busy.release()
 
+    def initial(self, feeds: Sequence[Any] | None) -> dict[int, Any]:
+        """The values by slot before the first step: constants, variables and feeds."""
+        values: dict[int, Any] = dict(self._presets)
+        if feeds is not None:
+            values.update(zip(self.schedule.params, feeds, strict=True))
+        return values
+
+    def perform(self, indices: Sequence[int], values: dict[int, Any]) -> None:
+        """Runs some of the steps on values by slot, and adds theirs.
+
+        Raises:
+            OpError: a kernel failed; nothing stands in for it.
+        """
+        for i in indices:
+            step = self.schedule.steps[i]
+            try:
+                results = self._call(i, step, [values[s] for s in step.inputs], planned=True)
+            except Exception as e:
+                raise as_op_error(e, step.node) from e
+            values.update(zip(step.outputs, results, strict=False))
+
     def interpret(
         self,
         feeds: Sequence[Any],
@@ -222,8 +279,7 @@ class Program:
         planned: bool = True,
     ) -> Sequence[Any]:
         """Runs one step call by call: for traces, and beside a step that holds the buffers."""
-        values: dict[int, Any] = dict(self._presets)
-        values.update(zip(self.schedule.params, feeds, strict=True))
+        values = self.initial(feeds)
         planned = planned and self._busy.acquire(blocking=False)
         try:
             return self._continue(0, values, observer, planned)
@@ -253,13 +309,18 @@ class Program:
         kernel = step.node.kernel
         with np.errstate(all="ignore"):
             if step.kind == "kernel" and kernel is not None and kernel.out:
-                out = self._buffers[step.out] if planned and step.out is not None else None
-                result = self._fns[i](*inputs, out)
+                result = self._fns[i](*inputs, self._out(step) if planned else None)
             else:
                 result = self._fns[i](*inputs)
         if len(step.outputs) == 1:
             return (result,)
         return tuple(result) if step.outputs else ()
+
+    def _out(self, step: Step) -> Any:
+        """What a call gets as `out`: the planned buffer, or a tuple of them, or None."""
+        if step.outs:
+            return tuple(None if b is None else self._buffers[b] for b in step.outs)
+        return None if step.out is None else self._buffers[step.out]
 
     # ------------------------------------------------------------ failure
     def _locate(self, error: Exception) -> tuple[int | None, dict[int, Any]]:
@@ -292,14 +353,35 @@ class Program:
     def _instead(self, error: Exception, step: Step, inputs: list[Any]) -> tuple[Any, ...]:
         """Another kernel's results for a step that declined; raises what cannot be helped."""
         found = as_op_error(error, step.node)
+        if isinstance(found, (errors.UnavailableError, errors.ResourceExhaustedError)):
+            self._restart(found, step, error)
         declined = isinstance(found, (errors.UnimplementedError, errors.ResourceExhaustedError))
         # A user's function that raises has failed, not declined: it must not run a second time.
         declined = declined and step.node.op not in ("PyFunc", "PyFuncStateless")
         if declined and self._decline is not None and step.kind == "kernel":
-            results = self._decline(step, inputs, found)
+            try:
+                results = self._decline(step, inputs, found)
+            except errors.OpError as e:
+                self._restart(e, step, e)
+                raise
             if results is not None:
                 return results
         raise found from (None if found is error else error)
+
+    def _restart(self, found: errors.OpError, step: Step, error: Exception) -> None:
+        """Raises a `RestartError` when other placement is what may help."""
+        if self._decline is None:
+            return
+        restart: Any = found if isinstance(found, RestartError) else None
+        if restart is None:
+            losses = self._decline.losses
+            restart = losses.meet(step.node, found) or losses.no_room(
+                step, self.block.nodes, found
+            )
+        if restart is not None:
+            done = self.schedule.steps[: self.schedule.steps.index(step) + (step.kind == "control")]
+            restart.again = restart.again and not any(has_effect(s) for s in done)
+            raise restart from (None if restart is error else error)
 
 
 def _same_memory(a: Any, b: Any) -> bool:

@@ -11,19 +11,42 @@ from opdock import errors
 from opdock.dtypes import DType
 
 
+class Loan:
+    """A variable's value in a buffer that a recorded program writes in place.
+
+    Whoever reads the variable gets a copy, which from then on is its value.
+    """
+
+    __slots__ = ("_duplicate", "buffer")
+
+    def __init__(self, buffer: Any, duplicate: Callable[[Any], Any]) -> None:
+        self.buffer = buffer
+        self._duplicate = duplicate
+
+    def settle(self) -> Any:
+        """A buffer of its own."""
+        return self._duplicate(self.buffer)
+
+
 class Cell:
     """A variable's storage: a buffer that is replaced, never changed in place.
 
     A step that has read a value keeps it, whatever is written later.
+
+    Attributes:
+        home: the device that holds the value; empty until a program has been bound to it.
+        lost: why the value is gone, when the device that held it was lost.
     """
 
-    __slots__ = ("dtype", "lock", "name", "resource", "value")
+    __slots__ = ("dtype", "home", "lock", "lost", "name", "resource", "value")
 
     def __init__(self, name: str, dtype: DType | None = None, resource: bool = False) -> None:
         self.name = name
         self.dtype = dtype
         self.resource = resource
         self.value: Any = None
+        self.home = ""
+        self.lost = ""
         self.lock = threading.RLock()
 
     @property
@@ -36,8 +59,17 @@ class Cell:
 
         Raises:
             FailedPreconditionError: nothing has been written yet.
+            UnavailableError: the value was lost with the device that held it.
         """
         value = self.value
+        if type(value) is Loan:
+            value = self.value = value.settle()
+        if value is None and self.lost:
+            raise errors.UnavailableError(
+                None, None,
+                f"The value of variable {self.name} is gone: {self.lost}. Initialize the variable "
+                "again, or restore it from a checkpoint.",
+            )  # fmt: skip
         if value is None:
             what = (
                 f"Error while reading resource variable {self.name} from Container: localhost. "
@@ -55,6 +87,12 @@ class Cell:
     def clear(self) -> None:
         """Returns to the uninitialized state."""
         self.value = None
+        self.lost = ""
+
+    def lose(self, reason: str) -> None:
+        """Gives the value up: it was in the memory of a device that was lost."""
+        self.value = None
+        self.lost = reason
 
     def __repr__(self) -> str:
         return f"<variable {self.name}>"

@@ -26,6 +26,7 @@ from opdock.runtime.program import Program
 from opdock.shapes import Shape
 
 if TYPE_CHECKING:
+    from opdock.runtime.bisect import Bisection
     from opdock.runtime.partial import PartialRun
 
 _MAX_VARIANTS: Final = 8  # programs by concrete shape before one with open shapes takes over
@@ -129,19 +130,25 @@ class BaseSession:
         """
         plan = self._plan(fetches)
         values, key = self._feeds(feed_dict)
-        entry = plan.programs.get(key)
-        if entry is None:
-            entry = self._entry(plan, values, key, feed_dict)
-        program = entry.program
-        if entry.keep:
-            # These outlive the step in a variable or queue; the caller's array must not.
-            for i in entry.keep:
-                if type(values[i]) is np.ndarray:
-                    values[i] = values[i].copy()
-        if options is None and run_metadata is None and self._engine.plain:
-            raw = program.run(values)
-        else:
-            raw = self._engine.run(program, values, options, run_metadata)
+        try:
+            entry = plan.programs.get(key)
+            if entry is None:
+                entry = self._entry(plan, values, key, feed_dict)
+            program = entry.program
+            if entry.keep:
+                # These outlive the step in a variable or queue; the caller's array must not.
+                for i in entry.keep:
+                    if type(values[i]) is np.ndarray:
+                        values[i] = values[i].copy()
+            if options is None and run_metadata is None and self._engine.plain:
+                raw = program.run(values)
+            else:
+                raw = self._engine.run(program, values, options, run_metadata)
+        except errors.OpError as e:
+            if getattr(e, "again", False):
+                # A device was lost or full, nothing has outlasted the step: place it elsewhere.
+                return self.run(fetches, feed_dict, options, run_metadata)
+            raise
         copies = entry.copies
         out = []
         for i, value in enumerate(raw):
@@ -298,7 +305,43 @@ class BaseSession:
         plan = self._plan(fetches)
         values, key = self._feeds(feed_dict)
         entry = plan.programs.get(key) or self._entry(plan, values, key, feed_dict)
-        return explain(entry.program, list(self._engine.fallback.moves.values()))
+        fallback = self._engine.fallback
+        return explain(entry.program, [*fallback.moves.values(), *fallback.losses.reports])
+
+    def bisect(
+        self,
+        fetches: Any,
+        device_a: str,
+        device_b: str,
+        feed_dict: Any = None,
+        *,
+        save: str | None = None,
+        rtol: float | None = None,
+        atol: float | None = None,
+    ) -> Bisection:
+        """Finds the first op at which two devices disagree, and saves it as a replayable case.
+
+        Every op of `fetches` runs once on `device_a`, whose results count as right, and once by
+        itself on `device_b` with the inputs it had there. If each is right by itself, the answer is
+        the first op whose value drifts too far when all of them run on `device_b`. Variables start
+        as they are in this session, which keeps its own. Ops with effects outside of it (files,
+        prints, Python functions) run once a time.
+
+        Args:
+            fetches: as for `run`.
+            device_a: the device that is right, "cpu:0" or "/device:CPU:0".
+            device_b: the device to compare with it.
+            feed_dict: as for `run`.
+            save: the case's file; by default "opdock-case-<op>.npz" in the working directory.
+            rtol: relative slack in place of that of each element type.
+            atol: absolute slack likewise.
+
+        Returns:
+            A record, true when the devices diverge; `str` of it is a report.
+        """
+        from opdock.runtime.bisect import bisect
+
+        return bisect(self, fetches, device_a, device_b, feed_dict, save, rtol, atol)
 
     def make_callable(
         self, fetches: Any, feed_list: Sequence[Any] | None = None, accept_options: bool = False

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,7 @@ from opdock import errors
 from opdock.compiler.ladder import climb
 from opdock.compiler.target import Target
 from opdock.devices.pool import DevicePool, PoolDevice, PoolOptions
+from opdock.devices.router import Place, Router
 from opdock.graph.devicespec import DeviceSpec
 from opdock.plugins.manager import PluginManager, get_manager
 from opdock.plugins.records import Candidate, PluginError
@@ -26,15 +28,15 @@ class DeviceInfo:
     physical_device_desc: str = ""
 
 
-@dataclass(slots=True)
+@dataclass
 class SessionDevices:
-    """The devices that a session may use, best first."""
+    """The devices that a session may use, best first; no value passes through those `lost`."""
 
     targets: list[Target]
     manager: PluginManager
     config: SessionConfig
     pool: DevicePool
-    _passes: Any = field(default=None)
+    lost: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def host(self) -> Target | None:
@@ -77,15 +79,18 @@ class SessionDevices:
                 stages.setdefault(record.stage, []).append((record.name, record.run))
         return stages
 
-    def route(self, source: Target, destination: Target) -> Callable[[Any], Any]:
-        """The cheapest way from one device to another."""
-        opened = {t: self.pool.find(t.name) for t in self.targets if t._opened is not None}
-        via = {d.own_type: t.device for t, d in opened.items() if d is not None}
-        src, dst = self.pool.find(source.name), self.pool.find(destination.name)
-        assert src is not None
-        assert dst is not None
-        route = self.manager.routes().find(src.own_type, dst.own_type, via)
-        return route.bind(source.device, destination.device, via)
+    @functools.cached_property
+    def router(self) -> Router:
+        """The ways between the devices that are open."""
+        return Router(self.manager.routes(), self._places)
+
+    def _places(self) -> list[Place]:
+        found = [(t, self.pool.find(t.name)) for t in self.targets if t._opened is not None]
+        return [
+            Place(t.name, p.own_type, t.device, passable=t.name not in self.lost)
+            for t, p in found
+            if p is not None
+        ]
 
     def attributes(self) -> list[DeviceInfo]:
         """Name, type, memory limit and description of each device."""

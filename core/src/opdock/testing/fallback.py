@@ -24,7 +24,7 @@ from opdock.testing.build import build_case
 from opdock.testing.case import Failure, Skip, check
 from opdock.testing.claims import OWN_PLUGIN, numpy_dtype, possible_dtypes, varied_attr
 from opdock.testing.device import DeviceUnderTest
-from opdock.testing.forward import session_config
+from opdock.testing.forward import session_config, without
 from opdock.testing.namespace import tf
 from opdock.testing.sample import samples_for
 
@@ -34,6 +34,8 @@ Array = npt.NDArray[Any]
 
 _ATTR = "_conformance"
 _OP = "AddV2"
+# Fusion would take the op away from the kernel that is to decline.
+_FUSION = ("fuse", "cluster")
 
 
 def _floats(*values: float) -> Array:
@@ -91,7 +93,7 @@ def _run_time_decline(dut: DeviceUnderTest) -> None:
     graph, x, y, count = _graph(dut, trap)
     data = _floats(1, 2, 3)
     config = session_config(soft=True, optimize=True)
-    with _told() as told, tf.Session(graph=graph, config=config) as session:
+    with without(_FUSION), _told() as told, tf.Session(graph=graph, config=config) as session:
         session.run(count.initializer)
         for run in range(1, 4):
             got = session.run(y, {x: data})
@@ -107,7 +109,8 @@ def _decline_without_soft_placement(dut: DeviceUnderTest) -> None:
     """Without soft placement the kernel's error reaches the user and names the op."""
     trap = _Trap(dut, errors.UnimplementedError)
     graph, x, y, count = _graph(dut, trap)
-    with tf.Session(graph=graph, config=session_config(soft=False, optimize=True)) as session:
+    config = session_config(soft=False, optimize=True)
+    with without(_FUSION), tf.Session(graph=graph, config=config) as session:
         session.run(count.initializer)
         try:
             session.run(y, {x: _floats(1, 2, 3)})
@@ -129,7 +132,7 @@ def _out_of_memory(dut: DeviceUnderTest) -> None:
         if d.automatic and d.name != dut.name
     ]  # fmt: skip
     config = session_config(soft=True, optimize=True)
-    with _told(), tf.Session(graph=graph, config=config) as session:
+    with without(_FUSION), _told(), tf.Session(graph=graph, config=config) as session:
         session.run(count.initializer)
         try:
             got = session.run(y, {x: data})

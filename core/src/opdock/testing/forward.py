@@ -6,10 +6,12 @@ by one, so that a failure names its sample.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +32,7 @@ from opdock.testing.oracle import (
     reference_value,
 )
 from opdock.testing.sample import ErrorSample, Sample, error_samples_for, sample_sets_for
+from opdock.testing.secondary import twins
 from opdock.testing.tolerances import Mismatch, Tolerance, compare, tolerance_for
 
 __all__ = [
@@ -41,9 +44,11 @@ __all__ = [
     "forward_units",
     "session_config",
     "way",
+    "without",
 ]
 
 Array = npt.NDArray[Any]
+_SWITCH: Final = "OPDOCK_DISABLE_PASSES"
 
 
 @dataclass
@@ -69,6 +74,20 @@ def session_config(*, soft: bool, optimize: bool) -> Any:
     if not optimize:
         config.graph_options.optimizer_options.opt_level = -1
     return config
+
+
+@contextmanager
+def without(passes: Iterable[str]) -> Iterator[None]:
+    """Sessions made inside leave these passes and fusions out, as a user would ask for it."""
+    before = os.environ.get(_SWITCH)
+    os.environ[_SWITCH] = ",".join(sorted(passes))
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SWITCH]
+        else:
+            os.environ[_SWITCH] = before
 
 
 def forward_units(dut: DeviceUnderTest, only: frozenset[str] = frozenset()) -> Iterator[Unit]:
@@ -160,7 +179,9 @@ class ForwardRunner:
     def _cases(self) -> Iterator[ForwardCase]:
         dtype = numpy_dtype(self.claim.dtype)
         sets = [s for s in sample_sets_for(self.claim.op) if s.since <= self.dut.api]
-        for number, sample in enumerate(s for made in sets for s in made.make(dtype)):
+        made = [sample for one in sets for sample in one.make(dtype)]
+        made += twins(self.spec, self.claim.attr, made)
+        for number, sample in enumerate(made):
             for variant in self.variants:
                 if variant == "strided" and not can_stride(sample.inputs):
                     continue

@@ -1,7 +1,7 @@
-"""Level L5: each fusion that a plugin declares gives what the unfused ops give.
+"""Level L5: each fusion of a device gives what the unfused ops give.
 
-A test graph follows from the pattern itself: its ops over captures filled with data.  Shapes and
-attributes that a pattern cannot say come from the samples of its innermost op.
+The test graph of a pattern follows from the pattern itself: its ops over captures filled with data.
+Shapes and attributes that a pattern cannot say come from the samples of its innermost op.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from opdock.graph import registry
 from opdock.graph.registry import OpSpec
 from opdock.plugins.records import FusionPattern, P
 from opdock.testing.case import Failure, Result, Unit, describe
+from opdock.testing.clusters import cluster_units
 from opdock.testing.device import DeviceUnderTest
-from opdock.testing.forward import session_config
+from opdock.testing.forward import session_config, without
 from opdock.testing.namespace import tf
 from opdock.testing.sample import Sample, Sampler, samples_for
 from opdock.testing.tolerances import compare, tolerance_for
@@ -30,13 +31,14 @@ Array = npt.NDArray[Any]
 
 
 def fusion_units(dut: DeviceUnderTest, only: frozenset[str] = frozenset()) -> Iterator[Unit]:
-    """One unit per declared fusion; none is fine."""
+    """One unit per declared pattern, and those of clusters if the device computes them."""
     for pattern in dut.fusions:
         if not only or pattern.name in only or pattern.op in only:
             yield Unit(
                 "L5", pattern.name, "float32",
                 lambda pattern=pattern: _results(dut, pattern),  # type: ignore[misc]
             )  # fmt: skip
+    yield from cluster_units(dut, only)
 
 
 def _results(dut: DeviceUnderTest, pattern: FusionPattern) -> Iterator[Result]:
@@ -48,6 +50,8 @@ def _results(dut: DeviceUnderTest, pattern: FusionPattern) -> Iterator[Result]:
     for op in innermost.ops:
         for number, sample in enumerate(samples_for(op, np.float32)):
             label = f"{op}-{sample.tag or number}"
+            if any(k in sample.attrs and sample.attrs[k] != v for k, v in innermost.attrs.items()):
+                continue
             try:
                 outcome = _compare(dut, pattern, op, sample)
             except Exception as error:
@@ -65,47 +69,66 @@ def _results(dut: DeviceUnderTest, pattern: FusionPattern) -> Iterator[Result]:
 
 @dataclass
 class _Graph:
-    """The pattern's ops as a graph over one sample of its innermost op."""
+    """The pattern's ops as a graph over one sample of its innermost op.
+
+    Attributes:
+        made: the outputs of each of the pattern's nodes.
+    """
 
     sample: Sample
+    innermost: str
     captures: dict[str, Any] = field(default_factory=dict)
     feeds: dict[Any, Array] = field(default_factory=dict)
+    made: dict[P, list[Any]] = field(default_factory=dict)
 
-    def build(self, node: P, innermost: str) -> Any:
-        """The outermost tensor."""
-        op = next((o for o in node.ops if o == innermost), node.ops[0])
-        spec = registry.get(op)
-        if op == innermost and not any(isinstance(i, P) for i in node.inputs):
-            return self._leaf(node, spec)
-        tensors: list[Any] = [
-            self.build(i, innermost) if isinstance(i, P) else None for i in node.inputs
-        ]
-        inner = next(t for t in tensors if t is not None)
-        for i, value in enumerate(node.inputs):
-            if isinstance(value, str):
-                tensors[i] = self._capture(value, spec, inner)
-        return _first(spec(*tensors, **dict(node.attrs)))
+    def outputs(self, pattern: FusionPattern) -> list[Any]:
+        """The tensors that the fused op gives."""
+        for root in (pattern.pattern, *pattern.also):
+            self.build(root)
+        named = pattern.named()
+        return [self.made[named[name]][index] for name, index in pattern.outputs]
+
+    def build(self, node: P) -> Any:
+        """The first output of a node."""
+        if node not in self.made:
+            op = self.innermost if self.innermost in node.ops else node.ops[0]
+            spec = registry.get(op)
+            inner = [self.build(i) for i in node.inputs if isinstance(i, P)]
+            known = [self.captures[i] for i in node.inputs if i in self.captures]
+            if op == self.innermost and not inner:
+                result = self._leaf(node, spec)
+            else:
+                like = (inner or known or list(self.captures.values()))[0]
+                result = spec(
+                    *(
+                        self.build(i) if isinstance(i, P) else self._capture(i, spec, like)
+                        for i in node.inputs
+                    ),
+                    **dict(node.attrs),
+                )
+            self.made[node] = list(result) if isinstance(result, (list, tuple)) else [result]
+        return self.made[node][0]
 
     def _leaf(self, node: P, spec: OpSpec) -> Any:
         tensors = []
         for name, value in zip(node.inputs, self.sample.inputs, strict=False):
             array = np.asarray(value)
             if array.dtype.kind in "iu" and array.dtype != np.float32:
-                tensors.append(tf.constant(array))
+                self.captures.setdefault(str(name), tf.constant(array))
+                tensors.append(self.captures[str(name)])
                 continue
             tensors.append(self._feed(str(name), array.astype(np.float32)))
-        attrs = {
-            k: v for k, v in self.sample.attrs.items() if k not in spec.definition.inferred
-        }
-        return _first(spec(*tensors, **{**attrs, **dict(node.attrs)}))
+        attrs = {k: v for k, v in self.sample.attrs.items() if k not in spec.definition.inferred}
+        return spec(*tensors, **{**attrs, **dict(node.attrs)})
 
     def _capture(self, name: str, spec: OpSpec, inner: Any) -> Any:
         """Another operand: a vector over the channels for a bias, else the inner op's shape."""
+        if name in self.captures:
+            return self.captures[name]
         shape = inner.get_shape().as_list()
         if spec.name.startswith("BiasAdd") or "BatchNorm" in spec.name:
             shape = shape[-1:]
-        array = Sampler(np.float32, f"fusion/{name}").uniform(shape, 0.5, 1.5)
-        return self._feed(name, array)
+        return self._feed(name, Sampler(np.float32, f"fusion/{name}").uniform(shape, 0.5, 1.5))
 
     def _feed(self, name: str, array: Array) -> Any:
         if name not in self.captures:
@@ -115,10 +138,6 @@ class _Graph:
         return self.captures[name]
 
 
-def _first(result: Any) -> Any:
-    return result[0] if isinstance(result, (list, tuple)) else result
-
-
 def _compare(dut: DeviceUnderTest, pattern: FusionPattern, op: str, sample: Sample) -> str:
     """Empty when fused equals unfused, else why the fusion was not applied.
 
@@ -126,22 +145,30 @@ def _compare(dut: DeviceUnderTest, pattern: FusionPattern, op: str, sample: Samp
         Failure: it was applied and gives something else.
     """
     with tf.Graph().as_default() as graph:
-        made = _Graph(sample)
+        made = _Graph(sample, op)
         with tf.device(dut.scope):
-            output = made.build(pattern.pattern, op)
-        values = []
-        for optimize in (True, False):
-            config = session_config(soft=True, optimize=optimize)
-            with tf.Session(graph=graph, config=config) as session:
-                rows = session.explain(output, made.feeds).rows
-                applied = any(r.op == pattern.op for r in rows)
-                if optimize and not applied:
-                    return "the compiler did not match it"
-                if not optimize and applied:
-                    raise Failure("the fusion is applied although optimization is off")
-                values.append(session.run(output, made.feeds))
-    dtype = dtypes.as_dtype(values[1].dtype)
-    mismatch = compare(values[0], values[1], tolerance_for(dtype.np), "fused against unfused")
-    if mismatch is not None:
-        raise Failure(mismatch.text)
+            outputs = made.outputs(pattern)
+        others = {p.name for p in dut.fusions if p is not pattern}
+        with without({*others, "fold", "cse", "simplify", "cluster", "memory"}):
+            fused, explanation = _run(graph, outputs, made.feeds, optimize=True)
+        if not any(r.op == pattern.op for r in explanation.rows):
+            missed = {m for r in explanation.rows for m in r.missed}
+            return "; ".join(sorted(missed)) or "the compiler did not match it"
+        plain, explanation = _run(graph, outputs, made.feeds, optimize=False)
+        if any(r.op == pattern.op for r in explanation.rows):
+            raise Failure("the fusion is applied although optimization is off")
+    for i, (got, want) in enumerate(zip(fused, plain, strict=True)):
+        dtype = dtypes.as_dtype(want.dtype)
+        name = f"fused against unfused, output {i}"
+        mismatch = compare(got, want, tolerance_for(dtype.np), name)
+        if mismatch is not None:
+            raise Failure(mismatch.text)
     return ""
+
+
+def _run(
+    graph: Any, outputs: list[Any], feeds: dict[Any, Array], *, optimize: bool
+) -> tuple[list[Array], Any]:
+    config = session_config(soft=True, optimize=optimize)
+    with tf.Session(graph=graph, config=config) as session:
+        return session.run(outputs, feeds), session.explain(outputs, feeds)

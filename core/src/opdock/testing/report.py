@@ -6,7 +6,7 @@ import platform
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from opdock.testing.exemptions import exemption
 from opdock.testing.survey import WAYS, best_way
 
 __all__ = ["LevelScore", "Report", "UnitOutcome"]
+
+# What the runtime itself does, or the compiler spares, is as good as a kernel of its own.
+_RANK: Final = {"portable": 1, "decomposed": 2, "fallback": 3}
 
 
 @dataclass(frozen=True)
@@ -174,8 +177,37 @@ class Report:
 
     # ------------------------------------------------------------ baselines
     def passed_ids(self) -> list[str]:
-        """Ids of the units that passed, sorted: what a baseline holds."""
-        return sorted(o.id for o in self.outcomes if o.status == "passed")
+        """Ids of the units that passed, sorted: what a baseline holds. Fuzzing does not count."""
+        return sorted(o.id for o in self.outcomes if o.status == "passed" and o.level != "L7")
+
+    def way_by_op(self) -> dict[str, str]:
+        """How each op ran in a session that prefers the device, for those that the survey ran."""
+        return {
+            o.op: best_way(list(o.results))
+            for o in self.outcomes
+            if o.level == "ops" and o.status == "passed"
+        }
+
+    def baseline(self) -> dict[str, Any]:
+        """What a later run is compared with."""
+        return {
+            "device": self.device["backend"],
+            "passed": self.passed_ids(),
+            "ways": dict(sorted(self.way_by_op().items())),
+        }
+
+    def demotions(self, ways: Mapping[str, str]) -> list[str]:
+        """Ops that ran in a better way when the baseline was made, with both ways.
+
+        Args:
+            ways: op type to the way it ran then.
+        """
+        now = self.way_by_op()
+        return [
+            f"{op}: {then}, now {now[op]}"
+            for op, then in sorted(ways.items())
+            if op in now and _RANK.get(now[op], 0) > _RANK.get(then, 0)
+        ]
 
     def regressions(self, baseline: Iterable[str], filtered: bool = False) -> list[str]:
         """Units that passed when the baseline was made and do not now.
@@ -193,6 +225,11 @@ class Report:
             if ran.get(name) != "passed":
                 lost.append(name)
         return sorted(lost)
+
+    @property
+    def proven(self) -> bool:
+        """Whether nothing failed that counts for the score: fuzzing does not."""
+        return not any(o.status == "failed" and o.level != "L7" for o in self.outcomes)
 
     @property
     def ok(self) -> bool:

@@ -23,6 +23,7 @@ from opdock.testing import (
 from opdock.testing.case import Result, Skip, Unit
 from opdock.testing.device import DeviceUnderTest
 from opdock.testing.forward import as_known_bug
+from opdock.testing.fuzz import FuzzOptions, fuzz_units
 from opdock.testing.reference import _registry
 from opdock.testing.report import Report, UnitOutcome
 from opdock.testing.sample import load_families
@@ -39,20 +40,25 @@ LEVELS: Final = MappingProxyType({
     "L4": ("programs", programs.program_units),
     "L5": ("fusion", fusion.fusion_units),
     "L6": ("runtime", runtime.runtime_units),
+    "L7": ("fuzz", fuzz_units),
     "ops": ("survey", survey.survey_units),
 })  # fmt: skip
 """Level -> title and the function that gives its units for a device."""
 
 
 def units(
-    dut: DeviceUnderTest, levels: Sequence[str] = (), ops: Iterable[str] = ()
+    dut: DeviceUnderTest,
+    levels: Sequence[str] = (),
+    ops: Iterable[str] = (),
+    fuzz: FuzzOptions | None = None,
 ) -> list[Unit]:
     """What there is to run for a device.
 
     Args:
         dut: the device under test.
-        levels: names of levels; all when empty.
+        levels: names of levels; when empty all but L7, which runs on demand.
         ops: op types or test names; all when empty.
+        fuzz: adds L7 with these options.
 
     Raises:
         ValueError: a level does not exist.
@@ -65,7 +71,9 @@ def units(
     only = frozenset(ops)
     found = list(_broken_files())
     for level, (_, make) in LEVELS.items():
-        if not levels or level in levels:
+        if level == "L7" and fuzz is not None:
+            found += fuzz_units(dut, only, fuzz)
+        elif level in levels or (not levels and level != "L7"):
             found += [_declared(dut, u) for u in make(dut, only) if u.since <= dut.api]
     return found
 
@@ -106,22 +114,29 @@ def run(
     levels: Sequence[str] = (),
     ops: Iterable[str] = (),
     progress: Callable[[int, int, Unit], None] | None = None,
+    fuzz: FuzzOptions | None = None,
 ) -> Report:
     """Runs the suite.
 
     Args:
         dut: the device under test.
-        levels: names of levels; all when empty.
+        levels: names of levels; when empty all but L7, which runs on demand.
         ops: op types or test names; all when empty.
         progress: called before each unit with its number, how many there are, and the unit.
+        fuzz: adds L7 with these options.
 
     Returns:
         The report.
     """
     start = time.perf_counter()
-    todo = units(dut, levels, ops)
+    todo = units(dut, levels, ops, fuzz)
     outcomes = []
+    began: float | None = None
     for number, unit in enumerate(todo):
+        if unit.level == "L7":
+            began = time.perf_counter() if began is None else began
+            if fuzz and fuzz.seconds and time.perf_counter() - began > fuzz.seconds:
+                break
         if progress is not None:
             progress(number, len(todo), unit)
         results, seconds = unit.results()

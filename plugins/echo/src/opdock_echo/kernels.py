@@ -1,8 +1,9 @@
 """A few kernels of its own; every other op gets a portable kernel or runs elsewhere."""
 
+import array_api_compat.numpy
 import numpy as np
 
-from opdock.plugin import KernelTable, dtypes
+from opdock.plugin import CLUSTER, KernelTable, codegen, dtypes
 
 FLOATS = {dtypes.float16, dtypes.float32, dtypes.float64}
 
@@ -31,3 +32,9 @@ def matmul(sig):
 def relu(ctx, features):
     """A plain kernel gets a context in place of a binder; simple, and a little slower."""
     return np.maximum(features, features.dtype.type(0))
+
+
+@table.binder(CLUSTER)
+def cluster(sig):
+    """Many elementwise ops at once; a backend with a compiler would generate code here."""
+    return codegen.evaluate_cluster(array_api_compat.numpy, sig)

@@ -11,8 +11,12 @@ from opdock.plugin import KernelTable, dtypes
 __all__ = ["FAMILIES", "WIDE", "table_for"]
 
 FAMILIES: Final = (
-    "array", "bias", "conv", "elementwise", "fill", "gather", "joining", "linalg", "norm",
-    "padding", "pool", "random", "reduce", "slicing", "splitting", "tiling", "training", "xent",
+    "array", "bias", "cast", "cluster", "compare", "complex", "conv", "decompositions",
+    "depthwise", "diag", "elementwise", "fill", "fusion", "gather", "histogram", "identity",
+    "joining", "linalg", "lrn", "matrix", "morphology", "norm", "padding", "partition",
+    "patches", "pool", "random", "random_dist", "reduce", "scan", "scatter", "segment",
+    "select", "sets", "slicing", "solve", "sorting", "spacebatch", "sparse_math", "special",
+    "splitting", "state", "sums", "tensor_array", "tiling", "training", "tridiagonal", "xent",
 )  # fmt: skip
 
 

@@ -63,12 +63,12 @@ def squeeze(sig: NodeSig) -> Callable[[Array], Array]:
     return run
 
 
-@table.binder("Transpose", T=HELD, host_inputs=("perm",))
-def transpose(sig: NodeSig) -> Callable[[Array, Any], Array]:
+@table.binder("Transpose", T=HELD, out=True, host_inputs=("perm",))
+def transpose(sig: NodeSig) -> Callable[..., Array]:
     """The dimensions in another order."""
     device = sig.device
 
-    def run(x: Array, perm: Any) -> Array:
+    def run(x: Array, perm: Any, out: Array | None) -> Array:
         order = codegen.ints(perm)
         if len(order) != x.ndim:
             raise codegen.invalid(
@@ -82,27 +82,37 @@ def transpose(sig: NodeSig) -> Callable[[Array, Any], Array]:
         for axis in range(x.ndim):
             if axis not in order:
                 raise codegen.invalid(f"{axis} is missing from {codegen.dims(order)}")
-        return contiguous(device, x, order)
+        return contiguous(device, x, order, out)
 
     return run
 
 
-@table.binder("BroadcastTo", T=HELD, host_inputs=("shape",))
-def broadcast_to(sig: NodeSig) -> Callable[[Array, Any], Array]:
+@table.binder("BroadcastTo", T=HELD, out=True, host_inputs=("shape",))
+def broadcast_to(sig: NodeSig) -> Callable[..., Array]:
     """The input repeated along new and size-1 dimensions."""
     device = sig.device
 
-    def run(x: Array, shape: Any) -> Array:
+    def run(x: Array, shape: Any, out: Array | None) -> Array:
         wanted = codegen.ints(shape)
         lead = len(wanted) - x.ndim
-        fits = lead >= 0 and all(
-            n in (1, m) for n, m in zip(x.shape, wanted[lead:], strict=True)
-        )
+        fits = lead >= 0 and all(n in (1, m) for n, m in zip(x.shape, wanted[lead:], strict=True))
         if not fits:
             raise codegen.invalid(
                 f"Incompatible shapes: {codegen.dims(x.shape)} vs. {codegen.dims(wanted)}"
             )
         steps = [0 if n == 1 else s for n, s in zip(x.shape, strides_of(x.shape), strict=True)]
-        return take(device, x, wanted, [0] * lead + steps)
+        return take(device, x, wanted, [0] * lead + steps, 0, out)
+
+    return run
+
+
+@table.binder("EnsureShape", T=HELD, may_alias={0: 0})
+def ensure_shape(sig: NodeSig) -> Callable[[Array], Array]:
+    """The input, if its shape is as expected."""
+    check = codegen.check_shape
+
+    def run(x: Array) -> Array:
+        check(sig, x.shape)
+        return x
 
     return run

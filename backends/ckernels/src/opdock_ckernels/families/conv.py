@@ -1,141 +1,263 @@
-"""Convolution and its gradients: unfolded windows times the filter, a part of the batch at once."""
+"""Convolution and its gradients: unfolded windows times the filter, a part of the batch at once.
+
+Images and volumes, both data formats, any number of groups: the groups are a batch of products.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, codegen, dtypes, errors
+from opdock.plugin import DType, KernelTable, NodeSig, codegen, dtypes
 from opdock_ckernels.dialect import TYPES
+from opdock_ckernels.narrow import NARROW, computed, widened
 from opdock_ckernels.product import Factor, multiply
 from opdock_ckernels.protocols import Array
-from opdock_ckernels.windows import Window, channels_first, channels_last
+from opdock_ckernels.strided import contiguous
+from opdock_ckernels.windows import VOLUME, Layout, Window, channels_first, channels_last
 
-__all__ = ["table"]
+__all__ = ["Finish", "check_grad", "convolution", "table"]
 
 table = KernelTable()
-_TYPES = frozenset({dtypes.float32, dtypes.float64})
-_UNFOLDED_BYTES = 64 << 20
 
-_SOURCE = """
-#define WINDOW int ih, int iw, int kh, int kw, int sh, int sw, int dh, int dw, int ph, int pw, \\
-               int oh, int ow
-KERNEL void unfold(GLOBAL const T* x, GLOBAL T* y, i64 start, i64 n, int c, WINDOW) {
-  i64 i = GLOBAL_ID(0);
+TYPES_OF_CONV = frozenset({dtypes.float32, dtypes.float64}) | NARROW
+"""The element types of convolutions."""
+Finish = Callable[..., None]
+"""What is done in place to rows of outputs, channels last, as soon as they are computed.
+
+It takes the rows, and what the fused op has beside the product's own inputs.
+"""
+
+_UNFOLDED_BYTES = {True: 4 << 20, False: 64 << 20}  # on a CPU it should stay in cache
+
+# Rows are (group, image, place); columns (window element, channel of the group). On a CPU a work
+# item writes all channels of a row of the window, else one element.
+_SOURCE = (
+    VOLUME
+    + """
+KERNEL void unfold(GLOBAL const T* x, GLOBAL T* y, i64 start, i64 count, i64 n, int all, int c,
+                   VOLUME) {
+  i64 i = GLOBAL_ID(0), rest = i;
+#if LINES
+  if (i >= n / ((i64)kw * c)) return;
+#else
   if (i >= n) return;
-  int ch = i % c;
-  i64 rest = i / c;
+  int ch = rest % c; rest /= c;
   int b = rest % kw; rest /= kw;
+#endif
   int a = rest % kh; rest /= kh;
+  int e = rest % kd; rest /= kd;
   int v = rest % ow; rest /= ow;
   int u = rest % oh; rest /= oh;
-  int r = u * sh - ph + a * dh, q = v * sw - pw + b * dw;
-  int inside = r >= 0 && r < ih && q >= 0 && q < iw;
-  y[i] = inside ? x[(((start + rest) * ih + r) * iw + q) * c + ch] : 0;
-}
-KERNEL void refold(GLOBAL const T* y, GLOBAL T* x, i64 start, i64 n, int c, WINDOW) {
-  i64 i = GLOBAL_ID(0);
-  if (i >= n) return;
-  int ch = i % c;
-  i64 rest = i / c;
-  int q = rest % iw; rest /= iw;
-  int r = rest % ih; rest /= ih;
-  T total = 0;
-  for (int a = 0; a < kh; ++a) {
-    int u = r + ph - a * dh;
-    if (u < 0 || u % sh || u / sh >= oh) continue;
-    for (int b = 0; b < kw; ++b) {
-      int v = q + pw - b * dw;
-      if (v < 0 || v % sw || v / sw >= ow) continue;
-      total += y[((((rest * oh + u / sh) * ow + v / sw) * kh + a) * kw + b) * c + ch];
+  int t = rest % od; rest /= od;
+  i64 image = start + rest % count, g = rest / count;
+  int s = t * sd - pd + e * dd, r = u * sh - ph + a * dh, q = v * sw - pw;
+  int inside = s >= 0 && s < id && r >= 0 && r < ih;
+  GLOBAL const T* row = x + ((image * id + s) * ih + r) * iw * all + g * c;
+#if LINES
+  GLOBAL T* to = y + i * kw * c;
+  for (int b = 0; b < kw; ++b, q += dw, to += c) {
+    if (inside && q >= 0 && q < iw) {
+      GLOBAL const T* from = row + (i64)q * all;
+      for (int k = 0; k < c; ++k) to[k] = from[k];
+    } else {
+      for (int k = 0; k < c; ++k) to[k] = 0;
     }
   }
-  x[start * ih * iw * c + i] = total;
+#else
+  q += b * dw;
+  y[i] = inside && q >= 0 && q < iw ? row[(i64)q * all + ch] : 0;
+#endif
+}
+KERNEL void refold(GLOBAL const T* y, GLOBAL T* x, i64 start, i64 count, i64 n, int all, int c,
+                   VOLUME) {
+  i64 i = GLOBAL_ID(0), rest = i;
+#if LINES
+  if (i >= n / c) return;
+  int g = rest % (all / c); rest /= all / c;
+#else
+  if (i >= n) return;
+  int ch = rest % all; rest /= all;
+  int g = ch / c;
+  ch -= g * c;
+#endif
+  int q = rest % iw; rest /= iw;
+  int r = rest % ih; rest /= ih;
+  int s = rest % id; rest /= id;
+#if LINES
+  GLOBAL T* to = x + start * id * ih * iw * all + i * c;
+  for (int k = 0; k < c; ++k) to[k] = 0;
+#else
+  T total = 0;
+#endif
+  for (int e = 0; e < kd; ++e) {
+    int t = s + pd - e * dd;
+    if (t < 0 || t % sd || t / sd >= od) continue;
+    for (int a = 0; a < kh; ++a) {
+      int u = r + ph - a * dh;
+      if (u < 0 || u % sh || u / sh >= oh) continue;
+      for (int b = 0; b < kw; ++b) {
+        int v = q + pw - b * dw;
+        if (v < 0 || v % sw || v / sw >= ow) continue;
+        i64 place = (((g * count + rest) * od + t / sd) * oh + u / sh) * ow + v / sw;
+        GLOBAL const T* from = y + (((place * kd + e) * kh + a) * kw + b) * c;
+#if LINES
+        for (int k = 0; k < c; ++k) to[k] += from[k];
+#else
+        total += from[ch];
+#endif
+      }
+    }
+  }
+#if !LINES
+  x[start * id * ih * iw * all + i] = total;
+#endif
 }
 """
+)
 
 
 class _Convolution:
-    """A node's attributes, and the passes over blocks of its batch."""
+    """A node's layout, and the passes over blocks of its batch."""
 
-    def __init__(self, sig: NodeSig, dtype: Any) -> None:
-        attrs, self.device = sig.attrs, sig.device
-        self.first = attrs.get("data_format", "NHWC") == "NCHW"
-        self.space = (2, 3) if self.first else (1, 2)
-        self.strides = [int(attrs["strides"][a]) for a in self.space]
-        self.dilations = [int(attrs["dilations"][a]) for a in self.space]
-        pads = attrs.get("explicit_paddings") or [0] * 8
-        self.padding = attrs["padding"]
-        self.explicit = [(int(pads[2 * a]), int(pads[2 * a + 1])) for a in self.space]
-        kind = TYPES[dtype.name]
-        self.unfold = self.device.kernel(_SOURCE, "unfold", T=kind)
-        self.refold = self.device.kernel(_SOURCE, "refold", T=kind)
-        self.one = self.device.upload(np.zeros(2, np.int32))
+    def __init__(self, sig: NodeSig, dtype: DType) -> None:
+        self.device, self.layout = sig.device, Layout(sig)
+        self.type = computed(dtype).np
+        macros = {"T": TYPES[computed(dtype).name], "LINES": int(self.device.is_cpu)}
+        self._unfold = self.device.kernel(_SOURCE, "unfold", **macros)
+        self._refold = self.device.kernel(_SOURCE, "refold", **macros)
+        self._pairs: dict[int, Array] = {}
 
-    def window(self, size: tuple[int, ...], kernel: tuple[int, ...]) -> Window:
-        """The geometry for spatial input sizes and a filter's shape."""
-        return Window.make(
-            size, kernel[:2], self.strides, self.dilations, self.padding, self.explicit
-        )
+    def pairs(self, groups: int) -> Array:
+        """Each group's factors with their like."""
+        if groups not in self._pairs:
+            numbers = np.repeat(np.arange(groups, dtype=np.int32), 2)
+            self._pairs[groups] = self.device.upload(numbers)
+        return self._pairs[groups]
 
-    def blocks(self, batch: int, where: Window, channels: int, size: int) -> Any:
-        """(first image, number of images) whose unfolded windows fit the limit."""
-        row = math.prod(where.out) * math.prod(where.window) * channels * size
-        step = max(1, _UNFOLDED_BYTES // max(row, 1))
-        return [(i, min(step, batch - i)) for i in range(0, batch, step)]
+    def last(self, x: Array) -> Array:
+        """With channels last."""
+        return channels_last(self.device, x, self.layout.first)
 
-    def unfolded(self, x: Array, where: Window, start: int, count: int) -> Array:
-        """The windows of some images as the rows of a matrix."""
-        channels = x.shape[-1]
-        width = math.prod(where.window) * channels
-        out: Array = self.device.allocate((count * math.prod(where.out), width), x.dtype)
-        self.device.launch(
-            self.unfold, out.size, x, out, np.int64(start), np.int64(out.size),
-            np.int32(channels), *map(np.int32, where.numbers),
-        )  # fmt: skip
-        return out
+    def finish(self, x: Array) -> Array:
+        """In the node's format."""
+        return channels_first(self.device, x, self.layout.first)
 
-
-def _same_channels(given: int, inner: int) -> None:
-    if given != inner:
+    def groups(self, given: int, inner: int, outputs: int) -> int:
+        """The number of groups that the filter's channels make of the input's."""
         if inner == 0 or given % inner:
+            if given == inner:
+                return 1
             raise codegen.invalid(
                 f"input depth must be evenly divisible by filter depth: {given} vs {inner}"
             )
-        raise errors.UnimplementedError(None, None, "grouped convolution on OpenCL")
+        count = given // inner
+        if count and outputs % count:
+            raise codegen.invalid(
+                f"output depth must be evenly divisible by number of groups: {outputs} vs {count}"
+            )
+        return max(count, 1)
+
+    def blocks(self, batch: int, where: Window, channels: int) -> Iterator[tuple[int, int]]:
+        """(first image, number of images) whose unfolded windows fit the limit."""
+        row = math.prod(where.out) * math.prod(where.window) * channels * self.type.itemsize
+        step = max(1, _UNFOLDED_BYTES[bool(self.device.is_cpu)] // max(row, 1))
+        if where.is_pointwise:
+            step = max(batch, 1)
+        return ((i, min(step, batch - i)) for i in range(0, batch, step))
+
+    def unfolded(self, x: Array, where: Window, start: int, count: int, groups: int) -> Array:
+        """The windows of some images as the rows of a matrix for each group."""
+        channels = x.shape[-1]
+        inner = channels // groups
+        width, rows = math.prod(where.window) * inner, count * math.prod(where.out)
+        if where.is_pointwise and groups == 1:
+            return x.reshape(1, rows, width)  # all images are one block
+        out: Array = self.device.allocate((groups, rows, width), x.dtype)
+        items = out.size // (where.window[-1] * inner) if self.device.is_cpu else out.size
+        sizes = (np.int64(v) for v in (start, count, out.size))
+        self.device.launch(
+            self._unfold, items, x, out, *sizes, np.int32(channels), np.int32(inner), *where.volume
+        )
+        return out
+
+    def refolded(
+        self, rows: Array, out: Array, where: Window, start: int, count: int, groups: int
+    ) -> None:
+        """Adds up what the windows' rows say of each element, for some images of `out`."""
+        channels = out.shape[-1]
+        inner, n = channels // groups, count * math.prod(where.size) * channels
+        sizes = (np.int64(v) for v in (start, count, n))
+        self.device.launch(
+            self._refold, n // inner if self.device.is_cpu else n, rows, out, *sizes,
+            np.int32(channels), np.int32(inner), *where.volume,
+        )  # fmt: skip
+
+    def split(self, x: Array, groups: int, start: int = 0, rows: int | None = None) -> Factor:
+        """The rows of a matrix from `start` on, the last dimension shared out to groups."""
+        width = x.shape[-1]
+        rows = x.size // max(width, 1) if rows is None else rows
+        if groups == 1:
+            return Factor(x, 1, (rows, width), offset=start * width)
+        flat = x.reshape(x.size // width, groups, width // groups)
+        turned = contiguous(self.device, flat, (1, 0, 2))
+        share = width // groups
+        factor = Factor(turned, groups, (flat.shape[0], share), offset=start * share)
+        factor.rows = rows
+        return factor
+
+    def joined(self, x: Array, groups: int) -> Array:
+        """[groups, rows, share] as [rows, groups * share]."""
+        if groups == 1:
+            return x
+        turned = contiguous(self.device, x, (1, 0, 2))
+        return turned.reshape(x.shape[1], groups * x.shape[2])
 
 
-@table.binder("Conv2D", T=_TYPES)
-def conv2d(sig: NodeSig) -> Callable[[Array, Array], Array]:
-    """Convolution of images."""
+def convolution(sig: NodeSig, finish: Finish | None = None) -> Callable[..., Array]:
+    """The convolution of a node, with something done to each block of outputs behind it."""
     device, node = sig.device, _Convolution(sig, sig.in_dtypes[0])
 
-    def run(x: Array, kernel: Array) -> Array:
-        data = channels_last(device, x, node.first)
-        _same_channels(data.shape[-1], kernel.shape[2])
-        where = node.window(data.shape[1:3], kernel.shape)
-        outputs = kernel.shape[3]
+    def run(x: Array, kernel: Array, *more: Array) -> Array:
+        data = node.last(x)
+        *window, inner, outputs = kernel.shape
+        where = node.layout.window(data.shape[1:-1], window)
+        groups = node.groups(data.shape[-1], inner, outputs)
         result: Array = device.allocate((data.shape[0], *where.out, outputs), x.dtype)
         image = math.prod(where.out) * outputs
-        blocks = node.blocks(data.shape[0], where, data.shape[-1], x.dtype.itemsize)
-        for start, count in blocks if result.size else ():
-            rows = node.unfolded(data, where, start, count)
+        if not result.size:
+            return node.finish(result)
+        weights = node.split(kernel, groups)
+        for start, count in node.blocks(data.shape[0], where, data.shape[-1]):
+            rows = node.unfolded(data, where, start, count, groups)
+            whole = count == data.shape[0]
+            shape = (groups, rows.shape[1], outputs // groups)
             part = result
-            if len(blocks) > 1:
-                part = device.allocate((rows.shape[0], outputs), x.dtype)
-            weights = Factor(kernel, 1, (rows.shape[1], outputs))
-            multiply(device, Factor(rows, 1, rows.shape), weights, part, node.one)
+            if groups > 1 or not whole:
+                part = device.allocate(shape, x.dtype)
+            left = Factor(rows, groups, rows.shape[1:])
+            multiply(device, left, weights, part, node.pairs(groups))
+            part = node.joined(part, groups) if groups > 1 else part
+            if finish is not None:
+                finish(part.reshape(rows.shape[1], outputs), *more)
             if part is not result:
                 device.copy_into(part, result, start * image)
-        return channels_first(device, result, node.first)
+        return node.finish(result)
 
     return run
 
 
-def _check_grad(grad: Array, batch: int, where: Window, outputs: int) -> None:
+@table.binder("Conv2D", "Conv3D", T=TYPES_OF_CONV)
+def conv(sig: NodeSig) -> Callable[[Array, Array], Array]:
+    """Convolution of images or volumes."""
+    return widened(sig.device, sig.in_dtypes[0], convolution(sig))
+
+
+def check_grad(grad: Array, batch: int, where: Window, outputs: int) -> None:
+    """Raises InvalidArgumentError unless a gradient has the shape of the outputs."""
     expected = (batch, *where.out, outputs)
     if grad.shape != expected:
         raise codegen.invalid(
@@ -144,58 +266,87 @@ def _check_grad(grad: Array, batch: int, where: Window, outputs: int) -> None:
         )
 
 
-@table.binder("Conv2DBackpropInput", T=_TYPES, host_inputs=("input_sizes",))
-def conv2d_backprop_input(sig: NodeSig) -> Callable[[Any, Array, Array], Array]:
-    """The gradient with respect to the input; also transposed convolution."""
+def _backprop_input(sig: NodeSig) -> Callable[[Any, Array, Array], Array]:
     device, node = sig.device, _Convolution(sig, sig.in_dtypes[1])
 
     def run(input_sizes: Any, kernel: Array, grad: Array) -> Array:
         dims = codegen.ints(input_sizes)
-        size, channels = tuple(dims[a] for a in node.space), dims[1 if node.first else 3]
-        where, back = node.window(size, kernel.shape), channels_last(device, grad, node.first)
-        outputs = kernel.shape[3]
-        _check_grad(back, dims[0], where, outputs)
-        _same_channels(channels, kernel.shape[2])
+        (size, channels), back = node.layout.sizes(dims), node.last(grad)
+        *window, inner, outputs = kernel.shape
+        where = node.layout.window(size, window)
+        check_grad(back, dims[0], where, outputs)
+        groups = node.groups(channels, inner, outputs)
         result: Array = device.allocate((dims[0], *size, channels), grad.dtype)
         if not result.size or not grad.size:
             device.fill_zero(result)
-            return channels_first(device, result, node.first)
-        places, width = math.prod(where.out), math.prod(where.window) * channels
-        for start, count in node.blocks(dims[0], where, channels, grad.dtype.itemsize):
-            rows = Factor(back, 1, (count * places, outputs), offset=start * places * outputs)
-            columns: Array = device.allocate((count * places, width), grad.dtype)
-            multiply(device, rows, Factor(kernel, 1, (width, outputs), True), columns, node.one)
-            n = count * math.prod(size) * channels
-            device.launch(
-                node.refold, n, columns, result, np.int64(start), np.int64(n),
-                np.int32(channels), *map(np.int32, where.numbers),
-            )  # fmt: skip
-        return channels_first(device, result, node.first)
+            return node.finish(result)
+        places, width = math.prod(where.out), math.prod(window) * inner
+        weights = node.split(kernel.reshape(width, outputs), groups)
+        turned = Factor(weights.data, groups, (width, outputs // groups), True)
+        for start, count in node.blocks(dims[0], where, channels):
+            left = node.split(back, groups, start * places, count * places)
+            if where.is_pointwise and groups == 1:
+                multiply(device, left, turned, result, node.pairs(1))
+                break
+            columns: Array = device.allocate((groups, count * places, width), grad.dtype)
+            multiply(device, left, turned, columns, node.pairs(groups))
+            node.refolded(columns, result, where, start, count, groups)
+        return node.finish(result)
 
     return run
 
 
-@table.binder("Conv2DBackpropFilter", T=_TYPES, host_inputs=("filter_sizes",))
-def conv2d_backprop_filter(sig: NodeSig) -> Callable[[Array, Any, Array], Array]:
-    """The gradient with respect to the filter."""
+@table.binder(
+    "Conv2DBackpropInput", "Conv3DBackpropInputV2", T=TYPES_OF_CONV, host_inputs=("input_sizes",)
+)
+def conv_backprop_input(sig: NodeSig) -> Callable[[Any, Array, Array], Array]:
+    """The gradient with respect to the input; also transposed convolution."""
+    return widened(sig.device, sig.in_dtypes[1], _backprop_input(sig))
+
+
+@table.binder("Conv3DBackpropInput", T=TYPES_OF_CONV)
+def conv3d_backprop_input(sig: NodeSig) -> Callable[[Array, Array, Array], Array]:
+    """The gradient with respect to an input that is given."""
+    run = _backprop_input(sig)
+    by_shape = widened(sig.device, sig.in_dtypes[1], run)
+    return lambda x, kernel, grad: by_shape(np.array(x.shape), kernel, grad)
+
+
+def _backprop_filter(sig: NodeSig) -> Callable[[Array, Any, Array], Array]:
     device, node = sig.device, _Convolution(sig, sig.in_dtypes[0])
 
     def run(x: Array, filter_sizes: Any, grad: Array) -> Array:
         shape = tuple(codegen.ints(filter_sizes))
-        data, back = (channels_last(device, v, node.first) for v in (x, grad))
-        where = node.window(data.shape[1:3], shape)
-        _check_grad(back, data.shape[0], where, shape[3])
-        _same_channels(data.shape[-1], shape[2])
-        result: Array = device.allocate(shape, x.dtype)
+        *window, inner, outputs = shape
+        data, back = node.last(x), node.last(grad)
+        where = node.layout.window(data.shape[1:-1], window)
+        check_grad(back, data.shape[0], where, outputs)
+        groups = node.groups(data.shape[-1], inner, outputs)
+        width, places = math.prod(window) * inner, math.prod(where.out)
+        result: Array = device.allocate((groups, width, outputs // groups), x.dtype)
         device.fill_zero(result)
-        places = math.prod(where.out)
-        blocks = node.blocks(data.shape[0], where, data.shape[-1], x.dtype.itemsize)
-        for start, count in blocks if result.size and back.size else ():
-            rows = node.unfolded(data, where, start, count)
-            left = Factor(rows, 1, rows.shape, True)
-            right = Factor(back, 1, (count * places, shape[3]), offset=start * places * shape[3])
-            flat = result.reshape(left.rows, shape[3])
-            multiply(device, left, right, flat, node.one, add=True)
-        return result
+        if result.size and back.size:
+            for start, count in node.blocks(data.shape[0], where, data.shape[-1]):
+                rows = node.unfolded(data, where, start, count, groups)
+                left = Factor(rows, groups, rows.shape[1:], True)
+                right = node.split(back, groups, start * places, count * places)
+                multiply(device, left, right, result, node.pairs(groups), add=True)
+        return node.joined(result, groups).reshape(*shape)
 
     return run
+
+
+@table.binder(
+    "Conv2DBackpropFilter", "Conv3DBackpropFilterV2", T=TYPES_OF_CONV,
+    host_inputs=("filter_sizes",),
+)  # fmt: skip
+def conv_backprop_filter(sig: NodeSig) -> Callable[[Array, Any, Array], Array]:
+    """The gradient with respect to the filter."""
+    return widened(sig.device, sig.in_dtypes[0], _backprop_filter(sig))
+
+
+@table.binder("Conv3DBackpropFilter", T=TYPES_OF_CONV)
+def conv3d_backprop_filter(sig: NodeSig) -> Callable[[Array, Array, Array], Array]:
+    """The gradient with respect to a filter that is given."""
+    by_shape = widened(sig.device, sig.in_dtypes[0], _backprop_filter(sig))
+    return lambda x, kernel, grad: by_shape(x, np.array(kernel.shape), grad)

@@ -23,17 +23,18 @@ def _when(sig: NodeSig) -> bool | str:
 
 
 def _bind(sig: NodeSig) -> Callable[..., Any]:
+    """The expression as a kernel; its result may take the place of an input of the same shape."""
     names = codegen.input_names(sig.op)
     inputs = list(zip(names, (t.base_dtype for t in sig.in_dtypes), strict=True))
     outputs = [sig.out_dtypes[0].base_dtype]
-    return Pointwise(sig.device, codegen.node_line(sig), inputs, outputs)
+    return Pointwise(sig.device, codegen.node_line(sig), inputs, outputs).planned
 
 
 for _op, _types in codegen.elementwise_claims().items():
-    table.add(Kernel(op=_op, bind=_bind, dtypes=_types, when=_when))
+    table.add(Kernel(op=_op, bind=_bind, dtypes=_types, when=_when, out=True))
 
 
-@table.binder("AddN", "AccumulateNV2", T=_TYPES - {dtypes.bool})
+@table.binder("AddN", "AccumulateNV2", T=_TYPES - {dtypes.bool}, out=True)
 def add_n(sig: NodeSig) -> Callable[..., Array]:
     """The sum of the inputs, several in one kernel."""
     device, dtype = sig.device, sig.out_dtypes[0]
@@ -47,7 +48,8 @@ def add_n(sig: NodeSig) -> Callable[..., Array]:
             programs[count] = formula(device, text, types, dtype)
         return programs[count]
 
-    def run(*values: Array) -> Array:
+    def run(*args: Any) -> Array:
+        values, out = args[:-1], args[-1]
         for other in values:
             if other.shape != values[0].shape:
                 raise codegen.invalid(
@@ -57,22 +59,23 @@ def add_n(sig: NodeSig) -> Callable[..., Array]:
         rest = list(values)
         while True:
             head, rest = rest[:_AT_ONCE], rest[_AT_ONCE:]
-            out: Array = total(len(head))(*head)
-            if not rest:
-                return out
-            rest.insert(0, out)
+            last = not rest
+            partial: Array = total(len(head))(*head, into=out if last else None)
+            if last:
+                return partial
+            rest.insert(0, partial)
 
     return run
 
 
-@table.binder("Select", T=_TYPES)
-def select(sig: NodeSig) -> Callable[[Array, Array, Array], Array]:
+@table.binder("Select", T=_TYPES, out=True)
+def select(sig: NodeSig) -> Callable[..., Array]:
     """A choice by element, or by row for a vector condition."""
     dtype = sig.out_dtypes[0]
     types = {"c": dtypes.bool, "x": dtype, "y": dtype}
     program = formula(sig.device, "where(c, x, y)", types, dtype)
 
-    def run(condition: Array, then: Array, otherwise: Array) -> Array:
+    def run(condition: Array, then: Array, otherwise: Array, out: Array | None) -> Array:
         if condition.ndim == 1 and then.ndim > 1:
             condition = condition.reshape(condition.shape[0], *[1] * (then.ndim - 1))
         elif condition.ndim and condition.shape != then.shape:
@@ -80,7 +83,7 @@ def select(sig: NodeSig) -> Callable[[Array, Array, Array], Array]:
                 "'condition' must be of the same shape as 'then' and 'else': "
                 f"{codegen.dims(condition.shape)} vs. {codegen.dims(then.shape)}"
             )
-        out: Array = program(condition, then, otherwise)
-        return out
+        chosen: Array = program(condition, then, otherwise, into=out)
+        return chosen
 
     return run

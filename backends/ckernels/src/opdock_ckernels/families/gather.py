@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, codegen, dtypes
+from opdock.plugin import DType, KernelTable, NodeSig, codegen, dtypes, errors
 from opdock_ckernels.dialect import TYPES, WORDS
 from opdock_ckernels.families.array import HELD
+from opdock_ckernels.picking import pick
 from opdock_ckernels.protocols import Array
+from opdock_ckernels.scattering import outside, positions
 
-__all__ = ["table"]
+__all__ = ["gatherer", "not_in", "table"]
 
 table = KernelTable()
 _INDEX = frozenset({dtypes.int32, dtypes.int64})
@@ -33,14 +35,24 @@ KERNEL void gather(GLOBAL const W* x, GLOBAL const I* at, GLOBAL W* y,
 """
 
 
-def _binder(sig: NodeSig, batch_dims: int) -> Callable[..., Array]:
-    device, dtype, index = sig.device, sig.in_dtypes[0], TYPES[sig.in_dtypes[1].name]
-    kernel = device.kernel(_GATHER, "gather", W=WORDS[dtype.np.itemsize], I=index)
+def gatherer(
+    device: Any, dtype: DType, index_type: DType, batch_dims: int = 0
+) -> Callable[..., Array]:
+    """A function that picks slices of `params` by `indices` along an axis, 0 by default.
 
-    def run(params: Array, indices: Array, axis: Any = 0) -> Array:
+    Args:
+        device: the open device.
+        dtype: the type of the elements.
+        index_type: of the indices.
+        batch_dims: how many leading dimensions the two have in common.
+    """
+    word, index = WORDS[dtype.np.itemsize], TYPES[index_type.name]
+    kernel = device.kernel(_GATHER, "gather", W=word, I=index)
+
+    def run(params: Array, indices: Array, axis: Any = 0, into: Array | None = None) -> Array:
         at, batch = codegen.axes_of(params, indices, axis, batch_dims)
         shape = (*params.shape[:at], *indices.shape[batch:], *params.shape[at + 1 :])
-        out: Array = device.allocate(shape, params.dtype)
+        out: Array = device.allocate(shape, params.dtype) if into is None else into
         if not out.size:
             return out
         sizes = (
@@ -50,28 +62,53 @@ def _binder(sig: NodeSig, batch_dims: int) -> Callable[..., Array]:
         flag = device.flag()
         device.launch(kernel, out.size, params, indices, out, flag, *map(np.int64, sizes))
         if device.read_int(flag):
-            _complain(device.download(indices), params.shape[at])
+            raise not_in(device.download(indices), params.shape[at])
         return out
 
     return run
 
 
-def _complain(indices: np.ndarray[Any, Any], limit: int) -> None:
+def not_in(indices: np.ndarray[Any, Any], limit: int) -> errors.OpError:
+    """The error of indices that are not all in [0, limit)."""
     where = tuple(int(i) for i in np.argwhere((indices < 0) | (indices >= limit))[0])
     at = "indices" + (f"[{','.join(map(str, where))}]" if where else "")
-    raise codegen.invalid(f"{at} = {indices[where]} is not in [0, {limit})")
+    return codegen.invalid(f"{at} = {indices[where]} is not in [0, {limit})")
 
 
-@table.binder("GatherV2", Tparams=HELD, Tindices=_INDEX, host_inputs=("axis",))
+@table.binder("GatherV2", Tparams=HELD, Tindices=_INDEX, out=True, host_inputs=("axis",))
 def gather_v2(sig: NodeSig) -> Callable[..., Array]:
     """Slices by index along an axis, for each entry of a batch."""
-    return _binder(sig, sig.attrs["batch_dims"])
+    dtype, index, _ = sig.in_dtypes
+    return gatherer(sig.device, dtype, index, sig.attrs["batch_dims"])
 
 
-@table.binder("Gather", Tparams=HELD, Tindices=_INDEX)
+@table.binder("Gather", Tparams=HELD, Tindices=_INDEX, out=True)
 def gather(sig: NodeSig) -> Callable[..., Array]:
     """Rows by index."""
-    return _binder(sig, 0)
+    dtype, index = sig.in_dtypes
+    run = gatherer(sig.device, dtype, index)
+    return lambda params, indices, out: run(params, indices, 0, out)
+
+
+@table.binder("GatherNd", Tparams=HELD, Tindices=_INDEX)
+def gather_nd(sig: NodeSig) -> Callable[[Array, Array], Array]:
+    """Slices by coordinates."""
+    device = sig.device
+
+    def run(params: Array, indices: Array) -> Array:
+        depth = indices.shape[-1]
+        if depth > params.ndim:
+            raise codegen.invalid(
+                "index innermost dimension length must be <= params rank; saw: "
+                f"{depth} vs. {params.ndim}"
+            )
+        limits, rest = params.shape[:depth], params.shape[depth:]
+        if math.prod(indices.shape[:-1]) and 0 in limits:
+            raise codegen.invalid("Requested more than 0 entries, but params is empty.")
+        at = positions(device, indices, limits, lambda host: outside(host, limits))
+        return pick(device, params, at, (*indices.shape[:-1], *rest), math.prod(rest))
+
+    return run
 
 
 _ONE_HOT = """
@@ -85,9 +122,7 @@ KERNEL void one_hot(GLOBAL const I* at, GLOBAL const W* on, GLOBAL const W* off,
 """
 
 
-@table.binder(
-    "OneHot", T=HELD, TI=_INDEX | {dtypes.uint8}, host_inputs=("depth",)
-)
+@table.binder("OneHot", T=HELD, TI=_INDEX | {dtypes.uint8}, host_inputs=("depth",))
 def one_hot(sig: NodeSig) -> Callable[..., Array]:
     """One value where the index says, another elsewhere."""
     device, index = sig.device, TYPES[sig.in_dtypes[0].name]

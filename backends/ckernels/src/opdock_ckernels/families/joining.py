@@ -10,16 +10,17 @@ from opdock_ckernels.families.array import HELD
 from opdock_ckernels.protocols import Array
 from opdock_ckernels.strided import place, strides_of
 
-__all__ = ["table"]
+__all__ = ["join", "table"]
 
 table = KernelTable()
 
 
-def _join(device: Any, values: Sequence[Array], axis: int) -> Array:
+def join(device: Any, values: Sequence[Array], axis: int, into: Array | None = None) -> Array:
+    """The values one after the other along a non-negative axis, in `into` or a new array."""
     first = values[0]
     shape = list(first.shape)
     shape[axis] = sum(v.shape[axis] for v in values)
-    out: Array = device.allocate(tuple(shape), first.dtype)
+    out: Array = device.allocate(tuple(shape), first.dtype) if into is None else into
     steps, at = strides_of(shape), 0
     for value in values:
         place(device, value, out, steps, at * steps[axis])
@@ -27,30 +28,48 @@ def _join(device: Any, values: Sequence[Array], axis: int) -> Array:
     return out
 
 
-@table.binder("ConcatV2", T=HELD, host_inputs=("axis",))
+@table.binder("ConcatV2", T=HELD, out=True, host_inputs=("axis",))
 def concat_v2(sig: NodeSig) -> Callable[..., Array]:
     """The inputs one after the other."""
     device = sig.device
-    return lambda *args: _join(device, args[:-1], codegen.checked_axis(args[:-1], args[-1]))
+
+    def run(*args: Any) -> Array:
+        *values, axis, out = args
+        return join(device, values, codegen.checked_axis(values, axis), out)
+
+    return run
 
 
-@table.binder("Concat", T=HELD, host_inputs=("concat_dim",))
+@table.binder("Concat", T=HELD, out=True, host_inputs=("concat_dim",))
 def concat(sig: NodeSig) -> Callable[..., Array]:
     """The inputs one after the other."""
     device = sig.device
-    return lambda axis, *values: _join(device, values, codegen.checked_axis(values, axis))
+
+    def run(axis: Any, *args: Any) -> Array:
+        *values, out = args
+        return join(device, values, codegen.checked_axis(values, axis), out)
+
+    return run
 
 
-@table.binder("Pack", T=HELD)
+@table.binder("Pack", T=HELD, out=True)
 def pack(sig: NodeSig) -> Callable[..., Array]:
     """The inputs along a new dimension."""
     device, axis = sig.device, sig.attrs["axis"]
 
-    def run(*values: Array) -> Array:
+    def run(*args: Any) -> Array:
+        *values, out = args
         codegen.check_alike(values)
         shape = values[0].shape
         at = axis % (len(shape) + 1)
         wide = [v.reshape(*shape[:at], 1, *shape[at:]) for v in values]
-        return _join(device, wide, at)
+        return join(device, wide, at, out)
 
     return run
+
+
+@table.binder("ParallelConcat", T=HELD, out=True)
+def parallel_concat(sig: NodeSig) -> Callable[..., Array]:
+    """The inputs one after the other, along the first dimension."""
+    device = sig.device
+    return lambda *args: join(device, args[:-1], 0, args[-1])

@@ -8,55 +8,48 @@ from collections.abc import Callable
 import numpy as np
 
 from opdock.plugin import KernelTable, NodeSig, codegen, dtypes
+from opdock_ckernels.narrow import NARROW, widened
 from opdock_ckernels.pointwise import formula
 from opdock_ckernels.product import Factor, multiply
 from opdock_ckernels.protocols import Array
 
-__all__ = ["table"]
+__all__ = ["product", "table"]
 
 table = KernelTable()
 _PLAIN = frozenset({dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64})
-_NARROW = frozenset({dtypes.float16, dtypes.bfloat16})
+_SPARSE = frozenset({dtypes.float32, dtypes.bfloat16})
 
-Run = Callable[[Array, Array], Array]
+Run = Callable[..., Array]
 
 
 def _numbered(shape: tuple[int, ...]) -> np.ndarray[tuple[int, ...], np.dtype[np.int32]]:
     return np.arange(math.prod(shape), dtype=np.int32).reshape(shape)
 
 
-def _widened(sig: NodeSig, run: Run) -> Run:
-    """`run` on 16-bit floats: computed in float32."""
-    dtype = sig.in_dtypes[0]
-    if dtype not in _NARROW:
-        return run
-    wide = formula(sig.device, "cast(x, float32)", {"x": dtype}, dtypes.float32)
-    narrow = formula(sig.device, f"cast(x, {dtype.name})", {"x": dtypes.float32}, dtype)
-
-    def widened(a: Array, b: Array) -> Array:
-        out: Array = narrow(run(wide(a), wide(b)))
-        return out
-
-    return widened
-
-
-@table.binder("MatMul", T=_PLAIN | _NARROW)
-def matmul(sig: NodeSig) -> Run:
-    """The product of two matrices."""
+def product(sig: NodeSig, finish: Callable[..., None] | None = None) -> Run:
+    """The product of a node, with something done to it in place behind it."""
     device, ta, tb = sig.device, bool(sig.attrs["transpose_a"]), bool(sig.attrs["transpose_b"])
     one = device.upload(np.zeros(2, np.int32))
 
-    def run(a: Array, b: Array) -> Array:
+    def run(a: Array, b: Array, *more: Array) -> Array:
         codegen.check_matmul(a, b, ta, tb)
         left, right = Factor(a, 1, a.shape, ta), Factor(b, 1, b.shape, tb)
         out: Array = device.allocate((left.rows, right.columns), a.dtype)
         multiply(device, left, right, out, one)
+        if finish is not None:
+            finish(out, *more)
         return out
 
-    return _widened(sig, run)
+    return run
 
 
-@table.binder("BatchMatMul", "BatchMatMulV2", T=_PLAIN | _NARROW)
+@table.binder("MatMul", T=_PLAIN | NARROW)
+def matmul(sig: NodeSig) -> Run:
+    """The product of two matrices."""
+    return widened(sig.device, sig.in_dtypes[0], product(sig))
+
+
+@table.binder("BatchMatMul", "BatchMatMulV2", T=_PLAIN | NARROW)
 def batch_matmul(sig: NodeSig) -> Run:
     """Products of batches of matrices; the second version broadcasts the batches."""
     device, ax, ay = sig.device, bool(sig.attrs["adj_x"]), bool(sig.attrs["adj_y"])
@@ -65,10 +58,7 @@ def batch_matmul(sig: NodeSig) -> Run:
 
     def pairs(x: tuple[int, ...], y: tuple[int, ...], batch: tuple[int, ...]) -> Array:
         if (x, y) not in known:
-            numbers = [
-                np.broadcast_to(_numbered(s), batch).reshape(-1)
-                for s in (x, y)
-            ]
+            numbers = [np.broadcast_to(_numbered(s), batch).reshape(-1) for s in (x, y)]
             known[x, y] = device.upload(np.stack(numbers, axis=1))
         return known[x, y]
 
@@ -83,4 +73,16 @@ def batch_matmul(sig: NodeSig) -> Run:
             multiply(device, left, right, out, pairs(lead_x, lead_y, batch))
         return out
 
-    return _widened(sig, run)
+    return widened(sig.device, sig.in_dtypes[0], run)
+
+
+@table.binder("SparseMatMul", Ta=_SPARSE, Tb=_SPARSE)
+def sparse_matmul(sig: NodeSig) -> Run:
+    """The product of two matrices of many zeros, of which nothing is made here."""
+    device, run = sig.device, product(sig)
+    wide = [
+        (lambda x: x) if dtype is dtypes.float32
+        else formula(device, "cast(x, float32)", {"x": dtype}, dtypes.float32)
+        for dtype in sig.in_dtypes
+    ]  # fmt: skip
+    return lambda a, b: run(wide[0](a), wide[1](b))

@@ -9,12 +9,14 @@ import numpy as np
 
 from opdock.plugin import KernelTable, NodeSig, dtypes
 from opdock_ckernels.folding import fold
+from opdock_ckernels.narrow import NARROW, widened
 from opdock_ckernels.protocols import Array
 
-__all__ = ["table"]
+__all__ = ["normalization", "table"]
 
 table = KernelTable()
 _FLOAT = frozenset({dtypes.float32})
+_TYPES = _FLOAT | NARROW
 _ROWS = 256
 
 # A channel's elements: `rows` runs of `run` neighbours, `stride` apart (channels last: run is 1).
@@ -50,7 +52,8 @@ KERNEL void scale_shift(GLOBAL const float* x, GLOBAL float* y, GLOBAL const flo
   i64 i = GLOBAL_ID(0);
   if (i >= n) return;
   int ch = i / run % c;
-  y[i] = (x[i] - mean[ch]) * (scale[ch] / sqrt(variance[ch] + epsilon)) + offset[ch];
+  float v = (x[i] - mean[ch]) * (scale[ch] / sqrt(variance[ch] + epsilon)) + offset[ch];
+  y[i] = RELU && v < 0 ? 0 : v;
 }
 KERNEL void moments(GLOBAL const float* mean, GLOBAL const float* variance,
                       GLOBAL const float* old_mean, GLOBAL const float* old_variance,
@@ -84,9 +87,9 @@ class _Layout:
     def __init__(self, sig: NodeSig) -> None:
         self.device, self.first = sig.device, sig.attrs["data_format"] == "NCHW"
 
-    def kernel(self, name: str) -> Any:
+    def kernel(self, name: str, relu: bool = False) -> Any:
         """A kernel of the program."""
-        return self.device.kernel(_SOURCE, name)
+        return self.device.kernel(_SOURCE, name, RELU=int(relu))
 
     def of(self, x: Array) -> tuple[int, int, int]:
         """Elements a channel, channels, and neighbouring elements of one channel."""
@@ -108,15 +111,13 @@ class _Layout:
         return [fold(self.device, "sum", o, (0,)) for o in outs]
 
 
-@table.binder("FusedBatchNorm", T=_FLOAT)
-@table.binder("FusedBatchNormV2", "FusedBatchNormV3", T=_FLOAT, U=_FLOAT)
-def fused_batch_norm(sig: NodeSig) -> Callable[..., tuple[Any, ...]]:
-    """Normalizes by the batch's statistics or by given ones."""
+def normalization(sig: NodeSig, relu: bool = False) -> Callable[..., tuple[Any, ...]]:
+    """The normalization of a node; `relu` sets its negative results to zero."""
     device, layout, attrs = sig.device, _Layout(sig), sig.attrs
     training, third = bool(attrs["is_training"]), sig.op == "FusedBatchNormV3"
     epsilon = np.float32(attrs["epsilon"])
     factor = np.float32(attrs.get("exponential_avg_factor", 1.0))
-    normalize, moments = layout.kernel("scale_shift"), layout.kernel("moments")
+    normalize, moments = layout.kernel("scale_shift", relu), layout.kernel("moments")
 
     def vector(n: int) -> Array:
         out: Array = device.allocate((n,), np.dtype(np.float32))
@@ -151,8 +152,15 @@ def fused_batch_norm(sig: NodeSig) -> Callable[..., tuple[Any, ...]]:
     return run
 
 
+@table.binder("FusedBatchNorm", T=_FLOAT)
+@table.binder("FusedBatchNormV2", "FusedBatchNormV3", T=_TYPES, U=_FLOAT)
+def fused_batch_norm(sig: NodeSig) -> Callable[..., tuple[Any, ...]]:
+    """Normalizes by the batch's statistics or by given ones."""
+    return widened(sig.device, sig.in_dtypes[0], normalization(sig), 1)
+
+
 @table.binder("FusedBatchNormGrad", T=_FLOAT)
-@table.binder("FusedBatchNormGradV2", "FusedBatchNormGradV3", T=_FLOAT, U=_FLOAT)
+@table.binder("FusedBatchNormGradV2", "FusedBatchNormGradV3", T=_TYPES, U=_FLOAT)
 def fused_batch_norm_grad(sig: NodeSig) -> Callable[..., tuple[Any, ...]]:
     """Gradients with respect to x, scale and offset."""
     device, layout = sig.device, _Layout(sig)
@@ -173,4 +181,4 @@ def fused_batch_norm_grad(sig: NodeSig) -> Callable[..., tuple[Any, ...]]:
         nothing = [device.allocate((0,), np.dtype(np.float32)) for _ in range(2)]
         return (dx, dscale, total, *nothing)
 
-    return run
+    return widened(device, sig.in_dtypes[0], run, 1)

@@ -1,196 +1,410 @@
-"""Pooling of images and its gradients, both data formats: strides tell the formats apart.
+"""Pooling of images and volumes and its gradients.
 
-Gradients gather: each input element asks the windows that cover it, so nothing is added twice.
+Kernels see volumes with channels last. Other formats are read as such: channels that come first
+join the batch, channels that are pooled become the only spatial dimension. Gradients gather: each
+input element asks the windows that cover it, so nothing is added in an order that varies. On a CPU
+a work item takes all channels of a place, so that the compiler makes vectors of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, codegen, dtypes
+from opdock.plugin import FLOATS, REALS, DType, KernelTable, NodeSig, codegen, dtypes, errors
 from opdock_ckernels.dialect import TYPES
+from opdock_ckernels.narrow import computed, widened
+from opdock_ckernels.pointwise import formula
 from opdock_ckernels.protocols import Array
-from opdock_ckernels.windows import Window
+from opdock_ckernels.windows import VOLUME, Window
 
 __all__ = ["table"]
 
 table = KernelTable()
-_TYPES = frozenset({dtypes.float32, dtypes.float64})
 
-_SOURCE = """
-#define WINDOW int first, int c, int ih, int iw, int kh, int kw, int sh, int sw, int dh, int dw, \\
-               int ph, int pw, int oh, int ow
-#define AT(n, r, q, ch, H, W) \\
-  (first ? (((n) * c + ch) * H + r) * W + q : (((n) * H + r) * W + q) * c + ch)
-#define SPLIT(H, W) \\
-  i64 i = GLOBAL_ID(0); \\
+_SOURCE = (
+    VOLUME
+    + """
+#define AT(n, s, r, q, D, H, W) ((((((n) * D + (s)) * H + (r)) * W + (q))) * c)
+#if LINES
+#define CHANNELS for (int ch = 0; ch < c; ++ch)
+#define OUT (i * c + ch)
+#define START CHANNELS y[OUT] = 0;
+#define MINE y[OUT]
+#define END
+#define TAKE_CHANNEL
+#else
+#define CHANNELS
+#define OUT i
+#define START T total = 0;
+#define MINE total
+#define END y[i] = total;
+#define TAKE_CHANNEL int ch = image % c; image /= c;
+#endif
+#define SPLIT(D, H, W) \\
+  INDEX i = GLOBAL_ID(0), image = i; \\
   if (i >= n) return; \\
-  i64 rest = i; \\
-  int ch, r, q; \\
-  if (first) { q = rest % W; rest /= W; r = rest % H; rest /= H; ch = rest % c; rest /= c; } \\
-  else { ch = rest % c; rest /= c; q = rest % W; rest /= W; r = rest % H; rest /= H; } \\
-  i64 image = rest;
+  TAKE_CHANNEL \\
+  int q = image % W; image /= W; \\
+  int r = image % H; image /= H; \\
+  int s = image % D; image /= D;
 #define SPAN(lo, hi, at, step, pad, k, size) \\
-  int lo = max(at * step - pad, 0), hi = min(at * step - pad + k, size);
+  int lo = (at) * step - pad, hi = lo + k < size ? lo + k : size; \\
+  lo = lo > 0 ? lo : 0;
+#define SPANS(t, u, v) \\
+  SPAN(s0, s1, t, sd, pd, kd, id) SPAN(r0, r1, u, sh, ph, kh, ih) SPAN(q0, q1, v, sw, pw, kw, iw)
+#define INSIDE \\
+  for (int e = s0; e < s1; ++e) for (int a = r0; a < r1; ++a) for (int b = q0; b < q1; ++b)
+#define FIRST(at, pad, k, step) ((at) + pad >= k ? ((at) + pad - k + step) / step : 0)
+#define COVERING \\
+  for (int t = FIRST(s, pd, kd, sd); t < od && t * sd - pd <= s; ++t) \\
+  for (int u = FIRST(r, ph, kh, sh); u < oh && u * sh - ph <= r; ++u) \\
+  for (int v = FIRST(q, pw, kw, sw); v < ow && v * sw - pw <= q; ++v)
 
-KERNEL void max_pool(GLOBAL const T* x, GLOBAL T* y, GLOBAL int* best, int places,
-                       i64 n, WINDOW) {
-  SPLIT(oh, ow)
-  SPAN(r0, r1, r, sh, ph, kh, ih) SPAN(q0, q1, q, sw, pw, kw, iw)
-  T top = -INFINITY;
-  int where = -1;
-  for (int u = r0; u < r1; ++u) for (int v = q0; v < q1; ++v) {
-    T e = x[AT(image, u, v, ch, ih, iw)];
-    if (where < 0 || e > top || (e != e && top == top)) { top = e; where = u * iw + v; }
+KERNEL void max_pool(GLOBAL const T* x, GLOBAL T* y, i64 n, int c, VOLUME) {
+  SPLIT(od, oh, ow) SPANS(s, r, q)
+  int found = 0;
+  START
+  INSIDE {
+    INDEX at = AT(image, e, a, b, id, ih, iw);
+    CHANNELS {
+      T v = x[at + ch];
+      if (!found || v > MINE || (v != v && MINE == MINE)) MINE = v;
+    }
+    found = 1;
   }
-  if (places) best[i] = where; else y[i] = top;
+  END
 }
-KERNEL void max_grad(GLOBAL const int* best, GLOBAL const T* g, GLOBAL T* y,
-                       i64 n, WINDOW) {
-  SPLIT(ih, iw)
-  T total = 0;
-  int u0 = max((r + ph - kh) / sh, 0), v0 = max((q + pw - kw) / sw, 0);
-  for (int u = u0; u < oh && u * sh - ph <= r; ++u)
-    for (int v = v0; v < ow && v * sw - pw <= q; ++v) {
-      i64 at = AT(image, u, v, ch, oh, ow);
-      if (best[at] == r * iw + q) total += g[at];
+KERNEL void max_place(GLOBAL const T* x, GLOBAL i64* best, i64 entry, i64 n, int c, VOLUME) {
+  SPLIT(od, oh, ow) SPANS(s, r, q)
+  CHANNELS {
+    T top = 0;
+    i64 where = -1;
+    INSIDE {
+      INDEX at = AT(image, e, a, b, id, ih, iw) + ch;
+      if (where < 0 || x[at] > top) { top = x[at]; where = at; }
     }
-  y[i] = total;
+    best[OUT] = entry && where >= 0 ? where % entry : where;
+  }
 }
-KERNEL void avg_pool(GLOBAL const T* x, GLOBAL T* y, i64 n, WINDOW) {
-  SPLIT(oh, ow)
-  SPAN(r0, r1, r, sh, ph, kh, ih) SPAN(q0, q1, q, sw, pw, kw, iw)
-  T total = 0;
-  for (int u = r0; u < r1; ++u)
-    for (int v = q0; v < q1; ++v) total += x[AT(image, u, v, ch, ih, iw)];
-  y[i] = total / (T)((r1 - r0) * (q1 - q0));
+KERNEL void max_grad(GLOBAL const I* best, GLOBAL const T* g, GLOBAL T* y, i64 entry, i64 n,
+                     int c, VOLUME) {
+  SPLIT(id, ih, iw)
+  START
+#if LINES
+  INDEX first = i * c;
+#else
+  INDEX first = i - ch;
+#endif
+  if (entry) first %= (INDEX)entry;
+  COVERING {
+    INDEX at = AT(image, t, u, v, od, oh, ow);
+    CHANNELS if (best[at + ch] == first + ch) MINE += g[at + ch];
+  }
+  END
 }
-KERNEL void avg_grad(GLOBAL const T* g, GLOBAL T* y, i64 n, WINDOW) {
-  SPLIT(ih, iw)
-  T total = 0;
-  int u0 = max((r + ph - kh) / sh, 0), v0 = max((q + pw - kw) / sw, 0);
-  for (int u = u0; u < oh && u * sh - ph <= r; ++u)
-    for (int v = v0; v < ow && v * sw - pw <= q; ++v) {
-      SPAN(r0, r1, u, sh, ph, kh, ih) SPAN(q0, q1, v, sw, pw, kw, iw)
-      if (r < r1 && q < q1) total += g[AT(image, u, v, ch, oh, ow)] / (T)((r1 - r0) * (q1 - q0));
+KERNEL void equal_grad(GLOBAL const T* x, GLOBAL const T* top, GLOBAL const T* g, GLOBAL T* y,
+                       i64 n, int c, VOLUME) {
+  SPLIT(id, ih, iw)
+  START
+  COVERING {
+    INDEX at = AT(image, t, u, v, od, oh, ow);
+    CHANNELS {
+      T gap = top[at + ch] - x[OUT];
+      if (gap == 0 || (gap < (T)1e-5 && -gap < (T)1e-5)) MINE += g[at + ch];
     }
-  y[i] = total;
+  }
+  END
+}
+KERNEL void pick(GLOBAL const I* best, GLOBAL const T* g, GLOBAL T* y, i64 n, i64 outputs,
+                 i64 entry) {
+  i64 i = GLOBAL_ID(0);
+  if (i >= n) return;
+  i64 at = best[i];
+  y[i] = at < 0 ? (T)0 : g[entry ? at + i / outputs * entry : at];
+}
+KERNEL void check(GLOBAL const I* best, GLOBAL int* outside, GLOBAL int* stray, i64 size,
+                  i64 entry, i64 outputs, i64 n, int c, VOLUME) {
+  SPLIT(od, oh, ow) SPANS(s, r, q)
+  CHANNELS {
+    i64 at = best[OUT];
+    if (at < 0 || at >= (entry ? entry : size)) { *outside = 1; return; }
+    if (entry) at += OUT / outputs * entry;
+    int found = 0;
+    INSIDE if (at == AT(image, e, a, b, id, ih, iw) + ch) found = 1;
+    if (!found) *stray = 1;
+  }
+}
+KERNEL void scatter(GLOBAL const I* best, GLOBAL const T* g, GLOBAL T* y, i64 n, i64 outputs,
+                    i64 entry) {
+  i64 i = GLOBAL_ID(0);
+  if (i >= n) return;
+  for (i64 j = i * outputs; j < (i + 1) * outputs; ++j)
+    y[entry ? best[j] + i * entry : best[j]] += g[j];
+}
+KERNEL void avg_pool(GLOBAL const T* x, GLOBAL T* y, i64 n, int c, VOLUME) {
+  SPLIT(od, oh, ow) SPANS(s, r, q)
+  START
+  INSIDE {
+    INDEX at = AT(image, e, a, b, id, ih, iw);
+    CHANNELS MINE += x[at + ch];
+  }
+  T count = (s1 - s0) * (r1 - r0) * (q1 - q0);
+  CHANNELS MINE /= count;
+  END
+}
+KERNEL void avg_grad(GLOBAL const T* g, GLOBAL T* y, i64 n, int c, VOLUME) {
+  SPLIT(id, ih, iw)
+  START
+  COVERING {
+    SPANS(t, u, v)
+    INDEX at = AT(image, t, u, v, od, oh, ow);
+    T count = (s1 - s0) * (r1 - r0) * (q1 - q0);
+    CHANNELS MINE += g[at + ch] / count;
+  }
+  END
 }
 """
+)
+_INT_MAX = 2**31 - 1
+_BATCH = "Pooling is not yet supported on the batch dimension."
+_DEPTH = "MaxPooling supports exactly one of pooling across depth or pooling across width/height."
 
 
 def _when(sig: NodeSig) -> bool | str:
-    if sig.attrs.get("data_format", "NHWC") not in ("NHWC", "NCHW"):
-        return f"the format {sig.attrs['data_format']} is for int8 hardware only"
-    channel = 1 if sig.attrs.get("data_format") == "NCHW" else 3
-    for name in ("ksize", "strides"):
-        if sig.attrs[name][0] != 1 or sig.attrs[name][channel] != 1:
-            return "it pools over height and width only"
-        if min(sig.attrs[name]) < 1:
-            return f"{name} is not positive"
+    if sig.attrs.get("data_format") == "NCHW_VECT_C":
+        return "the format NCHW_VECT_C is for int8 hardware only"
     return True
 
 
 class _Pooling:
-    """A node's window, and its kernels."""
+    """A node's windows, and its kernels.
 
-    def __init__(self, sig: NodeSig, dtype: Any) -> None:
+    Args:
+        sig: the node.
+        dtype: the type of its values.
+        ksize, strides: where they are inputs instead of attributes.
+    """
+
+    def __init__(self, sig: NodeSig, dtype: DType, ksize: Any = None, strides: Any = None) -> None:
         attrs, self.device = sig.attrs, sig.device
-        self.first = attrs.get("data_format") == "NCHW"
-        self.space = (2, 3) if self.first else (1, 2)
-        self._ksize = [int(attrs["ksize"][a]) for a in self.space]
-        self._strides = [int(attrs["strides"][a]) for a in self.space]
+        size = codegen.ints(attrs["ksize"] if ksize is None else ksize)
+        steps = codegen.ints(attrs["strides"] if strides is None else strides)
+        self.first = attrs.get("data_format", "NHWC").startswith("NC")
+        self.channel = 1 if self.first else len(size) - 1
+        self.space = [a for a in range(1, len(size)) if a != self.channel]
+        if size[0] != 1 or steps[0] != 1:
+            raise errors.UnimplementedError(None, None, _BATCH)
+        if min(size) < 1 or min(steps) < 1:
+            raise codegen.invalid(
+                f"Pooling needs positive windows and steps, got {size} and {steps}"
+            )
+        self.deep = size[self.channel] != 1 or steps[self.channel] != 1
+        if self.deep and any(size[a] != 1 or steps[a] != 1 for a in self.space):
+            raise errors.UnimplementedError(None, None, _DEPTH)
+        self._pooled = [self.channel] if self.deep else self.space
+        self._ksize = [size[a] for a in self._pooled]
+        self._strides = [steps[a] for a in self._pooled]
         self._padding = attrs["padding"]
-        self._type = TYPES[dtype.name]
+        self._type = TYPES[computed(dtype).name]
 
-    def kernel(self, name: str) -> Any:
-        """A kernel of the program."""
-        return self.device.kernel(_SOURCE, name, T=self._type)
+    def kernel(self, name: str, size: int, places: str = "i64") -> Any:
+        """A kernel of the program for arrays of up to `size` elements.
 
-    def place(self, shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[Any, ...]]:
-        """The output's shape, and the geometry as kernels take it."""
+        Args:
+            name: the kernel.
+            size: decides how wide indices are.
+            places: the type of places.
+        """
+        index = "i64" if size > _INT_MAX else "int"
+        lines = int(self.device.is_cpu)
+        return self.device.kernel(_SOURCE, name, T=self._type, I=places, INDEX=index, LINES=lines)
+
+    def launch(self, kernel: Any, size: int, numbers: tuple[Any, ...], *args: Any) -> None:
+        """Queues a kernel over `size` elements; `numbers` are those of `place`."""
+        items = size // max(int(numbers[0]), 1) if self.device.is_cpu else size
+        self.device.launch(kernel, items, *args, np.int64(items), *numbers)
+
+    def place(self, shape: Sequence[int]) -> tuple[tuple[int, ...], tuple[Any, ...]]:
+        """The output's shape, and the channels and geometry as kernels take them."""
+        ones = [1] * len(self._pooled)
         where = Window.make(
-            [shape[a] for a in self.space], self._ksize, self._strides, [1, 1], self._padding
+            [shape[a] for a in self._pooled], self._ksize, self._strides, ones, self._padding
         )
-        channels = shape[1 if self.first else 3]
-        out = (shape[0], channels, *where.out) if self.first else (shape[0], *where.out, channels)
-        numbers = tuple(np.int32(v) for v in (self.first, channels, *where.numbers))
-        return out, numbers
+        out = list(shape)
+        for a, n in zip(self._pooled, where.out, strict=True):
+            out[a] = n
+        # What lies behind the pooled dimensions counts as channels, what lies before as batch.
+        channels = math.prod(shape[max(self._pooled) + 1 :])
+        return tuple(out), (np.int32(channels), *where.volume)
+
+    def places(self, x: Array, entry: int = 0) -> tuple[Array, tuple[Any, ...]]:
+        """Where the first maximum of each window lies in the memory of `x`, or of its entry."""
+        shape, numbers = self.place(x.shape)
+        best: Array = self.device.allocate(shape, np.dtype(np.int64))
+        kernel = self.kernel("max_place", x.size)
+        self.launch(kernel, best.size, numbers, x, best, np.int64(entry))
+        return best, numbers
 
 
-@table.binder("MaxPool", T=_TYPES, when=_when)
-def max_pool(sig: NodeSig) -> Callable[[Array], Array]:
-    """The maximum of each window."""
-    pooling, device = _Pooling(sig, sig.in_dtypes[0]), sig.device
-    kernel = pooling.kernel("max_pool")
-
-    def run(x: Array) -> Array:
-        shape, numbers = pooling.place(x.shape)
-        out: Array = device.allocate(shape, x.dtype)
-        unused = out
-        device.launch(
-            kernel, out.size, x, out, unused, np.int32(0), np.int64(out.size), *numbers
-        )
-        return out
-
-    return run
+def _forward(pooling: _Pooling, name: str, x: Array) -> Array:
+    shape, numbers = pooling.place(x.shape)
+    out: Array = pooling.device.allocate(shape, x.dtype)
+    kernel = pooling.kernel(name, max(x.size, out.size))
+    pooling.launch(kernel, out.size, numbers, x, out)
+    return out
 
 
-def _check(what: str, got: Array, expected: tuple[int, ...]) -> None:
-    if got.shape != expected:
+@table.binder("MaxPool", "MaxPool3D", T=REALS, when=_when)
+@table.binder("AvgPool", "AvgPool3D", T=FLOATS, when=_when)
+def pool(sig: NodeSig) -> Callable[[Array], Array]:
+    """The maximum of each window, or the mean of its elements that are not padding."""
+    pooling = _Pooling(sig, sig.in_dtypes[0])
+    name = "avg_pool" if sig.op.startswith("Avg") else "max_pool"
+    return widened(sig.device, sig.in_dtypes[0], lambda x: _forward(pooling, name, x))
+
+
+@table.binder("MaxPoolV2", T=REALS, when=_when, host_inputs=("ksize", "strides"))
+def max_pool_v2(sig: NodeSig) -> Callable[[Array, Any, Any], Array]:
+    """The maximum of each window, the window given as input."""
+    dtype = sig.in_dtypes[0]
+
+    def run(x: Array, ksize: Any, strides: Any) -> Array:
+        return _forward(_Pooling(sig, dtype, ksize, strides), "max_pool", x)
+
+    return widened(sig.device, dtype, run)
+
+
+# ---------------------------------------------------------------- gradients
+def _same_shape(what: str, got: Array, expected: Sequence[int]) -> None:
+    if got.shape != tuple(expected):
         raise codegen.invalid(f"{what} has shape {list(got.shape)}, expected {list(expected)}")
 
 
-@table.binder("MaxPoolGrad", T=_TYPES, when=_when)
+def _gradient(pooling: _Pooling, op: str, x: Array, out: Array, grad: Array) -> Array:
+    device = pooling.device
+    shape, numbers = pooling.place(x.shape)
+    second = "GradGrad" in op
+    _same_shape("orig_output", out, shape)
+    _same_shape("grad", grad, x.shape if second else shape)
+    result: Array = device.allocate(shape if second else x.shape, grad.dtype)
+    if op == "MaxPool3DGrad":  # TF's rule for volumes: every element that is as good as the maximum
+        kernel = pooling.kernel("equal_grad", x.size)
+        pooling.launch(kernel, result.size, numbers, x, out, grad, result)
+        return result
+    best, numbers = pooling.places(x)
+    if second:
+        sizes = (np.int64(v) for v in (result.size, 1, 0))
+        device.launch(pooling.kernel("pick", x.size), result.size, best, grad, result, *sizes)
+    else:
+        kernel = pooling.kernel("max_grad", x.size)
+        pooling.launch(kernel, result.size, numbers, best, grad, result, np.int64(0))
+    return result
+
+
+@table.binder(
+    "MaxPoolGrad", "MaxPoolGradGrad", "MaxPool3DGrad", "MaxPool3DGradGrad", T=REALS, when=_when
+)
 def max_pool_grad(sig: NodeSig) -> Callable[[Array, Array, Array], Array]:
-    """The gradient goes to the first maximum of each window."""
-    pooling, device = _Pooling(sig, sig.in_dtypes[0]), sig.device
-    find, spread = pooling.kernel("max_pool"), pooling.kernel("max_grad")
+    """The gradient goes to the first maximum of each window; and the gradient of that."""
+    pooling = _Pooling(sig, sig.in_dtypes[0])
 
     def run(x: Array, out: Array, grad: Array) -> Array:
-        shape, numbers = pooling.place(x.shape)
-        _check("orig_output", out, shape)
-        _check("grad", grad, shape)
-        best: Array = device.allocate(shape, np.dtype(np.int32))
-        n = best.size
-        device.launch(find, n, x, x, best, np.int32(1), np.int64(n), *numbers)
-        result: Array = device.allocate(x.shape, x.dtype)
-        device.launch(spread, result.size, best, grad, result, np.int64(result.size), *numbers)
-        return result
+        return _gradient(pooling, sig.op, x, out, grad)
 
-    return run
+    return widened(sig.device, sig.in_dtypes[0], run)
 
 
-@table.binder("AvgPool", T=_TYPES, when=_when)
-def avg_pool(sig: NodeSig) -> Callable[[Array], Array]:
-    """The mean of each window's elements that are not padding."""
-    pooling, device = _Pooling(sig, sig.in_dtypes[0]), sig.device
-    kernel = pooling.kernel("avg_pool")
+@table.binder(
+    "MaxPoolGradV2", "MaxPoolGradGradV2", T=REALS, when=_when, host_inputs=("ksize", "strides")
+)
+def max_pool_grad_v2(sig: NodeSig) -> Callable[..., Array]:
+    """As `max_pool_grad`, the window given as input."""
+    dtype = sig.in_dtypes[0]
 
-    def run(x: Array) -> Array:
-        shape, numbers = pooling.place(x.shape)
-        out: Array = device.allocate(shape, x.dtype)
-        device.launch(kernel, out.size, x, out, np.int64(out.size), *numbers)
-        return out
+    def run(x: Array, out: Array, grad: Array, ksize: Any, strides: Any) -> Array:
+        return _gradient(_Pooling(sig, dtype, ksize, strides), sig.op, x, out, grad)
 
-    return run
+    return widened(sig.device, dtype, run)
 
 
-@table.binder("AvgPoolGrad", T=_TYPES, when=_when, host_inputs=("orig_input_shape",))
+@table.binder("AvgPoolGrad", "AvgPool3DGrad", T=FLOATS, host_inputs=("orig_input_shape",))
 def avg_pool_grad(sig: NodeSig) -> Callable[[Any, Array], Array]:
     """Each input element's shares of the windows that cover it."""
-    pooling, device = _Pooling(sig, sig.out_dtypes[0]), sig.device
-    kernel = pooling.kernel("avg_grad")
+    dtype, device = sig.in_dtypes[1], sig.device
+    pooling = _Pooling(sig, dtype)
 
     def run(shape: Any, grad: Array) -> Array:
         source = tuple(codegen.ints(shape))
         expected, numbers = pooling.place(source)
-        _check("grad", grad, expected)
+        _same_shape("grad", grad, expected)
         out: Array = device.allocate(source, grad.dtype)
-        device.launch(kernel, out.size, grad, out, np.int64(out.size), *numbers)
+        kernel = pooling.kernel("avg_grad", out.size)
+        pooling.launch(kernel, out.size, numbers, grad, out)
         return out
 
-    return run
+    return widened(device, dtype, run)
+
+
+# ---------------------------------------------------------------- with the maximum's place
+@table.binder("MaxPoolWithArgmax", T=REALS, when=_when)
+def max_pool_with_argmax(sig: NodeSig) -> Callable[[Array], tuple[Array, Array]]:
+    """The maxima and their flat places, within the batch entry unless the batch is included."""
+    pooling, whole = _Pooling(sig, sig.in_dtypes[0]), bool(sig.attrs["include_batch_in_index"])
+    device, index = sig.device, sig.out_dtypes[1].np
+    cut = formula(device, "cast(x, int32)", {"x": dtypes.int64}, dtypes.int32)
+
+    def run(x: Array) -> tuple[Array, Array]:
+        out = _forward(pooling, "max_pool", x)
+        best, _ = pooling.places(x, 0 if whole else math.prod(x.shape[1:]))
+        if index.itemsize == best.dtype.itemsize:
+            return out, best
+        return out, cut(best)
+
+    return widened(device, sig.in_dtypes[0], run)
+
+
+@table.binder("MaxPoolGradWithArgmax", "MaxPoolGradGradWithArgmax", T=REALS, when=_when)
+def max_pool_grad_with_argmax(sig: NodeSig) -> Callable[[Array, Array, Array], Array]:
+    """Adds each gradient to the input element that its place names; and the gradient of that."""
+    device, pooling = sig.device, _Pooling(sig, sig.in_dtypes[0])
+    whole, index = bool(sig.attrs["include_batch_in_index"]), TYPES[sig.in_dtypes[2].name]
+    second = sig.op == "MaxPoolGradGradWithArgmax"
+
+    def run(x: Array, grad: Array, argmax: Array) -> Array:
+        entry = 0 if whole else math.prod(x.shape[1:])
+        shape, numbers = pooling.place(x.shape)
+        _same_shape("argmax", argmax, shape)
+        _same_shape("grad", grad, x.shape if second else shape)
+        result: Array = device.allocate(shape if second else x.shape, grad.dtype)
+        if not result.size or not argmax.size:
+            device.fill_zero(result)
+            return result
+        outside, stray = device.flag(), device.flag()
+        outputs = math.prod(shape[1:])
+        sizes = (np.int64(v) for v in (x.size, entry, outputs))
+        check = pooling.kernel("check", x.size, index)
+        pooling.launch(check, argmax.size, numbers, argmax, outside, stray, *sizes)
+        if device.read_int(outside):
+            raise codegen.invalid(
+                f"argmax has indices outside of the input, which has {x.size} elements"
+            )
+        if second:
+            sizes = (np.int64(v) for v in (result.size, outputs, entry))
+            kernel = pooling.kernel("pick", x.size, index)
+            device.launch(kernel, result.size, argmax, grad, result, *sizes)
+        elif device.read_int(stray):  # places that no window of this node explains
+            entries, each = (1, argmax.size) if whole else (shape[0], outputs)
+            device.fill_zero(result)
+            sizes = (np.int64(v) for v in (entries, each, entry))
+            kernel = pooling.kernel("scatter", x.size, index)
+            device.launch(kernel, entries, argmax, grad, result, *sizes)
+        else:
+            kernel = pooling.kernel("max_grad", x.size, index)
+            pooling.launch(kernel, result.size, numbers, argmax, grad, result, np.int64(entry))
+        return result
+
+    return widened(device, sig.in_dtypes[0], run)

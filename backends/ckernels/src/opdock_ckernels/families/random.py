@@ -6,28 +6,30 @@ Normals are computed in double precision and rounded, so that every device gives
 from __future__ import annotations
 
 import math
-import os
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from opdock.plugin import FLOATS, DType, KernelTable, NodeSig, codegen, dtypes
-from opdock_ckernels.dialect import TYPES
+from opdock.plugin import FLOATS, DType, KernelTable, NodeSig, codegen, dtypes, random_stream
+from opdock_ckernels.dialect import TYPES, WORDS
+from opdock_ckernels.families.array import HELD
 from opdock_ckernels.protocols import Array
 
-__all__ = ["table"]
+__all__ = [
+    "PHILOX", "RESERVED", "draw_shape", "needs_double", "stateless_place", "table", "words_of",
+]  # fmt: skip
 
 table = KernelTable()
 
-_RESERVED = 256  # blocks that TF sets aside for each output element
-_MASK32, _MASK64, _MASK128 = (1 << 32) - 1, (1 << 64) - 1, (1 << 128) - 1
+RESERVED = 256
+"""Blocks that TF sets aside for each output element."""
+_MASK32, _MASK64 = (1 << 32) - 1, (1 << 64) - 1
 _MULTIPLY = (0xD2511F53, 0xCD9E8D57)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
 _SCRAMBLE = 0x02461E293EC8F720
 
-_PHILOX = """
+PHILOX = """
 INLINE uint4 block(u64 key, u64 low, u64 high, u64 index) {
   low += index;
   high += low < index;
@@ -105,7 +107,7 @@ def _uniform(dtype: DType) -> str:
         dtypes.float16: "({} & 0x3FF) / 1024.0f",
         dtypes.bfloat16: "({} & 0x7F) / 128.0f",
     }[dtype]
-    return _WORDS.format(*(unit.format(f"w.s{i}") for i in range(4)))
+    return _WORDS.format(*(unit.format(f"w.{i}") for i in "xyzw"))
 
 
 # ---------------------------------------------------------------- streams
@@ -119,45 +121,16 @@ def _host_block(key: int, counter: int) -> list[int]:
     return c
 
 
-class _Stream:
-    """A stateful node's place in its stream, in one session."""
-
-    def __init__(self, seed: int, seed2: int) -> None:
-        self.key = seed & _MASK64
-        self._next = (seed2 & _MASK64) << 64
-        self._lock = threading.Lock()
-
-    def reserve(self, count: int) -> tuple[int, int]:
-        """The key and the counter of the next stretch, `count` outputs long."""
-        with self._lock:
-            here = self._next
-            self._next = (here + count * _RESERVED) & _MASK128
-        return self.key, here
-
-
-def _stream(sig: NodeSig) -> _Stream:
-    seed, seed2 = int(sig.attrs["seed"]), int(sig.attrs["seed2"])
-
-    def start() -> _Stream:
-        if seed == 0 and seed2 == 0:
-            fresh = os.urandom(16)
-            return _Stream(*(int.from_bytes(fresh[i : i + 8], "little") for i in (0, 8)))
-        return _Stream(seed, seed2)
-
-    if sig.resources is None:
-        return start()
-    state: _Stream = sig.resources.node_state(f"{sig.name}@{sig.device.attributes.index}", start)
-    return state
-
-
-def _stateless(seed: Any) -> tuple[int, int]:
+def stateless_place(seed: Any) -> tuple[int, int]:
+    """The key and the counter of a stateless op's two-element seed."""
     if np.shape(seed) != (2,):
         raise codegen.invalid(f"seed must have shape [2], not {list(np.shape(seed))}")
     words = _host_block(_SCRAMBLE, (int(seed[0]) & _MASK64) | (int(seed[1]) & _MASK64) << 64)
     return words[0] | words[1] << 32, (words[2] | words[3] << 32) << 64
 
 
-def _shape(shape: Any) -> tuple[int, ...]:
+def draw_shape(shape: Any) -> tuple[int, ...]:
+    """The shape input as a tuple; InvalidArgumentError where it is none."""
     dims = np.asarray(shape)
     if dims.ndim != 1:
         raise codegen.invalid(
@@ -167,6 +140,12 @@ def _shape(shape: Any) -> tuple[int, ...]:
     if any(d < 0 for d in out):
         raise codegen.invalid(f"Dimensions must be >= 0, got {list(out)}")
     return out
+
+
+def words_of(place: tuple[int, int]) -> tuple[np.uint64, ...]:
+    """A key and a counter as kernels take them: key, lower and upper half of the counter."""
+    key, counter = place
+    return tuple(np.uint64(v) for v in (key, counter & _MASK64, counter >> 64))
 
 
 # ---------------------------------------------------------------- floats
@@ -185,21 +164,20 @@ def _filler(sig: NodeSig) -> Callable[[tuple[int, ...], tuple[int, int]], Array]
         codegen.helpers(device.dialect, store),
         f"#define T {TYPES[dtype.name]}", f"#define A {device.dialect.computed(dtype)}",
         f"#define GROUP {group}", f"#define STORE(i, v) {store}",
-        "#define DOUBLES" if device.has_double else "", _PHILOX, body.replace("DRAW", draw),
+        "#define DOUBLES" if device.has_double else "", PHILOX, body.replace("DRAW", draw),
     ]  # fmt: skip
     kernel = device.kernel("\n".join(parts), "fill")
 
     def fill(shape: tuple[int, ...], place: tuple[int, int]) -> Array:
         out: Array = device.allocate(shape, dtype.np)
-        key, counter = place
-        words = (np.uint64(v) for v in (key, counter & _MASK64, counter >> 64))
-        device.launch(kernel, -(-out.size // group), out, np.int64(out.size), *words)
+        device.launch(kernel, -(-out.size // group), out, np.int64(out.size), *words_of(place))
         return out
 
     return fill
 
 
-def _needs_double(sig: NodeSig) -> bool | str:
+def needs_double(sig: NodeSig) -> bool | str:
+    """Whether the device has the precision in which distributions are computed."""
     if getattr(sig.device, "has_double", True):
         return True
     return "normals have the same bits everywhere only with double precision"
@@ -208,15 +186,15 @@ def _needs_double(sig: NodeSig) -> bool | str:
 @table.binder("RandomUniform", dtype=FLOATS, host_inputs=("shape",))
 @table.binder(
     "RandomStandardNormal", "TruncatedNormal", dtype=FLOATS, host_inputs=("shape",),
-    when=_needs_double,
+    when=needs_double,
 )  # fmt: skip
 def stateful(sig: NodeSig) -> Callable[[Any], Array]:
     """The next stretch of the node's stream."""
-    fill, stream = _filler(sig), _stream(sig)
+    fill, stream = _filler(sig), random_stream(sig)
 
     def run(shape: Any) -> Array:
-        dims = _shape(shape)
-        return fill(dims, stream.reserve(math.prod(dims)))
+        dims = draw_shape(shape)
+        return fill(dims, stream.reserve(math.prod(dims) * RESERVED))
 
     return run
 
@@ -224,9 +202,121 @@ def stateful(sig: NodeSig) -> Callable[[Any], Array]:
 @table.binder("StatelessRandomUniform", dtype=FLOATS, host_inputs=("shape", "seed"))
 @table.binder(
     "StatelessRandomNormal", "StatelessTruncatedNormal", dtype=FLOATS,
-    host_inputs=("shape", "seed"), when=_needs_double,
+    host_inputs=("shape", "seed"), when=needs_double,
 )  # fmt: skip
 def stateless(sig: NodeSig) -> Callable[[Any, Any], Array]:
     """A function of the seed."""
     fill = _filler(sig)
-    return lambda shape, seed: fill(_shape(shape), _stateless(seed))
+    return lambda shape, seed: fill(draw_shape(shape), stateless_place(seed))
+
+
+# ---------------------------------------------------------------- integers
+_INTS = frozenset({dtypes.int32, dtypes.int64})
+_INTEGERS = """
+KERNEL void fill(GLOBAL T* y, i64 n, u64 key, u64 low, u64 high, T span, T first) {
+  i64 g = GLOBAL_ID(0);
+  if (g * GROUP >= n) return;
+  uint4 w = block(key, low, high, g);
+  T v[GROUP];
+  DRAW
+  for (int j = 0; j < GROUP; ++j) if (g * GROUP + j < n) y[g * GROUP + j] = v[j] % span + first;
+}
+"""
+_DRAW64 = "v[0] = w.x | (u64)w.y << 32; v[1] = w.z | (u64)w.w << 32;"
+
+
+def _integers(sig: NodeSig) -> Callable[..., Array]:
+    device, dtype = sig.device, sig.out_dtypes[0]
+    wide = dtype is dtypes.int64
+    group, unsigned = (2, np.uint64) if wide else (4, np.uint32)
+    draw = _DRAW64 if wide else _WORDS.format("w.x", "w.y", "w.z", "w.w")
+    source = PHILOX + _INTEGERS.replace("DRAW", draw)
+    kernel = device.kernel(source, "fill", T="u64" if wide else "u32", GROUP=group)
+    mask = _MASK64 if wide else _MASK32
+
+    def fill(shape: tuple[int, ...], place: tuple[int, int], low: Any, high: Any) -> Array:
+        if np.shape(low) != () or np.shape(high) != ():
+            raise codegen.invalid(
+                f"minval and maxval must be 0-D, got shapes {list(np.shape(low))} and "
+                f"{list(np.shape(high))}"
+            )
+        out: Array = device.allocate(shape, dtype.np)
+        first, last = int(low), int(high)
+        if out.size and first >= last:
+            raise codegen.invalid(f"Need minval < maxval, got {first} >= {last}")
+        if out.size:
+            limits = (unsigned((last - first) & mask), unsigned(first & mask))
+            device.launch(
+                kernel, -(-out.size // group), out, np.int64(out.size), *words_of(place), *limits
+            )
+        return out
+
+    return fill
+
+
+@table.binder("RandomUniformInt", Tout=_INTS, host_inputs=("shape", "minval", "maxval"))
+def random_uniform_int(sig: NodeSig) -> Callable[[Any, Any, Any], Array]:
+    """Integers of the next stretch of the node's stream."""
+    fill, stream = _integers(sig), random_stream(sig)
+
+    def run(shape: Any, low: Any, high: Any) -> Array:
+        dims = draw_shape(shape)
+        return fill(dims, stream.reserve(math.prod(dims) * RESERVED), low, high)
+
+    return run
+
+
+@table.binder(
+    "StatelessRandomUniformInt", dtype=_INTS, host_inputs=("shape", "seed", "minval", "maxval")
+)
+def stateless_uniform_int(sig: NodeSig) -> Callable[[Any, Any, Any, Any], Array]:
+    """Integers that are a function of the seed."""
+    fill = _integers(sig)
+    return lambda shape, seed, low, high: fill(draw_shape(shape), stateless_place(seed), low, high)
+
+
+# ---------------------------------------------------------------- shuffle
+# The swaps are one after another by nature: one work item does them all.
+_SHUFFLE = """
+KERNEL void order(GLOBAL int* y, int n, u64 key, u64 low, u64 high) {
+  if (GLOBAL_ID(0)) return;
+  for (int i = 0; i < n; ++i) y[i] = i;
+  for (int g = 0; g * 4 < n - 1; ++g) {
+    uint4 w = block(key, low, high, g);
+    u32 v[4];
+    v[0] = w.x; v[1] = w.y; v[2] = w.z; v[3] = w.w;
+    for (int k = 0; k < 4 && g * 4 + k < n - 1; ++k) {
+      int i = g * 4 + k, j = i + v[k] % (u32)(n - i), kept = y[i];
+      y[i] = y[j];
+      y[j] = kept;
+    }
+  }
+}
+KERNEL void rows(GLOBAL const T* x, GLOBAL const int* order, GLOBAL T* y, i64 n, i64 inner) {
+  i64 i = GLOBAL_ID(0);
+  if (i < n) y[i] = x[order[i / inner] * inner + i % inner];
+}
+"""
+
+
+@table.binder("RandomShuffle", T=HELD)
+def random_shuffle(sig: NodeSig) -> Callable[[Array], Array]:
+    """The rows in another order."""
+    device, stream = sig.device, random_stream(sig)
+    word = WORDS[sig.in_dtypes[0].size]
+
+    def run(x: Array) -> Array:
+        length = x.shape[0] if x.ndim else 1
+        out: Array = device.allocate(x.shape, x.dtype)
+        if x.size <= 1 or length <= 1:
+            device.copy_into(x, out, 0)
+            return out
+        order: Array = device.allocate((length,), np.dtype(np.int32))
+        place = words_of(stream.reserve(-(-length // 4)))
+        kernels = [device.kernel(PHILOX + _SHUFFLE, k, T=word) for k in ("order", "rows")]
+        device.launch(kernels[0], 1, order, np.int32(length), *place)
+        sizes = (np.int64(x.size), np.int64(x.size // length))
+        device.launch(kernels[1], x.size, x, order, out, *sizes)
+        return out
+
+    return run

@@ -30,19 +30,19 @@ _WAYS = {
 }
 
 
-@table.binder("Sum", "Prod", "Max", "Min", T=REALS, host_inputs=_HOST)
-@table.binder("Mean", "EuclideanNorm", T=FLOATS, host_inputs=_HOST)
-@table.binder("All", "Any", host_inputs=_HOST)
-def reduction(sig: NodeSig) -> Callable[[Array, Any], Array]:
+@table.binder("Sum", "Prod", "Max", "Min", T=REALS, host_inputs=_HOST, out=True)
+@table.binder("Mean", "EuclideanNorm", T=FLOATS, host_inputs=_HOST, out=True)
+@table.binder("All", "Any", host_inputs=_HOST, out=True)
+def reduction(sig: NodeSig) -> Callable[..., Array]:
     """Folds along the named axes; without axes, a copy."""
     how, first, last = _WAYS[sig.op]
     device, keep = sig.device, bool(sig.attrs["keep_dims"])
 
-    def run(x: Array, indices: Any) -> Array:
+    def run(x: Array, indices: Any, out: Array | None) -> Array:
         axes = codegen.reduced_axes(indices, x.ndim)
         if not axes and sig.op != "EuclideanNorm":
-            return take(device, x, x.shape, strides_of(x.shape))
-        return fold(device, how, x, axes, keep, first=first, last=last)
+            return take(device, x, x.shape, strides_of(x.shape), 0, out)
+        return fold(device, how, x, axes, keep, first=first, last=last, into=out)
 
     return run
 
@@ -94,6 +94,4 @@ def l2_loss(sig: NodeSig) -> Callable[[Array], Array]:
     """Half the sum of squares."""
     device, narrow = sig.device, sig.in_dtypes[0] in (dtypes.float16, dtypes.bfloat16)
     half = "0.5f" if narrow or sig.in_dtypes[0] is dtypes.float32 else "0.5"
-    return lambda x: fold(
-        device, "sum", x, range(x.ndim), first="x * x", last=f"total * {half}"
-    )
+    return lambda x: fold(device, "sum", x, range(x.ndim), first="x * x", last=f"total * {half}")

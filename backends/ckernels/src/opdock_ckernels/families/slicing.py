@@ -8,23 +8,24 @@ from typing import Any
 from opdock.plugin import KernelTable, NodeSig, codegen
 from opdock_ckernels.families.array import HELD
 from opdock_ckernels.protocols import Array
-from opdock_ckernels.strided import place, strides_of, take
+from opdock_ckernels.scattering import copied
+from opdock_ckernels.strided import place, spread, strides_of, take
 
 __all__ = ["table"]
 
 table = KernelTable()
 
 
-@table.binder("Slice", T=HELD, host_inputs=("begin", "size"))
-def slice_(sig: NodeSig) -> Callable[[Array, Any, Any], Array]:
+@table.binder("Slice", T=HELD, out=True, host_inputs=("begin", "size"))
+def slice_(sig: NodeSig) -> Callable[..., Array]:
     """A block of the input."""
     device = sig.device
 
-    def run(x: Array, begin: Any, size: Any) -> Array:
+    def run(x: Array, begin: Any, size: Any, out: Array | None) -> Array:
         where = codegen.block(x.shape, codegen.ints(begin), codegen.ints(size))
         steps = strides_of(x.shape)
         offset = sum(w.start * s for w, s in zip(where, steps, strict=True))
-        return take(device, x, [w.stop - w.start for w in where], steps, offset)
+        return take(device, x, [w.stop - w.start for w in where], steps, offset, out)
 
     return run
 
@@ -47,15 +48,15 @@ def _layout(shape: tuple[int, ...], subscript: Any) -> tuple[list[int], int]:
     return strides + steps[dim:], offset
 
 
-@table.binder("StridedSlice", T=HELD, host_inputs=("begin", "end", "strides"))
+@table.binder("StridedSlice", T=HELD, out=True, host_inputs=("begin", "end", "strides"))
 def strided_slice(sig: NodeSig) -> Callable[..., Array]:
     """A part of the input by Python's rules."""
     device = sig.device
 
-    def run(x: Array, begin: Any, end: Any, strides: Any) -> Array:
+    def run(x: Array, begin: Any, end: Any, strides: Any, out: Array | None) -> Array:
         found = codegen.subscript(sig, x.shape, begin, end, strides)
         steps, offset = _layout(x.shape, found.subscript)
-        return take(device, x, [int(n or 0) for n in found.shape], steps, offset)
+        return take(device, x, [int(n or 0) for n in found.shape], steps, offset, out)
 
     return run
 
@@ -75,5 +76,30 @@ def strided_slice_grad(sig: NodeSig) -> Callable[..., Array]:
         device.fill_zero(out)
         place(device, dy, out, *_layout(out.shape, found.subscript))
         return out
+
+    return run
+
+
+@table.binder(
+    "StridedSliceAssign", "ResourceStridedSliceAssign", T=HELD,
+    host_inputs=("begin", "end", "strides"),
+)  # fmt: skip
+def strided_slice_assign(sig: NodeSig) -> Callable[..., Any]:
+    """A variable with another value in a part of it."""
+    device, returns_ref = sig.device, sig.op == "StridedSliceAssign"
+
+    def run(cell: Any, begin: Any, end: Any, strides: Any, value: Array) -> Any:
+        with cell.lock:
+            out = copied(device, cell.read())
+            found = codegen.subscript(sig, out.shape, begin, end, strides)
+            if value.shape not in (found.shape, ()):
+                raise codegen.invalid(
+                    f"shape of value was {codegen.dims(value.shape)} instead of "
+                    f"{codegen.dims(found.shape)}"
+                )
+            wide = spread(device, value, tuple(int(n or 0) for n in found.shape))
+            place(device, wide, out, *_layout(out.shape, found.subscript))
+            cell.write(out)
+        return cell if returns_ref else None
 
     return run

@@ -1,13 +1,18 @@
-"""Repetition and reversal: strided copies with zero and negative steps."""
+"""Repetition, reversal and rotation: copies with zero, negative and wrapped steps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from opdock.plugin import KernelTable, NodeSig, codegen
+from opdock_ckernels.along import along
+from opdock_ckernels.dialect import TYPES, WORDS
 from opdock_ckernels.families.array import HELD
 from opdock_ckernels.protocols import Array
+from opdock_ckernels.scattering import copied
 from opdock_ckernels.strided import strides_of, take
 
 __all__ = ["table"]
@@ -15,12 +20,12 @@ __all__ = ["table"]
 table = KernelTable()
 
 
-@table.binder("Tile", T=HELD, host_inputs=("multiples",))
-def tile(sig: NodeSig) -> Callable[[Array, Any], Array]:
+@table.binder("Tile", T=HELD, out=True, host_inputs=("multiples",))
+def tile(sig: NodeSig) -> Callable[..., Array]:
     """The input repeated as a whole: a broadcast over a new dimension before each old one."""
     device = sig.device
 
-    def run(x: Array, multiples: Any) -> Array:
+    def run(x: Array, multiples: Any, out: Array | None) -> Array:
         counts = codegen.ints(multiples)
         if len(counts) != x.ndim:
             raise codegen.invalid(
@@ -32,18 +37,18 @@ def tile(sig: NodeSig) -> Callable[[Array, Any], Array]:
                 raise codegen.invalid(f"Expected multiples[{i}] >= 0, but got {count}")
         shape = [n for pair in zip(counts, x.shape, strict=True) for n in pair]
         steps = [n for s in strides_of(x.shape) for n in (0, s)]
-        wide = take(device, x, shape, steps)
+        wide = take(device, x, shape, steps, 0, out)
         return wide.reshape(*(c * n for c, n in zip(counts, x.shape, strict=True)))
 
     return run
 
 
-@table.binder("ReverseV2", T=HELD, host_inputs=("axis",))
-def reverse_v2(sig: NodeSig) -> Callable[[Array, Any], Array]:
+@table.binder("ReverseV2", T=HELD, out=True, host_inputs=("axis",))
+def reverse_v2(sig: NodeSig) -> Callable[..., Array]:
     """The input backwards along some dimensions."""
     device = sig.device
 
-    def run(x: Array, axis: Any) -> Array:
+    def run(x: Array, axis: Any, out: Array | None) -> Array:
         rank, axes = x.ndim, codegen.ints(axis)
         for i, a in enumerate(axes):
             if not -rank <= a < rank:
@@ -51,10 +56,93 @@ def reverse_v2(sig: NodeSig) -> Callable[[Array, Any], Array]:
         chosen = [a % rank for a in axes]
         if len(set(chosen)) != len(chosen):
             raise codegen.invalid(f"axis {max(chosen, key=chosen.count)} specified more than once.")
-        steps, offset = strides_of(x.shape), 0
-        for a in chosen:
-            offset += (x.shape[a] - 1) * steps[a]
-            steps[a] = -steps[a]
-        return take(device, x, x.shape, steps, offset)
+        return _backwards(device, x, chosen, out)
+
+    return run
+
+
+def _backwards(device: Any, x: Array, axes: Sequence[int], out: Array | None) -> Array:
+    steps, offset = strides_of(x.shape), 0
+    for a in axes:
+        offset += (x.shape[a] - 1) * steps[a]
+        steps[a] = -steps[a]
+    return take(device, x, x.shape, steps, offset, out)
+
+
+@table.binder("Reverse", T=HELD, out=True, host_inputs=("dims",))
+def reverse(sig: NodeSig) -> Callable[..., Array]:
+    """The input backwards along the dimensions that are marked."""
+    device = sig.device
+
+    def run(x: Array, marks: Any, out: Array | None) -> Array:
+        chosen = [i for i, mark in enumerate(codegen.ints(marks)) if mark]
+        return _backwards(device, x, chosen, out)
+
+    return run
+
+
+_SEQUENCE = """
+KERNEL void turn(GLOBAL const W* x, GLOBAL const L* lengths, GLOBAL W* y, i64 total,
+                 i64 n, i64 inner, i64 rows, i64 step) {
+  i64 i = GLOBAL_ID(0);
+  if (i >= total) return;
+  i64 c = i % inner, rest = i / inner, j = rest % n, m = lengths[(i / step) % rows];
+  i64 from = j < m ? m - 1 - j : j;
+  y[i] = x[((rest / n) * n + from) * inner + c];
+}
+"""
+
+
+@table.binder("ReverseSequence", T=HELD)
+def reverse_sequence(sig: NodeSig) -> Callable[[Array, Array], Array]:
+    """The first elements of each sequence backwards."""
+    device, along_, batch = sig.device, sig.attrs["seq_dim"], sig.attrs["batch_dim"]
+    types = {"W": WORDS[sig.in_dtypes[0].np.itemsize], "L": TYPES[sig.in_dtypes[1].name]}
+    kernel = device.kernel(_SEQUENCE, "turn", **types)
+
+    def run(x: Array, seq_lengths: Array) -> Array:
+        rows, limit = x.shape[batch], x.shape[along_]
+        if seq_lengths.size != rows:
+            raise codegen.invalid(
+                f"Length of seq_lengths != input.dims({batch}), ({seq_lengths.size} vs. {rows})"
+            )
+        for i, n in enumerate(codegen.ints(device.download(seq_lengths))):
+            if not 0 <= n <= limit:
+                raise codegen.invalid(f"seq_lens({i}) < 0 or > input.dims({along_}): {n}")
+        out: Array = device.allocate(x.shape, x.dtype)
+        steps = strides_of(x.shape)
+        sizes = (np.int64(v) for v in (x.size, limit, steps[along_], rows, steps[batch]))
+        device.launch(kernel, x.size, x, seq_lengths, out, *sizes)
+        return out
+
+    return run
+
+
+@table.binder("Roll", T=HELD, host_inputs=("shift", "axis"))
+def roll(sig: NodeSig) -> Callable[[Array, Any, Any], Array]:
+    """The input shifted around."""
+    device = sig.device
+
+    def run(x: Array, shift: Any, axis: Any) -> Array:
+        rank, shifts, axes = x.ndim, codegen.ints(shift), codegen.ints(axis)
+        if rank < 1:
+            raise codegen.invalid("input must be 1-D or higher")
+        if np.shape(shift) != np.shape(axis):
+            raise codegen.invalid(
+                f"shift and axis must have the same size: {codegen.dims(np.shape(shift))} vs. "
+                f"{codegen.dims(np.shape(axis))}"
+            )
+        for a in axes:
+            if not -rank <= a < rank:
+                raise codegen.invalid(f"axis {a} is out of range")
+        total: dict[int, int] = {}
+        for s, a in zip(shifts, axes, strict=True):
+            total[a % rank] = total.get(a % rank, 0) + s
+        out = x
+        for a, s in total.items():
+            n = x.shape[a]
+            if n and s % n:
+                out = along(device, out, a, n, "(j + p) % n", -s % n)
+        return copied(device, x) if out is x else out
 
     return run

@@ -62,7 +62,7 @@ class Geometry:
         return tuple(dims[a] for a in self._space), dims[1 if self.first else -1]
 
 
-def _check_grad(grad: Array, batch: int, where: Window, outputs: int) -> None:
+def check_grad(grad: Array, batch: int, where: Window, outputs: int) -> None:
     expected = (batch, *where.out, outputs)
     if grad.shape != expected:
         raise errors.InvalidArgumentError(
@@ -95,15 +95,15 @@ def conv_backprop_input(sig: NodeSig) -> Callable[..., Array]:
         size, channels = geometry.sizes(input_sizes)
         where = geometry(size, kernel.shape[:-2])
         data = geometry.last(grad)
-        _check_grad(data, int(input_sizes[0]), where, kernel.shape[-1])
-        _check_channels(channels, kernel.shape[-2])
+        check_grad(data, int(input_sizes[0]), where, kernel.shape[-1])
+        check_channels(channels, kernel.shape[-2])
         result = conv_backward_data(data, widen(kernel), where, channels)
         return geometry.finish(result, grad.dtype)
 
     return run
 
 
-def _check_channels(channels: int, inner: int) -> None:
+def check_channels(channels: int, inner: int) -> None:
     if channels != inner and (inner == 0 or channels % inner):
         raise errors.InvalidArgumentError(
             None,
@@ -121,8 +121,8 @@ def conv_backprop_filter(sig: NodeSig) -> Callable[..., Array]:
         shape = tuple(int(d) for d in filter_sizes)
         data, back = geometry.last(x), geometry.last(grad)
         where = geometry(data.shape[1:-1], shape[:-2])
-        _check_grad(back, data.shape[0], where, shape[-1])
-        _check_channels(data.shape[-1], shape[-2])
+        check_grad(back, data.shape[0], where, shape[-1])
+        check_channels(data.shape[-1], shape[-2])
         result = conv_backward_filter(data, back, where, shape[-2])
         return narrow(np.ascontiguousarray(result), x.dtype)
 

@@ -38,7 +38,7 @@ def _known(sig: NodeSig) -> bool:
 
 
 # ---------------------------------------------------------------- checks
-def _check_matrices(a: Array, b: Array, transpose_a: bool, transpose_b: bool) -> None:
+def check_matrices(a: Array, b: Array, transpose_a: bool, transpose_b: bool) -> None:
     for i, x in enumerate((a, b)):
         if x.ndim != 2:
             raise _invalid(f"In[{i}] is not a matrix. Instead it has shape {_text(x.shape)}")
@@ -48,9 +48,9 @@ def _check_matrices(a: Array, b: Array, transpose_a: bool, transpose_b: bool) ->
         )
 
 
-def _check_batches(x: Array, y: Array, adj_x: bool, adj_y: bool, broadcast: bool) -> None:
+def check_batches(x: Array, y: Array, adj_x: bool, adj_y: bool, broadcast: bool) -> None:
     if x.ndim == y.ndim == 2:
-        return _check_matrices(x, y, adj_x, adj_y)
+        return check_matrices(x, y, adj_x, adj_y)
     for i, v in enumerate((x, y)):
         if v.ndim < 2:
             raise _invalid(f"In[{i}] ndims must be >= 2: {v.ndim}")
@@ -111,7 +111,7 @@ def _matmul(sig: NodeSig) -> Product:
     if not _known(sig):
 
         def run(a: Array, b: Array, out: Array | None = None) -> Array:
-            _check_matrices(a, b, ta, tb)
+            check_matrices(a, b, ta, tb)
             return np.dot(a.T if ta else a, b.T if tb else b, out)
 
         return run
@@ -130,7 +130,7 @@ def _matmul_through(sig: NodeSig) -> Product:
     product = _through(sig, np.dot)
 
     def run(a: Array, b: Array) -> Array:
-        _check_matrices(a, b, ta, tb)
+        check_matrices(a, b, ta, tb)
         return product(a.T if ta else a, b.T if tb else b)
 
     return run
@@ -141,7 +141,7 @@ def _sparse_matmul(sig: NodeSig) -> Product:
     ta, tb = sig.attrs["transpose_a"], sig.attrs["transpose_b"]
 
     def run(a: Array, b: Array, out: Array | None = None) -> Array:
-        _check_matrices(a, b, ta, tb)
+        check_matrices(a, b, ta, tb)
         a, b = a.astype(np.float32, copy=False), b.astype(np.float32, copy=False)
         return np.dot(a.T if ta else a, b.T if tb else b, out)
 
@@ -167,7 +167,7 @@ def _batch_matmul(sig: NodeSig) -> Product:
 
     def run(x: Array, y: Array, out: Array | None = None) -> Array:
         if not known:
-            _check_batches(x, y, adj_x, adj_y, broadcast)
+            check_batches(x, y, adj_x, adj_y, broadcast)
         return np.matmul(adjoint(x) if adj_x else x, adjoint(y) if adj_y else y, out)
 
     return run
@@ -180,7 +180,7 @@ def _batch_matmul_through(sig: NodeSig) -> Product:
     adjoint = _adjoint(is_complex=False)
 
     def run(x: Array, y: Array) -> Array:
-        _check_batches(x, y, adj_x, adj_y, broadcast)
+        check_batches(x, y, adj_x, adj_y, broadcast)
         return product(adjoint(x) if adj_x else x, adjoint(y) if adj_y else y)
 
     return run

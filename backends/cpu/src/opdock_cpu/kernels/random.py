@@ -8,14 +8,13 @@ different lengths stay apart; that reserve is part of the bits.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import ALL, FLOATS, KernelTable, NodeSig, as_dtype, errors
+from opdock.plugin import ALL, FLOATS, KernelTable, NodeSig, as_dtype, errors, random_stream
 from opdock_cpu.philox import (
     Philox,
     PhiloxState,
@@ -44,21 +43,7 @@ _TRUNCATE = 2.0
 # ---------------------------------------------------------------- streams
 def node_stream(sig: NodeSig) -> PhiloxState:
     """The node's stream in this session; unseeded nodes draw a fresh seed per session."""
-    seed, seed2 = int(sig.attrs["seed"]), int(sig.attrs["seed2"])
-
-    def start() -> PhiloxState:
-        if seed == 0 and seed2 == 0:
-            return PhiloxState(_entropy(), _entropy())
-        return PhiloxState(seed, seed2)
-
-    if sig.resources is None:
-        return start()
-    state: PhiloxState = sig.resources.node_state(sig.name, start)
-    return state
-
-
-def _entropy() -> int:
-    return int.from_bytes(os.urandom(8), "little")
+    return PhiloxState(random_stream(sig))
 
 
 def stateless_stream(seed: Array) -> Philox:

@@ -11,6 +11,8 @@ from opdock.plugin import INTS, NUMBERS, Kernel, KernelTable, errors
 
 table = KernelTable()
 Combine = Callable[[Any, Any, Any], None]
+_NONE: frozenset[str] = frozenset()
+"""No input's buffer outlives the call: a variable gets a fresh one."""
 
 
 def _check(rows: int, indices: Any) -> None:
@@ -104,14 +106,32 @@ def _scatter_nd(combine: Combine, resource: bool) -> Callable[..., Any]:
 
 for _name, _combine in _COMBINE.items():
     _types = {} if _name == "Update" else {"T": NUMBERS}
-    table.add(Kernel(op=f"Scatter{_name}", fn=_scatter(_combine, False), dtypes=_types))
+    table.add(
+        Kernel(op=f"Scatter{_name}", fn=_scatter(_combine, False), dtypes=_types, keeps=_NONE)
+    )
     _types = {} if _name == "Update" else {"dtype": NUMBERS}
-    table.add(Kernel(op=f"ResourceScatter{_name}", fn=_scatter(_combine, True), dtypes=_types))
+    table.add(
+        Kernel(
+            op=f"ResourceScatter{_name}", fn=_scatter(_combine, True), dtypes=_types, keeps=_NONE
+        )
+    )
 for _name in ("Update", "Add", "Sub"):
     _types = {} if _name == "Update" else {"T": NUMBERS}
-    table.add(Kernel(op=f"ScatterNd{_name}", fn=_scatter_nd(_COMBINE[_name], False), dtypes=_types))
     table.add(
-        Kernel(op=f"ResourceScatterNd{_name}", fn=_scatter_nd(_COMBINE[_name], True), dtypes=_types)
+        Kernel(
+            op=f"ScatterNd{_name}",
+            fn=_scatter_nd(_COMBINE[_name], False),
+            dtypes=_types,
+            keeps=_NONE,
+        )
+    )
+    table.add(
+        Kernel(
+            op=f"ResourceScatterNd{_name}",
+            fn=_scatter_nd(_COMBINE[_name], True),
+            dtypes=_types,
+            keeps=_NONE,
+        )
     )
 
 
@@ -131,11 +151,22 @@ def _in_place(ufunc: Any, resource: bool) -> Callable[..., Any]:
     return kernel
 
 
-table.add(Kernel(op="AssignAdd", fn=_in_place(np.add, False), dtypes={"T": NUMBERS}))
-table.add(Kernel(op="AssignSub", fn=_in_place(np.subtract, False), dtypes={"T": NUMBERS}))
-table.add(Kernel(op="AssignAddVariableOp", fn=_in_place(np.add, True), dtypes={"dtype": NUMBERS}))
+table.add(Kernel(op="AssignAdd", fn=_in_place(np.add, False), dtypes={"T": NUMBERS}, keeps=_NONE))
 table.add(
-    Kernel(op="AssignSubVariableOp", fn=_in_place(np.subtract, True), dtypes={"dtype": NUMBERS})
+    Kernel(op="AssignSub", fn=_in_place(np.subtract, False), dtypes={"T": NUMBERS}, keeps=_NONE)
+)
+table.add(
+    Kernel(
+        op="AssignAddVariableOp", fn=_in_place(np.add, True), dtypes={"dtype": NUMBERS}, keeps=_NONE
+    )
+)
+table.add(
+    Kernel(
+        op="AssignSubVariableOp",
+        fn=_in_place(np.subtract, True),
+        dtypes={"dtype": NUMBERS},
+        keeps=_NONE,
+    )
 )
 
 
@@ -150,7 +181,7 @@ def count_up_to(ctx: Any, cell: Any) -> Any:
         return value
 
 
-@table.kernel("ResourceGather")
+@table.kernel("ResourceGather", keeps=_NONE)
 def resource_gather(ctx: Any, cell: Any, indices: Any) -> Any:
     """Rows of a variable."""
     params = cell.read()

@@ -78,7 +78,7 @@ def sparse_xent(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
     kind = sig.in_dtypes[0].np
 
     def run(features: Array, labels: Array) -> tuple[Array, Array]:
-        _check_labels(labels, features.shape[1])
+        check_labels(labels, features.shape[1])
         shifted = _shift(widen(features))
         rows = np.arange(labels.shape[0])
         picked = shifted[rows, labels]
@@ -92,7 +92,7 @@ def sparse_xent(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
     return run
 
 
-def _check_labels(labels: Array, classes: int) -> None:
+def check_labels(labels: Array, classes: int) -> None:
     if labels.size == 0:
         return
     if classes == 0:

@@ -20,6 +20,7 @@ from typing import Any, Final, TypeVar
 
 from opdock.dtypes import DType
 from opdock.kernels.restrict import restrict
+from opdock.kernels.signature import NodeSig
 from opdock.kernels.table import PORTABLE, Kernel, KernelTable, split_fields
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -69,6 +70,33 @@ def mount(xp: Any, dtypes: Iterable[DType] | None = None) -> KernelTable:
         # The namespace is kept beside the table: an id may be reused once its object is gone.
         found = _mounted[key] = (xp, KernelTable(_kernels(xp, allowed)))
     return found[1]
+
+
+def family(
+    name: str, namespace: Callable[[NodeSig], Any], dtypes: Iterable[DType]
+) -> Iterable[Kernel]:
+    """The kernels of one family as a backend's own, for those that hardly touch elements.
+
+    Args:
+        name: the family's module.
+        namespace: gives the functions that the family uses, for the device of a node.
+        dtypes: the element types that the device's arrays can hold.
+    """
+    allowed = frozenset(dtypes)
+    _load_families()
+    for function, uses in list(_registry.items()):
+        if function.__module__ != f"{__name__}.{name}":
+            continue
+        bind = functools.partial(_bind_over, function, namespace)
+        for op, record in uses:
+            kernel = Kernel(op=op, bind=bind, **{**record, "label": "", "priority": 0})
+            narrowed = restrict(kernel, allowed)
+            if narrowed is not None:
+                yield narrowed
+
+
+def _bind_over(function: Any, namespace: Callable[[NodeSig], Any], sig: NodeSig) -> Any:
+    return function(namespace(sig), sig)
 
 
 def _kernels(xp: Any, allowed: frozenset[DType] | None) -> Iterable[Kernel]:

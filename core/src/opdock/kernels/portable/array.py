@@ -107,17 +107,22 @@ def squeeze(xp: Any, sig: NodeSig) -> Any:
 @portable("EnsureShape", may_alias={0: 0})
 def ensure_shape(xp: Any, sig: NodeSig) -> Any:
     """The input, if its shape is as expected."""
-    wanted = sig.attrs["shape"]
 
     def run(tensor: Any) -> Any:
-        if not shapes.is_compatible(tuple(tensor.shape), wanted):
-            raise invalid(
-                f"Shape of tensor {sig.name} {dims(tensor.shape)} is not compatible with expected "
-                f"shape {shapes.text(wanted)}."
-            )
+        check_shape(sig, tensor.shape)
         return tensor
 
     return run
+
+
+def check_shape(sig: NodeSig, shape: Any) -> None:
+    """Raises InvalidArgumentError unless `shape` is what the node's attribute says."""
+    wanted = sig.attrs["shape"]
+    if not shapes.is_compatible(tuple(shape), wanted):
+        raise invalid(
+            f"Shape of tensor {sig.name} {dims(shape)} is not compatible with expected "
+            f"shape {shapes.text(wanted)}."
+        )
 
 
 @portable("BroadcastTo", host_inputs=("shape",))

@@ -14,7 +14,7 @@ from opdock.kernels.signature import NodeSig
 from opdock.kernels.summarize import summarize, summarize_edges
 
 
-@portable("Assert", host_inputs=("condition", "data"))
+@portable("Assert", host_inputs=("condition", "data"), keeps=())
 def check(xp: Any, sig: NodeSig) -> Any:
     """Fails with the data if the condition does not hold."""
     limit = sig.attrs["summarize"]
@@ -26,7 +26,7 @@ def check(xp: Any, sig: NodeSig) -> Any:
     return run
 
 
-@portable("Print", host_inputs=("data",), may_alias={0: 0})
+@portable("Print", host_inputs=("data",), may_alias={0: 0}, keeps=())
 def print_data(xp: Any, sig: NodeSig) -> Any:
     """Writes the data to standard error and passes the input on."""
     message, limit = sig.attrs["message"], sig.attrs["summarize"]
@@ -44,7 +44,7 @@ def print_data(xp: Any, sig: NodeSig) -> Any:
     return run
 
 
-@portable("PrintV2", host_inputs=("input",))
+@portable("PrintV2", host_inputs=("input",), keeps=())
 def print_text(xp: Any, sig: NodeSig) -> Any:
     """Writes a string to a stream or the end of a file."""
     where, end = sig.attrs["output_stream"], sig.attrs["end"]

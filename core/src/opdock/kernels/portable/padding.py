@@ -65,7 +65,7 @@ def mirror_pad(xp: Any, sig: NodeSig) -> Any:
         out = tensor
         for axis, (before, after) in enumerate(margins(paddings, len(tensor.shape))):
             size = tensor.shape[axis]
-            _check_mirror(mode, size, before, after)
+            check_mirror(mode, size, before, after)
             lead = (slice(None),) * axis
             head = out[(*lead, slice(skip, skip + before), ...)]
             tail = out[(*lead, slice(size - skip - after, size - skip), ...)]
@@ -75,7 +75,8 @@ def mirror_pad(xp: Any, sig: NodeSig) -> Any:
     return run
 
 
-def _check_mirror(mode: str, size: int, before: int, after: int) -> None:
+def check_mirror(mode: str, size: int, before: int, after: int) -> None:
+    """Raises InvalidArgumentError unless a dimension is long enough for mirrored margins."""
     limit = _mirror_limit(mode, size)
     if before > limit or after > limit:
         bound = "no greater" if mode == "SYMMETRIC" else "less"
@@ -95,7 +96,7 @@ def mirror_pad_grad(xp: Any, sig: NodeSig) -> Any:
         out = grad
         for axis, (before, after) in enumerate(margins(paddings, len(grad.shape))):
             size = grad.shape[axis] - before - after
-            _check_mirror(mode, size, before, after)
+            check_mirror(mode, size, before, after)
             lead = (slice(None),) * axis
             core = xp.asarray(out[(*lead, slice(before, before + size), ...)], copy=True)
             if before:

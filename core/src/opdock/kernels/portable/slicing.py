@@ -66,19 +66,45 @@ def strided_slice(xp: Any, sig: NodeSig) -> Any:
     consts = [sig.const(i) for i in (1, 2, 3)]
     source = sig.in_shapes[0]
     if all(c is not None for c in consts) and source is not None and None not in source:
-        fixed = _view_index(subscript(sig, source, *consts))
-        return lambda tensor, begin, end, strides: tensor[fixed]
+        fixed = subscript(sig, source, *consts).subscript
+        assert fixed is not None
+        if all(_step(i) > 0 for i in fixed):
+            index = (*fixed, ...)
+            return lambda tensor, begin, end, strides: tensor[index]
 
     def run(tensor: Any, begin: Any, end: Any, strides: Any) -> Any:
-        return tensor[_view_index(subscript(sig, tensor.shape, begin, end, strides))]
+        found = subscript(sig, tensor.shape, begin, end, strides).subscript
+        index, backwards = forwards(found, tensor.shape)
+        # With an ellipsis even a single element comes out as an array.
+        out = tensor[(*index, ...)]
+        return xp.flip(out, axis=backwards) if backwards else out
 
     return run
 
 
-def _view_index(found: slicespec.Resolved) -> Any:
-    """The index, with an ellipsis so that even a single element comes out as an array."""
-    assert found.subscript is not None
-    return (*found.subscript, ...)
+def _step(part: Any) -> int:
+    return (part.step or 1) if isinstance(part, slice) else 1
+
+
+def forwards(index: Any, shape: Any) -> tuple[tuple[Any, ...], tuple[int, ...]]:
+    """An index without negative steps, which some namespaces lack, and the axes to flip after it.
+
+    Args:
+        index: slices, integers and None, one for each dimension but for None.
+        shape: the shape of what is indexed.
+    """
+    parts: list[Any] = []
+    flips: list[int] = []
+    dim = axis = 0
+    for part in index:
+        if _step(part) < 0:
+            places = range(*part.indices(shape[dim]))
+            part = slice(places[-1], places[0] + 1, -part.step) if places else slice(0, 0)
+            flips.append(axis)
+        parts.append(part)
+        dim += part is not None
+        axis += part is None or isinstance(part, slice)
+    return tuple(parts), tuple(flips)
 
 
 @portable("StridedSliceGrad", host_inputs=("shape", "begin", "end", "strides"))
@@ -101,9 +127,10 @@ def put(xp: Any, out: Any, index: Any, value: Any) -> None:
     """`out[index] = value`; new axes are dropped: not every namespace takes them on the left."""
     if None in index:
         kept = tuple(i for i in index if i is not None)
-        value = xp.reshape(value, out[kept].shape)
+        value = xp.reshape(value, out[forwards(kept, out.shape)[0]].shape)
         index = kept
-    out[index] = value
+    index, backwards = forwards(index, out.shape)
+    out[index] = xp.flip(value, axis=backwards) if backwards else value
 
 
 @portable("StridedSliceAssign", host_inputs=("begin", "end", "strides"))

@@ -12,7 +12,8 @@ from opdock.kernels.portable import portable
 from opdock.kernels.signature import NodeSig
 
 
-def _check_blocks(x: Any, block: list[int], pairs: np.ndarray[Any, Any]) -> None:
+def check_blocks(x: Any, block: list[int], pairs: np.ndarray[Any, Any]) -> None:
+    """Raises InvalidArgumentError unless blocks and margins fit the rank of `x`."""
     if len(x.shape) < 1 + len(block):
         raise invalid(f"input rank should be >= {1 + len(block)} instead of {len(x.shape)}")
     if pairs.shape != (len(block), 2):
@@ -27,7 +28,7 @@ def _check_blocks(x: Any, block: list[int], pairs: np.ndarray[Any, Any]) -> None
 
 def _to_batch(xp: Any, sig: NodeSig, x: Any, block: list[int], paddings: Any) -> Any:
     pairs = np.asarray(paddings)
-    _check_blocks(x, block, pairs)
+    check_blocks(x, block, pairs)
     n = len(block)
     rest = tuple(x.shape[1 + n :])
     padded = [int(d + a + b) for d, (a, b) in zip(x.shape[1 : 1 + n], pairs, strict=True)]
@@ -52,7 +53,7 @@ def _to_batch(xp: Any, sig: NodeSig, x: Any, block: list[int], paddings: Any) ->
 
 def _to_space(xp: Any, x: Any, block: list[int], crops: Any) -> Any:
     pairs = np.asarray(crops)
-    _check_blocks(x, block, pairs)
+    check_blocks(x, block, pairs)
     n, volume = len(block), math.prod(block)
     rest = tuple(x.shape[1 + n :])
     if x.shape[0] % volume:
@@ -107,14 +108,14 @@ def space_to_depth(xp: Any, sig: NodeSig) -> Any:
 
     def nhwc(x: Any) -> Any:
         n, h, w, c = x.shape
-        _check_multiple("height and width", (h, w), b)
+        check_multiple("height and width", (h, w), b)
         split = xp.reshape(x, (n, h // b, b, w // b, b, c))
         turned = xp.permute_dims(split, (0, 1, 3, 2, 4, 5))
         return xp.reshape(turned, (n, h // b, w // b, b * b * c))
 
     def nchw(x: Any) -> Any:
         n, c, h, w, *rest = x.shape
-        _check_multiple("height and width", (h, w), b)
+        check_multiple("height and width", (h, w), b)
         split = xp.reshape(x, (n, c, h // b, b, w // b, b, *rest))
         tail = (6,) if rest else ()
         turned = xp.permute_dims(split, (0, 3, 5, 1, 2, 4, *tail))
@@ -130,14 +131,14 @@ def depth_to_space(xp: Any, sig: NodeSig) -> Any:
 
     def nhwc(x: Any) -> Any:
         n, h, w, c = x.shape
-        _check_multiple("depth", (c,), b * b)
+        check_multiple("depth", (c,), b * b)
         split = xp.reshape(x, (n, h, w, b, b, c // (b * b)))
         turned = xp.permute_dims(split, (0, 1, 3, 2, 4, 5))
         return xp.reshape(turned, (n, h * b, w * b, c // (b * b)))
 
     def nchw(x: Any) -> Any:
         n, c, h, w, *rest = x.shape
-        _check_multiple("depth", (c,), b * b)
+        check_multiple("depth", (c,), b * b)
         split = xp.reshape(x, (n, b, b, c // (b * b), h, w, *rest))
         tail = (6,) if rest else ()
         turned = xp.permute_dims(split, (0, 3, 4, 1, 5, 2, *tail))
@@ -146,7 +147,8 @@ def depth_to_space(xp: Any, sig: NodeSig) -> Any:
     return nhwc if data_format == "NHWC" else nchw
 
 
-def _check_multiple(what: str, sizes: tuple[int, ...], block: int) -> None:
+def check_multiple(what: str, sizes: tuple[int, ...], block: int) -> None:
+    """Raises InvalidArgumentError unless all sizes are multiples of `block`."""
     for size in sizes:
         if size % block:
             raise invalid(f"Image {what} {size} should be divisible by {block}")

@@ -68,6 +68,12 @@ _EULER_MACLAURIN: Final = (
     -10670622842880000.0 / 3617, 5109094217170944000.0 / 43867,
     -802857662698291200000.0 / 174611,
 )  # fmt: skip
+SERIES: Final = {
+    "erf": _ERF, "erfcx": _ERFCX, "i0e_near": _I0E_NEAR, "i0e_far": _I0E_FAR,
+    "i1e_near": _I1E_NEAR, "i1e_far": _I1E_FAR, "digamma": _DIGAMMA,
+    "euler_maclaurin": _EULER_MACLAURIN,
+}  # fmt: skip
+"""The coefficients, for backends that write the same functions in another language."""
 _SHIFT: Final = 8
 _MAX_TERMS: Final = 4000
 

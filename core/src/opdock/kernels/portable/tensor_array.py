@@ -64,8 +64,10 @@ class TensorArrayState:
                 self._gradients[source] = found
             return found
 
-    def write(self, index: int, value: Element, dtype: DType) -> None:
-        """Stores one element.
+    def write(
+        self, index: int, value: Element, dtype: DType, add: Callable[[Any, Any], Any]
+    ) -> None:
+        """Stores one element; where the place is taken and the array adds, the sum by `add`.
 
         Raises:
             InvalidArgumentError: the index, type or shape does not fit, or the place is taken.
@@ -96,7 +98,8 @@ class TensorArrayState:
                         f"Could not write to TensorArray index {index} because it has already been "
                         "written to."
                     )
-                value = Element(slot.stored.on(value.device) + value.value, value.device)
+                total = add(slot.stored.on(value.device), value.value)
+                value = Element(total, value.device)
             slot.stored, slot.shape = value, shape
 
     def _grow(self, index: int) -> None:
@@ -170,6 +173,12 @@ def _buffer(xp: Any, sig: NodeSig, found: Element | tuple[int, ...], dtype: DTyp
     return host if sig.device is None or sig.device.is_host else sig.device.upload(host)
 
 
+def _rows(xp: Any, value: Any, start: int, stop: int) -> Any:
+    # A namespace over buffers that take no subscripts brings a function for them.
+    rows = getattr(xp, "rows", None)
+    return value[start:stop, ...] if rows is None else rows(value, start, stop)
+
+
 def _join(xp: Any, joiner: Callable[..., Any], parts: Sequence[Any], dtype: DType) -> Any:
     if dtype is string:
         parts = [np.asarray(p, object) for p in parts]
@@ -224,7 +233,7 @@ def write(xp: Any, sig: NodeSig) -> Any:
     dtype = sig.attrs["T"].base_dtype
 
     def run(handle: Any, index: Any, value: Any, flow: Any) -> Any:
-        _array(handle).write(int(index), element(value, sig), dtype)
+        _array(handle).write(int(index), element(value, sig), dtype, xp.add)
         return flow
 
     return run
@@ -287,7 +296,9 @@ def scatter(xp: Any, sig: NodeSig) -> Any:
                 f"Expected len(indices) == values.shape[0], but saw: {len(places)} vs. {rows}"
             )
         for row, place in enumerate(places):
-            array.write(place, element(value[row, ...], sig), dtype)
+            part = _rows(xp, value, row, row + 1)
+            part = xp.reshape(part, np.shape(value)[1:])
+            array.write(place, element(part, sig), dtype, xp.add)
         return flow
 
     return run
@@ -338,7 +349,8 @@ def split(xp: Any, sig: NodeSig) -> Any:
             )
         start = 0
         for place, count in enumerate(counts):
-            array.write(place, element(value[start : start + count, ...], sig), dtype)
+            part = _rows(xp, value, start, start + count)
+            array.write(place, element(part, sig), dtype, xp.add)
             start += count
         return flow
 

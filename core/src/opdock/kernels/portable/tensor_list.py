@@ -77,11 +77,11 @@ def length(xp: Any, sig: NodeSig) -> Any:
 def add(xp: Any, sig: NodeSig) -> Any:
     """The sums element by element; an empty list stands for zeros."""
     return lambda *handles: functools.reduce(
-        lambda a, b: _sum(a, b, sig), [unwrap(h) for h in handles]
+        lambda a, b: _sum(xp, sig, a, b), [unwrap(h) for h in handles]
     )
 
 
-def _sum(a: ListCell, b: ListCell, sig: NodeSig) -> ListCell:
+def _sum(xp: Any, sig: NodeSig, a: ListCell, b: ListCell) -> ListCell:
     if not a.length or not b.length:
         return a if a.length else b
     if a.length != b.length:
@@ -90,10 +90,10 @@ def _sum(a: ListCell, b: ListCell, sig: NodeSig) -> ListCell:
     out = EMPTY
     for x, y in reversed(pairs):
         if isinstance(x.value, ListCell):
-            total = _sum(x.value, y.value, sig)
+            total = _sum(xp, sig, x.value, y.value)
         else:
-            total = x.value + y.on(x.device)
-        out = ListCell(Element(total, x.device), out, out.length + 1)
+            total = xp.add(x.on(sig.device), y.on(sig.device))
+        out = ListCell(element(total, sig), out, out.length + 1)
     return out
 
 

@@ -81,8 +81,13 @@ def reference_ops() -> frozenset[str]:
 
 
 def widen(value: Any) -> Array:
-    """The array as the oracle sees it: float64, complex128, int64, bool or object."""
+    """The array as the oracle sees it: float64, complex128, int64, bool or object.
+
+    Numbers that no int64 holds stay uint64.
+    """
     array = np.asarray(value)
+    if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
+        return array
     if array.dtype.kind in "OSUb":
         return array
     if array.dtype.kind in "iu":

@@ -26,8 +26,8 @@ def _each(fn: Any, *arrays: Array) -> Array:
 
 @reference("Relu")
 def relu(attrs: Any, x: Array) -> Array:
-    """X where positive, else 0."""
-    return _each(lambda v: max(0, v), x)
+    """X where positive, else 0; NaN stays."""
+    return _each(lambda v: max(v, 0), x)
 
 
 @reference("ReluGrad")

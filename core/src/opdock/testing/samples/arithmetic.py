@@ -57,7 +57,7 @@ def quotients(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
         whole = rng.positive(shape, 1, 5)
         return whole if dtype.kind in "iu" else (np.rint(whole.real * 2) / 2 + 0.5).astype(dtype)
 
-    smooth = dtype.kind == "c" or dtype.itemsize == 8
+    smooth = dtype.kind == "c" or dtype.itemsize >= 4
     yield from pairs(dividend, divisor, grad=smooth)
     if dtype.kind != "u":
         signs = np.array([7, -7, 7, -7, 6, -6]).astype(dtype)

@@ -69,7 +69,7 @@ def digamma(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 def incomplete_gamma(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Both sides of x = a, and the ends."""
     for sample in pairs(rng.positive, rng.positive):
-        smooth = sample.grad and dtype.itemsize > 4
+        smooth = sample.grad and dtype.itemsize >= 4
         yield Sample(sample.inputs, tag=sample.tag, grad=smooth)
     a = np.array([0.5, 5.0, 20.0, 20.0, 1.0, 1.0]).astype(dtype)
     x = np.array([10.0, 1.0, 15.0, 30.0, 0.0, np.inf]).astype(dtype)

@@ -1,0 +1,38 @@
+"""Bits under another element type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from opdock.plugin import NUMBERS, KernelTable, NodeSig, codegen
+from opdock_ckernels.protocols import Array
+
+__all__ = ["table"]
+
+table = KernelTable()
+
+
+@table.binder("Bitcast", T=NUMBERS, type=NUMBERS, may_alias={0: 0})
+def bitcast(sig: NodeSig) -> Callable[[Array], Array]:
+    """The same bits; elements of another size make or take up a last dimension."""
+    device, target = sig.device, sig.out_dtypes[0]
+    size, wanted = sig.in_dtypes[0].size, target.size
+
+    def run(x: Array) -> Array:
+        if size == wanted:
+            return x.view(target.np)
+        shape = x.shape
+        if size > wanted:
+            shape = (*shape, size // wanted)
+        elif not shape or shape[-1] * size != wanted:
+            raise codegen.invalid(
+                f"Cannot bitcast {sig.in_dtypes[0].name}{list(shape)} to {target.name}: the last "
+                f"dimension must be {wanted // size}"
+            )
+        else:
+            shape = shape[:-1]
+        out: Array = device.allocate(shape, target.np)
+        device.copy_into(x, out, 0)
+        return out
+
+    return run

@@ -1,0 +1,56 @@
+"""The largest elements of rows, and searching in sorted rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from opdock.plugin import REALS, KernelTable, NodeSig, codegen
+from opdock_ckernels.ordering import find, sort
+from opdock_ckernels.protocols import Array
+from opdock_ckernels.strided import strides_of, take
+
+__all__ = ["table"]
+
+table = KernelTable()
+
+
+def _largest(device: Any, x: Array, k: int) -> tuple[Array, Array]:
+    codegen.check_k(x.shape, k)
+    values, at = sort(device, x, descending=True)
+    shape, steps = (*x.shape[:-1], k), strides_of(x.shape)
+    return take(device, values, shape, steps), take(device, at, shape, steps)
+
+
+@table.binder("TopKV2", T=REALS, host_inputs=("k",))
+def top_k_v2(sig: NodeSig) -> Callable[[Array, Any], tuple[Array, Array]]:
+    """The largest elements of each row."""
+    device = sig.device
+    return lambda x, k: _largest(device, x, codegen.ints(k)[0])
+
+
+@table.binder("TopK", T=REALS)
+def top_k(sig: NodeSig) -> Callable[[Array], tuple[Array, Array]]:
+    """The largest elements of each row."""
+    device, k = sig.device, sig.attrs["k"]
+    return lambda x: _largest(device, x, k)
+
+
+@table.binder("LowerBound", "UpperBound", T=REALS)
+def bound(sig: NodeSig) -> Callable[[Array, Array], Array]:
+    """Where values fit into sorted rows."""
+    device, right, kind = sig.device, sig.op == "UpperBound", sig.out_dtypes[0].np
+
+    def run(rows: Array, values: Array) -> Array:
+        if rows.shape[0] != values.shape[0]:
+            raise codegen.invalid(
+                "Leading dim_size of both tensors must match: "
+                f"{codegen.dims(rows.shape)} vs. {codegen.dims(values.shape)}"
+            )
+        if not math.prod(values.shape):
+            out: Array = device.allocate(values.shape, kind)
+            return out
+        return find(device, rows, values, kind, right)
+
+    return run

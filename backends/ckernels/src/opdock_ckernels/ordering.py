@@ -1,0 +1,147 @@
+"""Stable sorting of rows: ranks within blocks, then runs merged in pairs by binary search.
+
+Every pass writes each element to a place that no other element has, so results repeat and nothing
+is atomic. Equal elements keep their order; NaN comes last in ascending and first in descending
+order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opdock.plugin import as_dtype, codegen
+from opdock_ckernels.dialect import TYPES, WORDS
+from opdock_ckernels.protocols import Array
+
+__all__ = ["find", "sort"]
+
+_BLOCK = 64
+_SORT = """
+KERNEL void blocks(GLOBAL const T* x, GLOBAL W* y, GLOBAL int* at, i64 total, i64 n, i64 block) {
+  i64 i = GLOBAL_ID(0);
+  if (i >= total) return;
+  i64 j = i % n, low = j - j % block, high = low + block < n ? low + block : n, base = i - j;
+  A v = LOAD(i);
+  i64 rank = low;
+  for (i64 k = low; k < high; ++k) {
+    A u = LOAD(base + k);
+    if (BEFORE(u, v) || (k < j && !BEFORE(v, u))) ++rank;
+  }
+  y[base + rank] = ((GLOBAL const W*)x)[i];
+  at[base + rank] = (int)j;
+}
+
+KERNEL void merge(GLOBAL const T* x, GLOBAL const int* from, GLOBAL W* y, GLOBAL int* at,
+                  i64 total, i64 n, i64 run) {
+  i64 i = GLOBAL_ID(0);
+  if (i >= total) return;
+  i64 j = i % n, base = i - j, start = j - j % (2 * run);
+  i64 middle = start + run < n ? start + run : n, end = middle + run < n ? middle + run : n;
+  int left = j < middle;
+  i64 low = left ? middle : start, high = left ? end : middle, first = low;
+  A v = LOAD(i);
+  while (low < high) {
+    i64 k = (low + high) / 2;
+    A u = LOAD(base + k);
+    if (left ? BEFORE(u, v) : !BEFORE(v, u)) low = k + 1;
+    else high = k;
+  }
+  i64 place = base + (left ? j : start + (j - middle)) + (low - first);
+  y[place] = ((GLOBAL const W*)x)[i];
+  at[place] = from[i];
+}
+"""
+
+
+def _text(device: Any, dtype: Any, descending: bool) -> str:
+    """The program; where `dtype` is floating, NaN is beyond every number."""
+    sign, number, other = (">", "b", "a") if descending else ("<", "a", "b")
+    before = f"(a) {sign} (b)"
+    if dtype.is_floating:
+        before += f" || (({other}) != ({other}) && ({number}) == ({number}))"
+    dialect: codegen.Dialect = device.dialect
+    macros = [
+        f"#define T {TYPES[dtype.name]}",
+        f"#define W {WORDS[dtype.size]}",
+        f"#define A {dialect.computed(dtype)}",
+        f"#define LOAD(p) {dialect.load(dtype, 'x', '(p)')}",
+        f"#define BEFORE(a, b) ({before})",
+    ]
+    return "\n".join([codegen.helpers(dialect, "\n".join(macros)), *macros, _SORT])
+
+
+def sort(device: Any, keys: Array, descending: bool = False) -> tuple[Array, Array]:
+    """The rows of a matrix in order, or a vector, and where each element was in its row.
+
+    Args:
+        device: the open device.
+        keys: a vector or a matrix of real numbers or truth values.
+        descending: whether the largest comes first.
+
+    Returns:
+        The sorted elements, and their old positions as int32, both in the shape of `keys`.
+    """
+    text = _text(device, as_dtype(keys.dtype), descending)
+    n, total = keys.shape[-1], np.int64(keys.size)
+    values: Array = device.allocate(keys.shape, keys.dtype)
+    at: Array = device.allocate(keys.shape, np.dtype(np.int32))
+    sizes = (total, np.int64(n), np.int64(_BLOCK))
+    device.launch(device.kernel(text, "blocks"), keys.size, keys, values, at, *sizes)
+    run = _BLOCK
+    while run < n:
+        more: Array = device.allocate(keys.shape, keys.dtype)
+        where: Array = device.allocate(keys.shape, np.dtype(np.int32))
+        sizes = (total, np.int64(n), np.int64(run))
+        device.launch(device.kernel(text, "merge"), keys.size, values, at, more, where, *sizes)
+        values, at, run = more, where, 2 * run
+    return values, at
+
+
+_FIND = """
+KERNEL void find(GLOBAL const T* x, GLOBAL const T* v, GLOBAL O* y, i64 total, i64 n, i64 m) {
+  i64 i = GLOBAL_ID(0);
+  if (i >= total) return;
+  i64 base = (i / m) * n, low = 0, high = n;
+  A wanted = LOAD_V(i);
+  while (low < high) {
+    i64 k = (low + high) / 2;
+    A u = LOAD(base + k);
+    if (LEFT) low = k + 1;
+    else high = k;
+  }
+  y[i] = (O)low;
+}
+"""
+
+
+def find(device: Any, rows: Array, values: Array, out: np.dtype[Any], right: bool = False) -> Array:
+    """Where the values of each row fit into the sorted row of the same number.
+
+    Args:
+        device: the open device.
+        rows: sorted rows, as a matrix.
+        values: as many rows of what to look for, of the same type.
+        out: the integer type of the result.
+        right: whether a value goes behind its equals.
+    """
+    dtype, dialect = as_dtype(rows.dtype), device.dialect
+    beyond = " || (wanted != wanted && u == u)" if dtype.is_floating else ""
+    left = f"u < wanted{beyond}"
+    if right:
+        beyond = " && u == u" if dtype.is_floating else ""
+        left = f"!(wanted < u{beyond})" + (" && (u == u || wanted != wanted)" if beyond else "")
+    macros = [
+        f"#define T {TYPES[dtype.name]}",
+        f"#define A {dialect.computed(dtype)}",
+        f"#define O {TYPES[as_dtype(out).name]}",
+        f"#define LOAD(p) {dialect.load(dtype, 'x', '(p)')}",
+        f"#define LOAD_V(p) {dialect.load(dtype, 'v', '(p)')}",
+        f"#define LEFT ({left})",
+    ]
+    text = "\n".join([codegen.helpers(dialect, "\n".join(macros)), *macros, _FIND])
+    found: Array = device.allocate(values.shape, out)
+    sizes = (np.int64(v) for v in (values.size, rows.shape[-1], values.shape[-1]))
+    device.launch(device.kernel(text, "find"), values.size, rows, values, found, *sizes)
+    return found

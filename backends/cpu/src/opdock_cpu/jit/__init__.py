@@ -1,0 +1,1 @@
+"""Code generation for the processor: elementwise clusters and optimizer updates through LLVM."""

@@ -1,0 +1,78 @@
+"""Elementwise clusters on the processor: one pass over memory in generated code."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import array_api_compat.numpy as xp
+
+from opdock.plugin import CLUSTER, KernelTable, NodeSig, codegen
+from opdock_cpu.jit import llvm, render
+from opdock_cpu.jit.generated import Generated, layout_of
+
+__all__ = ["table"]
+
+table = KernelTable()
+_SMALL: Final = 1 << 10
+"""Elements below which a few NumPy calls cost less than a call of generated code."""
+_FEW: Final = 3
+
+
+def _shapes(shapes: Any) -> list[tuple[int, ...]]:
+    return [tuple(n or 0 for n in s or ()) for s in shapes]  # a cluster's are fully known
+
+
+def _when(sig: NodeSig) -> bool | str:
+    if not llvm.available():
+        return llvm.why_not()
+    reduce, shape = sig.attrs["reduce"], sig.attrs["shape"]
+    answer = render.renders(sig.attrs["line"])
+    if answer is not True:
+        return answer
+    if reduce is not None:
+        if not sig.out_dtypes[-1].is_floating:
+            return "only floating-point numbers are folded"
+        if layout_of(_shapes(sig.in_shapes), shape, reduce.axes) is None:
+            return f"a reduction over axes {list(reduce.axes)} of {len(shape)}"
+    members = len(sig.attrs["members"])
+    if 1 < members < _FEW and math.prod(shape) < _SMALL:
+        return f"{members} ops on so few elements are quicker one by one"
+    return True
+
+
+@table.binder(CLUSTER, when=_when, out=True)
+def cluster(sig: NodeSig) -> Callable[..., Any]:
+    """The cluster as generated code; NumPy serves until it is compiled."""
+    attrs = sig.attrs
+    inputs = list(zip(sig.in_dtypes, _shapes(sig.in_shapes), strict=True))
+    outputs = list(zip(sig.out_dtypes, _shapes(sig.out_shapes), strict=True))
+    code = Generated(
+        attrs["line"], attrs["names"], inputs, attrs["shape"], outputs, attrs["reduce"]
+    )
+    plain: Callable[..., Any] | None = None
+    single = len(outputs) == 1
+
+    def run(*arrays: Any) -> Any:
+        nonlocal plain
+        *values, out = arrays
+        if not code.ready:
+            plain = plain or codegen.evaluate_cluster(xp, sig)
+            results = plain(*values)
+            if single:
+                return _kept(results, out)
+            return tuple(map(_kept, results, out or (None,) * len(results)))
+        if single:
+            return code(values, None if out is None else (out,))[0]
+        return tuple(code(values, out))
+
+    return run
+
+
+def _kept(result: Any, out: Any) -> Any:
+    """A result in the planned buffer, if there is one: nobody looks at what a call returns then."""
+    if out is None:
+        return result
+    out[...] = result
+    return out

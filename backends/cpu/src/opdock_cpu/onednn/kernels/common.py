@@ -1,0 +1,107 @@
+"""What oneDNN's kernels share: when they decline, what they keep by shape, results."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from opdock.plugin import DType, NodeSig, dtypes, errors
+from opdock_cpu.onednn.library import reason
+from opdock_cpu.onednn.memory import TYPES, dense
+from opdock_cpu.onednn.primitive import Plan
+
+__all__ = [
+    "F32", "PRIORITY", "SHARED_FROM", "Array", "PerShape", "declined", "known", "result", "size",
+    "supports", "threads_for",
+]  # fmt: skip
+
+Array = npt.NDArray[Any]
+
+PRIORITY: Final = 10
+"""Above the NumPy kernels, which have 0."""
+
+F32: Final = frozenset({dtypes.float32})
+
+SHARED_FROM: Final = 1_500_000
+"""Multiply-adds from which a primitive is shared out over threads.
+
+Measured: a fork and join of two threads costs 3 to 5 us, what one core does of about a million.
+"""
+
+_KEPT: Final = 32
+
+
+def known(sig: NodeSig, *inputs: int) -> bool:
+    """Whether the shapes of these inputs (of all, when none is named) are known."""
+    shapes = [sig.in_shapes[i] for i in inputs] if inputs else sig.in_shapes
+    return all(s is not None and None not in s for s in shapes)
+
+
+def size(shape: Any) -> int:
+    """The number of elements of a known shape."""
+    return math.prod(shape)
+
+
+def declined(sig: NodeSig, *inputs: int) -> str:
+    """Why no oneDNN kernel takes the node: no library, unknown or empty inputs; "" otherwise."""
+    why = reason()
+    if why:
+        return why
+    if not known(sig, *inputs):
+        return "shapes are not known when the program is prepared"
+    if any(size(sig.in_shapes[i]) == 0 for i in inputs or range(len(sig.in_shapes))):
+        return "an input is empty"
+    return ""
+
+
+@functools.cache
+def supports(kind: DType) -> bool:
+    """Whether this processor multiplies matrices of a type."""
+    if kind not in TYPES or reason():
+        return False
+    square = dense((64, 64), TYPES[kind])
+    try:
+        plan = Plan("matmul", square, square, None, square, None)
+    except errors.UnimplementedError:
+        return False
+    return "ref" not in plan.implementation
+
+
+def threads_for(work: float, shared_from: float = SHARED_FROM) -> int | None:
+    """One thread for little work; None, which is all, above."""
+    return 1 if work < shared_from else None
+
+
+def result(out: Array | None, shape: Iterable[int], kind: Any) -> Array:
+    """The planned buffer, or a new one."""
+    return np.empty(tuple(shape), kind) if out is None else out
+
+
+class PerShape:
+    """Callables by the shapes of their inputs.
+
+    A program mostly sees the shapes for which it was prepared, but what writes through pointers
+    must not take anyone's word for it.
+
+    Args:
+        make: called with the arrays of a call; returns what to call with them from then on.
+    """
+
+    def __init__(self, make: Callable[..., Callable[..., Any]]) -> None:
+        self._make = make
+        self._known: dict[Any, Callable[..., Any]] = {}
+
+    def find(self, key: Any, *arrays: Any) -> Callable[..., Any]:
+        """The callable for a key of shapes, made at need; the oldest are forgotten."""
+        found = self._known.get(key)
+        if found is None:
+            # A copy of the keys: another thread may be adding its own.
+            for old in list(self._known)[: len(self._known) + 1 - _KEPT]:
+                self._known.pop(old, None)
+            found = self._known[key] = self._make(*arrays)
+        return found

@@ -1,0 +1,263 @@
+"""Convolution on oneDNN: images and volumes, grouped and depthwise, and their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from opdock.plugin import KernelTable, NodeSig, dtypes, errors
+from opdock_cpu.kernels import conv as numpy_conv
+from opdock_cpu.kernels import depthwise as numpy_depthwise
+from opdock_cpu.kernels.conv import Geometry
+from opdock_cpu.onednn import conv as primitives
+from opdock_cpu.onednn.conv import ConvShape
+from opdock_cpu.onednn.kernels.common import (
+    PRIORITY,
+    Array,
+    PerShape,
+    declined,
+    size,
+    supports,
+)  # fmt: skip
+from opdock_cpu.onednn.memory import TYPES
+from opdock_cpu.onednn.packing import Call, Kept
+from opdock_cpu.onednn.stays import stays
+
+__all__ = ["plain_shape", "plainly", "shape_of", "sizes", "table", "when_conv"]
+
+table = KernelTable()
+
+_TYPES: Final = frozenset({dtypes.float32, dtypes.bfloat16, dtypes.float16})
+
+
+def when_conv(sig: NodeSig) -> bool | str:
+    """The reason why oneDNN does not take a convolution, or True."""
+    inputs = [i for i, t in enumerate(sig.in_dtypes) if t in _TYPES]
+    why = declined(sig, *inputs)
+    if why:
+        return why
+    if not supports(sig.in_dtypes[inputs[0]]):
+        return f"this processor has no product of {sig.in_dtypes[inputs[0]].name}"
+    out = sig.out_shapes[0]
+    if out is None or None in out:
+        return "the shape of the result is not known when the program is prepared"
+    if size(out) == 0:
+        return "the result is empty"
+    return True
+
+
+def shape_of(
+    geometry: Geometry, sig: NodeSig, batch: int, space: Sequence[int], channels: int,
+    kernel: Sequence[int], depthwise: bool = False,
+) -> ConvShape:  # fmt: skip
+    """The geometry of a call, from the input's sizes and TF's kernel shape.
+
+    Raises:
+        InvalidArgumentError: the kernel does not fit the input.
+    """
+    *window, inner, outputs = (int(k) for k in kernel)
+    where = geometry(tuple(space), tuple(window))
+    if depthwise:
+        groups, outputs = channels, channels * outputs
+    else:
+        numpy_conv.check_channels(channels, inner)
+        groups = channels // inner
+        if outputs % groups:
+            raise errors.InvalidArgumentError(
+                None, None,
+                f"{outputs} output channels cannot be shared out over {groups} groups of inputs",
+            )  # fmt: skip
+    kind = TYPES[sig.out_dtypes[0]]
+    return ConvShape(batch, channels, outputs, groups, where, geometry.first, kind)
+
+
+def sizes(shape: Sequence[int], first: bool) -> tuple[int, tuple[int, ...], int]:
+    """(batch, space, channels) of an activation's shape."""
+    if first:
+        return int(shape[0]), tuple(int(d) for d in shape[2:]), int(shape[1])
+    return int(shape[0]), tuple(int(d) for d in shape[1:-1]), int(shape[-1])
+
+
+def plain_shape(shape: ConvShape, channels: int, space: Sequence[int]) -> tuple[int, ...]:
+    """The array shape of an activation."""
+    if shape.first:
+        return (shape.batch, channels, *space)
+    return (shape.batch, *space, channels)
+
+
+def _tried(make: Callable[..., Call], shape: ConvShape, depthwise: bool) -> Call | None:
+    """A primitive, or None where oneDNN has no implementation for this processor."""
+    weights = shape.depthwise_weights() if depthwise else shape.weights()
+    try:
+        return make(shape, weights)
+    except errors.UnimplementedError:
+        return None
+
+
+def forward_binder(depthwise: bool, fallback: Any) -> Callable[[NodeSig], Callable[..., Array]]:
+    """The binder of a forward convolution."""
+
+    def bind(sig: NodeSig) -> Callable[..., Array]:
+        geometry, dtype = Geometry(sig), sig.out_dtypes[0].np
+        kept = stays(sig, 1)
+
+        def make(x: Array, kernel: Array) -> Callable[..., Array]:
+            shape = shape_of(
+                geometry, sig, *sizes(x.shape, geometry.first), kernel.shape, depthwise
+            )
+            target = plain_shape(shape, shape.outputs, shape.where.out)
+            if size(target) == 0 or x.size == 0 or kernel.size == 0:
+                return plainly(fallback(sig))
+            call = _tried(primitives.forward, shape, depthwise)
+            if call is None:
+                return plainly(fallback(sig))
+            packed = Kept(call.keep(1)) if kept else None
+            run = call.bind()
+            if packed is None:
+
+                def direct(x: Array, kernel: Array, out: Array | None) -> Array:
+                    if out is None:
+                        out = np.empty(target, dtype)
+                    run(x, kernel, out)
+                    return out
+
+                return direct
+
+            def prepacked(x: Array, kernel: Array, out: Array | None) -> Array:
+                if out is None:
+                    out = np.empty(target, dtype)
+                run(x, packed(kernel), out)
+                return out
+
+            return prepacked
+
+        shapes = PerShape(make)
+
+        def run(x: Array, kernel: Array, out: Array | None = None) -> Array:
+            return shapes.find((x.shape, kernel.shape), x, kernel)(x, kernel, out)  # type: ignore[no-any-return]
+
+        return run
+
+    return bind
+
+
+def plainly(run: Callable[..., Array]) -> Callable[..., Array]:
+    """A NumPy kernel under the convention of those that take a buffer."""
+
+    def call(*args: Any) -> Array:
+        *inputs, out = args
+        found = run(*inputs)
+        if out is None:
+            return found
+        np.copyto(out, found)
+        return out  # type: ignore[no-any-return]
+
+    return call
+
+
+def input_binder(depthwise: bool, fallback: Any) -> Callable[[NodeSig], Callable[..., Array]]:
+    """The binder of a gradient with respect to the input."""
+
+    def bind(sig: NodeSig) -> Callable[..., Array]:
+        geometry, dtype = Geometry(sig), sig.out_dtypes[0].np
+        kept = stays(sig, 1)
+
+        def make(input_sizes: Array, kernel: Array, grad: Array) -> Callable[..., Array]:
+            batch, space, channels = sizes(input_sizes.tolist(), geometry.first)
+            shape = shape_of(geometry, sig, batch, space, channels, kernel.shape, depthwise)
+            _check(shape, grad)
+            target = plain_shape(shape, channels, space)
+            if size(target) == 0 or grad.size == 0 or kernel.size == 0:
+                return plainly(fallback(sig))
+            call = _tried(primitives.backward_data, shape, depthwise)
+            if call is None:
+                return plainly(fallback(sig))
+            packed = Kept(call.keep(1)) if kept else None
+            run = call.bind()
+
+            def gradient(sizes: Array, kernel: Array, grad: Array, out: Array | None) -> Array:
+                if out is None:
+                    out = np.empty(target, dtype)
+                run(grad, kernel if packed is None else packed(kernel), out)
+                return out
+
+            return gradient
+
+        shapes = PerShape(make)
+
+        def run(sizes: Array, kernel: Array, grad: Array, out: Array | None = None) -> Array:
+            key = (sizes.tobytes(), sizes.dtype, kernel.shape, grad.shape)
+            return shapes.find(key, sizes, kernel, grad)(sizes, kernel, grad, out)  # type: ignore[no-any-return]
+
+        return run
+
+    return bind
+
+
+def _check(shape: ConvShape, grad: Array) -> None:
+    last = np.moveaxis(grad, 1, -1) if shape.first else grad
+    numpy_conv.check_grad(last, shape.batch, shape.where, shape.outputs)
+
+
+def filter_binder(depthwise: bool, fallback: Any) -> Callable[[NodeSig], Callable[..., Array]]:
+    """The binder of a gradient with respect to the filter."""
+
+    def bind(sig: NodeSig) -> Callable[..., Array]:
+        geometry, dtype = Geometry(sig), sig.out_dtypes[0].np
+
+        def make(x: Array, filter_sizes: Array, grad: Array) -> Callable[..., Array]:
+            batch, space, channels = sizes(x.shape, geometry.first)
+            kernel = tuple(int(d) for d in filter_sizes)
+            shape = shape_of(geometry, sig, batch, space, channels, kernel, depthwise)
+            _check(shape, grad)
+            if x.size == 0 or grad.size == 0 or size(kernel) == 0:
+                return plainly(fallback(sig))
+            call = _tried(primitives.backward_weights, shape, depthwise)
+            if call is None:
+                return plainly(fallback(sig))
+            run = call.bind()
+
+            def gradient(x: Array, sizes: Array, grad: Array, out: Array | None) -> Array:
+                if out is None:
+                    out = np.empty(kernel, dtype)
+                run(x, grad, out)
+                return out
+
+            return gradient
+
+        shapes = PerShape(make)
+
+        def run(x: Array, sizes: Array, grad: Array, out: Array | None = None) -> Array:
+            key = (x.shape, sizes.tobytes(), sizes.dtype, grad.shape)
+            return shapes.find(key, x, sizes, grad)(x, sizes, grad, out)  # type: ignore[no-any-return]
+
+        return run
+
+    return bind
+
+
+def _add(name: str, bind: Any, **more: Any) -> None:
+    table.binder(name, T=_TYPES, out=True, priority=PRIORITY, when=when_conv, **more)(bind)
+
+
+for _name in ("Conv2D", "Conv3D"):
+    _add(_name, forward_binder(False, numpy_conv.conv))
+for _name in ("Conv2DBackpropInput", "Conv3DBackpropInputV2"):
+    _add(_name, input_binder(False, numpy_conv.conv_backprop_input), host_inputs=("input_sizes",))
+for _name in ("Conv2DBackpropFilter", "Conv3DBackpropFilterV2"):
+    _add(
+        _name, filter_binder(False, numpy_conv.conv_backprop_filter), host_inputs=("filter_sizes",)
+    )
+_add("DepthwiseConv2dNative", forward_binder(True, numpy_depthwise.depthwise))
+_add(
+    "DepthwiseConv2dNativeBackpropInput",
+    input_binder(True, numpy_depthwise.depthwise_backprop_input),
+    host_inputs=("input_sizes",),
+)
+_add(
+    "DepthwiseConv2dNativeBackpropFilter",
+    filter_binder(True, numpy_depthwise.depthwise_backprop_filter),
+    host_inputs=("filter_sizes",),
+)

@@ -1,0 +1,163 @@
+"""Batch normalization and local response normalization on oneDNN."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from opdock.plugin import KernelTable, NodeSig, errors
+from opdock_cpu.kernels import norm as numpy_kernels
+from opdock_cpu.onednn import norm as primitives
+from opdock_cpu.onednn.kernels.common import F32, PRIORITY, Array, PerShape, declined
+from opdock_cpu.onednn.kernels.conv import sizes
+
+__all__ = ["table"]
+
+table = KernelTable()
+
+_F32: Final = np.dtype(np.float32)
+
+
+def _when(sig: NodeSig) -> bool | str:
+    why = declined(sig, 0, 1)
+    if why:
+        return why
+    channels = sig.in_shapes[2 if sig.op.startswith("FusedBatchNormGrad") else 1]
+    return bool(channels) or "scale is not a vector"
+
+
+def _dims(shape: tuple[int, ...], first: bool) -> tuple[int, ...]:
+    batch, space, channels = sizes(shape, first)
+    return (batch, channels, *space)
+
+
+_FORWARD: Final = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
+_BACKWARD: Final = ("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3")
+
+
+@table.binder(*_FORWARD, T=F32, priority=PRIORITY, when=_when)
+def fused_batch_norm(sig: NodeSig) -> Callable[..., tuple[Any, ...]]:
+    """Normalizes by the batch's statistics or by given ones."""
+    attrs = sig.attrs
+    first, training = attrs["data_format"] == "NCHW", bool(attrs["is_training"])
+    factor = np.float32(attrs.get("exponential_avg_factor", 1.0))
+    epsilon, third = float(attrs["epsilon"]), sig.op == "FusedBatchNormV3"
+    numpy_kernel = numpy_kernels.fused_batch_norm(sig)
+
+    def make(x: Array) -> Callable[..., tuple[Any, ...]]:
+        dims = _dims(x.shape, first)
+        if x.size == 0:
+            return numpy_kernel
+        run = primitives.batch_norm(dims, first, epsilon, training).run
+        count = x.size // dims[1]
+        unbiased = np.float32(count / max(count - 1, 1))
+
+        def train(x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Any:
+            y = np.empty(x.shape, _F32)
+            used_mean, used_variance = np.empty(dims[1], _F32), np.empty(dims[1], _F32)
+            run(x, scale, offset, used_mean, used_variance, y)
+            batch_mean, batch_variance = used_mean.copy(), used_variance * unbiased
+            if factor != 1:
+                batch_mean = mean * (1 - factor) + batch_mean * factor
+                batch_variance = variance * (1 - factor) + batch_variance * factor
+            return y, batch_mean, batch_variance, used_mean, used_variance
+
+        def infer(x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Any:
+            y = np.empty(x.shape, _F32)
+            run(x, scale, offset, mean, variance, y)
+            return y, mean.copy(), variance.copy(), mean.copy(), variance.copy()
+
+        return train if training else infer
+
+    shapes = PerShape(make)
+
+    def run(x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Any:
+        _check(x, first, training, scale, offset, mean, variance)
+        found = shapes.find(x.shape, x)(x, scale, offset, mean, variance)
+        return (*found[:5], np.zeros((), _F32)) if third else found
+
+    return run
+
+
+def _check(x: Array, first: bool, training: bool, *vectors: Array) -> None:
+    channels = x.shape[1 if first else -1]
+    wanted = vectors[:2] if training else vectors
+    if any(v.shape != (channels,) for v in wanted):
+        raise errors.InvalidArgumentError(
+            None, None,
+            f"scale, offset, mean and variance must have {channels} elements, as x of shape "
+            f"{list(x.shape)} has channels; got {[list(v.shape) for v in wanted]}",
+        )  # fmt: skip
+
+
+def _when_grad(sig: NodeSig) -> bool | str:
+    return declined(sig, 0, 1, 2) or True
+
+
+@table.binder(*_BACKWARD, T=F32, priority=PRIORITY, when=_when_grad)
+def fused_batch_norm_grad(sig: NodeSig) -> Callable[..., tuple[Array, ...]]:
+    """Gradients with respect to x, scale and offset."""
+    attrs = sig.attrs
+    first, training = attrs["data_format"] == "NCHW", bool(attrs["is_training"])
+    epsilon = float(attrs["epsilon"])
+    numpy_kernel = numpy_kernels.fused_batch_norm_grad(sig)
+
+    def make(grad: Array, x: Array) -> Callable[..., tuple[Array, ...]]:
+        dims = _dims(x.shape, first)
+        if x.size == 0 or grad.shape != x.shape:
+            return numpy_kernel
+        run = primitives.batch_norm_gradient(dims, first, epsilon, training).run
+
+        def call(grad: Array, x: Array, scale: Array, mean: Array, variance: Array) -> Any:
+            dx = np.empty(x.shape, _F32)
+            dscale, dshift = np.empty(dims[1], _F32), np.empty(dims[1], _F32)
+            run(grad, x, scale, mean, variance, dx, dscale, dshift)
+            return dx, dscale, dshift, np.zeros(0, _F32), np.zeros(0, _F32)
+
+        return call
+
+    shapes = PerShape(make)
+
+    def run(grad: Array, x: Array, scale: Array, mean: Array, variance: Array, *_: Any) -> Any:
+        _check(x, first, False, scale, scale, mean, variance)
+        return shapes.find((grad.shape, x.shape), grad, x)(grad, x, scale, mean, variance)
+
+    return run
+
+
+# ---------------------------------------------------------------- local response normalization
+def _lrn_when(sig: NodeSig) -> bool | str:
+    why = declined(sig)
+    if why:
+        return why
+    if any(len(s or ()) != 4 for s in sig.in_shapes):
+        return "the input has not four dimensions"
+    return True
+
+
+def _lrn_parameters(attrs: Any) -> tuple[int, float, float, float]:
+    # oneDNN divides alpha by the window; TF does not.
+    window = 2 * int(attrs["depth_radius"]) + 1
+    return window, float(attrs["alpha"]) * window, float(attrs["beta"]), float(attrs["bias"])
+
+
+@table.binder("LRN", T=F32, out=True, priority=PRIORITY, when=_lrn_when)
+def lrn(sig: NodeSig) -> Callable[..., Array]:
+    """Divides by a power of the sum of squares over neighbouring channels."""
+    parameters = _lrn_parameters(sig.attrs)
+
+    def make(x: Array) -> Callable[..., Any]:
+        return primitives.lrn(_dims(x.shape, False), *parameters).run
+
+    shapes = PerShape(make)
+
+    def run(x: Array, out: Array | None = None) -> Array:
+        if out is None:
+            out = np.empty(x.shape, _F32)
+        if x.size:
+            shapes.find(x.shape, x)(x, out)
+        return out
+
+    return run

@@ -1,0 +1,180 @@
+"""Primitives: made once for given shapes, called with arrays.
+
+A call may happen on several threads at a time; each takes its own set of memory objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from opdock_cpu.onednn.api import Api, api
+from opdock_cpu.onednn.declarations import Arg, Query
+from opdock_cpu.onednn.memory import Desc, copied
+from opdock_cpu.threads import threads
+
+__all__ = ["Attributes", "Plan", "Primitive", "reorder"]
+
+
+class Attributes:
+    """A primitive's attributes: what is done to each result before it is stored.
+
+    Args:
+        eltwise: (algorithm, alpha, beta) or ("sum",) or ("binary", algorithm, descriptor), in
+            order.
+        scales: (argument, mask) pairs: factors that arrive with each call.
+    """
+
+    def __init__(
+        self, post_ops: Iterable[tuple[Any, ...]] = (), scales: Iterable[tuple[int, int]] = (),
+        zero_points: Iterable[tuple[int, int]] = (),
+    ) -> None:  # fmt: skip
+        a = api()
+        lib = a.lib
+        self.ptr = a.make(lib.dnnl_primitive_attr_create, destroy=lib.dnnl_primitive_attr_destroy)
+        for arg, mask in scales:
+            a.check(lib.dnnl_primitive_attr_set_scales_mask(self.ptr, arg, mask), "scales")
+        for arg, mask in zero_points:
+            a.check(lib.dnnl_primitive_attr_set_zero_points_mask(self.ptr, arg, mask), "zero")
+        chain = tuple(post_ops)
+        if chain:
+            ops = a.make(lib.dnnl_post_ops_create, destroy=lib.dnnl_post_ops_destroy)
+            for op in chain:
+                a.check(_append(a, ops, op), f"post-op {op[0]}")
+            a.check(lib.dnnl_primitive_attr_set_post_ops(self.ptr, ops), "post-ops")
+
+
+def _append(a: Api, ops: Any, op: tuple[Any, ...]) -> int:
+    if op[0] == "sum":
+        return int(a.lib.dnnl_post_ops_append_sum(ops, 1.0, 0, 0))
+    if op[0] == "binary":
+        return int(a.lib.dnnl_post_ops_append_binary(ops, op[1], op[2].ptr))
+    return int(a.lib.dnnl_post_ops_append_eltwise(ops, *op))
+
+
+class Plan:
+    """A primitive descriptor: an implementation for given layouts, not yet compiled.
+
+    Args:
+        kind: the function's middle part, e.g. "matmul" or "convolution_forward".
+        *args: its arguments after the engine; a `Desc`, `Plan` or `Attributes` stands for its
+            object, None for no object.
+
+    Raises:
+        UnimplementedError: oneDNN has no implementation.
+    """
+
+    def __init__(self, kind: str, *args: Any) -> None:
+        a = api()
+        create = getattr(a.lib, f"dnnl_{kind}_primitive_desc_create")
+        null = a.ffi.NULL
+        plain = [null if v is None else getattr(v, "ptr", v) for v in args]
+        engine = () if kind == "reorder" else (a.engine,)
+        self.ptr = a.make(create, *engine, *plain, destroy=a.lib.dnnl_primitive_desc_destroy)
+
+    def desc(self, what: int, index: int = 0) -> Desc:
+        """The layout of an argument (`Query.SRC` ...) as the implementation wants it."""
+        a = api()
+        return copied(a, a.lib.dnnl_primitive_desc_query_md(self.ptr, what, index))
+
+    @property
+    def implementation(self) -> str:
+        """The implementation's name, e.g. "brgconv:avx512_core"."""
+        a = api()
+        out = a.ffi.new("char **")
+        a.check(a.lib.dnnl_primitive_desc_query(self.ptr, Query.IMPLEMENTATION, 0, out), "query")
+        text: bytes = a.ffi.string(out[0])
+        return text.decode()
+
+
+class Primitive:
+    """A compiled primitive; call it with one contiguous array per argument.
+
+    Args:
+        plan: what to compile.
+        args: (role, descriptor) of each argument, in the order of the call.
+        single: whether to run on one thread: below some size that is faster.
+    """
+
+    def __init__(
+        self, plan: Plan, args: Sequence[tuple[int, Desc]], count: int | None = None
+    ) -> None:
+        a = self._api = api()
+        self.plan = plan
+        self.threads = threads() if count is None else count
+        self.args = tuple(args)
+        # What a primitive lays out for its threads must be met by the threads that run it.
+        if a.set_threads is not None:
+            a.set_threads(self.threads)
+        self.ptr = a.make(
+            a.lib.dnnl_primitive_create, plan.ptr, destroy=a.lib.dnnl_primitive_destroy
+        )
+        if a.set_threads is not None and self.threads != threads():
+            a.set_threads(threads())
+        self._free: list[Any] = []
+        self.run = self._bind()
+
+    def _memories(self) -> tuple[list[Any], Any]:
+        a = self._api
+        memories = [
+            a.make(
+                a.lib.dnnl_memory_create, desc.ptr, a.engine, a.ffi.NULL,
+                destroy=a.lib.dnnl_memory_destroy,
+            )
+            for _, desc in self.args
+        ]  # fmt: skip
+        argv = a.ffi.new("dnnl_exec_arg_t[]", len(memories))
+        for slot, (role, _), memory in zip(argv, self.args, memories, strict=True):
+            slot.arg, slot.memory = role, memory
+        return memories, argv
+
+    def _bind(self) -> Callable[..., None]:
+        a, free, ptr, count = self._api, self._free, self.ptr, len(self.args)
+        execute, stream, wanted, usual = (
+            a.lib.dnnl_primitive_execute, a.stream, self.threads, threads(),
+        )  # fmt: skip
+        set_handle, from_buffer, set_threads = (
+            a.lib.dnnl_memory_set_data_handle, a.ffi.from_buffer, a.set_threads,
+        )  # fmt: skip
+        make, check = self._memories, a.check
+
+        def run(*arrays: Any) -> None:
+            try:
+                held = free.pop()
+            except IndexError:
+                held = make()
+            memories, argv = held
+            copies: Any = None
+            for memory, array in zip(memories, arrays):
+                try:
+                    set_handle(memory, from_buffer(array))
+                except (TypeError, ValueError):
+                    # Not contiguous, or of a type that Python's buffers do not know.
+                    plain = as_buffer(array)
+                    copies = (plain, copies)
+                    set_handle(memory, from_buffer(plain))
+            if set_threads is not None:
+                set_threads(wanted)
+            status = execute(ptr, stream, count, argv)
+            if set_threads is not None and wanted != usual:
+                set_threads(usual)
+            free.append(held)
+            if status:
+                check(status, "execute")
+
+        return run
+
+
+def as_buffer(array: Any) -> Any:
+    """`array`, or a contiguous copy, as something whose address can be taken."""
+    dense = np.ascontiguousarray(array)
+    return dense.view(np.uint16) if dense.dtype.itemsize == 2 else dense
+
+
+def reorder(source: Desc, target: Desc, count: int | None = None) -> Primitive:
+    """Copies data from one layout to another: call it with (from, to)."""
+    a = api()
+    plan = Plan("reorder", source, a.engine, target, a.engine, None)
+    return Primitive(plan, [(Arg.SRC, source), (Arg.DST, target)], count)

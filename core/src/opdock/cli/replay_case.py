@@ -1,0 +1,50 @@
+"""`opdock replay-case`: runs a saved case again and compares its results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from opdock.runtime.cases import Case
+
+
+@click.command("replay-case")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--device", default="cpu:0", show_default=True, help="Where to run the case.")
+@click.option("--soft/--no-soft", default=True, show_default=True, help="Soft placement.")
+def command(file: Path, device: str, soft: bool) -> None:
+    """Run a case that `Session.bisect` or the fuzz level saved, and compare its results.
+
+    The exit status is 0 when they are what the case expects, 1 when they are not.
+    """
+    from opdock import errors
+    from opdock.runtime.cases import load_case
+
+    try:
+        case = load_case(file)
+    except (OSError, ValueError) as e:
+        raise click.ClickException(str(e)) from None
+    for line in _described(case):
+        click.echo(line)
+    try:
+        problem = case.difference(case.run(device, soft))
+    except errors.OpError as e:
+        problem = f"{type(e).__name__}: {e.message}"
+    except ValueError as e:
+        raise click.ClickException(str(e)) from None
+    click.echo(f"{device}: {problem or 'as expected'}")
+    if problem:
+        raise SystemExit(1)
+
+
+def _described(case: Case) -> list[str]:
+    """What the case is about, its ops and its inputs."""
+    lines = [f"{key}: {value}" for key, value in case.about.items() if value]
+    ops = [n for n in case.graph_def.node if n.op != "Placeholder"]
+    lines.append(f"ops: {', '.join(f'{n.name} ({n.op})' for n in ops)}")
+    for name, array in case.feeds.items():
+        lines.append(f"input {name}: {array.dtype.name}{list(array.shape)}")
+    return lines

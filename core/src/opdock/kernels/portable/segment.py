@@ -1,0 +1,109 @@
+"""Portable kernels that fold the rows of a segment, whatever their order.
+
+The array API has no scatter that adds up. Rows are sorted by segment instead, and folded in
+log2(n) rounds in which each takes in the fold that ends a power of two before it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from opdock.dtypes import NUMBERS, REALS, DType, bfloat16, float16
+from opdock.kernels.array_api import device_ints, dims, dtype_of, full, ints, invalid
+from opdock.kernels.portable import portable
+from opdock.kernels.signature import NodeSig
+
+Combine = Callable[[Any, Any], Any]
+_COMBINE: Final = {"Sum": "add", "Prod": "multiply", "Max": "maximum", "Min": "minimum"}
+
+
+def fold(xp: Any, combine: Combine, rows: Any, ids: Any, count: int) -> tuple[Any, Any]:
+    """One row per segment, and whether the segment has any.
+
+    Args:
+        xp: the array namespace.
+        combine: an associative function of two blocks of rows.
+        rows: an array [n, m], n > 0.
+        ids: an int64 array [n]; rows of negative ids are left out.
+        count: the number of segments, above zero.
+
+    Returns:
+        An array [count, m], with any values where a segment has no row, and a truth value each.
+    """
+    order = xp.argsort(ids, stable=True)
+    ids, rows = xp.take(ids, order, axis=0), xp.take(rows, order, axis=0)
+    step = 1
+    while step < ids.shape[0]:
+        same = ids[step:] == ids[:-step]
+        if not bool(xp.any(same)):
+            break
+        merged = combine(rows[:-step, :], rows[step:, :])
+        merged = xp.where(xp.expand_dims(same, axis=1), merged, rows[step:, :])
+        rows = xp.concat([rows[:step, :], merged], axis=0)
+        step *= 2
+    wanted = device_ints(xp, np.arange(count), ids)
+    place = xp.clip(xp.searchsorted(ids, wanted, side="right") - 1, 0, None)
+    return xp.take(rows, place, axis=0), xp.take(ids, place, axis=0) == wanted
+
+
+def sum_at(xp: Any, rows: Any, ids: Any, count: int) -> Any:
+    """The sum of the rows [n, m] of each id: an array [count, m]."""
+    if math.prod(rows.shape) == 0 or count == 0:
+        return xp.zeros((count, rows.shape[1]), dtype=rows.dtype, device=_device(rows))
+    total, present = fold(xp, xp.add, rows, ids, count)
+    return xp.where(xp.expand_dims(present, axis=1), total, xp.zeros_like(total))
+
+
+def wide(xp: Any, x: Any, dtype: DType) -> Any:
+    """16-bit floats as float32, in which they are summed; other types as they are."""
+    return xp.astype(x, xp.float32) if dtype in (float16, bfloat16) else x
+
+
+def _device(like: Any) -> Any:
+    return getattr(like, "device", None)
+
+
+@portable("UnsortedSegmentSum", "UnsortedSegmentProd", T=NUMBERS, host_inputs=("num_segments",))
+@portable("UnsortedSegmentMax", "UnsortedSegmentMin", T=REALS, host_inputs=("num_segments",))
+def unsorted_segment(xp: Any, sig: NodeSig) -> Any:
+    """The fold of the rows of each segment id, in any order."""
+    kind, dtype = sig.op.removeprefix("UnsortedSegment"), sig.in_dtypes[0].base_dtype
+    combine = getattr(xp, _COMBINE[kind])
+    element = dtype_of(xp, dtype)
+    gap: Any = int(kind == "Prod")
+    if kind in ("Max", "Min"):
+        gap = dtype.min if kind == "Max" else dtype.max
+
+    def run(data: Any, segment_ids: Any, num_segments: Any) -> Any:
+        (count,), prefix = ints(num_segments), tuple(segment_ids.shape)
+        _check(xp, data, segment_ids, count)
+        rest = tuple(data.shape[len(prefix) :])
+        out = full(xp, (count, math.prod(rest)), gap, dtype, data)
+        if math.prod(prefix) and math.prod(out.shape):
+            rows = xp.reshape(data, (math.prod(prefix), math.prod(rest)))
+            ids = xp.astype(xp.reshape(segment_ids, (-1,)), xp.int64)
+            found, present = fold(xp, combine, wide(xp, rows, dtype), ids, count)
+            out = xp.where(xp.expand_dims(present, axis=1), xp.astype(found, element), out)
+        return xp.reshape(out, (count, *rest))
+
+    return run
+
+
+def _check(xp: Any, data: Any, ids: Any, count: int) -> None:
+    if count < 0:
+        raise invalid(f"num_segments should be >= 0: {count}")
+    prefix = tuple(ids.shape)
+    if tuple(data.shape[: len(prefix)]) != prefix:
+        raise invalid(
+            f"data.shape = {dims(data.shape)} does not start with segment_ids.shape = "
+            f"{dims(prefix)}"
+        )
+    if math.prod(prefix) and int(xp.max(ids)) >= count:
+        at = int(xp.argmax(xp.astype(xp.reshape(ids, (-1,)) >= count, xp.int8)))
+        place = dims(np.unravel_index(at, prefix)) if prefix else ""
+        value = int(xp.reshape(ids, (-1,))[at])
+        raise invalid(f"segment_ids{place} = {value} is out of range [0, {count})")

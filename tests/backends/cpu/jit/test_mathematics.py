@@ -1,0 +1,67 @@
+"""Generated mathematical functions against the C library in extended precision."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import pytest
+
+from opdock_cpu.jit.llvm import compile_ir
+from opdock_cpu.jit.mathematics import DEFINED, definition
+
+ULPS = 2.0
+LOOP = """
+define void @{name}(ptr %x, ptr %y, i64 %n) {{
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [0, %entry], [%next, %loop]
+  %p = getelementptr {kind}, ptr %x, i64 %i
+  %v = load {kind}, ptr %p
+  %r = call {kind} @od_{function}_{kind}({kind} %v)
+  %q = getelementptr {kind}, ptr %y, i64 %i
+  store {kind} %r, ptr %q
+  %next = add i64 %i, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %end
+end:
+  ret void
+}}
+"""
+
+
+def generated(function: str, kind: str, x: np.ndarray) -> np.ndarray:
+    name = f"test_{function}_{kind}"
+    source = definition(function, kind) + LOOP.format(name=name, kind=kind, function=function)
+    address = compile_ir(source, name)
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(address)
+    y = np.empty_like(x)
+    run(x.ctypes.data, y.ctypes.data, x.size)
+    return y
+
+
+def values(dtype: type) -> np.ndarray:
+    rng = np.random.default_rng(7)
+    info = np.finfo(dtype)
+    spread = [rng.normal(0, s, 20_000) for s in (1e-30, 1e-3, 1, 30, 300)]
+    edges = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, info.max, info.min, info.tiny]
+    edges += [info.smallest_subnormal, 88.72, 88.73, -87.3, -103.97, -104.1, 709.78, 709.79, -745.2]
+    with np.errstate(over="ignore"):
+        return np.concatenate([*spread, np.exp(rng.uniform(-80, 80, 20_000)), edges]).astype(dtype)
+
+
+@pytest.mark.parametrize("kind", ["float", "double"])
+@pytest.mark.parametrize("function", sorted(DEFINED))
+def test_error_is_within_two_units_in_the_last_place(function: str, kind: str) -> None:
+    x = values(np.float32 if kind == "float" else np.float64)
+    y = generated(function, kind, x)
+    with np.errstate(all="ignore"):
+        exact = getattr(np, function)(x.astype(np.longdouble))
+        rounded = exact.astype(x.dtype)
+    finite = np.isfinite(rounded)
+    np.testing.assert_array_equal(y[~finite], rounded[~finite])
+    unit = np.spacing(np.abs(rounded[finite])).astype(np.longdouble)
+    error = np.abs(y[finite].astype(np.longdouble) - exact[finite]) / unit
+    worst = int(np.argmax(error))
+    assert error[worst] <= ULPS, f"{function}({x[finite][worst]}) is {y[finite][worst]}"

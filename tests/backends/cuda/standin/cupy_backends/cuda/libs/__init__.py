@@ -1,0 +1,1 @@
+"""NVIDIA libraries of the stand-in."""

@@ -1,0 +1,68 @@
+"""Every kernel source compiles for every architecture that is supported, by NVRTC."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from opdock_cuda.dialect import CUDA_C, OPTIONS
+from tests.backends.cuda import nvrtc
+
+HERE = Path(__file__).parent
+ARCHITECTURES = ("sm_75", "sm_80", "sm_90")
+_AT_ONCE = 40
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    """(text, options) of every kernel; collected in a process of its own, which sees the stand-in."""
+    out = tmp_path_factory.mktemp("sources") / "sources.json"
+    subprocess.run([sys.executable, HERE / "sources.py", out], check=True, timeout=600)
+    return json.loads(out.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def compiler():
+    return nvrtc.library()
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.slow
+def test_every_source_compiles(sources, compiler):
+    assert len(sources) > 500, "the samples reach only a part of the kernels"
+    groups = [sources[i : i + _AT_ONCE] for i in range(0, len(sources), _AT_ONCE)]
+
+    def compile_group(job):
+        group, arch = job
+        code, log = nvrtc.compile_text(compiler, nvrtc.merged(group), [f"-arch={arch}", *OPTIONS, "-w"])
+        return "" if code else _culprit(compiler, group, arch) or f"{arch}: {log[:2000]}"
+
+    with ThreadPoolExecutor(2) as pool:
+        wrong = list(filter(None, pool.map(compile_group, [(g, a) for a in ARCHITECTURES for g in groups])))
+    assert not wrong, "\n".join(wrong[:5])
+
+
+def _culprit(compiler, group, arch):
+    """The first source of a group that does not compile by itself, and why."""
+    for text, options in group:
+        code, log = nvrtc.compile_text(compiler, text, [f"-arch={arch}", *options, "-w"])
+        if not code:
+            return f"{arch} {options}:\n{log[:1500]}\n{text[len(CUDA_C.prelude):][:1500]}"
+    return ""
+
+
+def test_a_source_as_it_is(compiler):
+    """Alone a kernel keeps its C name, by which CuPy finds it."""
+    text = CUDA_C.prelude + "KERNEL void twice(GLOBAL half* x) { od_store_half(x, 0, 2 * od_load_half(x, 0)); }"
+    code, log = nvrtc.compile_text(compiler, text, ["-arch=sm_80", *OPTIONS])
+    assert b"twice" in code and b"_Z5twice" not in code, log
+
+
+def test_what_does_not_compile_is_told(compiler):
+    code, log = nvrtc.compile_text(compiler, CUDA_C.prelude + "KERNEL void f() { nonsense; }", ["-arch=sm_90", *OPTIONS])
+    assert code == b"" and "nonsense" in log

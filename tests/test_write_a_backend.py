@@ -1,0 +1,112 @@
+"""docs/how-to/write-a-backend.md is executed as a reader would: its commands, files and edits.
+
+Blocks: `sh` runs (with `exit=n` where it must fail), `text` below it stands in what was printed,
+`file=` names the file that a block writes, or that a `diff` changes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "write-a-backend.md"
+BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMANDS = {"opdock": "opdock.cli.main", "pip": "pip", "pytest": "pytest"}
+
+
+def environment(home: Path) -> dict[str, str]:
+    """A new virtual environment that sees what the running one has installed, and its PATH."""
+    venv.create(home / "venv", with_pip=False, symlinks=True)
+    bin_ = home / "venv" / "bin"
+    (site,) = (home / "venv" / "lib").glob("python*/site-packages")
+    # Editable installs are .pth files, which only `addsitedir` reads.
+    here = sysconfig.get_paths()["purelib"]
+    (site / "outer.pth").write_text(f"import site; site.addsitedir({here!r})\n", encoding="utf-8")
+    for name, module in COMMANDS.items():
+        (bin_ / name).write_text(f'#!/bin/sh\nexec python -m {module} "$@"\n', encoding="utf-8")
+        (bin_ / name).chmod(0o755)
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "OPDOCK_", "PYTHON"))}
+    # The build backend is installed already, so nothing needs to be fetched.
+    quiet = {"PIP_NO_BUILD_ISOLATION": "0", "PIP_NO_INDEX": "1", "PIP_NO_CACHE_DIR": "1"}
+    return env | quiet | {"PATH": f"{bin_}{os.pathsep}{env['PATH']}", "COLUMNS": "140"}
+
+
+class Reader:
+    """Follows the page in a folder of its own."""
+
+    def __init__(self, home: Path) -> None:
+        self.env = environment(home)
+        self.folder = home / "work"
+        self.folder.mkdir()
+        self.printed = ""
+
+    def sh(self, text: str, options: str) -> None:
+        """Runs a block in bash; the folder that it ends in is the next one's."""
+        wanted = int(options.removeprefix("exit=") or 0)
+        marker = self.folder.parent / f"{self.folder.name}.pwd"
+        script = f"trap 'pwd > {marker}' EXIT\n{text}"
+        done = subprocess.run(
+            ["bash", "-eu", "-c", script], cwd=self.folder, env=self.env, text=True, check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600,
+        )  # fmt: skip
+        assert done.returncode == wanted, f"$ {text}{done.stdout}"
+        self.printed = done.stdout
+        self.folder = Path(marker.read_text(encoding="utf-8").strip())
+
+    def text(self, text: str, options: str) -> None:
+        """Every line stands in what the last command printed, in this order."""
+        at = 0
+        for line in filter(None, text.splitlines()):
+            found = self.printed.find(line, at)
+            assert found >= 0, f"{line!r} is not in\n{self.printed}"
+            at = found + len(line)
+
+    def file(self, text: str, path: str) -> None:
+        """Writes a whole file."""
+        (self.folder / path).write_text(text, encoding="utf-8")
+
+    def diff(self, text: str, path: str) -> None:
+        """Replaces the lines with " " and "-", found there once, by those with " " and "+"."""
+        lines = text.splitlines(keepends=True)
+        old = "".join(line[1:] for line in lines if line[0] in " -")
+        new = "".join(line[1:] for line in lines if line[0] in " +")
+        place = self.folder / path
+        before = place.read_text(encoding="utf-8")
+        assert before.count(old) == 1, f"{path} holds {before.count(old)} times:\n{old}"
+        place.write_text(before.replace(old, new), encoding="utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_the_page_from_top_to_bottom(tmp_path: Path) -> None:
+    reader = Reader(tmp_path)
+    blocks = BLOCK.findall(PAGE.read_text(encoding="utf-8"))
+    ran = 0
+    for language, options, text in blocks:
+        options = options.strip()
+        if options.startswith("file="):
+            path = options.removeprefix("file=")
+            reader.diff(text, path) if language == "diff" else reader.file(text, path)
+        elif language == "sh":
+            reader.sh(text, options)
+            ran += 1
+        else:
+            assert language == "text", f"nothing is done with this block: {language} {options}"
+            reader.text(text, options)
+    assert ran >= 10
+    package = tmp_path / "work" / "opdock-tally"
+    assert (package / "conformance.json").is_file()
+    # As a stranger's linter sees it: opdock is a library like any other.
+    words = ("check", "--isolated", "--no-cache", "--select", "E,F,I,UP,B", "--line-length", "100")
+    done = subprocess.run(
+        [sys.executable, "-m", "ruff", *words, "src", "tests"],
+        cwd=package, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
