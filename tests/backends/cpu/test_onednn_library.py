@@ -10,8 +10,10 @@ import types
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import opdock as tf
+from opdock.cli.doctor import command
 from opdock_cpu.onednn import interface_source, library
 from opdock_cpu.onednn.library import Library
 from tests.backends.cpu.onednn import data, needs_onednn

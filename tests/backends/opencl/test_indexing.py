@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
-from opdock_ckernels.ordering import find, sort
+from opdock_ckernels.ordering import find, largest, sort
 from opdock_ckernels.prefix import offsets
 from opdock_ckernels.scattering import scatter
 from opdock_ckernels.segments import fold_segments
@@ -42,6 +42,15 @@ def test_nan_is_beyond_every_number(opencl):
     assert at[-3:].tolist() == [3, 77, 150]
     _, at = sort(opencl, opencl.upload(x), descending=True)
     assert opencl.download(at)[:3].tolist() == [3, 77, 150]
+
+
+@pytest.mark.parametrize(("n", "k"), [(5, 5), (64, 3), (65, 64), (1000, 1), (5003, 100)])
+def test_the_largest_of_each_row(opencl, n, k):
+    x = _draw().integers(-50, 50, (3, n)).astype(np.float32)
+    values, at = (opencl.download(a) for a in largest(opencl, opencl.upload(x), k))
+    order = np.argsort(-x, axis=1, kind="stable")[:, :k]
+    np.testing.assert_array_equal(at, order)
+    np.testing.assert_array_equal(values, np.take_along_axis(x, order, 1))
 
 
 @pytest.mark.parametrize("side", ["left", "right"])

@@ -90,10 +90,17 @@ KERNEL void substitute(GLOBAL const T* a, GLOBAL T* x, GLOBAL int* flag, int n, 
     }
     BARRIER;
     int from = lower ? k + 1 : 0, to = lower ? n : k;
+#if LINES
+    EACH(r, from, to) {
+      T f = a[(i64)r * rs + (i64)k * cs];
+      for (int j = 0; j < m; ++j) x[(i64)r * m + j] -= f * x[(i64)k * m + j];
+    }
+#else
     EACH(p, 0, (to - from) * m) {
       int r = from + p / m, j = p % m;
       x[(i64)r * m + j] -= a[(i64)r * rs + (i64)k * cs] * x[(i64)k * m + j];
     }
+#endif
     BARRIER;
   }
 }

@@ -1,7 +1,7 @@
 """Reductions: any axes, folded in passes so that no work item adds up a long row alone.
 
-A pass gives each (output, part) to one work item; the parts interleave, so neighbouring items read
-neighbouring elements. A further pass folds the parts. The order is fixed: results repeat.
+A pass gives each (output, part) to one work item, so that neighbouring items read neighbouring
+elements where that counts. A further pass folds the parts. The order is fixed: results repeat.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from opdock_ckernels.dialect import TYPES
 from opdock_ckernels.protocols import Array
 from opdock_ckernels.strided import strides_of
 
-__all__ = ["FOLDS", "fold", "parts_of", "start_of"]
+__all__ = ["FOLDS", "fold", "parts_of", "start_of", "ways_of"]
 
 _CHUNK = 1024
 _LANES = 64
@@ -36,7 +36,7 @@ _NARROW = (dtypes.float16, dtypes.bfloat16)
 
 
 def parts_of(count: int) -> int:
-    """Into how many interleaved parts a row of `count` elements is split."""
+    """Into how many parts a row of `count` elements is split."""
     if count <= 2 * _CHUNK:
         return 1
     parts = min(-(-count // _CHUNK // _LANES + 1) * _LANES, count)
@@ -47,6 +47,21 @@ def start_of(dialect: codegen.Dialect, how: str, dtype: DType) -> str:
     """What a fold of elements of a type starts with, in C."""
     low, high = limits(dialect, dtype)
     return FOLDS[how][0].replace("LOWEST", low).replace("HIGHEST", high)
+
+
+def ways_of(device: Any, across: bool) -> tuple[str, str]:
+    """How work items share the elements: statements that name `o` and `part`, and the loop.
+
+    Args:
+        device: on a CPU a part is a stretch, else neighbouring items read neighbours.
+        across: whether neighbouring elements belong to different outputs.
+    """
+    split = "o = i % n, part = i / n" if across else "o = i / parts, part = i % parts"
+    if device.is_cpu:
+        ends = "i64 size = (count + parts - 1) / parts, from = part * size, to = from + size;"
+        loop = "for (i64 j = from; j < to && j < count; ++j)"
+        return f"i64 {split}; {ends}", loop
+    return f"i64 {split};", "for (i64 j = part; j < count; j += parts)"
 
 
 def limits(dialect: codegen.Dialect, dtype: DType) -> tuple[str, str]:
@@ -67,6 +82,7 @@ def _source(
     target: DType,
     kept: int,
     gone: int,
+    ways: tuple[str, str],
 ) -> str:
     start, step = start_of(dialect, how, source), FOLDS[how][1]
     acc = dialect.computed(source if source not in _NARROW else dtypes.float32)
@@ -83,16 +99,16 @@ def _source(
         return " ".join(lines)
 
     body = (
-        f"  i64 i = GLOBAL_ID(0);\n  if (i >= n * parts) return;\n"
-        f"  i64 o = i / parts, part = i % parts, base;\n"
+        f"  i64 i = GLOBAL_ID(0), base;\n  if (i >= n * parts) return;\n"
+        f"  {ways[0]}\n"
         f"  {{ i64 p = 0; {walk('o', 'k', kept)} base = p; }}\n"
         f"  {acc} acc = {start};\n"
-        f"  for (i64 j = part; j < count; j += parts) {{\n"
+        f"  {ways[1]} {{\n"
         f"    i64 p = base; {walk('j', 'r', gone)}\n"
         f"    {acc} x = {dialect.load(source, 'x_', 'p')};\n"
         f"    {acc} v = {first};\n    acc = {step};\n  }}\n"
         f"  {acc} total = acc;\n"
-        f"  {dialect.store(target, 'y_', 'i', f'({last})')}\n"
+        f"  {dialect.store(target, 'y_', '(o * parts + part)', f'({last})')}\n"
     )
     head = codegen.helpers(dialect, body)
     return (
@@ -151,7 +167,7 @@ def fold(
     target = wanted if final else wide
     text = _source(
         device.dialect, how, first, last if final else "total", source, target, len(kept),
-        len(folded),
+        len(folded), ways_of(device, bool(shape) and (len(shape) - 1) not in gone),
     )  # fmt: skip
     dims = [np.int64(v) for pair in (*kept, *folded) for v in pair]
     out = into if final else None
@@ -162,7 +178,7 @@ def fold(
     if final:
         return out
     done: Array = device.allocate(result, wanted.np) if into is None else into
-    text = _source(device.dialect, how, "x", last, wide, wanted, 1, 1)
+    text = _source(device.dialect, how, "x", last, wide, wanted, 1, 1, ways_of(device, False))
     numbers = [np.int64(v) for v in (outputs, parts, 1, whole)]
     dims = [np.int64(v) for v in (outputs, parts, parts, 1)]
     device.launch(device.kernel(text, "fold"), outputs, out, done, *numbers, *dims)

@@ -15,7 +15,7 @@ from opdock.plugin import as_dtype, codegen
 from opdock_ckernels.dialect import TYPES, WORDS
 from opdock_ckernels.protocols import Array
 
-__all__ = ["find", "sort"]
+__all__ = ["find", "largest", "sort"]
 
 _BLOCK = 64
 _SORT = """
@@ -51,6 +51,23 @@ KERNEL void merge(GLOBAL const T* x, GLOBAL const int* from, GLOBAL W* y, GLOBAL
   i64 place = base + (left ? j : start + (j - middle)) + (low - first);
   y[place] = ((GLOBAL const W*)x)[i];
   at[place] = from[i];
+}
+
+KERNEL void best(GLOBAL const T* x, GLOBAL const int* from, GLOBAL W* y, GLOBAL int* at,
+                 i64 total, i64 n, i64 block, i64 k, i64 kept, int first) {
+  i64 i = GLOBAL_ID(0);
+  if (i >= total) return;
+  i64 j = i % n, low = j - j % block, high = low + block < n ? low + block : n, base = i - j;
+  A v = LOAD(i);
+  i64 rank = 0;
+  for (i64 p = low; p < high && rank < k; ++p) {
+    A u = LOAD(base + p);
+    if (BEFORE(u, v) || (p < j && !BEFORE(v, u))) ++rank;
+  }
+  if (rank >= k) return;
+  i64 place = (i / n) * kept + (low / block) * k + rank;
+  y[place] = ((GLOBAL const W*)x)[i];
+  at[place] = first ? (int)j : from[i];
 }
 """
 
@@ -97,6 +114,35 @@ def sort(device: Any, keys: Array, descending: bool = False) -> tuple[Array, Arr
         device.launch(device.kernel(text, "merge"), keys.size, values, at, more, where, *sizes)
         values, at, run = more, where, 2 * run
     return values, at
+
+
+def largest(device: Any, rows: Array, k: int) -> tuple[Array, Array]:
+    """The `k` largest of each row in descending order; of equals the first comes first.
+
+    Blocks of a row hand on their `k` largest, until one block is left.
+
+    Args:
+        device: the open device.
+        rows: a matrix with rows of at least `k` elements.
+        k: above zero, and small: every element is compared with a few times as many.
+
+    Returns:
+        The elements, and their places in the rows as int32.
+    """
+    kernel = device.kernel(_text(device, as_dtype(rows.dtype), True), "best")
+    count, block = rows.shape[0], max(_BLOCK, 2 * k)
+    values, first = rows, True
+    at: Array = device.allocate((1,), np.dtype(np.int32))
+    while True:
+        n = values.shape[1]
+        kept = n // block * k + min(k, n % block)
+        fewer: Array = device.allocate((count, kept), rows.dtype)
+        where: Array = device.allocate((count, kept), np.dtype(np.int32))
+        sizes = [np.int64(v) for v in (values.size, n, block, k, kept)]
+        device.launch(kernel, values.size, values, at, fewer, where, *sizes, np.int32(first))
+        values, at, first = fewer, where, False
+        if n <= block:
+            return values, at
 
 
 _FIND = """

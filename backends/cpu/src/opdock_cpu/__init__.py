@@ -70,10 +70,11 @@ def opdock_backends() -> Iterator[BackendSpec]:
             *(f"opdock_cpu.kernels.{family}:table" for family in FAMILIES),
             *(f"opdock_cpu.onednn.kernels.{family}:table" for family in ONEDNN),
             "opdock_cpu.jit.cluster:table",
+            "opdock_cpu.jit.entropy:table",
             "opdock_cpu.jit.training:table",
         ),
         fusions=("opdock_cpu.onednn.fusions:patterns",),
-        notes="opdock_cpu.onednn.library:notes",
+        notes="opdock_cpu.notes:notes",
     )
 
 

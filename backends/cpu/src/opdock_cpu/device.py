@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import array_api_compat.numpy as xp
 import numpy as np
 
 from opdock.plugin import BaseDevice, DeviceAttributes, DType, MemoryStats, errors
 from opdock_cpu.threads import use_threads
+
+_LINE: Final = 64
 
 
 class CpuDevice(BaseDevice):
@@ -38,6 +40,19 @@ class CpuDevice(BaseDevice):
             raise errors.ResourceExhaustedError(
                 None, None, f"OOM when allocating {list(shape)} of type {dtype.name} on host: {e}"
             ) from None
+
+    def arena(
+        self, nbytes: int, places: Sequence[tuple[int, tuple[int, ...], DType]]
+    ) -> list[np.ndarray[Any, Any]]:
+        """Arrays over parts of one block of memory, which begins at a cache line."""
+        try:
+            block = np.empty(nbytes + _LINE, np.uint8)
+        except MemoryError as e:
+            raise errors.ResourceExhaustedError(
+                None, None, f"OOM when allocating {nbytes} bytes on host: {e}"
+            ) from None
+        start = -block.ctypes.data % _LINE
+        return [np.ndarray(shape, dtype.np, block, start + at) for at, shape, dtype in places]
 
     def memory(self) -> MemoryStats:
         """The machine's memory; what NumPy has in use is not counted."""

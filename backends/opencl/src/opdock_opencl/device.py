@@ -26,6 +26,7 @@ from opdock_opencl.array import Array
 from opdock_opencl.dialect import OPENCL_C
 from opdock_opencl.gemm import tiled
 from opdock_opencl.probe import usable_devices
+from opdock_opencl.staging import Staging
 
 __all__ = ["OpenCLDevice"]
 
@@ -82,6 +83,7 @@ class OpenCLDevice(BaseDevice):
         self.context = cl.Context([self.cl_device])
         self.queue = self._plain = cl.CommandQueue(self.context)
         self._timed: list[tuple[str, Any]] = []
+        self._staging = Staging()
         self._pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(self.queue))
         self._largest = int(self.cl_device.max_mem_alloc_size)
         self._limit = attributes.memory_bytes
@@ -92,7 +94,7 @@ class OpenCLDevice(BaseDevice):
 
     # ------------------------------------------------------------ values
     def upload(self, array: np.ndarray[Any, Any]) -> Array:
-        """A copy in device memory; blocking, so the caller may change `array` afterwards."""
+        """A copy in device memory, queued; the caller may change `array` afterwards."""
         source = np.ascontiguousarray(array).reshape(np.shape(array))
         if as_dtype(source.dtype) not in (self.dtypes or ()):
             raise errors.UnimplementedError(
@@ -100,8 +102,8 @@ class OpenCLDevice(BaseDevice):
             )
         out = self.allocate(source.shape, source.dtype)
         if source.size:
-            raw = source.reshape(-1).view(np.uint8)
-            cl.enqueue_copy(self.queue, out.data, raw, is_blocking=True)
+            with self._lock:
+                self._staging.send(self.queue, out.data, source)
         return out
 
     def download(self, buffer: Array) -> np.ndarray[Any, Any]:
@@ -178,7 +180,8 @@ class OpenCLDevice(BaseDevice):
             text = source if source.startswith(self.dialect.prelude) else (
                 f"{self.dialect.prelude}\n{source}"
             )
-            options = [f"-D{k}={v}" for k, v in macros.items()]
+            # Some drivers print each warning, helpless ones about unused helpers above all.
+            options = ["-w", *(f"-D{k}={v}" for k, v in macros.items())]
             with warnings.catch_warnings():
                 # Some drivers' compilers talk even when all is well.
                 warnings.simplefilter("ignore")

@@ -10,7 +10,7 @@ import numpy as np
 
 from opdock.plugin import CLUSTER, DType, KernelTable, NodeSig, codegen, dtypes
 from opdock_ckernels.dialect import TYPES
-from opdock_ckernels.folding import FOLDS, fold, parts_of, start_of
+from opdock_ckernels.folding import FOLDS, fold, parts_of, start_of, ways_of
 from opdock_ckernels.pointwise import Pointwise, patterns_of
 from opdock_ckernels.protocols import Array
 
@@ -89,7 +89,7 @@ class _Reduction:
     def _source(self) -> str:
         dialect: codegen.Dialect = self._device.dialect
         target = self._dtype if self._parts == 1 else self._wide
-        acc = dialect.computed(self._wide)
+        acc, ways = dialect.computed(self._wide), ways_of(self._device, not self._gone[-1])
         loads = {
             name: dialect.load(dtype, f"x{j}", f"({self._offset(pattern)})")
             for j, ((name, dtype), pattern) in enumerate(
@@ -101,17 +101,17 @@ class _Reduction:
         text = "\n  ".join([
             "i64 i = GLOBAL_ID(0);",
             "if (i >= n * parts) return;",
-            "i64 o = i / parts, part = i % parts;",
+            ways[0],
             self._walk("o", gone=False),
             f"{acc} acc = {start_of(dialect, self._how, self._wide)};",
-            "for (i64 j = part; j < count; j += parts) {",
+            f"{ways[1]} {{",
             f"  {self._walk('j', gone=True)}",
             *(f"  {s}" for s in body.statements),
             f"  {acc} v = {body.results[-1]};",
             f"  acc = {FOLDS[self._how][1]};",
             "}",
             f"{acc} total = acc;",
-            dialect.store(target, "y", "i", f"({last})"),
+            dialect.store(target, "y", "(o * parts + part)", f"({last})"),
         ])  # fmt: skip
         params = [f"GLOBAL const {TYPES[t.name]}* x{j}" for j, (_, t) in enumerate(self._inputs)]
         params += [f"GLOBAL {TYPES[target.name]}* y", "i64 n, i64 count, i64 parts, i64 whole"]

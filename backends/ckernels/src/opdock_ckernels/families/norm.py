@@ -46,14 +46,36 @@ KERNEL void squares(GLOBAL const float* x, GLOBAL const float* mean, GLOBAL floa
   for (i64 r = part; r < rows; r += parts) { float d = x[AT(r, ch)] - m; total += d * d; }
   s[i] = total;
 }
-KERNEL void scale_shift(GLOBAL const float* x, GLOBAL float* y, GLOBAL const float* mean,
-                        GLOBAL const float* variance, GLOBAL const float* scale,
-                        GLOBAL const float* offset, float epsilon, i64 n, int c, int run) {
-  i64 i = GLOBAL_ID(0);
-  if (i >= n) return;
+// On a CPU a work item takes a run of neighbours; the compiler makes vectors of them.
+#if !LINES
+#define ELEMENTS { \\
+  i64 i = GLOBAL_ID(0); \\
+  if (i >= n) return; \\
   int ch = i / run % c;
-  float v = (x[i] - mean[ch]) * (scale[ch] / sqrt(variance[ch] + epsilon)) + offset[ch];
-  y[i] = RELU && v < 0 ? 0 : v;
+#elif ROWS
+#define ELEMENTS \\
+  i64 item = GLOBAL_ID(0); \\
+  if (item >= n / c) return; \\
+  for (int ch = 0; ch < c; ++ch) { \\
+    i64 i = item * c + ch;
+#else
+#define ELEMENTS \\
+  i64 item = GLOBAL_ID(0); \\
+  if (item >= n / run) return; \\
+  int ch = item % c; \\
+  for (i64 i = item * run; i < (item + 1) * run; ++i) {
+#endif
+KERNEL void inverse(GLOBAL const float* variance, GLOBAL float* y, float epsilon, int c) {
+  int i = GLOBAL_ID(0);
+  if (i < c) y[i] = 1 / sqrt(variance[i] + epsilon);
+}
+KERNEL void scale_shift(GLOBAL const float* x, GLOBAL float* y, GLOBAL const float* mean,
+                        GLOBAL const float* inverse, GLOBAL const float* scale,
+                        GLOBAL const float* offset, i64 n, int c, int run) {
+  ELEMENTS
+    float v = (x[i] - mean[ch]) * (scale[ch] * inverse[ch]) + offset[ch];
+    y[i] = RELU && v < 0 ? 0 : v;
+  }
 }
 KERNEL void moments(GLOBAL const float* mean, GLOBAL const float* variance,
                       GLOBAL const float* old_mean, GLOBAL const float* old_variance,
@@ -66,17 +88,18 @@ KERNEL void moments(GLOBAL const float* mean, GLOBAL const float* variance,
   new_variance[i] = factor == 1 ? v : old_variance[i] * (1 - factor) + v * factor;
 }
 KERNEL void backward(GLOBAL const float* dy, GLOBAL const float* x, GLOBAL float* dx,
-                       GLOBAL float* dscale, GLOBAL const float* mean,
-                       GLOBAL const float* variance, GLOBAL const float* scale,
-                       GLOBAL const float* total, GLOBAL const float* projected,
-                       float epsilon, float count, int training, i64 n, int c, int run) {
-  i64 i = GLOBAL_ID(0);
-  if (i >= n) return;
-  int ch = i / run % c;
-  float inv = 1 / sqrt(variance[ch] + epsilon), g = dy[i];
-  if (training) g = g - (x[i] - mean[ch]) * (inv * inv * projected[ch] / count) - total[ch] / count;
-  dx[i] = g * (scale[ch] * inv);
-  if (i < (i64)c * run && i % run == 0) dscale[ch] = projected[ch] * inv;
+                     GLOBAL const float* mean, GLOBAL const float* inverse,
+                     GLOBAL const float* scale, GLOBAL const float* total,
+                     GLOBAL const float* projected, float share, i64 n, int c, int run) {
+  ELEMENTS
+    float inv = inverse[ch], g = dy[i];
+    g -= share * ((x[i] - mean[ch]) * (inv * inv * projected[ch]) + total[ch]);
+    dx[i] = g * (scale[ch] * inv);
+  }
+}
+KERNEL void product(GLOBAL const float* a, GLOBAL const float* b, GLOBAL float* y, int c) {
+  int i = GLOBAL_ID(0);
+  if (i < c) y[i] = a[i] * b[i];
 }
 """
 
@@ -87,9 +110,25 @@ class _Layout:
     def __init__(self, sig: NodeSig) -> None:
         self.device, self.first = sig.device, sig.attrs["data_format"] == "NCHW"
 
-    def kernel(self, name: str, relu: bool = False) -> Any:
-        """A kernel of the program."""
-        return self.device.kernel(_SOURCE, name, RELU=int(relu))
+    def kernel(self, name: str, run: int = 1, relu: bool = False) -> Any:
+        """A kernel of the program; `run` is the third of what `of` gives."""
+        macros = {"RELU": int(relu), "LINES": int(self.device.is_cpu), "ROWS": int(run == 1)}
+        return self.device.kernel(_SOURCE, name, **macros)
+
+    def launch(self, kernel: Any, x: Array, *args: Any) -> None:
+        """Queues a kernel over the elements of `x`."""
+        _, c, run = self.of(x)
+        items = x.size
+        if self.device.is_cpu:
+            items //= max(c, 1) if run == 1 else run
+        self.device.launch(kernel, items, *args, np.int64(x.size), np.int32(c), np.int32(run))
+
+    def inverse(self, variance: Array, epsilon: np.float32) -> Array:
+        """The inverse of each channel's deviation."""
+        out: Array = self.device.allocate(variance.shape, variance.dtype)
+        kernel = self.kernel("inverse")
+        self.device.launch(kernel, out.size, variance, out, epsilon, np.int32(out.size))
+        return out
 
     def of(self, x: Array) -> tuple[int, int, int]:
         """Elements a channel, channels, and neighbouring elements of one channel."""
@@ -117,7 +156,7 @@ def normalization(sig: NodeSig, relu: bool = False) -> Callable[..., tuple[Any, 
     training, third = bool(attrs["is_training"]), sig.op == "FusedBatchNormV3"
     epsilon = np.float32(attrs["epsilon"])
     factor = np.float32(attrs.get("exponential_avg_factor", 1.0))
-    normalize, moments = layout.kernel("scale_shift", relu), layout.kernel("moments")
+    moments = layout.kernel("moments")
 
     def vector(n: int) -> Array:
         out: Array = device.allocate((n,), np.dtype(np.float32))
@@ -136,10 +175,9 @@ def normalization(sig: NodeSig, relu: bool = False) -> Callable[..., tuple[Any, 
             spread = fold(device, "sum", total.reshape(1, c), (0,), last=f"total / {count}.0f")
             bessel, share = count / max(count - 1, 1), factor
         y: Array = device.allocate(x.shape, x.dtype)
-        device.launch(
-            normalize, x.size, x, y, used, spread, scale, offset, epsilon, np.int64(x.size),
-            np.int32(c), np.int32(run),
-        )  # fmt: skip
+        inverse = layout.inverse(spread, epsilon)
+        kernel = layout.kernel("scale_shift", run, relu)
+        layout.launch(kernel, x, x, y, used, inverse, scale, offset)
         outs = [vector(c) for _ in range(4)]
         given = (mean, variance) if share != 1 else (used, spread)
         for pair, weight, part in ((outs[:2], bessel, share), (outs[2:], 1.0, np.float32(1))):
@@ -164,20 +202,19 @@ def fused_batch_norm(sig: NodeSig) -> Callable[..., tuple[Any, ...]]:
 def fused_batch_norm_grad(sig: NodeSig) -> Callable[..., tuple[Any, ...]]:
     """Gradients with respect to x, scale and offset."""
     device, layout = sig.device, _Layout(sig)
-    training, epsilon = np.int32(sig.attrs["is_training"]), np.float32(sig.attrs["epsilon"])
-    backward = layout.kernel("backward")
+    training, epsilon = bool(sig.attrs["is_training"]), np.float32(sig.attrs["epsilon"])
 
     def run(grad: Array, x: Array, scale: Array, mean: Array, variance: Array, *unused: Any) -> Any:
         rows, c, run = layout.of(x)
         total, projected = layout.partial("sums", 2, x, grad, x, mean)
         dx: Array = device.allocate(x.shape, x.dtype)
+        inverse, share = layout.inverse(variance, epsilon), training / max(rows, 1)
+        kernel = layout.kernel("backward", run)
+        layout.launch(
+            kernel, x, grad, x, dx, mean, inverse, scale, total, projected, np.float32(share)
+        )
         dscale: Array = device.allocate((c,), np.dtype(np.float32))
-        device.fill_zero(dscale)
-        device.launch(
-            backward, x.size, grad, x, dx, dscale, mean, variance, scale, total, projected,
-            epsilon, np.float32(max(rows, 1)), training, np.int64(x.size), np.int32(c),
-            np.int32(run),
-        )  # fmt: skip
+        device.launch(layout.kernel("product"), c, projected, inverse, dscale, np.int32(c))
         nothing = [device.allocate((0,), np.dtype(np.float32)) for _ in range(2)]
         return (dx, dscale, total, *nothing)
 

@@ -131,5 +131,7 @@ def _gradient_patterns() -> Iterator[FusionPattern]:
     )
 
 
-patterns: Final = (*_conv_patterns(), *_matmul_patterns(), *_gradient_patterns())
-"""All patterns; the kernels of their ops stand in `kernels.fused`."""
+patterns: Final = (
+    () if reason() else (*_conv_patterns(), *_matmul_patterns(), *_gradient_patterns())
+)
+"""All patterns, none without oneDNN; the kernels of their ops stand in `kernels.fused`."""

@@ -1,0 +1,272 @@
+"""Softmax cross entropies, loss and gradient: generated passes over a row that stays in cache."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from opdock.plugin import DType, KernelTable, NodeSig, dtypes
+from opdock_cpu.jit import llvm
+from opdock_cpu.jit.compiled import Function, caller, ffi, request
+from opdock_cpu.jit.mathematics import definition, number
+from opdock_cpu.jit.openmp import threads_work
+from opdock_cpu.kernels import xent as numpy_kernels
+from opdock_cpu.threads import threads
+
+__all__ = ["table"]
+
+table = KernelTable()
+_FLOATS: Final = frozenset({dtypes.float32, dtypes.float64})
+_SMALL: Final = 1 << 12
+_PARALLEL: Final = 1 << 16
+Array = np.ndarray[Any, Any]
+
+# K: float or double; S: its suffix; W: the integer type of class numbers.
+_MODULE = """
+define internal void @row(ptr noalias %x, ptr noalias %labels, ptr noalias %loss,
+                          ptr noalias %back, i64 %n) "prefer-vector-width"="512" nounwind {
+entry:
+  br label %top
+top:
+  %i = phi i64 [0, %entry], [%i1, %top]
+  %m = phi K [-INF, %entry], [%m1, %top]
+  %xp = getelementptr K, ptr %x, i64 %i
+  %xv = load K, ptr %xp
+  %m1 = call reassoc K @llvm.maximum.S(K %m, K %xv)
+  %i1 = add i64 %i, 1
+  %imore = icmp slt i64 %i1, %n
+  br i1 %imore, label %top, label %sum
+sum:
+  %j = phi i64 [0, %top], [%j1, %sum]
+  %s = phi K [ZERO, %top], [%s1, %sum]
+  SUM_PHIS
+  %yp = getelementptr K, ptr %x, i64 %j
+  %yv = load K, ptr %yp
+  %d = fsub K %yv, %m1
+  %e = call K @od_exp_K(K %d)
+  %s1 = fadd reassoc K %s, %e
+  %bp = getelementptr K, ptr %back, i64 %j
+  store K %e, ptr %bp
+  SUM_STEPS
+  %j1 = add i64 %j, 1
+  %jmore = icmp slt i64 %j1, %n
+  br i1 %jmore, label %sum, label %scale
+scale:
+  %lse = call K @od_log_K(K %s1)
+  %inverse = fdiv K ONE, %s1
+  br label %each
+each:
+  %k = phi i64 [0, %scale], [%k1, %each]
+  %cp = getelementptr K, ptr %back, i64 %k
+  %cv = load K, ptr %cp
+  %p = fmul K %cv, %inverse
+  EACH
+  store K %q, ptr %cp
+  %k1 = add i64 %k, 1
+  %kmore = icmp slt i64 %k1, %n
+  br i1 %kmore, label %each, label %end
+end:
+  END
+  store K %value, ptr %loss
+  ret void
+}
+define internal void @rows(ptr %args, i64 %from, i64 %to) nounwind {
+entry:
+  %p0 = load ptr, ptr %args
+  %a1 = getelementptr ptr, ptr %args, i64 1
+  %p1 = load ptr, ptr %a1
+  %a2 = getelementptr ptr, ptr %args, i64 2
+  %p2 = load ptr, ptr %a2
+  %a3 = getelementptr ptr, ptr %args, i64 3
+  %p3 = load ptr, ptr %a3
+  %a4 = getelementptr ptr, ptr %args, i64 4
+  %sizes = load ptr, ptr %a4
+  %np = getelementptr i64, ptr %sizes, i64 1
+  %n = load i64, ptr %np
+  %some = icmp slt i64 %from, %to
+  br i1 %some, label %row, label %end
+row:
+  %r = phi i64 [%from, %entry], [%r1, %row]
+  %at = mul i64 %r, %n
+  %x = getelementptr K, ptr %p0, i64 %at
+  %labels = getelementptr L, ptr %p1, i64 LABEL_AT
+  %loss = getelementptr K, ptr %p2, i64 %r
+  %back = getelementptr K, ptr %p3, i64 %at
+  call void @row(ptr %x, ptr %labels, ptr %loss, ptr %back, i64 %n)
+  %r1 = add i64 %r, 1
+  %more = icmp slt i64 %r1, %to
+  br i1 %more, label %row, label %end
+end:
+  ret void
+}
+define void @NAME(ptr %x, ptr %labels, ptr %loss, ptr %back, ptr %sizes, i64 %threads) nounwind {
+entry:
+  %args = alloca [5 x ptr]
+  store ptr %x, ptr %args
+  %a1 = getelementptr ptr, ptr %args, i64 1
+  store ptr %labels, ptr %a1
+  %a2 = getelementptr ptr, ptr %args, i64 2
+  store ptr %loss, ptr %a2
+  %a3 = getelementptr ptr, ptr %args, i64 3
+  store ptr %back, ptr %a3
+  %a4 = getelementptr ptr, ptr %args, i64 4
+  store ptr %sizes, ptr %a4
+  FORK
+  %count = load i64, ptr %sizes
+  call void @rows(ptr %args, i64 0, i64 %count)
+  ret void
+}
+"""
+_FORK = """%many = icmp sgt i64 %threads, 1
+  br i1 %many, label %fork, label %alone
+fork:
+  %team = trunc i64 %threads to i32
+  call void @GOMP_parallel(ptr @task, ptr %args, i32 %team, i32 0)
+  ret void
+alone:"""
+_TASK = """
+declare void @GOMP_parallel(ptr, ptr, i32, i32)
+declare i32 @omp_get_thread_num()
+declare i32 @omp_get_num_threads()
+define internal void @task(ptr %args) nounwind {
+  %a4 = getelementptr ptr, ptr %args, i64 4
+  %sizes = load ptr, ptr %a4
+  %rows = load i64, ptr %sizes
+  %t32 = call i32 @omp_get_thread_num()
+  %t = zext i32 %t32 to i64
+  %n32 = call i32 @omp_get_num_threads()
+  %n = zext i32 %n32 to i64
+  %t1 = add i64 %t, 1
+  %f0 = mul i64 %rows, %t
+  %from = sdiv i64 %f0, %n
+  %f1 = mul i64 %rows, %t1
+  %to = sdiv i64 %f1, %n
+  call void @rows(ptr %args, i64 %from, i64 %to)
+  ret void
+}
+"""
+_DENSE = {
+    "SUM_PHIS": "%w = phi K [ZERO, %top], [%w1, %sum]\n  %c = phi K [ZERO, %top], [%c1, %sum]",
+    # A class of probability 0 adds nothing, even where its logit is -inf.
+    "SUM_STEPS": """%lp = getelementptr K, ptr %labels, i64 %j
+  %lv = load K, ptr %lp
+  %none = fcmp oeq K %lv, ZERO
+  %cost = fmul K %lv, %d
+  %kept = select i1 %none, K ZERO, K %cost
+  %c1 = fadd reassoc K %c, %kept
+  %w1 = fadd reassoc K %w, %lv""",
+    "EACH": """%gp = getelementptr K, ptr %labels, i64 %k
+  %gv = load K, ptr %gp
+  %q = fsub K %p, %gv""",
+    "END": "%whole = fmul K %w1, %lse\n  %value = fsub K %whole, %c1",
+    "LABEL_AT": "%at",
+    "L": "K",
+}
+_SPARSE = {
+    "SUM_PHIS": "",
+    "SUM_STEPS": "",
+    "EACH": "%q = fadd K %p, -0.0",
+    "END": """%class = load W, ptr %labels
+  %l = sext W %class to i64
+  %hit = getelementptr K, ptr %back, i64 %l
+  %hv = load K, ptr %hit
+  %h1 = fsub K %hv, ONE
+  store K %h1, ptr %hit
+  %mine = getelementptr K, ptr %x, i64 %l
+  %mv = load K, ptr %mine
+  %shift = fsub K %mv, %m1
+  %value = fsub K %lse, %shift""",
+    "LABEL_AT": "%r",
+    "L": "W",
+}
+
+
+@functools.cache
+def _source(dtype: DType, index: DType | None, forks: bool) -> str:
+    """The module, but for its entry point's name."""
+    kind, suffix = ("float", "f32") if dtype is dtypes.float32 else ("double", "f64")
+    text = _MODULE.replace("FORK", _FORK if forks else "") + (_TASK if forks else "")
+    for word, code in (_SPARSE if index is not None else _DENSE).items():
+        text = _word(text, word, code)
+    text = text.replace("maximum.S", f"maximum.{suffix}")
+    for function in ("od_exp_", "od_log_"):
+        text = text.replace(f"{function}K", function + kind)
+    words = {
+        "K": kind, "W": "i32" if index is dtypes.int32 else "i64",
+        "-INF": number(float("-inf"), kind), "ZERO": number(0.0, kind), "ONE": number(1.0, kind),
+    }  # fmt: skip
+    for word, code in words.items():
+        text = _word(text, word, code)
+    if index is not dtypes.int32:
+        text = text.replace("%l = sext i64 %class to i64", "%l = add i64 %class, 0")
+    return "\n".join([*(definition(f, kind) for f in ("exp", "log")), text])
+
+
+def _word(text: str, word: str, code: str) -> str:
+    return re.sub(rf"(?<![\w%@.]){re.escape(word)}(?!\w)", code, text)
+
+
+class _Rows:
+    """Loss and gradient of all rows, once the code is there."""
+
+    def __init__(self, dtype: DType, index: DType | None) -> None:
+        forks = threads_work()
+        self._function: Function = request(
+            lambda name: _source(dtype, index, forks).replace("@NAME(", f"@{name}(")
+        )
+        self._team = threads() if forks else 1
+        self._call: Any = None
+
+    def __call__(self, logits: Array, labels: Array) -> tuple[Array, Array] | None:
+        """The results; None while the code is not there, or for arrays that are not contiguous."""
+        if self._function.address is None or logits.size < _SMALL:
+            return None
+        if not (logits.flags.c_contiguous and labels.flags.c_contiguous):
+            return None
+        if self._call is None:
+            self._call = caller(5)(self._function.address)
+        rows, classes = logits.shape
+        loss, back = np.empty(rows, logits.dtype), np.empty_like(logits)
+        sizes = np.array([rows, classes], np.int64)
+        pointers = map(ffi().from_buffer, (logits, labels, loss, back, sizes))
+        self._call(*pointers, self._team if logits.size >= _PARALLEL else 1)
+        return loss, back
+
+
+def _when(sig: NodeSig) -> bool | str:
+    if not llvm.available():
+        return llvm.why_not()
+    shape = sig.in_shapes[0]
+    if shape is not None and None not in shape and np.prod([n or 0 for n in shape]) < _SMALL:
+        return "NumPy is quicker on so few elements"
+    return True
+
+
+@table.binder("SoftmaxCrossEntropyWithLogits", T=_FLOATS, when=_when, priority=20)
+def dense(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
+    """Against a distribution over the classes."""
+    plain, rows = numpy_kernels.xent(sig), _Rows(sig.in_dtypes[0], None)
+
+    def run(logits: Array, labels: Array) -> tuple[Array, Array]:
+        done = rows(logits, labels) if logits.shape == labels.shape and logits.ndim == 2 else None
+        return plain(logits, labels) if done is None else done
+
+    return run
+
+
+@table.binder("SparseSoftmaxCrossEntropyWithLogits", T=_FLOATS, when=_when, priority=20)
+def sparse(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
+    """Against class numbers."""
+    plain, rows = numpy_kernels.sparse_xent(sig), _Rows(sig.in_dtypes[0], sig.in_dtypes[1])
+
+    def run(logits: Array, labels: Array) -> tuple[Array, Array]:
+        if logits.size:
+            numpy_kernels.check_labels(labels, logits.shape[1])
+        done = rows(logits, labels)
+        return plain(logits, labels) if done is None else done
+
+    return run
