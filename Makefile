@@ -1,6 +1,6 @@
 # Every target sets up what it needs: on a fresh clone, `make demo` and `make test` are enough.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint conformance matrices bench docs api torch clean
+.PHONY: help setup demo test lint conformance matrices opencl torch bench docs api clean
 
 VENV    := .venv/bin
 STAMP   := .venv/.opdock-setup
@@ -34,11 +34,19 @@ conformance: $(STAMP)  ## the conformance suite on the CPU and on the example ba
 	$(VENV)/opdock conformance --device cpu:0 $(ARGS)
 	$(VENV)/opdock conformance --device echo:0 $(ARGS)
 
+# A page for torch needs `make torch` first: make matrices MATRICES=torch
+MATRICES ?= cpu echo opencl
 matrices: $(STAMP)  ## write what each backend computes into docs/conformance/
-	$(VENV)/opdock conformance --device cpu:0 --markdown docs/conformance/cpu.md --badge docs/conformance/cpu.svg $(ARGS)
-	$(VENV)/opdock conformance --device echo:0 --markdown docs/conformance/echo.md --badge docs/conformance/echo.svg $(ARGS)
+	for name in $(MATRICES); do \
+	  $(VENV)/opdock conformance --device $$name:0 --markdown docs/conformance/$$name.md \
+	    --badge docs/conformance/$$name.svg $(ARGS) || exit 1; \
+	done
 
-bench: $(STAMP)  ## time the basics, print a table, and write it into docs/benchmarks.md
+opencl: $(STAMP)  ## prove the OpenCL backend on this machine's first device
+	$(VENV)/opdock conformance --device opencl:0 --baseline backends/opencl/conformance.json $(ARGS)
+
+bench: $(STAMP)  ## time the suite into docs/benchmarks.md (ARGS="--full --peer torch=PYTHON --plot")
+	$(if $(findstring --plot,$(ARGS)),$(VENV)/python -m pip --disable-pip-version-check install --quiet -c $(or $(OPDOCK_CONSTRAINTS),constraints.txt) --group bench)
 	$(VENV)/python benchmarks/run.py --write docs/benchmarks.md $(ARGS)
 
 docs: $(STAMP)  ## run every program in README and docs, and check what they quote

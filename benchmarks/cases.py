@@ -58,7 +58,7 @@ def import_time() -> Iterator[Row]:
     yield "import opdock", one("opdock") * 1e3, "ms", 150.0
 
 
-def graph_build() -> Iterator[Row]:
+def build_graph() -> Iterator[Row]:
     """A graph of 20,000 ops: 10,000 adds, 9,999 tanh and a placeholder."""
     import opdock as tf
 
@@ -152,5 +152,5 @@ def first_step() -> Iterator[Row]:
 
 
 CASES: dict[str, Callable[[], Iterator[Row]]] = {
-    case.__name__: case for case in (import_time, graph_build, run_add, run_chain, first_step)
+    case.__name__: case for case in (import_time, build_graph, run_add, run_chain, first_step)
 }

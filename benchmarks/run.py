@@ -1,11 +1,17 @@
-"""Runs the benchmark cases, prints a table, and writes it into a page of the documentation.
+"""Measures opdock, alone or beside its peers; prints tables, writes them into the documentation.
 
-    python benchmarks/run.py                            # all cases
-    python benchmarks/run.py run_add run_chain          # some
-    python benchmarks/run.py --write docs/benchmarks.md # and replace the page's table
+    python benchmarks/run.py                             # everything, shortly, without peers
+    python benchmarks/run.py 'mlp*' run_add              # some of it
+    python benchmarks/run.py --smoke                     # right answers only, at tiny sizes
+    python benchmarks/run.py --device opencl:0           # the workloads on another device
+    python benchmarks/run.py --full --peer tensorflow=PYTHON --peer torch=PYTHON --peer jax=PYTHON
+    python benchmarks/run.py --write docs/benchmarks.md  # what `make bench` does
 
-Figures are medians. A row with a target says whether it is met; the exit status is 0 either way,
-because a busy machine is no broken program (`--strict` makes a missed target an error).
+Libraries take turns, each in a process of its own. A wrong answer gets no ratio. A short run is too
+noisy for the page's tables of workloads and curves: only --full replaces those.
+
+The exit status is 1 when opdock fails or gives a wrong answer; a missed target counts as an error
+only with --strict, because a busy machine is no broken program.
 """
 
 from __future__ import annotations
@@ -13,20 +19,29 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import json
-import os
-import platform
 import subprocess
 import sys
-from importlib.metadata import version
-from pathlib import Path
+from collections.abc import Sequence
+from typing import Any
 
+import compare
+import curves
+import options
+import plots
+import report
 from cases import CASES, Row
+from compare import Setting, Side, Worker
+from workloads import ALL
 
-BEGIN, END = "<!-- begin: make bench -->", "<!-- end: make bench -->"
+
+def say(text: str) -> None:
+    """What is going on; the tables alone go to standard output."""
+    print(text, file=sys.stderr, flush=True)
 
 
-def measure(name: str) -> list[Row]:
+def measure_case(name: str) -> list[Row]:
     """The rows of one case, measured in a process of its own."""
+    say(name)
     done = subprocess.run(
         [sys.executable, __file__, "--case", name], check=False, capture_output=True, text=True
     )
@@ -35,85 +50,120 @@ def measure(name: str) -> list[Row]:
     return [tuple(row) for row in json.loads(done.stdout.splitlines()[-1])]
 
 
-def processor() -> str:
-    """The CPU's name, as Linux tells it."""
-    info = Path("/proc/cpuinfo")
-    if info.is_file():
-        for line in info.read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
+def placed(name: str, setting: Setting) -> str:
+    """The device that a name means, "/device:OPENCL:0"."""
+    worker = Worker(setting.sides[0], setting)
+    heard = worker.ask("where", name=name)
+    worker.close()
+    if "error" in heard:
+        raise SystemExit(f"--device {name}: {heard['error']}")
+    return heard["device"]
 
 
-def number(value: float) -> str:
-    """Three significant digits, thousands grouped."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+def setting_of(args: argparse.Namespace) -> Setting:
+    """What the command line says about all measurements."""
+    effort = compare.FULL if args.full else compare.SHORT
+    sides = (Side("opdock"), *args.peer)
+    setting = Setting(sides, args.threads, None, args.peer_gpu, effort)
+    if args.device is None:
+        return setting
+    return Setting(sides, args.threads, placed(args.device, setting), args.peer_gpu, effort)
 
 
-def table(rows: list[Row]) -> str:
-    """A Markdown table of the rows."""
-    lines = ["| measured | figure | target | |", "| --- | ---: | ---: | --- |"]
-    for name, value, unit, target in rows:
-        goal = f"< {number(target)} {unit}" if target else ""
-        verdict = "" if not target else "met" if value < target else "missed"
-        lines.append(f"| {name} | {number(value)} {unit} | {goal} | {verdict} |")
-    return "\n".join(lines)
+def measure(args: argparse.Namespace, words: Sequence[str]) -> dict[str, Any]:
+    """All figures, as --json keeps them."""
+    setting = setting_of(args)
+    about = {
+        **report.machine(),
+        "threads": setting.threads,
+        "device": setting.device,
+        "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
+        "command": options.quoted(words),
+        "full": args.full,
+    }
+    data: dict[str, Any] = {"about": about}
+    if setting.device is None:  # the basics are about no device
+        names = options.chosen(args.names, list(CASES))
+        data["basics"] = [row for name in names for row in measure_case(name)]
+    names = options.chosen(args.names, [n for n in ALL if not (setting.device and ALL[n].host)])
+    wanted = options.chosen(args.names, options.CURVES)
+    if names or wanted:
+        data["imports"] = compare.imports(setting, 5 if args.full else 1)
+    data["workloads"] = [one(setting, name) for name in names]
+    data["curves"] = {}
+    if "graph_curve" in wanted:
+        say("graph_curve")
+        sizes = curves.GRAPH_SIZES if args.full else curves.SHORT_GRAPH_SIZES
+        data["curves"]["graph"] = curves.graph_curve(setting, sizes)
+    if "batch_curve" in wanted:
+        say("batch_curve")
+        batches = curves.BATCHES if args.full else curves.SHORT_BATCHES
+        data["curves"]["batch"] = curves.batch_curve(setting, batches)
+    return data
 
 
-def report(rows: list[Row], command: str) -> str:
-    """The table, under the machine, the versions, the date and the command it came from."""
-    today = dt.datetime.now(tz=dt.UTC).date().isoformat()
-    about = (
-        f"{processor()}, {os.cpu_count()} cores · Python {platform.python_version()}, "
-        f"NumPy {version('numpy')}, opdock {version('opdock-core')} · {today} · `{command}`"
-    )
-    return f"{about}\n\n{table(rows)}"
+def one(setting: Setting, name: str) -> dict[str, Any]:
+    """A workload in all libraries, told as it comes."""
+    found = compare.measure(setting, ALL[name], {})
+    times = [
+        f"{library} {figures.get('wrong') or report.milliseconds(figures['step']) + ' ms'}"
+        for library, figures in found["libraries"].items()
+    ]
+    say(f"{name}: {', '.join(times)}")
+    return found
 
 
-def replace(page: Path, text: str) -> None:
-    """Puts `text` between the page's two markers."""
-    old = page.read_text(encoding="utf-8")
-    if BEGIN not in old or END not in old:
-        raise SystemExit(f"{page} lacks the markers {BEGIN} and {END}")
-    head, rest = old.split(BEGIN, 1)
-    tail = rest.split(END, 1)[1]
-    page.write_text(f"{head}{BEGIN}\n{text}\n{END}{tail}", encoding="utf-8")
+def smoke(args: argparse.Namespace) -> int:
+    """Prints each workload's verdict; 1 if any is wrong."""
+    setting = setting_of(args)
+    names = options.chosen(args.names, list(ALL))
+    found = compare.smoke(setting, [ALL[n] for n in names])
+    for name, libraries in found.items():
+        print(f"{name}: {', '.join(f'{lib} {text}' for lib, text in libraries.items())}")
+    return int(any(text != "right" for libs in found.values() for text in libs.values()))
 
 
-def main() -> int:
-    """Reads the command line and does what it says."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "cases", nargs="*", metavar="case", help=f"of {', '.join(CASES)}; all without one"
-    )
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="replace the table in this page")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="keep the figures as JSON")
-    parser.add_argument("--strict", action="store_true", help="exit 1 when a target is missed")
-    parser.add_argument("--case", choices=sorted(CASES), help=argparse.SUPPRESS)
-    args = parser.parse_args()
+def publish(args: argparse.Namespace, data: dict[str, Any]) -> None:
+    """Tables to standard output, and plots and tables to where the options say."""
+    page = args.write or args.markdown
+    if args.plot:
+        folder = page.with_suffix("")
+        shown = data if args.markdown or data["about"]["full"] else {"about": data["about"]}
+        drawn = plots.drawn(shown, folder)
+        data["plots"] = {key: f"{folder.name}/{file.name}" for key, file in drawn.items()}
+    found = report.sections(data)
+    print("\n\n".join(found.values()))
+    if args.markdown:
+        args.markdown.write_text(report.whole(found), encoding="utf-8")
+    if args.write:
+        if not data["about"]["full"]:
+            found = {name: text for name, text in found.items() if name == "make bench"}
+            say(f"{args.write} keeps its workloads and curves: --full replaces them")
+        report.replace(args.write, found)
+
+
+def main(words: Sequence[str]) -> int:
+    """Does what the words of the command line say."""
+    parser = options.parser(__doc__)
+    args = parser.parse_args(words)
     if args.case:
         print(json.dumps(list(CASES[args.case]())))
         return 0
-    if unknown := set(args.cases) - set(CASES):
-        parser.error(f"no such case: {', '.join(sorted(unknown))} (there are {', '.join(CASES)})")
-    if args.write and args.cases:
-        parser.error("--write replaces the whole table, so it runs all cases")
-
-    rows: list[Row] = []
-    for name in args.cases or CASES:
-        rows += measure(name)
-    command = "make bench" if args.write else "python benchmarks/run.py " + " ".join(args.cases)
-    text = report(rows, command.strip())
-    print(text)
-    if args.write:
-        replace(args.write, text)
+    options.check(parser, args)
+    if args.list:
+        for name, what in {**CASES, **ALL, **dict.fromkeys(options.CURVES, curves)}.items():
+            print(f"{name}: {what.text() if name in ALL else what.__doc__.splitlines()[0]}")
+        return 0
+    if args.smoke:
+        return smoke(args)
+    data = json.loads(args.data.read_text(encoding="utf-8")) if args.data else measure(args, words)
     if args.json:
-        args.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-    missed = [name for name, value, _, target in rows if target and value >= target]
-    return 1 if args.strict and missed else 0
+        args.json.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    publish(args, data)
+    missed = [name for name, value, _, goal in data.get("basics", ()) if goal and value >= goal]
+    failed = [text for text in report.all_wrongs(data) if ", opdock: " in text]
+    return int(bool(failed) or (args.strict and bool(missed)))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -50,9 +50,7 @@ def merged(sources: list[tuple[str, list[str]]]) -> str:
     for i, (text, options) in enumerate(sources):
         assert text.startswith(CUDA_C.prelude)
         body = text[len(CUDA_C.prelude) :].replace(CUDA_C.kernel, "__global__ void")
-        given = [o.removeprefix("-D").split("=", 1) for o in options if o.startswith("-D")]
-        assert set(options) == {*OPTIONS, *(f"-D{k}={v}" for k, v in given)}
-        defined = dict.fromkeys([k for k, _ in given] + re.findall(r"#define\s+(\w+)", body))
-        parts += [f"#define {k} {v}" for k, v in given]
+        assert tuple(options) == OPTIONS
+        defined = dict.fromkeys(re.findall(r"#define\s+(\w+)", body))
         parts += [f"namespace source_{i} {{", body, "}", *(f"#undef {k}" for k in defined)]
     return "\n".join(parts)

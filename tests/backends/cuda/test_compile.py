@@ -20,7 +20,7 @@ _AT_ONCE = 40
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory):
-    """(text, options) of every kernel; collected in a process of its own, which sees the stand-in."""
+    """(text, options) of every kernel, collected in a process that sees the stand-in."""
     out = tmp_path_factory.mktemp("sources") / "sources.json"
     subprocess.run([sys.executable, HERE / "sources.py", out], check=True, timeout=600)
     return json.loads(out.read_text(encoding="utf-8"))
@@ -39,11 +39,13 @@ def test_every_source_compiles(sources, compiler):
 
     def compile_group(job):
         group, arch = job
-        code, log = nvrtc.compile_text(compiler, nvrtc.merged(group), [f"-arch={arch}", *OPTIONS, "-w"])
+        options = [f"-arch={arch}", *OPTIONS, "-w"]
+        code, log = nvrtc.compile_text(compiler, nvrtc.merged(group), options)
         return "" if code else _culprit(compiler, group, arch) or f"{arch}: {log[:2000]}"
 
+    jobs = [(group, arch) for arch in ARCHITECTURES for group in groups]
     with ThreadPoolExecutor(2) as pool:
-        wrong = list(filter(None, pool.map(compile_group, [(g, a) for a in ARCHITECTURES for g in groups])))
+        wrong = [text for text in pool.map(compile_group, jobs) if text]
     assert not wrong, "\n".join(wrong[:5])
 
 
@@ -58,11 +60,13 @@ def _culprit(compiler, group, arch):
 
 def test_a_source_as_it_is(compiler):
     """Alone a kernel keeps its C name, by which CuPy finds it."""
-    text = CUDA_C.prelude + "KERNEL void twice(GLOBAL half* x) { od_store_half(x, 0, 2 * od_load_half(x, 0)); }"
+    body = "od_store_half(x, 0, 2 * od_load_half(x, 0));"
+    text = f"{CUDA_C.prelude}KERNEL void twice(GLOBAL half* x) {{ {body} }}"
     code, log = nvrtc.compile_text(compiler, text, ["-arch=sm_80", *OPTIONS])
     assert b"twice" in code and b"_Z5twice" not in code, log
 
 
 def test_what_does_not_compile_is_told(compiler):
-    code, log = nvrtc.compile_text(compiler, CUDA_C.prelude + "KERNEL void f() { nonsense; }", ["-arch=sm_90", *OPTIONS])
+    text = CUDA_C.prelude + "KERNEL void f() { nonsense; }"
+    code, log = nvrtc.compile_text(compiler, text, ["-arch=sm_90", *OPTIONS])
     assert code == b"" and "nonsense" in log

@@ -22,7 +22,7 @@ def compiled():
     def get(session, fetches, feed_dict=None):
         plan = session._plan(fetches)
         values, key = session._feeds(feed_dict)
-        return session._entry(plan, values, key, feed_dict).program
+        return (plan.programs.get(key) or session._entry(plan, values, key)).program
 
     return get
 

@@ -134,7 +134,8 @@ def test_gradients_are_clustered(x, clusters):
 
 
 def test_parts_of_one_shape_that_do_not_touch_are_apart(x, clusters):
-    assert len(clusters([tf.exp(x * 2.0), tf.tanh(x * 3.0)], {x: X})) == 2
+    y = tf.placeholder(tf.float32, [2, 3])
+    assert len(clusters([tf.exp(x * 2.0), tf.tanh(y * 3.0)], {x: X, y: X})) == 2
 
 
 def test_size_is_limited(x, clusters):

@@ -23,7 +23,7 @@ def test_what_is_folded_is_told(compiled):
     y = tf.add(tf.constant(1), tf.constant(2), name="three")
     with tf.Session() as session:
         (row,) = [r for r in session.explain(y).rows if r.how == "removed"]
-    assert (row.node, row.op, row.why) == ("three", "Add", "folded to a constant")
+    assert (row.node, row.op, row.why) == ("three", "Add", "fold: its inputs are constant")
 
 
 def test_random_and_stateful_ops_are_not_folded(compiled):

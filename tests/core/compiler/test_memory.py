@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opdock as tf
+from opdock.compiler.memory import plan_memory
 
 SIDE = 64  # large enough for in-place work
 
@@ -235,3 +237,38 @@ def test_any_mix_of_views_and_arithmetic(program, data):
                 got = session.run([made[i] for i in picks], {x: feed(1)})
         for g, i in zip(got, picks, strict=True):
             np.testing.assert_array_equal(g, want[i])
+
+
+def test_what_a_kernel_keeps_decides(compiled):
+    """A sum into a variable reads its operand; an assignment and a user's function keep it."""
+    x = tf.placeholder(tf.float32, [SIDE, SIDE])
+    v = tf.Variable(tf.zeros([SIDE, SIDE]))
+    bias = tf.ones([SIDE])
+    routes = {
+        "added": v.assign_add(tf.nn.bias_add(x, bias)).op,
+        "assigned": v.assign(tf.nn.bias_add(x, bias)).op,
+        "seen": tf.py_func(lambda a: a.sum(), [tf.nn.bias_add(x, bias)], tf.float32),
+    }
+    with tf.Session() as session:
+        session.run(v.initializer)
+        planned = {}
+        for name, route in routes.items():
+            planned[name] = compiled(session, route, {x: feed(0)}).plan.planned_bytes
+            for i in range(3):
+                session.run(route, {x: feed(i)})
+    assert planned == {"added": SIDE * SIDE * 4, "assigned": 0, "seen": 0}
+
+
+def test_a_kernel_that_does_not_say_keeps_everything(compiled):
+    x = tf.placeholder(tf.float32, [SIDE, SIDE])
+    v = tf.Variable(tf.zeros([SIDE, SIDE]))
+    add = v.assign_add(tf.nn.bias_add(x, tf.ones([SIDE]))).op
+    with tf.Session() as session:
+        session.run(v.initializer)
+        program = compiled(session, add, {x: feed(0)})
+        (step,) = [s for s in program.schedule.steps if s.node.op == "AssignAdd"]
+        assert plan_memory(program.schedule).planned_bytes
+        step.node.kernel = dataclasses.replace(step.node.kernel, keeps=None)
+        assert not plan_memory(program.schedule).planned_bytes
+        step.node.kernel = dataclasses.replace(step.node.kernel, keeps="value")
+        assert not plan_memory(program.schedule).planned_bytes

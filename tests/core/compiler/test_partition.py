@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import opdock as tf
+from opdock.compiler import partition as partition_pass
 from opdock.compiler.ir import COPY
 
 
@@ -106,3 +107,14 @@ def test_inter_op_threads_give_the_same_across_devices():
         with tf.Session(config=config) as session:
             results += [session.run(y, {x: value}).tobytes() for _ in range(5)]
     assert len(set(results)) == 1
+
+
+def test_a_node_of_many_inputs_costs_no_more_than_many_nodes(monkeypatch):
+    asked = []
+    found = partition_pass.cell_inputs
+    monkeypatch.setattr(partition_pass, "cell_inputs", lambda n: asked.append(n) or found(n))
+    x = tf.placeholder(tf.float32, [2])
+    y = tf.add_n([tf.reverse(x + float(i), [0]) for i in range(200)])
+    with tf.Session() as session:
+        session.run(y, {x: [1.0, 2.0]})
+    assert len(asked) < 3 * len(y.graph.get_operations())

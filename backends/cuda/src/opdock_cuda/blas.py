@@ -87,7 +87,7 @@ def gemm(handle: Handle, a: Matrices, b: Matrices, out: Any, add: bool, tf32: bo
     kind, size = _DATA[name], out.dtype.itemsize
     compute = _COMPUTE.get(name, _COMPUTE_TF32 if tf32 and name == "float32" else _COMPUTE_F32)
     # Scalars are read from host memory when the call is made.
-    scalars = np.array([1, 1 if add else 0], _SCALAR.get(name, np.float32))
+    scalars: np.ndarray[Any, Any] = np.array([1, 1 if add else 0], _SCALAR.get(name, np.float32))
     one = scalars.ctypes.data
     beta = one + scalars.itemsize
     left, right = (cupy.ascontiguousarray(x.data) for x in (a, b))

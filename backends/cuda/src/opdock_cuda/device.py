@@ -198,7 +198,7 @@ class CudaDevice(BaseDevice):
         """The first element of an int32 array; blocks."""
         refuse("a kernel checks its arguments, and the host waits for the verdict")
         with self.here():
-            return int(array[0])
+            return int(array.reshape(-1)[0])
 
     def multiply(self, a: Any, b: Any, out: Any, pairs: Any | None, add: bool) -> bool:
         """A matrix product by cuBLAS; False for integers, and batches of several pairs."""

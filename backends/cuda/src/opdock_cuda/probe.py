@@ -22,7 +22,7 @@ def probe() -> Probe:
     if importlib.util.find_spec("cupy") is None:
         names = ", ".join(gpu.name for gpu in found)
         return Probe(reason=f"found {names}, but CuPy is not installed")
-    return Probe(devices=[_attributes(i, gpu) for i, gpu in enumerate(found)])
+    return Probe(devices=tuple(_attributes(i, gpu) for i, gpu in enumerate(found)))
 
 
 def _attributes(index: int, gpu: Gpu) -> DeviceAttributes:

@@ -13,11 +13,14 @@ from opdock_cuda.dialect import CUDA_C, OPTIONS
 __all__ = ["Programs", "translation_unit"]
 
 
-def translation_unit(source: str) -> str:
-    """A kernel's source with the dialect's prelude before it."""
-    if source.startswith(CUDA_C.prelude):
-        return source
-    return f"{CUDA_C.prelude}\n{source}"
+def translation_unit(source: str, macros: Mapping[str, object]) -> str:
+    """A kernel's source behind the dialect's prelude, and macros between them.
+
+    Were they options of the compiler, a macro `T` would reach into what stands before the source.
+    """
+    body = source.removeprefix(CUDA_C.prelude)
+    defined = "".join(f"#define {name} {value}\n" for name, value in macros.items())
+    return f"{CUDA_C.prelude}\n{defined}{body}"
 
 
 class Programs:
@@ -45,10 +48,8 @@ class Programs:
     def _module(self, source: str, macros: Mapping[str, object]) -> Any:
         key = (source, *macros.items())
         if key not in self._modules:
-            defined = tuple(f"-D{k}={v}" for k, v in macros.items())
-            self._modules[key] = cupy.RawModule(
-                code=translation_unit(source), options=(*OPTIONS, *defined), backend="nvrtc"
-            )
+            text = translation_unit(source, macros)
+            self._modules[key] = cupy.RawModule(code=text, options=OPTIONS, backend="nvrtc")
         return self._modules[key]
 
     def clear(self) -> None:

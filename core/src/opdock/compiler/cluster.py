@@ -8,11 +8,11 @@ waits holds no path that leaves it and comes back, so each connected part of it 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from opdock import errors
+from opdock.compiler.absorb import Absorber, Key, Part
 from opdock.compiler.cluster_line import MAX_STEPS, Composer, Member, member_of
 from opdock.compiler.fuse import may_fuse
 from opdock.compiler.ir import FEED, Block, Fused, Node, Value
@@ -26,7 +26,8 @@ from opdock.kernels.portable.reduce import reduced_axes
 from opdock.shapes import Shape, num_elements
 
 FUSION: Final = "cluster"
-_Key = tuple[Target, tuple[int, ...]]
+_MOST_BESIDE: Final = 6
+"""Results up to which parts that depend on nothing of each other are joined."""
 
 
 def cluster(block: Block, placer: Placer) -> None:
@@ -41,18 +42,6 @@ def cluster(block: Block, placer: Placer) -> None:
         _Clusterer(block, placer, able).run()
 
 
-@dataclass(slots=True)
-class _Part:
-    """Nodes that are to become one: elementwise ones, and perhaps the reduction that ends them."""
-
-    nodes: list[Node]
-    last: Node | None = None
-
-    def all(self) -> list[Node]:
-        """Every node, in executable order."""
-        return [*self.nodes, self.last] if self.last is not None else self.nodes
-
-
 class _Clusterer:
     def __init__(self, block: Block, placer: Placer, able: set[Target]) -> None:
         self.block = block
@@ -62,11 +51,18 @@ class _Clusterer:
         self.fetched = set(block.fetches)
         self.before = state_order(block.nodes)
         self.members: dict[Node, Member] = {}
-        self.keys: dict[Node, _Key] = {}
+        self.keys: dict[Node, Key] = {}
         self.after: dict[Node, list[Node]] = {}
         self.users: dict[Value, list[Node]] = {}
         self.made: list[Node] = []
         self.outputs: dict[Node, list[list[Value]]] = {}
+        self.owned: dict[Node, list[Node]] = {}  # what is gone when the cluster is there
+        self.owner: dict[Node, Part] = {}
+        self.again: dict[Node, list[Node]] = {}  # for each node in a cluster, what it has copies of
+        self.needed: set[Value] = set()  # inputs of clusters
+        self.absorber = Absorber(
+            self.members, self.owner, self.users, self.after, self.fetched, self.place
+        )
         self._alone: dict[tuple[Any, ...], tuple[str, Line]] = {}
 
     def run(self) -> None:
@@ -75,10 +71,14 @@ class _Clusterer:
             self._classify(node)
         if not self.members:
             return
-        for group, freed in self._groups():
-            for part in self._parts(group, freed):
+        parts = [p for group, freed in self._groups() for p in self._parts(group, freed)]
+        # From the end: what a part computes again, an earlier one need not hand out.
+        for part in reversed(self.absorber.merge(parts)):
+            part.nodes = self._still_used(part)
+            if part.all() and self.absorber.take(part) and part.pays:
                 self._form(part)
         if self.made:
+            self.made.reverse()
             self._rewire()
 
     # ------------------------------------------------------------ candidates
@@ -96,14 +96,12 @@ class _Clusterer:
         member = member_of(node)
         if member is None:
             return
+        self.members[node] = member
+        self.keys[node] = (node.target, shape)  # type: ignore[assignment]
         refused = self._refused(node, member)
         if refused:
             self.block.missed.append((node.name, FUSION, refused))
-            return
-        assert node.target is not None
-        assert shape is not None
-        self.members[node] = member
-        self.keys[node] = (node.target, shape)  # type: ignore[assignment]
+            del self.members[node], self.keys[node]
 
     def _refused(self, node: Node, member: Member) -> str:
         """Why the device's kernel would not take the op alone; empty when it would."""
@@ -113,9 +111,7 @@ class _Clusterer:
         )  # fmt: skip
         found = self._alone.get(key)
         if found is None:
-            self.members[node] = member
-            made = self._node(_Part([node]), whole=True)
-            del self.members[node]
+            made = self._node(Part(self.keys[node], [node]), whole=True)
             choice = None if made is None else self._chosen(made)
             # With the line itself, so that its id stays its own.
             found = self._alone[key] = choice if isinstance(choice, str) else "", member.line
@@ -137,8 +133,8 @@ class _Clusterer:
             for value in node.inputs:
                 self.users.setdefault(value, []).append(node)
         free = [n for n in self.block.nodes if not waiting[n]]
-        pending: dict[_Key, list[Node]] = {}
-        sizes: list[tuple[int, int, _Key]] = []
+        pending: dict[Key, list[Node]] = {}
+        sizes: list[tuple[int, int, Key]] = []
         while free or sizes:
             while free:
                 node = free.pop()
@@ -164,7 +160,7 @@ class _Clusterer:
         return out
 
     def _together(
-        self, key: _Key, start: list[Node], waiting: dict[Node, int]
+        self, key: Key, start: list[Node], waiting: dict[Node, int]
     ) -> tuple[list[Node], list[Node]]:
         stack = start
         group: list[Node] = []
@@ -177,19 +173,57 @@ class _Clusterer:
         return group, free
 
     # ------------------------------------------------------------ parts
-    def _parts(self, group: list[Node], freed: list[Node]) -> Iterator[_Part]:
-        """The connected parts of a group, cut to size, each with a reduction if one follows."""
+    def _parts(self, group: list[Node], freed: list[Node]) -> Iterator[Part]:
+        """The parts of a group, cut to size, each with a reduction if one follows."""
+        key = self.keys[group[0]]
         reductions: dict[Node, list[Node]] = {}
-        for node in sorted(freed, key=lambda n: self.place[n]):
+        for node in sorted(freed, key=self.place.__getitem__):
             if (node.op in REDUCTIONS or node.op == "BiasAddGrad") and may_fuse(node):
                 reductions.setdefault(node.inputs[0].node, []).append(node)
-        for connected in self._connected(group):
-            others = set(group).difference(connected) if reductions else set()
-            for nodes in self._cut(connected):
-                ends = (r for n in nodes for r in reductions.get(n, ()))
-                last = next((r for r in ends if self._may_end(r, nodes, others)), None)
-                if len(nodes) > 1 or last is not None:
-                    yield _Part(nodes, last)
+        beside = self._beside(list(self._connected(group)), reductions)
+        parts = [Part(key, piece) for nodes in beside for piece in self._cut(nodes)]
+        self.owner.update((n, p) for p in parts for n in p.nodes)
+        for part in parts:
+            ends = [r for n in part.nodes for r in reductions.get(n, ())]
+            # The deepest value is the hardest to compute again.
+            part.last = next((r for r in reversed(ends) if self._may_end(r, part)), None)
+            # What is left may yet compute its operand for itself.
+            for node in ends:
+                if node is part.last:
+                    self.owner[node] = part
+                elif node.target is key[0] and _reduction(node) is not None:
+                    self.owner[node] = Part(key, [], node)
+            yield part
+            yield from (self.owner[r] for r in ends if r in self.owner and r is not part.last)
+
+    def _beside(
+        self, connected: list[list[Node]], reductions: Mapping[Node, list[Node]]
+    ) -> Iterable[list[Node]]:
+        """Joins what reads the same whole array: once is enough.
+
+        Not where both end in reductions, of which a cluster has one, nor where many results
+        would be in memory at once.
+        """
+        first: dict[Value, int] = {}
+        into = list(range(len(connected)))
+        for i, nodes in enumerate(connected):
+            for value in (v for n in nodes for v in n.inputs):
+                if value.shape != nodes[0].out_shapes[0] or value.node.op == "Const":
+                    continue
+                j = into[first.setdefault(value, i)]
+                if j == into[i] or into[i] != i:
+                    continue
+                both = [*connected[j], *nodes]
+                ends = [any(n in reductions for n in part) for part in (connected[j], nodes)]
+                if not all(ends) and self._is_small(both):
+                    connected[j], connected[i], into[i] = both, [], j
+                    nodes = both
+        return [sorted(nodes, key=self.place.__getitem__) for nodes in connected if nodes]
+
+    def _is_small(self, nodes: list[Node]) -> bool:
+        inside = set(nodes)
+        left = sum(self._leaves(Value(n, 0), inside, None) for n in nodes)
+        return left <= _MOST_BESIDE and sum(self.members[n].size for n in nodes) <= MAX_STEPS
 
     def _connected(self, group: list[Node]) -> Iterable[list[Node]]:
         parent = {n: n for n in group}
@@ -222,16 +256,31 @@ class _Clusterer:
             steps += size
         yield piece
 
-    def _may_end(self, node: Node, nodes: list[Node], others: set[Node]) -> bool:
-        """Whether a reduction can run with the nodes: it waits for no other part of the group."""
+    def _may_end(self, node: Node, part: Part) -> bool:
+        """Whether a reduction can run with a part: it waits for none that is of the same key."""
         return (
-            node.target is nodes[0].target
+            node.target is part.key[0]
             and _reduction(node) is not None
-            and not any(p in others for p in preceding(node, self.before))
+            and all(
+                self.owner.get(p, part) is part or self.keys.get(p) != part.key
+                for p in preceding(node, self.before)
+            )
         )
 
     # ------------------------------------------------------------ nodes
-    def _form(self, part: _Part) -> None:
+    def _still_used(self, part: Part) -> list[Node]:
+        """The nodes of a part less those of which all that use them have copies."""
+        kept: dict[Node, None] = {}
+        inside = set(part.nodes)
+        for node in reversed(part.nodes):
+            users = self.users.get(Value(node, 0), ())
+            if any(u in kept or u is part.last for u in users) or self._leaves(
+                Value(node, 0), inside, part.last
+            ):
+                kept[node] = None
+        return list(reversed(kept))
+
+    def _form(self, part: Part) -> None:
         """Makes a node of a part; a part that is declined is tried without its end, then halved."""
         node = self._node(part)
         if node is None:
@@ -240,6 +289,9 @@ class _Clusterer:
         if not isinstance(choice, str):
             node.kernel, node.how = choice.kernel, choice.kind
             self.made.append(node)
+            self.owned[node] = part.all()
+            self.again.update(dict.fromkeys(part.all(), part.again))
+            self.needed.update(node.inputs)
             return
         self.block.missed.append((node.name, FUSION, choice))
         if GAVE_UP in choice:
@@ -247,11 +299,11 @@ class _Clusterer:
             return
         if part.last is not None:
             if len(part.nodes) > 1:
-                self._form(_Part(part.nodes))
+                self._form(Part(part.key, part.nodes))
         elif len(part.nodes) > 3:
             half = len(part.nodes) // 2
-            self._form(_Part(part.nodes[:half]))
-            self._form(_Part(part.nodes[half:]))
+            self._form(Part(part.key, part.nodes[:half]))
+            self._form(Part(part.key, part.nodes[half:]))
 
     def _chosen(self, node: Node) -> Any:
         """The kernel's choice, or the reason why there is none."""
@@ -261,13 +313,20 @@ class _Clusterer:
             return choice
         return "; ".join(str(r) for r in lost if r.kernel != "decomposition")
 
-    def _node(self, part: _Part, whole: bool = False) -> Node | None:
+    def _node(self, part: Part, whole: bool = False) -> Node | None:
         """The node of a part; None if nothing would be left of it.
 
         With `whole` every result counts, whether it is used or not.
         """
-        composer = Composer()
-        for node in part.nodes:
+        skipped: list[Node] = []
+
+        def through(value: Value) -> Value:
+            found, nodes = self.absorber.source(value, part.key[1])
+            skipped.extend(nodes)
+            return found
+
+        composer = Composer() if whole else Composer(through)
+        for node in sorted((*part.again, *part.nodes), key=self.place.__getitem__):
             composer.add(node, self.members[node])
         inside = set(part.nodes)
         outputs: dict[int, list[Value]] = {}
@@ -280,22 +339,31 @@ class _Clusterer:
             steps.append(composer.at[part.last.inputs[0]])
             results.append([Value(part.last, 0)])
         line, inputs = composer.line(steps)
-        return self._assembled(part, line, inputs, results) if inputs and steps else None
+        if not inputs or not steps:
+            return None
+        return self._assembled(part, skipped, line, inputs, results)
 
     def _leaves(self, value: Value, inside: set[Node], last: Node | None) -> bool:
-        return value in self.fetched or any(
-            u not in inside and u is not last for u in self.users.get(value, ())
+        """Whether a value of a part is used by others, as far as they have no copy of it."""
+        return (
+            value in self.fetched
+            or value in self.needed
+            or any(
+                u not in inside and u is not last and value.node not in self.again.get(u, ())
+                for u in self.users.get(value, ())
+            )
         )
 
     def _assembled(
-        self, part: _Part, line: Line, inputs: list[Value], outputs: list[list[Value]]
-    ) -> Node:
-        members = part.all()
-        last = max(members, key=lambda n: self.place[n])
+        self, part: Part, skipped: list[Node], line: Line, inputs: list[Value],
+        outputs: list[list[Value]],
+    ) -> Node:  # fmt: skip
+        last = max(part.all(), key=self.place.__getitem__)
+        members = sorted({*skipped, *part.again, *part.all()}, key=self.place.__getitem__)
         firsts = tuple(values[0] for values in outputs)
         names = tuple(f"x{i}" for i in range(len(inputs)))
         attrs = {
-            "line": line, "names": names, "shape": part.nodes[0].out_shapes[0],
+            "line": line, "names": names, "shape": part.key[1],
             "reduce": None if part.last is None else _reduction(part.last),
             "members": tuple((n.name, n.op) for n in members),
         }  # fmt: skip
@@ -326,14 +394,14 @@ class _Clusterer:
         into: dict[Node, Node] = {}
         for node in self.made:
             assert node.fused is not None
-            into.update(dict.fromkeys(node.fused.members, node))
+            into.update(dict.fromkeys(self.owned[node], node))
             place[node] = max(place[m] for m in node.fused.members)
             for i, same in enumerate(self.outputs[node]):
                 values.update(dict.fromkeys(same, Value(node, i)))
         before: dict[Node, list[Node]] = {}
-        for node, needs in self.before.items():
-            new = into.get(node, node)
-            found = (into.get(n, n) for n in needs)
+        copies = [(m, n) for n in self.made if n.fused for m in n.fused.members]
+        for node, new in [*((n, into.get(n, n)) for n in self.before), *copies]:
+            found = (into.get(n, n) for n in self.before.get(node, ()))
             before.setdefault(new, []).extend(n for n in found if n is not new)
         block.nodes = [n for n in block.nodes if n not in into] + self.made
         block.replace(values, {old: [new] for old, new in into.items()})

@@ -127,9 +127,14 @@ _SPECIAL: Final[dict[str, Callable[[Node], str | None]]] = {
 
 # ---------------------------------------------------------------- many ops
 class Composer:
-    """A line under construction: members are added in executable order."""
+    """A line under construction: members are added in executable order.
 
-    def __init__(self) -> None:
+    Args:
+        through: where to read an input instead: an array whose broadcast it is.
+    """
+
+    def __init__(self, through: Callable[[Value], Value] = lambda value: value) -> None:
+        self._through = through
         self.steps: list[Step] = []
         self.inputs: list[Value] = []
         self.at: dict[Value, int] = {}
@@ -170,15 +175,19 @@ class Composer:
     def _input(self, node: Node, value: Value) -> int:
         found = self.at.get(value)
         if found is None:
-            number = _number(node, value)
-            dtype = value.dtype.base_dtype
-            if number is not None:
-                found = self._step(NUMBER, (), dtype, number)
-            else:
-                found = self._step(INPUT, (), dtype, len(self.inputs))
-                self.inputs.append(value)
+            source = self._through(value)
+            found = self.at.get(source)
+            if found is None:
+                found = self.at[source] = self._read(source, _number(node, value, source))
             self.at[value] = found
         return found
+
+    def _read(self, value: Value, number: float | None) -> int:
+        dtype = value.dtype.base_dtype
+        if number is not None:
+            return self._step(NUMBER, (), dtype, number)
+        self.inputs.append(value)
+        return self._step(INPUT, (), dtype, len(self.inputs) - 1)
 
     def _step(self, op: str, args: tuple[int, ...], dtype: DType, value: Any) -> int:
         if op == CAST and dtype is dtypes.float32 and self.steps[args[0]].op == NUMBER:
@@ -193,17 +202,24 @@ class Composer:
         return found
 
 
-def _number(node: Node, value: Value) -> int | float | None:
+def _number(node: Node, value: Value, source: Value) -> int | float | None:
     """The number to write in place of a constant operand all of whose elements are equal.
 
     Another operand must have the full shape, or the constant would count for the result's.
+
+    Args:
+        node: what takes the operand.
+        value: the operand.
+        source: where it comes from; what is read in another shape never counts for the result's.
     """
-    if value.node.op != "Const":
+    if source.node.op != "Const":
         return None
-    array, dtype = value.node.const(), value.dtype.base_dtype
+    array, dtype = source.node.const(), source.dtype.base_dtype
     if array is None or dtype.is_complex or not _is_uniform(array):
         return None
-    if not any(v != value and v.shape == node.out_shapes[0] for v in node.inputs):
+    if value is source and not any(
+        v != value and v.shape == node.out_shapes[0] for v in node.inputs
+    ):
         return None
     number = array.reshape(-1)[0].item()
     if dtype.is_bool:

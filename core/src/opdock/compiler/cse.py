@@ -14,6 +14,7 @@ _KEEP: Final = frozenset({"Placeholder", "_Arg", "NoOp"})
 
 def cse(block: Block) -> None:
     """Merges duplicates in place; the first of each set of equals stays."""
+    block.looked_at("cse", len(block.nodes))
     seen: dict[Any, Node] = {}
     mapping: dict[Value, Value] = {}
     controls: dict[Node, list[Node]] = {}
@@ -28,7 +29,7 @@ def cse(block: Block) -> None:
         for i in range(len(node.out_dtypes)):
             mapping[Value(node, i)] = Value(first, i)
         controls[node] = [first]
-        block.folded.append((node.name, node.op, f"equal to '{first.name}'"))
+        block.folded.append((node.name, node.op, f"cse: equal to '{first.name}'"))
     if mapping:
         block.replace(mapping, controls)
         merged = set(controls)

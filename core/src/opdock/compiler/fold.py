@@ -25,6 +25,8 @@ HARMLESS: Final = frozenset({
 _KEEP: Final = frozenset(
     {"Const", "Placeholder", "PlaceholderWithDefault", "CheckNumerics", "_Arg", "NoOp"}
 )
+# They pass values on; no kernel does that.
+_SAME: Final = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot"})
 
 
 def fold(block: Block, evaluate: Evaluate) -> None:
@@ -34,13 +36,14 @@ def fold(block: Block, evaluate: Evaluate) -> None:
         block: changed in place.
         evaluate: runs one node on host arrays; None when it cannot.
     """
+    block.looked_at("fold", len(block.nodes))
     mapping: dict[Value, Value] = {}
     controls: dict[Node, list[Node]] = {}
     fresh: list[Node] = []
     effects: set[Node] = set()  # nodes that have an effect or wait for one
     for node in block.nodes:
         node.inputs = [mapping.get(v, v) for v in node.inputs]
-        if _has_effect(node) or any(n in effects for n in _before(node)):
+        if has_effect(node) or any(n in effects for n in _before(node)):
             effects.add(node)
         if _foldable(node):
             # A shape is known without its tensor, but what makes the tensor may have to run.
@@ -53,7 +56,7 @@ def fold(block: Block, evaluate: Evaluate) -> None:
                     fresh.append(constant)
                     mapping[Value(node, i)] = Value(constant, 0)
                 controls[node] = []
-                block.folded.append((node.name, node.op, "folded to a constant"))
+                block.folded.append((node.name, node.op, "fold: its inputs are constant"))
                 continue
         if node.inputs and node.op not in _KEEP:
             # A shape that was unknown may follow from a value folded just now.
@@ -67,7 +70,8 @@ def fold(block: Block, evaluate: Evaluate) -> None:
     block.sweep()
 
 
-def _has_effect(node: Node) -> bool:
+def has_effect(node: Node) -> bool:
+    """Whether a run without the node is a different run, even if nobody uses its result."""
     if node.op == "CheckNumerics":
         return True
     return node.stateful and not (
@@ -130,6 +134,8 @@ def _shape_facts(node: Node) -> list[Any] | None:
 def _try(node: Node, evaluate: Evaluate) -> list[Any] | None:
     if node.op in ("Shape", "ShapeN", "Size", "Rank"):
         return None
+    if node.op in _SAME:
+        return [v.node.const() for v in node.inputs]
     try:
         return evaluate(node, [v.node.const() for v in node.inputs])
     except errors.OpError:

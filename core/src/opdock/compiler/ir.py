@@ -100,11 +100,13 @@ class Node:
         """Whether the node reads or changes state, so that it is neither folded nor merged."""
         if self.spec is None:
             return self.op == FEED
-        return (
-            self.spec.stateful
-            or any(v.dtype._is_ref_dtype for v in self.inputs)
-            or any(d._is_ref_dtype for d in self.out_dtypes)
-        )
+        if self.spec.stateful:
+            return True
+        # Every pass asks, so this is quick.
+        for node, index in self.inputs:
+            if node.out_dtypes[index]._is_ref_dtype:
+                return True
+        return any(d._is_ref_dtype for d in self.out_dtypes)
 
     def const(self) -> Array | None:
         """The value of a Const node."""
@@ -218,6 +220,7 @@ class Block:
             it to the next.
         folded: (node name, op, why) of nodes that a pass removed, for `explain`.
         missed: (node name, fusion, why) of fusions that were found and not applied.
+        visits: how many nodes each pass looked at, so that tests can see that cost stays linear.
     """
 
     nodes: list[Node] = field(default_factory=list)
@@ -227,7 +230,12 @@ class Block:
     cells: frozenset[int] = frozenset()
     folded: list[tuple[str, str, str]] = field(default_factory=list)
     missed: list[tuple[str, str, str]] = field(default_factory=list)
+    visits: dict[str, int] = field(default_factory=dict)
     copies: int = 0
+
+    def looked_at(self, name: str, count: int) -> None:
+        """Adds to the visits of a pass."""
+        self.visits[name] = self.visits.get(name, 0) + count
 
     def replace(self, mapping: dict[Value, Value], controls: dict[Node, list[Node]]) -> None:
         """Rewires uses of values, and of removed nodes as controls, all at once."""

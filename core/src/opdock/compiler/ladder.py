@@ -1,6 +1,7 @@
 """The ladder: how a node finds its kernel on one device, with a reason for each rejection.
 
-Own kernel, then portable kernel, then the op's decomposition. The next device is `place`'s step.
+Own kernel, then portable kernel, then the op's decomposition, or the op in the other data format
+between transposes. The next device is `place`'s step.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from opdock import errors
+from opdock.compiler.formats import in_other_format
 from opdock.compiler.ir import Block, Node, Value
 from opdock.compiler.target import Target
 from opdock.graph import func_graph
@@ -142,7 +144,8 @@ def _decompose(
     node: Node, target: Target, resources: Any, banned: Banned, depth: int
 ) -> tuple[Choice | None, str]:
     fn = None if node.spec is None else node.spec.decomposition_fn
-    if fn is None or node.spec is None:
+    turned = in_other_format(node) if fn is None else None
+    if (fn is None and turned is None) or node.spec is None:
         return None, "the op has none"
     if depth >= MAX_DEPTH:
         return None, "nested too deeply"
@@ -158,6 +161,9 @@ def _decompose(
     )
 
     def build(*tensors: Tensor) -> Any:
+        if turned is not None:
+            return turned(*tensors)
+        assert fn is not None
         return fn(sig, *tensors)
 
     try:

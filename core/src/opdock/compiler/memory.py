@@ -2,16 +2,17 @@
 
 A result may live in a planned buffer only if nobody can hold it after the step: it is neither
 fetched nor stored in a variable, nor an alias of such a value. A gradient that an optimizer reads
-to write fresh state is not held: `Kernel.keeps` says so. Buffers are shared by results of
-one device, type and shape whose lifetimes do not meet; an elementwise op may write over an input
+to write fresh state is not held: `Kernel.keeps` says so. Results of
+one device whose lifetimes do not meet share memory; an elementwise op may write over an input
 that dies there.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
+from opdock.compiler.arena import Buffers, Form, Planned
 from opdock.compiler.partition import cell_inputs, flat_indices
 from opdock.compiler.schedule import ALIASES, Schedule, Step
 from opdock.compiler.target import Target
@@ -29,23 +30,25 @@ _BUILTIN_KEEPS: Final = {
     "DestroyResourceOp": frozenset[str](),
     "NoOp": frozenset[str](),
 }
-_Held = tuple[Any, int, int]  # of an alias root: (pool key, buffer, the slot that it was made for)
+_Held = tuple[Form, int, int]  # of an alias root: (form, buffer, the slot that it was made for)
 
 
 @dataclass(slots=True)
 class MemoryPlan:
-    """The buffers to allocate: (target, shape, type) each; and figures for `explain`.
+    """The buffers to allocate, and figures for `explain`.
 
     Attributes:
         buffers: index to what to allocate.
-        planned_bytes: the size of all buffers.
+        blocks: the size of each device's block of memory, where buffers are places in one.
+        planned_bytes: the size of all blocks and buffers: their peak, as they are there all along.
         naive_bytes: what one buffer per planned result would take.
         shared: slots whose buffer someone else may hold: the caller (feeds), the program
             (constants) or a variable. Such a value is copied before the caller gets it.
         kept_params: feeds that outlive the step, so the caller's array is copied first.
     """
 
-    buffers: list[tuple[Target, tuple[int, ...], Any]] = field(default_factory=list)
+    buffers: list[Planned] = field(default_factory=list)
+    blocks: dict[Target, int] = field(default_factory=dict)
     planned_bytes: int = 0
     naive_bytes: int = 0
     shared: frozenset[int] = frozenset()
@@ -61,8 +64,7 @@ def plan_memory(schedule: Schedule, share: bool = True) -> MemoryPlan:
     root = _aliases(schedule)
     escaping = _escaping(schedule, root)
     group_end = _group_ends(schedule, last, root)
-    plan = MemoryPlan()
-    free: dict[Any, list[int]] = {}
+    plan, buffers = MemoryPlan(), Buffers()
     held: dict[int, _Held] = {}
     dying: dict[int, list[int]] = {}
     for r, end in group_end.items():
@@ -71,17 +73,16 @@ def plan_memory(schedule: Schedule, share: bool = True) -> MemoryPlan:
         ends_here = dying.get(i, [])
         found: list[int | None] = []
         for j, slot in enumerate(step.outputs if share else ()):
-            key = _pool_key(step, j, escaping, root)
-            if key is None:
+            form = _form(step, j, escaping, root)
+            if form is None:
                 found.append(None)
                 continue
-            buffer = _in_place(step, key, root, ends_here, held)
+            buffer = _in_place(step, form, root, ends_here, held)
             if buffer is None:
-                pool = free.setdefault(key, [])
-                buffer = pool.pop() if pool else _new_buffer(plan, step, key)
+                buffer = buffers.take(form)
             found.append(buffer)
-            held[root[slot]] = (key, buffer, slot)
-            plan.naive_bytes += _bytes(key)
+            held[root[slot]] = (form, buffer, slot)
+            plan.naive_bytes += form.nbytes
         if len(found) == 1:
             step.out = found[0]
         elif any(b is not None for b in found):
@@ -89,7 +90,10 @@ def plan_memory(schedule: Schedule, share: bool = True) -> MemoryPlan:
         for r in ends_here:
             dead = held.pop(r, None)
             if dead is not None:
-                free.setdefault(dead[0], []).append(dead[1])
+                buffers.give(dead[1])
+    plan.buffers = buffers.planned
+    plan.blocks = {target: block.size for target, block in buffers.blocks.items()}
+    plan.planned_bytes = buffers.nbytes
     _mark_frees(schedule, last)
     kept = _kept(schedule, root)
     held_elsewhere = kept | {root[s] for s in (*schedule.presets, *schedule.params)}
@@ -169,10 +173,10 @@ def _keeps(step: Step) -> list[int]:
     Ops that build lists keep what goes into them. Of stateful ops, the kernel's record tells.
     """
     node = step.node
+    if node.spec is None or step.kind in ("alias", "read"):
+        return []
     if any(d.name == "variant" for d in node.out_dtypes):
         return [*step.inputs, *step.outputs]
-    if node.spec is None or step.kind == "alias":
-        return []
     # A variable that is only read for its value makes no op stateful here.
     if not node.spec.stateful and not cell_inputs(node):
         return []
@@ -192,7 +196,7 @@ def _group_ends(schedule: Schedule, last: dict[int, int], root: list[int]) -> di
     return ends
 
 
-def _pool_key(step: Step, output: int, escaping: set[int], root: list[int]) -> Any:
+def _form(step: Step, output: int, escaping: set[int], root: list[int]) -> Form | None:
     """What a planned buffer for a result must be like; None if it may not have one."""
     kernel = step.node.kernel
     if step.kind != "kernel" or kernel is None or not kernel.out or kernel.may_alias:
@@ -205,35 +209,23 @@ def _pool_key(step: Step, output: int, escaping: set[int], root: list[int]) -> A
         return None
     if step.node.target is None or output in step.node.host_outputs:
         return None
-    return step.node.target, shape, step.node.out_dtypes[output]
+    known = tuple(dim for dim in shape if dim is not None)
+    return Form(step.node.target, known, step.node.out_dtypes[output].base_dtype)
 
 
 def _in_place(
-    step: Step, key: Any, root: list[int], ends_here: list[int], held: dict[int, _Held]
+    step: Step, form: Form, root: list[int], ends_here: list[int], held: dict[int, _Held]
 ) -> int | None:
-    if step.node.spec is None or step.node.spec.expr is None or _bytes(key) < _IN_PLACE_FROM:
+    if step.node.spec is None or step.node.spec.expr is None or form.nbytes < _IN_PLACE_FROM:
         return None
     for slot in step.inputs:
         r = root[slot]
         # A view of the buffer among the operands would be read after it has been written.
         if any(root[s] == r and s != slot for s in step.inputs):
             continue
-        if r in ends_here and r in held and held[r] == (key, held[r][1], slot):
+        if r in ends_here and r in held and held[r] == (form, held[r][1], slot):
             return held.pop(r)[1]
     return None
-
-
-def _new_buffer(plan: MemoryPlan, step: Step, key: Any) -> int:
-    plan.buffers.append((key[0], key[1], key[2].base_dtype))
-    plan.planned_bytes += _bytes(key)
-    return len(plan.buffers) - 1
-
-
-def _bytes(key: Any) -> int:
-    size = int(key[2].size)
-    for dim in key[1]:
-        size *= dim
-    return size
 
 
 def _mark_frees(schedule: Schedule, last: dict[int, int]) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from opdock import dtypes
 from opdock.compiler.ir import COPY, FEED, HOST, Block, Node, Value
 from opdock.devices.router import Hop, Router
 
 # Handles and references are names of state, not data: they are never copied.
 _CONTROL = frozenset({"If", "While", "StatelessIf", "StatelessWhile"})
+_HANDLES = frozenset({dtypes.resource, dtypes.variant})
+_NONE: frozenset[int] = frozenset()
 
 
 def partition(block: Block, router: Router, results_at: str = HOST) -> None:
@@ -25,8 +28,9 @@ def partition(block: Block, router: Router, results_at: str = HOST) -> None:
     copies = _Copies(block, router)
     for node in block.nodes:
         _declare_memory(node)
+        cells = cell_inputs(node)
         for i, value in enumerate(node.inputs):
-            where = needed_at(node, i)
+            where = needed_at(node, i, cells)
             if where is not None:
                 node.inputs[i] = copies.at(value, where, node)
         copies.nodes.append(node)
@@ -41,7 +45,7 @@ def partition(block: Block, router: Router, results_at: str = HOST) -> None:
 
 def _names_state(value: Value) -> bool:
     """Handles are passed on as they are."""
-    return value.dtype.name in ("resource", "variant")
+    return value.dtype in _HANDLES
 
 
 def location(value: Value) -> str:
@@ -60,9 +64,15 @@ def location(value: Value) -> str:
     return node.target.name
 
 
-def needed_at(node: Node, index: int) -> str | None:
-    """Where input `index` of `node` must live; None when anywhere will do."""
-    if node.target is None or index in cell_inputs(node):
+def needed_at(node: Node, index: int, cells: frozenset[int]) -> str | None:
+    """Where input `index` of `node` must live; None when anywhere will do.
+
+    Args:
+        node: placed, with its kernel's memory declared.
+        index: of the input.
+        cells: the `cell_inputs` of the node.
+    """
+    if node.target is None or index in cells:
         return None
     if index in node.host_inputs or node.target.is_host:
         return HOST
@@ -86,6 +96,8 @@ def cell_inputs(node: Node) -> frozenset[int]:
         return frozenset()
     if node.op in _CONTROL:
         return _control_cells(node)
+    if not node.spec.takes_refs and not any(v.dtype in _HANDLES for v in node.inputs):
+        return _NONE
     found: set[int] = set()
     start = 0
     for arg in node.spec.definition.inputs:
@@ -95,7 +107,7 @@ def cell_inputs(node: Node) -> frozenset[int]:
         elif arg.type_list_attr:
             count = len(node.attrs[arg.type_list_attr])
         for i in range(start, start + count):
-            if arg.is_ref or node.inputs[i].dtype.name in ("resource", "variant"):
+            if arg.is_ref or node.inputs[i].dtype in _HANDLES:
                 found.add(i)
         start += count
     return frozenset(found)

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from opdock.compiler import algebra, facts, padding, relaxed, reshapes, simplify, transposes
+from opdock.compiler.branches import branches
 from opdock.compiler.cluster import cluster
 from opdock.compiler.cse import cse
+from opdock.compiler.dead import dead
 from opdock.compiler.fold import Evaluate, fold
 from opdock.compiler.fuse import fuse
 from opdock.compiler.ir import HOST, Block
+from opdock.compiler.layout import layout
 from opdock.compiler.memory import MemoryPlan, plan_memory
 from opdock.compiler.partition import partition
 from opdock.compiler.place import Placer, place
 from opdock.compiler.prune import prune, refine_shapes
+from opdock.compiler.rewrite import Rules, rewrite
 from opdock.compiler.schedule import Schedule, schedule
-from opdock.compiler.simplify import simplify
+from opdock.compiler.waits import waits
 from opdock.devices.router import Router
 from opdock.devices.routes import RouteTable
 from opdock.dtypes import DType
@@ -24,7 +30,19 @@ from opdock.graph.operation import Operation, Tensor
 from opdock.shapes import Shape
 
 Pass = Callable[[Block], None]
-OPTIONAL: Final = ("fold", "cse", "simplify", "fuse", "cluster", "memory")
+# The passes that are rules, in the order in which their rules are tried on a node.
+RULES: Final[dict[str, Rules]] = {
+    "simplify": simplify.RULES,
+    "facts": facts.RULES,
+    "transposes": transposes.RULES,
+    "reshapes": reshapes.RULES,
+    "algebra": algebra.RULES,
+    "padding": padding.RULES,
+    "relaxed": relaxed.RULES,
+}
+OPTIONAL: Final = (
+    "fold", "branches", "dead", *RULES, "cse", "layout", "fuse", "cluster", "memory",
+)  # fmt: skip
 STAGES: Final = ("before_place", "after_place", "after_fuse")
 
 
@@ -36,11 +54,13 @@ class Options:
         disabled: names of passes, and of fusion patterns, to leave out.
         extra: passes of plugins by stage, in order: (name, function).
         router: finds the ways between devices.
+        relaxed: whether rewrites may change the last bits of results.
     """
 
     disabled: frozenset[str] = frozenset()
     extra: dict[str, list[tuple[str, Pass]]] = field(default_factory=dict)
     router: Router = field(default_factory=lambda: Router(RouteTable(), tuple))
+    relaxed: bool = False
 
 
 def lower(
@@ -65,17 +85,16 @@ def finish(
     block: Block, placer: Placer, evaluate: Evaluate, options: Options, results_at: str = HOST
 ) -> tuple[Block, Schedule, MemoryPlan]:
     """The passes after pruning; function bodies enter here, with results on their own device."""
-    on = [name for name in OPTIONAL if name not in options.disabled]
-    if "fold" in on:
-        fold(block, evaluate)
-    if "cse" in on:
-        cse(block)
-    if "simplify" in on:
-        simplify(block)
+    on = {name for name in OPTIONAL if name not in options.disabled}
+    if not options.relaxed:
+        on.discard("relaxed")
+    _before_place(block, evaluate, on)
     _plugins(block, options, "before_place")
     place(block, placer)
     _plugins(block, options, "after_place")
-    # The seam for layout, too: passes here see placed nodes and run before copies exist.
+    # What follows sees placed nodes, and runs before copies exist.
+    if "layout" in on:
+        layout(block, placer)
     if "fuse" in on:
         fuse(block, placer, options.disabled)
     if "cluster" in on:
@@ -87,15 +106,57 @@ def finish(
     return block, lined_up, plan
 
 
+def _before_place(block: Block, evaluate: Evaluate, on: AbstractSet[str]) -> None:
+    """The passes that ask for no device."""
+    if "fold" in on:
+        fold(block, evaluate)
+    while "branches" in on and branches(block, evaluate):
+        # A branch may hold conditions of its own, and shapes that were unknown outside of it.
+        if "fold" not in on:
+            break
+        fold(block, evaluate)
+    if "dead" in on:
+        dead(block)
+        waits(block)
+    constants = rewrite(block, {name: rules for name, rules in RULES.items() if name in on})
+    if constants and "fold" in on:
+        fold(block, evaluate)
+    if "cse" in on:
+        cse(block)
+
+
 def _plugins(block: Block, options: Options, stage: str) -> None:
     for name, run in options.extra.get(stage, ()):
         if name not in options.disabled:
             run(block)
 
 
+# RewriterConfig's names for what passes here do; each is off where its toggle says OFF.
+_TOGGLES: Final = {
+    "constant_folding": ("fold", "branches"),
+    "dependency_optimization": ("dead",),
+    "arithmetic_optimization": (*RULES, "cse"),
+    "layout_optimizer": ("layout",),
+    "remapping": ("fuse",),
+}
+_OFF: Final = 2
+_AGGRESSIVE: Final = 3
+
+
 def disabled_by(config: Any) -> frozenset[str]:
-    """The passes that a ConfigProto's optimizer options switch off."""
+    """The passes that a ConfigProto's optimizer and rewrite options switch off."""
     options = config.graph_options.optimizer_options
     if options.opt_level == -1:
         return frozenset(OPTIONAL)
-    return frozenset()
+    toggles = config.graph_options.rewrite_options
+    if toggles.disable_meta_optimizer:
+        return frozenset(OPTIONAL) - {"memory"}
+    return frozenset(
+        name for key, names in _TOGGLES.items() if getattr(toggles, key) == _OFF for name in names
+    )
+
+
+def relaxed_by(config: Any) -> bool:
+    """Whether a ConfigProto allows rewrites that change the last bits of results."""
+    toggles = config.graph_options.rewrite_options
+    return bool(toggles.arithmetic_optimization == _AGGRESSIVE)

@@ -1,116 +1,196 @@
-"""Simplify: algebra that changes no bit of any result."""
+"""Simplify: nodes that return one of their inputs, bit for bit, go."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 
-from opdock.compiler.ir import Block, Node, Value
+from opdock.compiler.ir import Node, Value
+from opdock.compiler.rewrite import Rule, Rules, Site, constant, keeps, known
+from opdock.dtypes import DType
 
 
-def simplify(block: Block) -> None:
-    """Removes nodes that return one of their inputs unchanged."""
-    mapping: dict[Value, Value] = {}
-    controls: dict[Node, list[Node]] = {}
-    for node in block.nodes:
-        node.inputs = [mapping.get(v, v) for v in node.inputs]
-        if node.control or len(node.out_dtypes) != 1 or node.op not in _RULES:
-            continue
-        same = _RULES[node.op](node)
-        if same is None or same.dtype.base_dtype is not node.out_dtypes[0].base_dtype:
-            continue
-        mapping[Value(node, 0)] = same
-        controls[node] = [same.node]
-        if node.op != "Identity":
-            block.folded.append((node.name, node.op, f"equal to its input '{same.node.name}'"))
-    if mapping:
-        block.replace(mapping, controls)
-        removed = set(controls)
-        block.nodes = [n for n in block.nodes if n not in removed]
-        block.sweep()
-
-
-def _pass_through(node: Node) -> Value | None:
+def _pass_through(node: Node, site: Site) -> Value | None:
     return node.inputs[0]
 
 
-def _is_constant(value: Value, number: int) -> bool:
-    """Whether a value is `number` alone; complex and negative zero are not neutral to the bit."""
-    array = value.node.const()
+def _is_number(value: Value, number: int, negative: bool = False) -> bool:
+    """Whether a value is `number` alone; complex and the other zero are not neutral to the bit."""
+    array = constant(value)
     return (
         array is not None
         and array.size == 1
         and array.dtype.kind in "iuf"
         and bool(np.all(array == number))
-        and not np.signbit(array).any()
+        and bool(np.signbit(array).all()) is negative
     )
 
 
-def _keeps_shape(node: Node, value: Value) -> bool:
-    shape = node.out_shapes[0]
-    return shape is not None and None not in shape and shape == value.shape
-
-
-def _neutral(number: int, left: bool) -> Callable[[Node], Value | None]:
-    def rule(node: Node) -> Value | None:
+def _neutral(number: int, left: bool, negative: bool = False) -> Rule:
+    def rule(node: Node, site: Site) -> Value | None:
         a, b = node.inputs
-        if _is_constant(b, number) and _keeps_shape(node, a):
+        if _is_number(b, number, negative) and keeps(node, a):
             return a
-        if left and _is_constant(a, number) and _keeps_shape(node, b):
+        if left and _is_number(a, number, negative) and keeps(node, b):
             return b
         return None
 
     return rule
 
 
-def _integer_zero(node: Node) -> Value | None:
-    # For floats -0.0 + 0.0 is 0.0, which would change a bit.
-    if not node.out_dtypes[0].is_integer:
-        return None
-    return _neutral(0, True)(node)
+_ADD_ZERO: Final = _neutral(0, True)
+# x + -0.0 is x, whatever x is; x + 0.0 is not: it makes 0.0 of -0.0.
+_ADD_MINUS_ZERO: Final = _neutral(0, True, negative=True)
 
 
-def _same_shape(node: Node) -> Value | None:
-    source = node.inputs[0]
-    return source if _keeps_shape(node, source) else None
+def _zero(node: Node, site: Site) -> Value | None:
+    return (_ADD_ZERO if node.out_dtypes[0].is_integer else _ADD_MINUS_ZERO)(node, site)
 
 
-def _transpose(node: Node) -> Value | None:
-    perm = node.inputs[1].node.const()
-    if perm is not None and list(perm) == list(range(perm.size)):
-        return node.inputs[0]
-    return None
+def _same_shape(node: Node, site: Site) -> Value | None:
+    """An op that keeps every element, or makes more of them: with no more, it did nothing."""
+    return node.inputs[0] if keeps(node, node.inputs[0]) else None
 
 
-def _no_axes(node: Node) -> Value | None:
-    axes = node.inputs[1].node.const()
+def _no_axes(node: Node, site: Site) -> Value | None:
+    axes = constant(node.inputs[1])
     return node.inputs[0] if axes is not None and axes.size == 0 else None
 
 
-def _cast(node: Node) -> Value | None:
-    return node.inputs[0] if node.inputs[0].dtype.base_dtype is node.out_dtypes[0] else None
+def _single_axes(node: Node, site: Site) -> Value | None:
+    """Reversing an axis with one element."""
+    source, axes = node.inputs[0], constant(node.inputs[1])
+    if axes is None or source.shape is None or not keeps(node, source):
+        return None
+    return source if all(source.shape[int(a)] == 1 for a in axes) else None
 
 
-_RULES: Final[dict[str, Callable[[Node], Value | None]]] = {
-    # The alias of a variable stays an alias: each consumer reads when it runs, as in TF.
-    "Identity": _pass_through,
-    "StopGradient": _pass_through,
-    "PreventGradient": _pass_through,
-    "Mul": _neutral(1, True),
-    "Div": _neutral(1, False),
-    "RealDiv": _neutral(1, False),
-    "Sub": _neutral(0, False),
-    "Add": _integer_zero,
-    "AddV2": _integer_zero,
-    "Reshape": _same_shape,
-    "Transpose": _transpose,
-    "Cast": _cast,
+def _sole(node: Node, site: Site) -> Value | None:
+    return node.inputs[0] if len(node.inputs) == 1 else None
+
+
+def _split(node: Node, site: Site) -> Value | None:
+    """Cut into one piece."""
+    source = node.inputs[1 if node.op == "Split" else 0]
+    return source if len(node.out_dtypes) == 1 and keeps(node, source) else None
+
+
+def _concat(node: Node, site: Site) -> Value | None:
+    """Only one of the pieces has elements, or there is only one."""
+    pieces = node.inputs[1:] if node.op == "Concat" else node.inputs[:-1]
+    shapes = [known(v.shape) for v in pieces]
+    full = [v for v, shape in zip(pieces, shapes, strict=True) if shape is None or 0 not in shape]
+    return full[0] if len(full) == 1 and keeps(node, full[0]) else None
+
+
+def _select(node: Node, site: Site) -> Value | None:
+    """The condition is the same everywhere, and known."""
+    condition = constant(node.inputs[0])
+    if condition is None or condition.size == 0 or condition.any() != condition.all():
+        return None
+    chosen = node.inputs[1 if condition.any() else 2]
+    return chosen if keeps(node, chosen) else None
+
+
+def _cast(node: Node, site: Site) -> Value | None:
+    source = node.inputs[0]
+    if source.dtype.base_dtype is node.out_dtypes[0]:
+        return source
+    wide = site.source(source, "Cast")
+    if wide is None or wide.attrs["Truncate"]:
+        return None
+    # There and back: nothing was lost on the way.
+    first = wide.inputs[0]
+    there = holds(source.dtype, first.dtype)
+    return first if there and first.dtype is node.out_dtypes[0] else None
+
+
+def holds(wide: DType, narrow: DType) -> bool:
+    """Whether each value of the type `narrow`, NaN and infinities too, has its own in `wide`."""
+    if wide is narrow:
+        return True
+    if not (wide.is_numpy_compatible and narrow.is_numpy_compatible):
+        return False
+    if narrow.is_bool:
+        return wide.is_integer or wide.is_floating
+    if narrow.name in ("bfloat16", "float16"):
+        return wide.name in ("float32", "float64")
+    if wide.name in ("bfloat16", "float16"):
+        return narrow.name in ("int8", "uint8")
+    if not (_plain(wide) and _plain(narrow)):
+        return False
+    return bool(np.can_cast(narrow.np, wide.np, "safe")) and not (
+        # NumPy calls these safe for want of something wider.
+        narrow.name in ("int64", "uint64") and wide.is_floating
+    )
+
+
+def _plain(dtype: DType) -> bool:
+    return dtype.np.kind in "iuf"
+
+
+def _undone() -> Rule:
+    """An op that undoes itself."""
+
+    def rule(node: Node, site: Site) -> Value | None:
+        inner = site.source(node.inputs[0], node.op)
+        return None if inner is None else inner.inputs[0]
+
+    return rule
+
+
+def _again(node: Node, site: Site) -> Value | None:
+    """An op that changes nothing the second time."""
+    if node.out_dtypes[0].is_complex or site.source(node.inputs[0], node.op) is None:
+        return None
+    return node.inputs[0]
+
+
+def _ensure(node: Node, site: Site) -> Value | None:
+    shape = known(node.inputs[0].shape)
+    wanted = node.attrs["shape"]
+    if shape is None or (wanted is not None and len(wanted) != len(shape)):
+        return None
+    fits = wanted is None or all(w in (None, d) for w, d in zip(wanted, shape, strict=True))
+    return node.inputs[0] if fits else None
+
+
+_UNDONE: Final = _undone()
+RULES: Final[Rules] = {
+    "Identity": (_pass_through,),
+    "StopGradient": (_pass_through,),
+    "PreventGradient": (_pass_through,),
+    "Snapshot": (_pass_through,),
+    "EnsureShape": (_ensure,),
+    "Mul": (_neutral(1, True),),
+    "Div": (_neutral(1, False),),
+    "RealDiv": (_neutral(1, False),),
+    "Pow": (_neutral(1, False),),
+    "Sub": (_neutral(0, False),),
+    "Add": (_zero,),
+    "AddV2": (_zero,),
+    "AddN": (_sole,),
+    "Reshape": (_same_shape,),
+    "Pad": (_same_shape,),
+    "PadV2": (_same_shape,),
+    "MirrorPad": (_same_shape,),
+    "Slice": (_same_shape,),
+    "Tile": (_same_shape,),
+    "BroadcastTo": (_same_shape,),
+    "ReverseV2": (_no_axes, _single_axes),
+    "Split": (_split,),
+    "SplitV": (_split,),
+    "Concat": (_concat,),
+    "ConcatV2": (_concat,),
+    "Select": (_select,),
+    "SelectV2": (_select,),
+    "Cast": (_cast,),
+    "Neg": (_UNDONE,),
+    "Conj": (_UNDONE,),
+    "LogicalNot": (_UNDONE,),
+    "Invert": (_UNDONE,),
+    **dict.fromkeys(("Abs", "Sign", "Floor", "Ceil", "Rint", "Relu", "Relu6"), (_again,)),
     # What is left of the gradient of a broadcast that repeats nothing.
-    "Sum": _no_axes,
-    "Prod": _no_axes,
-    "Max": _no_axes,
-    "Min": _no_axes,
-    "Mean": _no_axes,
+    **dict.fromkeys(("Sum", "Prod", "Max", "Min", "Mean", "All", "Any"), (_no_axes,)),
 }

@@ -49,12 +49,21 @@ class BaseDevice:
 
     Args:
         attributes: the record that the backend's probe gave for the device.
+
+    Attributes:
+        is_host: whether buffers are NumPy arrays in host memory.
+        namespace: an array-API namespace that takes the buffers, for core's portable kernels.
+        dtypes: the types that buffers may have; None for all.
+        dlpack: the DLPack device of the buffers, if they are exchanged that way.
+        data_format: "NHWC" or "NCHW" where convolutions are faster in that one: programs are then
+            compiled for it. None: as the user wrote them.
     """
 
     is_host: bool = False
     namespace: Any = None
     dtypes: frozenset[DType] | None = None
     dlpack: tuple[int, int] | None = None
+    data_format: str | None = None
 
     def __init__(self, attributes: DeviceAttributes) -> None:
         self.attributes = attributes

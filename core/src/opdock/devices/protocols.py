@@ -175,3 +175,18 @@ class RecordingDevice(Device, Protocol):
 
     def assign(self, target: Any, source: Any) -> None:
         """Copies a buffer's elements over those of another of its shape and type."""
+
+
+class ArenaDevice(Device, Protocol):
+    """A device whose buffers can be parts of one block of memory; optional."""
+
+    def arena(
+        self, nbytes: int, places: Sequence[tuple[int, tuple[int, ...], DType]]
+    ) -> Sequence[Buffer]:
+        """Uninitialized buffers over one new block; ResourceExhaustedError without memory for it.
+
+        Args:
+            nbytes: the size of the block.
+            places: offset, shape and element type of each buffer. Offsets are multiples of 64 from
+                the block's beginning, which must be as well aligned. Buffers may overlap.
+        """

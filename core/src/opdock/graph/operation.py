@@ -408,12 +408,6 @@ class Tensor:
             f"Cannot convert a symbolic Tensor ({self.name}) to a numpy array; run it in a Session."
         )
 
-    def __hash__(self) -> int:
-        return id(self)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
     def __copy__(self) -> Tensor:
         return self
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -125,6 +126,11 @@ class OpSpec:
         if self._def is None:
             self._def = opdef.parse(self.name, self._signature, self._attrs)
         return self._def
+
+    @functools.cached_property
+    def takes_refs(self) -> bool:
+        """Whether an argument is declared as a reference to a variable."""
+        return any(a.is_ref for a in self.definition.inputs)
 
     def attr_type(self, name: str) -> str | None:
         """The declared type of an attribute, or None for an undeclared one such as `_class`."""

@@ -397,9 +397,7 @@ class _Single:
         return held
 
     def _start(self, i: int, value: Array, dtype: DType) -> Tensor:
-        made = self._add(
-            "Placeholder", f"state_{i}", [], dtype=dtype.base_dtype, shape=value.shape
-        )
+        made = self._add("Placeholder", f"state_{i}", [], dtype=dtype.base_dtype, shape=value.shape)
         self._feeds[f"state_{i}:0"] = value
         return made.outputs[0]
 

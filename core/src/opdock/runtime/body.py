@@ -10,6 +10,7 @@ from opdock import errors, shapes
 from opdock.compiler import pipeline
 from opdock.compiler.ir import FEED, HOST, Node, Value
 from opdock.compiler.prune import prune, refine_shapes
+from opdock.runtime.collector import collector_waits
 from opdock.runtime.trace import active
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from opdock.runtime.engine import Engine
 
 
+@collector_waits()
 def compile_body(
     engine: Engine, function: FuncGraph, node: Node, first: int
 ) -> Callable[[Sequence[Any]], Sequence[Any]]:

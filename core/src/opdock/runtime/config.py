@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from opdock.compiler.pipeline import disabled_by
+from opdock.compiler.pipeline import disabled_by, relaxed_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +19,11 @@ class SessionConfig:
         device_count: device type to the number of devices to use.
         device_filters: device specifications that limit which devices are used.
         intra_op_threads: threads within one op; 0 leaves it to the backend.
-        inter_op_threads: ops that may run at the same time; 0 and 1 are one after the other.
+        inter_op_threads: ops that may run at the same time; 0 leaves it to the session.
         deadline_ms: `operation_timeout_in_ms`.
         device_options: what devices are configured with (`gpu_options` among them).
         disabled_passes: compiler passes that are off.
+        relaxed: whether the compiler may change the last bits of results.
     """
 
     soft: bool = False
@@ -34,13 +35,15 @@ class SessionConfig:
     deadline_ms: int = 0
     device_options: dict[str, Any] = field(default_factory=dict)
     disabled_passes: frozenset[str] = frozenset()
+    relaxed: bool = False
 
 
 def read(config: Any) -> SessionConfig:
     """The settings of a ConfigProto, or TF's defaults for None."""
     disabled = frozenset(filter(None, os.environ.get("OPDOCK_DISABLE_PASSES", "").split(",")))
+    relaxed = os.environ.get("OPDOCK_RELAXED_MATH", "") not in ("", "0")
     if config is None:
-        return SessionConfig(disabled_passes=disabled)
+        return SessionConfig(disabled_passes=disabled, relaxed=relaxed)
     gpu = config.gpu_options
     return SessionConfig(
         soft=config.allow_soft_placement,
@@ -58,6 +61,7 @@ def read(config: Any) -> SessionConfig:
             **_extras(config),
         },
         disabled_passes=disabled | disabled_by(config),
+        relaxed=relaxed or relaxed_by(config),
     )
 
 

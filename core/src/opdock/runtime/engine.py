@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from opdock.compiler import pipeline
 from opdock.compiler.ir import HOST, Block, Node
 from opdock.compiler.ladder import STRUCTURAL, climb
 from opdock.compiler.memory import plan_memory
+from opdock.compiler.overlap import overlap
 from opdock.compiler.place import Placer, place
 from opdock.compiler.prune import prune
 from opdock.compiler.target import Target
@@ -22,12 +24,17 @@ from opdock.graph.graph import Graph
 from opdock.graph.operation import Operation, Tensor
 from opdock.runtime import body, targets
 from opdock.runtime import config as configuration
+from opdock.runtime.collector import collector_waits
 from opdock.runtime.control import bind_control
 from opdock.runtime.fallback import Fallback
+from opdock.runtime.parallel import Helpers, run_parallel
 from opdock.runtime.program import NoBuffersError, Program, bind_kernel
 from opdock.runtime.resources import ResourceManager
 from opdock.runtime.trace import Tracer, partition_graphs, traced
 from opdock.shapes import Shape
+
+_THREADS: Final = 4
+"""Steps at the same time, unless a session asks for more: blocking work is seldom wider."""
 
 
 class Engine:
@@ -79,10 +86,18 @@ class Engine:
     def _mark_stale(self) -> None:
         self.stale = True
 
+    def plain(self, program: Program) -> bool:
+        """Whether a step may take the straight line: nothing limits its time, or spreads it."""
+        return program.overlap is None and not self._config.deadline_ms
+
     @property
-    def plain(self) -> bool:
-        """Whether a step may take the straight line: nothing asks to watch or to spread it."""
-        return self._config.inter_op_threads <= 1 and not self._config.deadline_ms
+    def threads(self) -> int:
+        """How many steps may run at the same time; by default a few, if there are cores."""
+        return self._config.inter_op_threads or min(_cores(), _THREADS)
+
+    @functools.cached_property
+    def _helpers(self) -> Helpers:
+        return Helpers(self.threads - 1)
 
     def list_devices(self) -> list[Any]:
         """The devices with name, type and memory limit."""
@@ -91,10 +106,13 @@ class Engine:
     def close(self) -> None:
         """Drops the session's state."""
         self.resources.clear()
+        if "_helpers" in self.__dict__:
+            self._helpers.close()
         if self._devices is not None:
             self._devices.close()
 
     # ------------------------------------------------------------ compiling
+    @collector_waits()
     def compile(
         self,
         graph: Graph,
@@ -108,13 +126,16 @@ class Engine:
         block, lined_up, plan = pipeline.lower(
             fetches, runs, feeds, self.placer, self.evaluate, self.options
         )
-        return self.bind(block, lined_up, plan)
+        program = self.bind(block, lined_up, plan)
+        one_core = self._config.intra_op_threads == 1
+        program.overlap = overlap(lined_up.steps, self.threads, _cores(), one_core)
+        return program
 
     def bind(self, block: Block, lined_up: Any, plan: Any) -> Program:
         """Binds kernels, constants and buffers."""
         make = functools.partial(
             Program, resources=self.resources, copier=self.copier, control=self.control,
-            decline=self.fallback,
+            decline=self.fallback, replays="replay" not in self.options.disabled,
         )  # fmt: skip
         try:
             return make(block, lined_up, plan)
@@ -128,8 +149,9 @@ class Engine:
     def options(self) -> pipeline.Options:
         """The compiler options of the session."""
         return pipeline.Options(
-            self._config.disabled_passes, self.devices.passes(), self.devices.router
-        )
+            self._config.disabled_passes, self.devices.passes(), self.devices.router,
+            self._config.relaxed,
+        )  # fmt: skip
 
     def prefers(self, node: Node, target: Target) -> bool:
         """Whether a node of a function body should stay on the device of its data."""
@@ -207,19 +229,18 @@ class Engine:
     def _run(
         self, program: Program, values: Sequence[Any], options: Any, metadata: Any, tracing: bool
     ) -> Sequence[Any]:
-        tracer = Tracer(_devices(program)) if tracing else None
+        tracer = Tracer(_devices(program), _planned(program)) if tracing else None
         if tracer is not None:
             with tracer:
                 raw = program.interpret(values, tracer)
-        elif self._config.inter_op_threads > 1:
-            from opdock.runtime.parallel import run_parallel
-
-            raw = run_parallel(program, values, self._config.inter_op_threads)
+        elif program.overlap is not None:
+            raw = run_parallel(program, values, program.overlap, self._helpers)
         else:
             raw = program.run(values)
         if metadata is not None:
             if tracer is not None:
                 metadata.step_stats.CopyFrom(tracer.step_stats())
+                metadata.cost_graph.CopyFrom(tracer.cost_graph())
             if options is not None and options.output_partition_graphs:
                 del metadata.partition_graphs[:]
                 metadata.partition_graphs.extend(partition_graphs(program))
@@ -251,7 +272,24 @@ class Engine:
             print(line, flush=True)
 
 
+def _cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def _devices(program: Program) -> list[Any]:
     """The devices, other than the host, on which a program runs."""
     targets = {s.node.target for s in program.schedule.steps if s.node.target is not None}
     return [t.device for t in targets if not t.is_host]
+
+
+def _planned(program: Program) -> dict[str, int]:
+    """For each device the bytes of the program's planned buffers."""
+    sizes = {target.name: size for target, size in program.plan.blocks.items()}
+    for planned in program.plan.buffers:
+        if planned.offset is None:
+            name = planned.form.target.name
+            sizes[name] = sizes.get(name, 0) + planned.form.nbytes
+    return sizes

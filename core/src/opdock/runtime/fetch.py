@@ -28,7 +28,7 @@ class FetchPlan:
     def __init__(self, graph: Graph, fetches: Any) -> None:
         self.tensors: list[Tensor] = []
         self.targets: list[Operation] = []
-        self.programs: dict[Any, Any] = {}
+        self.programs: Any = None
         index: dict[Tensor, int] = {}
         self._rebuild = self._build(graph, fetches, index)
 

@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from opdock import errors, shapes
-from opdock.compiler.ir import HOST, Block, Node
+from opdock.compiler.arena import allocate
+from opdock.compiler.ir import HOST, Block, Node, Value
 from opdock.compiler.ladder import node_sig
 from opdock.compiler.memory import MemoryPlan
+from opdock.compiler.overlap import Overlap
 from opdock.compiler.partition import cell_inputs
 from opdock.compiler.schedule import Schedule, Step
 from opdock.runtime.builtin import BUILTINS, variable_cell
@@ -59,6 +61,7 @@ class Program:
         block: the IR it was made from, for `explain` and traces.
         schedule: the steps.
         plan: the memory plan.
+        overlap: how its steps run on several threads, where that pays.
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class Program:
         copier: Copier,
         control: Callable[[Node], Callable[..., Any]],
         decline: Fallback | None = None,
+        replays: bool = True,
     ) -> None:
         self.block = block
         self.schedule = schedule
@@ -85,7 +89,8 @@ class Program:
         self._code: CodeType
         self._step = self._generate()
         self.steps_run = 0
-        self.replay = Replayer.of(self)
+        self.replay = Replayer.of(self) if replays else None
+        self.overlap: Overlap | None = None
 
     # ------------------------------------------------------------ binding
     def _preset(self, node: Node) -> Any:
@@ -108,7 +113,7 @@ class Program:
             NoBuffersError: they do not fit, or their device refuses for another reason.
         """
         try:
-            return [t.device.empty(shape, dtype) for t, shape, dtype in self.plan.buffers]
+            return allocate(self.plan.buffers, self.plan.blocks)
         except (errors.OpError, MemoryError) as e:
             raise NoBuffersError(None, None, f"The planned buffers do not fit: {e}") from e
 
@@ -180,7 +185,7 @@ class Program:
         function: Callable[..., Any] = scope["step"]
         self._code = function.__code__
         self._names = name
-        return function
+        return _quiet(function)
 
     def _line(self, i: int, step: Step, name: dict[int, str]) -> str:
         args = ", ".join(name[s] for s in step.inputs)
@@ -203,18 +208,20 @@ class Program:
         left = ", ".join("_" if name[s][0] == "b" else name[s] for s in step.outputs)
         line = f"{left} = k{i}({args})"
         dead = [
-            name[s]
-            for s in step.frees
-            if self._is_big(step, s) and name[s][0] == "v" and name[s] not in self._shared
+            name[s] for s in self._big(step) if name[s][0] == "v" and name[s] not in self._shared
         ]
         if dead:
             line += "; " + " = ".join(dict.fromkeys(dead)) + " = None"
         return line
 
-    def _is_big(self, step: Step, slot: int) -> bool:
-        if slot in step.outputs or step.kind == "read":
-            return False
-        value = step.node.inputs[step.inputs.index(slot)] if slot in step.inputs else None
+    def _big(self, step: Step) -> list[int]:
+        """The slots that the step is the last to use and that are worth freeing at once."""
+        if not step.frees or step.kind == "read":
+            return []
+        values = dict(zip(step.inputs, step.node.inputs, strict=True))
+        return [s for s in step.frees if s not in step.outputs and self._is_big(values.get(s))]
+
+    def _is_big(self, value: Value | None) -> bool:
         if value is None or value.dtype._is_ref_dtype or value.dtype.name == "resource":
             return False
         # A slot that aliases another may share its name; only plain kernel results are freed early.
@@ -240,9 +247,7 @@ class Program:
                 results = self.replay.run(feeds)
                 if results is not None:
                     return results
-            # Infinities and NaNs are results here, as in TF, not occasions for a warning.
-            with np.errstate(all="ignore"):
-                return self._step(*feeds)  # type: ignore[no-any-return]
+            return self._step(*feeds)  # type: ignore[no-any-return]
         except Exception as e:
             index, values = self._locate(e)
             if index is None:
@@ -375,13 +380,24 @@ class Program:
         restart: Any = found if isinstance(found, RestartError) else None
         if restart is None:
             losses = self._decline.losses
-            restart = losses.meet(step.node, found) or losses.no_room(
-                step, self.block.nodes, found
-            )
+            restart = losses.meet(step.node, found) or losses.no_room(step, self.block.nodes, found)
         if restart is not None:
             done = self.schedule.steps[: self.schedule.steps.index(step) + (step.kind == "control")]
             restart.again = restart.again and not any(has_effect(s) for s in done)
             raise restart from (None if restart is error else error)
+
+
+def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Infinities and NaNs are results here, as in TF, not occasions for a warning."""
+    if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
+        return np.errstate(all="ignore")(function)
+
+    # NumPy 1 keeps the state to go back to in the decorator, which threads would share.
+    def step(*feeds: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return function(*feeds)
+
+    return step
 
 
 def _same_memory(a: Any, b: Any) -> bool:

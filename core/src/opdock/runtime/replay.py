@@ -77,6 +77,8 @@ class _Splitter:
         return self.found if self.found.target is not None else "nothing runs on the device"
 
     def add(self, i: int, step: Step) -> None:
+        if step.kind == "control":
+            raise _RefusedError(f"the host decides in {_called(step.node)} what runs")
         if step.kind == "copy":
             self.copy(i, step)
             return
@@ -86,8 +88,6 @@ class _Splitter:
             self.late.update(step.outputs)
             self.found.after.append(i)
             return
-        if step.kind == "control":
-            raise _RefusedError(f"the host decides in {_called(step.node)} what runs")
         if step.kind == "alias" and self.varying.intersection(step.inputs):
             self.varying.update(step.outputs)
             self.found.before.append(i)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
@@ -19,30 +20,18 @@ from opdock.graph.graph import (
     push_default_session,
 )
 from opdock.graph.operation import Operation, Tensor
+from opdock.runtime.callables import make_callable
 from opdock.runtime.engine import Engine
 from opdock.runtime.explain import Explanation, explain
-from opdock.runtime.fetch import FetchPlan, feed_array, feed_items, fetched
-from opdock.runtime.program import Program
+from opdock.runtime.fetch import FetchPlan, feed_array, feed_items
+from opdock.runtime.variants import Entry, Variants
 from opdock.shapes import Shape
 
 if TYPE_CHECKING:
     from opdock.runtime.bisect import Bisection
     from opdock.runtime.partial import PartialRun
 
-_MAX_VARIANTS: Final = 8  # programs by concrete shape before one with open shapes takes over
 _MAX_PLANS: Final = 512
-
-
-class _Entry:
-    """A program with what its caller needs to know about each feed and fetch."""
-
-    __slots__ = ("copies", "keep", "program")
-
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self.copies = [s in program.plan.shared for s in program.schedule.fetches]
-        kept = [i for i, s in enumerate(program.schedule.params) if s in program.plan.kept_params]
-        self.keep = kept
 
 
 class BaseSession:
@@ -65,9 +54,10 @@ class BaseSession:
         self._closed = False
         self._engine = Engine(config)
         self._plans: dict[Any, FetchPlan] = {}
-        self._by_elements: dict[Any, dict[Any, _Entry]] = {}
+        self._by_elements: dict[Any, Variants] = {}
         self._feed_types: dict[Tensor, np.dtype[Any]] = {}
         self._edits = self._graph._edits
+        self._generation = 0  # how often all programs were forgotten
         self._compile_lock = threading.RLock()
         self._partial_runs: dict[str, PartialRun] = {}
         self._partial_count = 0
@@ -133,30 +123,19 @@ class BaseSession:
         try:
             entry = plan.programs.get(key)
             if entry is None:
-                entry = self._entry(plan, values, key, feed_dict)
-            program = entry.program
+                entry = self._entry(plan, values, key)
             if entry.keep:
-                # These outlive the step in a variable or queue; the caller's array must not.
-                for i in entry.keep:
-                    if type(values[i]) is np.ndarray:
-                        values[i] = values[i].copy()
-            if options is None and run_metadata is None and self._engine.plain:
-                raw = program.run(values)
+                values = entry.own(values)
+            if options is None and run_metadata is None and entry.plain:
+                raw = entry.program.run(values)
             else:
-                raw = self._engine.run(program, values, options, run_metadata)
+                raw = self._engine.run(entry.program, values, options, run_metadata)
         except errors.OpError as e:
             if getattr(e, "again", False):
                 # A device was lost or full, nothing has outlasted the step: place it elsewhere.
                 return self.run(fetches, feed_dict, options, run_metadata)
             raise
-        copies = entry.copies
-        out = []
-        for i, value in enumerate(raw):
-            if type(value) is np.ndarray:
-                out.append(value[()] if value.ndim == 0 else value.copy() if copies[i] else value)
-            else:
-                out.append(fetched(value, copies[i]))
-        return plan.restore(out)
+        return plan.restore(entry.deliver(raw))
 
     def _plan(self, fetches: Any) -> FetchPlan:
         if self._closed:
@@ -177,7 +156,7 @@ class BaseSession:
             )
         plan = FetchPlan(graph, fetches)
         elements = (tuple(plan.tensors), tuple(plan.targets))
-        plan.programs = self._by_elements.setdefault(elements, {})
+        plan.programs = self._by_elements.setdefault(elements, Variants())
         if key is not None and _cacheable(fetches):
             if len(self._plans) >= _MAX_PLANS:
                 self._plans.pop(next(iter(self._plans)))
@@ -190,6 +169,7 @@ class BaseSession:
             self._engine.stale = False
             self._plans.clear()
             self._by_elements.clear()
+            self._generation += 1
 
     def _feeds(self, feed_dict: Any) -> tuple[list[Any], Any]:
         """The fed arrays, and the key of the program that takes them."""
@@ -225,41 +205,27 @@ class BaseSession:
         return values, tuple(key)
 
     # ------------------------------------------------------------ programs
-    def _entry(self, plan: FetchPlan, values: list[Any], key: Any, feed_dict: Any) -> _Entry:
+    def _entry(self, plan: FetchPlan, values: Sequence[Any], key: Any) -> Entry:
+        """The entry for fed values whose key has none of its own."""
+        for (tensor, shape), value in zip(key, values, strict=True):
+            if not shapes.is_compatible(tensor._shape, shape):
+                feed_array(tensor, value)
         with self._compile_lock:
-            found: _Entry | None = plan.programs.get(key)
-            if found is not None:
-                return found
-            for (tensor, shape), value in zip(key, values, strict=True):
-                if not shapes.is_compatible(tensor._shape, shape):
-                    feed_array(tensor, value)
-            tensors = tuple(t for t, _ in key)
-            variants = [
-                k
-                for k in plan.programs
-                if k and k[0] != "open" and tuple(t for t, _ in k) == tensors
-            ]
-            concrete: Sequence[Shape] = [s for _, s in key]
-            store = key
-            if len(variants) >= _MAX_VARIANTS:
-                concrete = _generalize([[s for _, s in k] for k in (*variants, key)])
-                store = ("open", tensors, tuple(concrete))
-            entry = plan.programs.get(store)
-            if entry is None:
-                entry = self._compile(plan, tensors, concrete)
-                plan.programs[store] = entry
-            if store is not key and len(plan.programs) < 4 * _MAX_VARIANTS:
-                plan.programs[key] = entry
-            return entry
+            # Another thread may have been quicker.
+            found: Entry | None = plan.programs.get(key)
+            if found is None:
+                make = functools.partial(self._compile, plan)
+                found = plan.programs.find(key, make)
+            return found
 
     def _compile(
         self, plan: FetchPlan, tensors: Sequence[Tensor], concrete: Sequence[Shape]
-    ) -> _Entry:
+    ) -> Entry:
         feeds: list[tuple[Tensor, DType, Shape]] = [
             (t, t._dtype.base_dtype, s) for t, s in zip(tensors, concrete, strict=True)
         ]
         program = self._engine.compile(self._graph, plan.tensors, plan.targets, feeds)
-        return _Entry(program)
+        return Entry(program, self._engine.plain(program))
 
     # ------------------------------------------------------------ partial runs
     def partial_run_setup(self, fetches: Any, feeds: Any = None) -> str:
@@ -304,7 +270,7 @@ class BaseSession:
         """
         plan = self._plan(fetches)
         values, key = self._feeds(feed_dict)
-        entry = plan.programs.get(key) or self._entry(plan, values, key, feed_dict)
+        entry = plan.programs.get(key) or self._entry(plan, values, key)
         fallback = self._engine.fallback
         return explain(entry.program, [*fallback.moves.values(), *fallback.losses.reports])
 
@@ -347,16 +313,7 @@ class BaseSession:
         self, fetches: Any, feed_list: Sequence[Any] | None = None, accept_options: bool = False
     ) -> Callable[..., Any]:
         """A function that runs `fetches` with positional values for `feed_list`."""
-        keys = [self._graph.as_graph_element(f, allow_operation=False) for f in feed_list or ()]
-
-        def call(*args: Any, options: Any = None, run_metadata: Any = None) -> Any:
-            if len(args) != len(keys):
-                raise ValueError(
-                    f"This callable takes {len(keys)} positional arguments, got {len(args)}."
-                )
-            return self.run(fetches, dict(zip(keys, args, strict=True)), options, run_metadata)
-
-        return call
+        return make_callable(self, fetches, feed_list or ())
 
     def as_default(self) -> contextlib.AbstractContextManager[BaseSession]:
         """Makes this the default session of the thread."""
@@ -378,19 +335,6 @@ def _cacheable(fetches: Any) -> bool:
             isinstance(f, (Tensor, Operation)) or hasattr(f, "_as_graph_element") for f in fetches
         )
     return isinstance(fetches, (Tensor, Operation, str)) or hasattr(fetches, "_as_graph_element")
-
-
-def _generalize(variants: list[list[Shape]]) -> list[Shape]:
-    """For each feed the shape that fits all variants."""
-    out: list[Shape] = []
-    for seen in zip(*variants, strict=True):
-        ranks = {None if s is None else len(s) for s in seen}
-        if len(ranks) != 1 or None in ranks:
-            out.append(None)
-            continue
-        columns = zip(*seen, strict=True)
-        out.append(tuple(c[0] if len(set(c)) == 1 else None for c in columns))
-    return out
 
 
 class Session(BaseSession):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar, Token
 from typing import Any, Self
 
@@ -27,8 +27,11 @@ def active() -> Tracer | None:
 class Tracer:
     """Collects what ran, where and for how long; a context manager around the step."""
 
-    def __init__(self, devices: Sequence[Device] = ()) -> None:
+    def __init__(
+        self, devices: Sequence[Device] = (), planned: Mapping[str, int] | None = None
+    ) -> None:
         self._devices = devices
+        self._planned = planned or {}  # by device: the bytes that the program holds all along
         self._records: list[tuple[Step, float, float, list[Any]]] = []
         self._kernels: list[tuple[Node, float, Sequence[KernelTime]]] = []
         self._token: Token[Tracer | None] | None = None
@@ -119,6 +122,39 @@ class Tracer:
                 description.shape.dim.add(size=dim)
             description.allocation_description.requested_bytes = int(nbytes)
             description.allocation_description.allocator_name = "opdock"
+        made = sum(n for _, n in outputs) if step.kind in ("kernel", "control", "copy") else 0
+        record.memory.add(
+            allocator_name="opdock", total_bytes=made, peak_bytes=made, live_bytes=made,
+            allocator_bytes_in_use=self._planned.get(device.device, 0),
+        )  # fmt: skip
+
+    def cost_graph(self) -> Any:
+        """The records as a CostGraphDef message: sizes of results and times by node."""
+        from opdock.io import protos
+
+        graph = protos.CostGraphDef()
+        made_by: dict[int, tuple[int, int]] = {}
+        for step, begin, end, outputs in self._records:
+            if step.kind == "alias":
+                if step.inputs[0] in made_by:
+                    made_by[step.outputs[0]] = made_by[step.inputs[0]]
+                continue
+            node = graph.node.add(
+                name=step.node.name, device=device_of(step.node), id=len(graph.node),
+                compute_time=int((end - begin) * 1e6),
+            )  # fmt: skip
+            for slot in step.inputs:
+                if slot in made_by:
+                    made, port = made_by[slot]
+                    node.input_info.add(preceding_node=made, preceding_port=port)
+            for port, (shape, nbytes) in enumerate(outputs):
+                info = node.output_info.add(size=int(nbytes), alias_input_port=-1)
+                if port < len(step.node.out_dtypes):
+                    info.dtype = step.node.out_dtypes[port].base_dtype.as_datatype_enum
+                for dim in shape:
+                    info.shape.dim.add(size=dim)
+            made_by.update({s: (node.id, port) for port, s in enumerate(step.outputs)})
+        return graph
 
 
 def _nbytes(step: Step, output: int, value: Any) -> int:

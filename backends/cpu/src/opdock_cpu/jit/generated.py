@@ -81,27 +81,29 @@ class Generated:
         inputs: their types and shapes.
         shape: what is computed, at least one element.
         outputs: the results' types and shapes.
-        reduce: how the last result is folded; its layout must have loops.
+        reduce: how the last results are folded; its layout must have loops.
+        folds: how many results `reduce` folds.
     """
 
     def __init__(
         self, line: Any, names: Sequence[str], inputs: Sequence[tuple[DType, Shape]],
         shape: Shape, outputs: Sequence[tuple[DType, Shape]], reduce: Any = None,
+        folds: int = 1,
     ) -> None:  # fmt: skip
         found = layout_of([s for _, s in inputs], shape, reduce.axes if reduce else ())
         if found is None:
             raise ValueError(f"no loops fold {shape} over {reduce.axes}")
         layout, sizes = found
-        kind = reduce.kind if reduce else ""
+        kinds = (reduce.kind,) * folds if reduce else ()
         taken, given = [t for t, _ in inputs], [t for t, _ in outputs]
         count, forks = math.prod(shape), threads_work()
         heavy = count * _cost(line, [*taken, *given]) >= _PARALLEL
         self._team = threads() if forks and heavy else 1
         self._function = request(
-            lambda name: loops.module(name, line, names, taken, given, layout, kind, forks)
+            lambda name: loops.module(name, line, names, taken, given, layout, kinds, forks)
         )
         self._sizes = np.array([*sizes, count // math.prod(outputs[-1][1])], np.int64)
-        self._width = {"all": 1, "columns": sizes[-1]}.get(layout.ends, 0) if kind else 0
+        self._width = {"all": 1, "columns": sizes[-1]}.get(layout.ends, 0) * len(kinds)
         self._inputs = len(inputs)
         self._outs = [(s, t.np) for t, s in outputs]
         self._raw = [t is dtypes.bfloat16 for t in (*taken, *given)]

@@ -61,6 +61,10 @@ class _Code:
         """Lines as they are."""
         self.lines.extend(lines)
 
+    def name(self, name: str, kind: str, value: str) -> None:
+        """Gives a value a second name, by which a phi knows it before it is there."""
+        self.add(f"  {name} = select i1 true, {kind} {value}, {kind} {value}")
+
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
@@ -69,17 +73,31 @@ class _Plan:
     inputs: Sequence[DType]
     outputs: Sequence[DType]
     layout: Layout
-    kind: str
+    kinds: Sequence[str]
 
     @property
     def whole(self) -> int:
         """How many results are written element by element."""
-        return len(self.outputs) - bool(self.kind)
+        return len(self.outputs) - len(self.kinds)
+
+    @property
+    def folds(self) -> str:
+        """How the folded results lie; "" without any."""
+        return self.layout.ends if self.kinds else ""
+
+    @property
+    def shared(self) -> bool:
+        """Whether threads fold the same results, each into scratch memory of its own."""
+        return self.folds in ("all", "columns")
+
+    def start(self, f: int, kind: str = "double") -> str:
+        """The fold of nothing."""
+        return number(_IDENTITY[self.kinds[f]], kind)
 
 
 def module(
     entry: str, line: Any, names: Sequence[str], inputs: Sequence[DType],
-    outputs: Sequence[DType], layout: Layout, kind: str = "", threaded: bool = True,
+    outputs: Sequence[DType], layout: Layout, kinds: Sequence[str] = (), threaded: bool = True,
 ) -> str:  # fmt: skip
     """The assembly of a cluster.
 
@@ -90,13 +108,13 @@ def module(
         entry: the name of the entry point.
         line: the typed steps.
         names, inputs: the inputs' names and types.
-        outputs: the results' types; with a reduction, the last is the reduced one.
+        outputs: the results' types; the last ones are folded, one for each of `kinds`.
         layout: how memory is walked.
-        kind: the reduction: "sum", "mean", "max", "min", "prod", or "" for none.
+        kinds: the folds: "sum", "mean", "max", "min" or "prod" each.
         threaded: whether GOMP_parallel can be called.
     """
-    plan = _Plan(line, names, inputs, outputs, layout, kind)
-    parts = [definition(name, kind_) for name, kind_ in sorted(render.needs(line))]
+    plan = _Plan(line, names, inputs, outputs, layout, kinds)
+    parts = [definition(name, kind) for name, kind in sorted(render.needs(line))]
     parts += [_core(plan), _entry(plan, entry, threaded)]
     if threaded:
         parts.append(_task(plan))
@@ -116,31 +134,33 @@ def _core(plan: _Plan) -> str:
     params = ", ".join(f"ptr noalias {p}" for p in _pointers(plan))
     bounds = "i64 %r0, i64 %r1, i64 %c0, i64 %c1, i64 %tid"
     sizes = [_size(code, d) for d in range(plan.layout.rank)]
-    width = sizes[-1]
-    folds = plan.layout.ends if plan.kind else ""
-    if folds in ("all", "columns"):
-        count = width if folds == "columns" else "1"
-        shift = code.put(f"mul i64 %tid, {count}")
-        code.add(f"  %mine = getelementptr double, ptr %scratch, i64 {shift}")
-    code.add("  %some = icmp slt i64 %r0, %r1", "  br i1 %some, label %row, label %done")
-    code.add("row:")
-    code.add("  %r = phi i64 [%r0, %entry], [%rnext, %rowend]")
+    width, folds = sizes[-1], plan.folds
+    count = range(len(plan.kinds))
+    if plan.shared:
+        per_fold = width if folds == "columns" else "1"
+        for f in count:
+            nth = code.put(f"add i64 {code.put(f'mul i64 %tid, {len(plan.kinds)}')}, {f}")
+            shift = code.put(f"mul i64 {nth}, {per_fold}")
+            code.add(f"  %mine{f} = getelementptr double, ptr %scratch, i64 {shift}")
+    code.add("  %some = icmp slt i64 %r0, %r1", "  br i1 %some, label %row, label %done", "row:",
+             "  %r = phi i64 [%r0, %entry], [%rnext, %rowend]")
     if folds == "all":
-        start = number(_IDENTITY[plan.kind], "double")
-        code.add(f"  %grand = phi double [{start}, %entry], [%total, %rowend]")
+        for f in count:
+            code.add(f"  %grand{f} = phi double [{plan.start(f)}, %entry], [%total{f}, %rowend]")
     places = _row_places(code, plan, sizes)
     base = code.put(f"mul i64 %r, {width}")
     code.add("  %any = icmp slt i64 %c0, %c1")
     if folds in ("all", "rows"):
-        _folding_row(code, plan, places, base, folds)
+        _folding_row(code, plan, places, base)
     else:
-        _plain_row(code, plan, places, base, folds)
+        _plain_row(code, plan, places, base)
     code.add("  %rnext = add i64 %r, 1", "  %more = icmp slt i64 %rnext, %r1",
-             "  br i1 %more, label %row, label %done")
-    code.add("done:")
+             "  br i1 %more, label %row, label %done", "done:")
     if folds == "all":
-        code.add(f"  %last = phi double [{number(_IDENTITY[plan.kind], 'double')}, %entry], "
-                 "[%total, %rowend]", "  store double %last, ptr %mine")
+        for f in count:
+            code.add(f"  %last{f} = phi double [{plan.start(f)}, %entry], [%total{f}, %rowend]")
+        for f in count:
+            code.add(f"  store double %last{f}, ptr %mine{f}")
     code.add("  ret void", "}")
     head = f"define internal void @core({params}, {bounds}) {_ATTRIBUTES} {{\nentry:"
     return "\n".join([head, *code.lines]) + "\n"
@@ -199,57 +219,63 @@ def _element(code: _Code, plan: _Plan, places: list[str], base: str, column: str
     return values
 
 
-def _plain_row(code: _Code, plan: _Plan, places: list[str], base: str, folds: str) -> None:
+def _plain_row(code: _Code, plan: _Plan, places: list[str], base: str) -> None:
     """One row whose elements do not depend on each other; folded rows go into scratch."""
     code.add("  br i1 %any, label %col, label %rowend", "col:",
              "  %j = phi i64 [%c0, %row], [%jnext, %col]")
     values = _element(code, plan, places, base, "%j")
-    if folds == "columns":
-        place = code.put("getelementptr double, ptr %mine, i64 %j")
+    for f, how in enumerate(plan.kinds):
+        place = code.put(f"getelementptr double, ptr %mine{f}, i64 %j")
         old = code.put(f"load double, ptr {place}")
-        wide = _doubled(code, plan, values[-1])
-        code.add(f"  store double {_folded(code, plan.kind, 'double', old, wide)}, ptr {place}")
+        wide = _doubled(code, plan, f, values[plan.whole + f])
+        code.add(f"  store double {_folded(code, how, 'double', old, wide)}, ptr {place}")
     code.add("  %jnext = add i64 %j, 1", "  %jmore = icmp slt i64 %jnext, %c1",
              "  br i1 %jmore, label %col, label %rowend", "rowend:")
 
 
-def _folding_row(code: _Code, plan: _Plan, places: list[str], base: str, folds: str) -> None:
+def _folding_row(code: _Code, plan: _Plan, places: list[str], base: str) -> None:
     """One row that is folded: in blocks of its own type, and blocks in double precision."""
-    kind = _fold_type(plan)
-    start = number(_IDENTITY[plan.kind], "double")
-    first = "%grand" if folds == "all" else start
+    count = range(len(plan.kinds))
+    types = [_fold_type(plan, f) for f in count]
+    first = [f"%grand{f}" if plan.folds == "all" else plan.start(f) for f in count]
     code.add("  br i1 %any, label %block, label %rowend", "block:",
-             "  %b = phi i64 [%c0, %row], [%bend, %blockend]",
-             f"  %acc = phi double [{first}, %row], [%accnext, %blockend]",
-             f"  %far = add i64 %b, {BLOCK}",
-             "  %bend = call i64 @llvm.smin.i64(i64 %far, i64 %c1)",
-             "  br label %col", "col:",
-             "  %j = phi i64 [%b, %block], [%jnext, %col]",
-             f"  %part = phi {kind} [{number(_IDENTITY[plan.kind], kind)}, %block], "
-             "[%partnext, %col]")  # fmt: skip
+             "  %b = phi i64 [%c0, %row], [%bend, %blockend]")
+    for f in count:
+        code.add(f"  %acc{f} = phi double [{first[f]}, %row], [%accnext{f}, %blockend]")
+    code.add(f"  %far = add i64 %b, {BLOCK}",
+             "  %bend = call i64 @llvm.smin.i64(i64 %far, i64 %c1)", "  br label %col", "col:",
+             "  %j = phi i64 [%b, %block], [%jnext, %col]")
+    for f in count:
+        code.add(f"  %part{f} = phi {types[f]} [{plan.start(f, types[f])}, %block], "
+                 f"[%partnext{f}, %col]")
     values = _element(code, plan, places, base, "%j")
-    value = _doubled(code, plan, values[-1]) if kind == "double" else values[-1]
-    folded = _folded(code, plan.kind, kind, "%part", value)
-    code.add(f"  %partnext = select i1 true, {kind} {folded}, {kind} {folded}",
-             "  %jnext = add i64 %j, 1", "  %jmore = icmp slt i64 %jnext, %bend",
+    for f, (how, kind) in enumerate(zip(plan.kinds, types, strict=True)):
+        value = values[plan.whole + f]
+        value = _doubled(code, plan, f, value) if kind == "double" else value
+        code.name(f"%partnext{f}", kind, _folded(code, how, kind, f"%part{f}", value))
+    code.add("  %jnext = add i64 %j, 1", "  %jmore = icmp slt i64 %jnext, %bend",
              "  br i1 %jmore, label %col, label %blockend", "blockend:")
-    wide = "%partnext" if kind == "double" else code.put(f"fpext {kind} %partnext to double")
-    folded = _folded(code, plan.kind, "double", "%acc", wide)
-    code.add(f"  %accnext = select i1 true, double {folded}, double {folded}",
-             "  %bmore = icmp slt i64 %bend, %c1",
-             "  br i1 %bmore, label %block, label %rowend", "rowend:",
-             f"  %total = phi double [{first}, %row], [%accnext, %blockend]")
-    if folds == "rows":
-        _finished(code, plan, "%total", "%r")
+    for f, (how, kind) in enumerate(zip(plan.kinds, types, strict=True)):
+        wide = f"%partnext{f}"
+        if kind != "double":
+            wide = code.put(f"fpext {kind} {wide} to double")
+        code.name(f"%accnext{f}", "double", _folded(code, how, "double", f"%acc{f}", wide))
+    code.add("  %bmore = icmp slt i64 %bend, %c1",
+             "  br i1 %bmore, label %block, label %rowend", "rowend:")
+    for f in count:
+        code.add(f"  %total{f} = phi double [{first[f]}, %row], [%accnext{f}, %blockend]")
+    if plan.folds == "rows":
+        for f in count:
+            _finished(code, plan, f, f"%total{f}", "%r")
 
 
-def _fold_type(plan: _Plan) -> str:
+def _fold_type(plan: _Plan, f: int) -> str:
     # The roundings of a long product of numbers near 1 add up instead of cancelling.
-    return "double" if plan.kind == "prod" else render.computed(plan.outputs[-1])
+    return "double" if plan.kinds[f] == "prod" else render.computed(plan.outputs[plan.whole + f])
 
 
-def _doubled(code: _Code, plan: _Plan, value: str) -> str:
-    kind = render.computed(plan.outputs[-1])
+def _doubled(code: _Code, plan: _Plan, f: int, value: str) -> str:
+    kind = render.computed(plan.outputs[plan.whole + f])
     return value if kind == "double" else code.put(f"fpext {kind} {value} to double")
 
 
@@ -263,10 +289,10 @@ def _folded(code: _Code, how: str, kind: str, a: str, b: str) -> str:
     return code.put(f"call {kind} @llvm.{name}.{suffix}({kind} {a}, {kind} {b})")
 
 
-def _finished(code: _Code, plan: _Plan, total: str, index: str) -> None:
+def _finished(code: _Code, plan: _Plan, f: int, total: str, index: str) -> None:
     """Rounds a folded value to the result's type and stores it."""
-    dtype, at = plan.outputs[-1], len(plan.outputs) - 1
-    if plan.kind == "mean":
+    dtype, at = plan.outputs[plan.whole + f], plan.whole + f
+    if plan.kinds[f] == "mean":
         place = code.put(f"getelementptr i64, ptr %sizes, i64 {plan.layout.rank}")
         count = code.put(f"sitofp i64 {code.put(f'load i64, ptr {place}')} to double")
         total = code.put(f"fdiv double {total}, {count}")
@@ -293,7 +319,7 @@ def _entry(plan: _Plan, entry: str, threaded: bool) -> str:
     rows = _rows(code, plan)
     width = _size(code, plan.layout.rank - 1)
     passed = ", ".join(f"ptr {p}" for p in pointers)
-    if plan.kind and plan.layout.ends in ("all", "columns"):
+    if plan.shared:
         _cleared(code, plan, width)
     alone = f"  call void @core({passed}, i64 0, i64 {rows}, i64 0, i64 {width}, i64 0)"
     if threaded:
@@ -307,7 +333,7 @@ def _entry(plan: _Plan, entry: str, threaded: bool) -> str:
                  "  br label %join", "alone:", alone, "  br label %join", "join:")
     else:
         code.add(alone, "  br label %join", "join:")
-    if plan.kind and plan.layout.ends in ("all", "columns"):
+    if plan.shared:
         _combined(code, plan, width)
     code.add("  ret void", "}")
     params = ", ".join(f"ptr {p}" for p in pointers)
@@ -316,31 +342,53 @@ def _entry(plan: _Plan, entry: str, threaded: bool) -> str:
 
 
 def _cleared(code: _Code, plan: _Plan, width: str) -> None:
-    """Sets all of scratch to the fold of nothing: a team can be smaller than was asked for."""
-    count = code.put(f"mul i64 %threads, {width if plan.layout.ends == 'columns' else '1'}")
-    code.add("  br label %clear", "clear:", "  %k = phi i64 [0, %entry], [%knext, %clear]")
-    place = code.put("getelementptr double, ptr %scratch, i64 %k")
-    code.add(f"  store double {number(_IDENTITY[plan.kind], 'double')}, ptr {place}",
-             "  %knext = add i64 %k, 1", f"  %kmore = icmp slt i64 %knext, {count}",
-             "  br i1 %kmore, label %clear, label %ready", "ready:")
+    """Sets all of scratch to the folds of nothing: a team can be smaller than was asked for."""
+    columns = width if plan.folds == "columns" else "1"
+    row = code.put(f"mul i64 {columns}, {len(plan.kinds)}")
+    code.add("  br label %team", "team:", "  %w = phi i64 [0, %entry], [%wnext, %teamend]")
+    start = code.put(f"mul i64 %w, {row}")
+    before = "team"
+    for f in range(len(plan.kinds)):
+        offset = code.put(f"add i64 {start}, {code.put(f'mul i64 {columns}, {f}')}")
+        code.add(f"  br label %clear{f}", f"clear{f}:",
+                 f"  %k{f} = phi i64 [0, %{before}], [%knext{f}, %clear{f}]")
+        at = code.put(f"add i64 {offset}, %k{f}")
+        place = code.put(f"getelementptr double, ptr %scratch, i64 {at}")
+        code.add(f"  store double {plan.start(f)}, ptr {place}",
+                 f"  %knext{f} = add i64 %k{f}, 1",
+                 f"  %kmore{f} = icmp slt i64 %knext{f}, {columns}",
+                 f"  br i1 %kmore{f}, label %clear{f}, label %cleared{f}", f"cleared{f}:")
+        before = f"cleared{f}"
+    code.add("  br label %teamend", "teamend:", "  %wnext = add i64 %w, 1",
+             "  %wmore = icmp slt i64 %wnext, %threads",
+             "  br i1 %wmore, label %team, label %ready", "ready:")
 
 
 def _combined(code: _Code, plan: _Plan, width: str) -> None:
     """Folds what the threads left in scratch; a thread that did nothing left the identity."""
-    columns = width if plan.layout.ends == "columns" else "1"
-    start = number(_IDENTITY[plan.kind], "double")
-    code.add("  br label %slot", "slot:", "  %s = phi i64 [0, %join], [%snext, %slotend]",
-             "  br label %each", "each:", "  %t = phi i64 [0, %slot], [%tnext, %each]",
-             f"  %sofar = phi double [{start}, %slot], [%both, %each]")
-    at = code.put(f"add i64 {code.put(f'mul i64 %t, {columns}')}, %s")
-    place = code.put(f"getelementptr double, ptr %scratch, i64 {at}")
-    folded = _folded(code, plan.kind, "double", "%sofar", code.put(f"load double, ptr {place}"))
-    code.add(f"  %both = select i1 true, double {folded}, double {folded}",
-             "  %tnext = add i64 %t, 1", "  %tmore = icmp slt i64 %tnext, %threads",
-             "  br i1 %tmore, label %each, label %slotend", "slotend:")
-    _finished(code, plan, "%both", "%s")
-    code.add("  %snext = add i64 %s, 1", f"  %smore = icmp slt i64 %snext, {columns}",
-             "  br i1 %smore, label %slot, label %out", "out:")
+    columns = width if plan.folds == "columns" else "1"
+    row = code.put(f"mul i64 {columns}, {len(plan.kinds)}")
+    before = "join"
+    for f, how in enumerate(plan.kinds):
+        offset = code.put(f"mul i64 {columns}, {f}")
+        code.add(f"  br label %slot{f}", f"slot{f}:",
+                 f"  %s{f} = phi i64 [0, %{before}], [%snext{f}, %slotend{f}]",
+                 f"  br label %each{f}", f"each{f}:",
+                 f"  %t{f}_ = phi i64 [0, %slot{f}], [%tnext{f}, %each{f}]",
+                 f"  %sofar{f} = phi double [{plan.start(f)}, %slot{f}], [%both{f}, %each{f}]")
+        at = code.put(f"add i64 {code.put(f'mul i64 %t{f}_, {row}')}, {offset}")
+        at = code.put(f"add i64 {at}, %s{f}")
+        place = code.put(f"getelementptr double, ptr %scratch, i64 {at}")
+        value = code.put(f"load double, ptr {place}")
+        code.name(f"%both{f}", "double", _folded(code, how, "double", f"%sofar{f}", value))
+        code.add(f"  %tnext{f} = add i64 %t{f}_, 1",
+                 f"  %tmore{f} = icmp slt i64 %tnext{f}, %threads",
+                 f"  br i1 %tmore{f}, label %each{f}, label %slotend{f}", f"slotend{f}:")
+        _finished(code, plan, f, f"%both{f}", f"%s{f}")
+        code.add(f"  %snext{f} = add i64 %s{f}, 1",
+                 f"  %smore{f} = icmp slt i64 %snext{f}, {columns}",
+                 f"  br i1 %smore{f}, label %slot{f}, label %out{f}", f"out{f}:")
+        before = f"out{f}"
 
 
 def _task(plan: _Plan) -> str:
@@ -362,7 +410,7 @@ def _task(plan: _Plan) -> str:
     r0, r1, c0, c1 = (
         share(rows, tid), share(rows, following), share(width, tid), share(width, following)
     )  # fmt: skip
-    if plan.kind and plan.layout.ends == "rows":
+    if plan.folds == "rows":
         across = "true"
     else:
         across = code.put(f"icmp sge i64 {rows}, {code.put(f'mul i64 {team}, 4')}")

@@ -8,6 +8,7 @@ import os
 from functools import cache
 
 from opdock_cpu.jit.llvm import define_symbol
+from opdock_cpu.threads import short_waits
 
 __all__ = ["threads_work"]
 
@@ -29,7 +30,8 @@ if hasattr(os, "register_at_fork"):
 def _found() -> bool:
     name = ctypes.util.find_library("gomp") or "libgomp.so.1"
     try:
-        library = ctypes.CDLL(name)
+        with short_waits():
+            library = ctypes.CDLL(name)
         for function in _NEEDED:
             address = ctypes.cast(getattr(library, function), ctypes.c_void_p).value
             define_symbol(function, address or 0)

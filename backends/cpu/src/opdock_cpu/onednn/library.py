@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from opdock_cpu.threads import short_waits
+
 __all__ = ["Library", "find", "notes", "reason"]
 
 _WHEELS: Final = ("onednn-cpu-gomp", "onednn-cpu-iomp")
@@ -107,7 +109,8 @@ def _in_wheel(wheel: str, names: tuple[str, ...]) -> Iterator[str]:
 
 def _load(ffi: Any, path: str) -> Library | str:
     try:
-        lib = ffi.dlopen(path)
+        with short_waits():
+            lib = ffi.dlopen(path)
     except OSError as e:
         text = str(e).partition(".  Additionally")[0].removeprefix("cannot load library ")
         if "gomp" in text.partition(":")[2]:

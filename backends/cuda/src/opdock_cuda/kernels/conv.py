@@ -154,26 +154,26 @@ def _forward(sig: NodeSig, attrs: Any, relu: bool) -> Callable[..., Any]:
     return run
 
 
-@table.binder("Conv2D", T=dnn.TYPES, when=_when, priority=_PRIORITY, label="cuDNN")
+@table.binder("Conv2D", T=dnn.TYPES, when=_when, priority=_PRIORITY)
 def conv2d(sig: NodeSig) -> Callable[..., Any]:
     """Convolution of images."""
     return _forward(sig, sig.attrs, relu=False)
 
 
-@table.binder("ckernels>Conv2DBias", T=dnn.TYPES, when=_when, priority=_PRIORITY, label="cuDNN")
+@table.binder("ckernels>Conv2DBias", T=dnn.TYPES, when=_when, priority=_PRIORITY)
 def conv2d_bias(sig: NodeSig) -> Callable[..., Any]:
     """Convolution and bias in one pass."""
     return _forward(sig, sig.attrs["product"], relu=False)
 
 
-@table.binder("ckernels>Conv2DBiasRelu", T=dnn.TYPES, when=_when, priority=_PRIORITY, label="cuDNN")
+@table.binder("ckernels>Conv2DBiasRelu", T=dnn.TYPES, when=_when, priority=_PRIORITY)
 def conv2d_bias_relu(sig: NodeSig) -> Callable[..., Any]:
     """Convolution, bias and relu in one pass."""
     return _forward(sig, sig.attrs["product"], relu=True)
 
 
 @table.binder(
-    "Conv2DBackpropInput", T=dnn.TYPES, when=_when, priority=_PRIORITY, label="cuDNN",
+    "Conv2DBackpropInput", T=dnn.TYPES, when=_when, priority=_PRIORITY,
     host_inputs=("input_sizes",),
 )  # fmt: skip
 def conv2d_backprop_input(sig: NodeSig) -> Callable[..., Any]:
@@ -208,7 +208,7 @@ def conv2d_backprop_input(sig: NodeSig) -> Callable[..., Any]:
 
 
 @table.binder(
-    "Conv2DBackpropFilter", T=dnn.TYPES, when=_when, priority=_PRIORITY, label="cuDNN",
+    "Conv2DBackpropFilter", T=dnn.TYPES, when=_when, priority=_PRIORITY,
     host_inputs=("filter_sizes",),
 )  # fmt: skip
 def conv2d_backprop_filter(sig: NodeSig) -> Callable[..., Any]:

@@ -37,7 +37,7 @@ def _product(device: Any, a: Matrices, b: Matrices, out: Any) -> Any:
     return out
 
 
-@table.binder("MatMul", T=_TYPES, priority=_PRIORITY, label="cuBLAS")
+@table.binder("MatMul", T=_TYPES, priority=_PRIORITY)
 def matmul(sig: NodeSig) -> Run:
     """The product of two matrices."""
     device, ta, tb = sig.device, bool(sig.attrs["transpose_a"]), bool(sig.attrs["transpose_b"])
@@ -50,7 +50,7 @@ def matmul(sig: NodeSig) -> Run:
     return run
 
 
-@table.binder("BatchMatMul", "BatchMatMulV2", T=_TYPES, priority=_PRIORITY, label="cuBLAS")
+@table.binder("BatchMatMul", "BatchMatMulV2", T=_TYPES, priority=_PRIORITY)
 def batch_matmul(sig: NodeSig) -> Run:
     """Products of batches of matrices; the second version broadcasts the batches."""
     device, ax, ay = sig.device, bool(sig.attrs["adj_x"]), bool(sig.attrs["adj_y"])

@@ -30,7 +30,7 @@ def _when(sig: NodeSig) -> bool | str:
 
 @table.binder(
     "FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3", T=_FLOAT, when=_when,
-    priority=_PRIORITY, label="cuDNN",
+    priority=_PRIORITY,
 )  # fmt: skip
 def batch_norm_grad(sig: NodeSig) -> Callable[..., Any]:
     """The gradients with respect to the input, the scale and the offset."""

@@ -9,7 +9,6 @@ import types
 
 import ml_dtypes
 import numpy as np
-
 from cupy import cuda
 
 data_type = enum.Enum("data_type", "FLOAT HALF BFLOAT16")
@@ -20,7 +19,7 @@ PLANNED = []
 """The kind of every graph's operations, and the notes that it refused."""
 
 
-class cudnnGraphNotSupportedError(RuntimeError):  # noqa: N801, N818
+class cudnnGraphNotSupportedError(RuntimeError):
     pass
 
 
@@ -38,7 +37,8 @@ def set_stream(*, handle, stream):
 
 class Tensor:
     def __init__(self, graph, name="", dim=None, stride=None, virtual=True):
-        self.graph, self.name, self.dim, self.stride, self.virtual = graph, name, dim, stride, virtual
+        self.graph, self.name, self.virtual = graph, name, virtual
+        self.dim, self.stride = dim, stride
 
     def set_output(self, flag):
         self.virtual = not flag
@@ -53,7 +53,7 @@ class Tensor:
         return self
 
 
-class pygraph:  # noqa: N801
+class pygraph:
     def __init__(self, io_data_type, intermediate_data_type, compute_data_type, handle):
         self.dtype = np.dtype(_NUMPY[io_data_type.name])
         self.ops, self.state, self.refused = [], "made", []

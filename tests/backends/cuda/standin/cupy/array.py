@@ -7,7 +7,7 @@ import numpy as np
 from cupy import cuda
 
 
-class ndarray(np.ndarray):  # noqa: N801
+class ndarray(np.ndarray):
     """An array that meets others of its kind only."""
 
     __array_priority__ = 100
@@ -42,7 +42,7 @@ class ndarray(np.ndarray):  # noqa: N801
         return done(lambda: call(fn, types, args, kwargs))
 
     def __getitem__(self, key):
-        if getattr(key, "dtype", None) == bool:
+        if isinstance(key, np.ndarray) and key.dtype == np.bool_:
             cuda.waited()  # how many there are decides the shape
         get = super().__getitem__
         return done(lambda: get(key))
@@ -50,6 +50,9 @@ class ndarray(np.ndarray):  # noqa: N801
     def astype(self, dtype, **options):
         plain = np.asarray(self)
         return done(lambda: plain.astype(dtype, **options))
+
+    def reshape(self, *shape, order="C"):
+        return super().reshape(*(shape or ((),)), order=order)
 
     def copy(self, order="C"):
         plain = np.asarray(self)

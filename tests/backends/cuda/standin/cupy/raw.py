@@ -47,20 +47,22 @@ class RawModule:
 def _compiled(code, options):
     if COMPILER is None:
         raise RuntimeError("no C++ compiler runs the CUDA text here (apt install g++)")
-    defines = [o for o in options if o.startswith("-D")]
     barriers = "true" if re.search(r"\bBARRIER;", code) else "false"
     text = f"#define OD_BARRIERS {barriers}\n#include \"{SHIM}\"\n{code}\n"
     for name in dict.fromkeys(re.findall(r"(?:KERNEL|__global__)\s+void\s+(\w+)\s*\(", code)):
         text += f"OD_ENTRY({name})\n"
-    key = hashlib.sha256("\0".join([text, SHIM.read_text(), *defines]).encode()).hexdigest()[:32]
+    key = hashlib.sha256(f"{text}{SHIM.read_text()}".encode()).hexdigest()[:32]
     _CACHE.mkdir(parents=True, exist_ok=True)
     library = _CACHE / f"{key}.so"
     if not library.exists():
         with tempfile.TemporaryDirectory(dir=_CACHE) as folder:
             source, made = Path(folder) / "k.cpp", Path(folder) / "k.so"
             source.write_text(text)
-            command = [COMPILER, "-std=c++14", "-O1", "-w", "-shared", "-fPIC", "-fwrapv", "-fno-gnu-unique", "-Wl,-Bsymbolic",
-                       "-ffp-contract=off", "-fno-math-errno", *defines, "-o", made, source]  # fmt: skip
+            command = [
+                COMPILER, "-std=c++14", "-O1", "-w", "-shared", "-fPIC", "-fwrapv",
+                "-ffp-contract=off", "-fno-math-errno", "-fno-gnu-unique", "-Wl,-Bsymbolic",
+                "-o", made, source,
+            ]  # fmt: skip
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 raise RuntimeError(f"the CUDA text does not compile:\n{done.stderr[:3000]}\n{code}")

@@ -70,8 +70,10 @@ class MemoryPointer:
 
 
 class MemoryPool:
-    def __init__(self):
+    def __init__(self, keeps=True):
         self._used = self._held = self._limit = 0
+        # CuPy's pools keep freed memory; here only those that a graph may still write to.
+        self._kept = [] if keeps else None
 
     def malloc(self, size):
         wanted = -(-max(size, 1) // 512) * 512
@@ -83,6 +85,8 @@ class MemoryPool:
         block = np.full(size + GUARD.size, FILL, np.uint8)
         block[size:] = GUARD
         _BLOCKS[id(block)] = block
+        if self._kept is not None:
+            self._kept.append(block)
         self._used += wanted
         self._held = max(self._held, self._used)
         weakref.finalize(block, self._freed, wanted)
@@ -104,4 +108,4 @@ class MemoryPool:
         self._held = self._used
 
 
-default_pool = MemoryPool()
+default_pool = MemoryPool(keeps=False)

@@ -14,7 +14,7 @@ COMPUTED = []
 """The compute type of every call."""
 
 
-def setStream(handle, stream):  # noqa: N802
+def setStream(handle, stream):
     assert stream == cuda.get_current_stream().ptr
 
 
@@ -28,7 +28,7 @@ def _matrices(address, dtype, rows, columns, leading, step, count):
     )
 
 
-def gemmStridedBatchedEx(  # noqa: N802
+def gemmStridedBatchedEx(
     handle, opa, opb, m, n, k, alpha, a, a_type, lda, a_step, b, b_type, ldb, b_step,
     beta, c, c_type, ldc, c_step, count, compute, algorithm,
 ):  # fmt: skip

@@ -1,0 +1,1 @@
+"""The workloads as users of other libraries would write them, on the same inputs."""

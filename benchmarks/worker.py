@@ -1,0 +1,225 @@
+"""One library in one process: does what `compare.py` asks for, a line of JSON each.
+
+    python worker.py LIBRARY [--threads N] [--device NAME]
+
+It runs in the library's own interpreter. The first line it prints is about the import; after that
+it answers {"do": name, ...} with one line, {"error": text} where something failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import itertools
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from agree import apart, digest
+
+MODULES = {"opdock": "opdock", "tensorflow": "tensorflow.compat.v1", "torch": "torch", "jax": "jax"}
+
+
+def status(key: str) -> int:
+    """Bytes, from what Linux tells about this process; 0 where it tells nothing."""
+    try:
+        with open("/proc/self/status", encoding="ascii") as lines:
+            found = [line for line in lines if line.startswith(key)]
+    except OSError:
+        return 0
+    return int(found[0].split()[1]) * 1024 if found else 0
+
+
+class Library:
+    """A library, and the workload that it was asked for last."""
+
+    def __init__(self, name: str, threads: int, device: str | None) -> None:
+        begin = time.perf_counter()
+        self.module = importlib.import_module(MODULES[name])
+        self.import_seconds = time.perf_counter() - begin
+        self.name, self.threads, self.device = name, threads, device
+        self.step: Callable[[], Any] = lambda: None
+        self.times_itself = False
+        self.workload: Any = None
+        self.first: tuple[Any, Any] = (None, None)
+        self.explained: tuple[Any, ...] | None = None
+        if name == "tensorflow":
+            self.module.disable_v2_behavior()
+            self.module.logging.set_verbosity(self.module.logging.ERROR)
+        self.twins: dict[str, Any] | None = None
+        if name in ("torch", "jax"):
+            twin = importlib.import_module(f"twins.{name}_twin")
+            twin.setup(threads)
+            self.twins = twin.TWINS
+
+    def hello(self) -> dict[str, Any]:
+        """What is known after the import."""
+        from importlib import metadata
+
+        package = {"opdock": "opdock-core", "tensorflow": "tensorflow"}.get(self.name, self.name)
+        try:
+            version = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            version = self.module.__version__
+        return {"seconds": self.import_seconds, "version": version}
+
+    def ready(self) -> dict[str, Any]:
+        """Seconds from before the import to the first result of one op."""
+        head = self.start("run_overhead", {})
+        seconds = self.import_seconds + head["build"] + head["first"]
+        return {"ready": seconds, "resident": status("VmRSS")}
+
+    def where(self, name: str) -> dict[str, Any]:
+        """A device of opdock's as `tf.device` takes it, by any of its spellings."""
+        from opdock.testing.device import open_device
+
+        return {"device": open_device(name).scope}
+
+    def prepare(self, workload: Any, sizes: dict[str, Any]) -> bool:
+        """Builds a workload; False where this library has no twin of it."""
+        self.workload = workload
+        data = workload.inputs(sizes)
+        if self.twins is not None:
+            if workload.name not in self.twins:
+                return False
+            self.step, self.times_itself = self.twins[workload.name](data), False
+            return True
+        tf = self.module
+        graph = tf.Graph()
+        with graph.as_default(), tf.device(self.device if self.name == "opdock" else None):
+            program = workload.program(tf, data)
+            self.times_itself = program.step is not None
+            if program.step is not None:
+                self.step = program.step
+                return True
+            session = self.session(graph)
+            if tf.global_variables():
+                session.run(tf.global_variables_initializer())
+        run, fetches = session.run, program.fetches
+        if len(program.feeds) == 1:
+            feed = dict(program.feeds[0])
+            self.step = lambda: run(fetches, feed)
+        else:
+            feeds = itertools.cycle([dict(f) for f in program.feeds])
+            self.step = lambda: run(fetches, next(feeds))
+        self.explained = (session, fetches, dict(program.feeds[0]))
+        return True
+
+    def session(self, graph: Any) -> Any:
+        """With the asked number of threads; ops that the device lacks run elsewhere."""
+        config = self.module.ConfigProto(
+            intra_op_parallelism_threads=self.threads,
+            inter_op_parallelism_threads=self.threads,
+            allow_soft_placement=True,
+        )
+        return self.module.Session(graph=graph, config=config)
+
+    def start(self, workload: str, sizes: dict[str, Any]) -> dict[str, Any]:
+        """Builds it and runs the first steps."""
+        from workloads import ALL
+        from workloads.spec import CHECKED
+
+        begin = time.perf_counter()
+        if not self.prepare(ALL[workload], sizes):
+            return {"missing": True}
+        build = time.perf_counter() - begin
+        values, seconds = [], []
+        for i in range(CHECKED):
+            took, value = self.timed()
+            seconds.append(took)
+            values.append(digest(value))
+            if i == 0:
+                self.first = (value, values[0])
+        return {"build": build, "first": seconds[0], "values": values}
+
+    def timed(self) -> tuple[float, Any]:
+        """Seconds and values of one step."""
+        begin = time.perf_counter()
+        value = self.step()
+        seconds = time.perf_counter() - begin
+        return value if self.times_itself else (seconds, value)
+
+    def run(self, seconds: float, least: int) -> dict[str, Any]:
+        """Steps for so long."""
+        times: list[float] = []
+        end = time.perf_counter() + seconds
+        while len(times) < least or time.perf_counter() < end:
+            times.append(self.timed()[0])
+        return {"times": times}
+
+    def finish(self) -> dict[str, Any]:
+        """Memory, where the ops ran, whether the first result is what it was, and a last one."""
+        out: dict[str, Any] = {"peak": status("VmHWM"), "kept": digest(self.first[0])}
+        out["kept"] = out["kept"] == self.first[1]
+        if not self.workload.changes:
+            out["last"] = digest(self.timed()[1])
+        if self.name == "opdock" and self.explained is not None:
+            out.update(self.explain(*self.explained))
+        return out
+
+    def explain(self, session: Any, fetches: Any, feed: dict[Any, Any]) -> dict[str, Any]:
+        """The memory plan; on a device also its memory and the share of ops that ran on it."""
+        found = session.explain(fetches, feed)
+        out: dict[str, Any] = {"planned": found.memory.planned_bytes}
+        if self.device is not None:
+            from opdock.testing.device import open_device
+
+            asked = open_device(self.device)
+            ran = [r for r in found.rows if r.how in ("native", "portable", "decomposed")]
+            away = [r for r in ran if r.device != asked.name]
+            out["elsewhere"] = f"{len(away)} of {len(ran)}"
+            out["device_peak"] = asked.device.memory().peak
+        return out
+
+    def smoke(self, workload: str) -> dict[str, Any]:
+        """How far the first steps at a tiny size are from the right answer."""
+        from workloads import ALL
+        from workloads.spec import CHECKED
+
+        chosen = ALL[workload]
+        if not self.prepare(chosen, dict(chosen.smoke)):
+            return {"missing": True}
+        mine = [digest(self.timed()[1]) for _ in range(CHECKED)]
+        right = chosen.answer(chosen.inputs(dict(chosen.smoke)))
+        return {"apart": max(apart(a, digest(b)) for a, b in zip(mine, right))}
+
+    def graph(self, size: int) -> dict[str, Any]:
+        """Seconds of the phases of a graph of `size` ops; see `curves.py`."""
+        from curves import phases
+
+        return phases(self.module, self.session, self.device, size)
+
+
+def main() -> None:
+    """Answers until its input ends."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("library", choices=sorted(MODULES))
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device")
+    options = parser.parse_args()
+    if hasattr(os, "sched_setaffinity"):  # some libraries take a thread for each core they may use
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.threads])
+    # Libraries print what they like; only answers may reach the pipe.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+
+    def answer(value: dict[str, Any]) -> None:
+        print(json.dumps(value), file=answers, flush=True)
+
+    library = Library(options.library, options.threads, options.device)
+    answer(library.hello())
+    for line in sys.stdin:
+        words = json.loads(line)
+        try:
+            answer(getattr(library, words.pop("do"))(**words))
+        except Exception as e:
+            text = str(e).strip().splitlines() or [""]
+            answer({"error": f"{type(e).__name__}: {text[0]}"[:300]})
+    os._exit(0)  # some libraries need many seconds to take themselves apart
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,9 @@
+"""The workloads, one family a file, by name in the order of the tables."""
+
+from __future__ import annotations
+
+from workloads import bandwidth, dispatch, norm, recurrent, resnet, training
+from workloads.spec import Workload
+
+FAMILIES = (dispatch, bandwidth, training, norm, recurrent, resnet)
+ALL: dict[str, Workload] = {w.name: w for family in FAMILIES for w in family.WORKLOADS}

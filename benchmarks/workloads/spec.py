@@ -1,0 +1,93 @@
+"""What a workload is: its inputs, its TensorFlow 1 program, and the right answer from NumPy.
+
+Workloads run in the interpreters of other libraries too: what they and `worker.py` import must be
+NumPy and the standard library only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+CHECKED = 3  # so many first steps are compared with each other and with the answer
+
+
+@dataclass
+class Program:
+    """A built graph, ready for a session.
+
+    Attributes:
+        fetches: what a step fetches; operations among it have no value.
+        feeds: the feeds of the steps, in turn.
+        step: instead of fetches, a function that does a step and returns its seconds and values.
+    """
+
+    fetches: Any = None
+    feeds: Sequence[Mapping[Any, Any]] = ({},)
+    step: Callable[[], tuple[float, Any]] | None = None
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One program to measure.
+
+    Attributes:
+        name: as on the command line and in the tables.
+        about: what a step computes; `{name}` is replaced by that size.
+        sizes: the arguments of `data` when it is measured.
+        smoke: other, tiny ones, for which `answer` is quick.
+        data: makes the inputs and first weights, the same in every library.
+        program: builds the graph in the default graph of a TF1 module.
+        answer: the values of the first CHECKED steps in float64, by another way than the program.
+        tolerance: how far two right results may be apart, in parts of an array's largest value.
+        changes: whether a step changes what the next one computes.
+        host: whether it computes next to nothing, so that a device makes no difference.
+    """
+
+    name: str
+    about: str
+    sizes: Mapping[str, Any]
+    smoke: Mapping[str, Any]
+    data: Callable[..., SimpleNamespace]
+    program: Callable[[Any, SimpleNamespace], Program]
+    answer: Callable[[SimpleNamespace], list[Any]]
+    tolerance: float = 1e-4
+    changes: bool = False
+    host: bool = False
+
+    def text(self, sizes: Mapping[str, Any] | None = None) -> str:
+        """What a step computes, sizes included."""
+        return self.about.format(**{**self.sizes, **(sizes or {})})
+
+    def inputs(self, sizes: Mapping[str, Any]) -> SimpleNamespace:
+        """The inputs at some sizes; those not named are the workload's own."""
+        return self.data(**{**self.sizes, **sizes})
+
+
+def random(seed: int) -> np.random.RandomState:
+    """The generator whose stream NumPy promises never to change."""
+    return np.random.RandomState(seed)
+
+
+def normal(rng: np.random.RandomState, *shape: int, scale: float = 1.0) -> np.ndarray:
+    """float32 from a normal distribution."""
+    return (scale * rng.standard_normal(shape)).astype(np.float32)
+
+
+def weights(rng: np.random.RandomState, *shape: int) -> np.ndarray:
+    """A kernel whose layer keeps the variance of what goes through it and a relu."""
+    return normal(rng, *shape, scale=(2.0 / np.prod(shape[:-1])) ** 0.5)
+
+
+def labelled(
+    rng: np.random.RandomState, count: int, shape: tuple[int, ...], classes: int
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """`count` batches of inputs with a class each."""
+    return [
+        (normal(rng, *shape), rng.randint(0, classes, shape[0]).astype(np.int32))
+        for _ in range(count)
+    ]

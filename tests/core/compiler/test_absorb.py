@@ -1,0 +1,242 @@
+"""What clusters take in beside their own members, and that results stay the same."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import opdock as tf
+from opdock import errors
+from opdock.plugin import CLUSTER
+from tests.core.compiler import melder
+
+X = np.array([[-1.5, 0.25, 3.0], [0.5, -0.0, 10.0]], np.float32)
+W = np.array([[0.5, 1.5, -1.0], [2.0, 0.125, 0.0], [-0.5, 1.0, 1.0]], np.float32)
+
+
+@pytest.fixture(autouse=True)
+def on_melder(meld):
+    with tf.device(meld):
+        yield
+
+
+@pytest.fixture
+def x():
+    return tf.placeholder(tf.float32, [2, 3], name="x")
+
+
+@pytest.fixture
+def program(compiled, monkeypatch):
+    """Checks that fused results are the unfused ones; returns the fused program's nodes."""
+
+    def find(fetches, feeds, setup=None):
+        values, nodes = [], []
+        for off in ("fuse,cluster", "fuse"):
+            monkeypatch.setenv("OPDOCK_DISABLE_PASSES", off)
+            with tf.Session() as session:
+                if setup is not None:
+                    session.run(setup)
+                values.append(session.run(fetches, feeds))
+                nodes = compiled(session, fetches, feeds).block.nodes
+        for a, b in zip(*values, strict=True):
+            np.testing.assert_array_equal(a, b)
+        return nodes
+
+    return find
+
+
+def clusters(nodes):
+    return [n for n in nodes if n.op == CLUSTER]
+
+
+def kinds(nodes):
+    return {n.op for n in nodes}
+
+
+def members(node):
+    return [op for _, op in node.attrs["members"]]
+
+
+# ---------------------------------------------------------------- sources
+def test_the_gradient_of_a_sum_is_no_array_of_its_own(x, program):
+    loss = tf.reduce_sum(tf.square(x) * 3.0)
+    nodes = program([tf.gradients(loss, x)[0]], {x: X})
+    assert "BroadcastTo" not in kinds(nodes)
+
+
+def test_a_broadcast_is_read_at_its_source(x, program):
+    row = tf.placeholder(tf.float32, [3])
+    y = tf.tanh(x) * tf.broadcast_to(row * 2.0, [2, 3])
+    nodes = program([y], {x: X, row: X[0]})
+    assert "BroadcastTo" not in kinds(nodes)
+    (node,) = clusters(nodes)
+    assert sorted(v.shape for v in node.inputs) == [(2, 3), (3,)]
+
+
+def test_a_broadcast_that_is_asked_for_is_made_too(x, program):
+    row = tf.placeholder(tf.float32, [3])
+    wide = tf.broadcast_to(row, [2, 3])
+    nodes = program([tf.tanh(x) * wide + 1.0, wide], {x: X, row: X[0]})
+    assert "BroadcastTo" in kinds(nodes)
+
+
+def test_a_fill_is_a_number(x, program):
+    value = tf.placeholder(tf.float32, [])
+    nodes = program([tf.tanh(x) + tf.fill([2, 3], value) * x], {x: X, value: 3.0})
+    assert "Fill" not in kinds(nodes)
+
+
+@pytest.mark.parametrize("shape", [[1, 3], [1, 1, 3]])
+def test_sizes_of_one_in_front_are_no_step(shape, x, program):
+    row = tf.placeholder(tf.float32, [3])
+    big = tf.reshape(x, [1, 2, 3])
+    y = tf.exp(big) * tf.reshape(tf.sqrt(tf.matmul(row[None], W))[0], shape)
+    nodes = program([y * 2.0], {x: X, row: np.abs(X[0])})
+    assert all(v.node.op != "Reshape" or v.shape == (1, 2, 3)
+               for n in clusters(nodes) for v in n.inputs)  # fmt: skip
+
+
+def test_a_column_is_no_broadcast_of_a_vector(x, program):
+    column = tf.placeholder(tf.float32, [2])
+    program([tf.exp(x) * tf.reshape(column, [2, 1]) + 1.0], {x: X, column: X[0, :2]})
+
+
+# ---------------------------------------------------------------- whole parts
+def test_a_part_that_one_other_reads_joins_it(x, program):
+    early = tf.negative(x)
+    late = tf.nn.relu(early * tf.matmul(x, W) + 1.0)
+    (node,) = clusters(program([late], {x: X}))
+    assert members(node)[0] == "Neg"
+
+
+def test_a_value_that_a_write_waits_for_stays(program):
+    v = tf.Variable(X)
+    early = v * 2.0
+    with tf.control_dependencies([early]):
+        write = v.assign_add(tf.ones_like(X))
+    late = tf.tanh(early + tf.matmul(X, W)) * early
+    with tf.control_dependencies([write]):
+        again = tf.tanh(v.read_value() * 2.0)
+    program([late, again], {}, setup=v.initializer)
+
+
+def test_what_reads_the_same_array_is_one(x, program):
+    (node,) = clusters(program([tf.exp(x * 2.0), tf.tanh(x - 1.0)], {x: X}))
+    assert len(node.out_dtypes) == 2
+
+
+# ---------------------------------------------------------------- again
+def test_a_cheap_value_is_computed_where_it_is_used(x, program):
+    centred = x - 1.0
+    first = tf.reduce_sum(tf.exp(centred), 1, keepdims=True)
+    second = tf.tanh(centred / first)
+    nodes = program([first, second], {x: X})
+    found = clusters(nodes)
+    assert sum("Sub" in members(n) for n in found) == 2
+    assert all(len(n.out_dtypes) == 1 for n in found)
+
+
+def test_a_second_reduction_computes_its_operand(x, program):
+    scaled = x * 2.0
+    sums = [tf.reduce_sum(scaled, 0), tf.reduce_sum(tf.exp(scaled) * x, 0)]
+    nodes = program(sums, {x: X})
+    assert len(clusters(nodes)) == 2
+    assert not kinds(nodes) & {"Sum", "Mul", "Exp"}
+
+
+def test_moments_leave_nothing_whole(x, program):
+    mean = tf.reduce_mean(x, 0, keepdims=True)
+    centred = x - mean
+    variance = tf.reduce_mean(tf.square(centred), 0, keepdims=True)
+    nodes = program([centred * tf.rsqrt(variance + 0.1) * 3.0 + 1.0], {x: X})
+    whole = [v for n in nodes for v in n.values() if v.shape == (2, 3) and n.op == CLUSTER]
+    assert len(whole) == 1
+
+
+def test_members_take_over_with_what_was_absorbed(x, monkeypatch):
+    row = tf.placeholder(tf.float32, [3])
+    centred = x - tf.broadcast_to(row, [2, 3])
+    y = tf.tanh(centred / tf.reduce_sum(tf.exp(centred), 1, keepdims=True)) + centred
+    monkeypatch.setenv("OPDOCK_DISABLE_PASSES", "fuse,cluster")
+    with tf.Session() as session:
+        want = session.run(y, {x: X, row: X[0]})
+    monkeypatch.setenv("OPDOCK_DISABLE_PASSES", "fuse")
+    melder.decline(CLUSTER)
+    with tf.Session() as session:
+        np.testing.assert_array_equal(session.run(y, {x: X, row: X[0]}), want)
+        np.testing.assert_array_equal(session.run(y, {x: X, row: X[0]}), want)
+
+
+# ---------------------------------------------------------------- properties
+_STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["sub", "mul", "exp", "mean", "matmul", "spread", "fill", "lead", "grad"]),
+        st.integers(0, 30), st.integers(0, 30),
+    ),
+    min_size=2, max_size=14,
+)  # fmt: skip
+
+
+def _built(x, steps):
+    values = [x]
+    for kind, i, j in steps:
+        a, b = values[i % len(values)], values[j % len(values)]
+        if kind == "sub":
+            values.append(a - b * 0.5)
+        elif kind == "mul":
+            values.append(a * b)
+        elif kind == "exp":
+            values.append(tf.tanh(a))
+        elif kind == "mean":
+            values.append(a - tf.reduce_mean(b, j % 2, keepdims=True))
+        elif kind == "matmul":
+            values.append(tf.tanh(tf.matmul(a, W)))
+        elif kind == "spread":
+            values.append(a + tf.broadcast_to(tf.reduce_max(b, 0), [2, 3]))
+        elif kind == "fill":
+            values.append(a * tf.fill([2, 3], tf.reduce_min(b)))
+        elif kind == "lead":
+            values.append(a + tf.reshape(tf.reduce_sum(b, 0), [1, 3]))
+        else:
+            values.append(tf.gradients(tf.reduce_sum(a * b), x)[0])
+    return [values[-1], values[len(values) // 2]]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(_STEPS)
+def test_any_graph_gives_the_same_with_and_without(meld, steps):
+    with tf.Graph().as_default(), tf.device(meld):
+        x = tf.placeholder(tf.float32, [2, 3])
+        fetches = _built(x, steps)
+        results = []
+        for off in (-1, 0):
+            options = tf.OptimizerOptions(opt_level=off)
+            config = tf.ConfigProto(graph_options=tf.GraphOptions(optimizer_options=options))
+            with tf.Session(config=config) as session:
+                results.append(session.run(fetches, {x: X * 0.25}))
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-5)
+
+
+# ---------------------------------------------------------------- waiting
+def test_gradients_of_one_op_do_not_wait_for_each_other(program):
+    w, b = tf.Variable(W), tf.Variable(X[0])
+    loss = tf.reduce_sum(tf.tanh(tf.matmul(tf.constant(X), w) + b))
+    step = tf.train.GradientDescentOptimizer(0.5).minimize(loss)
+    with tf.control_dependencies([step]):
+        after = [w.read_value() + 0.0, b.read_value() + 0.0]
+    nodes = program(after, {}, setup=tf.global_variables_initializer())
+    assert not any(n.op == "Identity" and n.control and "gradients" in n.name for n in nodes)
+
+
+def test_the_collector_is_on_again_after_a_failure(x):
+    assert gc.isenabled()
+    with tf.device("/device:NONE:0"):
+        nowhere = tf.exp(x)
+    with tf.Session() as session, pytest.raises(errors.InvalidArgumentError):
+        session.run(nowhere, {x: X})
+    assert gc.isenabled()

@@ -1,0 +1,99 @@
+"""Programs by shape: bounded for any number of shapes, and quick for those that come back."""
+
+from __future__ import annotations
+
+import gc
+import time
+import tracemalloc
+
+import numpy as np
+
+import opdock as tf
+from opdock.runtime.variants import generalize
+
+
+def model():
+    x = tf.placeholder(tf.float32, [None, 8])
+    return x, tf.reduce_sum(tf.nn.relu(x * 2.0) - 1.0)
+
+
+def run(session, y, x, n):
+    value = np.full((n, 8), 2.0, np.float32)
+    got = session.run(y, {x: value})
+    assert got == 24.0 * n
+    return value
+
+
+def programs(session):
+    (variants,) = session._by_elements.values()
+    return variants
+
+
+def specialized(session):
+    return [k[0][1][0] for k in programs(session) if k[0] != "open"]
+
+
+def test_ten_thousand_batch_sizes():
+    x, y = model()
+    with tf.Session() as session:
+        begin = time.perf_counter()
+        for n in range(1, 5000):
+            run(session, y, x, n)
+        # By now all that is kept by shape, here and in kernels, is as large as it gets.
+        tracemalloc.start()
+        for n in range(5000, 10_001):
+            session.run(y, {x: np.empty((n, 8), np.float32)})
+        gc.collect()
+        grown, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        took = time.perf_counter() - begin
+        assert len(programs(session)) == 9
+        assert grown < 300_000
+        assert took < 30  # about 20 us a step, with slack for tracing memory and a loaded machine
+
+
+def test_a_shape_that_keeps_coming_gets_its_program():
+    x, y = model()
+    with tf.Session() as session:
+        for n in range(1, 20):
+            run(session, y, x, n)
+        assert specialized(session) == list(range(1, 9))
+        for _ in range(100):
+            run(session, y, x, 3)
+            run(session, y, x, 64)
+        assert 64 in specialized(session)
+        assert 3 in specialized(session)
+        assert len(programs(session)) == 9
+
+
+def test_more_shapes_in_turn_than_programs_settle_down():
+    x, y = model()
+    with tf.Session() as session:
+        compiled = []
+        compile_ = session._engine.compile
+        session._engine.compile = lambda *args: compiled.append(args) or compile_(*args)
+        for turn in range(200):
+            for n in range(1, 21):
+                run(session, y, x, n)
+            if turn == 100:
+                halfway = len(compiled)
+        assert halfway < 40
+        assert len(compiled) - halfway < 10
+
+
+def test_feeds_of_another_rank_widen_the_open_program():
+    x = tf.placeholder(tf.float32)
+    y = x * 2.0
+    with tf.Session() as session:
+        shapes = [(n,) for n in range(1, 14)] + [(2, n) for n in range(1, 5)] + [(), (3, 1, 2)]
+        for _ in range(2):
+            for shape in shapes:
+                value = np.ones(shape, np.float32)
+                np.testing.assert_array_equal(session.run(y, {x: value}), value * 2)
+        assert len(programs(session)) == 9
+
+
+def test_generalize():
+    assert generalize([[(2, 3)], [(4, 3)]]) == [(None, 3)]
+    assert generalize([[(2,), ()], [(2, 1), ()]]) == [None, ()]
+    assert generalize([[(None, 3)], [(4, 5)]]) == [(None, None)]
