@@ -12,10 +12,7 @@ from opdock.dtypes import DType
 
 
 def _pass_through(node: Node, site: Site) -> Value | None:
-    source = node.inputs[0]
-    # An Identity of a reference variable is where the program reads it: what uses the value may
-    # run after a later assignment.
-    return None if source.dtype._is_ref_dtype else source
+    return node.inputs[0]
 
 
 def _is_number(value: Value, number: int, negative: bool = False) -> bool:
