@@ -125,7 +125,7 @@ def test_steps_may_run_at_the_same_time():
         inputs = [data(2, 12, 12, 8, seed=s) for s in range(8)]
         alone = [session.run(y, {x: v}) for v in inputs]
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
-            for _ in range(5):
+            for _ in range(40):
                 together = pool.map(lambda v: session.run(y, {x: v}), inputs)
                 for a, b in zip(alone, together, strict=True):
                     np.testing.assert_array_equal(a, b)

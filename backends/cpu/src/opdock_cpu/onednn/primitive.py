@@ -1,10 +1,12 @@
 """Primitives: made once for given shapes, called with arrays.
 
-A call may happen on several threads at a time; each takes its own set of memory objects.
+A call may come from several threads; each takes its own set of memory objects, and they compute one
+after another, because primitives that one thread made share that thread's scratch memory.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -16,6 +18,8 @@ from opdock_cpu.onednn.memory import Desc, copied
 from opdock_cpu.threads import threads
 
 __all__ = ["Attributes", "Plan", "Primitive", "reorder"]
+
+_executing = threading.Lock()
 
 
 class Attributes:
@@ -106,13 +110,14 @@ class Primitive:
         self.threads = threads() if count is None else count
         self.args = tuple(args)
         # What a primitive lays out for its threads must be met by the threads that run it.
-        if a.set_threads is not None:
-            a.set_threads(self.threads)
-        self.ptr = a.make(
-            a.lib.dnnl_primitive_create, plan.ptr, destroy=a.lib.dnnl_primitive_destroy
-        )
-        if a.set_threads is not None and self.threads != threads():
-            a.set_threads(threads())
+        with _executing:
+            if a.set_threads is not None:
+                a.set_threads(self.threads)
+            self.ptr = a.make(
+                a.lib.dnnl_primitive_create, plan.ptr, destroy=a.lib.dnnl_primitive_destroy
+            )
+            if a.set_threads is not None and self.threads != threads():
+                a.set_threads(threads())
         self._free: list[Any] = []
         self.run = self._bind()
 
@@ -155,11 +160,12 @@ class Primitive:
                     plain = as_buffer(array)
                     copies = (plain, copies)
                     set_handle(memory, from_buffer(plain))
-            if set_threads is not None:
-                set_threads(wanted)
-            status = execute(ptr, stream, count, argv)
-            if set_threads is not None and wanted != usual:
-                set_threads(usual)
+            with _executing:
+                if set_threads is not None:
+                    set_threads(wanted)
+                status = execute(ptr, stream, count, argv)
+                if set_threads is not None and wanted != usual:
+                    set_threads(usual)
             free.append(held)
             if status:
                 check(status, "execute")
