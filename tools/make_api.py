@@ -182,6 +182,7 @@ NN_ONLY = frozenset(
         "pool",
         "pool3d",
         "pooling",
+        "quantized_nn",
         "xent",
     )
 )

@@ -1,8 +1,9 @@
 """Which recorded cases opdock does not answer yet, each with a typed reason.
 
-`planned`: what the case needs is not there yet. `bug`: it is there, and wrong. Either way the case
-runs and must fail, saying what its reason says: one that passes is an error here, so the list can
-only shrink. Everything that is not listed must pass.
+`planned`: what the case needs is not there yet. `bug`: it is there, and wrong. `differs`:
+TensorFlow gives two answers, and opdock the other one. In any case it runs and must fail, saying
+what its reason says: one that passes is an error here, so the list can only shrink. Everything that
+is not listed must pass.
 """
 
 from __future__ import annotations
@@ -11,10 +12,9 @@ import re
 from typing import NamedTuple
 
 # Op families replayed whole. The other families come with the issues that bring their ops.
-FAMILIES = ("math", "cast", "reduce", "array", "linalg", "nn", "nn_nchw")
+FAMILIES = ("math", "cast", "reduce", "array", "linalg", "nn", "nn_nchw", "quant")
 PLANNED_FAMILIES = {
     "image": "planned: image ops and codecs",
-    "quant": "planned: int8 inference",
     "sparse": "planned: sparse ops",
     "strings": "planned: string ops",
 }
@@ -30,8 +30,17 @@ def _missing(name: str, issue: str) -> Reason:
     return Reason("planned", issue, name)
 
 
+# The wheel that was asked quantizes fed values with oneDNN, in mode MIN_FIRST up to one integer
+# below what TensorFlow's own kernel gives, which it uses itself where values are constants. With
+# TF_ENABLE_ONEDNN_OPTS=0 it fails the same cases.
+_ONEDNN = Reason("differs", "TensorFlow's oneDNN kernels round in another way", "values differ")
+
 # A pattern over whole case ids -> reason.
 OUT_OF_SCOPE: dict[str, Reason] = {
+    # ops
+    r"quant/(quantize_v2|dequantize)/003": _ONEDNN,
+    r"quant/nn.quantized_avg_pool/00[013]": _ONEDNN,
+    r"quant/nn.quantized_(conv2d|max_pool)/00[13]": _ONEDNN,
     # bad programs
     r"errors/(iterator_.*|dataset_.*|tfrecord_.*)": _missing("'data'", "input pipelines: tf.data"),
     r"errors/(queue_.*|deadlock_timeout)": _missing("'FIFOQueue'", "queues"),

@@ -256,6 +256,12 @@ from opdock.ops.elementary import sign as sign
 from opdock.ops.elementary import sqrt as sqrt
 from opdock.ops.elementary import square as square
 from opdock.ops.elementary import tanh as tanh
+from opdock.ops.fake_quant import fake_quant_with_min_max_args as fake_quant_with_min_max_args
+from opdock.ops.fake_quant import fake_quant_with_min_max_args_gradient as fake_quant_with_min_max_args_gradient
+from opdock.ops.fake_quant import fake_quant_with_min_max_vars as fake_quant_with_min_max_vars
+from opdock.ops.fake_quant import fake_quant_with_min_max_vars_gradient as fake_quant_with_min_max_vars_gradient
+from opdock.ops.fake_quant import fake_quant_with_min_max_vars_per_channel as fake_quant_with_min_max_vars_per_channel
+from opdock.ops.fake_quant import fake_quant_with_min_max_vars_per_channel_gradient as fake_quant_with_min_max_vars_per_channel_gradient
 from opdock.ops.fft import fft as fft
 from opdock.ops.fft import fft2d as fft2d
 from opdock.ops.fft import fft3d as fft3d
@@ -347,6 +353,10 @@ from opdock.ops.patches import extract_image_patches as extract_image_patches
 from opdock.ops.patches import extract_volume_patches as extract_volume_patches
 from opdock.ops.printing import Print as Print
 from opdock.ops.printing import print as print
+from opdock.ops.quantize import dequantize as dequantize
+from opdock.ops.quantize import quantize as quantize
+from opdock.ops.quantize import quantize_v2 as quantize_v2
+from opdock.ops.quantized import quantized_concat as quantized_concat
 from opdock.ops.random import random_crop as random_crop
 from opdock.ops.random import random_normal as random_normal
 from opdock.ops.random import random_shuffle as random_shuffle
@@ -477,6 +487,7 @@ from opdock import nest as nest
 from opdock import nn as nn
 from opdock import python as python
 from opdock import python_io as python_io
+from opdock import quantization as quantization
 from opdock import random as random
 from opdock import raw_ops as raw_ops
 from opdock import signal as signal

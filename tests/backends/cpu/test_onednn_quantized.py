@@ -1,51 +1,136 @@
-"""Products of 8-bit integers are exact."""
+"""Products of 8-bit integers are exact, and the kernels of quantized ops choose them."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from opdock.plugin import errors
+import opdock as tf
 from opdock_cpu.im2col import conv_forward
 from opdock_cpu.onednn.conv import ConvShape
 from opdock_cpu.onednn.declarations import Type
-from opdock_cpu.onednn.quantized import ConvolutionS32, ProductS32
+from opdock_cpu.onednn.quantized import ConvolutionS32, ProductS32, exact
 from opdock_cpu.windows import Window
-from tests.backends.cpu.onednn import needs_onednn
+from tests.backends.cpu.onednn import kernels, needs_onednn
 
-pytestmark = needs_onednn
+pytestmark = [needs_onednn, pytest.mark.skipif(bool(exact()), reason=exact() or "exact")]
+
+ZEROS = [(0, 0), (9, 0), (0, 125), (-300, 200), (200, 128)]
+BYTES, SIGNED = np.uint8, np.int8
 
 
-def factors(a, b):
+def factors(a, b, kind=SIGNED):
+    """Integers so large that sums of their products are no float32 numbers."""
     rng = np.random.RandomState(0)
-    return rng.randint(0, 256, a).astype(np.uint8), rng.randint(-128, 128, b).astype(np.int8)
+    return rng.randint(180, 256, a).astype(BYTES), rng.randint(90, 128, b).astype(kind)
 
 
-@pytest.mark.parametrize("zero_point", [0, 9])
-@pytest.mark.parametrize("transpose_b", [False, True])
-def test_product(zero_point, transpose_b):
-    a, b = factors((50, 700), (700, 33))
-    product = ProductS32(50, 700, 33, zero_point, transpose_b)
-    found = product(a, np.ascontiguousarray(b.T) if transpose_b else b)
-    expected = (a.astype(np.int64) - zero_point) @ b.astype(np.int64)
+def wrapped(sums):
+    return sums.astype(np.int64).astype(np.int32)
+
+
+@pytest.mark.parametrize("zeros", ZEROS)
+@pytest.mark.parametrize("kind", [BYTES, SIGNED])
+@pytest.mark.parametrize(("transpose_a", "transpose_b"), [(False, False), (True, True)])
+def test_product(zeros, kind, transpose_a, transpose_b):
+    a, b = factors((50, 4096), (4096, 33), kind)
+    left = np.asfortranarray(a) if transpose_a else a
+    right = np.ascontiguousarray(b.T) if transpose_b else b
+    multiply = ProductS32(a.shape, right.shape, transpose_b, kind is BYTES)
+    found = multiply(left, multiply.pack(right), zeros)
+    expected = (a.astype(np.int64) - zeros[0]) @ (b.astype(np.int64) - zeros[1])
     assert found.dtype == np.int32
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("zero_point", [0, 9])
+@pytest.mark.parametrize("zeros", ZEROS)
+@pytest.mark.parametrize("kind", [BYTES, SIGNED])
 @pytest.mark.parametrize(("stride", "padding"), [(1, "SAME"), (2, "VALID")])
-def test_convolution(zero_point, stride, padding):
+def test_convolution(zeros, kind, stride, padding):
     where = Window.make((9, 10), (3, 3), (stride, stride), (1, 1), padding)
-    x, w = factors((2, 9, 10, 16), (3, 3, 16, 20))
-    convolve = ConvolutionS32(ConvShape(2, 16, 20, 1, where, False, Type.U8), zero_point)
-    expected = conv_forward(x.astype(np.float64) - zero_point, w.astype(np.float64), where)
-    np.testing.assert_array_equal(convolve(x, w), expected)
+    x, w = factors((2, 9, 10, 512), (3, 3, 512, 20), kind)
+    zeros = (max(zeros[0], 0), zeros[1])
+    shape = ConvShape(2, 512, 20, 1, where, False, Type.U8)
+    middle = 128 if kind is BYTES else 0
+    convolve = ConvolutionS32(shape, zeros[0] != 0, kind is BYTES, zeros[1] != middle)
+    expected = conv_forward(
+        x.astype(np.float64) - zeros[0], w.astype(np.float64) - zeros[1], where
+    )
+    np.testing.assert_array_equal(convolve(x, convolve.pack(w), zeros), wrapped(expected))
 
 
-def test_other_shapes_and_types_are_refused():
-    product = ProductS32(4, 5, 6)
-    a, b = factors((4, 5), (5, 6))
-    with pytest.raises(errors.InvalidArgumentError, match="expected shapes"):
-        product(a[:3], b)
-    with pytest.raises(errors.InvalidArgumentError, match="expected uint8 and int8"):
-        product(a.astype(np.int8), b)
+# ---------------------------------------------------------------- kernels
+def quantized(array):
+    return tf.constant(array.view(tf.as_dtype(f"q{array.dtype.name}").np))
+
+
+def build(op, left, right, ends, **attrs):
+    """The op over a fed and a constant factor, and what to feed."""
+    x = tf.placeholder(tf.quint8, left.shape)
+    return getattr(tf.raw_ops, op)(
+        **dict(zip(NAMES[op], (x, quantized(right), *ends), strict=True)), **attrs
+    ), {x: left}
+
+
+NAMES = {
+    "QuantizedMatMul": ("a", "b", "min_a", "max_a", "min_b", "max_b"),
+    "QuantizedConv2D": (
+        "input", "filter", "min_input", "max_input", "min_filter", "max_filter",
+    ),
+}  # fmt: skip
+CONV = {"strides": [1, 1, 1, 1], "padding": "SAME"}
+ENDS = [(0.0, 6.0, -1.0, 1.0), (-1.0, 3.0, -2.0, 1.5), (1.0, 2.0, 0.0, 1.0), (-2.0, -1.0, 0.0, 1.0)]
+
+
+def plain(found):
+    return [v.view(v.dtype[0]) if v.dtype.names else v for v in map(np.asarray, found)]
+
+
+@pytest.mark.parametrize("ends", ENDS)
+@pytest.mark.parametrize("kind", [BYTES, SIGNED])
+@pytest.mark.parametrize(
+    ("op", "left", "right", "attrs"),
+    [
+        ("QuantizedMatMul", (9, 3000), (3000, 8), {}),
+        ("QuantizedMatMul", (700, 40), (8, 700), {"transpose_a": True, "transpose_b": True}),
+        ("QuantizedConv2D", (2, 7, 8, 300), (3, 3, 300, 6), CONV),
+        ("QuantizedConv2D", (4, 9, 13, 256), (2, 2, 256, 8), {**CONV, "strides": [1, 4, 4, 1]}),
+    ],
+)
+def test_both_kernels_agree_in_every_bit(op, left, right, attrs, kind, ends, monkeypatch):
+    x, w = factors(left, right, kind)
+    results = []
+    for label in ("onednn", "opdock_cpu.kernels"):
+        if label != "onednn":
+            monkeypatch.setattr("opdock_cpu.onednn.kernels.quantized.exact", lambda: "not now")
+        with tf.Graph().as_default(), tf.Session() as session:
+            outputs, feeds = build(op, x, w, ends, **attrs)
+            assert label in kernels(session, list(outputs), feeds)[op]
+            results.append(plain(session.run(list(outputs), feeds)))
+            # The second step takes the weights as the first laid them out.
+            results.append(plain(session.run(list(outputs), feeds)))
+    for found in results[1:]:
+        for a, b in zip(results[0], found, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_fed_weights_are_laid_out_in_every_step():
+    a, b = factors((80, 64), (64, 60), SIGNED)
+    with tf.Graph().as_default(), tf.Session() as session:
+        x, w = tf.placeholder(tf.quint8, a.shape), tf.placeholder(tf.qint8, b.shape)
+        found = tf.raw_ops.QuantizedMatMul(
+            a=x, b=w, min_a=0.0, max_a=1.0, min_b=-1.0, max_b=1.0
+        ).out
+        for factor in (b, b[::-1].copy(), b):
+            (out,) = plain([session.run(found, {x: a, w: factor})])
+            np.testing.assert_array_equal(out, a.astype(np.int64) @ factor)
+
+
+def test_little_work_stays_with_numpy():
+    a, b = factors((2, 3), (3, 4), SIGNED)
+    with tf.Graph().as_default(), tf.Session() as session:
+        outputs, feeds = build("QuantizedMatMul", a, b, ENDS[0])
+        rows = session.explain(list(outputs), feeds).rows
+        row = next(r for r in rows if r.op == "QuantizedMatMul")
+        assert "onednn" not in row.kernel
+        assert any("multiply-adds; oneDNN pays from" in str(r) for r in row.rejections)

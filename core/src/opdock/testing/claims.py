@@ -52,12 +52,20 @@ def varied_attr(spec: OpSpec) -> str:
 
 
 def possible_dtypes(spec: OpSpec) -> frozenset[DType]:
-    """The element types that the op's definition allows, as far as samples can have them."""
+    """The element types that the op's definition allows, as far as samples can have them.
+
+    Quantized types are among them where an op has no other, or its samples say so.
+    """
     name = varied_attr(spec)
     if not name:
         return frozenset({_fixed_dtype(spec)})
     allowed = spec.definition.attrs[name].allowed
-    return _VALUES if allowed is None else _VALUES & frozenset(allowed)
+    named = frozenset[DType]().union(*(s.types for s in sample_sets_for(spec.name)))
+    if named:
+        return named if allowed is None else named & frozenset(allowed)
+    if allowed is None:
+        return _VALUES
+    return _VALUES & frozenset(allowed) or dtypes.QUANTIZED & frozenset(allowed)
 
 
 def _fixed_dtype(spec: OpSpec) -> DType:

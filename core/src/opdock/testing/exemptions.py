@@ -47,6 +47,8 @@ _TABLE: Final[tuple[tuple[Kind, frozenset[Part], str, str], ...]] = (
      "If StatelessIf While StatelessWhile"),
     ("control", _DATA, "keeps a loop's values in lists; level L4 differentiates a while_loop",
      "EmptyTensorList TensorListLength TensorListPopBack TensorListPushBack"),
+    ("control", _DATA, "keeps a loop's values in lists; level L4 differentiates a while_loop",
+     "TensorListConcatV2 TensorListSplit"),
     ("resource", _DATA, "works on a list behind a handle; level L4 has a program for it",
      "TensorArrayCloseV3 TensorArrayConcatV3 TensorArrayGatherV3 TensorArrayGradV3"),
     ("resource", _DATA, "works on a list behind a handle; level L4 has a program for it",
@@ -86,12 +88,20 @@ EXEMPT: Final[dict[str, Exemption]] = dict(_table())
 
 
 NO_GRADIENT_SAMPLE: Final[dict[str, str]] = {
+    **dict.fromkeys(
+        (
+            "FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVars",
+            "FakeQuantWithMinMaxVarsPerChannel", "QuantizeAndDequantize",
+            "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3",
+        ),
+        "its gradient passes through what is a staircase; L2 compares the ops that compute it",
+    ),
     "PreventGradient": "its gradient raises by design; tests/core/ops covers it",
     "RandomGamma": "rejection makes the sample jump; RandomGammaGrad is compared in L2 instead",
     "RefIdentity": "its input is a variable; the programs of L4 differentiate by variables",
     "ResourceGather": "its input is a variable; the programs of L4 differentiate by variables",
     "ReadVariableOp": "its input is a variable; the programs of L4 differentiate by variables",
-}
+}  # fmt: skip
 """Ops whose gradient the numeric comparison cannot reach, and why."""
 
 

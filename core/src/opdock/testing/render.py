@@ -20,13 +20,15 @@ __all__ = ["badge", "badge_svg", "markdown", "print_report"]
 
 _DTYPES: Final = (
     "float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8",
-    "uint16", "uint32", "uint64", "complex64", "complex128", "bool", "string",
+    "uint16", "uint32", "uint64", "complex64", "complex128", "bool", "string", "qint8", "qint16",
+    "qint32", "quint8", "quint16",
 )  # fmt: skip
 _SHORT: Final = {
     "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "int8": "i8",
     "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16",
     "uint32": "u32", "uint64": "u64", "complex64": "c64", "complex128": "c128", "bool": "bool",
-    "string": "str",
+    "string": "str", "qint8": "q8", "qint16": "q16", "qint32": "q32", "quint8": "qu8",
+    "quint16": "qu16",
 }  # fmt: skip
 _CELL: Final = {"passed": "✓", "failed": "✗", "skipped": "s", "known-bug": "b"}
 _LEGEND: Final = (

@@ -19,6 +19,8 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from opdock.dtypes import DType
+
 __all__ = [
     "ErrorSample",
     "Sample",
@@ -213,6 +215,7 @@ class SampleSet:
     fn: SampleFn
     vary: str
     since: tuple[int, int]
+    types: frozenset[DType] = frozenset()
 
     def make(self, dtype: npt.DTypeLike) -> Iterator[Sample]:
         """Yields the samples for ``dtype``, the same ones each time."""
@@ -226,7 +229,7 @@ _load_failures: dict[str, str] | None = None
 
 
 def samples(
-    *ops: str, vary: str = "T", since: tuple[int, int] = (1, 0)
+    *ops: str, vary: str = "T", since: tuple[int, int] = (1, 0), types: Iterable[DType] = ()
 ) -> Callable[[SampleFn], SampleFn]:
     """Registers a generator of samples for each op named.
 
@@ -238,6 +241,7 @@ def samples(
       *ops: op types.
       vary: name of the type attribute that takes the claimed dtypes.
       since: plugin API version from which these samples count.
+      types: the only types that count, for an op whose definition allows more than TF computes.
 
     Returns:
       A decorator that returns the generator unchanged.
@@ -245,7 +249,7 @@ def samples(
 
     def register(fn: SampleFn) -> SampleFn:
         for op in ops:
-            _samples.setdefault(op, []).append(SampleSet(op, fn, vary, since))
+            _samples.setdefault(op, []).append(SampleSet(op, fn, vary, since, frozenset(types)))
         return fn
 
     return register

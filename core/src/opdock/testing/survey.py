@@ -13,7 +13,7 @@ from opdock.dtypes import DType
 from opdock.graph import registry
 from opdock.graph.registry import OpSpec
 from opdock.testing.case import Result, Skip, Unit
-from opdock.testing.claims import Claim, possible_dtypes, varied_attr
+from opdock.testing.claims import Claim, numpy_dtype, possible_dtypes, varied_attr
 from opdock.testing.device import DeviceUnderTest
 from opdock.testing.exemptions import exemption
 from opdock.testing.forward import ForwardRunner
@@ -45,7 +45,7 @@ def _results(dut: DeviceUnderTest, spec: OpSpec) -> list[Result]:
     if not sample_sets_for(spec.name):
         return [Result("ops", spec.name, "", "", "failed", "the op has no samples")]
     for dtype in _candidates(spec):
-        if next(iter(samples_for(spec.name, dtype.np)), None) is not None:
+        if next(iter(samples_for(spec.name, numpy_dtype(dtype.name))), None) is not None:
             claim = Claim(spec.name, dtype.name, varied_attr(spec))
             return ForwardRunner(
                 dut, claim, spec, "ops", ("plain",), soft=True, optimize=True

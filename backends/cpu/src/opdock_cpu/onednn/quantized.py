@@ -1,8 +1,21 @@
-"""Products of 8-bit integers, added up in 32 bits: what quantized ops are made of."""
+"""Products of 8-bit integers, added up in 32 bits: what quantized ops are made of.
+
+A quantized integer stands for its distance from the integer that stands for 0. oneDNN could take
+these zeros itself, but carries them through float32, where sums beyond 2**24 are not exact. So it
+multiplies the integers as they are, and what the zeros add is taken off after:
+
+    sum (a - p) (b - q)  =  sum a b  -  p sum b  -  q sum a  +  n p q
+
+oneDNN multiplies unsigned by signed integers. Unsigned weights become signed by subtracting 128,
+from them and from their zero.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
+import functools
+import math
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,115 +23,178 @@ import numpy.typing as npt
 from opdock.plugin import errors
 from opdock_cpu.onednn.conv import ConvShape
 from opdock_cpu.onednn.declarations import Alg, Arg, Prop, Query, Type
-from opdock_cpu.onednn.matmul import matrices
+from opdock_cpu.onednn.library import reason
+from opdock_cpu.onednn.matmul import matrices, product
 from opdock_cpu.onednn.memory import any_layout, dense
 from opdock_cpu.onednn.packing import Call
-from opdock_cpu.onednn.primitive import Attributes, Plan, Primitive
+from opdock_cpu.onednn.primitive import Plan, Primitive
+from opdock_cpu.windows import Window, pad
 
-__all__ = ["ConvolutionS32", "ProductS32"]
+__all__ = ["ConvolutionS32", "ProductS32", "Weights", "exact"]
 
 Array = npt.NDArray[Any]
+_HALF: Final = 128
 
 
-class _Shifted:
-    """Calls a primitive with the value that stands for 0 in the unsigned factor."""
+class Weights(NamedTuple):
+    """Weights as a primitive wants them.
 
-    def __init__(self, call: Call, target: tuple[int, ...], zero_point: int) -> None:
-        self.call = call
-        self._run = call.bind()
-        self._target = target
-        self._zero = [np.array([zero_point], np.int32)] if zero_point else []
+    Attributes:
+        packed: the laid out integers.
+        sums: for each output, the sum of its integers.
+    """
 
-    def _compute(self, a: Array, b: Array) -> Array:
-        if a.dtype != np.uint8 or b.dtype != np.int8:
-            raise errors.InvalidArgumentError(
-                None, None, f"expected uint8 and int8 factors, got {a.dtype} and {b.dtype}"
-            )
-        out = np.empty(self._target, np.int32)
-        self._run(a, b, out, *self._zero)
-        return out
+    packed: Array
+    sums: Array
 
 
-def _zero_points(zero_point: int) -> tuple[Attributes | None, list[tuple[int, Any]]]:
-    if not zero_point:
-        return None, []
-    return (
-        Attributes(zero_points=[(Arg.SRC, 0)]),
-        [(Arg.ZERO_POINTS | Arg.SRC, dense((1,), Type.S32))],
-    )
+def _signed(weights: Array) -> Array:
+    """8-bit weights as signed integers: of unsigned ones the highest bit flipped is 128 less."""
+    if weights.dtype == np.int8:
+        return weights
+    return (weights ^ np.uint8(_HALF)).view(np.int8)
 
 
-class ProductS32(_Shifted):
-    """(a - zero_point) @ b for a uint8 [m, k] and b int8 [k, n], exact, as int32.
+def _rest(sums: Array, terms: int, zeros: tuple[int, int]) -> Array:
+    """What the zeros add to each output whatever `a` is; it wraps around like all sums."""
+    p, q = zeros
+    return (terms * p * q - p * sums).astype(np.int32)
+
+
+class ProductS32:
+    """(a - p) @ (b - q) of 8-bit integers [m, k] and [k, n], exact, as int32 [m, n].
 
     Args:
-        rows, inner, columns: m, k and n.
-        zero_point: the value of `a` that stands for 0.
-        transpose_b: whether b comes as [n, k].
+        a: the shape [m, k]; `a` is uint8.
+        b: the shape in which `b` comes.
+        transpose_b: whether `b` comes as [n, k].
+        unsigned: whether `b` is uint8, else int8.
+        count: the number of threads, None for all.
     """
 
     def __init__(
-        self, rows: int, inner: int, columns: int, zero_point: int = 0, transpose_b: bool = False
-    ) -> None:
-        shape = (columns, inner) if transpose_b else (inner, columns)
-        a, b = dense((rows, inner), Type.U8), matrices(shape, transpose_b, Type.S8)
-        out = dense((rows, columns), Type.S32)
-        attributes, extra = _zero_points(zero_point)
-        plan = Plan("matmul", a, any_layout(b.dims, Type.S8), None, out, attributes)
-        args = [(Arg.SRC, a), (Arg.WEIGHTS, plan.desc(Query.WEIGHTS)), (Arg.DST, out), *extra]
-        call = Call(Primitive(plan, args), [a, b, out, *(d for _, d in extra)], [2])
-        super().__init__(call, (rows, columns), zero_point)
-        self._shapes = ((rows, inner), shape)
+        self, a: tuple[int, ...], b: tuple[int, ...], transpose_b: bool = False,
+        unsigned: bool = False, count: int | None = None,
+    ) -> None:  # fmt: skip
+        left, right = dense(a, Type.U8), matrices(b, transpose_b, Type.S8)
+        self._shape, self._terms = (left.dims[0], right.dims[1]), left.dims[1]
+        out = dense(self._shape, Type.S32)
+        call = Call(product(left, right, out, count=count, packed=True), [left, right, out], [2])
+        self._pack, self._run = call.keep(1), call.bind()
+        self._summed, self._shift = int(transpose_b), _HALF * unsigned
 
-    def __call__(self, a: Array, b: Array) -> Array:
-        """The product.
+    def pack(self, b: Array) -> Weights:
+        """Lays out `b`; once does for as many products."""
+        b = _signed(b)
+        return Weights(self._pack(b), b.sum(axis=self._summed, dtype=np.int64))
 
-        Raises:
-            InvalidArgumentError: other shapes or types than promised.
+    def __call__(self, a: Array, b: Weights, zeros: tuple[int, int] = (0, 0)) -> Array:
+        """The product; shapes and types are as promised.
+
+        Args:
+            a: an array, which is copied if it is not contiguous: as the transpose of one, oneDNN
+                would carry it through float32 too.
+            b: what `pack` gave.
+            zeros: p and q.
         """
-        if (a.shape, b.shape) != self._shapes:
-            raise errors.InvalidArgumentError(
-                None, None, f"expected shapes {self._shapes}, got {(a.shape, b.shape)}"
-            )
-        return self._compute(a, b)
+        p, q = zeros[0], zeros[1] - self._shift
+        out = np.empty(self._shape, np.int32)
+        self._run(a, b.packed, out)
+        if p:
+            out += _rest(b.sums, self._terms, (p, q))
+        if q:
+            out -= (a.sum(axis=1, dtype=np.int64) * q).astype(np.int32)[:, None]
+        return out
 
 
-class ConvolutionS32(_Shifted):
-    """Convolution of uint8 images with int8 weights [*window, in, out], exact, as int32.
+class ConvolutionS32:
+    """Convolution of (x - p) with (w - q), 8-bit integers, exact, as int32.
+
+    A further output counts: with weights of 1 it adds up the images' integers in the window.
 
     Args:
-        shape: the geometry; its `kind` is `Type.U8`.
-        zero_point: the value of the input that stands for 0, with which it is padded too.
+        shape: the geometry, channels last and in one group; its `kind` is `Type.U8`.
+        padded: whether images are padded with p, 0 to 255, before; else p must be 0 where `shape`
+            pads.
+        unsigned: whether the weights are uint8, else int8.
+        counted: whether q may be another integer than the middle of the weights' type.
     """
 
-    def __init__(self, shape: ConvShape, zero_point: int = 0) -> None:
-        weights = shape.weights(Type.S8)
-        attributes, extra = _zero_points(zero_point)
-        out = shape.dst(Type.S32)
-        plan = Plan(
-            "convolution_forward", Prop.INFERENCE, Alg.CONV_DIRECT, shape.src(),
-            any_layout(shape.weight_dims, Type.S8), None, out, *shape.geometry, attributes,
-        )  # fmt: skip
-        args = [
-            (Arg.SRC, shape.src()), (Arg.WEIGHTS, plan.desc(Query.WEIGHTS)), (Arg.DST, out),
-            *extra,
-        ]  # fmt: skip
-        call = Call(Primitive(plan, args), [shape.src(), weights, out, *(d for _, d in extra)], [2])
-        where = shape.where
-        super().__init__(call, (shape.batch, *where.out, shape.outputs), zero_point)
-        inner = shape.channels // shape.groups
-        self._shapes = (
-            (shape.batch, *where.size, shape.channels), (*where.window, inner, shape.outputs),
-        )  # fmt: skip
+    def __init__(
+        self, shape: ConvShape, padded: bool = False, unsigned: bool = False, counted: bool = False
+    ) -> None:
+        self._where, self._padded, self._counted = shape.where, padded, counted
+        self._terms = math.prod(shape.where.window) * shape.channels
+        self._shift = _HALF * unsigned
+        where = _without_padding(shape.where) if padded else shape.where
+        outputs = shape.outputs + counted
+        wide = ConvShape(shape.batch, shape.channels, outputs, 1, where, False, Type.U8)
+        call = _convolution(wide)
+        self._pack, self._run = call.keep(1), call.bind()
+        self._target = (shape.batch, *where.out, outputs)
 
-    def __call__(self, x: Array, weights: Array) -> Array:
-        """The convolution, channels last.
+    def pack(self, weights: Array) -> Weights:
+        """Lays out weights [*window, inputs, outputs]; once does for as many convolutions."""
+        weights = _signed(weights)
+        sums = weights.sum(axis=tuple(range(weights.ndim - 1)), dtype=np.int64)
+        if self._counted:
+            ones = np.ones((*weights.shape[:-1], 1), np.int8)
+            weights = np.concatenate([weights, ones], axis=-1)
+        return Weights(self._pack(weights), sums)
 
-        Raises:
-            InvalidArgumentError: other shapes or types than promised.
+    def __call__(self, x: Array, weights: Weights, zeros: tuple[int, int] = (0, 0)) -> Array:
+        """The convolution; shapes and types are as promised.
+
+        Args:
+            x: a contiguous array, channels last.
+            weights: what `pack` gave.
+            zeros: p and q.
         """
-        if (x.shape, weights.shape) != self._shapes:
-            raise errors.InvalidArgumentError(
-                None, None, f"expected shapes {self._shapes}, got {(x.shape, weights.shape)}"
-            )
-        return self._compute(x, weights)
+        p, q = zeros[0], zeros[1] - self._shift
+        out = np.empty(self._target, np.int32)
+        self._run(pad(x, self._where, p) if self._padded else x, weights.packed, out)
+        if self._counted:
+            out = np.asarray(out[..., :-1] - out[..., -1:] * np.int32(q))
+        if p:
+            out += _rest(weights.sums, self._terms, (p, q))
+        return out
+
+
+def _without_padding(where: Window) -> Window:
+    """The same windows on images that are padded already."""
+    return dataclasses.replace(
+        where, size=where.padded_size, pads=((0, 0),) * len(where.pads)
+    )
+
+
+def _convolution(shape: ConvShape) -> Call:
+    """Over (x, weights, out)."""
+    plan = Plan(
+        "convolution_forward", Prop.INFERENCE, Alg.CONV_DIRECT, shape.src(),
+        any_layout(shape.weight_dims, Type.S8), None, shape.dst(Type.S32), *shape.geometry, None,
+    )  # fmt: skip
+    args = [
+        (Arg.SRC, shape.src()), (Arg.WEIGHTS, plan.desc(Query.WEIGHTS)),
+        (Arg.DST, shape.dst(Type.S32)),
+    ]  # fmt: skip
+    plain = [shape.src(), shape.weights(Type.S8), shape.dst(Type.S32)]
+    return Call(Primitive(plan, args, shape.threads), plain, [2])
+
+
+@functools.cache
+def exact() -> str:
+    """Why products are not exact on this processor; empty when they are.
+
+    Without instructions of their own for them, pairs of products are added up in 16 bits first,
+    and may not fit.
+    """
+    if reason():
+        return reason()
+    try:
+        multiply = ProductS32((16, 64), (64, 16))
+    except errors.UnimplementedError as e:
+        return str(e)
+    a, b = np.full((16, 64), 255, np.uint8), np.full((64, 16), 127, np.int8)
+    if (multiply(a, multiply.pack(b)) != 255 * 127 * 64).any():
+        return "this processor adds up products of 8-bit integers in 16 bits, which overflow"
+    return ""

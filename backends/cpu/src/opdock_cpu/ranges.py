@@ -1,0 +1,187 @@
+"""What quantized integers stand for: TensorFlow's arithmetic between numbers and integers.
+
+A range (low, high) says what the lowest and the highest integer of a type stand for. Results must
+equal TensorFlow's to the last integer, so each function rounds where the kernels of TensorFlow do
+(`core/kernels/quantization_utils.h`): in float32 over arrays, in double precision for one number.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from opdock.plugin import errors
+
+__all__ = [
+    "F32", "Integers", "Range", "clamped", "dequantized", "integers", "number", "quantized",
+    "requantized", "round_away", "scalar", "storage", "unclamped", "zero_point",
+]  # fmt: skip
+
+Array = npt.NDArray[Any]
+Range = tuple[np.float32, np.float32]
+F32: Final = np.float32
+_BELOW_HALF: Final = F32(0.49999997)
+_BLOCK: Final = 1 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class Integers:
+    """The integers of a quantized type.
+
+    Attributes:
+        lowest, highest: the ends of the type.
+        bounds: the same as float32, but never beyond what converts back.
+    """
+
+    lowest: int
+    highest: int
+    bounds: tuple[np.float32, np.float32]
+
+    @property
+    def steps(self) -> int:
+        """How many steps there are from the lowest to the highest."""
+        return self.highest - self.lowest
+
+
+@functools.cache
+def integers(kind: Any) -> Integers:
+    """The integers of a NumPy type."""
+    info = np.iinfo(kind)
+    lowest, highest = int(info.min), int(info.max)
+    # 2**31 - 1 is no float32; the next one above does not fit into 32 bits.
+    return Integers(lowest, highest, (F32(lowest), F32(min(highest, 2147483520))))
+
+
+def storage(x: Array) -> Array:
+    """A quantized array as plain integers, the same memory."""
+    return x if x.dtype.names is None else x.view(x.dtype[0])
+
+
+def scalar(value: Array, name: str) -> np.float32:
+    """An end of a range.
+
+    Raises:
+        InvalidArgumentError: `value` has more than one element, or none.
+    """
+    if value.size != 1:
+        shape = ",".join(map(str, value.shape))
+        raise errors.InvalidArgumentError(
+            None, None, f"{name} must be a scalar, but got shape[{shape}]"
+        )
+    return F32(value.reshape(-1)[0])
+
+
+def round_away(x: Array) -> Array:
+    """The nearest whole numbers of a float32 array, halves away from 0."""
+    half = np.asarray(np.copysign(_BELOW_HALF, x))
+    np.add(half, x, out=half)
+    np.trunc(half, out=half)
+    return half
+
+
+# ---------------------------------------------------------------- one number
+def _round(x: float) -> int:
+    """The nearest whole number, halves away from 0."""
+    whole = int(x)
+    return whole + (abs(x - whole) >= 0.5) * (1 if x > 0 else -1)
+
+
+def _width(low: np.float32, high: np.float32, kind: Integers) -> float:
+    """What one integer more stands for, by one step more than there are."""
+    count = kind.steps + 1
+    return float(high - low) * (count / (count - 1.0)) / count
+
+
+def unclamped(value: np.float32, low: np.float32, high: np.float32, kind: Integers) -> int:
+    """The integer that stands for a number; it may lie outside of the type."""
+    if low == high:
+        return kind.lowest
+    count = kind.steps + 1
+    scale = count / (float(high - low) * (count / (count - 1.0)))
+    return _round(float(value) * scale) - _round(float(low) * scale) + kind.lowest
+
+
+def zero_point(low: np.float32, high: np.float32, kind: Integers) -> int:
+    """The integer that stands for 0; it may lie outside of the type."""
+    return unclamped(F32(0), low, high, kind)
+
+
+def clamped(value: np.float32, low: np.float32, high: np.float32, kind: Integers) -> int:
+    """The integer of the type that stands for a number, or comes nearest."""
+    return min(max(unclamped(value, low, high, kind), kind.lowest), kind.highest)
+
+
+def number(x: Any, low: np.float32, high: np.float32, kind: Integers) -> Any:
+    """The float32 numbers that integers stand for, computed in double precision."""
+    if low == high:
+        return np.full(np.shape(x), low, F32)[()]
+    width = _width(low, high, kind)
+    narrow = F32(width)
+    start = float(F32(_round(float(low / narrow))) * narrow)
+    return np.asarray(start + (np.asarray(x, np.float64) - kind.lowest) * width).astype(F32)[()]
+
+
+# ---------------------------------------------------------------- arrays
+def dequantized(x: Array, low: np.float32, high: np.float32, kind: Integers) -> Array:
+    """The float32 numbers that an array of integers stands for."""
+    scale = F32(float(high - low) / kind.steps)
+    start = low if low == high else F32(_round(float(low / scale))) * scale
+    out = x.astype(F32)
+    out *= scale
+    out += start - F32(kind.lowest) * scale
+    return out
+
+
+def quantized(x: Array, low: np.float32, high: np.float32, kind: Integers) -> Array:
+    """The integers of a type that come nearest to an array of float32 numbers, as int32."""
+    scale = F32(0) if low == high else F32(kind.steps / float(high - low))
+    out = round_away(x * scale)
+    out -= F32(_round(float(low * scale))) - F32(kind.lowest)
+    np.clip(out, *kind.bounds, out=out)
+    return out.astype(np.int32)
+
+
+def requantized(x: Array, source: Range, target: Range, kind: Any) -> Array:
+    """Integers over one range as those of type `kind` over another.
+
+    Args:
+        x: plain integers.
+        source: their range.
+        target: the range wanted.
+        kind: a NumPy type.
+    """
+    if x.dtype == np.int32 and kind == np.uint8:
+        return _fixed_point(x, source, target)
+    numbers = dequantized(x, *source, integers(x.dtype))
+    return quantized(numbers, *target, integers(kind)).astype(kind)
+
+
+def _fixed_point(x: Array, source: Range, target: Range) -> Array:
+    """32-bit integers as 8-bit ones in fixed-point arithmetic of 16 bits, as TensorFlow does."""
+    one, (low, high), (new_low, new_high) = 1 << 16, source, target
+    spread, new_spread = high - low, new_high - new_low
+    scale = shift = 0
+    if new_spread != 0:
+        reciprocal = F32(255.0 / float(new_spread))
+        middle = F32(float(low + high) / 2.0)
+        scale = int(255.0 * one * float(spread) / float(new_spread))
+        shift = int(middle * reciprocal * F32(one))
+        shift -= int(float(one) * (float(new_low) * 255.0) / float(new_spread))
+    shift += one >> 1
+    out = np.empty(x.shape, np.uint8)
+    flat, flat_out = np.ascontiguousarray(x).reshape(-1), out.reshape(-1)
+    factor = np.int64(scale)
+    # By blocks that stay in the cache while five passes go over them.
+    for start in range(0, flat.size, _BLOCK):
+        part = flat[start : start + _BLOCK].astype(np.int64)
+        part *= factor
+        part >>= 32
+        part += shift
+        part >>= 16
+        np.clip(part, 0, 255, out=part)
+        flat_out[start : start + _BLOCK] = part
+    return out
