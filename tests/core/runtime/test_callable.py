@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
@@ -82,24 +80,3 @@ def test_options_and_metadata():
         options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
         call(np.ones(2, np.float32), options=options, run_metadata=metadata)
     assert metadata.step_stats.dev_stats
-
-
-def test_it_costs_less_than_run():
-    x = tf.placeholder(tf.float32, [4])
-    y = x + 1.0
-    value = np.ones(4, np.float32)
-    with tf.Session() as session:
-        call = session.make_callable(y, [x])
-        feed = {x: value}
-
-        def best(step):
-            times = []
-            for _ in range(30):
-                begin = time.perf_counter()
-                for _ in range(100):
-                    step()
-                times.append(time.perf_counter() - begin)
-            return min(times)
-
-        best(lambda: call(value))
-        assert best(lambda: call(value)) < best(lambda: session.run(y, feed))

@@ -47,6 +47,14 @@ class BackwardGraph(FuncGraph):
                 found = self._captured[tensor] = self.recording.recover(self, tensor)
         return super()._adopt(tensor) if found is None else found
 
+    def add_variable(self, dtype: DType, shape: Shape) -> Tensor:
+        """Adds a parameter in front of those that stand for captured tensors."""
+        at = len(self.inputs) - len(self.captures)
+        parameter = self._make_arg(dtype, shape, "arg").outputs[0]
+        parameter.op.attrs["index"] = at
+        self.inputs.insert(at, parameter)
+        return parameter
+
     def pop(self, items: Tensor, like: Tensor) -> Tensor:
         """This turn's element of a list of the outer graph."""
         parameter = self._adopt(items)

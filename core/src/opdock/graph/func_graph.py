@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -115,6 +116,18 @@ class FuncGraph(Graph):
 
     def _may_capture(self, other: Graph) -> bool:
         return self.outer is not None and (self.outer is other or self.outer._may_capture(other))
+
+    def part(self, parameters: Sequence[int], results: Sequence[int]) -> FuncGraph:
+        """This function with some of its parameters and results only, over the same operations.
+
+        Args:
+            parameters: indices of the inputs that the results and all effects depend on.
+            results: indices of the outputs.
+        """
+        view = copy.copy(self)
+        view.inputs = [self.inputs[i] for i in parameters]
+        view.outputs = [self.outputs[i] for i in results]
+        return view
 
     @property
     def stateful(self) -> bool:

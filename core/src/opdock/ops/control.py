@@ -78,7 +78,7 @@ def _if_gradient(op: Operation, *grads: Any) -> Any:
 @while_op.gradient
 @stateless_while_op.gradient
 def _while_gradient(op: Operation, *grads: Any) -> Any:
-    from opdock.autodiff.control import while_gradient
+    from opdock.autodiff.backward_loop import while_gradient
 
     return while_gradient(op, *grads)
 

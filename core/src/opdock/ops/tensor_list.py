@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
+from opdock.dtypes import DType
 from opdock.graph.operation import Operation, Tensor
 from opdock.ops.registry import ShapeSig, define_op
 from opdock.shapes import Shape
@@ -28,6 +29,17 @@ tensor_list_pop_back_op = define_op(
     "TensorListPopBack",
     "input_handle: variant, element_shape: int32 -> output_handle: variant, tensor: element_dtype",
     "element_dtype: type",
+)
+tensor_list_concat_op = define_op(
+    "TensorListConcatV2",
+    "input_handle: variant, element_shape: shape_type, leading_dims: int64 "
+    "-> tensor: element_dtype, lengths: int64",
+    "element_dtype: type, shape_type: {int32, int64}",
+)
+tensor_list_split_op = define_op(
+    "TensorListSplit",
+    "tensor: element_dtype, element_shape: shape_type, lengths: int64 -> output_handle: variant",
+    "element_dtype: type, shape_type: {int32, int64}",
 )
 tensor_list_length_op = define_op(
     "TensorListLength", "input_handle: variant -> length: int32"
@@ -53,6 +65,38 @@ def _pop_shape(sig: ShapeSig) -> list[Shape]:
     if known is None or known.ndim == 0:
         return [(), None]
     return [(), tuple(None if d < 0 else int(d) for d in known)]
+
+
+@tensor_list_concat_op.shape
+def _concat_shape(sig: ShapeSig) -> list[Shape]:
+    shapes.with_rank(sig.shapes[0], 0)
+    known = sig.const(1)
+    if known is None or known.ndim == 0:
+        return [None, (None,)]
+    return [(None, *(None if d < 0 else int(d) for d in known[1:])), (None,)]
+
+
+@tensor_list_split_op.shape
+def _split_shape(sig: ShapeSig) -> Shape:
+    shapes.with_rank(sig.shapes[2], 1)
+    return ()
+
+
+@tensor_list_concat_op.gradient
+def _concat_gradient(op: Operation, grad: Tensor | None, _: Any) -> list[Any]:
+    if grad is None:
+        return [None, None, None]
+    return [tensor_list_split_op(grad, op.inputs[1], op.outputs[1]), None, None]
+
+
+@tensor_list_split_op.gradient
+def _split_gradient(op: Operation, grad: Tensor | None) -> list[Any]:
+    if grad is None:
+        return [None, None, None]
+    dtype = op.inputs[0].dtype.base_dtype
+    # An empty list stands for zeros: the lengths tell how many.
+    rows, _ = tensor_list_concat_op(grad, op.inputs[1], op.inputs[2], element_dtype=dtype)
+    return [rows, None, None]
 
 
 @tensor_list_push_back_op.gradient
@@ -91,11 +135,30 @@ def pop(items: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
         items: the list.
         like: a tensor of the element's type and static shape.
     """
-    known = like.raw_shape
-    shape: Any = -1 if known is None else [-1 if d is None else d for d in known]
-    from opdock.graph.convert import convert_to_tensor
-
     rest, element = tensor_list_pop_back_op(
-        items, convert_to_tensor(shape, dtypes.int32), element_dtype=like.dtype.base_dtype
+        items, _shape_of(like), element_dtype=like.dtype.base_dtype
     )
     return rest, element
+
+
+def concat(items: Tensor, dtype: DType, shape: Any) -> Tensor:
+    """The elements one after the other along their first dimension.
+
+    Args:
+        items: the list.
+        dtype: the elements' type.
+        shape: the elements' shape, which only for the first dimension may be -1, for unknown.
+    """
+    from opdock.graph.convert import convert_to_tensor
+
+    none = convert_to_tensor([], dtypes.int64)
+    rows: Tensor = tensor_list_concat_op(items, shape, none, element_dtype=dtype.base_dtype)[0]
+    return rows
+
+
+def _shape_of(like: Tensor) -> Tensor:
+    from opdock.graph.convert import convert_to_tensor
+
+    known = like.raw_shape
+    shape: Any = -1 if known is None else [-1 if d is None else d for d in known]
+    return convert_to_tensor(shape, dtypes.int32)

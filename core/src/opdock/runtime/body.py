@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opdock import errors, shapes
 from opdock.compiler import pipeline
-from opdock.compiler.ir import FEED, HOST, Node, Value
+from opdock.compiler.branches import acts
+from opdock.compiler.hoist import hoist
+from opdock.compiler.ir import FEED, HOST, Block, Node, Value
+from opdock.compiler.loops import WHILES, passes_on
 from opdock.compiler.prune import prune, refine_shapes
 from opdock.runtime.collector import collector_waits
 from opdock.runtime.trace import active
@@ -16,13 +21,58 @@ from opdock.runtime.trace import active
 if TYPE_CHECKING:
     from opdock.graph.func_graph import FuncGraph
     from opdock.runtime.engine import Engine
+    from opdock.runtime.program import Program, Run
+
+
+class Body:
+    """A branch or loop body as a callable over buffers where its node keeps them.
+
+    Args:
+        program: the body.
+        before: of a loop, what no turn changes: its results are further arguments of `program`.
+    """
+
+    __slots__ = ("_before", "_program")
+
+    def __init__(self, program: Program, before: Program | None = None) -> None:
+        self._program = program
+        self._before = before
+
+    def __call__(self, values: Sequence[Any]) -> Sequence[Any]:
+        """The results of a branch for some arguments."""
+        tracer = active()
+        if tracer is None:
+            return self._program.run(values)
+        return self._program.interpret(values, tracer)
+
+    @contextlib.contextmanager
+    def turns(self) -> Iterator[Run]:
+        """The body to call turn after turn of one loop."""
+        tracer = active()
+        if tracer is not None:
+            yield self._following(functools.partial(self._program.interpret, observer=tracer))
+            return
+        with self._program.straight() as turn:
+            yield self._following(turn)
+
+    def _following(self, turn: Run) -> Run:
+        """The turns after what comes before the first."""
+        if self._before is None:
+            return turn
+        before, fixed = self._before, None
+
+        def run(values: Sequence[Any]) -> Sequence[Any]:
+            nonlocal fixed
+            if fixed is None:
+                fixed = Body(before)(values)
+            return turn((*values, *fixed))
+
+        return run
 
 
 @collector_waits()
-def compile_body(
-    engine: Engine, function: FuncGraph, node: Node, first: int
-) -> Callable[[Sequence[Any]], Sequence[Any]]:
-    """A branch or loop body as a callable over buffers where `node` keeps them.
+def compile_body(engine: Engine, function: FuncGraph, node: Node, first: int) -> Body:
+    """Compiles a branch or loop body.
 
     Args:
         engine: compiles and binds.
@@ -33,15 +83,17 @@ def compile_body(
     feeds = []
     for tensor in function.inputs:
         feeds.append((tensor, tensor._dtype, tensor._shape))
-    stateful = [op for op in function.get_operations() if _has_effect(op)]
-    block = prune(function.outputs, stateful, feeds)
+    acting = [op for op in function.get_operations() if acts(op)]
+    block = prune(function.outputs, acting, feeds)
     if node.op.endswith("If"):
         _narrow(block.feeds, node, first)
     refine_shapes(block)
     here = HOST if node.target is None or node.target.is_host else node.target.name
-    for value in block.feeds:
+    for i, value in enumerate(block.feeds):
         value.node.target = node.target
         value.node.attrs["at"] = here
+        # Kernels may rely on the very array: a loop is given none that the caller could change.
+        value.node.attrs["stays"] = node.op in WHILES and passes_on(node.attrs["body"], i)
     if node.target is not None and not any(n.requested for n in block.nodes):
         # Work stays where the data is unless the user said otherwise.
         for inner in block.nodes:
@@ -52,24 +104,16 @@ def compile_body(
             i for i, t in enumerate(function.inputs) if t._dtype._is_ref_dtype
         )  # fmt: skip
     is_condition = node.op.endswith("While") and function is node.attrs["cond"]
-    block, lined_up, plan = pipeline.finish(
-        block, engine.placer, engine.evaluate, engine.options, HOST if is_condition else here
-    )
-    program = engine.bind(block, lined_up, plan)
-
-    def run(values: Sequence[Any]) -> Sequence[Any]:
-        tracer = active()
-        return program.run(values) if tracer is None else program.interpret(values, tracer)
-
-    return run
+    pipeline.improve(block, engine.evaluate, engine.options)
+    before = None
+    if node.op in WHILES and "hoist" in engine.options.passes:
+        once = hoist(block, here == HOST)
+        before = None if once is None else _bound(engine, once, here)
+    return Body(_bound(engine, block, HOST if is_condition else here), before)
 
 
-def _has_effect(op: Any) -> bool:
-    return (
-        bool(op.spec.stateful)
-        or any(t._dtype._is_ref_dtype for t in op.inputs)
-        or any(t._dtype.name == "resource" for t in op.inputs)
-    )
+def _bound(engine: Engine, block: Block, results_at: str) -> Program:
+    return engine.bind(*pipeline.line_up(block, engine.placer, engine.options, results_at))
 
 
 def _narrow(feeds: list[Value], node: Node, first: int) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opdock import errors
 from opdock.compiler.ir import Node
 
-CompileBody = Callable[[Any, Node, int], "Callable[[Sequence[Any]], Sequence[Any]]"]
+if TYPE_CHECKING:
+    from opdock.runtime.body import Body
+
+CompileBody = Callable[[Any, Node, int], "Body"]
 
 
 def bind_control(node: Node, compile_body: CompileBody) -> Callable[..., Any]:
@@ -18,7 +21,7 @@ def bind_control(node: Node, compile_body: CompileBody) -> Callable[..., Any]:
 
     Args:
         node: placed on the device that holds the arguments and results of its bodies.
-        compile_body: (function, node, index of the first argument it gets) to a callable.
+        compile_body: (function, node, index of the first argument it gets) to a body.
     """
     if node.op in ("If", "StatelessIf"):
         return _bind_if(node, compile_body)
@@ -50,9 +53,10 @@ def _bind_while(node: Node, compile_body: CompileBody) -> Callable[..., Any]:
     def run(*state: Any) -> Any:
         values: Sequence[Any] = state
         count = 0
-        while (limit is None or count < limit) and bool(np.asarray(condition(values)[0])):
-            values = body(values)
-            count += 1
+        with condition.turns() as keep, body.turns() as turn:
+            while (limit is None or count < limit) and bool(np.asarray(keep(values)[0])):
+                values = turn(values)
+                count += 1
         return _unpack(values)
 
     return run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import threading
@@ -53,6 +54,12 @@ class Engine:
         self._fallback: Fallback | None = None
 
     # ------------------------------------------------------------ devices
+    def prepare(self) -> None:
+        """Finds and opens devices now, as TensorFlow does, rather than in the first step."""
+        # Without devices a session can still be made: what it runs says what is missing.
+        with contextlib.suppress(errors.NotFoundError):
+            self.devices.open_likely()
+
     @property
     def devices(self) -> targets.SessionDevices:
         """The session's devices, discovered on first use."""

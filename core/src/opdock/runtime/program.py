@@ -7,10 +7,11 @@ so far, so a step can be resumed on another device without running anything twic
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 Copier = Callable[[Node], Callable[[Any], Any]]
 Observer = Callable[[Step, float, float, "Sequence[Any]"], None]
+Run = Callable[["Sequence[Any]"], "Sequence[Any]"]
 _FREE_ABOVE: Final = 1 << 16
 
 
@@ -87,7 +89,8 @@ class Program:
         self._fns = [self._bind(step) for step in schedule.steps]
         self._buffers = self._allocate()
         self._code: CodeType
-        self._step = self._generate()
+        self._plain = self._generate()
+        self._step = _quiet(self._plain)
         self.steps_run = 0
         self.replay = Replayer.of(self) if replays else None
         self.overlap: Overlap | None = None
@@ -185,7 +188,7 @@ class Program:
         function: Callable[..., Any] = scope["step"]
         self._code = function.__code__
         self._names = name
-        return _quiet(function)
+        return function
 
     def _line(self, i: int, step: Step, name: dict[int, str]) -> str:
         args = ", ".join(name[s] for s in step.inputs)
@@ -249,12 +252,29 @@ class Program:
                     return results
             return self._step(*feeds)  # type: ignore[no-any-return]
         except Exception as e:
-            index, values = self._locate(e)
-            if index is None:
-                raise
-            return self._recover(e, index, values)
+            return self._rescue(e)
         finally:
             self._busy.release()
+
+    @contextlib.contextmanager
+    def straight(self) -> Iterator[Run]:
+        """`run` for many steps in a row, as of a loop: what each begins with is done once.
+
+        NumPy's warnings are off already: a program that is running runs this one.
+        """
+        if self.replay is not None or not self._busy.acquire(blocking=False):
+            yield self.run
+            return
+        try:
+            yield self._turn
+        finally:
+            self._busy.release()
+
+    def _turn(self, feeds: Sequence[Any]) -> Sequence[Any]:
+        try:
+            return self._plain(*feeds)  # type: ignore[no-any-return]
+        except Exception as e:
+            return self._rescue(e)
 
     def initial(self, feeds: Sequence[Any] | None) -> dict[int, Any]:
         """The values by slot before the first step: constants, variables and feeds."""
@@ -349,7 +369,11 @@ class Program:
                 values[slot] = self._presets[int(name[1:])]
         return values
 
-    def _recover(self, error: Exception, index: int, values: dict[int, Any]) -> Sequence[Any]:
+    def _rescue(self, error: Exception) -> Sequence[Any]:
+        """What the step that failed returns in the end, if something can stand in for its op."""
+        index, values = self._locate(error)
+        if index is None:
+            raise error
         step = self.schedule.steps[index]
         results = self._instead(error, step, [values[s] for s in step.inputs])
         values.update(zip(step.outputs, results, strict=False))

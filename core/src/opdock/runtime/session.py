@@ -53,6 +53,7 @@ class BaseSession:
         self._config = config
         self._closed = False
         self._engine = Engine(config)
+        self._engine.prepare()
         self._plans: dict[Any, FetchPlan] = {}
         self._by_elements: dict[Any, Variants] = {}
         self._feed_types: dict[Tensor, np.dtype[Any]] = {}
@@ -97,8 +98,11 @@ class BaseSession:
             self._engine.close()
 
     def __del__(self) -> None:
-        with contextlib.suppress(Exception):
+        # While the interpreter ends, modules are empty already, contextlib among them.
+        try:  # noqa: SIM105
             self.close()
+        except Exception:  # noqa: S110 - nobody is left to be told
+            pass
 
     # ------------------------------------------------------------ running
     def run(

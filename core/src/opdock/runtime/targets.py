@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -38,16 +39,27 @@ class SessionDevices:
     pool: DevicePool
     lost: Mapping[str, str] = field(default_factory=dict)
 
-    @property
+    @functools.cached_property
     def host(self) -> Target | None:
         """A device in host memory, for constant folding."""
-        for target in reversed(self.targets):
+        # To ask a device is to open it, so the one that is most likely comes first.
+        for target in sorted(self.targets, key=lambda t: (t.device_type != "CPU", t.priority)):
             try:
                 if target.is_host:
                     return target
             except errors.OpError:
                 continue
         return None
+
+    def open_likely(self) -> None:
+        """Opens the host and the device that placement prefers.
+
+        What does not open is told by the step that needs it.
+        """
+        preferred = next((t for t in self.targets if t.automatic), None)
+        for target in filter(None, (preferred, self.host)):
+            with contextlib.suppress(errors.OpError):
+                target.opened()
 
     def unavailable(self, device_type: str) -> str | None:
         """Why no device has that type, in a plugin's words, or None."""

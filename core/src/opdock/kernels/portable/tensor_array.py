@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from opdock import shapes
-from opdock.dtypes import DType, string
+from opdock.dtypes import DType
 from opdock.kernels.array_api import dims, ints, invalid
-from opdock.kernels.elements import Element, element, unwrap
+from opdock.kernels.elements import Element, element, join, take_rows, unwrap, zeros
 from opdock.kernels.portable import portable
 from opdock.kernels.signature import NodeSig
 from opdock.shapes import Shape
@@ -166,23 +166,7 @@ def _array(handle: Any) -> TensorArrayState:
 def _buffer(xp: Any, sig: NodeSig, found: Element | tuple[int, ...], dtype: DType) -> Any:
     if isinstance(found, Element):
         return found.on(sig.device)
-    if dtype is string:
-        return np.full(found, b"", object)
-    # Made where the flow lives, without an array to take the device from.
-    host = np.zeros(found, dtype.np)
-    return host if sig.device is None or sig.device.is_host else sig.device.upload(host)
-
-
-def _rows(xp: Any, value: Any, start: int, stop: int) -> Any:
-    # A namespace over buffers that take no subscripts brings a function for them.
-    rows = getattr(xp, "rows", None)
-    return value[start:stop, ...] if rows is None else rows(value, start, stop)
-
-
-def _join(xp: Any, joiner: Callable[..., Any], parts: Sequence[Any], dtype: DType) -> Any:
-    if dtype is string:
-        parts = [np.asarray(p, object) for p in parts]
-    return joiner([xp.asarray(p) for p in parts], axis=0)
+    return zeros(sig, found, dtype)
 
 
 def _read_many(xp: Any, sig: NodeSig, array: TensorArrayState, indices: Sequence[int]) -> list[Any]:
@@ -270,7 +254,7 @@ def gather(xp: Any, sig: NodeSig) -> Any:
                         f"TensorArray has inconsistent shapes.  Index {wanted[0]} has shape: "
                         f"{dims(first)} but index {i} has shape: {dims(np.shape(part))}"
                     )
-            return _join(xp, xp.stack, parts, dtype)
+            return join(xp, xp.stack, parts, dtype)
         known = shapes.merge(declared, array.element_shape)
         if known is None or None in known:
             raise invalid(
@@ -296,7 +280,7 @@ def scatter(xp: Any, sig: NodeSig) -> Any:
                 f"Expected len(indices) == values.shape[0], but saw: {len(places)} vs. {rows}"
             )
         for row, place in enumerate(places):
-            part = _rows(xp, value, row, row + 1)
+            part = take_rows(xp, value, row, row + 1)
             part = xp.reshape(part, np.shape(value)[1:])
             array.write(place, element(part, sig), dtype, xp.add)
         return flow
@@ -325,7 +309,7 @@ def concat(xp: Any, sig: NodeSig) -> Any:
             if not np.shape(part):
                 raise invalid("Concat saw a scalar shape at index 0 but requires at least vectors.")
         lengths = np.array([np.shape(p)[0] for p in parts], np.int64)
-        return _join(xp, xp.concat, parts, dtype), lengths
+        return join(xp, xp.concat, parts, dtype), lengths
 
     return run
 
@@ -349,7 +333,7 @@ def split(xp: Any, sig: NodeSig) -> Any:
             )
         start = 0
         for place, count in enumerate(counts):
-            part = _rows(xp, value, start, start + count)
+            part = take_rows(xp, value, start, start + count)
             array.write(place, element(part, sig), dtype, xp.add)
             start += count
         return flow

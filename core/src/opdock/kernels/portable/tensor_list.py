@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes
-from opdock.kernels.array_api import invalid
-from opdock.kernels.elements import Element, element, unwrap
+from opdock.kernels.array_api import dims, ints, invalid
+from opdock.kernels.elements import Element, element, join, take_rows, unwrap, zeros
 from opdock.kernels.portable import portable
 from opdock.kernels.signature import NodeSig
 
@@ -63,6 +63,58 @@ def pop(xp: Any, sig: NodeSig) -> Any:
         if cell.last is None:
             raise invalid("Trying to pop from an empty list.")
         return cell.rest, cell.last.on(sig.device)
+
+    return run
+
+
+@portable(
+    "TensorListConcatV2",
+    host_inputs=("input_handle", "element_shape", "leading_dims"),
+    host_outputs=("lengths",),
+)
+def concat(xp: Any, sig: NodeSig) -> Any:
+    """The elements one after the other; of an empty list, zeros of the given lengths."""
+    dtype = sig.out_dtypes[0]
+
+    def run(handle: Any, shape: Any, leading_dims: Any) -> Any:
+        cell = unwrap(handle)
+        parts = [e.on(sig.device) for e in _elements(cell)][::-1]
+        if not parts:
+            rest = np.atleast_1d(shape)[1:].tolist()
+            if np.ndim(shape) == 0 or min(rest, default=0) < 0:
+                raise invalid(
+                    "All except the first dimension must be fully defined when concating an empty "
+                    f"tensor list. element_shape: {np.asarray(shape).tolist()}"
+                )
+            return zeros(sig, (int(np.sum(leading_dims)), *rest), dtype), leading_dims
+        if not all(np.shape(p) for p in parts):
+            raise invalid("Concat saw a scalar shape, but requires at least vectors.")
+        lengths = np.array([np.shape(p)[0] for p in parts], np.int64)
+        return join(xp, xp.concat, parts, dtype), lengths
+
+    return run
+
+
+@portable(
+    "TensorListSplit",
+    host_inputs=("element_shape", "lengths"),
+    host_outputs=("output_handle",),
+)
+def split(xp: Any, sig: NodeSig) -> Any:
+    """A list of consecutive rows."""
+
+    def run(tensor: Any, shape: Any, lengths: Any) -> ListCell:
+        counts, start, out = ints(lengths), 0, EMPTY
+        if sum(counts) != np.shape(tensor)[0]:
+            raise invalid(
+                f"Expected sum of lengths to be equal to the number of rows, but sum of lengths is "
+                f"{sum(counts)} and the tensor's shape is: {dims(np.shape(tensor))}"
+            )
+        for count in counts:
+            part = take_rows(xp, tensor, start, start + count)
+            out = ListCell(element(part, sig), out, out.length + 1)
+            start += count
+        return out
 
     return run
 
