@@ -90,6 +90,12 @@ from opdock.ops.pooling import (
     max_pool_v2,
     pool,
 )  # fmt: skip
+from opdock.ops.quantized_nn import (
+    quantized_avg_pool,
+    quantized_conv2d,
+    quantized_max_pool,
+    quantized_relu_x,
+)  # fmt: skip
 from opdock.ops.sorting import top_k
 from opdock.ops.spacebatch import depth_to_space, space_to_batch, space_to_depth
 from opdock.ops.xent import (
@@ -113,7 +119,8 @@ __all__ = [
     "fused_batch_norm", "in_top_k", "l2_loss", "l2_normalize", "leaky_relu",
     "local_response_normalization", "log_poisson_loss", "log_sigmoid", "log_softmax", "lrn",
     "max_pool", "max_pool1d", "max_pool2d", "max_pool3d", "max_pool_v2", "max_pool_with_argmax",
-    "moments", "normalize_moments", "pool", "relu", "relu6", "relu_layer",
+    "moments", "normalize_moments", "pool", "quantized_avg_pool", "quantized_conv2d",
+    "quantized_max_pool", "quantized_relu_x", "relu", "relu6", "relu_layer",
     "safe_embedding_lookup_sparse", "selu",
     "separable_conv2d", "sigmoid", "sigmoid_cross_entropy_with_logits", "softmax",
     "softmax_cross_entropy_with_logits", "softmax_cross_entropy_with_logits_v2", "softplus",

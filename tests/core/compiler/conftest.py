@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import opdock as tf
 from opdock import plugin
+from opdock.plugin import CLUSTER
 from tests.core.compiler import melder
 
 
@@ -25,6 +27,31 @@ def compiled():
         return (plan.programs.get(key) or session._entry(plan, values, key)).program
 
     return get
+
+
+@pytest.fixture
+def clusters(compiled, monkeypatch):
+    """Checks that fused results have the bits of unfused ones; returns the clusters."""
+
+    def find(fetches, feeds, setup=None):
+        values, found = [], []
+        for off in ("fuse,cluster", "fuse"):
+            monkeypatch.setenv("OPDOCK_DISABLE_PASSES", off)
+            with tf.Session() as session:
+                if setup is not None:
+                    session.run(setup)
+                values.append(session.run(fetches, feeds))
+                nodes = compiled(session, fetches, feeds).block.nodes
+            found.append([n for n in nodes if n.op == CLUSTER])
+        many = isinstance(fetches, list)
+        for a, b in zip(*(v if many else [v] for v in values), strict=True):
+            assert a.dtype == b.dtype
+            np.testing.assert_array_equal(a, b)
+        without, made = found
+        assert not without
+        return made
+
+    return find
 
 
 @pytest.fixture

@@ -67,7 +67,10 @@ def willing(sig):
     if sig.op == CLUSTER:
         if not codegen.can_render(sig.attrs["line"]):
             return "it has no spelling"
-        kinds = ["reduce"] * (sig.attrs["reduce"] is not None)
+        kinds = ["reduce"] * bool(sig.attrs["reduces"])
+        kinds += ["reduces"] * (len(sig.attrs["reduces"]) > 1)
+        kinds += ["beside"] * (0 < len(sig.attrs["reduces"]) < len(sig.out_shapes))
+        kinds += [f"reduce-{r.kind}" for r in sig.attrs["reduces"]]
         kinds += ["several"] * (len(sig.attrs["members"]) > 1)
         return next((refused[k] for k in (*kinds, CLUSTER) if k in refused), True)
     return refused.get(sig.op, True)
@@ -91,20 +94,26 @@ def cluster(sig):
 
 def check(sig):
     """What the contract promises to kernels."""
-    line, reduce, shape = (sig.attrs[k] for k in ("line", "reduce", "shape"))
+    line, reduces, shape = (sig.attrs[k] for k in ("line", "reduces", "shape"))
     names = sig.attrs["names"]
     loads = [s.value for s in line.steps if s.op == "input"]
     assert sorted(loads) == sorted(names)
     assert len(names) == len(sig.in_shapes) == len(sig.in_dtypes)
     assert all(np.broadcast_shapes(s, shape) == shape for s in sig.in_shapes)
     assert not line.may_raise
-    whole = len(line.results) - (reduce is not None)
+    whole = len(line.results) - len(reduces)
     assert all(s == shape for s in sig.out_shapes[:whole])
+    assert len(reduces) <= 16
+    for reduce, got in zip(reduces, sig.out_shapes[whole:], strict=True):
+        assert reduce.axes == tuple(sorted(set(reduce.axes)))
+        kept = [n for a, n in enumerate(shape) if reduce.keep_dims or a not in reduce.axes]
+        assert len(got) == len(kept)
     assert len(set(line.results[:whole])) == whole
     assert len(line.results) == len(sig.out_shapes) == len(sig.out_dtypes)
     assert all(line.steps[r].dtype is t for r, t in zip(line.results, sig.out_dtypes, strict=True))
     assert all(a < i for i, s in enumerate(line.steps) for a in s.args)
-    assert sum(1 for s in line.steps if s.op not in ("input", "number")) <= 64
+    few = 16 if np.prod(shape) <= 1024 else 1
+    assert sum(1 for s in line.steps if s.op not in ("input", "number")) <= 64 * few
     assert all(
         s.dtype is sig.in_dtypes[names.index(s.value)] for s in line.steps if s.op == "input"
     )
@@ -127,7 +136,9 @@ def use_buffers():
             for result, buffer in zip(results, buffers, strict=True):
                 if buffer is not None:
                     assert (buffer.shape, buffer.dtype) == (result.shape, result.dtype)
-                    assert not any(np.shares_memory(buffer, i) for i in inputs)
+                    same = [i for i in inputs if np.shares_memory(buffer, i)]
+                    whole = result.shape == sig.attrs["shape"]
+                    assert not same or (whole and all(i is buffer for i in same))
                     buffer[...] = result
                 final.append(result if buffer is None else buffer)
             return tuple(final) if several else final[0]

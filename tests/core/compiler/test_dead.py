@@ -55,6 +55,18 @@ def test_what_can_fail_runs(x):
             session.run(z, {i: 0})
 
 
+def test_a_gradient_that_an_optimizer_only_waits_for(compiled):
+    """The gradient by a network's input, which TF's optimizers tie to that by the filter."""
+    x, w = tf.placeholder(tf.float32, [1, 4, 4, 2]), tf.get_variable("w", [2, 2, 2, 3])
+    y = tf.nn.conv2d(x, w, [1, 1, 1, 1], "SAME")
+    train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_sum(y * y))
+    assert "Conv2DBackpropInput" in {op.type for op in tf.get_default_graph().get_operations()}
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        ops = kinds(compiled(session, train, {x: np.ones([1, 4, 4, 2], np.float32)}))
+        assert "Conv2DBackpropFilter" in ops and "Conv2DBackpropInput" not in ops
+
+
 def test_what_a_target_groups_runs(x, compiled):
     """Whoever runs a group of values wants them computed."""
     group = tf.group(tf.exp(x), tf.group(tf.log(x)))

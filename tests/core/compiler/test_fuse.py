@@ -89,6 +89,19 @@ def test_an_order_that_counts_is_kept(x):
         melder.fusions.remove(pattern)
 
 
+def test_a_nested_node_means_the_output_it_names(monkeypatch):
+    pattern = P("Neg", P("Split", "axis", "whole", output=1))
+    assert "output=1" in repr(pattern)
+    monkeypatch.setattr(
+        melder, "fusions", [FusionPattern(name="n", op="m>None", pattern=pattern)]
+    )
+    whole = tf.placeholder(tf.float32, [2, 4])
+    parts = tf.split(whole, 2, axis=1)
+    names = [tf.negative(p, name=n) for p, n in zip(parts, ("first", "second"), strict=True)]
+    found = missed(explained(names, {whole: np.ones((2, 4))}))
+    assert "second" in found and "first" not in found  # tried, and not
+
+
 def test_higher_benefit_first(x, monkeypatch):
     """The bias goes with the first relu, so the second has no BiasAdd left and takes the sum."""
     inner = tf.nn.relu(tf.nn.bias_add(x, tf.constant([1.0, 2.0, 3.0])))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import opdock as tf
 from opdock.compiler.memory import plan_memory
+from opdock.plugin import CLUSTER
 
 SIDE = 64  # large enough for in-place work
 
@@ -203,6 +204,36 @@ def test_a_view_of_a_dying_buffer_is_not_written_over(compiled):
         np.testing.assert_array_equal(
             session.run(z, {x: value}), want[::-1] - (want * np.float32(3) + np.float32(1))
         )
+
+
+@pytest.mark.parametrize("ready", [False, True])
+@pytest.mark.parametrize("reduces", [False, True])
+def test_a_cluster_writes_over_an_input_that_dies_there(compiled, monkeypatch, ready, reduces):
+    """Not over one that broadcasts, nor with a result that is a sum."""
+    monkeypatch.setenv("OPDOCK_DISABLE_PASSES", "fuse")
+    monkeypatch.setenv("OPDOCK_JIT", "sync")
+    if not ready:
+        monkeypatch.setattr("opdock_cpu.jit.generated.Generated.ready", False)
+    x, row = tf.placeholder(tf.float32, [SIDE, SIDE]), tf.placeholder(tf.float32, [SIDE])
+    a = tf.matmul(x, x)
+    y = tf.tanh(a * 0.01) * 2.0 + row
+    total = tf.reduce_sum(y, 1) if reduces else tf.constant(0.0)
+    z = tf.matmul(y, y) + tf.reduce_max(total)
+    value, offset = feed(4), feed(5)[0]
+    with tf.Session() as session:
+        program = compiled(session, z, {x: value, row: offset})
+        over = []
+        for step in program.schedule.steps:
+            outs = step.outs or (step.out,)
+            if step.node.op == CLUSTER:
+                over.append([out is not None and f"b{out}" in
+                             {program._names[s] for s in step.inputs} for out in outs])  # fmt: skip
+        assert [True, False] in over if reduces else [True] in over
+        for scale in (1, 2):
+            want = np.tanh(value @ value * scale**2 * 0.01) * 2 + offset
+            got = session.run(z, {x: value * scale, row: offset})
+            top = want.sum(1).max() if reduces else 0
+            np.testing.assert_allclose(got, want @ want + top, rtol=1e-3, atol=1e-2)
 
 
 def test_without_the_pass_nothing_is_planned(compiled, monkeypatch):

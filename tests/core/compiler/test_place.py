@@ -40,6 +40,22 @@ def test_requests_are_honoured():
         assert list(session.run(w, {x: [0.0, 1.0]})) == [3, 4]
 
 
+def test_only_devices_that_are_wanted_are_opened():
+    x = tf.placeholder(tf.float32, [2])
+    with tf.device("/device:ECHO:1"):
+        far = tf.add(x, 1.0)
+    with tf.Session() as session:
+        devices = {t.name[-6:]: t for t in session._engine.devices.targets}
+        assert devices["ECHO:1"] is not devices[":CPU:0"]
+        assert devices[":CPU:0"].is_open
+        session.run(x * 2.0 + tf.constant([1.0, 2.0]), {x: [0.0, 0.0]})
+        assert not devices["ECHO:0"].is_open
+        assert not devices["ECHO:1"].is_open
+        session.run(far, {x: [0.0, 0.0]})
+        assert devices["ECHO:1"].is_open
+        assert not devices["ECHO:0"].is_open
+
+
 def test_an_unknown_device_without_soft_placement():
     with tf.device("/device:GPU:7"):
         y = tf.constant([1.0], name="far")

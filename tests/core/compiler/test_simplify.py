@@ -48,6 +48,28 @@ def test_integer_zero_is_neutral(compiled):
         assert kinds(compiled(session, 0 - x, {x: [1, 2]})) == ["Sub"]
 
 
+@pytest.mark.parametrize("shape", [(3, 4), (300, 400)])
+def test_the_ones_that_the_gradient_of_a_sum_begins_with(shape, compiled):
+    """As a constant where they are few, broadcast where they are many."""
+    x, y = tf.placeholder(tf.float32, shape), tf.placeholder(tf.float32, shape)
+    dx, dy = tf.gradients(tf.reduce_sum(x * y), [x, y])
+    feed = {x: np.full(shape, 2.0), y: np.full(shape, 3.0)}
+    with tf.Session() as session:
+        ops = {n.op for n in compiled(session, [dx, dy], feed).block.nodes}
+        assert "Mul" not in ops and "BroadcastTo" not in ops
+        values = session.run([dx, dy], feed)
+    assert [v.shape for v in values] == [shape] * 2 and [v.mean() for v in values] == [3.0, 2.0]
+
+
+def test_numbers_of_which_one_differs_are_not_neutral(compiled):
+    x = tf.placeholder(tf.float32, [2, 2])
+    for number in (np.array([[1, 1], [1, 2]]), np.array([[1.0, np.nan], [1, 1]])):
+        y = x * tf.constant(number, tf.float32)
+        with tf.Session() as session:
+            got = session.run(y, {x: np.ones((2, 2))})
+        np.testing.assert_array_equal(got, number.astype(np.float32))
+
+
 def test_what_waits_for_an_effect_stays():
     v = tf.Variable(0)
     x = tf.placeholder(tf.float32, [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import array_api_compat.numpy as xp
 import ml_dtypes
@@ -178,6 +179,19 @@ def test_several_results_share_their_steps():
     line = lower(roots, {"x": dtypes.float64, "y": dtypes.float64})
     first, second, third = evaluator(line, xp, ["x", "y"])(np.zeros(2), np.ones(2))
     assert first.tolist() == [1, 1] and second.tolist() == [2, 2] and third.dtype == np.bool_
+
+
+def test_a_long_line_keeps_only_what_it_still_needs():
+    text = "x"
+    for i in range(20):
+        text = f"({text}) * 0.5 + {i}"
+    run = evaluator(lower([ex.parse(text)], {"x": dtypes.float64}), xp, ["x"])
+    x = np.ones(1 << 16)
+    tracemalloc.start()
+    run(x)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3 * x.nbytes
 
 
 def test_a_result_that_ignores_inputs_has_the_full_shape():

@@ -54,6 +54,31 @@ def test_gather_out_of_range_names_the_index():
         run(tf.gather(tf.zeros([3]), p), {p: [[0], [-1]]})
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, object])
+def test_gather_one_slice(axis, dtype):
+    params = np.arange(24).reshape(2, 3, 4).astype(dtype)
+    if dtype is object:
+        params = np.vectorize(lambda i: b"%d" % i, otypes=[object])(params)
+    i = tf.placeholder(tf.int64, [])
+    out = tf.gather(tf.constant(params), i, axis=axis)
+    # Both into a planned buffer and into one that the caller keeps.
+    both = [out, tf.identity(tf.concat([out, out], 0)[: out.shape[0]])]
+    for at in range(params.shape[axis]):
+        for found in run(both, {i: at}):
+            np.testing.assert_array_equal(found, np.take(params, at, axis))
+    for at in (-1, params.shape[axis]):
+        want = rf"indices = {at} is not in \[0, {params.shape[axis]}\)"
+        with pytest.raises(tf.errors.InvalidArgumentError, match=want):
+            run(out, {i: at})
+
+
+def test_gather_one_element():
+    i = tf.placeholder(tf.int32, [])
+    for params in (np.arange(3.0), np.array([b"a", b"b", b"c"], object)):
+        assert run(tf.gather(tf.constant(params), i), {i: 1}) == params[1]
+
+
 def test_batch_gathers():
     params = tf.constant([[1, 2, 3], [4, 5, 6]])
     assert run(tf.batch_gather(params, [[2], [0]])).tolist() == [[3], [4]]

@@ -138,3 +138,12 @@ def test_second_derivatives(kind):
     with tf.Session():
         error = compute_gradient_error(x, [2, 3], first, [2, 3], draw(2, 3), delta=1e-5)
     assert error < 1e-7
+
+
+@pytest.mark.parametrize("classes", [3, 5000])
+def test_no_second_derivative_that_nobody_asked_for(classes):
+    """The backprop output gets no gradient here, however large its zeros would be."""
+    x = tf.placeholder(tf.float32, [2, classes])
+    loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=[2, 0], logits=x)
+    tf.gradients(tf.reduce_mean(loss), x)
+    assert "Softmax" not in {op.type for op in tf.get_default_graph().get_operations()}

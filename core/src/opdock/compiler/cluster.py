@@ -1,28 +1,35 @@
 """Cluster: elementwise ops that hang together become one op, for devices that generate code.
 
 First every node gets a place in some executable order in which elementwise nodes of one device and
-shape wait for each other as long as anything else can run. What such a group computes between two
-waits holds no path that leaves it and comes back, so each connected part of it can be one node.
+shape wait for each other as long as anything else can run. So do reductions of one shape, but what
+waits for a reduction is never in its group. What such a group computes between two waits holds no
+path that leaves it and comes back, so each connected part of it can be one node, and so can several
+parts that read the same array.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator
 from typing import Any, Final
 
-from opdock import errors
-from opdock.compiler.absorb import Absorber, Key, Part
-from opdock.compiler.cluster_line import MAX_STEPS, Composer, Member, member_of
+from opdock.compiler.absorb import MOST_ENDS, Absorber, Key, Part
+from opdock.compiler.cluster_line import (
+    MAX_STEPS,
+    Composer,
+    Ending,
+    Member,
+    ending_of,
+    member_of,
+)
 from opdock.compiler.fuse import may_fuse
 from opdock.compiler.ir import FEED, Block, Fused, Node, Value
 from opdock.compiler.ladder import climb
 from opdock.compiler.order import preceding, sort, state_order
 from opdock.compiler.place import GAVE_UP, Placer
 from opdock.compiler.target import Target
-from opdock.kernels.cluster import CLUSTER, REDUCTIONS, Reduce
+from opdock.kernels.cluster import CLUSTER
 from opdock.kernels.lowering import Line
-from opdock.kernels.portable.reduce import reduced_axes
 from opdock.shapes import Shape, num_elements
 
 FUSION: Final = "cluster"
@@ -51,6 +58,7 @@ class _Clusterer:
         self.fetched = set(block.fetches)
         self.before = state_order(block.nodes)
         self.members: dict[Node, Member] = {}
+        self.endings: dict[Node, Ending] = {}
         self.keys: dict[Node, Key] = {}
         self.after: dict[Node, list[Node]] = {}
         self.users: dict[Value, list[Node]] = {}
@@ -60,23 +68,24 @@ class _Clusterer:
         self.owner: dict[Node, Part] = {}
         self.again: dict[Node, list[Node]] = {}  # for each node in a cluster, what it has copies of
         self.needed: set[Value] = set()  # inputs of clusters
+        self.turn: dict[Node, int] = {}
+        self.now = 0
         self.absorber = Absorber(
-            self.members, self.owner, self.users, self.after, self.fetched, self.place
-        )
+            self.members, self.endings, self.owner, self.users, self.after, self.fetched,
+            self.place, self.turn,
+        )  # fmt: skip
         self._alone: dict[tuple[Any, ...], tuple[str, Line]] = {}
 
     def run(self) -> None:
         """Finds the clusters and puts them into the block."""
         for node in self.block.nodes:
             self._classify(node)
-        if not self.members:
+        if len(self.keys) < 2:
             return
-        parts = [p for group, freed in self._groups() for p in self._parts(group, freed)]
+        parts = [p for group in self._groups() for p in self._parts(group)]
         # From the end: what a part computes again, an earlier one need not hand out.
         for part in reversed(self.absorber.merge(parts)):
-            part.nodes = self._still_used(part)
-            if part.all() and self.absorber.take(part) and part.pays:
-                self._form(part)
+            self._settle(part)
         if self.made:
             self.made.reverse()
             self._rewire()
@@ -85,10 +94,15 @@ class _Clusterer:
     def _classify(self, node: Node) -> None:
         if node.target not in self.able or len(node.out_dtypes) != 1 or not may_fuse(node):
             return
-        shape = node.out_shapes[0]
+        if not all(_is_known(v.shape) for v in node.inputs):
+            return
+        ending = ending_of(node)
+        shape = node.out_shapes[0] if ending is None else node.inputs[0].shape
         if not _is_known(shape) or not num_elements(shape):
             return
-        if not all(_is_known(v.shape) for v in node.inputs):
+        if ending is not None:
+            self.endings[node] = ending
+            self.keys[node] = (node.target, shape)  # type: ignore[assignment]
             return
         kernel = node.kernel
         if kernel is None or kernel.host_inputs or kernel.host_outputs:
@@ -96,7 +110,7 @@ class _Clusterer:
         member = member_of(node)
         if member is None:
             return
-        self.members[node] = member
+        self.members[node] = member.over(num_elements(shape) or 0)
         self.keys[node] = (node.target, shape)  # type: ignore[assignment]
         refused = self._refused(node, member)
         if refused:
@@ -118,11 +132,12 @@ class _Clusterer:
         return found[0]
 
     # ------------------------------------------------------------ groups
-    def _groups(self) -> Iterator[tuple[list[Node], list[Node]]]:
-        """Elementwise nodes of one key that may run together, and the nodes that waited for them.
+    def _groups(self) -> Iterator[list[Node]]:
+        """Nodes of one key that may run together.
 
         A node is free once all before it are placed; of the free ones, those that are no members
-        are placed first, then the smallest shape's, as what is small is mostly input to the rest.
+        are placed first, then reductions, then the smallest shape's, as what is small is mostly
+        input to the rest.
         """
         waiting: dict[Node, int] = {}
         for node in self.block.nodes:
@@ -134,22 +149,31 @@ class _Clusterer:
                 self.users.setdefault(value, []).append(node)
         free = [n for n in self.block.nodes if not waiting[n]]
         pending: dict[Key, list[Node]] = {}
+        reductions: dict[Key, list[Node]] = {}
         sizes: list[tuple[int, int, Key]] = []
-        while free or sizes:
+        while free or reductions or sizes:
             while free:
                 node = free.pop()
                 key = self.keys.get(node)
                 if key is None:
+                    self.turn[node] = self.now
                     free += self._release(node, waiting)
-                    continue
-                if key not in pending:
-                    pending[key] = []
-                    heapq.heappush(sizes, (num_elements(key[1]) or 0, self.place[node], key))
-                pending[key].append(node)
-            if sizes:
+                elif node in self.endings:
+                    reductions.setdefault(key, []).append(node)
+                else:
+                    if key not in pending:
+                        pending[key] = []
+                        heapq.heappush(sizes, (num_elements(key[1]) or 0, self.place[node], key))
+                    pending[key].append(node)
+            if not reductions and not sizes:
+                return
+            if reductions:
+                key, start = reductions.popitem()
+            else:
                 key = heapq.heappop(sizes)[2]
-                group, free = self._together(key, pending.pop(key), waiting)
-                yield group, free
+                start = pending.pop(key)
+            group, free = self._together(key, start, waiting)
+            yield sorted(group, key=self.place.__getitem__)
 
     def _release(self, node: Node, waiting: dict[Node, int]) -> list[Node]:
         out = []
@@ -162,68 +186,73 @@ class _Clusterer:
     def _together(
         self, key: Key, start: list[Node], waiting: dict[Node, int]
     ) -> tuple[list[Node], list[Node]]:
+        """The group that starts with some nodes, and the nodes that waited for it."""
         stack = start
         group: list[Node] = []
+        ends: list[Node] = []
         free: list[Node] = []
         while stack:
             node = stack.pop()
+            if node in self.endings:
+                ends.append(node)
+                continue
             group.append(node)
             for other in self._release(node, waiting):
                 (stack if self.keys.get(other) == key else free).append(other)
-        return group, free
+        # Last, so that all that waits for a reduction is freed by one.
+        for node in ends:
+            free += self._release(node, waiting)
+        return group + ends, free
 
     # ------------------------------------------------------------ parts
-    def _parts(self, group: list[Node], freed: list[Node]) -> Iterator[Part]:
-        """The parts of a group, cut to size, each with a reduction if one follows."""
+    def _parts(self, group: list[Node]) -> Iterator[Part]:
+        """The parts of a group, cut to size."""
         key = self.keys[group[0]]
-        reductions: dict[Node, list[Node]] = {}
-        for node in sorted(freed, key=self.place.__getitem__):
-            if (node.op in REDUCTIONS or node.op == "BiasAddGrad") and may_fuse(node):
-                reductions.setdefault(node.inputs[0].node, []).append(node)
-        beside = self._beside(list(self._connected(group)), reductions)
-        parts = [Part(key, piece) for nodes in beside for piece in self._cut(nodes)]
-        self.owner.update((n, p) for p in parts for n in p.nodes)
-        for part in parts:
-            ends = [r for n in part.nodes for r in reductions.get(n, ())]
-            # The deepest value is the hardest to compute again.
-            part.last = next((r for r in reversed(ends) if self._may_end(r, part)), None)
-            # What is left may yet compute its operand for itself.
-            for node in ends:
-                if node is part.last:
-                    self.owner[node] = part
-                elif node.target is key[0] and _reduction(node) is not None:
-                    self.owner[node] = Part(key, [], node)
-            yield part
-            yield from (self.owner[r] for r in ends if r in self.owner and r is not part.last)
+        connected = [
+            Part(key, [n for n in nodes if n in self.members],
+                 [n for n in nodes if n in self.endings])
+            for nodes in self._connected(group)
+        ]  # fmt: skip
+        start = self.now + 1
+        for joined in self._beside(connected):
+            for i, part in enumerate(self._cut(joined)):
+                self.owner.update(dict.fromkeys(part.all(), part))
+                # Between the turns of parts are those of what has no part.
+                self.turn.update(dict.fromkeys(part.all(), start + 2 * i))
+                self.now = max(self.now, start + 2 * i + 1)
+                yield part
 
-    def _beside(
-        self, connected: list[list[Node]], reductions: Mapping[Node, list[Node]]
-    ) -> Iterable[list[Node]]:
-        """Joins what reads the same whole array: once is enough.
+    def _beside(self, connected: list[Part]) -> Iterable[Part]:
+        """Joins what reads the same whole array, as once is enough.
 
-        Not where both end in reductions, of which a cluster has one, nor where many results
-        would be in memory at once.
+        Not where many results would be in memory at once.
         """
-        first: dict[Value, int] = {}
-        into = list(range(len(connected)))
-        for i, nodes in enumerate(connected):
-            for value in (v for n in nodes for v in n.inputs):
-                if value.shape != nodes[0].out_shapes[0] or value.node.op == "Const":
-                    continue
-                j = into[first.setdefault(value, i)]
-                if j == into[i] or into[i] != i:
-                    continue
-                both = [*connected[j], *nodes]
-                ends = [any(n in reductions for n in part) for part in (connected[j], nodes)]
-                if not all(ends) and self._is_small(both):
-                    connected[j], connected[i], into[i] = both, [], j
-                    nodes = both
-        return [sorted(nodes, key=self.place.__getitem__) for nodes in connected if nodes]
+        first: dict[Value, Part] = {}
+        into: dict[int, Part] = {}
+        for part in connected:
+            here = part
+            for value in self._read(part):
+                other = first.setdefault(value, here)
+                other = into.get(id(other), other)
+                if other is not here and here is part and self._are_few(other, part):
+                    other.join(part, self.place)
+                    here = into[id(part)] = other
+        return [p for p in connected if id(p) not in into]
 
-    def _is_small(self, nodes: list[Node]) -> bool:
-        inside = set(nodes)
-        left = sum(self._leaves(Value(n, 0), inside, None) for n in nodes)
-        return left <= _MOST_BESIDE and sum(self.members[n].size for n in nodes) <= MAX_STEPS
+    def _read(self, part: Part) -> Iterator[Value]:
+        """The whole arrays that a part reads, as far as it does not compute them."""
+        inside = set(part.nodes)
+        for node in part.all():
+            for value in node.inputs[: 1 if node in self.endings else None]:
+                whole = value.shape == part.key[1] and value.node.op != "Const"
+                if whole and value.node not in inside:
+                    yield value
+
+    def _are_few(self, a: Part, b: Part) -> bool:
+        """Whether two parts can be one that does not leave many results."""
+        inside, ends = {*a.nodes, *b.nodes}, [*a.ends, *b.ends]
+        left = sum(self._leaves(Value(n, 0), inside, ends) for n in inside)
+        return left <= _MOST_BESIDE and self.absorber.fit(a, b)
 
     def _connected(self, group: list[Node]) -> Iterable[list[Node]]:
         parent = {n: n for n in group}
@@ -244,66 +273,112 @@ class _Clusterer:
             parts.setdefault(find(node), []).append(node)
         return parts.values()
 
-    def _cut(self, nodes: list[Node]) -> Iterator[list[Node]]:
-        piece: list[Node] = []
-        steps = 0
-        for node in nodes:
+    def _sizes(self, part: Part) -> dict[Node, float]:
+        """The steps of each node; a result that is stored is at least one, however few elements."""
+        inside, sizes = set(part.nodes), {n: self.endings[n].size for n in part.ends}
+        for node in part.nodes:
             size = self.members[node].size
-            if piece and steps + size > MAX_STEPS:
-                yield piece
-                piece, steps = [], 0
-            piece.append(node)
-            steps += size
-        yield piece
+            stored = size < 1 and self._leaves(Value(node, 0), inside, part.ends)
+            sizes[node] = 1 if stored else size
+        return sizes
 
-    def _may_end(self, node: Node, part: Part) -> bool:
-        """Whether a reduction can run with a part: it waits for none that is of the same key."""
-        return (
-            node.target is part.key[0]
-            and _reduction(node) is not None
-            and all(
-                self.owner.get(p, part) is part or self.keys.get(p) != part.key
-                for p in preceding(node, self.before)
-            )
-        )
+    def _cut(self, part: Part) -> Iterable[Part]:
+        """The part in pieces that are small enough; a reduction is in the first that it can."""
+        sizes = self._sizes(part)
+        if sum(sizes.values()) <= MAX_STEPS and len(part.ends) <= MOST_ENDS:
+            return [part]
+        pieces = [Part(part.key, [])]
+        at: dict[Node, int] = {}
+        steps = 0.0
+        for node in part.nodes:
+            size = sizes[node]
+            if pieces[-1].nodes and steps + size > MAX_STEPS:
+                pieces.append(Part(part.key, []))
+                steps = 0.0
+            pieces[-1].nodes.append(node)
+            at[node] = len(pieces) - 1
+            steps += size
+        for node in part.ends:
+            own = self.endings[node].size
+            place = max((at[n] for n in preceding(node, self.before) if n in at), default=0)
+            while (
+                len(pieces[place].ends) == MOST_ENDS
+                or self.absorber.size(pieces[place]) + own > MAX_STEPS
+            ):
+                place += 1
+                if place == len(pieces):
+                    pieces.append(Part(part.key, []))
+            pieces[place].ends.append(node)
+        return pieces
 
     # ------------------------------------------------------------ nodes
+    def _settle(self, part: Part) -> None:
+        """Makes a node of a part, if one comes of it."""
+        self.owner.update(dict.fromkeys(part.all(), part))
+        part.nodes = self._still_used(part)
+        self.absorber.take(part)
+        if part.pays:
+            self._form(part)
+
     def _still_used(self, part: Part) -> list[Node]:
         """The nodes of a part less those of which all that use them have copies."""
         kept: dict[Node, None] = {}
         inside = set(part.nodes)
         for node in reversed(part.nodes):
             users = self.users.get(Value(node, 0), ())
-            if any(u in kept or u is part.last for u in users) or self._leaves(
-                Value(node, 0), inside, part.last
+            if any(u in kept or u in part.ends for u in users) or self._leaves(
+                Value(node, 0), inside, part.ends
             ):
                 kept[node] = None
         return list(reversed(kept))
 
     def _form(self, part: Part) -> None:
-        """Makes a node of a part; a part that is declined is tried without its end, then halved."""
-        node = self._node(part)
-        if node is None:
+        """Makes a node of a part; one that is declined comes apart."""
+        refused = self._try(part)
+        if not refused or GAVE_UP in refused:
+            # What gave up would most likely do so in parts as well, each in a step of the user's.
             return
-        choice = self._chosen(node)
-        if not isinstance(choice, str):
-            node.kernel, node.how = choice.kernel, choice.kind
-            self.made.append(node)
-            self.owned[node] = part.all()
-            self.again.update(dict.fromkeys(part.all(), part.again))
-            self.needed.update(node.inputs)
-            return
-        self.block.missed.append((node.name, FUSION, choice))
-        if GAVE_UP in choice:
-            # Its parts would most likely give up as well, each in a step of the user's.
-            return
-        if part.last is not None:
-            if len(part.nodes) > 1:
-                self._form(Part(part.key, part.nodes))
+        if part.pieces:
+            for piece in reversed(part.pieces):
+                self._settle(piece)
+        elif part.ends:
+            self._shed(part)
         elif len(part.nodes) > 3:
             half = len(part.nodes) // 2
             self._form(Part(part.key, part.nodes[:half]))
             self._form(Part(part.key, part.nodes[half:]))
+
+    def _shed(self, part: Part) -> None:
+        """Leaves a part the reductions that the kernel takes; the others may do without it."""
+        kept: list[Node] = []
+        # The deepest value is the hardest to compute again.
+        for node in reversed(part.ends) if len(part.all()) > 2 else ():
+            tried = self._node(Part(part.key, part.nodes, [node, *kept], part.again))
+            if tried is not None and not isinstance(self._chosen(tried), str):
+                kept.insert(0, node)
+        rest = [n for n in part.ends if n not in kept]
+        if rest and (kept or part.nodes):
+            self._settle(Part(part.key, [], rest))
+        if not kept or self._try(Part(part.key, part.nodes, kept, part.again)):
+            bare = Part(part.key, part.nodes)
+            if bare.pays:
+                self._form(bare)
+
+    def _try(self, part: Part) -> str:
+        """Makes a node of a part as it is; the reason if it is declined."""
+        node = self._node(part)
+        if node is None:
+            return ""
+        choice = self._chosen(node)
+        if isinstance(choice, str):
+            self.block.missed.append((node.name, FUSION, choice))
+            return choice
+        node.kernel, node.how = choice.kernel, choice.kind
+        self.made.append(node)
+        self.owned[node] = part.all()
+        self.again.update(dict.fromkeys(part.all(), part.again))
+        self.needed.update(node.inputs)
+        return ""
 
     def _chosen(self, node: Node) -> Any:
         """The kernel's choice, or the reason why there is none."""
@@ -332,24 +407,28 @@ class _Clusterer:
         outputs: dict[int, list[Value]] = {}
         for node in part.nodes:
             value = Value(node, 0)
-            if whole or self._leaves(value, inside, part.last):
+            if whole or self._leaves(value, inside, part.ends):
                 outputs.setdefault(composer.at[value], []).append(value)
         steps, results = list(outputs), list(outputs.values())
-        if part.last is not None:
-            steps.append(composer.at[part.last.inputs[0]])
-            results.append([Value(part.last, 0)])
+        for node in part.ends:
+            member = self.endings[node].member
+            steps.append(
+                composer.read(node, node.inputs[0]) if member is None
+                else composer.add(node, member)
+            )  # fmt: skip
+            results.append([Value(node, 0)])
         line, inputs = composer.line(steps)
         if not inputs or not steps:
             return None
         return self._assembled(part, skipped, line, inputs, results)
 
-    def _leaves(self, value: Value, inside: set[Node], last: Node | None) -> bool:
+    def _leaves(self, value: Value, inside: set[Node], ends: Container[Node]) -> bool:
         """Whether a value of a part is used by others, as far as they have no copy of it."""
         return (
             value in self.fetched
             or value in self.needed
             or any(
-                u not in inside and u is not last and value.node not in self.again.get(u, ())
+                u not in inside and u not in ends and value.node not in self.again.get(u, ())
                 for u in self.users.get(value, ())
             )
         )
@@ -364,7 +443,7 @@ class _Clusterer:
         names = tuple(f"x{i}" for i in range(len(inputs)))
         attrs = {
             "line": line, "names": names, "shape": part.key[1],
-            "reduce": None if part.last is None else _reduction(part.last),
+            "reduces": tuple(self.endings[n].reduce for n in part.ends),
             "members": tuple((n.name, n.op) for n in members),
         }  # fmt: skip
         node = Node(
@@ -372,7 +451,7 @@ class _Clusterer:
             out_dtypes=[v.dtype.base_dtype for v in firsts], out_shapes=[v.shape for v in firsts],
             origin=last.origin, requested=last.requested, order=last.id,
         )  # fmt: skip
-        node.target, node.why = last.target, f"{len(members)} elementwise ops"
+        node.target, node.why = last.target, f"{len(members)} ops in one pass"
         node.fused = Fused(FUSION, tuple(members), names, tuple(inputs), firsts)
         node.control = self._controls(members, set(inputs))
         self.outputs[node] = outputs
@@ -407,25 +486,6 @@ class _Clusterer:
         block.replace(values, {old: [new] for old, new in into.items()})
         sort(block, before, place)
         block.sweep()
-
-
-def _reduction(node: Node) -> Reduce | None:
-    """A reduction over axes that are known, or None."""
-    shape, dtype = node.inputs[0].shape, node.inputs[0].dtype
-    if shape is None or not shape:
-        return None
-    if node.op == "BiasAddGrad":
-        channel = 1 if node.attrs.get("data_format") == "NCHW" else len(shape) - 1
-        return Reduce("sum", tuple(a for a in range(len(shape)) if a != channel), False)
-    indices = node.inputs[1].node.const()
-    if indices is None or (node.op == "Mean" and not dtype.is_floating):
-        return None
-    try:
-        axes = reduced_axes(indices, len(shape))
-    except errors.OpError:
-        # The op itself says what is wrong, when it runs.
-        return None
-    return Reduce(REDUCTIONS[node.op], axes, bool(node.attrs["keep_dims"])) if axes else None
 
 
 def _is_known(shape: Shape) -> bool:

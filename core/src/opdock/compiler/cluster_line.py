@@ -11,31 +11,55 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from opdock import dtypes
+from opdock import dtypes, errors
 from opdock.compiler.ir import Node, Value
 from opdock.dtypes import DType
 from opdock.graph import registry
+from opdock.kernels.cluster import REDUCTIONS, Reduce
 from opdock.kernels.expr import parse
+from opdock.kernels.functions import FUNCTIONS
 from opdock.kernels.lowering import CAST, INPUT, NUMBER, Line, Step, lower
 from opdock.kernels.portable.elementwise import lower_node
+from opdock.kernels.portable.reduce import reduced_axes
 from opdock.kernels.signature import NodeSig
 
 MAX_STEPS: Final = 64
 """The most computing steps of one cluster: compile times of generated code grow faster than it."""
+_FEW: Final = 1 << 10
+"""Elements up to which the call of generated code costs more than what it computes."""
+_SHARE: Final = 16
+"""Arithmetic steps on few elements that count as one: compiling a thousand takes a tenth of a
+second, and as many calls of `tanh` five."""
+_QUICK: Final = frozenset({
+    INPUT, NUMBER, CAST, "where", "abs", "max", "min",
+    *(name for name, function in FUNCTIONS.items() if function.symbol not in ("", "**")),
+})  # fmt: skip
 _EXACT: Final = 2**53
 _MAX_UNIFORM_BYTES: Final = 2**24
 
 
 class Member(NamedTuple):
-    """An op as steps: `line` has one result, and its inputs are numbered "0", "1", ..."""
+    """An op as steps: `line` has one result, and its inputs are numbered "0", "1", ...
+
+    Attributes:
+        line: the steps.
+        used: which of the op's inputs they read.
+        share: how many of them count as one.
+    """
 
     line: Line
     used: frozenset[int]
+    share: int = 1
 
     @property
-    def size(self) -> int:
-        """The steps that compute something."""
-        return computing(self.line)
+    def size(self) -> float:
+        """The steps that compute something, as far as `MAX_STEPS` is concerned."""
+        return computing(self.line) / self.share
+
+    def over(self, elements: int) -> Member:
+        """The member as it counts where it computes so many elements."""
+        quick = all(s.op in _QUICK for s in self.line.steps)
+        return self._replace(share=_SHARE) if quick and elements <= _FEW else self
 
 
 def computing(line: Line) -> int:
@@ -125,6 +149,48 @@ _SPECIAL: Final[dict[str, Callable[[Node], str | None]]] = {
 }  # fmt: skip
 
 
+# ---------------------------------------------------------------- reductions
+class Ending(NamedTuple):
+    """A reduction, and the steps of what it reduces if that is not its operand itself."""
+
+    reduce: Reduce
+    member: Member | None = None
+
+    @property
+    def size(self) -> float:
+        """The steps that compute something."""
+        return 0 if self.member is None else self.member.size
+
+
+def ending_of(node: Node) -> Ending | None:
+    """A reduction of a value over axes that are known, or None."""
+    if node.op not in _ENDINGS or not node.inputs[0].shape:
+        return None
+    shape, dtype = node.inputs[0].shape, node.inputs[0].dtype.base_dtype
+    everything = tuple(range(len(shape)))
+    if node.op == "BiasAddGrad":
+        channel = 1 if node.attrs.get("data_format") == "NCHW" else len(shape) - 1
+        return Ending(Reduce("sum", tuple(a for a in everything if a != channel), False))
+    if node.op == "L2Loss":
+        # In 16 bits the squares would be rounded.
+        if dtype not in (dtypes.float32, dtypes.float64):
+            return None
+        return Ending(Reduce("sum", everything, False), _from_text("x0*x0*0.5", (dtype,), dtype))
+    indices = node.inputs[1].node.const()
+    if indices is None or (node.op == "Mean" and not dtype.is_floating):
+        return None
+    try:
+        axes = reduced_axes(indices, len(shape))
+    except errors.OpError:
+        # The op itself says what is wrong, when it runs.
+        return None
+    keep = bool(node.attrs["keep_dims"])
+    return Ending(Reduce(REDUCTIONS[node.op], axes, keep)) if axes else None
+
+
+_ENDINGS: Final = frozenset({*REDUCTIONS, "BiasAddGrad", "L2Loss"})
+
+
 # ---------------------------------------------------------------- many ops
 class Composer:
     """A line under construction: members are added in executable order.
@@ -145,7 +211,7 @@ class Composer:
         places: list[int] = []
         for step in member.line.steps:
             if step.op == INPUT:
-                places.append(self._input(node, node.inputs[int(step.value)]))
+                places.append(self.read(node, node.inputs[int(step.value)]))
             else:
                 args = tuple(places[a] for a in step.args)
                 places.append(self._step(step.op, args, step.dtype, step.value))
@@ -172,7 +238,8 @@ class Composer:
             steps.append(Step(step.op, tuple(new[a] for a in step.args), step.dtype, value))
         return Line(tuple(steps), tuple(new[r] for r in wanted)), inputs
 
-    def _input(self, node: Node, value: Value) -> int:
+    def read(self, node: Node, value: Value) -> int:
+        """The step of an operand of a node: of a member's result, or of an input."""
         found = self.at.get(value)
         if found is None:
             source = self._through(value)

@@ -16,6 +16,14 @@ _CANNOT_FAIL: Final = frozenset({
     "Any", "MatMul", "ConcatV2", "Pack", "ZerosLike", "OnesLike", "L2Loss", "Softmax", "AddN",
 })  # fmt: skip
 
+_FAILS_BY_SHAPE: Final = frozenset({
+    "Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter", "Conv3D", "Conv3DBackpropInputV2",
+    "Conv3DBackpropFilterV2", "DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropInput",
+    "DepthwiseConv2dNativeBackpropFilter", "BiasAdd", "BiasAddGrad", "MaxPool", "MaxPoolGrad",
+    "AvgPool", "AvgPoolGrad", "BatchMatMul", "BatchMatMulV2", "Select", "BroadcastTo", "Tile",
+})  # fmt: skip
+"""What goes wrong only where shapes do not fit, which shape inference has found out by then."""
+
 
 def dead(block: Block) -> None:
     """Removes needless waiting, in place.
@@ -75,6 +83,9 @@ def needless(node: Node) -> bool:
         return False
     if node.op == "NoOp" or node.op in _CANNOT_FAIL:
         return True
+    if node.op in _FAILS_BY_SHAPE:
+        shapes = [*(v.shape for v in node.inputs), *node.out_shapes]
+        return all(s is not None and None not in s for s in shapes)
     # Division by zero is an error for integers, as is a negative power.
     return node.spec.expr is not None and all(d.is_floating or d.is_bool for d in node.out_dtypes)
 

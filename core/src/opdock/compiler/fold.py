@@ -25,6 +25,7 @@ HARMLESS: Final = frozenset({
 _KEEP: Final = frozenset(
     {"Const", "Placeholder", "PlaceholderWithDefault", "CheckNumerics", "_Arg", "NoOp"}
 )
+_ABOUT_SHAPES: Final = frozenset({"Shape", "ShapeN", "Size", "Rank"})
 # They pass values on; no kernel does that.
 _SAME: Final = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot"})
 
@@ -85,6 +86,11 @@ def _before(node: Node) -> Iterator[Node]:
 
 
 def _foldable(node: Node) -> bool:
+    # A node without inputs is a generator such as a random op or a handle, not a computation.
+    if node.op not in _ABOUT_SHAPES and not (
+        node.inputs and all(v.node.op == "Const" for v in node.inputs)
+    ):
+        return False
     if (
         node.spec is None
         or node.op in _KEEP
@@ -106,16 +112,11 @@ def _foldable(node: Node) -> bool:
     for shape, dtype in zip(node.out_shapes, node.out_dtypes, strict=True):
         count = shapes.num_elements(shape)
         size += 0 if count is None else count * dtype.size
-    if size > MAX_FOLDED_BYTES:
-        return False
-    if node.op in ("Shape", "ShapeN", "Size", "Rank"):
-        return True
-    # A node without inputs is a generator such as a random op or a handle, not a computation.
-    return bool(node.inputs) and all(v.node.op == "Const" for v in node.inputs)
+    return size <= MAX_FOLDED_BYTES
 
 
 def _shape_facts(node: Node) -> list[Any] | None:
-    if node.op not in ("Shape", "ShapeN", "Size", "Rank"):
+    if node.op not in _ABOUT_SHAPES:
         return None
     facts: list[Any] = []
     for value, dtype in zip(node.inputs, node.out_dtypes, strict=True):
@@ -132,7 +133,7 @@ def _shape_facts(node: Node) -> list[Any] | None:
 
 
 def _try(node: Node, evaluate: Evaluate) -> list[Any] | None:
-    if node.op in ("Shape", "ShapeN", "Size", "Rank"):
+    if node.op in _ABOUT_SHAPES:
         return None
     if node.op in _SAME:
         return [v.node.const() for v in node.inputs]

@@ -93,7 +93,7 @@ class Matcher:
 
     def _input(self, wanted: P | str, value: Value, match: Match) -> Iterator[Match]:
         if isinstance(wanted, P):
-            if value.index == 0:
+            if value.index == wanted.output:
                 yield from self._node(wanted, value.node, match)
         elif wanted not in match.captures:
             yield Match({**match.captures, wanted: value}, match.nodes)

@@ -3,8 +3,8 @@
 A result may live in a planned buffer only if nobody can hold it after the step: it is neither
 fetched nor stored in a variable, nor an alias of such a value. A gradient that an optimizer reads
 to write fresh state is not held: `Kernel.keeps` says so. Results of
-one device whose lifetimes do not meet share memory; an elementwise op may write over an input
-that dies there.
+one device whose lifetimes do not meet share memory; an elementwise op or cluster may write over an
+input that dies there.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from opdock.compiler.arena import Buffers, Form, Planned
 from opdock.compiler.partition import cell_inputs, flat_indices
 from opdock.compiler.schedule import ALIASES, Schedule, Step
 from opdock.compiler.target import Target
+from opdock.kernels.cluster import CLUSTER
 
 # NumPy checks overlapping operands: for tiny results a second buffer costs less than the check.
 _IN_PLACE_FROM: Final = 4096
@@ -77,7 +78,8 @@ def plan_memory(schedule: Schedule, share: bool = True) -> MemoryPlan:
             if form is None:
                 found.append(None)
                 continue
-            buffer = _in_place(step, form, root, ends_here, held)
+            over = _writes_over(step, j) and form.nbytes >= _IN_PLACE_FROM
+            buffer = _in_place(step, form, root, ends_here, held) if over else None
             if buffer is None:
                 buffer = buffers.take(form)
             found.append(buffer)
@@ -201,9 +203,6 @@ def _form(step: Step, output: int, escaping: set[int], root: list[int]) -> Form 
     kernel = step.node.kernel
     if step.kind != "kernel" or kernel is None or not kernel.out or kernel.may_alias:
         return None
-    # Only kernels of fused ops know what to do with several buffers.
-    if len(step.outputs) != 1 and step.node.fused is None:
-        return None
     shape = step.node.out_shapes[output]
     if shape is None or None in shape or root[step.outputs[output]] in escaping:
         return None
@@ -213,11 +212,17 @@ def _form(step: Step, output: int, escaping: set[int], root: list[int]) -> Form 
     return Form(step.node.target, known, step.node.out_dtypes[output].base_dtype)
 
 
+def _writes_over(step: Step, output: int) -> bool:
+    """Whether a result may lie where an input of its form lies: each element is read before."""
+    node = step.node
+    if node.op == CLUSTER:
+        return output < len(step.outputs) - len(node.attrs["reduces"])
+    return node.spec is not None and node.spec.expr is not None
+
+
 def _in_place(
     step: Step, form: Form, root: list[int], ends_here: list[int], held: dict[int, _Held]
 ) -> int | None:
-    if step.node.spec is None or step.node.spec.expr is None or form.nbytes < _IN_PLACE_FROM:
-        return None
     for slot in step.inputs:
         r = root[slot]
         # A view of the buffer among the operands would be read after it has been written.

@@ -16,6 +16,7 @@ from opdock.compiler.fold import Evaluate, fold
 from opdock.compiler.fuse import fuse
 from opdock.compiler.ir import HOST, Block
 from opdock.compiler.layout import layout
+from opdock.compiler.loops import loops
 from opdock.compiler.memory import MemoryPlan, plan_memory
 from opdock.compiler.partition import partition
 from opdock.compiler.place import Placer, place
@@ -41,7 +42,8 @@ RULES: Final[dict[str, Rules]] = {
     "relaxed": relaxed.RULES,
 }
 OPTIONAL: Final = (
-    "fold", "branches", "dead", *RULES, "cse", "layout", "fuse", "cluster", "memory",
+    "fold", "branches", "loops", "dead", *RULES, "cse", "hoist", "layout", "fuse", "cluster",
+    "memory",
 )  # fmt: skip
 STAGES: Final = ("before_place", "after_place", "after_fuse")
 
@@ -61,6 +63,12 @@ class Options:
     extra: dict[str, list[tuple[str, Pass]]] = field(default_factory=dict)
     router: Router = field(default_factory=lambda: Router(RouteTable(), tuple))
     relaxed: bool = False
+
+    @property
+    def passes(self) -> AbstractSet[str]:
+        """The optional passes that are on."""
+        off = self.disabled if self.relaxed else self.disabled | {"relaxed"}
+        return frozenset(OPTIONAL) - off
 
 
 def lower(
@@ -84,12 +92,22 @@ def lower(
 def finish(
     block: Block, placer: Placer, evaluate: Evaluate, options: Options, results_at: str = HOST
 ) -> tuple[Block, Schedule, MemoryPlan]:
-    """The passes after pruning; function bodies enter here, with results on their own device."""
-    on = {name for name in OPTIONAL if name not in options.disabled}
-    if not options.relaxed:
-        on.discard("relaxed")
-    _before_place(block, evaluate, on)
+    """The passes after pruning."""
+    improve(block, evaluate, options)
+    return line_up(block, placer, options, results_at)
+
+
+def improve(block: Block, evaluate: Evaluate, options: Options) -> None:
+    """The passes that ask for no device, in place."""
+    _before_place(block, evaluate, options.passes)
     _plugins(block, options, "before_place")
+
+
+def line_up(
+    block: Block, placer: Placer, options: Options, results_at: str = HOST
+) -> tuple[Block, Schedule, MemoryPlan]:
+    """Placement and all that follows; a function body's results stay on its own device."""
+    on = options.passes
     place(block, placer)
     _plugins(block, options, "after_place")
     # What follows sees placed nodes, and runs before copies exist.
@@ -115,6 +133,8 @@ def _before_place(block: Block, evaluate: Evaluate, on: AbstractSet[str]) -> Non
         if "fold" not in on:
             break
         fold(block, evaluate)
+    if "loops" in on:
+        loops(block)
     if "dead" in on:
         dead(block)
         waits(block)
@@ -134,6 +154,7 @@ def _plugins(block: Block, options: Options, stage: str) -> None:
 # RewriterConfig's names for what passes here do; each is off where its toggle says OFF.
 _TOGGLES: Final = {
     "constant_folding": ("fold", "branches"),
+    "loop_optimization": ("loops", "hoist"),
     "dependency_optimization": ("dead",),
     "arithmetic_optimization": (*RULES, "cse"),
     "layout_optimizer": ("layout",),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -165,6 +166,8 @@ def _is_state(value: Value) -> bool:
 
 def _requested(members: list[Node]) -> tuple[str, Node]:
     """The merged request of a group. Conflicting requests: the state holder's wins, as it owns."""
+    if not any(n.requested for n in members):
+        return "", members[0]
     merged = DeviceSpec()
     asking = members[0]
     ordered = sorted(members, key=lambda n: (not _holds_state(n), n.id))
@@ -189,15 +192,17 @@ def _place_group(members: list[Node], placer: Placer) -> None:
     if homes:
         # The values are there already; what cannot work on them there gets copies.
         candidates, softened = homes[:1], False
-    able = [t for t in candidates if all(_holds(t, n) for n in members)]
-    if not able and (placer.soft or not requested):
-        able = [t for t in placer._downwards() if all(_holds(t, n) for n in members)]
-        softened = softened or bool(able)
-    candidates = able or candidates
+    able = _that_hold(members, candidates)
+    preferred = next(able, None)
+    if preferred is None and (placer.soft or not requested):
+        able = _that_hold(members, placer._downwards())
+        preferred = next(able, None)
+        softened = softened or preferred is not None
+    offered = candidates if preferred is None else itertools.chain((preferred,), able)
     working = [n for n in members if n.op not in STRUCTURAL and n.op != FEED]
     lost: dict[Node, list[Rejection]] = {n: [] for n in working}
     best: tuple[int, Target, dict[Node, Choice]] | None = None
-    for target in candidates:
+    for target in offered:
         choices = _choose(working, target, placer, lost)
         missing = len(working) - len(choices)
         if missing == 0:
@@ -213,13 +218,21 @@ def _place_group(members: list[Node], placer: Placer) -> None:
     for node in members:
         node.target = target
         node.rejections = lost.get(node, [])
-        node.why = _why(node, requested, softened, target, candidates)
+        node.why = _why(node, requested, softened, target, preferred or candidates[0])
         if node in choices:
             _take(node, choices[node])
         elif node.op in STRUCTURAL or node.op == FEED:
             node.how = "feed" if node.op == FEED else "builtin"
         else:
             _fall_back(node, target, requested, placer, lost)
+
+
+def _that_hold(members: list[Node], targets: Iterable[Target]) -> Iterator[Target]:
+    """The devices that can store what all members make.
+
+    One at a time: the answer opens the device, and those after the one that is taken stay closed.
+    """
+    return (t for t in targets if all(_holds(t, n) for n in members))
 
 
 # Their results are numbers in host memory, or nothing.
@@ -268,7 +281,7 @@ def _take(node: Node, choice: Choice) -> None:
 
 
 def _why(
-    node: Node, requested: str, softened: bool, target: Target, candidates: list[Target]
+    node: Node, requested: str, softened: bool, target: Target, preferred: Target
 ) -> str:
     if softened:
         return f"asked for {requested}, which cannot be had; moved by soft placement"
@@ -276,9 +289,9 @@ def _why(
         return (
             f"asked for {requested}" if node.requested else f"placed with its group on {requested}"
         )
-    if target is candidates[0]:
+    if target is preferred:
         return "the preferred device"
-    return f"no kernel on {candidates[0].name}"
+    return f"no kernel on {preferred.name}"
 
 
 def _fall_back(

@@ -29,7 +29,7 @@ class Step:
     Attributes:
         kind: "kernel", "builtin", "control", "copy", "read" (of a variable) or "alias".
         out: the planned buffer that the call writes to, or None.
-        outs: for a fused step with several results, the buffer or None for each; or empty.
+        outs: for a step with several results, the buffer or None for each; or empty.
         frees: slots whose last use this is.
     """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,12 +16,12 @@ CLUSTER: Final = "opdock>Cluster"
 """The op type of clusters. A backend that has a kernel for it gets them; there is no other hook.
 
 The kernel's `NodeSig` has these attributes: `line`, a `Line` with a result for each output;
-`names`, the inputs' names in it, in order; `shape`, to which all inputs broadcast; `reduce`, a
-`Reduce` of the last result or None; `members`, the (name, op type) of what was fused.
+`names`, the inputs' names in it, in order; `shape`, to which all inputs broadcast; `reduces`, a
+`Reduce` for each of the last results; `members`, the (name, op type) of what was fused.
 """
 
 REDUCTIONS: Final = {"Sum": "sum", "Mean": "mean", "Max": "max", "Min": "min", "Prod": "prod"}
-"""The reductions that may end a cluster: op type -> kind."""
+"""The reductions over given axes that may be in a cluster: op type -> kind."""
 
 _REDUCERS: Final[dict[str, tuple[str, Callable[[Any, NodeSig], Callable[..., Any]]]]] = {
     "sum": ("Sum", sum_prod), "prod": ("Prod", sum_prod), "mean": ("Mean", mean),
@@ -31,7 +31,7 @@ _REDUCERS: Final[dict[str, tuple[str, Callable[[Any, NodeSig], Callable[..., Any
 
 @dataclass(frozen=True, slots=True)
 class Reduce:
-    """The reduction at the end of a cluster.
+    """A reduction of a value that a cluster computes.
 
     Attributes:
         kind: "sum", "mean", "max", "min" or "prod".
@@ -58,16 +58,18 @@ def evaluate_cluster(xp: Any, sig: NodeSig) -> Callable[..., Any]:
     run = _whole(
         evaluator(line, xp, sig.attrs["names"], sig.attrs["shape"]), xp, sig.attrs["shape"]
     )
-    reduce: Reduce | None = sig.attrs["reduce"]
-    if reduce is None:
+    reduces: Sequence[Reduce] = sig.attrs["reduces"]
+    if not reduces:
         return run
-    total = _reducer(xp, sig, reduce)
+    whole = len(line.results) - len(reduces)
+    totals = [_reducer(xp, sig, whole + i, reduce) for i, reduce in enumerate(reduces)]
     if len(line.results) == 1:
-        return lambda *arrays: total(run(*arrays))
+        return lambda *arrays: totals[0](run(*arrays))
 
     def call(*arrays: Any) -> tuple[Any, ...]:
-        *whole, last = run(*arrays)
-        return (*whole, total(last))
+        values = run(*arrays)
+        folded = (total(v) for total, v in zip(totals, values[whole:], strict=True))
+        return (*values[:whole], *folded)
 
     return call
 
@@ -87,13 +89,13 @@ def _whole(run: Callable[..., Any], xp: Any, shape: tuple[int, ...]) -> Callable
     return filled
 
 
-def _reducer(xp: Any, sig: NodeSig, reduce: Reduce) -> Callable[[Any], Any]:
-    """Core's portable kernel of the reduction, so that it rounds as the op alone would."""
+def _reducer(xp: Any, sig: NodeSig, output: int, reduce: Reduce) -> Callable[[Any], Any]:
+    """Core's portable kernel of a reduction, so that it rounds as the op alone would."""
     op, binder = _REDUCERS[reduce.kind]
-    dtype = sig.out_dtypes[-1]
+    dtype = sig.out_dtypes[output]
     alone = NodeSig(
         op, sig.name, {"keep_dims": reduce.keep_dims, "T": dtype},
-        (sig.attrs["shape"],), (dtype,), sig.out_shapes[-1:], (dtype,),
+        (sig.attrs["shape"],), (dtype,), (sig.out_shapes[output],), (dtype,),
         consts={1: np.array(reduce.axes, np.int32)},
     )  # fmt: skip
     run = binder(xp, alone)

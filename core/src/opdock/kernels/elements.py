@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from opdock.dtypes import DType, string
 from opdock.kernels.signature import NodeSig
 
 
@@ -38,3 +40,25 @@ def element(value: Any, sig: NodeSig) -> Element:
 def unwrap(handle: Any) -> Any:
     """The object behind a handle that came from another device."""
     return getattr(handle, "home", handle)
+
+
+def zeros(sig: NodeSig, shape: tuple[int, ...], dtype: DType) -> Any:
+    """Zeros, or empty strings, on the kernel's device, without an array to take it from."""
+    if dtype is string:
+        return np.full(shape, b"", object)
+    host = np.zeros(shape, dtype.np)
+    return host if _is_host(sig.device) else sig.device.upload(host)
+
+
+def take_rows(xp: Any, value: Any, start: int, stop: int) -> Any:
+    """Consecutive rows, possibly as a view."""
+    # A namespace over buffers that take no subscripts brings a function for them.
+    take = getattr(xp, "rows", None)
+    return value[start:stop, ...] if take is None else take(value, start, stop)
+
+
+def join(xp: Any, joiner: Callable[..., Any], parts: Sequence[Any], dtype: DType) -> Any:
+    """Buffers along the first dimension, by `xp.concat` or `xp.stack`."""
+    if dtype is string:
+        parts = [np.asarray(p, object) for p in parts]
+    return joiner([xp.asarray(p) for p in parts], axis=0)

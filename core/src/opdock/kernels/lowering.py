@@ -250,6 +250,17 @@ def namespace_dtype(xp: Any, dtype: DType) -> Any:
     return dtype.np if found is None else found
 
 
+def _last_uses(
+    code: Sequence[tuple[int, Callable[..., Any], tuple[int, ...]]], results: Sequence[int]
+) -> list[list[int]]:
+    """For each call the values that nothing needs after it: whole arrays, in a long line many."""
+    needed, dead = set(results), []
+    for i, _, args in reversed(code):
+        dead.append([a for a in dict.fromkeys((*args, i)) if a not in needed])
+        needed.update(args)
+    return dead[::-1]
+
+
 def evaluator(
     line: Line, xp: Any, inputs: Sequence[str], shape: Shape = None
 ) -> Callable[..., Any]:
@@ -283,13 +294,17 @@ def evaluator(
     used = {position for _, position in loads}
     spread = len(used) < len(inputs) or any(r not in varying for r in line.results)
     results = line.results
+    steps = [(i, function, args, dead) for (i, function, args), dead in zip(
+        code, _last_uses(code, results), strict=True)]  # fmt: skip
 
     def run(*arrays: Any) -> Any:
         values = list(registers)
         for i, position in loads:
             values[i] = arrays[position]
-        for i, function, args in code:
+        for i, function, args, dead in steps:
             values[i] = function(*[values[a] for a in args])
+            for d in dead:
+                values[d] = None
         out = tuple(values[r] for r in results)
         if spread:
             out = tuple(_spread(xp, v, arrays, shape) for v in out)

@@ -33,8 +33,9 @@ class Kernel:
             decline rather than guess.
         priority: the higher wins among kernels of one device that admit a node.
         label: a kernel with a label is used only for nodes whose `_kernel` attribute asks for it.
-        out: whether the bound callable takes a trailing positional `out` (a buffer or None). That
-            of an elementwise op may be an input's buffer.
+        out: whether the bound callable takes a trailing positional `out`: a buffer or None; for
+            several results None, or a tuple with a buffer or None for each. The buffer of an
+            elementwise op may be an input's.
         host_inputs: names of arguments that arrive as NumPy arrays in host memory.
         host_outputs: names of results that are NumPy arrays in host memory.
         may_alias: output index -> index of the input whose buffer or view it may be.

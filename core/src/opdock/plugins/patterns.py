@@ -16,15 +16,18 @@ class P:
         *inputs: a `P` for each input that must come from such a node, or a string that captures
             whatever is there. The same string twice means the same tensor.
         name: captures the node itself, so that `when` and the kernel can see its attributes.
+        output: which of the node's outputs a nested `P` means.
         **attrs: attribute values that must be equal.
 
     Example:
         P("Relu", P("BiasAdd", P("Conv2D", "x", "w", name="conv"), "b"))
     """
 
-    __slots__ = ("attrs", "inputs", "name", "ops")
+    __slots__ = ("attrs", "inputs", "name", "ops", "output")
 
-    def __init__(self, op: str, *inputs: P | str, name: str = "", **attrs: Any) -> None:
+    def __init__(
+        self, op: str, *inputs: P | str, name: str = "", output: int = 0, **attrs: Any
+    ) -> None:
         if not isinstance(op, str) or not op:
             raise TypeError(f"P takes an op type first, got {op!r}")
         for value in inputs:
@@ -33,6 +36,7 @@ class P:
         self.ops: tuple[str, ...] = tuple(op.split("|"))
         self.inputs: tuple[P | str, ...] = inputs
         self.name = name
+        self.output = output
         self.attrs: Mapping[str, Any] = MappingProxyType(attrs)
 
     def captures(self) -> tuple[str, ...]:
@@ -55,6 +59,7 @@ class P:
 
     def __repr__(self) -> str:
         parts = [repr("|".join(self.ops)), *(repr(i) for i in self.inputs)]
+        parts += [f"output={self.output}"] if self.output else []
         parts += [f"{k}={v!r}" for k, v in self.attrs.items()]
         return f"P({', '.join(parts)})"
 
@@ -65,8 +70,8 @@ class FusionPattern:
 
     The compiler looks for the pattern when a program is prepared, on nodes placed on the device;
     it tries both orders of a commutative op's inputs. A nested `P` means the first output of its
-    node. Stateful ops are never matched, and a result that is used outside the match must be among
-    `outputs`.
+    node unless it names another. Stateful ops are never matched, and a result that is used outside
+    the match must be among `outputs`.
 
     The kernel's inputs are the captures in order. Its `sig.attrs` holds the outermost node's
     attributes, and under the name of each named node, and "" for the outermost, a mapping of that

@@ -49,6 +49,7 @@ def _graphs() -> Iterator[tuple[str, str, Make]]:
     yield "cluster/types", "float32", _types
     yield "cluster/scalar", "float32", _scalar
     yield "cluster/limit", "float32", _long
+    yield "cluster/reduce-many", "float32", _many
     for kind in REDUCTIONS:
         yield f"cluster/reduce-{kind}", "float32", functools.partial(_reduce, kind)
     for dtype in DTYPES:
@@ -166,10 +167,22 @@ def _reduce(kind: str, rng: np.random.Generator) -> Made:
     reduce = getattr(tf, f"reduce_{kind}")
     fetches = []
     for i, axes in enumerate((None, [0], [1], [-1], [0, 2], [1, 2])):
-        # Each over a value of its own: one reduction ends one cluster.
+        # Each over a value of its own: not every backend reduces more than one in a pass.
         fetches.append(reduce(tf.tanh(x * (i + 1.0)), axes, keepdims=i % 2 == 1))
     shared = tf.exp(-x)
     return [*fetches, shared, reduce(shared, [0, 1])], feeds
+
+
+def _many(rng: np.random.Generator) -> Made:
+    """Reductions of one value over differing axes, and one that the rest of its pass waits for."""
+    (x,), feeds = _fed(rng, (6, 7, 40))
+    y = tf.tanh(x)
+    fetches = [
+        tf.reduce_sum(y, 0), tf.reduce_mean(y, [1, 2]), tf.reduce_max(y), tf.reduce_min(y, [0, 2]),
+        tf.reduce_prod(y, -1, keepdims=True), tf.nn.l2_loss(x), tf.reduce_sum(x, [0, 1]),
+    ]  # fmt: skip
+    centred = y - tf.reduce_mean(y, -1, keepdims=True)
+    return [*fetches, centred, tf.reduce_mean(tf.square(centred), [0, 1])], feeds
 
 
 def _plain(dtype: str, rng: np.random.Generator) -> Made:

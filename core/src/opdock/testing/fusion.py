@@ -53,7 +53,9 @@ def _results(dut: DeviceUnderTest, pattern: FusionPattern) -> Iterator[Result]:
             if any(k in sample.attrs and sample.attrs[k] != v for k, v in innermost.attrs.items()):
                 continue
             try:
-                outcome = _compare(dut, pattern, op, sample)
+                outcome = _compare(dut, pattern, op, sample) and _compare(
+                    dut, pattern, op, sample, column=True
+                )
             except Exception as error:
                 yield Result("L5", pattern.name, "float32", label, "failed", describe(error))
                 continue
@@ -72,11 +74,14 @@ class _Graph:
     """The pattern's ops as a graph over one sample of its innermost op.
 
     Attributes:
+        column: whether further operands have one element in the last dimension, as a factor for
+            each row has, instead of the innermost op's shape.
         made: the outputs of each of the pattern's nodes.
     """
 
     sample: Sample
     innermost: str
+    column: bool = False
     captures: dict[str, Any] = field(default_factory=dict)
     feeds: dict[Any, Array] = field(default_factory=dict)
     made: dict[P, list[Any]] = field(default_factory=dict)
@@ -89,7 +94,7 @@ class _Graph:
         return [self.made[named[name]][index] for name, index in pattern.outputs]
 
     def build(self, node: P) -> Any:
-        """The first output of a node."""
+        """The output of a node that the pattern means."""
         if node not in self.made:
             op = self.innermost if self.innermost in node.ops else node.ops[0]
             spec = registry.get(op)
@@ -107,7 +112,7 @@ class _Graph:
                     **dict(node.attrs),
                 )
             self.made[node] = list(result) if isinstance(result, (list, tuple)) else [result]
-        return self.made[node][0]
+        return self.made[node][node.output]
 
     def _leaf(self, node: P, spec: OpSpec) -> Any:
         tensors = []
@@ -128,6 +133,8 @@ class _Graph:
         shape = inner.get_shape().as_list()
         if spec.name.startswith("BiasAdd") or "BatchNorm" in spec.name:
             shape = shape[-1:]
+        elif self.column and shape:
+            shape = [*shape[:-1], 1]
         return self._feed(name, Sampler(np.float32, f"fusion/{name}").uniform(shape, 0.5, 1.5))
 
     def _feed(self, name: str, array: Array) -> Any:
@@ -138,14 +145,16 @@ class _Graph:
         return self.captures[name]
 
 
-def _compare(dut: DeviceUnderTest, pattern: FusionPattern, op: str, sample: Sample) -> str:
+def _compare(
+    dut: DeviceUnderTest, pattern: FusionPattern, op: str, sample: Sample, column: bool = False
+) -> str:
     """Empty when fused equals unfused, else why the fusion was not applied.
 
     Raises:
         Failure: it was applied and gives something else.
     """
     with tf.Graph().as_default() as graph:
-        made = _Graph(sample, op)
+        made = _Graph(sample, op, column)
         with tf.device(dut.scope):
             outputs = made.outputs(pattern)
         others = {p.name for p in dut.fusions if p is not pattern}
