@@ -109,14 +109,26 @@ def test_matrix_product(name, columns):
     check(build, f"opdock_cpu>MatMulBias{name}")
 
 
+def _filter_and_bias(x, **more):
+    w, b = variable("w", 3, 3, 16, 8), variable("bb", 8)
+    strides = [1, 1, 2, 2] if more else [1, 2, 2, 1]
+    y = tf.nn.bias_add(tf.nn.conv2d(x, w, strides, "SAME", **more), b, **more)
+    dw, db = tf.gradients(y * y, [w, b])
+    return tf.concat([tf.reshape(dw, [-1]), db], 0)
+
+
 def test_gradients_of_filter_and_bias_come_together():
     def build(x):
-        w, b = variable("w", 3, 3, 16, 8), variable("bb", 8)
-        y = tf.nn.bias_add(tf.nn.conv2d(x, w, [1, 2, 2, 1], "SAME"), b)
-        dw, db = tf.gradients(y * y, [w, b])
-        return tf.concat([tf.reshape(dw, [-1]), db], 0)
+        return _filter_and_bias(tf.transpose(x, [0, 3, 1, 2]), data_format="NCHW")
 
     check(build, "opdock_cpu>Conv2DFilterAndBiasGrad")
+
+
+def test_channels_last_they_do_not():
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [4, 12, 12, 16])
+        ops = kernels(session, _filter_and_bias(x), {x: data(4, 12, 12, 16)})
+    assert "Conv2DBackpropFilter" in ops and "opdock_cpu>Conv2DFilterAndBiasGrad" not in ops
 
 
 def test_a_shared_result_is_not_fused_away():

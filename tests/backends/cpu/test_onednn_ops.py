@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock_cpu.jit import llvm
 from tests.backends.cpu.onednn import close_to_float64, data, kernels, needs_onednn
 
 pytestmark = needs_onednn
@@ -39,12 +40,39 @@ def test_bfloat16_products_add_up_in_float32():
     np.testing.assert_allclose(ours, exact, rtol=2**-8, atol=1e-2)
 
 
-def test_small_products_and_vectors_stay_with_blas():
+def test_small_products_stay_with_numpy():
     with tf.Graph().as_default(), tf.Session() as session:
-        for shapes in (((4, 5), (5, 6)), ((1, 2000), (2000, 2000))):
-            a, b = (tf.placeholder(tf.float32, s) for s in shapes)
-            feeds = {a: np.ones(shapes[0]), b: np.ones(shapes[1])}
-            assert "onednn" not in kernels(session, tf.matmul(a, b), feeds)["MatMul"]
+        a, b = tf.placeholder(tf.float32, [4, 5]), tf.placeholder(tf.float32, [5, 6])
+        feeds = {a: np.ones([4, 5]), b: np.ones([5, 6])}
+        assert "onednn" not in kernels(session, tf.matmul(a, b), feeds)["MatMul"]
+
+
+@pytest.mark.parametrize("shapes", [((1, 300), (300, 400)), ((70, 300), (300, 1))])
+def test_vectors(shapes):
+    a, b = (data(*s, seed=i) for i, s in enumerate(shapes))
+    close_to_float64(lambda a, b: [tf.matmul(a, b)], a, b, op="MatMul")
+
+
+@pytest.mark.parametrize("rows", [1, 2, 70])
+@pytest.mark.parametrize("transpose", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_matrix_that_stays_is_laid_out_once(rows, transpose, bias):
+    """Step after step the same, and right again as soon as the variable is another."""
+    x, w = data(rows, 700).astype(np.float32), data(700, 800, seed=1).astype(np.float32)
+    with tf.Graph().as_default(), tf.Session() as session:
+        v = tf.get_variable("v", initializer=np.ascontiguousarray(w.T) if transpose else w)
+        fed = tf.placeholder(tf.float32, x.shape)
+        y = tf.matmul(fed, v, transpose_b=transpose)
+        y = tf.nn.relu(tf.nn.bias_add(y, tf.ones([800]))) if bias else y
+        double = tf.assign(v, v * 2)
+        session.run(tf.global_variables_initializer())
+        for times in (1, 2, 4):
+            for _ in range(4):
+                exact = x.astype(np.float64) @ (times * w.astype(np.float64))
+                exact = np.maximum(exact + 1, 0) if bias else exact
+                ours = session.run(y, {fed: x})
+                np.testing.assert_allclose(ours, exact, rtol=1e-4, atol=1e-3)
+            session.run(double)
 
 
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
@@ -160,21 +188,58 @@ def test_batch_norm(training, data_format):
     np.testing.assert_allclose(dx, gain * back, rtol=1e-3, atol=1e-3)
 
 
+def _lrn(x, radius=2):
+    """The op has no float64."""
+    if x.dtype == tf.float32:
+        return tf.nn.lrn(x, depth_radius=radius, bias=1.5, alpha=0.3, beta=0.75)
+    return x / (1.5 + 0.3 * _window_sums(x, radius)) ** 0.75
+
+
 def test_local_response_normalization():
-    close_to_float64(
-        lambda x: [tf.nn.lrn(x, depth_radius=2, bias=1.5, alpha=0.3, beta=0.75)]
-        if x.dtype == tf.float32
-        else [x / (1.5 + 0.3 * _window_sums(x)) ** 0.75],
-        data(2, 5, 6, 12), op="LRN",
-    )  # fmt: skip
+    close_to_float64(lambda x: [_lrn(x)], data(2, 5, 6, 12), op="LRN")
 
 
-def _window_sums(x):
-    squares = tf.pad(x * x, [[0, 0], [0, 0], [0, 0], [2, 2]])
-    return tf.add_n([squares[..., i : i + 12] for i in range(5)])
+@pytest.mark.parametrize(
+    ("channels", "radius"), [(16, 1), (48, 2), (32, 3), (48, 5), (32, 4)]
+)
+def test_gradient_of_local_response_normalization(channels, radius):
+    def build(x, dy):
+        return tf.gradients(_lrn(x, radius), x, dy)
+
+    shape = (2, 7, 6, channels)
+    close_to_float64(build, data(*shape), data(*shape, seed=1), op="LRNGrad")
 
 
-def test_bias_gradient():
+@pytest.mark.parametrize(("channels", "radius"), [(5, 0), (32, 0), (2, 1), (20, 3), (40, 5)])
+def test_gradients_that_onednn_gets_wrong_stay_away_from_it(channels, radius):
+    x, dy = data(2, 3, 4, channels), data(2, 3, 4, channels, seed=1)
+    results = []
+    for dtype in (tf.float32, tf.float64):
+        with tf.Graph().as_default(), tf.Session() as session:
+            fed = [tf.placeholder(dtype, x.shape) for _ in range(2)]
+            dx = tf.gradients(_lrn(fed[0], radius), fed[0], fed[1])
+            feeds = dict(zip(fed, (x, dy), strict=True))
+            assert "onednn" not in kernels(session, dx, feeds).get("LRNGrad", "")
+            results.append(session.run(dx[0], feeds))
+    np.testing.assert_allclose(*results, rtol=1e-4, atol=1e-5)
+
+
+def _window_sums(x, radius):
+    channels = x.shape[3].value
+    squares = tf.pad(x * x, [[0, 0], [0, 0], [0, 0], [radius, radius]])
+    return tf.add_n([squares[..., i : i + channels] for i in range(2 * radius + 1)])
+
+
+@pytest.fixture
+def without_generated_code(monkeypatch):
+    monkeypatch.setenv("OPDOCK_JIT", "off")
+    llvm.why_not.cache_clear()
+    yield
+    monkeypatch.undo()
+    llvm.why_not.cache_clear()
+
+
+def test_bias_gradient(without_generated_code):
     def build(x, b, dy):
         return tf.gradients(tf.nn.bias_add(x, b), [b], grad_ys=[dy])
 

@@ -32,6 +32,9 @@ FAMILIES = (
     "padding",
     "partition",
     "pool",
+    "quantize",
+    "quantized",
+    "quantized_nn",
     "random",
     "random_dist",
     "random_grad",
@@ -52,7 +55,7 @@ FAMILIES = (
     "xent",
 )
 
-ONEDNN = ("conv", "fused", "linalg", "nn", "norm", "pool", "xent")
+ONEDNN = ("conv", "fused", "linalg", "nn", "norm", "pool", "quantized", "xent")
 
 
 @hookimpl
@@ -72,9 +75,10 @@ def opdock_backends() -> Iterator[BackendSpec]:
             "opdock_cpu.jit.cluster:table",
             "opdock_cpu.jit.entropy:table",
             "opdock_cpu.jit.norm:table",
+            "opdock_cpu.jit.reduce:table",
             "opdock_cpu.jit.training:table",
         ),
-        fusions=("opdock_cpu.onednn.fusions:patterns",),
+        fusions=("opdock_cpu.onednn.fusions:patterns", "opdock_cpu.jit.entropy:patterns"),
         notes="opdock_cpu.notes:notes",
     )
 

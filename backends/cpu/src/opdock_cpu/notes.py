@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opdock_cpu.jit.llvm import why_not
+from opdock_cpu.jit.llvm import why_not_started
 from opdock_cpu.jit.openmp import threads_work
 from opdock_cpu.onednn import library
 
@@ -11,7 +11,7 @@ __all__ = ["notes"]
 
 def notes() -> list[str]:
     """A line for oneDNN and one for generated code."""
-    reason = why_not()
+    reason = why_not_started()
     if reason:
         generated = f"no generated code: {reason}"
     else:

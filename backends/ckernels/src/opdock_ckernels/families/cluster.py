@@ -28,7 +28,7 @@ def _when(sig: NodeSig) -> bool | str:
         return "a function or type has no spelling in C"
     if not sig.device.has_double and any(s.dtype in _WIDE for s in line.steps):
         return "the device has no double precision"
-    if sig.attrs["reduce"] is not None and len(line.results) > 1:
+    if sig.attrs["reduces"] and len(line.results) > 1:
         return "a reduction beside other results"
     return True
 
@@ -36,12 +36,12 @@ def _when(sig: NodeSig) -> bool | str:
 @table.binder(CLUSTER, when=_when)
 def cluster(sig: NodeSig) -> Callable[..., Any]:
     """The line of each element; with a reduction, each work item folds a part of a row of them."""
-    reduce: codegen.Reduce | None = sig.attrs["reduce"]
+    reduces: Sequence[codegen.Reduce] = sig.attrs["reduces"]
     inputs = list(zip(sig.attrs["names"], (t.base_dtype for t in sig.in_dtypes), strict=True))
-    if reduce is None:
+    if not reduces:
         outputs = [t.base_dtype for t in sig.out_dtypes]
         return Pointwise(sig.device, sig.attrs["line"], inputs, outputs, sig.attrs["shape"])
-    return _Reduction(sig, inputs, reduce)
+    return _Reduction(sig, inputs, reduces[0])
 
 
 class _Reduction:

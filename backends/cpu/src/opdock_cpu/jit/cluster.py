@@ -10,7 +10,7 @@ import array_api_compat.numpy as xp
 
 from opdock.plugin import CLUSTER, KernelTable, NodeSig, codegen
 from opdock_cpu.jit import llvm, render
-from opdock_cpu.jit.generated import Generated, layout_of
+from opdock_cpu.jit.generated import Generated, folds_well
 
 __all__ = ["table"]
 
@@ -27,15 +27,16 @@ def _shapes(shapes: Any) -> list[tuple[int, ...]]:
 def _when(sig: NodeSig) -> bool | str:
     if not llvm.available():
         return llvm.why_not()
-    reduce, shape = sig.attrs["reduce"], sig.attrs["shape"]
+    reduces, shape = sig.attrs["reduces"], sig.attrs["shape"]
     answer = render.renders(sig.attrs["line"])
     if answer is not True:
         return answer
-    if reduce is not None:
-        if not sig.out_dtypes[-1].is_floating:
+    if reduces:
+        if not all(t.is_floating for t in sig.out_dtypes[-len(reduces) :]):
             return "only floating-point numbers are folded"
-        if layout_of(_shapes(sig.in_shapes), shape, reduce.axes) is None:
-            return f"a reduction over axes {list(reduce.axes)} of {len(shape)}"
+        gone = [r.axes for r in reduces]
+        if not folds_well(_shapes(sig.in_shapes), shape, gone):
+            return f"reductions over axes {gone} of {shape} leave much"
     members = len(sig.attrs["members"])
     if 1 < members < _FEW and math.prod(shape) < _SMALL:
         return f"{members} ops on so few elements are quicker one by one"
@@ -49,7 +50,7 @@ def cluster(sig: NodeSig) -> Callable[..., Any]:
     inputs = list(zip(sig.in_dtypes, _shapes(sig.in_shapes), strict=True))
     outputs = list(zip(sig.out_dtypes, _shapes(sig.out_shapes), strict=True))
     code = Generated(
-        attrs["line"], attrs["names"], inputs, attrs["shape"], outputs, attrs["reduce"]
+        attrs["line"], attrs["names"], inputs, attrs["shape"], outputs, attrs["reduces"]
     )
     plain: Callable[..., Any] | None = None
     single = len(outputs) == 1
@@ -62,6 +63,8 @@ def cluster(sig: NodeSig) -> Callable[..., Any]:
             results = plain(*values)
             if single:
                 return _kept(results, out)
+            # A buffer may be that of an input, and so may a result.
+            results = [r.copy() if any(r is v for v in values) else r for r in results]
             return tuple(map(_kept, results, out or (None,) * len(results)))
         if single:
             return code(values, None if out is None else (out,))[0]

@@ -1,24 +1,34 @@
-"""Compilation beside the program: a caller asks for a function and goes on until it is there."""
+"""Compilation beside the program: a caller asks for a function and goes on until it is there.
+
+What is on disk is there at once. The rest is compiled by a thread that begins a moment later, so
+that most first steps neither wait for LLVM nor share their cores with it.
+"""
 
 from __future__ import annotations
 
 import atexit
+import functools
 import hashlib
 import os
 import queue
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from opdock_cpu.jit import llvm
 
-__all__ = ["Function", "request"]
+__all__ = ["Function", "caller", "ffi", "request"]
 
+_DELAY: Final = 0.1
+"""Seconds from a request to compiling, in which most first steps are over.
+
+A lower priority of the thread instead was measured: on two busy cores it takes many seconds.
+"""
 _queue: queue.SimpleQueue[Function | None] = queue.SimpleQueue()
 _worker: threading.Thread | None = None
 _lock = threading.Lock()
 _known: dict[str, Function] = {}
-_stopped = False
+_stopped = threading.Event()
 
 
 class Function:
@@ -33,15 +43,23 @@ class Function:
 
     def __init__(self, source: str, name: str) -> None:
         self._source, self._name = source, name
+        self.address: int | None = None
         self.failure = ""
-        self.address = llvm.compile_ir(source, name, only_cached=True)
+
+    def load(self) -> bool:
+        """Loads it from disk, if it is there and nothing is being compiled; whether it did."""
+        return self._have(llvm.load_cached)
 
     def compile(self) -> None:
         """Compiles it now."""
+        self._have(llvm.compile_ir)
+
+    def _have(self, get: Callable[[str, str], int | None]) -> bool:
         try:
-            self.address = llvm.compile_ir(self._source, self._name)
-        except (OSError, RuntimeError) as e:
+            self.address = get(self._source, self._name)
+        except (ImportError, OSError, RuntimeError) as e:
             self.failure = str(e)
+        return self.address is not None
 
 
 def request(write: Callable[[str], str]) -> Function:
@@ -51,15 +69,16 @@ def request(write: Callable[[str], str]) -> Function:
     """
     text = write("NAME")
     key = hashlib.sha256(text.encode()).hexdigest()
+    waits = os.environ.get("OPDOCK_JIT") == "sync"
     with _lock:
         found = _known.get(key)
         if found is None:
             name = f"opdock_{key[:24]}"
             found = _known[key] = Function(text.replace("@NAME(", f"@{name}("), name)
-            if found.address is None and os.environ.get("OPDOCK_JIT") != "sync":
+            if not waits and not found.load():
                 _start()
                 _queue.put(found)
-    if found.address is None and os.environ.get("OPDOCK_JIT") == "sync":
+    if waits and found.address is None:
         found.compile()
     return found
 
@@ -72,17 +91,18 @@ def _start() -> None:
 
 
 def _work() -> None:
-    while not _stopped:
+    delay = _DELAY
+    while True:
         wanted = _queue.get()
-        if wanted is None:
+        if wanted is None or _stopped.wait(delay):
             return
         wanted.compile()
+        delay = _DELAY if _queue.empty() else 0.0
 
 
 def _stop() -> None:
     # A thread inside LLVM while the interpreter goes down would crash it.
-    global _stopped
-    _stopped = True
+    _stopped.set()
     if _worker is not None and _worker.is_alive():
         _queue.put(None)
         _worker.join()
@@ -103,17 +123,25 @@ if hasattr(os, "register_at_fork"):
 _ffi: Any = None
 
 
+@functools.cache
 def caller(arguments: int) -> Callable[[int], Any]:
     """Makes an address callable with so many pointers and a number."""
-    signature = f"void(*)({'void*, ' * arguments}int64_t)"
-    return lambda address: ffi().cast(signature, address)
+    import _cffi_backend as cffi
+
+    # Put together, not read from text: the reader gives up at some hundreds of arguments.
+    nothing, number = cffi.new_void_type(), cffi.new_primitive_type("int64_t")
+    pointers = (cffi.new_pointer_type(nothing),) * arguments
+    kind = cffi.new_function_type((*pointers, number), nothing)
+    return lambda address: cffi.cast(kind, address)
 
 
 def ffi() -> Any:
     """The process's cffi."""
     global _ffi
     if _ffi is None:
-        import cffi
+        # The extension module reads these types itself; the package would load a parser of C for
+        # them, which takes longer than all else that a first step needs.
+        import _cffi_backend
 
-        _ffi = cffi.FFI()
+        _ffi = _cffi_backend.FFI()
     return _ffi

@@ -1,15 +1,19 @@
-"""Softmax cross entropies, loss and gradient: generated passes over a row that stays in cache."""
+"""Softmax cross entropies, loss and gradient: generated passes over a row that stays in cache.
+
+The gradient is mostly multiplied by one number a row, such as 1/n of a mean. Fused, that takes no
+further pass over memory.
+"""
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import DType, KernelTable, NodeSig, dtypes
+from opdock.plugin import DType, FusionPattern, KernelTable, NodeSig, P, dtypes
 from opdock_cpu.jit import llvm
 from opdock_cpu.jit.compiled import Function, caller, ffi, request
 from opdock_cpu.jit.mathematics import definition, number
@@ -17,7 +21,7 @@ from opdock_cpu.jit.openmp import threads_work
 from opdock_cpu.kernels import xent as numpy_kernels
 from opdock_cpu.threads import threads
 
-__all__ = ["table"]
+__all__ = ["patterns", "table"]
 
 table = KernelTable()
 _FLOATS: Final = frozenset({dtypes.float32, dtypes.float64})
@@ -28,7 +32,8 @@ Array = np.ndarray[Any, Any]
 # K: float or double; S: its suffix; W: the integer type of class numbers.
 _MODULE = """
 define internal void @row(ptr noalias %x, ptr noalias %labels, ptr noalias %loss,
-                          ptr noalias %back, i64 %n) "prefer-vector-width"="512" nounwind {
+                          ptr noalias %back, ptr noalias %gains, i64 %n)
+    "prefer-vector-width"="512" nounwind {
 entry:
   br label %top
 top:
@@ -58,6 +63,8 @@ sum:
 scale:
   %lse = call K @od_log_K(K %s1)
   %inverse = fdiv K ONE, %s1
+  %gain = GAIN
+  HIT
   br label %each
 each:
   %k = phi i64 [0, %scale], [%k1, %each]
@@ -65,7 +72,8 @@ each:
   %cv = load K, ptr %cp
   %p = fmul K %cv, %inverse
   EACH
-  store K %q, ptr %cp
+  %g = fmul K %q, %gain
+  store K %g, ptr %cp
   %k1 = add i64 %k, 1
   %kmore = icmp slt i64 %k1, %n
   br i1 %kmore, label %each, label %end
@@ -84,7 +92,9 @@ entry:
   %a3 = getelementptr ptr, ptr %args, i64 3
   %p3 = load ptr, ptr %a3
   %a4 = getelementptr ptr, ptr %args, i64 4
-  %sizes = load ptr, ptr %a4
+  %p4 = load ptr, ptr %a4
+  %a5 = getelementptr ptr, ptr %args, i64 5
+  %sizes = load ptr, ptr %a5
   %np = getelementptr i64, ptr %sizes, i64 1
   %n = load i64, ptr %np
   %some = icmp slt i64 %from, %to
@@ -96,16 +106,18 @@ row:
   %labels = getelementptr L, ptr %p1, i64 LABEL_AT
   %loss = getelementptr K, ptr %p2, i64 %r
   %back = getelementptr K, ptr %p3, i64 %at
-  call void @row(ptr %x, ptr %labels, ptr %loss, ptr %back, i64 %n)
+  %gains = getelementptr K, ptr %p4, i64 %r
+  call void @row(ptr %x, ptr %labels, ptr %loss, ptr %back, ptr %gains, i64 %n)
   %r1 = add i64 %r, 1
   %more = icmp slt i64 %r1, %to
   br i1 %more, label %row, label %end
 end:
   ret void
 }
-define void @NAME(ptr %x, ptr %labels, ptr %loss, ptr %back, ptr %sizes, i64 %threads) nounwind {
+define void @NAME(ptr %x, ptr %labels, ptr %loss, ptr %back, ptr %gains, ptr %sizes,
+                   i64 %threads) nounwind {
 entry:
-  %args = alloca [5 x ptr]
+  %args = alloca [6 x ptr]
   store ptr %x, ptr %args
   %a1 = getelementptr ptr, ptr %args, i64 1
   store ptr %labels, ptr %a1
@@ -114,7 +126,9 @@ entry:
   %a3 = getelementptr ptr, ptr %args, i64 3
   store ptr %back, ptr %a3
   %a4 = getelementptr ptr, ptr %args, i64 4
-  store ptr %sizes, ptr %a4
+  store ptr %gains, ptr %a4
+  %a5 = getelementptr ptr, ptr %args, i64 5
+  store ptr %sizes, ptr %a5
   FORK
   %count = load i64, ptr %sizes
   call void @rows(ptr %args, i64 0, i64 %count)
@@ -133,8 +147,8 @@ declare void @GOMP_parallel(ptr, ptr, i32, i32)
 declare i32 @omp_get_thread_num()
 declare i32 @omp_get_num_threads()
 define internal void @task(ptr %args) nounwind {
-  %a4 = getelementptr ptr, ptr %args, i64 4
-  %sizes = load ptr, ptr %a4
+  %a5 = getelementptr ptr, ptr %args, i64 5
+  %sizes = load ptr, ptr %a5
   %rows = load i64, ptr %sizes
   %t32 = call i32 @omp_get_thread_num()
   %t = zext i32 %t32 to i64
@@ -162,6 +176,7 @@ _DENSE = {
     "EACH": """%gp = getelementptr K, ptr %labels, i64 %k
   %gv = load K, ptr %gp
   %q = fsub K %p, %gv""",
+    "HIT": "",
     "END": "%whole = fmul K %w1, %lse\n  %value = fsub K %whole, %c1",
     "LABEL_AT": "%at",
     "L": "K",
@@ -170,12 +185,14 @@ _SPARSE = {
     "SUM_PHIS": "",
     "SUM_STEPS": "",
     "EACH": "%q = fadd K %p, -0.0",
-    "END": """%class = load W, ptr %labels
+    "HIT": """%class = load W, ptr %labels
   %l = sext W %class to i64
   %hit = getelementptr K, ptr %back, i64 %l
   %hv = load K, ptr %hit
-  %h1 = fsub K %hv, ONE
-  store K %h1, ptr %hit
+  %hp = fmul K %hv, %inverse
+  %h1 = fsub K %hp, ONE
+  %h2 = fmul K %h1, %gain""",
+    "END": """store K %h2, ptr %hit
   %mine = getelementptr K, ptr %x, i64 %l
   %mv = load K, ptr %mine
   %shift = fsub K %mv, %m1
@@ -186,12 +203,13 @@ _SPARSE = {
 
 
 @functools.cache
-def _source(dtype: DType, index: DType | None, forks: bool) -> str:
+def _source(dtype: DType, index: DType | None, scaled: bool, forks: bool) -> str:
     """The module, but for its entry point's name."""
     kind, suffix = ("float", "f32") if dtype is dtypes.float32 else ("double", "f64")
     text = _MODULE.replace("FORK", _FORK if forks else "") + (_TASK if forks else "")
     for word, code in (_SPARSE if index is not None else _DENSE).items():
         text = _word(text, word, code)
+    text = _word(text, "GAIN", "load K, ptr %gains" if scaled else "fadd K ONE, -0.0")
     text = text.replace("maximum.S", f"maximum.{suffix}")
     for function in ("od_exp_", "od_log_"):
         text = text.replace(f"{function}K", function + kind)
@@ -211,28 +229,37 @@ def _word(text: str, word: str, code: str) -> str:
 
 
 class _Rows:
-    """Loss and gradient of all rows, once the code is there."""
+    """Loss and gradient of all rows, once the code is there.
 
-    def __init__(self, dtype: DType, index: DType | None) -> None:
+    Args:
+        dtype: the logits' type.
+        index: the type of class numbers; None for distributions.
+        scaled: whether each row's gradient is multiplied by a number.
+    """
+
+    def __init__(self, dtype: DType, index: DType | None, scaled: bool = False) -> None:
         forks = threads_work()
         self._function: Function = request(
-            lambda name: _source(dtype, index, forks).replace("@NAME(", f"@{name}(")
+            lambda name: _source(dtype, index, scaled, forks).replace("@NAME(", f"@{name}(")
         )
         self._team = threads() if forks else 1
         self._call: Any = None
 
-    def __call__(self, logits: Array, labels: Array) -> tuple[Array, Array] | None:
+    def __call__(
+        self, logits: Array, labels: Array, gains: Array | None = None
+    ) -> tuple[Array, Array] | None:
         """The results; None while the code is not there, or for arrays that are not contiguous."""
         if self._function.address is None or logits.size < _SMALL:
             return None
         if not (logits.flags.c_contiguous and labels.flags.c_contiguous):
             return None
         if self._call is None:
-            self._call = caller(5)(self._function.address)
+            self._call = caller(6)(self._function.address)
         rows, classes = logits.shape
         loss, back = np.empty(rows, logits.dtype), np.empty_like(logits)
         sizes = np.array([rows, classes], np.int64)
-        pointers = map(ffi().from_buffer, (logits, labels, loss, back, sizes))
+        gains = loss if gains is None else np.ascontiguousarray(gains)
+        pointers = map(ffi().from_buffer, (logits, labels, loss, back, gains, sizes))
         self._call(*pointers, self._team if logits.size >= _PARALLEL else 1)
         return loss, back
 
@@ -246,8 +273,11 @@ def _when(sig: NodeSig) -> bool | str:
     return True
 
 
+Run = Callable[[Array, Array], tuple[Array, Array]]
+
+
 @table.binder("SoftmaxCrossEntropyWithLogits", T=_FLOATS, when=_when, priority=20)
-def dense(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
+def dense(sig: NodeSig) -> Run:
     """Against a distribution over the classes."""
     plain, rows = numpy_kernels.xent(sig), _Rows(sig.in_dtypes[0], None)
 
@@ -259,7 +289,7 @@ def dense(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
 
 
 @table.binder("SparseSoftmaxCrossEntropyWithLogits", T=_FLOATS, when=_when, priority=20)
-def sparse(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
+def sparse(sig: NodeSig) -> Run:
     """Against class numbers."""
     plain, rows = numpy_kernels.sparse_xent(sig), _Rows(sig.in_dtypes[0], sig.in_dtypes[1])
 
@@ -270,3 +300,55 @@ def sparse(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
         return plain(logits, labels) if done is None else done
 
     return run
+
+
+# ---------------------------------------------------------------- with the gradient scaled
+_KINDS: Final = ("SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits")
+
+
+def _scaled(sig: NodeSig, sparse: bool) -> Callable[..., tuple[Array, Array]]:
+    """The loss, and the gradient times a number for each row."""
+    _, dtype, index = sig.in_dtypes
+    rows = _Rows(dtype, index if sparse else None, scaled=True)
+    inner = NodeSig(sig.op, sig.name, in_dtypes=(dtype, index))
+    plain: Run = (numpy_kernels.sparse_xent if sparse else numpy_kernels.xent)(inner)
+
+    def run(gains: Array, logits: Array, labels: Array) -> tuple[Array, Array]:
+        if sparse and logits.size:
+            numpy_kernels.check_labels(labels, logits.shape[1])
+        if gains.shape == (len(logits), 1) and (sparse or logits.shape == labels.shape):
+            done = rows(logits, labels, gains)
+            if done is not None:
+                return done
+        loss, back = plain(logits, labels)
+        return loss, back * gains
+
+    return run
+
+
+def _when_scaled(nodes: Mapping[str, NodeSig]) -> bool | str:
+    shape, product = nodes["xent"].in_shapes[0], nodes[""]
+    if product.out_dtypes[0] not in _FLOATS:
+        return "float32 and float64 only"
+    if any(s is None or len(s) != 2 for s in (*product.in_shapes, shape)):
+        return "the factor is not known to be one number a row"
+    return any(s[1] == 1 for s in product.in_shapes if s) or "a factor for each element"
+
+
+for _kind in _KINDS:
+    table.binder(f"opdock_cpu>{_kind}Scaled", when=lambda sig: llvm.available() or llvm.why_not())(
+        functools.partial(_scaled, sparse=_kind.startswith("Sparse"))
+    )
+
+patterns: Final = tuple(
+    FusionPattern(
+        name=f"scaled_{'sparse_' if kind.startswith('Sparse') else ''}cross_entropy",
+        pattern=P("Mul", "gains", P(kind, "logits", "labels", name="xent", output=1)),
+        op=f"opdock_cpu>{kind}Scaled",
+        outputs=(("xent", 0), ("", 0)),
+        when=_when_scaled,
+    )
+    for kind in _KINDS
+    if llvm.available()
+)
+"""A cross entropy of which the gradient is multiplied row by row; none without generated code."""

@@ -13,57 +13,60 @@ from opdock_cpu.jit import loops
 from opdock_cpu.jit.compiled import caller, ffi, request
 from opdock_cpu.jit.mathematics import DEFINED
 from opdock_cpu.jit.openmp import threads_work
+from opdock_cpu.jit.plan import Layout, Plan
 from opdock_cpu.threads import threads
 
-__all__ = ["Generated", "layout_of"]
+__all__ = ["Generated", "folds_well", "layout_of"]
 
 _PARALLEL: Final = 40_000
 """Nanoseconds of work from which a second thread pays: waking it takes a few thousand."""
+_SCRATCH: Final = 1 << 12
+"""Results of folds across rows that are always few enough; each thread has a copy of them."""
 _FREE: Final = frozenset({codegen.INPUT, codegen.NUMBER})
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 
 
 def layout_of(
-    inputs: Sequence[Shape], shape: Shape, gone: Collection[int] = ()
-) -> tuple[loops.Layout, list[int]] | None:
+    inputs: Sequence[Shape], shape: Shape, gone: Sequence[Collection[int]] = ()
+) -> tuple[Layout, list[int]]:
     """How a line is walked, and the sizes of the merged dimensions.
 
     Args:
         inputs: the shapes of the inputs, which broadcast to `shape`.
         shape: what is computed.
-        gone: the axes that the last result is folded over.
-
-    Returns:
-        None for a fold over dimensions amid kept ones, for which there are no loops.
+        gone: for each of the last results the axes that it is folded over.
     """
     sizes: list[int] = []
-    varies: list[tuple[bool, ...]] = []
-    folded: list[bool] = []
+    patterns: list[tuple[bool, ...]] = []
     for d, n in enumerate(shape):
         if n == 1:
             continue
         at = d - len(shape)
-        column = tuple(len(s) >= -at and s[at] != 1 for s in inputs)
-        if sizes and varies[-1] == column and folded[-1] == (d in gone):
+        pattern = (
+            *(len(s) >= -at and s[at] != 1 for s in inputs), *(d not in axes for axes in gone)
+        )  # fmt: skip
+        if sizes and patterns[-1] == pattern:
             sizes[-1] *= n
         else:
             sizes.append(n)
-            varies.append(column)
-            folded.append(d in gone)
+            patterns.append(pattern)
     if not sizes:
-        sizes, varies, folded = [1], [(False,) * len(inputs)], [bool(gone)]
-    ends = ""
-    if gone:
-        if all(folded):
-            ends = "all"
-        elif folded[-1] and not any(folded[:-1]):
-            ends = "rows"
-        elif not folded[-1] and all(folded[:-1]):
-            ends = "columns"
-        else:
-            return None
-    return loops.Layout(tuple(zip(*varies, strict=True)), ends), sizes
+        # One element, which a fold over nothing keeps.
+        sizes, patterns = [1], [(False,) * (len(inputs) + len(gone))]
+    columns = tuple(zip(*patterns, strict=True))
+    return Layout(columns[: len(inputs)], columns[len(inputs) :]), sizes
+
+
+def folds_well(inputs: Sequence[Shape], shape: Shape, gone: Sequence[Collection[int]]) -> bool:
+    """Whether folds need little scratch memory beside what they read."""
+    layout, sizes = layout_of(inputs, shape, gone)
+    shared = [
+        math.prod(n for n, stays in zip(sizes, kept, strict=True) if stays)
+        for kept in layout.kept
+        if kept[-1] or (len(kept) > 1 and not all(kept[:-1]))
+    ]
+    return sum(shared) <= max(_SCRATCH, math.prod(sizes) // 4)
 
 
 def _cost(line: Any, types: Sequence[DType]) -> float:
@@ -81,29 +84,27 @@ class Generated:
         inputs: their types and shapes.
         shape: what is computed, at least one element.
         outputs: the results' types and shapes.
-        reduce: how the last results are folded; its layout must have loops.
-        folds: how many results `reduce` folds.
+        reduces: how the last results are folded, one after the other.
     """
 
     def __init__(
         self, line: Any, names: Sequence[str], inputs: Sequence[tuple[DType, Shape]],
-        shape: Shape, outputs: Sequence[tuple[DType, Shape]], reduce: Any = None,
-        folds: int = 1,
+        shape: Shape, outputs: Sequence[tuple[DType, Shape]],
+        reduces: Sequence[codegen.Reduce] = (),
     ) -> None:  # fmt: skip
-        found = layout_of([s for _, s in inputs], shape, reduce.axes if reduce else ())
-        if found is None:
-            raise ValueError(f"no loops fold {shape} over {reduce.axes}")
-        layout, sizes = found
-        kinds = (reduce.kind,) * folds if reduce else ()
+        layout, sizes = layout_of([s for _, s in inputs], shape, [r.axes for r in reduces])
         taken, given = [t for t, _ in inputs], [t for t, _ in outputs]
+        kinds = tuple(r.kind for r in reduces)
         count, forks = math.prod(shape), threads_work()
         heavy = count * _cost(line, [*taken, *given]) >= _PARALLEL
         self._team = threads() if forks and heavy else 1
         self._function = request(
             lambda name: loops.module(name, line, names, taken, given, layout, kinds, forks)
         )
-        self._sizes = np.array([*sizes, count // math.prod(outputs[-1][1])], np.int64)
-        self._width = {"all": 1, "columns": sizes[-1]}.get(layout.ends, 0) * len(kinds)
+        folded = [count // math.prod(s) for _, s in outputs[len(outputs) - len(kinds) :]]
+        plan = Plan(line, names, taken, given, layout, kinds)
+        self._sizes = np.array(plan.sizes(sizes, folded), np.int64)
+        self._width = int(self._sizes[-1])
         self._inputs = len(inputs)
         self._outs = [(s, t.np) for t, s in outputs]
         self._raw = [t is dtypes.bfloat16 for t in (*taken, *given)]

@@ -9,32 +9,35 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import itertools
 import os
+import platform
 import tempfile
 import threading
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["available", "compile_ir", "why_not"]
+__all__ = ["available", "compile_ir", "define_symbol", "load_cached", "why_not", "why_not_started"]
 
 _lock = threading.Lock()
 _addresses: dict[str, int] = {}
+_symbols: dict[str, int] = {}
 _DIGEST = 32
 
 
 @cache
 def why_not() -> str:
-    """Why no code is generated; empty when it is."""
+    """Why no code is generated; empty when it is.
+
+    LLVM is not loaded for the answer: it takes 90 MB and some tens of milliseconds, which a
+    program without generated code need not spend.
+    """
     if os.environ.get("OPDOCK_JIT", "").lower() in ("0", "off"):
         return "OPDOCK_JIT switches it off"
     for module in ("llvmlite", "cffi"):
         if importlib.util.find_spec(module) is None:
             return f"{module} is not installed"
-    try:
-        _machine()
-    except (OSError, RuntimeError) as e:
-        return f"LLVM does not start: {e}"
     return ""
 
 
@@ -43,10 +46,20 @@ def available() -> bool:
     return not why_not()
 
 
+def why_not_started() -> str:
+    """Why no code is generated, after an attempt to load LLVM; empty when it is."""
+    reason = why_not()
+    if not reason:
+        try:
+            _machine()
+        except (ImportError, OSError, RuntimeError) as e:
+            return f"LLVM does not start: {e}"
+    return reason
+
+
 @cache
 def _machine() -> tuple[Any, Any, str]:
-    """The target machine, the engine that holds what was loaded, and what both depend on."""
-    import llvmlite
+    """The target machine, the engine that holds what was loaded, and the processor's name."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -60,41 +73,74 @@ def _machine() -> tuple[Any, Any, str]:
     ]
     empty = llvm.parse_assembly("")
     engine = llvm.create_mcjit_compiler(empty, machines[1])
-    identity = f"{llvmlite.__version__} {target.triple} {cpu} {features}"
-    return machines[0], engine, identity
+    return machines[0], engine, f"{target.triple} {cpu} {features}"
+
+
+_CPU_LINES = frozenset({
+    "vendor_id", "cpu family", "model", "stepping", "flags",
+    "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision", "Features",
+})  # fmt: skip
+
+
+@cache
+def _identity() -> str:
+    """What code depends on besides its source: the compiler and the processor."""
+    import llvmlite
+
+    return f"{llvmlite.__version__} {platform.machine()} {_processor() or _machine()[2]}"
+
+
+def _processor() -> str:
+    """The kernel's description of the first processor, less what changes; empty if there is none.
+
+    From the same facts as LLVM's name and features, which LLVM would have to be loaded for.
+    """
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            lines = itertools.takewhile(str.strip, file)
+            return "".join(s for s in lines if s.partition(":")[0].strip() in _CPU_LINES)
+    except OSError:
+        return ""
 
 
 def define_symbol(name: str, address: int) -> None:
-    """Makes a function of this process known to generated code."""
-    import llvmlite.binding as llvm
-
-    llvm.add_symbol(name, address)
+    """Makes a function of this process known to code that is loaded from now on."""
+    _symbols[name] = address
 
 
-def compile_ir(source: str, name: str, *, only_cached: bool = False) -> int | None:
-    """The address of the function `name` of a module.
+def compile_ir(source: str, name: str) -> int:
+    """The address of the function `name` of a module, valid for the life of the process.
 
     Args:
         source: LLVM assembly; `name` must be unique to it.
         name: an external function in it.
-        only_cached: give up instead of compiling what is not on disk.
 
-    Returns:
-        The address, valid for the life of the process; None if it would have to be compiled.
+    Raises:
+        ImportError, OSError, RuntimeError: LLVM does not load, or refuses the module.
     """
     with _lock:
         found = _addresses.get(name)
-        if found is not None:
-            return found
-        path = _path(source)
-        code = _read(path)
-        if code is None:
-            if only_cached:
-                return None
-            code = _emit(source)
-            _write(path, code)
-        _addresses[name] = _load(code, name)
-        return _addresses[name]
+        if found is None:
+            path = _path(source)
+            code = _read(path)
+            if code is None:
+                code = _emit(source)
+                _write(path, code)
+            found = _addresses[name] = _load(code, name)
+        return found
+
+
+def load_cached(source: str, name: str) -> int | None:
+    """What `compile_ir` gives, if it can be had at once: on disk, while nothing is compiled."""
+    if not _lock.acquire(blocking=False):
+        return None
+    try:
+        found = _addresses.get(name)
+        if found is None and (code := _read(_path(source))) is not None:
+            found = _addresses[name] = _load(code, name)
+        return found
+    finally:
+        _lock.release()
 
 
 def _emit(source: str) -> bytes:
@@ -116,6 +162,8 @@ def _load(code: bytes, name: str) -> int:
     import llvmlite.binding as llvm
 
     engine = _machine()[1]
+    for symbol, where in _symbols.items():
+        llvm.add_symbol(symbol, where)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     address: int = engine.get_function_address(name)
@@ -139,7 +187,7 @@ def _path(source: str) -> Path | None:
     folder = _folder()
     if folder is None:
         return None
-    key = hashlib.sha256(f"{_machine()[2]}\n{source}".encode()).hexdigest()
+    key = hashlib.sha256(f"{_identity()}\n{source}".encode()).hexdigest()
     return folder / f"{key}.o"
 
 

@@ -1,8 +1,8 @@
 """Batch normalization in generated code: one pass for the sums, one for the results.
 
-Sums of differences from one row of the data, and of their squares, are folded in double precision:
-a mean far from zero takes no digits from the variance (Chan, Golub and LeVeque, "Algorithms for
-computing the sample variance", 1983, shifted data).
+What is summed up are differences from the mean of a few rows, and their squares: a mean far from
+zero takes no digits from the variance (Chan, Golub and LeVeque, "Algorithms for computing the
+sample variance", 1983, shifted data). Where those rows tell too little, the sums are taken again.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ _F32: Final = frozenset({dtypes.float32})
 _PRIORITY: Final = 20
 _SMALL: Final = 1 << 12
 _KEPT: Final = 32
+_SAMPLE: Final = 64
+"""Rows of which the mean is the first guess."""
+_ROUNDING: Final = 1e-13
+"""The square of how far rounding may leave the guess from a mean that it equals, in parts of it."""
 _FORWARD: Final = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 _BACKWARD: Final = ("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3")
 Array = np.ndarray[Any, Any]
@@ -49,7 +53,7 @@ class _Pass:
         texts: what is computed, an expression each.
         matrices: the names of the inputs that are matrices; all others are vectors.
         vectors: the names of those.
-        summed: whether results are sums over the rows, in double precision.
+        summed: whether results are sums over the rows.
     """
 
     def __init__(
@@ -58,12 +62,9 @@ class _Pass:
         self._names = (*matrices, *vectors)
         self._wide = len(matrices)
         self._summed = summed
-        self._result = dtypes.float64 if summed else dtypes.float32
-        if summed:
-            texts = [f"cast({t}, float64)" for t in texts]
         types = dict.fromkeys(self._names, dtypes.float32)
         self._line = codegen.lower(
-            [codegen.parse(t) for t in texts], types, results=[self._result] * len(texts)
+            [codegen.parse(t) for t in texts], types, results=[dtypes.float32] * len(texts)
         )
         self._made: dict[tuple[int, ...], Generated] = {}
 
@@ -79,11 +80,10 @@ class _Pass:
                 for i in range(len(self._names))
             ]
             out = (columns,) if self._summed else shape
-            reduce = codegen.Reduce("sum", (0,), False) if self._summed else None
+            reduces = [codegen.Reduce("sum", (0,), False)] * count if self._summed else []
             found = self._made[rows, columns] = Generated(
-                self._line, self._names, inputs, shape, [(self._result, out)] * count, reduce,
-                count,
-            )  # fmt: skip
+                self._line, self._names, inputs, shape, [(dtypes.float32, out)] * count, reduces
+            )
         return found
 
 
@@ -91,15 +91,46 @@ def _single(*values: Array) -> list[Array]:
     return [np.asarray(v, np.float32) for v in values]
 
 
+def _matrix(out: Any, rows: int) -> list[Array] | None:
+    """The buffer of the first result as a matrix, if there is one."""
+    return None if out is None or out[0] is None else [out[0].reshape(rows, -1)]
+
+
+def _given(results: tuple[Any, ...], out: Any) -> tuple[Any, ...]:
+    """The results, in the buffers that there are for them."""
+    if out is None:
+        return results
+    for i, buffer in enumerate(out):
+        if buffer is not None and not np.may_share_memory(results[i], buffer):
+            buffer[...] = results[i]
+    return tuple(r if b is None else b for r, b in zip(results, out, strict=True))
+
+
 def _moments(sums: Generated, matrix: Array) -> tuple[Array, Array]:
     """Mean and biased variance of the columns, in double precision."""
-    shift = np.where(np.isfinite(matrix[0]), matrix[0], np.float32(0))
-    first, second = sums([matrix, shift])
+    guess = _guess(matrix)
+    mean, variance, off = _around(sums, matrix, guess)
+    # What is lost to the difference is a rounding of the larger of the two. NaN is not larger.
+    if np.any(off * off > variance + _ROUNDING * guess * guess):
+        mean, variance, _ = _around(sums, matrix, mean)
+    return mean, np.maximum(variance, 0)
+
+
+def _guess(matrix: Array) -> Array:
+    rows = matrix[:: max(1, len(matrix) // _SAMPLE)]
+    guess: Array = rows.mean(axis=0, dtype=np.float64)
+    return guess
+
+
+def _around(sums: Generated, matrix: Array, about: Array) -> tuple[Array, Array, Array]:
+    """Mean and variance by sums of differences from `about`, and how far the mean is from that."""
+    shift = np.where(np.isfinite(about), about, 0).astype(np.float32)
+    first, second = (np.asarray(s, np.float64) for s in sums([matrix, shift]))
     off = first / len(matrix)
-    return shift + off, np.maximum(second / len(matrix) - off * off, 0)
+    return shift + off, second / len(matrix) - off * off, off
 
 
-@table.binder(*_FORWARD, T=_F32, when=_when, priority=_PRIORITY)
+@table.binder(*_FORWARD, T=_F32, when=_when, priority=_PRIORITY, out=True)
 def fused_batch_norm(sig: NodeSig) -> Callable[..., tuple[Any, ...]]:
     """Normalizes by the batch's statistics or by given ones."""
     plain, attrs = numpy_kernels.fused_batch_norm(sig), sig.attrs
@@ -109,15 +140,15 @@ def fused_batch_norm(sig: NodeSig) -> Callable[..., tuple[Any, ...]]:
     sums = _Pass(["x - k", "(x - k) * (x - k)"], ("x",), ("k",), summed=True)
     scaled = _Pass(["(x - m) * g + o"], ("x",), ("m", "g", "o"), summed=False)
 
-    def run(x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Any:
+    def run(x: Array, scale: Array, offset: Array, mean: Array, variance: Array, out: Any) -> Any:
         rows = x.size // len(scale) if len(scale) else 0
         fold, spread = sums.for_shape(rows, len(scale)), scaled.for_shape(rows, len(scale))
         if not x.size or not (fold.ready and spread.ready):
-            return plain(x, scale, offset, mean, variance)
+            return _given(plain(x, scale, offset, mean, variance), out)
         matrix = x.reshape(rows, -1)
         used_mean, used_variance = _moments(fold, matrix) if training else (mean, variance)
         gain = scale / np.sqrt(used_variance + epsilon)
-        (y,) = spread([matrix, *_single(used_mean, gain, offset)])
+        (y,) = spread([matrix, *_single(used_mean, gain, offset)], _matrix(out, rows))
         used = _single(used_mean, used_variance)
         batch = [v.copy() for v in used]
         if training:
@@ -127,12 +158,12 @@ def fused_batch_norm(sig: NodeSig) -> Callable[..., tuple[Any, ...]]:
                 batch = [a * (1 - factor) + b * factor for a, b in zip(old, batch, strict=True)]
         reserves = [v.copy() for v in used]
         extra = (np.zeros((), np.float32),) if third else ()
-        return (y.reshape(x.shape), *batch, *reserves, *extra)
+        return _given((y.reshape(x.shape), *batch, *reserves, *extra), out)
 
     return run
 
 
-@table.binder(*_BACKWARD, T=_F32, when=_when, priority=_PRIORITY)
+@table.binder(*_BACKWARD, T=_F32, when=_when, priority=_PRIORITY, out=True)
 def fused_batch_norm_grad(sig: NodeSig) -> Callable[..., tuple[Array, ...]]:
     """Gradients with respect to x, scale and offset."""
     plain, training = numpy_kernels.fused_batch_norm_grad(sig), bool(sig.attrs["is_training"])
@@ -140,19 +171,20 @@ def fused_batch_norm_grad(sig: NodeSig) -> Callable[..., tuple[Array, ...]]:
     sums = _Pass(["dy", "dy * (x - m)"], ("dy", "x"), ("m",), summed=True)
     through = _Pass(["(dy - a - (x - m) * b) * c"], ("dy", "x"), ("m", "a", "b", "c"), summed=False)
 
-    def run(grad: Array, x: Array, scale: Array, mean: Array, variance: Array, *unused: Any) -> Any:
+    def run(grad: Array, x: Array, scale: Array, mean: Array, variance: Array, *rest: Any) -> Any:
+        *unused, out = rest
         rows = x.size // len(scale) if len(scale) else 0
         fold, back = sums.for_shape(rows, len(scale)), through.for_shape(rows, len(scale))
         if not x.size or grad.shape != x.shape or not (fold.ready and back.ready):
-            return plain(grad, x, scale, mean, variance, *unused)
+            return _given(plain(grad, x, scale, mean, variance, *unused), out)
         matrices = [grad.reshape(rows, -1), x.reshape(rows, -1)]
         total, projected = fold([*matrices, *_single(mean)])
         inverse = 1 / np.sqrt(variance + epsilon)
         count = rows if training else np.inf  # given statistics pass nothing back
         vectors = (mean, total / count, inverse * inverse * projected / count, scale * inverse)
-        (dx,) = back([*matrices, *_single(*vectors)])
+        (dx,) = back([*matrices, *_single(*vectors)], _matrix(out, rows))
         empty = [np.zeros(0, np.float32) for _ in range(2)]
-        return (dx.reshape(x.shape), *_single(projected * inverse, total), *empty)
+        return _given((dx.reshape(x.shape), *_single(projected * inverse, total), *empty), out)
 
     return run
 

@@ -1,4 +1,4 @@
-"""Gathers by one `take`; batched gathers and coordinates are portable."""
+"""Gathers by one `take` or slice; batched gathers and coordinates are portable."""
 
 from __future__ import annotations
 
@@ -31,9 +31,23 @@ def _check(indices: Any, limit: int) -> None:
 
 
 def _take(params: Any, indices: Any, axis: int, out: Array | None) -> Array:
+    if indices.ndim == 0:
+        return _slice(params, indices, axis, out)
     _check(indices, params.shape[axis])
     found = np.take(params, indices, axis, out, "clip")
     return np.asarray(found, params.dtype)
+
+
+def _slice(params: Any, index: Any, axis: int, out: Array | None) -> Array:
+    """One slice, as a loop over the rows of a tensor takes."""
+    at = int(index)
+    if not 0 <= at < params.shape[axis]:
+        _check(index, params.shape[axis])
+    if out is None:
+        out = np.empty((*params.shape[:axis], *params.shape[axis + 1 :]), params.dtype)
+    # The dots: an item of an object array would be the object.
+    out[...] = params[(*(slice(None),) * axis, at, ...)]
+    return out
 
 
 @table.binder("Gather", out=True)

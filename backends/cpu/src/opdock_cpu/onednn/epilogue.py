@@ -62,7 +62,7 @@ class Epilogue:
         """The further arguments of a call, in the order of the post-ops."""
         return [(Arg.post_op(i) | Arg.SRC_1, desc) for i, (_, desc) in enumerate(self._binary)]
 
-    def finish(self, out: Any) -> Any:
+    def finish(self, out: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """What no post-op does as TF does it."""
         if self.activation == "Relu6":
             np.minimum(out, np.float32(6), out=out)

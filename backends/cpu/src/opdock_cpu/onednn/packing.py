@@ -12,7 +12,7 @@ import numpy.typing as npt
 from opdock_cpu.onednn.memory import Desc, aligned
 from opdock_cpu.onednn.primitive import Primitive, reorder
 
-__all__ = ["Call", "Kept", "Reordered"]
+__all__ = ["Call", "Kept", "Reordered", "settled"]
 
 Array = npt.NDArray[Any]
 _SHARED_FROM = 1 << 17
@@ -107,6 +107,10 @@ class Call:
         """The implementation's name."""
         return self.primitive.plan.implementation
 
+    def lays_out(self, index: int) -> bool:
+        """Whether the primitive wants an input in another layout than the caller's."""
+        return index in self._inward
+
     def keep(self, index: int) -> Callable[[Array], Array]:
         """Leaves the layout of an input to the caller: returns what lays it out."""
         layout = self._inward.pop(index, None)
@@ -142,3 +146,29 @@ class Call:
                 layout.give(args[i])
 
         return run
+
+
+def settled(direct: Callable[..., None], packed: Call, index: int) -> Callable[..., None]:
+    """`direct`, but `packed` while an input is the array of the call before.
+
+    A matrix that every step replaces is not worth laying out; one that stays is, even though
+    nobody says beforehand whether a variable is being trained.
+
+    Args:
+        direct: takes the caller's layouts.
+        packed: the same with an input in a layout of its own.
+        index: that input; its array must be replaced, never changed, as a variable's is.
+    """
+    laid_out, run = Kept(packed.keep(index)), packed.bind()
+    last: Callable[[], Any] = tuple
+
+    def call(*arrays: Array) -> None:
+        nonlocal last
+        array = arrays[index]
+        if last() is array:
+            run(*arrays[:index], laid_out(array), *arrays[index + 1 :])
+        else:
+            last = weakref.ref(array)
+            direct(*arrays)
+
+    return call

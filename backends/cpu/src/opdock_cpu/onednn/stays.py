@@ -1,4 +1,4 @@
-"""Which inputs of a node mostly stay the same from step to step: constants and variables.
+"""Which inputs of a node mostly stay the same: constants, variables, what no turn changes.
 
 A kernel does not see the graph; the pass notes on the node what it may rely on.
 """
@@ -20,6 +20,7 @@ _SOURCES: Final = frozenset({"Const", "VariableV2", "Variable", "ReadVariableOp"
 _CONSUMERS: Final = frozenset({
     "Conv2D", "Conv3D", "Conv2DBackpropInput", "Conv3DBackpropInputV2", "DepthwiseConv2dNative",
     "DepthwiseConv2dNativeBackpropInput", "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3",
+    "MatMul",
 })  # fmt: skip
 
 
@@ -29,13 +30,13 @@ def kept_of(attrs: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def stays(sig: NodeSig, *inputs: int) -> bool:
-    """Whether these inputs are constants or values of variables."""
+    """Whether these inputs are constants, values of variables or the same in all turns."""
     kept = kept_of(sig.attrs)
     return all(i in kept or sig.const(i) is not None for i in inputs)
 
 
 def note_kept_inputs(block: Any) -> None:
-    """Notes on convolutions and the like which of their inputs are constants or variables."""
+    """Notes on convolutions and the like which of their inputs mostly stay the same."""
     for node in block.nodes:
         if node.op in _CONSUMERS and node.target is not None and node.target.backend == "cpu":
             kept = tuple(i for i, v in enumerate(node.inputs) if _is_kept(v.node))
@@ -46,4 +47,5 @@ def note_kept_inputs(block: Any) -> None:
 def _is_kept(node: Any) -> bool:
     while node.op in _THROUGH:
         node = node.inputs[0].node
-    return node.op in _SOURCES
+    # Of a loop's body: every turn gets the same array.
+    return node.op in _SOURCES or bool(node.attrs.get("stays"))

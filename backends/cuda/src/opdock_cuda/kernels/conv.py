@@ -112,6 +112,16 @@ class _Node:
         found: dnn.Graph | None = self.device.dnn.graph((kind, self.first, *key), self.dtype, build)
         return found
 
+    def gradient(
+        self, kind: str, build: Any, dims: tuple[list[int], ...], where: windows.Window, moves: Any
+    ) -> dnn.Graph | None:
+        """The planned graph of a gradient; None where the shapes do not fit each other."""
+        image, weight, loss = dims
+        fits = loss == [image[0], weight[0], *where.out] and 0 not in (*image, *weight, *loss)
+        if not fits or image[1] % weight[1]:
+            return None
+        return self.graph(kind, build, *map(tuple, dims), tuple(map(tuple, moves.values())))
+
 
 def _even(where: windows.Window) -> bool:
     return all(before == after for before, after in where.pads)
@@ -192,10 +202,7 @@ def conv2d_backprop_input(sig: NodeSig) -> Callable[..., Any]:
             dx = graph.conv_dgrad(loss=dy, filter=filter_, **moves)
             return {"dy": dy, "w": filter_, "dx": node.output(dx, image)}
 
-        key = (tuple(image), tuple(weight), tuple(loss), tuple(map(tuple, moves.values())))
-        fits = loss == [image[0], weight[0], *where.out] and 0 not in (*image, *weight, *loss)
-        fits = fits and image[1] % weight[1] == 0
-        graph = node.graph("dgrad", build, *key) if fits else None
+        graph = node.gradient("dgrad", build, (image, weight, loss), where, moves)
         if graph is None:
             return node.own(input_sizes, w, grad)
         out = device.allocate(whole, grad.dtype)
@@ -227,10 +234,7 @@ def conv2d_backprop_filter(sig: NodeSig) -> Callable[..., Any]:
             dw = graph.conv_wgrad(image=data, loss=dy, **moves)
             return {"x": data, "dy": dy, "dw": node.output(dw, weight)}
 
-        key = (tuple(image), tuple(weight), tuple(loss), tuple(map(tuple, moves.values())))
-        fits = loss == [image[0], weight[0], *where.out] and 0 not in (*image, *weight, *loss)
-        fits = fits and image[1] % weight[1] == 0
-        graph = node.graph("wgrad", build, *key) if fits else None
+        graph = node.gradient("wgrad", build, (image, weight, loss), where, moves)
         if graph is None:
             return node.own(x, filter_sizes, grad)
         k, c, r, s = weight

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -82,7 +82,10 @@ def result(out: Array | None, shape: Iterable[int], kind: Any) -> Array:
     return np.empty(tuple(shape), kind) if out is None else out
 
 
-class PerShape:
+Result = TypeVar("Result")
+
+
+class PerShape(Generic[Result]):
     """Callables by the shapes of their inputs.
 
     A program mostly sees the shapes for which it was prepared, but what writes through pointers
@@ -92,11 +95,11 @@ class PerShape:
         make: called with the arrays of a call; returns what to call with them from then on.
     """
 
-    def __init__(self, make: Callable[..., Callable[..., Any]]) -> None:
+    def __init__(self, make: Callable[..., Callable[..., Result]]) -> None:
         self._make = make
-        self._known: dict[Any, Callable[..., Any]] = {}
+        self._known: dict[Any, Callable[..., Result]] = {}
 
-    def find(self, key: Any, *arrays: Any) -> Callable[..., Any]:
+    def find(self, key: Any, *arrays: Any) -> Callable[..., Result]:
         """The callable for a key of shapes, made at need; the oldest are forgotten."""
         found = self._known.get(key)
         if found is None:

@@ -136,7 +136,7 @@ def forward_binder(depthwise: bool, fallback: Any) -> Callable[[NodeSig], Callab
         shapes = PerShape(make)
 
         def run(x: Array, kernel: Array, out: Array | None = None) -> Array:
-            return shapes.find((x.shape, kernel.shape), x, kernel)(x, kernel, out)  # type: ignore[no-any-return]
+            return shapes.find((x.shape, kernel.shape), x, kernel)(x, kernel, out)
 
         return run
 
@@ -148,11 +148,12 @@ def plainly(run: Callable[..., Array]) -> Callable[..., Array]:
 
     def call(*args: Any) -> Array:
         *inputs, out = args
-        found = run(*inputs)
+        found: Array = run(*inputs)
         if out is None:
             return found
-        np.copyto(out, found)
-        return out  # type: ignore[no-any-return]
+        target: Array = out
+        np.copyto(target, found)
+        return target
 
     return call
 
@@ -189,7 +190,7 @@ def input_binder(depthwise: bool, fallback: Any) -> Callable[[NodeSig], Callable
 
         def run(sizes: Array, kernel: Array, grad: Array, out: Array | None = None) -> Array:
             key = (sizes.tobytes(), sizes.dtype, kernel.shape, grad.shape)
-            return shapes.find(key, sizes, kernel, grad)(sizes, kernel, grad, out)  # type: ignore[no-any-return]
+            return shapes.find(key, sizes, kernel, grad)(sizes, kernel, grad, out)
 
         return run
 
@@ -231,7 +232,7 @@ def filter_binder(depthwise: bool, fallback: Any) -> Callable[[NodeSig], Callabl
 
         def run(x: Array, sizes: Array, grad: Array, out: Array | None = None) -> Array:
             key = (x.shape, sizes.tobytes(), sizes.dtype, grad.shape)
-            return shapes.find(key, x, sizes, grad)(x, sizes, grad, out)  # type: ignore[no-any-return]
+            return shapes.find(key, x, sizes, grad)(x, sizes, grad, out)
 
         return run
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
-import scipy.special
 
 from opdock.plugin import KernelTable, NodeSig, dtypes, errors
 from opdock_cpu.kernels import linalg as numpy_linalg
@@ -23,11 +22,10 @@ from opdock_cpu.onednn.kernels.common import (
     declined,
     known,
     size,
-    threads_for,
 )  # fmt: skip
 from opdock_cpu.onednn.kernels.conv import plain_shape, shape_of, sizes
-from opdock_cpu.onednn.kernels.linalg import small
-from opdock_cpu.onednn.matmul import matrices, product
+from opdock_cpu.onednn.kernels.linalg import blas_product, blas_serves, multiply, packing_pays
+from opdock_cpu.onednn.matmul import matrices
 from opdock_cpu.onednn.memory import dense
 from opdock_cpu.onednn.packing import Call, Kept
 from opdock_cpu.onednn.stays import kept_of
@@ -55,6 +53,11 @@ class _Member:
     def __init__(self, sig: NodeSig) -> None:
         self.attrs = sig.attrs["conv"]
         self.out_dtypes = sig.out_dtypes
+
+
+def _stays(sig: NodeSig, member: str, index: int) -> bool:
+    """Whether an input of a member is a constant or the value of a variable."""
+    return index in kept_of(sig.attrs[member]) or sig.const(index) is not None
 
 
 def _as_it_is(weights: Array) -> Array:
@@ -87,9 +90,8 @@ class _FusedConv:
         self.call: Call = primitives.forward(
             shape, weights, not norm, self.epilogue.post_ops, self.epilogue.extra
         )
-        kept = 1 in kept_of(sig.attrs["conv"]) or sig.const(1) is not None
         self.packed: Callable[[Array], Array] = _as_it_is
-        if kept:
+        if _stays(sig, "conv", 1):
             self.packed = Kept(self.call.keep(1))
 
     def result(self, out: Array | None) -> Array:
@@ -116,7 +118,7 @@ def _conv_bias(
             fused.check((bias,), more)
             out = fused.result(out)
             run(x, packed(kernel), bias, out, *more)
-            return finish(out)  # type: ignore[no-any-return]
+            return finish(out)
 
         return call
 
@@ -146,7 +148,7 @@ def _conv_norm(
             gain, shift = statistics(scale, offset, mean, variance)
             out = fused.result(out)
             run(x, packed(kernel), out, gain, shift, *more)
-            return finish(out)  # type: ignore[no-any-return]
+            return finish(out)
 
         return call
 
@@ -157,7 +159,7 @@ def _by_shape(make: Callable[[Array, Array], Callable[..., Array]]) -> Callable[
     shapes = PerShape(make)
 
     def run(x: Array, kernel: Array, *rest: Any) -> Array:
-        return shapes.find((x.shape, kernel.shape), x, kernel)(x, kernel, *rest)  # type: ignore[no-any-return]
+        return shapes.find((x.shape, kernel.shape), x, kernel)(x, kernel, *rest)
 
     return run
 
@@ -185,22 +187,29 @@ def _when_matmul(sig: NodeSig) -> bool | str:
     return True
 
 
+def _sigmoid(out: Array) -> None:
+    # SciPy takes 50 ms to import, which a first step need not wait for.
+    from scipy.special import expit
+
+    expit(out, out)
+
+
 _NUMPY: Final[dict[str, Callable[[Array], Any]]] = {
     "": lambda out: out,
     "Relu": lambda out: np.maximum(out, np.float32(0), out=out),
     "Relu6": lambda out: np.clip(out, np.float32(0), np.float32(6), out=out),
     "Elu": lambda out: np.copyto(out, np.expm1(out), where=out < 0),
     "Tanh": lambda out: np.tanh(out, out),
-    "Sigmoid": lambda out: np.copyto(out, scipy.special.expit(out)),
+    "Sigmoid": _sigmoid,
 }
 
 
-def _through_blas(ta: bool, tb: bool, activation: str) -> Callable[..., Array]:
+def _through_blas(product: Callable[..., Array], activation: str) -> Callable[..., Array]:
     """The same for products that are quicker in BLAS."""
     activate = _NUMPY[activation]
 
     def call(a: Array, b: Array, bias: Array, out: Array | None) -> Array:
-        out = np.dot(a.T if ta else a, b.T if tb else b, out)
+        out = product(a, b, out)
         np.add(out, bias, out)
         activate(out)
         return out
@@ -211,7 +220,7 @@ def _through_blas(ta: bool, tb: bool, activation: str) -> Callable[..., Array]:
 def _matmul_bias(sig: NodeSig, activation: str) -> Callable[..., Array]:
     attrs = sig.attrs["matmul"]
     ta, tb = bool(attrs["transpose_a"]), bool(attrs["transpose_b"])
-    epilogue = Epilogue(activation)
+    epilogue, kept = Epilogue(activation), _stays(sig, "matmul", 1)
 
     def make(a: Array, b: Array, bias: Array) -> Callable[..., Array]:
         numpy_linalg.check_matrices(a, b, ta, tb)
@@ -220,25 +229,27 @@ def _matmul_bias(sig: NodeSig, activation: str) -> Callable[..., Array]:
         macs = size(shape) * left.dims[1]
         if macs == 0 or bias.shape != shape[1:]:
             raise _decline(f"a bias of shape {list(bias.shape)} for a result of {list(shape)}")
-        if small(shape[0], left.dims[1], shape[1]):
-            return _through_blas(ta, tb, activation)
-        run = product(
-            left, right, dense(shape), dense((1, shape[1])), epilogue.post_ops,
-            count=threads_for(macs),
-        ).run  # fmt: skip
+        direct, sizes = None, (shape[0], left.dims[1], shape[1])
+        if blas_serves(*sizes):
+            direct = _through_blas(blas_product(left, right, ta, tb), activation)
+            if not kept or not packing_pays(*sizes):
+                return direct
+        run = multiply(
+            left, right, dense(shape), dense((1, shape[1])), epilogue.post_ops, kept, direct
+        )
 
         def call(a: Array, b: Array, bias: Array, out: Array | None) -> Array:
             if out is None:
                 out = np.empty(shape, _F32)
             run(a, b, bias, out)
-            return epilogue.finish(out)  # type: ignore[no-any-return]
+            return epilogue.finish(out)
 
         return call
 
     shapes = PerShape(make)
 
     def run(a: Array, b: Array, bias: Array, out: Array | None = None) -> Array:
-        return shapes.find((a.shape, b.shape, bias.shape), a, b, bias)(a, b, bias, out)  # type: ignore[no-any-return]
+        return shapes.find((a.shape, b.shape, bias.shape), a, b, bias)(a, b, bias, out)
 
     return run
 
@@ -277,6 +288,6 @@ def filter_and_bias_gradient(sig: NodeSig) -> Callable[..., tuple[Array, Array]]
 
     def run(x: Array, sizes: Array, grad: Array) -> tuple[Array, Array]:
         key = (x.shape, sizes.tobytes(), sizes.dtype, grad.shape)
-        return shapes.find(key, x, sizes, grad)(x, sizes, grad)  # type: ignore[no-any-return]
+        return shapes.find(key, x, sizes, grad)(x, sizes, grad)
 
     return run

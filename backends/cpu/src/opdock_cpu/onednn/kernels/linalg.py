@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from opdock.plugin import KernelTable, NodeSig, dtypes
+from opdock_cpu import blas
 from opdock_cpu.kernels import linalg as numpy_kernels
 from opdock_cpu.onednn.kernels.common import (
     PRIORITY,
@@ -20,9 +21,11 @@ from opdock_cpu.onednn.kernels.common import (
     threads_for,
 )  # fmt: skip
 from opdock_cpu.onednn.matmul import matrices, product
-from opdock_cpu.onednn.memory import TYPES, dense
+from opdock_cpu.onednn.memory import TYPES, Desc, dense
+from opdock_cpu.onednn.packing import Call, settled
+from opdock_cpu.onednn.stays import stays
 
-__all__ = ["small", "table"]
+__all__ = ["blas_product", "blas_serves", "multiply", "packing_pays", "table"]
 
 table = KernelTable()
 
@@ -38,14 +41,61 @@ def _adjoints(sig: NodeSig) -> tuple[bool, bool]:
     return bool(attrs["adj_x"]), bool(attrs["adj_y"])
 
 
-def small(rows: int, inner: int, columns: int, batch: int = 1) -> str:
-    """Why BLAS is as good for a product of this size; empty when it is not."""
-    if min(rows, columns) < 2:
-        return "a vector times a matrix: BLAS reads the matrix as fast"
+def _small(rows: int, inner: int, columns: int, batch: int = 1) -> str:
+    """Why plain BLAS is as good for a product of this size; empty when it is not."""
     macs = batch * rows * inner * columns
-    if macs < _WORTH:
+    if macs < _WORTH and not (batch == 1 and blas.shares(rows, inner, columns)):
         return f"{macs} multiply-adds; oneDNN pays from {_WORTH}"
     return ""
+
+
+def blas_serves(rows: int, inner: int, columns: int) -> bool:
+    """Whether BLAS is quicker than oneDNN: with few multiply-adds, or a vector for a factor."""
+    return min(rows, columns) < 2 or rows * inner * columns < _WORTH
+
+
+def packing_pays(rows: int, inner: int, columns: int) -> bool:
+    """Whether the second factor, once laid out for oneDNN, is worth more than BLAS.
+
+    Not where it is the vector: oneDNN takes ten times as long for that.
+    """
+    return columns > 1 and rows * inner * columns >= _WORTH
+
+
+def blas_product(
+    a: Desc, b: Desc, transpose_a: bool, transpose_b: bool
+) -> Callable[..., Array]:
+    """The product of two matrices by BLAS, over (a, b, out), on this thread."""
+
+    def call(a: Array, b: Array, out: Array | None) -> Array:
+        return np.dot(a.T if transpose_a else a, b.T if transpose_b else b, out)
+
+    shared = blas.shares(a.dims[0], a.dims[1], b.dims[1])
+    return blas.unshared(call) if shared else call
+
+
+def multiply(
+    a: Desc, b: Desc, out: Desc, bias: Desc | None = None,
+    post_ops: Sequence[tuple[Any, ...]] = (), kept: bool = False,
+    direct: Callable[..., Any] | None = None,
+) -> Callable[..., None]:  # fmt: skip
+    """What computes `a @ b + bias` and then the post-ops, over (a, b[, bias], out).
+
+    Args:
+        a, b, out, bias, post_ops: as in `product`.
+        kept: `b` is a constant or the value of a variable: it is laid out once if it stays.
+        direct: what computes the same of `b` as it is, instead of oneDNN.
+    """
+    count = threads_for(size(out.dims) * a.dims[-1])
+    if direct is None:
+        direct = product(a, b, out, bias, post_ops, count=count).run
+    if not kept:
+        return direct
+    plain = [a, b, out] if bias is None else [a, b, bias, out]
+    packed = Call(
+        product(a, b, out, bias, post_ops, count=count, packed=True), plain, [len(plain) - 1]
+    )
+    return settled(direct, packed, 1) if packed.lays_out(1) else direct
 
 
 def _when(sig: NodeSig) -> bool | str:
@@ -61,7 +111,7 @@ def _when(sig: NodeSig) -> bool | str:
     *_, rows, inner = reversed(a[-2:]) if ta else a[-2:]
     columns = b[-2] if tb else b[-1]
     batch = size(sig.out_shapes[0][:-2]) if sig.out_shapes[0] else 1
-    return small(rows, inner, columns, batch) or True  # type: ignore[arg-type]
+    return _small(rows, inner, columns, batch) or True  # type: ignore[arg-type]
 
 
 @table.binder("MatMul", T=_TYPES, out=True, priority=PRIORITY, when=_when)
@@ -69,7 +119,7 @@ def matmul(sig: NodeSig) -> Callable[..., Array]:
     """The product of two matrices."""
     ta, tb = _adjoints(sig)
     kind, dtype = TYPES[sig.in_dtypes[0]], sig.out_dtypes[0].np
-    check = numpy_kernels.check_matrices
+    check, kept = numpy_kernels.check_matrices, stays(sig, 1)
 
     def make(a: Array, b: Array) -> Callable[..., Array]:
         check(a, b, ta, tb)
@@ -78,7 +128,12 @@ def matmul(sig: NodeSig) -> Callable[..., Array]:
         macs = size(shape) * left.dims[1]
         if macs == 0:
             return _zeros(shape, dtype)
-        run = product(left, right, dense(shape, kind), count=threads_for(macs)).run
+        direct, sizes = None, (shape[0], left.dims[1], shape[1])
+        if blas_serves(*sizes):
+            direct = blas_product(left, right, ta, tb)
+            if not kept or not packing_pays(*sizes):
+                return direct
+        run = multiply(left, right, dense(shape, kind), kept=kept, direct=direct)
 
         def call(a: Array, b: Array, out: Array | None) -> Array:
             if out is None:
@@ -91,7 +146,7 @@ def matmul(sig: NodeSig) -> Callable[..., Array]:
     shapes = PerShape(make)
 
     def run(a: Array, b: Array, out: Array | None = None) -> Array:
-        return shapes.find((a.shape, b.shape), a, b)(a, b, out)  # type: ignore[no-any-return]
+        return shapes.find((a.shape, b.shape), a, b)(a, b, out)
 
     return run
 
@@ -137,7 +192,7 @@ def batch_matmul(sig: NodeSig) -> Callable[..., Array]:
     shapes = PerShape(make)
 
     def run(a: Array, b: Array, out: Array | None = None) -> Array:
-        return shapes.find((a.shape, b.shape), a, b)(a, b, out)  # type: ignore[no-any-return]
+        return shapes.find((a.shape, b.shape), a, b)(a, b, out)
 
     return run
 

@@ -161,3 +161,39 @@ def lrn(sig: NodeSig) -> Callable[..., Array]:
         return out
 
     return run
+
+
+def _lrn_grad_when(sig: NodeSig) -> bool | str:
+    why = _lrn_when(sig)
+    if why is not True:
+        return why
+    dims = _dims(tuple(n or 0 for n in sig.in_shapes[1] or ()), False)
+    if not primitives.has_lrn_gradient(dims, *_lrn_parameters(sig.attrs)):
+        return "oneDNN has no fast gradient for these sizes"
+    return True
+
+
+@table.binder("LRNGrad", T=F32, out=True, priority=PRIORITY, when=_lrn_grad_when)
+def lrn_grad(sig: NodeSig) -> Callable[..., Array]:
+    """The gradient of `lrn` with respect to its input."""
+    parameters = _lrn_parameters(sig.attrs)
+
+    def make(x: Array) -> Callable[..., Any]:
+        return primitives.lrn_gradient(_dims(x.shape, False), *parameters)
+
+    shapes = PerShape(make)
+
+    def run(grad: Array, x: Array, y: Array, out: Array | None = None) -> Array:
+        if not grad.shape == x.shape == y.shape:
+            raise errors.InvalidArgumentError(
+                None, None,
+                "input_grads, input_image and output_image must have the same shape; got "
+                f"{[list(a.shape) for a in (grad, x, y)]}",
+            )  # fmt: skip
+        if out is None:
+            out = np.empty(x.shape, _F32)
+        if x.size:
+            shapes.find(x.shape, x)(x, grad, out)
+        return out
+
+    return run

@@ -65,7 +65,10 @@ def _is_plain(x: Array) -> bool:
     return bool(x.min() > _LEAST)
 
 
-def _forward(sig: NodeSig, make_primitive: Any, fallback: Any, guarded: bool) -> Any:
+_Pool = Callable[..., Array]
+
+
+def _forward(sig: NodeSig, make_primitive: Any, fallback: Any, guarded: bool) -> _Pool:
     pooling, numpy_kernel = _pooling(sig), plainly(fallback(sig))
 
     def make(x: Array) -> Callable[..., Array]:
@@ -95,13 +98,13 @@ _OPTIONS: Final[Any] = {"T": F32, "out": True, "priority": PRIORITY, "when": _wh
 @table.binder("MaxPool", "MaxPool3D", **_OPTIONS)
 def max_pool(sig: NodeSig) -> Callable[..., Array]:
     """The maximum of each window."""
-    return _forward(sig, primitives.maximum, numpy_kernels.max_pool, True)  # type: ignore[no-any-return]
+    return _forward(sig, primitives.maximum, numpy_kernels.max_pool, True)
 
 
 @table.binder("AvgPool", "AvgPool3D", **_OPTIONS)
 def avg_pool(sig: NodeSig) -> Callable[..., Array]:
     """The mean of each window's elements that are not padding."""
-    return _forward(sig, primitives.average, numpy_kernels.avg_pool, False)  # type: ignore[no-any-return]
+    return _forward(sig, primitives.average, numpy_kernels.avg_pool, False)
 
 
 @table.binder("AvgPoolGrad", "AvgPool3DGrad", host_inputs=("orig_input_shape",), **_OPTIONS)
@@ -128,7 +131,7 @@ def avg_pool_grad(sig: NodeSig) -> Callable[..., Array]:
 
     def run(input_shape: Array, grad: Array, out: Array | None = None) -> Array:
         key = (input_shape.tobytes(), input_shape.dtype, grad.shape)
-        return shapes.find(key, input_shape, grad)(input_shape, grad, out)  # type: ignore[no-any-return]
+        return shapes.find(key, input_shape, grad)(input_shape, grad, out)
 
     return run
 
@@ -161,6 +164,6 @@ def max_pool_grad(sig: NodeSig) -> Callable[..., Array]:
     shapes = PerShape(make)
 
     def run(x: Array, y: Array, grad: Array, out: Array | None = None) -> Array:
-        return shapes.find((x.shape, y.shape, grad.shape), x, y, grad)(x, y, grad, out)  # type: ignore[no-any-return]
+        return shapes.find((x.shape, y.shape, grad.shape), x, y, grad)(x, y, grad, out)
 
     return run

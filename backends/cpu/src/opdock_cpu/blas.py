@@ -1,0 +1,77 @@
+"""NumPy's BLAS without its threads.
+
+OpenBLAS shares even a short product out over its own threads, and these then spin for some 25 ms
+in case another comes. Where OpenMP's threads do the heavy work, that is a core taken from them:
+measured, a network of convolutions took twice as long for one vector times a matrix at its end.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+__all__ = ["shares", "unshared"]
+
+Result = TypeVar("Result")
+
+_VECTOR: Final = 9216
+"""Multiply-adds from which OpenBLAS shares a matrix times a vector out."""
+_MATRICES: Final = 1 << 18
+"""The same for a product of matrices."""
+
+
+def shares(rows: int, inner: int, columns: int) -> bool:
+    """Whether OpenBLAS would compute a product of this size on several threads."""
+    return rows * inner * columns >= (_VECTOR if min(rows, columns) < 2 else _MATRICES)
+
+
+class _Limit:
+    """One thread for BLAS while anybody wants it so; then what it was before."""
+
+    def __init__(self, get: Callable[[], int], put: Callable[[int], None]) -> None:
+        self._get = get
+        self._put = put
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._before = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._before = self._get()
+                self._put(1)
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._put(self._before)
+
+
+def unshared(call: Callable[..., Result]) -> Callable[..., Result]:
+    """`call` with BLAS on the calling thread alone; `call` itself where BLAS is no OpenBLAS."""
+    limit = _limit()
+    if limit is None:
+        return call
+
+    def alone(*args: Any) -> Result:
+        with limit:
+            return call(*args)
+
+    return alone
+
+
+@functools.cache
+def _limit() -> _Limit | None:
+    """The limit of NumPy's own OpenBLAS, which SciPy's comes beside; None without one."""
+    import numpy  # noqa: F401, ICN001 - its BLAS must be there to be found
+    import threadpoolctl
+
+    found = threadpoolctl.ThreadpoolController().select(internal_api="openblas").lib_controllers
+    ours = [
+        c for c in found if c.threading_layer == "pthreads" and "numpy" in (c.filepath or "")
+    ] or [c for c in found if c.threading_layer == "pthreads"]  # fmt: skip
+    return _Limit(ours[0].get_num_threads, ours[0].set_num_threads) if ours else None

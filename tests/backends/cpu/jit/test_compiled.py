@@ -1,0 +1,133 @@
+"""Compilation beside the program: what is loaded when, and what a caller never waits for."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from opdock_cpu.jit import compiled, llvm
+
+HEAD = """
+import sys
+import numpy as np
+import opdock as tf
+"""
+
+
+def output(code: str, **environment: str) -> str:
+    """What a program prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", HEAD + textwrap.dedent(code)], text=True, check=True,
+        stdout=subprocess.PIPE, env={**os.environ, **environment},
+    )  # fmt: skip
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The source of a function that nobody has compiled yet, with a cache of its own."""
+    monkeypatch.setenv("OPDOCK_CACHE", str(tmp_path))
+    monkeypatch.delenv("OPDOCK_JIT", raising=False)
+    yield f"; {tmp_path}\ndefine void @NAME(ptr %x, i64 %n) {{\n  ret void\n}}\n"
+
+
+def arrives(function: compiled.Function) -> bool:
+    end = time.monotonic() + 60
+    while function.address is None and not function.failure and time.monotonic() < end:
+        time.sleep(0.01)
+    return function.address is not None
+
+
+def test_a_program_without_generated_code_loads_no_compiler() -> None:
+    code = """
+        x = tf.placeholder(tf.float32, [])
+        y = x + x
+        with tf.Session() as session:
+            assert session.run(y, {x: 1.5}) == 3
+        print(*({"llvmlite.binding", "pycparser"} & sys.modules.keys()))
+    """
+    assert output(code) == ""
+
+
+@pytest.mark.parametrize("folder", ["", "kept"])
+def test_the_first_step_is_right_before_and_after_the_code_is_there(
+    folder: str, tmp_path: Path
+) -> None:
+    code = """
+        import time
+        from opdock_cpu.jit import compiled
+        x = tf.placeholder(tf.float32, [5000])
+        y = tf.nn.relu(x * 2.0 + 1.0) * x
+        value = np.linspace(-1, 1, 5000, dtype=np.float32)
+        with tf.Session() as session:
+            first = session.run(y, {x: value})
+            early = any(f.address is None for f in compiled._known.values())
+            end = time.monotonic() + 60
+            while any(f.address is None for f in compiled._known.values()):
+                assert time.monotonic() < end, "the code never came"
+                time.sleep(0.01)
+            np.testing.assert_allclose(session.run(y, {x: value}), first, rtol=1e-6)
+        np.testing.assert_allclose(first, np.maximum(value * 2 + 1, 0) * value, rtol=1e-6)
+        print(early)
+    """
+    cache = folder and str(tmp_path / folder)
+    environment = {"OPDOCK_CACHE": cache, "OPDOCK_JIT": ""}
+    output(code, **environment)
+    # From disk it is there for the first step.
+    assert output(code, **environment) == str(not folder)
+
+
+def test_a_caller_does_not_wait_for_a_compilation(written: str) -> None:
+    with llvm._lock:  # as long as the worker is inside LLVM
+        started = time.monotonic()
+        function = compiled.request(lambda name: written.replace("@NAME", f"@{name}"))
+        assert time.monotonic() - started < 5
+        assert function.address is None
+    assert arrives(function)
+
+
+def test_the_same_source_is_compiled_once(written: str) -> None:
+    first, second = (
+        compiled.request(lambda name: written.replace("@NAME", f"@{name}")) for _ in range(2)
+    )
+    assert first is second
+    assert arrives(first)
+
+
+def test_a_failure_is_told_and_harms_no_later_request(written: str) -> None:
+    broken = compiled.request(lambda name: written.replace("@NAME", f"@{name}") + "nonsense")
+    good = compiled.request(lambda name: written.replace("@NAME", f"@{name}"))
+    assert arrives(good)
+    assert broken.address is None
+    assert "nonsense" in broken.failure
+
+
+@pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="the kernel describes no processor")
+def test_what_changes_from_run_to_run_is_no_part_of_the_key() -> None:
+    described = llvm._processor()
+    assert ("flags" in described) or ("Features" in described)
+    assert "MHz" not in described
+    assert described == llvm._processor()
+
+
+def test_calls_with_many_arguments() -> None:
+    """More than cffi would read from a declaration."""
+    pointer = compiled.ffi().from_buffer(bytearray(8))
+    seen = []
+
+    @ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 800, ctypes.c_int64)
+    def function(*args: int) -> None:
+        seen.append((len(args), args[-1]))
+
+    address = ctypes.cast(function, ctypes.c_void_p).value
+    assert address is not None
+    compiled.caller(800)(address)(*[pointer] * 800, 7)
+    assert seen == [(801, 7)]
