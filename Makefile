@@ -1,6 +1,6 @@
 # Every target sets up what it needs: on a fresh clone, `make demo` and `make test` are enough.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint conformance matrices opencl torch bench docs api clean
+.PHONY: help setup demo test lint conformance variants matrices opencl torch bench docs api clean
 
 VENV    := .venv/bin
 STAMP   := .venv/.opdock-setup
@@ -33,6 +33,9 @@ lint: $(STAMP)  ## ruff, and mypy --strict on the core and the backends
 conformance: $(STAMP)  ## the conformance suite on the CPU and on the example backend
 	$(VENV)/opdock conformance --device cpu:0 $(ARGS)
 	$(VENV)/opdock conformance --device echo:0 $(ARGS)
+
+variants: $(STAMP)  ## the CPU backend without oneDNN, without generated code, on 1, 2 and 4 threads
+	WORKERS=$(WORKERS) ./tools/prove_cpu.sh $(ARGS)
 
 # A page for torch needs `make torch` first: make matrices MATRICES=torch
 MATRICES ?= cpu echo opencl

@@ -234,6 +234,21 @@ def lstm(data: SimpleNamespace, train: bool) -> Step:
     return step
 
 
+def matmul(data: SimpleNamespace) -> Step:
+    run, w = jax.jit(jnp.matmul), jnp.array(data.w)
+    return lambda: arrays([run(data.x, w)])
+
+
+def convolution(data: SimpleNamespace) -> Step:
+    w = jnp.array(data.w)
+    run = jax.jit(
+        lambda x, w: jax.lax.conv_general_dilated(
+            x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        )
+    )
+    return lambda: arrays([run(data.x, w)])
+
+
 TWINS: dict[str, Callable[[SimpleNamespace], Step]] = {
     "run_overhead": overhead,
     "dispatch_chain": chain,
@@ -251,4 +266,6 @@ TWINS: dict[str, Callable[[SimpleNamespace], Step]] = {
     "lstm_loop_grad": lambda data: lstm(data, train=True),
     "resnet_infer_b1": residual,
     "resnet_infer_b8": residual,
+    "matmul_float": matmul,
+    "conv_float": convolution,
 }

@@ -224,6 +224,21 @@ def lstm(data: SimpleNamespace, train: bool) -> Step:
     return step
 
 
+def matmul(data: SimpleNamespace) -> Step:
+    w = tensor(data.w)
+    return lambda: arrays([tensor(data.x) @ w])
+
+
+def convolution(data: SimpleNamespace) -> Step:
+    w = kernel(data.w)
+
+    def step() -> list[Any]:
+        x = tensor(data.x).permute(0, 3, 1, 2)
+        return arrays([conv(x, w, 1).permute(0, 2, 3, 1)])
+
+    return step
+
+
 TWINS: dict[str, Callable[[SimpleNamespace], Step]] = {
     "run_overhead": overhead,
     "dispatch_chain": chain,
@@ -241,4 +256,6 @@ TWINS: dict[str, Callable[[SimpleNamespace], Step]] = {
     "lstm_loop_grad": lambda data: lstm(data, train=True),
     "resnet_infer_b1": residual,
     "resnet_infer_b8": residual,
+    "matmul_float": matmul,
+    "conv_float": convolution,
 }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from workloads import bandwidth, dispatch, norm, recurrent, resnet, training
+from workloads import bandwidth, dispatch, norm, quantized, recurrent, resnet, training
 from workloads.spec import Workload
 
-FAMILIES = (dispatch, bandwidth, training, norm, recurrent, resnet)
+FAMILIES = (dispatch, bandwidth, training, norm, recurrent, resnet, quantized)
 ALL: dict[str, Workload] = {w.name: w for family in FAMILIES for w in family.WORKLOADS}

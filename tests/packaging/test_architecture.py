@@ -178,7 +178,9 @@ def test_core_names_no_backend_in_code() -> None:
 
 
 # A file may be longer than 500 lines for a reason that stands here.
-LONG: dict[str, str] = {}
+LONG: dict[str, str] = {
+    "core/src/opdock/_api.py": "a table that tools/make_api.py writes",
+}
 
 
 def test_a_file_has_at_most_500_lines() -> None:

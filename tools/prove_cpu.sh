@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Proves the CPU backend as machines differ: with oneDNN, generated code or both absent, with
+# generated code from the first step on, and on one, two and four threads. Each time the whole
+# conformance suite runs, and the replay of what TensorFlow computed where its data is at hand.
+#
+#   tools/prove_cpu.sh [VARIANT ...]     all of them without a name
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+declare -A variants=(
+  [usual]=""
+  [without-onednn]="OPDOCK_ONEDNN=off"
+  [without-generated-code]="OPDOCK_JIT=off"
+  [numpy-alone]="OPDOCK_ONEDNN=off OPDOCK_JIT=off"
+  [compiled-at-once]="OPDOCK_JIT=sync"
+  [one-thread]="OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1"
+  [two-threads]="OMP_NUM_THREADS=2 OPENBLAS_NUM_THREADS=2"
+  [four-threads]="OMP_NUM_THREADS=4 OPENBLAS_NUM_THREADS=4"
+)
+order=(usual without-onednn without-generated-code numpy-alone compiled-at-once one-thread two-threads
+       four-threads)
+failed=0
+for name in "${@:-${order[@]}}"; do
+  [ -v "variants[$name]" ] || { echo "no variant '$name'; there are: ${order[*]}" >&2; exit 2; }
+  read -ra settings <<<"${variants[$name]}"
+  echo "== $name: ${variants[$name]:-nothing set}"
+  env "${settings[@]}" .venv/bin/opdock conformance --device cpu:0 | tail -n 2 || failed=1
+  env "${settings[@]}" .venv/bin/python -m pytest -q tests/oracle -n "${WORKERS:-2}" | tail -n 1 \
+    || failed=1
+done
+exit $failed
