@@ -66,12 +66,14 @@ def unshared(call: Callable[..., Result]) -> Callable[..., Result]:
 
 @functools.cache
 def _limit() -> _Limit | None:
-    """The limit of NumPy's own OpenBLAS, which SciPy's comes beside; None without one."""
+    """The limit of NumPy's OpenBLAS; None without one, or where several libraries could be it.
+
+    NumPy's wheels bring their own, and SciPy's another; distributions have one for all.
+    """
     import numpy  # noqa: F401, ICN001 - its BLAS must be there to be found
     import threadpoolctl
 
-    found = threadpoolctl.ThreadpoolController().select(internal_api="openblas").lib_controllers
-    ours = [
-        c for c in found if c.threading_layer == "pthreads" and "numpy" in (c.filepath or "")
-    ] or [c for c in found if c.threading_layer == "pthreads"]  # fmt: skip
-    return _Limit(ours[0].get_num_threads, ours[0].set_num_threads) if ours else None
+    every = threadpoolctl.ThreadpoolController().select(internal_api="openblas").lib_controllers
+    found = [c for c in every if c.threading_layer == "pthreads"]
+    ours = [c for c in found if "numpy" in (c.filepath or "")] or found
+    return _Limit(ours[0].get_num_threads, ours[0].set_num_threads) if len(ours) == 1 else None
