@@ -7,7 +7,16 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from opdock.compiler import algebra, facts, padding, relaxed, reshapes, simplify, transposes
+from opdock.compiler import (
+    algebra,
+    facts,
+    padding,
+    pools,
+    relaxed,
+    reshapes,
+    simplify,
+    transposes,
+)
 from opdock.compiler.branches import branches
 from opdock.compiler.cluster import cluster
 from opdock.compiler.cse import cse
@@ -39,6 +48,7 @@ RULES: Final[dict[str, Rules]] = {
     "reshapes": reshapes.RULES,
     "algebra": algebra.RULES,
     "padding": padding.RULES,
+    "pools": pools.RULES,
     "relaxed": relaxed.RULES,
 }
 OPTIONAL: Final = (

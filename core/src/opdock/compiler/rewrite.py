@@ -20,6 +20,7 @@ from opdock.graph.constant import const_op
 from opdock.shapes import Shape
 
 MAX_DEPTH: Final = 8
+_DEPTH: Final = 4  # how many nodes back is looked for effects
 # The alias of a variable stays an alias: each consumer reads when it runs, as in TF.
 ALIASES: Final = frozenset({"Identity", "StopGradient", "PreventGradient"})
 
@@ -162,13 +163,16 @@ class _Walk:
             if found.dtype.base_dtype is not node.out_dtypes[0].base_dtype:
                 return False
         kept = {found, *(v for n in made for v in n.inputs)}
+        if all(self.stays(v, kept, 0) for v in node.inputs):
+            return True
+        kept = _reach(kept)
         return all(self.stays(v, kept, 0) for v in node.inputs)
 
     def stays(self, value: Value, kept: set[Value], depth: int) -> bool:
         node = value.node
         if value in kept or node not in self.effects:
             return True
-        if depth == 4 or has_effect(node) or node.control:
+        if depth == _DEPTH or has_effect(node) or node.control:
             return False
         return all(self.stays(v, kept, depth + 1) for v in node.inputs)
 
@@ -187,6 +191,15 @@ class _Walk:
             else f"equal to '{found.node.name}'"
         )  # fmt: skip
         self.block.folded.append((node.name, node.op, f"{name}: {why}"))
+
+
+def _reach(values: set[Value]) -> set[Value]:
+    """Values, and those that run because they do, as far as rules look."""
+    reached, last = set(values), values
+    for _ in range(_DEPTH):
+        last = {v for value in last for v in value.node.inputs} - reached
+        reached |= last
+    return reached
 
 
 def _before(node: Node) -> Iterable[Node]:

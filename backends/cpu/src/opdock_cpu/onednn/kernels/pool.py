@@ -149,7 +149,8 @@ def max_pool_grad(sig: NodeSig) -> Callable[..., Array]:
         free: list[tuple[Array, Array]] = []
 
         def call(x: Array, y: Array, grad: Array, out: Array | None) -> Array:
-            if not _is_plain(x):
+            # A maximum is NaN if its window holds one, and there are fewer of them than elements.
+            if not _is_plain(y):
                 return numpy_kernel(x, y, grad, out)
             again, places = held = free.pop() if free else (np.empty_like(grad), aligned(extent))
             if out is None:
