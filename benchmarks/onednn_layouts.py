@@ -39,6 +39,11 @@ SHAPES = [  # batch, size, channels, outputs, window, stride
     (1, 14, 256, 256, 3, 1),
     (1, 7, 512, 512, 3, 1),
 ]
+ROLES = {  # what the primitive of a direction takes, the result last
+    "forward": ("SRC", "WEIGHTS", "DST"),
+    "data": ("DIFF_DST", "WEIGHTS", "DIFF_SRC"),
+    "weights": ("SRC", "DIFF_DST", "DIFF_WEIGHTS"),
+}
 
 
 class Case(NamedTuple):
@@ -57,25 +62,15 @@ def case(shape: ConvShape, direction: str, chosen: bool) -> Case:
     plan = forward = Plan(
         "convolution_forward", Prop.TRAINING, Alg.CONV_DIRECT, src, weights, None, dst, *where, None
     )
-    roles = [(Arg.SRC, Query.SRC), (Arg.WEIGHTS, Query.WEIGHTS), (Arg.DST, Query.DST)]
-    if direction == "data":
+    if direction != "forward":
+        bias = [None] if direction == "weights" else []
         plan = Plan(
-            "convolution_backward_data", Alg.CONV_DIRECT, src, weights, dst, *where, forward, None
-        )
-        roles = [
-            (Arg.DIFF_DST, Query.DIFF_DST), (Arg.WEIGHTS, Query.WEIGHTS),
-            (Arg.DIFF_SRC, Query.DIFF_SRC),
-        ]  # fmt: skip
-    elif direction == "weights":
-        plan = Plan(
-            "convolution_backward_weights", Alg.CONV_DIRECT, src, weights, None, dst, *where,
+            f"convolution_backward_{direction}", Alg.CONV_DIRECT, src, weights, *bias, dst, *where,
             forward, None,
         )  # fmt: skip
-        roles = [
-            (Arg.SRC, Query.SRC), (Arg.DIFF_DST, Query.DIFF_DST),
-            (Arg.DIFF_WEIGHTS, Query.DIFF_WEIGHTS),
-        ]  # fmt: skip
-    args: list[tuple[int, Desc]] = [(role, plan.desc(what)) for role, what in roles]
+    args: list[tuple[int, Desc]] = [
+        (getattr(Arg, role), plan.desc(getattr(Query, role))) for role in ROLES[direction]
+    ]
     primitive, buffers = Primitive(plan, args), [aligned(d.size) for _, d in args]
     for buffer in buffers:
         buffer.view(np.float32)[:] = np.random.default_rng(1).random(buffer.size // 4)
@@ -100,7 +95,7 @@ def main() -> None:
     for batch, size, channels, outputs, window, stride in SHAPES:
         where = Window.make((size,) * 2, (window,) * 2, (stride,) * 2, (1, 1), "SAME")
         shape = ConvShape(batch, channels, outputs, 1, where, False, F32)
-        for direction in ("forward", "data", "weights"):
+        for direction in ROLES:
             plain, chosen = (case(shape, direction, c) for c in (False, True))
             pairs = [(seconds(plain.run), seconds(chosen.run)) for _ in range(options.rounds + 1)]
             ours, theirs = (min(times) * 1e3 for times in zip(*pairs[1:], strict=True))

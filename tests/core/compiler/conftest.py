@@ -7,7 +7,6 @@ import pytest
 
 import opdock as tf
 from opdock import plugin
-from opdock.plugin import CLUSTER
 from tests.core.compiler import melder
 
 
@@ -30,26 +29,35 @@ def compiled():
 
 
 @pytest.fixture
-def clusters(compiled, monkeypatch):
-    """Checks that fused results have the bits of unfused ones; returns the clusters."""
+def fused(compiled, monkeypatch):
+    """The nodes of a fused program, whose results are checked to have the bits of unfused ones."""
 
     def find(fetches, feeds, setup=None):
-        values, found = [], []
+        values, programs = [], []
         for off in ("fuse,cluster", "fuse"):
             monkeypatch.setenv("OPDOCK_DISABLE_PASSES", off)
             with tf.Session() as session:
                 if setup is not None:
                     session.run(setup)
                 values.append(session.run(fetches, feeds))
-                nodes = compiled(session, fetches, feeds).block.nodes
-            found.append([n for n in nodes if n.op == CLUSTER])
+                programs.append(compiled(session, fetches, feeds).block.nodes)
         many = isinstance(fetches, list)
         for a, b in zip(*(v if many else [v] for v in values), strict=True):
             assert a.dtype == b.dtype
             np.testing.assert_array_equal(a, b)
-        without, made = found
-        assert not without
-        return made
+        without, nodes = programs
+        assert not melder.clusters(without)
+        return nodes
+
+    return find
+
+
+@pytest.fixture
+def clusters(fused):
+    """The clusters of a fused program, checked in the same way."""
+
+    def find(fetches, feeds, setup=None):
+        return melder.clusters(fused(fetches, feeds, setup))
 
     return find
 

@@ -215,5 +215,10 @@ def reset():
         record.clear()
 
 
+def clusters(nodes):
+    """Those that are clusters."""
+    return [n for n in nodes if n.op == CLUSTER]
+
+
 def decline(op, error=errors.UnimplementedError):
     failing[op] = error(None, None, "melder has had enough")

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import opdock as tf
+from tests.core.compiler.turns import check_without, counted, evaluated, expressions
 
 CPU, ECHO = "/cpu:0", "/device:ECHO:0"
 SOFT = tf.ConfigProto(allow_soft_placement=True)
@@ -17,13 +18,6 @@ FEED = np.array([[0.5, -1.0], [2.0, 0.25]], np.float32)
 
 def loops_of(program):
     return [n for n in program.block.nodes if n.op in WHILES]
-
-
-def counted(turns, body, *start):
-    """The results of some turns over variables, without the count."""
-    return tf.while_loop(
-        lambda i, *_: i < turns, lambda i, *v: (i + 1, *body(*v)), [tf.constant(0), *start]
-    )[1:]
 
 
 @pytest.mark.parametrize("device", [CPU, ECHO])
@@ -176,43 +170,18 @@ def test_second_derivatives(monkeypatch):
     assert results[:3] == results[3:]
 
 
-OPS = [
-    lambda a, b: a + b, lambda a, b: a * 0.5 - b, lambda a, b: a, lambda a, b: tf.identity(b),
-    lambda a, b: tf.maximum(a, b), lambda a, b: tf.tanh(a), lambda a, b: tf.matmul(a, b) * 0.1,
-    lambda a, b: tf.stop_gradient(a) - b,
-]  # fmt: skip
-expressions = st.lists(
-    st.tuples(st.integers(0, len(OPS) - 1), st.integers(0, 9), st.integers(0, 9)),
-    min_size=1, max_size=4,
-)  # fmt: skip
+bodies = st.lists(
+    expressions(lambda a, b: a, lambda a, b: tf.identity(b), longest=4), min_size=1, max_size=5
+)
 
 
-@given(
-    st.lists(expressions, min_size=1, max_size=5), st.integers(0, 3),
-    st.sets(st.integers(0, 9), min_size=1), st.booleans(),
-)  # fmt: skip
-def test_narrowed_or_not_the_results_are_the_same(programs, turns, wanted, differentiate):
-    def body(*variables):
-        results = []
-        for program in programs:
-            pool = list(variables)
-            for op, i, j in program:
-                pool.append(OPS[op](pool[-1 - i % len(pool)], pool[-1 - j % len(pool)]))
-            results.append(pool[-1])
-        return results
-
-    with tf.Graph().as_default(), pytest.MonkeyPatch.context() as patch:
+@given(bodies, st.integers(0, 3), st.sets(st.integers(0, 9), min_size=1), st.booleans())
+def test_narrowed_or_not_the_results_are_the_same(body, turns, wanted, differentiate):
+    with tf.Graph().as_default():
         x, n = tf.placeholder(tf.float32, [2, 2]), tf.placeholder(tf.int32, [])
-        start = [x * (k + 1.0) for k in range(len(programs))]
-        ends = counted(n, body, *start)
+        start = [x * (k + 1.0) for k in range(len(body))]
+        ends = counted(n, lambda *v: [evaluated(e, *v) for e in body], *start)
         fetches = [ends[i % len(ends)] for i in sorted(wanted)]
         if differentiate:
             fetches += [g for g in tf.gradients(fetches, [x, start[0]]) if g is not None]
-        results = []
-        # What is computed together may be rounded otherwise.
-        for off in ("fuse,cluster", "fuse,cluster,loops"):
-            patch.setenv("OPDOCK_DISABLE_PASSES", off)
-            with tf.Session() as session:
-                results.append(session.run(fetches, {x: FEED, n: turns}))
-        for a, b in zip(*results, strict=True):
-            np.testing.assert_array_equal(a, b)
+        check_without("loops", fetches, {x: FEED, n: turns})

@@ -9,12 +9,6 @@ import opdock as tf
 from opdock.ops.bitwise import population_count
 
 
-@pytest.fixture(autouse=True)
-def graph():
-    with tf.Graph().as_default() as g:
-        yield g
-
-
 def run(fetch):
     with tf.Session() as session:
         return session.run(fetch)

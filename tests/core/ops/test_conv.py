@@ -9,12 +9,6 @@ import opdock as tf
 from opdock.autodiff.checker import compute_gradient_error
 
 
-@pytest.fixture(autouse=True)
-def graph():
-    with tf.Graph().as_default() as g:
-        yield g
-
-
 def run(fetch, feeds=None):
     with tf.Session() as session:
         return session.run(fetch, feeds)

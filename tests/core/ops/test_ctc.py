@@ -9,12 +9,6 @@ import opdock as tf
 from opdock.autodiff.checker import compute_gradient_error
 
 
-@pytest.fixture(autouse=True)
-def graph():
-    with tf.Graph().as_default() as g:
-        yield g
-
-
 def labels():
     return tf.SparseTensor([[0, 0], [0, 1], [1, 0]], tf.constant([0, 1, 1]), [2, 2])
 

@@ -10,12 +10,6 @@ import opdock as tf
 TYPES = [np.float32, np.float64, np.complex64, np.complex128]
 
 
-@pytest.fixture(autouse=True)
-def graph():
-    with tf.Graph().as_default() as g:
-        yield g
-
-
 def run(fetch, feeds=None):
     with tf.Session() as session:
         return session.run(fetch, feeds)

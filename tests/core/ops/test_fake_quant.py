@@ -14,12 +14,6 @@ ROWS = X.reshape(4, 2)
 LOWS, HIGHS = np.array([-1.0, -3.0], np.float32), np.array([1.0, 0.5], np.float32)
 
 
-@pytest.fixture(autouse=True)
-def graph():
-    with tf.Graph().as_default() as g:
-        yield g
-
-
 def run(fetches):
     with tf.Session() as session:
         return session.run(fetches)

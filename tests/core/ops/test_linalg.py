@@ -8,12 +8,6 @@ import pytest
 import opdock as tf
 
 
-@pytest.fixture(autouse=True)
-def graph():
-    with tf.Graph().as_default() as g:
-        yield g
-
-
 def run(fetch, feeds=None):
     with tf.Session() as session:
         return session.run(fetch, feeds)

@@ -8,12 +8,6 @@ import pytest
 import opdock as tf
 
 
-@pytest.fixture(autouse=True)
-def graph():
-    with tf.Graph().as_default() as g:
-        yield g
-
-
 def described(graph):
     return [(o.name, o.type) for o in graph.get_operations() if o.type != "Const"]
 

@@ -46,12 +46,6 @@ DEQUANTIZED = {
 SUMS = np.array([-70000, -5, 0, 12345, 99999], np.int32)
 
 
-@pytest.fixture(autouse=True)
-def graph():
-    with tf.Graph().as_default() as g:
-        yield g
-
-
 def run(fetches, feeds=None):
     """The values, quantized ones as plain integers."""
     with tf.Session() as session:
@@ -67,12 +61,17 @@ def bits(values):
     return np.asarray(values, np.float32)
 
 
+def check(outputs, expected, low, high, *, flat=False, rtol=0.0):
+    """Checks integers, of which `expected` may be the flat list, and the ends of their range."""
+    out, *ends = run(outputs)
+    assert (out.reshape(-1) if flat else out).tolist() == expected
+    assert all(end.dtype == np.float32 for end in ends)
+    np.testing.assert_allclose(bits(ends), bits([low, high]), rtol=rtol)
+
+
 @pytest.mark.parametrize(("name", "mode"), QUANTIZED)
 def test_quantize(name, mode):
-    whole, low, high = QUANTIZED[name, mode]
-    out = run(tf.quantize(X, LOW, HIGH, tf.as_dtype(name), mode=mode))
-    assert out[0].tolist() == whole
-    np.testing.assert_array_equal(bits(out[1:]), bits([low, high]))
+    check(tf.quantize(X, LOW, HIGH, tf.as_dtype(name), mode=mode), *QUANTIZED[name, mode])
 
 
 @pytest.mark.parametrize(("name", "mode"), DEQUANTIZED)
@@ -87,13 +86,10 @@ def test_the_range_of_what_is_used():
     x = as_type(SUMS, tf.qint32)
     found = run(tf.raw_ops.RequantizationRange(input=x, input_min=-3000.0, input_max=3000.0))
     np.testing.assert_allclose(found, bits([low, high]), rtol=1e-6)
-    out, *ends = run(
-        tf.raw_ops.QuantizeDownAndShrinkRange(
-            input=x, input_min=-3000.0, input_max=3000.0, out_type=tf.quint8
-        )
+    shrunk = tf.raw_ops.QuantizeDownAndShrinkRange(
+        input=x, input_min=-3000.0, input_max=3000.0, out_type=tf.quint8
     )
-    assert out.tolist() == [0, 105, 105, 124, 255]
-    np.testing.assert_allclose(ends, bits([low, high]), rtol=1e-6)
+    check(shrunk, [0, 105, 105, 124, 255], low, high, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -101,14 +97,11 @@ def test_the_range_of_what_is_used():
     [(tf.quint8, [0, 85, 85, 114, 255]), (tf.qint8, [-128, -43, -43, -14, 127])],
 )
 def test_requantize(dtype, expected):
-    out, low, high = run(
-        tf.raw_ops.Requantize(
-            input=as_type(SUMS, tf.qint32), input_min=-3000.0, input_max=3000.0,
-            requested_output_min=-0.05, requested_output_max=0.1, out_type=dtype,
-        )
+    found = tf.raw_ops.Requantize(
+        input=as_type(SUMS, tf.qint32), input_min=-3000.0, input_max=3000.0,
+        requested_output_min=-0.05, requested_output_max=0.1, out_type=dtype,
     )  # fmt: skip
-    assert out.tolist() == expected
-    assert (low, high) == (np.float32(-0.05), np.float32(0.1))
+    check(found, expected, -0.05, 0.1)
 
 
 numbers = st.floats(-100, 100, width=32)

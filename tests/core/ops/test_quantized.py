@@ -6,22 +6,10 @@ import numpy as np
 import pytest
 
 import opdock as tf
-from tests.core.ops.test_quantize import as_type, bits, run
+from tests.core.ops.test_quantize import as_type, check, run
 
 X = np.array([[0, 1, 255], [77, 128, 200]], np.uint8)
 Y = np.array([3, 0, 255], np.uint8)
-
-
-@pytest.fixture(autouse=True)
-def graph():
-    with tf.Graph().as_default() as g:
-        yield g
-
-
-def check(outputs, expected, low, high):
-    out, *ends = run(outputs)
-    assert out.tolist() == expected
-    np.testing.assert_array_equal(bits(ends), bits([low, high]))
 
 
 def test_matmul():

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import base64
+import functools
 import zlib
 
 import numpy as np
 import pytest
 
 import opdock as tf
-from tests.core.ops.test_quantize import as_type, bits, run
+from tests.core.ops import test_quantize
+from tests.core.ops.test_quantize import as_type, run
 
 IMAGE = (np.arange(16) * 37 % 256).astype(np.uint8).reshape(1, 4, 4, 1)
 KERNEL = np.array([1, 200, 128, 7], np.uint8).reshape(2, 2, 1, 1)
@@ -29,16 +31,7 @@ FROZEN = (
 )
 
 
-@pytest.fixture(autouse=True)
-def graph():
-    with tf.Graph().as_default() as g:
-        yield g
-
-
-def check(outputs, expected, low, high):
-    out, *ends = run(outputs)
-    assert out.reshape(-1).tolist() == expected
-    np.testing.assert_allclose(bits(ends), bits([low, high]), rtol=1e-6)
+check = functools.partial(test_quantize.check, flat=True, rtol=1e-6)
 
 
 @pytest.mark.parametrize(

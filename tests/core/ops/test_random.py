@@ -9,12 +9,6 @@ import pytest
 import opdock as tf
 
 
-@pytest.fixture(autouse=True)
-def graph() -> Any:
-    with tf.Graph().as_default() as made:
-        yield made
-
-
 def test_node_names_are_those_of_tf(graph: Any) -> None:
     tf.random_uniform([2, 3], minval=-1, maxval=1, seed=1)
     parts = ("shape", "min", "max", "RandomUniform", "sub", "mul")

@@ -9,12 +9,6 @@ from scipy import special as scipy
 import opdock as tf
 
 
-@pytest.fixture(autouse=True)
-def graph():
-    with tf.Graph().as_default() as g:
-        yield g
-
-
 def run(fetch, feeds=None):
     with tf.Session() as session:
         return session.run(fetch, feeds)

@@ -8,12 +8,6 @@ import pytest
 import opdock as tf
 
 
-@pytest.fixture(autouse=True)
-def graph():
-    with tf.Graph().as_default():
-        yield
-
-
 def run(fetches, feed=None):
     with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:
         return session.run(fetches, feed)

@@ -13,14 +13,19 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import NodeSig, errors
-from opdock_cpu.ranges import F32, Integers, integers, scalar, zero_point
+from opdock.plugin import NodeSig, dtypes
+from opdock_cpu.ranges import F32, Integers, integers, invalid, scalar, zero_point
 
-__all__ = ["Factors", "Product", "centred", "wrapped"]
+__all__ = ["BYTES", "INT32", "Factors", "Outputs", "Product", "centred", "wrapped"]
 
 Array = npt.NDArray[Any]
+Outputs = tuple[Array, Array, Array]
+"""Integers, and the ends of their range."""
 
-_INT32: Final = integers(np.int32)
+BYTES: Final = frozenset({dtypes.quint8, dtypes.qint8})
+"""The types of 8 bits."""
+INT32: Final = integers(np.int32)
+"""The integers of sums."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,7 @@ class Product:
     low: np.float32
     high: np.float32
 
-    def result(self, out: Array, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
+    def result(self, out: Array, dtype: np.dtype[Any]) -> Outputs:
         """The outputs of a node: 32-bit integers, and the ends of their range."""
         return out.view(dtype), np.asarray(self.low), np.asarray(self.high)
 
@@ -76,14 +81,12 @@ class Factors:
             low = scalar(ends[2 * i], f"min_{name}")
             high = scalar(ends[2 * i + 1], f"max_{name}")
             if self._strict and not high > low:
-                raise errors.InvalidArgumentError(
-                    None, None, f"max_{name} must be larger than min_{name}."
-                )
+                raise invalid(f"max_{name} must be larger than min_{name}.")
             zero = 0 if kind.lowest else zero_point(low, high, kind)
             zeros.append(int(np.int64(zero).astype(np.int32)))
             level = F32(level * _one_step(low, high, kind))
         return Product(
-            (zeros[0], zeros[1]), F32(level * F32(_INT32.lowest)), F32(level * F32(_INT32.highest))
+            (zeros[0], zeros[1]), F32(level * F32(INT32.lowest)), F32(level * F32(INT32.highest))
         )
 
 

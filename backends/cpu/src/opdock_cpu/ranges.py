@@ -17,8 +17,8 @@ import numpy.typing as npt
 from opdock.plugin import errors
 
 __all__ = [
-    "F32", "Integers", "Range", "clamped", "dequantized", "integers", "number", "quantized",
-    "requantized", "round_away", "scalar", "storage", "unclamped", "zero_point",
+    "F32", "Integers", "Range", "clamped", "dequantized", "integers", "invalid", "number",
+    "quantized", "requantized", "round_away", "scalar", "storage", "unclamped", "zero_point",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -56,6 +56,11 @@ def integers(kind: Any) -> Integers:
     return Integers(lowest, highest, (F32(lowest), F32(min(highest, 2147483520))))
 
 
+def invalid(message: str) -> errors.InvalidArgumentError:
+    """An error that no node is named in yet."""
+    return errors.InvalidArgumentError(None, None, message)
+
+
 def storage(x: Array) -> Array:
     """A quantized array as plain integers, the same memory."""
     return x if x.dtype.names is None else x.view(x.dtype[0])
@@ -69,9 +74,7 @@ def scalar(value: Array, name: str) -> np.float32:
     """
     if value.size != 1:
         shape = ",".join(map(str, value.shape))
-        raise errors.InvalidArgumentError(
-            None, None, f"{name} must be a scalar, but got shape[{shape}]"
-        )
+        raise invalid(f"{name} must be a scalar, but got shape[{shape}]")
     return F32(value.reshape(-1)[0])
 
 

@@ -136,6 +136,14 @@ def _straight_through(op: Operation, grad: Tensor) -> list[Any]:
 
 
 # ---------------------------------------------------------------- public functions
+def _fake_quant(
+    op: OpSpec, tensors: tuple[Any, ...], num_bits: int, narrow_range: bool, name: str | None,
+    **ends: float,
+) -> Tensor | Any:  # fmt: skip
+    """A tensor, or of gradients by the ends a tuple; `ends` are those that are attributes."""
+    return op(*tensors, **ends, num_bits=num_bits, narrow_range=narrow_range, name=name)
+
+
 def fake_quant_with_min_max_args(
     inputs: Any, min: float = -6, max: float = 6, num_bits: int = 8, narrow_range: bool = False,
     name: str | None = None,
@@ -156,8 +164,8 @@ def fake_quant_with_min_max_args(
     Raises:
         InvalidArgumentError: at run time, an empty range or a wrong width.
     """
-    return fake_quant_args_op(  # type: ignore[no-any-return]
-        inputs, min=min, max=max, num_bits=num_bits, narrow_range=narrow_range, name=name
+    return _fake_quant(
+        fake_quant_args_op, (inputs,), num_bits, narrow_range, name, min=min, max=max
     )
 
 
@@ -166,9 +174,9 @@ def fake_quant_with_min_max_args_gradient(
     narrow_range: bool = False, name: str | None = None,
 ) -> Tensor:  # fmt: skip
     """The gradient of `fake_quant_with_min_max_args`: that of the result inside of the range."""
-    return fake_quant_args_gradient_op(  # type: ignore[no-any-return]
-        gradients, inputs, min=min, max=max, num_bits=num_bits, narrow_range=narrow_range,
-        name=name,
+    return _fake_quant(
+        fake_quant_args_gradient_op, (gradients, inputs), num_bits, narrow_range, name,
+        min=min, max=max,
     )  # fmt: skip
 
 
@@ -177,9 +185,7 @@ def fake_quant_with_min_max_vars(
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
     """As `fake_quant_with_min_max_args`, the ends of the range float32 scalars to be trained."""
-    return fake_quant_vars_op(  # type: ignore[no-any-return]
-        inputs, min, max, num_bits=num_bits, narrow_range=narrow_range, name=name
-    )
+    return _fake_quant(fake_quant_vars_op, (inputs, min, max), num_bits, narrow_range, name)
 
 
 def fake_quant_with_min_max_vars_gradient(
@@ -192,9 +198,8 @@ def fake_quant_with_min_max_vars_gradient(
         `(backprops_wrt_input, backprop_wrt_min, backprop_wrt_max)`: the gradient inside of the
         range, and its sums below and above.
     """
-    return fake_quant_vars_gradient_op(
-        gradients, inputs, min, max, num_bits=num_bits, narrow_range=narrow_range, name=name
-    )
+    tensors = gradients, inputs, min, max
+    return _fake_quant(fake_quant_vars_gradient_op, tensors, num_bits, narrow_range, name)
 
 
 def fake_quant_with_min_max_vars_per_channel(
@@ -202,9 +207,7 @@ def fake_quant_with_min_max_vars_per_channel(
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
     """As `fake_quant_with_min_max_vars`, with a range for each entry of the last dimension."""
-    return fake_quant_per_channel_op(  # type: ignore[no-any-return]
-        inputs, min, max, num_bits=num_bits, narrow_range=narrow_range, name=name
-    )
+    return _fake_quant(fake_quant_per_channel_op, (inputs, min, max), num_bits, narrow_range, name)
 
 
 def fake_quant_with_min_max_vars_per_channel_gradient(
@@ -216,9 +219,8 @@ def fake_quant_with_min_max_vars_per_channel_gradient(
     Returns:
         `(backprops_wrt_input, backprop_wrt_min, backprop_wrt_max)`.
     """
-    return fake_quant_per_channel_gradient_op(
-        gradients, inputs, min, max, num_bits=num_bits, narrow_range=narrow_range, name=name
-    )
+    tensors = gradients, inputs, min, max
+    return _fake_quant(fake_quant_per_channel_gradient_op, tensors, num_bits, narrow_range, name)
 
 
 def quantize_and_dequantize(

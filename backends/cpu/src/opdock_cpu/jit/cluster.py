@@ -10,7 +10,7 @@ import array_api_compat.numpy as xp
 
 from opdock.plugin import CLUSTER, KernelTable, NodeSig, codegen
 from opdock_cpu.jit import llvm, render
-from opdock_cpu.jit.generated import Generated, folds_well
+from opdock_cpu.jit.generated import Generated, folds_well, in_buffer
 
 __all__ = ["table"]
 
@@ -62,20 +62,12 @@ def cluster(sig: NodeSig) -> Callable[..., Any]:
             plain = plain or codegen.evaluate_cluster(xp, sig)
             results = plain(*values)
             if single:
-                return _kept(results, out)
+                return in_buffer(results, out)
             # A buffer may be that of an input, and so may a result.
             results = [r.copy() if any(r is v for v in values) else r for r in results]
-            return tuple(map(_kept, results, out or (None,) * len(results)))
+            return tuple(map(in_buffer, results, out or (None,) * len(results)))
         if single:
             return code(values, None if out is None else (out,))[0]
         return tuple(code(values, out))
 
     return run
-
-
-def _kept(result: Any, out: Any) -> Any:
-    """A result in the planned buffer, if there is one: nobody looks at what a call returns then."""
-    if out is None:
-        return result
-    out[...] = result
-    return out

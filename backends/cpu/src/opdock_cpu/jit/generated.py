@@ -16,7 +16,7 @@ from opdock_cpu.jit.openmp import threads_work
 from opdock_cpu.jit.plan import Layout, Plan
 from opdock_cpu.threads import threads
 
-__all__ = ["Generated", "folds_well", "layout_of"]
+__all__ = ["Generated", "folds_well", "in_buffer", "layout_of"]
 
 _PARALLEL: Final = 40_000
 """Nanoseconds of work from which a second thread pays: waking it takes a few thousand."""
@@ -73,6 +73,14 @@ def _cost(line: Any, types: Sequence[DType]) -> float:
     """Nanoseconds an element, roughly: arithmetic in vectors, and elements moved."""
     steps = sum(6 if s.op in DEFINED else 1 for s in line.steps if s.op not in _FREE)
     return 0.03 * steps + 0.01 * sum(t.size for t in types)
+
+
+def in_buffer(result: Any, out: Any) -> Any:
+    """A result of other code in the planned buffer, if there is one."""
+    if out is None:
+        return result
+    out[...] = result
+    return out
 
 
 class Generated:

@@ -14,7 +14,7 @@ import numpy as np
 
 from opdock.plugin import DType, Kernel, KernelTable, NodeSig, codegen, dtypes, errors
 from opdock_cpu.jit import llvm
-from opdock_cpu.jit.generated import Generated, folds_well, layout_of
+from opdock_cpu.jit.generated import Generated, folds_well, in_buffer, layout_of
 from opdock_cpu.kernels import nn as numpy_nn
 from opdock_cpu.kernels import reduce as numpy_reduce
 
@@ -116,11 +116,7 @@ def _bind(sig: NodeSig) -> Callable[..., Any]:
         code = made[key]
         if code is not None and code.ready:
             return code((x,), None if out is None else (out,))[0]
-        found = plain(x, *indices)
-        if out is None:
-            return found
-        out[...] = found
-        return out
+        return in_buffer(plain(x, *indices), out)
 
     return run
 

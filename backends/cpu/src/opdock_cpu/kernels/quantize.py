@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from opdock.plugin import QUANTIZED, KernelTable, NodeSig, dtypes, errors
 from opdock_cpu import ranges
-from opdock_cpu.ranges import F32, Integers, Range, integers, scalar, storage
+from opdock_cpu.ranges import F32, Integers, Range, integers, invalid, scalar, storage
 
 __all__ = ["table"]
 
@@ -19,10 +19,6 @@ Array = npt.NDArray[Any]
 table = KernelTable()
 
 _MOST: Final = np.finfo(np.float32).max
-
-
-def _invalid(message: str) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError(None, None, message)
 
 
 class _Ends:
@@ -44,11 +40,11 @@ class _Ends:
             ends = scalar(low, "min_range"), scalar(high, "max_range")
             return np.asarray(ends[0]), np.asarray(ends[1])
         if axis >= x.ndim:
-            raise _invalid(f"Axis must be less than input dimension({x.ndim}), got {axis}")
+            raise invalid(f"Axis must be less than input dimension({x.ndim}), got {axis}")
         count = x.shape[axis]
         for name, end in (("min_range", low), ("max_range", high)):
             if end.shape != (count,):
-                raise _invalid(
+                raise invalid(
                     f"{name} must have as many elements as input on the axis ({axis}), got "
                     f"{end.size}, expected {count}"
                 )
@@ -70,7 +66,7 @@ def _widened(low: Array, high: Array, least: float) -> tuple[Array, Array]:
         InvalidArgumentError: the ends are the wrong way round.
     """
     if np.any(high < low):
-        raise _invalid("input_max_range must be larger than input_min_range.")
+        raise invalid("input_max_range must be larger than input_min_range.")
     start = np.minimum(low, F32(0))
     apart = np.maximum(F32(1), np.maximum(np.abs(low), np.abs(high))) * F32(least)
     return start, np.maximum(F32(0), np.maximum(high, start + apart))
@@ -106,7 +102,7 @@ def quantize(sig: NodeSig) -> Callable[..., tuple[Array, Array, Array]]:
     mode, narrow, least = attrs["mode"], attrs["narrow_range"], attrs["ensure_minimum_range"]
     even = attrs["round_mode"] == "HALF_TO_EVEN"
     if even and mode != "SCALED":
-        raise _invalid(
+        raise invalid(
             f"Round mode 'HALF_TO_EVEN' only supported for mode 'SCALED', but mode is '{mode}'."
         )
     plain, kind, ends = dtype[0], integers(dtype[0]), _Ends(sig, "Quantize")
@@ -137,7 +133,7 @@ def dequantize(sig: NodeSig) -> Callable[..., Array]:
     """The numbers that integers stand for."""
     mode, narrow, target = sig.attrs["mode"], sig.attrs["narrow_range"], sig.out_dtypes[0]
     if target == dtypes.bfloat16 and mode != "MIN_COMBINED":
-        raise _invalid(f"{_WIDE} '{mode}'")
+        raise invalid(f"{_WIDE} '{mode}'")
     kind, ends = integers(sig.in_dtypes[0].np[0]), _Ends(sig, "Dequantize")
 
     def run(x: Array, min_range: Array, max_range: Array) -> Array:
@@ -202,9 +198,9 @@ def _requantize(
     start = scalar(asked_low, "requested_output_min")
     end = scalar(asked_high, "requested_output_max")
     if start > 0:
-        raise _invalid(f"requested_output_min must be <= 0, but got {start:g}")
+        raise invalid(f"requested_output_min must be <= 0, but got {start:g}")
     if end < start:
-        raise _invalid(
+        raise invalid(
             f"requested_output_max must be >= requested_output_min, but got {end:g} and {start:g}"
         )
     return _result(storage(x), source, (start, end), ctx.sig.out_dtypes[0].np)

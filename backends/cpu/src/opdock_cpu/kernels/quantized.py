@@ -3,38 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import KernelTable, NodeSig, dtypes, errors
+from opdock.plugin import KernelTable, NodeSig, dtypes
 from opdock_cpu import ranges
-from opdock_cpu.int8 import Factors, centred, wrapped
+from opdock_cpu.int8 import BYTES, INT32, Factors, Outputs, centred, wrapped
 from opdock_cpu.kernels.linalg import check_matrices
-from opdock_cpu.ranges import F32, integers, scalar, storage
+from opdock_cpu.ranges import F32, integers, invalid, scalar, storage
 
 __all__ = ["multiplied", "table"]
 
 Array = npt.NDArray[Any]
-Outputs = tuple[Array, Array, Array]
 
 table = KernelTable()
-
-_BYTE: Final = dtypes.quint8
-_FACTORS: Final = frozenset({dtypes.quint8, dtypes.qint8})
-_INT32: Final = integers(np.int32)
-
-
-def _invalid(message: str) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError(None, None, message)
 
 
 def _broadcast(x: Array, y: Array) -> None:
     try:
         np.broadcast_shapes(x.shape, y.shape)
     except ValueError:
-        raise _invalid(f"Incompatible shapes: {list(x.shape)} vs. {list(y.shape)}") from None
+        raise invalid(f"Incompatible shapes: {list(x.shape)} vs. {list(y.shape)}") from None
 
 
 # ---------------------------------------------------------------- products
@@ -43,7 +34,7 @@ def multiplied(a: Array, b: Array, zeros: tuple[int, int]) -> Array:
     return wrapped(np.dot(*centred(a, b, zeros, a.shape[1])))
 
 
-@table.binder("QuantizedMatMul", T1=_BYTE, T2=_FACTORS, Toutput=dtypes.qint32)
+@table.binder("QuantizedMatMul", T1=dtypes.quint8, T2=BYTES, Toutput=dtypes.qint32)
 def _matmul(sig: NodeSig) -> Callable[..., Outputs]:
     ta, tb, dtype = sig.attrs["transpose_a"], sig.attrs["transpose_b"], sig.out_dtypes[0].np
     factors = Factors(sig, ("a", "b"))
@@ -58,7 +49,7 @@ def _matmul(sig: NodeSig) -> Callable[..., Outputs]:
     return run
 
 
-@table.binder("QuantizedMul", T1=_BYTE, T2=_BYTE, Toutput=dtypes.qint32)
+@table.binder("QuantizedMul", T1=dtypes.quint8, T2=dtypes.quint8, Toutput=dtypes.qint32)
 def _mul(sig: NodeSig) -> Callable[..., Outputs]:
     factors, dtype = Factors(sig, ("x", "y")), sig.out_dtypes[0].np
 
@@ -80,16 +71,16 @@ def _addends(
     It works out the integers of 0 and 1 and goes on from there by multiplication, but for one byte
     that is added to all others.
     """
-    byte, ends = integers(np.uint8), (F32(-spread), spread, _INT32)
+    byte, ends = integers(np.uint8), (F32(-spread), spread, INT32)
     if alone:
         only = ranges.number(x.reshape(-1)[0], low, high, byte)
         return np.full(x.shape, ranges.clamped(only, *ends), np.int32)
     first, second = (ranges.unclamped(ranges.number(i, low, high, byte), *ends) for i in (0, 1))
     every = first + np.arange(256, dtype=np.int64) * (second - first)
-    return np.clip(every, _INT32.lowest, _INT32.highest).astype(np.int32)[x]
+    return np.clip(every, INT32.lowest, INT32.highest).astype(np.int32)[x]
 
 
-@table.binder("QuantizedAdd", T1=_BYTE, T2=_BYTE, Toutput=dtypes.qint32)
+@table.binder("QuantizedAdd", T1=dtypes.quint8, T2=dtypes.quint8, Toutput=dtypes.qint32)
 def _add(sig: NodeSig) -> Callable[..., Outputs]:
     dtype = sig.out_dtypes[0].np
 
@@ -100,7 +91,7 @@ def _add(sig: NodeSig) -> Callable[..., Outputs]:
         _broadcast(x, y)
         for name, low, high in (("x", low_x, high_x), ("y", low_y, high_y)):
             if not high > low:
-                raise _invalid(f"max_{name} must be larger than min_{name}.")
+                raise invalid(f"max_{name} must be larger than min_{name}.")
         biggest = max(abs(min(low_x, low_y)), abs(max(high_x, high_y)))
         spread = F32(biggest * F32(1 << 14))
         out = _addends(storage(x), low_x, high_x, spread, x.size == 1)
@@ -116,7 +107,7 @@ def _in_range(x: Array, low: np.float32, high: np.float32, spread: np.float32) -
     every = np.arange(kind.lowest, kind.highest + 1, dtype=np.int64).astype(x.dtype)
     numbers = ranges.dequantized(every, low, high, kind)
     # Indexed from the lowest, which a signed type counts from the end.
-    found = ranges.quantized(numbers, F32(-spread), spread, _INT32)
+    found = ranges.quantized(numbers, F32(-spread), spread, INT32)
     return np.roll(found, kind.lowest)[x]
 
 
@@ -125,7 +116,7 @@ def _bias_when(sig: NodeSig) -> bool | str:
 
 
 @table.binder(
-    "QuantizedBiasAdd", T1=_FACTORS, T2=_FACTORS, out_type=dtypes.qint32, when=_bias_when
+    "QuantizedBiasAdd", T1=BYTES, T2=BYTES, out_type=dtypes.qint32, when=_bias_when
 )
 def _bias_add(sig: NodeSig) -> Callable[..., Outputs]:
     dtype = sig.out_dtypes[0].np
@@ -136,7 +127,7 @@ def _bias_add(sig: NodeSig) -> Callable[..., Outputs]:
         _check_bias(x, bias)
         biggest = max(high, -low, high_bias, -low_bias)
         spread = F32(biggest * F32(1 << 17))
-        zero = ranges.clamped(F32(0), F32(-spread), spread, _INT32)
+        zero = ranges.clamped(F32(0), F32(-spread), spread, INT32)
         summand = _in_range(storage(bias), low_bias, high_bias, spread) + np.int32(zero)
         out = _in_range(storage(x), low, high, spread)
         out += summand
@@ -148,11 +139,11 @@ def _bias_add(sig: NodeSig) -> Callable[..., Outputs]:
 def _check_bias(x: Array, bias: Array) -> None:
     shape = "[" + ",".join(map(str, x.shape)) + "]"
     if x.ndim < 2:
-        raise _invalid(f"Input tensor must be at least 2D: {shape}")
+        raise invalid(f"Input tensor must be at least 2D: {shape}")
     if bias.ndim != 1:
-        raise _invalid(f"Biases must be 1D: {list(bias.shape)}")
+        raise invalid(f"Biases must be 1D: {list(bias.shape)}")
     if bias.shape[0] != x.shape[-1]:
-        raise _invalid(
+        raise invalid(
             "Must provide as many biases as the last dimension of the input tensor: "
             f"[{bias.shape[0]}] vs. {shape}"
         )
@@ -193,19 +184,19 @@ def _axis(values: tuple[Array, ...], axis: int) -> int:
     """The axis; InvalidArgumentError when the inputs do not fit along it."""
     first = values[0].shape
     if not 0 <= axis < len(first):
-        raise _invalid(
+        raise invalid(
             "ConcatOp : Expected concatenating dimensions in the range [0, "
             f"{len(first)}), but got {axis}"
         )
     for i, value in enumerate(values):
         shape = value.shape
         if len(shape) != len(first):
-            raise _invalid(
+            raise invalid(
                 "ConcatOp : Ranks of all input tensors should match: shape[0] = "
                 f"{list(first)} vs. shape[{i}] = {list(shape)}"
             )
         if (shape[:axis], shape[axis + 1 :]) != (first[:axis], first[axis + 1 :]):
-            raise _invalid(
+            raise invalid(
                 "ConcatOp : Dimensions of inputs should match: shape[0] = "
                 f"{list(first)} vs. shape[{i}] = {list(shape)}"
             )

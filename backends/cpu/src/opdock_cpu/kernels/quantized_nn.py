@@ -12,26 +12,17 @@ import numpy.typing as npt
 from opdock.plugin import KernelTable, NodeSig, dtypes, errors
 from opdock_cpu import ranges
 from opdock_cpu.im2col import conv_forward
-from opdock_cpu.int8 import Factors, centred, wrapped
+from opdock_cpu.int8 import BYTES, INT32, Factors, Outputs, centred, wrapped
 from opdock_cpu.kernels import pool
 from opdock_cpu.kernels.pool import Pooling
-from opdock_cpu.ranges import F32, integers, scalar, storage
+from opdock_cpu.ranges import F32, integers, invalid, scalar, storage
 from opdock_cpu.windows import Window, pad
 
 __all__ = ["Placement", "convolved", "table"]
 
 Array = npt.NDArray[Any]
-Outputs = tuple[Array, Array, Array]
 
 table = KernelTable()
-
-_BYTE: Final = dtypes.quint8
-_FACTORS: Final = frozenset({dtypes.quint8, dtypes.qint8})
-_INT32: Final = integers(np.int32)
-
-
-def _invalid(message: str) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError(None, None, message)
 
 
 def _passed_on(out: Array, dtype: np.dtype[Any], low: Array, high: Array) -> Outputs:
@@ -51,19 +42,19 @@ class Placement:
     def __init__(self, sig: NodeSig) -> None:
         strides = sig.attrs["strides"]
         if len(strides) != 4:
-            raise _invalid("Sliding window strides field must specify 4 dimensions")
+            raise invalid("Sliding window strides field must specify 4 dimensions")
         if strides[1] != strides[2]:
-            raise _invalid(
+            raise invalid(
                 "Current implementation only supports equal length strides in the row and column "
                 "dimensions."
             )
         if strides[0] != 1 or strides[3] != 1:
-            raise _invalid(
+            raise invalid(
                 "Current implementation does not yet support strides in the batch and depth "
                 "dimensions."
             )
         if any(d != 1 for d in sig.attrs["dilations"]):
-            raise _invalid(
+            raise invalid(
                 "Current implementation only supports dilated rate as 1 in the row and column "
                 "dimensions."
             )
@@ -83,9 +74,9 @@ class Placement:
         """
         for name, shape in (("input", x), ("filter", kernel)):
             if len(shape) != 4:
-                raise _invalid(f"{name} must be 4-dimensional: {list(shape)}")
+                raise invalid(f"{name} must be 4-dimensional: {list(shape)}")
         if x[3] != kernel[2]:
-            raise _invalid(f"input and filter must have the same depth: {x[3]} vs {kernel[2]}")
+            raise invalid(f"input and filter must have the same depth: {x[3]} vs {kernel[2]}")
         steps = (self._stride, self._stride)
         plain = Window.make(x[1:3], kernel[:2], steps, (1, 1), self._padding)
         # An odd rest goes to the end, and so does one of 2 where nothing is padded.
@@ -106,7 +97,7 @@ def convolved(x: Array, kernel: Array, zeros: tuple[int, int], placement: Placem
     return wrapped(conv_forward(images[:, top:, left:], taps, where))
 
 
-@table.binder("QuantizedConv2D", Tinput=_BYTE, Tfilter=_FACTORS, out_type=dtypes.qint32)
+@table.binder("QuantizedConv2D", Tinput=dtypes.quint8, Tfilter=BYTES, out_type=dtypes.qint32)
 def _conv2d(sig: NodeSig) -> Callable[..., Outputs]:
     factors, dtype = Factors(sig, ("input", "filter"), strict=False), sig.out_dtypes[0].np
     placement = Placement(sig)
@@ -149,7 +140,7 @@ def _relu(sig: NodeSig) -> Callable[..., Outputs]:
 
 
 # ---------------------------------------------------------------- pooling
-@table.binder("QuantizedMaxPool", T=_FACTORS)
+@table.binder("QuantizedMaxPool", T=BYTES)
 def _max_pool(sig: NodeSig) -> Callable[..., Outputs]:
     plain, dtype = pool.max_pool(sig), sig.out_dtypes[0].np
 
@@ -159,7 +150,7 @@ def _max_pool(sig: NodeSig) -> Callable[..., Outputs]:
     return run
 
 
-@table.binder("QuantizedAvgPool", T=_FACTORS)
+@table.binder("QuantizedAvgPool", T=BYTES)
 def _avg_pool(sig: NodeSig) -> Callable[..., Outputs]:
     dtype = sig.out_dtypes[0].np
     pooling = Pooling(sig.attrs, sig.attrs["ksize"], sig.attrs["strides"])
@@ -187,25 +178,25 @@ _SPREAD: Final = F32(1 << 20)
 
 
 @table.binder(
-    "QuantizedBatchNormWithGlobalNormalization", Tinput=_BYTE, out_type=dtypes.qint32
+    "QuantizedBatchNormWithGlobalNormalization", Tinput=dtypes.quint8, out_type=dtypes.qint32
 )
 def _batch_norm(sig: NodeSig) -> Callable[..., Outputs]:
     epsilon, dtype = F32(sig.attrs["variance_epsilon"]), sig.out_dtypes[0].np
     scaled, byte = sig.attrs["scale_after_normalization"], integers(np.uint8)
-    wide = np.frompyfunc(lambda v: ranges.clamped(v, -_SPREAD, _SPREAD, _INT32), 1, 1)
+    wide = np.frompyfunc(lambda v: ranges.clamped(v, -_SPREAD, _SPREAD, INT32), 1, 1)
     one = int(wide(F32(1)))
 
     def vector(group: tuple[Array, ...], name: str) -> Array:
         values, low, high = group
         if values.ndim != 1:
-            raise _invalid(f"{name} must be 1-dimensional{list(values.shape)}")
+            raise invalid(f"{name} must be 1-dimensional{list(values.shape)}")
         ends = scalar(low, f"{name}_min"), scalar(high, f"{name}_max")
         return np.asarray(ranges.number(storage(values), *ends, byte))
 
     def run(*args: Array) -> Outputs:
         x, low, high = args[:3]
         if x.ndim != 4:
-            raise _invalid(f"input must be 4-dimensional{list(x.shape)}")
+            raise invalid(f"input must be 4-dimensional{list(x.shape)}")
         mean, variance, beta, gamma = (
             vector(args[i : i + 3], name)
             for i, name in zip(range(3, 15, 3), ("mean", "var", "beta", "gamma"))
@@ -225,7 +216,7 @@ def _batch_norm(sig: NodeSig) -> Callable[..., Outputs]:
     return run
 
 
-@table.binder("QuantizedInstanceNorm", T=_BYTE)
+@table.binder("QuantizedInstanceNorm", T=dtypes.quint8)
 def _instance_norm(sig: NodeSig) -> Callable[..., Outputs]:
     attrs, dtype, byte = sig.attrs, sig.out_dtypes[0].np, integers(np.uint8)
     epsilon, least = F32(attrs["variance_epsilon"]), F32(attrs["min_separation"])
@@ -233,14 +224,14 @@ def _instance_norm(sig: NodeSig) -> Callable[..., Outputs]:
     if attrs["output_range_given"]:
         given = F32(attrs["given_y_min"]), F32(attrs["given_y_max"])
         if not given[0] < given[1]:
-            raise _invalid(
+            raise invalid(
                 f"given_y_min must be less than given_y_max : {given[0]:g} >= {given[1]:g}"
             )
 
     def run(x: Array, x_min: Array, x_max: Array) -> Outputs:
         start, end = scalar(x_min, "x_min"), scalar(x_max, "x_max")
         if not start < end:
-            raise _invalid(f"input_min must be less than input_max : {start:g} >= {end:g}")
+            raise invalid(f"input_min must be less than input_max : {start:g} >= {end:g}")
         scale = F32((end - start) / F32(255))
         data = storage(x).astype(F32)
         data -= data.mean(axis=(1, 2), keepdims=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from opdock.plugin import KernelTable, NodeSig, dtypes, errors
-from opdock_cpu.int8 import Factors
+from opdock_cpu.int8 import BYTES, Factors, Outputs
 from opdock_cpu.kernels.linalg import check_matrices
 from opdock_cpu.kernels.quantized import multiplied
 from opdock_cpu.kernels.quantized_nn import Placement, convolved
@@ -29,11 +29,9 @@ __all__ = ["table"]
 
 table = KernelTable()
 
-Outputs = tuple[Array, Array, Array]
 Sums = Callable[[Array, Array, tuple[int, int]], Array]
 """From plain integers, the other factor as it comes, and both zeros."""
 
-_RIGHT: Final = frozenset({dtypes.quint8, dtypes.qint8})
 _WORTH: Final = 200_000
 """Multiply-adds from which oneDNN wins: a call costs 10 us, one through NumPy's floats 4."""
 
@@ -65,7 +63,7 @@ def _packer(pack: Callable[[Array], Weights], kept: bool) -> Callable[[Array], W
 
 
 @table.binder(
-    "QuantizedMatMul", T1=dtypes.quint8, T2=_RIGHT, Toutput=dtypes.qint32, priority=PRIORITY,
+    "QuantizedMatMul", T1=dtypes.quint8, T2=BYTES, Toutput=dtypes.qint32, priority=PRIORITY,
     when=_when,
 )  # fmt: skip
 def matmul(sig: NodeSig) -> Callable[..., Outputs]:
@@ -96,7 +94,7 @@ def matmul(sig: NodeSig) -> Callable[..., Outputs]:
 
 
 @table.binder(
-    "QuantizedConv2D", Tinput=dtypes.quint8, Tfilter=_RIGHT, out_type=dtypes.qint32,
+    "QuantizedConv2D", Tinput=dtypes.quint8, Tfilter=BYTES, out_type=dtypes.qint32,
     priority=PRIORITY, when=_when,
 )  # fmt: skip
 def conv2d(sig: NodeSig) -> Callable[..., Outputs]:
