@@ -37,7 +37,7 @@ from opdock.dtypes import (
 )
 from opdock.graph.registry import OpSpec, ShapeSig, all_ops, define_op
 from opdock.graph.registry import find as find_op
-from opdock.kernels import windows
+from opdock.kernels import philox, windows
 from opdock.kernels.arguments import flat_inputs, flat_outputs, infer_shapes
 from opdock.kernels.cluster import CLUSTER
 from opdock.kernels.portable import mount, portable
@@ -120,6 +120,7 @@ __all__ = [
     "infer_shapes",
     "load",
     "mount",
+    "philox",
     "portable",
     "random_stream",
     "register",

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import RandomStream
+from opdock.plugin import RandomStream, philox
 
 __all__ = [
     "Philox",
@@ -30,13 +30,7 @@ Words = npt.NDArray[np.uint32]
 
 _MASK64 = (1 << 64) - 1
 _MASK128 = (1 << 128) - 1
-_LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
-_MUL_A = np.uint64(0xD2511F53)
-_MUL_B = np.uint64(0xCD9E8D57)
-_WEYL_A = 0x9E3779B9
-_WEYL_B = 0xBB67AE85
-_SCRAMBLE = 0x02461E293EC8F720
 _CHUNK = 1 << 13  # blocks per pass: the temporaries stay in the second-level cache
 
 
@@ -59,13 +53,6 @@ class Philox:
         """The stream of a stateful op with TF's pair of seeds."""
         return cls(seed, (seed2 & _MASK64) << 64)
 
-    @classmethod
-    def from_stateless_seed(cls, seed0: int, seed1: int) -> Philox:
-        """The stream of a stateless op: one block under a fixed key scrambles the two seeds."""
-        start = (seed0 & _MASK64) | (seed1 & _MASK64) << 64
-        words = [int(w) for w in cls(_SCRAMBLE, start).blocks(1)[0]]
-        return cls(words[0] | words[1] << 32, (words[2] | words[3] << 32) << 64)
-
     def skip(self, blocks: int) -> Philox:
         """The place ``blocks`` blocks further on."""
         return Philox(self.key, self.counter + blocks)
@@ -75,36 +62,21 @@ class Philox:
         out = np.empty((count, 4), np.uint32)
         for start in range(0, count, _CHUNK):
             stop = min(start + _CHUNK, count)
-            self._fill(np.arange(start, stop, dtype=np.uint64), out[start:stop])
+            self._fill(np.arange(start, stop, dtype=np.int64), stop, out[start:stop])
         return out
 
-    def blocks_at(self, index: npt.NDArray[np.uint64]) -> Words:
+    def blocks_at(self, index: npt.NDArray[np.int64]) -> Words:
         """The blocks at the given offsets from here, shape ``[len(index), 4]``."""
         out = np.empty((len(index), 4), np.uint32)
         for start in range(0, len(index), _CHUNK):
             part = slice(start, start + _CHUNK)
-            self._fill(index[part], out[part])
+            self._fill(index[part], int(index[part].max()), out[part])
         return out
 
-    def _fill(self, index: npt.NDArray[np.uint64], out: Words) -> None:
-        low = np.uint64(self.counter & _MASK64) + index
-        high = np.where(low < index, np.uint64(1), np.uint64(0))
-        high += np.uint64(self.counter >> 64)
-        c0, c1, c2, c3 = low & _LOW, low >> _HALF, high & _LOW, high >> _HALF
-        key0, key1 = self.key & 0xFFFFFFFF, self.key >> 32
-        for _ in range(10):
-            c0 *= _MUL_A
-            c2 *= _MUL_B
-            c1 ^= np.uint64(key0)
-            c3 ^= np.uint64(key1)
-            c1 ^= c2 >> _HALF
-            c3 ^= c0 >> _HALF
-            c2 &= _LOW
-            c0 &= _LOW
-            c0, c1, c2, c3 = c1, c2, c3, c0
-            key0 = (key0 + _WEYL_A) & 0xFFFFFFFF
-            key1 = (key1 + _WEYL_B) & 0xFFFFFFFF
-        out[:, 0], out[:, 1], out[:, 2], out[:, 3] = c0, c1, c2, c3
+    def _fill(self, index: npt.NDArray[np.int64], last: int, out: Words) -> None:
+        words = philox.blocks((self.key, self.counter), index, last)
+        for i, word in enumerate(words):
+            out[:, i] = word
 
 
 class PhiloxState:

@@ -8,6 +8,7 @@ import numpy as np
 
 from opdock import dtypes, errors
 from opdock.dtypes import DType
+from opdock.kernels.signature import NodeSig
 
 
 def ints(value: Any) -> list[int]:
@@ -48,6 +49,18 @@ def copy(xp: Any, value: Any) -> Any:
 def device_ints(xp: Any, values: Any, like: Any) -> Any:
     """Integers as an int64 index array on the device of `like`."""
     return xp.asarray(values, dtype=xp.int64, device=getattr(like, "device", None))
+
+
+def home(sig: NodeSig) -> Any:
+    """Where the namespace should make an array that has no input to follow."""
+    return getattr(sig.device, "namespace_device", None)
+
+
+def holds(sig: NodeSig, *types: DType) -> bool | str:
+    """Whether the node's device can hold arrays of all these types; else why not."""
+    held = getattr(sig.device, "dtypes", None)
+    lacking = [t.name for t in types if held is not None and t not in held]
+    return not lacking or f"it computes in {' and '.join(lacking)}, which the device does not hold"
 
 
 def invalid(message: str) -> errors.InvalidArgumentError:

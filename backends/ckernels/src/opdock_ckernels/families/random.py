@@ -11,23 +11,25 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import FLOATS, DType, KernelTable, NodeSig, codegen, dtypes, random_stream
+from opdock.plugin import (
+    FLOATS,
+    DType,
+    KernelTable,
+    NodeSig,
+    codegen,
+    dtypes,
+    philox,
+    random_stream,
+)
 from opdock_ckernels.dialect import TYPES, WORDS
 from opdock_ckernels.families.array import HELD
 from opdock_ckernels.protocols import Array
 
-__all__ = [
-    "PHILOX", "RESERVED", "draw_shape", "needs_double", "stateless_place", "table", "words_of",
-]  # fmt: skip
+__all__ = ["PHILOX", "needs_double", "table", "words_of"]
 
 table = KernelTable()
 
-RESERVED = 256
-"""Blocks that TF sets aside for each output element."""
 _MASK32, _MASK64 = (1 << 32) - 1, (1 << 64) - 1
-_MULTIPLY = (0xD2511F53, 0xCD9E8D57)
-_WEYL = (0x9E3779B9, 0xBB67AE85)
-_SCRAMBLE = 0x02461E293EC8F720
 
 PHILOX = """
 INLINE uint4 block(u64 key, u64 low, u64 high, u64 index) {
@@ -111,37 +113,6 @@ def _uniform(dtype: DType) -> str:
 
 
 # ---------------------------------------------------------------- streams
-def _host_block(key: int, counter: int) -> list[int]:
-    c = [counter >> 32 * i & _MASK32 for i in range(4)]
-    k = [key & _MASK32, key >> 32]
-    for _ in range(10):
-        a, b = _MULTIPLY[0] * c[0], _MULTIPLY[1] * c[2]
-        c = [b >> 32 ^ c[1] ^ k[0], b & _MASK32, a >> 32 ^ c[3] ^ k[1], a & _MASK32]
-        k = [(v + w) & _MASK32 for v, w in zip(k, _WEYL, strict=True)]
-    return c
-
-
-def stateless_place(seed: Any) -> tuple[int, int]:
-    """The key and the counter of a stateless op's two-element seed."""
-    if np.shape(seed) != (2,):
-        raise codegen.invalid(f"seed must have shape [2], not {list(np.shape(seed))}")
-    words = _host_block(_SCRAMBLE, (int(seed[0]) & _MASK64) | (int(seed[1]) & _MASK64) << 64)
-    return words[0] | words[1] << 32, (words[2] | words[3] << 32) << 64
-
-
-def draw_shape(shape: Any) -> tuple[int, ...]:
-    """The shape input as a tuple; InvalidArgumentError where it is none."""
-    dims = np.asarray(shape)
-    if dims.ndim != 1:
-        raise codegen.invalid(
-            f"shape must be a vector of {{int32,int64}}, got shape {list(dims.shape)}"
-        )
-    out = tuple(int(d) for d in dims)
-    if any(d < 0 for d in out):
-        raise codegen.invalid(f"Dimensions must be >= 0, got {list(out)}")
-    return out
-
-
 def words_of(place: tuple[int, int]) -> tuple[np.uint64, ...]:
     """A key and a counter as kernels take them: key, lower and upper half of the counter."""
     key, counter = place
@@ -193,8 +164,8 @@ def stateful(sig: NodeSig) -> Callable[[Any], Array]:
     fill, stream = _filler(sig), random_stream(sig)
 
     def run(shape: Any) -> Array:
-        dims = draw_shape(shape)
-        return fill(dims, stream.reserve(math.prod(dims) * RESERVED))
+        dims = philox.draw_shape(shape)
+        return fill(dims, stream.reserve(math.prod(dims) * philox.RESERVED))
 
     return run
 
@@ -207,7 +178,7 @@ def stateful(sig: NodeSig) -> Callable[[Any], Array]:
 def stateless(sig: NodeSig) -> Callable[[Any, Any], Array]:
     """A function of the seed."""
     fill = _filler(sig)
-    return lambda shape, seed: fill(draw_shape(shape), stateless_place(seed))
+    return lambda shape, seed: fill(philox.draw_shape(shape), philox.stateless_place(seed))
 
 
 # ---------------------------------------------------------------- integers
@@ -235,17 +206,10 @@ def _integers(sig: NodeSig) -> Callable[..., Array]:
     mask = _MASK64 if wide else _MASK32
 
     def fill(shape: tuple[int, ...], place: tuple[int, int], low: Any, high: Any) -> Array:
-        if np.shape(low) != () or np.shape(high) != ():
-            raise codegen.invalid(
-                f"minval and maxval must be 0-D, got shapes {list(np.shape(low))} and "
-                f"{list(np.shape(high))}"
-            )
+        first, span = philox.int_range(low, high, math.prod(shape))
         out: Array = device.allocate(shape, dtype.np)
-        first, last = int(low), int(high)
-        if out.size and first >= last:
-            raise codegen.invalid(f"Need minval < maxval, got {first} >= {last}")
         if out.size:
-            limits = (unsigned((last - first) & mask), unsigned(first & mask))
+            limits = (unsigned(span & mask), unsigned(first & mask))
             device.launch(
                 kernel, -(-out.size // group), out, np.int64(out.size), *words_of(place), *limits
             )
@@ -260,8 +224,8 @@ def random_uniform_int(sig: NodeSig) -> Callable[[Any, Any, Any], Array]:
     fill, stream = _integers(sig), random_stream(sig)
 
     def run(shape: Any, low: Any, high: Any) -> Array:
-        dims = draw_shape(shape)
-        return fill(dims, stream.reserve(math.prod(dims) * RESERVED), low, high)
+        dims = philox.draw_shape(shape)
+        return fill(dims, stream.reserve(math.prod(dims) * philox.RESERVED), low, high)
 
     return run
 
@@ -272,7 +236,11 @@ def random_uniform_int(sig: NodeSig) -> Callable[[Any, Any, Any], Array]:
 def stateless_uniform_int(sig: NodeSig) -> Callable[[Any, Any, Any, Any], Array]:
     """Integers that are a function of the seed."""
     fill = _integers(sig)
-    return lambda shape, seed, low, high: fill(draw_shape(shape), stateless_place(seed), low, high)
+
+    def run(shape: Any, seed: Any, low: Any, high: Any) -> Array:
+        return fill(philox.draw_shape(shape), philox.stateless_place(seed), low, high)
+
+    return run
 
 
 # ---------------------------------------------------------------- shuffle

@@ -12,16 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import REALS, DType, KernelTable, NodeSig, codegen, dtypes, random_stream
-from opdock_ckernels.dialect import TYPES
-from opdock_ckernels.families.random import (
-    PHILOX,
-    RESERVED,
-    draw_shape,
-    needs_double,
-    stateless_place,
-    words_of,
+from opdock.plugin import (
+    REALS,
+    DType,
+    KernelTable,
+    NodeSig,
+    codegen,
+    dtypes,
+    philox,
+    random_stream,
 )
+from opdock_ckernels.dialect import TYPES
+from opdock_ckernels.families.random import PHILOX, needs_double, words_of
 from opdock_ckernels.protocols import Array
 
 __all__ = ["table"]
@@ -64,17 +66,6 @@ KERNEL void choose(GLOBAL const double* totals, GLOBAL O* y, i64 n, i64 count, i
 """
 
 
-def _check(logits: Array, num_samples: Any) -> tuple[int, int]:
-    if logits.ndim != 2:
-        raise codegen.invalid(f"logits should be a matrix, got shape {list(logits.shape)}")
-    count = int(num_samples)
-    if count < 0:
-        raise codegen.invalid(f"num_samples should be nonnegative, got {count}")
-    if logits.shape[1] == 0:
-        raise codegen.invalid("num_classes should be positive, got 0")
-    return logits.shape[0], count
-
-
 def _categorical(sig: NodeSig) -> Callable[[Array, int, tuple[int, int]], Array]:
     device, dtype, out_type = sig.device, sig.in_dtypes[0], sig.out_dtypes[0]
     text = _CATEGORICAL.replace("LOAD(j)", device.dialect.load(dtype, "x", "(j)"))
@@ -103,8 +94,8 @@ def multinomial(sig: NodeSig) -> Callable[[Array, Any], Array]:
     sample, stream = _categorical(sig), random_stream(sig)
 
     def run(logits: Array, num_samples: Any) -> Array:
-        rows, count = _check(logits, num_samples)
-        place = stream.reserve(rows * (-(-count // 4) * 4) * 2 * RESERVED)
+        rows, count = philox.sample_counts(logits, num_samples)
+        place = stream.reserve(rows * (-(-count // 4) * 4) * 2 * philox.RESERVED)
         return sample(logits, count, place)
 
     return run
@@ -119,7 +110,8 @@ def stateless_multinomial(sig: NodeSig) -> Callable[[Array, Any, Any], Array]:
     sample = _categorical(sig)
 
     def run(logits: Array, num_samples: Any, seed: Any) -> Array:
-        return sample(logits, _check(logits, num_samples)[1], stateless_place(seed))
+        _, count = philox.sample_counts(logits, num_samples)
+        return sample(logits, count, philox.stateless_place(seed))
 
     return run
 
@@ -205,7 +197,7 @@ def _sampler(sig: NodeSig, out: DType) -> Callable[[Any, Array], Array]:
     device, dtype, stream = sig.device, sig.in_dtypes[1], random_stream(sig)
     dialect: codegen.Dialect = device.dialect
     macros = [
-        f"#define RESERVED {RESERVED}", "#define DOUBLES", f"#define P {TYPES[dtype.name]}",
+        f"#define RESERVED {philox.RESERVED}", "#define DOUBLES", f"#define P {TYPES[dtype.name]}",
         f"#define T {TYPES[out.name]}", f"#define LOAD(i) {dialect.load(dtype, 'x', '(i)')}",
         f"#define STORE(i, v) {dialect.store(out, 'y', '(i)', f'({dialect.computed(out)})(v)')}",
     ]  # fmt: skip
@@ -214,11 +206,11 @@ def _sampler(sig: NodeSig, out: DType) -> Callable[[Any, Array], Array]:
     kernel = device.kernel(codegen.helpers(dialect, text) + "\n" + text, "draw")
 
     def run(shape: Any, parameter: Array) -> Array:
-        dims = draw_shape(shape)
+        dims = philox.draw_shape(shape)
         each = math.prod(dims)
         result: Array = device.allocate((*dims, *parameter.shape), out.np)
         if result.size:
-            place = words_of(stream.reserve(result.size * RESERVED))
+            place = words_of(stream.reserve(result.size * philox.RESERVED))
             sizes = (np.int64(v) for v in (result.size, each, parameter.size))
             device.launch(kernel, result.size, parameter, result, *sizes, *place)
         return result

@@ -1,4 +1,4 @@
-"""Factorisations and functions of matrices that the array API lacks: LU, root, logarithm, exp."""
+"""Factorisations and functions of matrices that the array API lacks: LU, root, logarithm."""
 
 from __future__ import annotations
 
@@ -158,26 +158,9 @@ def _logarithm(a: Array) -> Array:
     return total * 2.0**roots
 
 
-def _exponential(a: Array) -> Array:
-    """Scaling and squaring of the Taylor series."""
-    norm = float(np.abs(a).sum(0).max())
-    if not math.isfinite(norm):
-        return np.full_like(a, np.nan)
-    halvings = max(0, math.ceil(math.log2(norm)) + 3) if norm else 0
-    scaled = a / 2.0**halvings
-    total = term = np.eye(len(a), dtype=a.dtype)
-    for k in range(1, 18):
-        term = term @ scaled / k
-        total = total + term
-    for _ in range(halvings):
-        total = total @ total
-    return total
-
-
 _FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "MatrixSquareRoot": _root,
     "MatrixLogarithm": _logarithm,
-    "MatrixExponential": _exponential,
 }
 
 

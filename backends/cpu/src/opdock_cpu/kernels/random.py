@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import ALL, FLOATS, KernelTable, NodeSig, as_dtype, errors, random_stream
+from opdock.plugin import ALL, FLOATS, KernelTable, NodeSig, as_dtype, philox, random_stream
 from opdock_cpu.philox import (
     Philox,
     PhiloxState,
@@ -26,13 +26,10 @@ from opdock_cpu.philox import (
     unit_float64,
 )
 
-__all__ = ["RESERVED", "draw_shape", "node_stream", "stateless_stream", "table"]
+__all__ = ["node_stream", "stateless_stream", "table"]
 
 Array = npt.NDArray[Any]
 Fill = Callable[[Philox, int], Array]
-
-RESERVED = 256
-"""Blocks that TF sets aside for each output element."""
 
 table = KernelTable()
 
@@ -48,24 +45,7 @@ def node_stream(sig: NodeSig) -> PhiloxState:
 
 def stateless_stream(seed: Array) -> Philox:
     """The stream of a stateless op's two-element seed."""
-    if np.shape(seed) != (2,):
-        raise errors.InvalidArgumentError(
-            None, None, f"seed must have shape [2], not {list(np.shape(seed))}"
-        )
-    return Philox.from_stateless_seed(int(seed[0]), int(seed[1]))
-
-
-def draw_shape(shape: Array) -> tuple[int, ...]:
-    """The shape input as a tuple; InvalidArgumentError when it is no shape."""
-    dims = np.asarray(shape)
-    if dims.ndim != 1:
-        raise errors.InvalidArgumentError(
-            None, None, f"shape must be a vector of {{int32,int64}}, got shape {list(dims.shape)}"
-        )
-    out = tuple(int(d) for d in dims)
-    if any(d < 0 for d in out):
-        raise errors.InvalidArgumentError(None, None, f"Dimensions must be >= 0, got {list(out)}")
-    return out
+    return Philox(*philox.stateless_place(seed))
 
 
 # ---------------------------------------------------------------- distributions
@@ -112,7 +92,7 @@ def _truncated(dtype: np.dtype[Any]) -> Fill:
     until the group is full; all groups that still lack values draw together here.
     """
     group = 2 if dtype == np.float64 else 4
-    stride = group * RESERVED // 4
+    stride = group * philox.RESERVED // 4
 
     def fill(stream: Philox, count: int) -> Array:
         groups = -(-count // group)
@@ -121,8 +101,7 @@ def _truncated(dtype: np.dtype[Any]) -> Fill:
         active = np.arange(groups)
         step = 0
         while active.size:
-            places = active.astype(np.uint64) * np.uint64(stride) + np.uint64(step)
-            blocks = stream.blocks_at(places)
+            blocks = stream.blocks_at(active * stride + step)
             if group == 2:
                 drawn = np.stack(box_muller64(blocks), axis=-1)
             else:
@@ -155,9 +134,9 @@ def _bind_stateful(sig: NodeSig) -> Callable[[Array], Array]:
     stream = node_stream(sig)
 
     def run(shape: Array) -> Array:
-        dims = draw_shape(shape)
+        dims = philox.draw_shape(shape)
         count = math.prod(dims)
-        return fill(stream.reserve(count * RESERVED), count).reshape(dims)
+        return fill(stream.reserve(count * philox.RESERVED), count).reshape(dims)
 
     return run
 
@@ -166,7 +145,7 @@ def _bind_stateless(sig: NodeSig) -> Callable[[Array, Array], Array]:
     fill = _FILLS[sig.op](sig.attrs["dtype"].np)
 
     def run(shape: Array, seed: Array) -> Array:
-        dims = draw_shape(shape)
+        dims = philox.draw_shape(shape)
         return fill(stateless_stream(seed), math.prod(dims)).reshape(dims)
 
     return run
@@ -181,27 +160,18 @@ for _op in ("RandomUniform", "RandomStandardNormal", "TruncatedNormal"):
 
 # ---------------------------------------------------------------- integers
 def _integers(stream: Philox, dims: tuple[int, ...], low: Array, high: Array) -> Array:
-    if np.shape(low) != () or np.shape(high) != ():
-        raise errors.InvalidArgumentError(
-            None, None,
-            f"minval and maxval must be 0-D, got shapes {list(np.shape(low))} and "
-            f"{list(np.shape(high))}",
-        )  # fmt: skip
-    count, first, last = math.prod(dims), int(low), int(high)
+    count = math.prod(dims)
+    first, span = philox.int_range(low, high, count)
     if count == 0:
         return np.empty(dims, np.asarray(low).dtype)
-    if first >= last:
-        raise errors.InvalidArgumentError(
-            None, None, f"Need minval < maxval, got {first} >= {last}"
-        )
     dtype = np.asarray(low).dtype
     if dtype.itemsize == 8:
         words = stream.blocks(-(-count // 2)).astype(np.uint64).reshape(-1, 2)[:count]
         bits = words[:, 0] | words[:, 1] << np.uint64(32)
-        out = bits % np.uint64(last - first) + np.uint64(first & (1 << 64) - 1)
+        out = bits % np.uint64(span) + np.uint64(first & (1 << 64) - 1)
     else:
         draws = _words(stream, count)
-        out = draws % np.uint32(last - first) + np.uint32(first & 0xFFFFFFFF)
+        out = draws % np.uint32(span) + np.uint32(first & 0xFFFFFFFF)
     return out.view(dtype).reshape(dims)
 
 
@@ -210,8 +180,8 @@ def _random_uniform_int(sig: NodeSig) -> Callable[[Array, Array, Array], Array]:
     stream = node_stream(sig)
 
     def run(shape: Array, low: Array, high: Array) -> Array:
-        dims = draw_shape(shape)
-        return _integers(stream.reserve(math.prod(dims) * RESERVED), dims, low, high)
+        dims = philox.draw_shape(shape)
+        return _integers(stream.reserve(math.prod(dims) * philox.RESERVED), dims, low, high)
 
     return run
 
@@ -221,7 +191,7 @@ def _random_uniform_int(sig: NodeSig) -> Callable[[Array, Array, Array], Array]:
 )
 def _stateless_uniform_int(sig: NodeSig) -> Callable[[Array, Array, Array, Array], Array]:
     def run(shape: Array, seed: Array, low: Array, high: Array) -> Array:
-        return _integers(stateless_stream(seed), draw_shape(shape), low, high)
+        return _integers(stateless_stream(seed), philox.draw_shape(shape), low, high)
 
     return run
 
@@ -229,21 +199,14 @@ def _stateless_uniform_int(sig: NodeSig) -> Callable[[Array, Array, Array, Array
 # ---------------------------------------------------------------- shuffle
 @table.binder("RandomShuffle", T=ALL)
 def _random_shuffle(sig: NodeSig) -> Callable[[Array], Array]:
-    state = node_stream(sig)
+    stream = random_stream(sig)
 
     def run(value: Array) -> Array:
         array = np.asarray(value)
         length = array.shape[0] if array.ndim else 1
         if array.size <= 1 or length <= 1:
             return array.copy()
-        count = length - 1
-        draws = _words(state.reserve(-(-length // 4)), count)
-        # One modulo for each of the shrinking tails, then the swaps in order.
-        targets = draws % np.arange(length, 1, -1, dtype=np.uint32)
-        order = list(range(length))
-        for i, offset in enumerate(targets.tolist()):
-            j = i + offset
-            order[i], order[j] = order[j], order[i]
-        return np.ascontiguousarray(array[np.asarray(order)])
+        order = philox.shuffled(stream.reserve(-(-length // 4)), length)
+        return np.ascontiguousarray(array[order])
 
     return run

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import REALS, KernelTable, NodeSig, as_dtype, errors
-from opdock_cpu.kernels.random import RESERVED, draw_shape, node_stream, stateless_stream
+from opdock.plugin import REALS, KernelTable, NodeSig, as_dtype, philox
+from opdock_cpu.kernels.random import node_stream, stateless_stream
 from opdock_cpu.philox import Philox, box_muller64, unit_float64
 
 __all__ = ["table"]
@@ -39,8 +39,8 @@ def _multinomial(sig: NodeSig) -> Callable[[Array, Array], Array]:
     dtype = sig.attrs["output_dtype"].np
 
     def run(logits: Array, num_samples: Array) -> Array:
-        rows, count = _check(logits, num_samples)
-        stream = state.reserve(rows * (-(-count // 4) * 4) * 2 * RESERVED)
+        rows, count = philox.sample_counts(logits, num_samples)
+        stream = state.reserve(rows * (-(-count // 4) * 4) * 2 * philox.RESERVED)
         return _categorical(stream, np.asarray(logits), count).astype(dtype)
 
     return run
@@ -56,26 +56,10 @@ def _stateless_multinomial(sig: NodeSig) -> Callable[[Array, Array, Array], Arra
     dtype = sig.attrs["output_dtype"].np
 
     def run(logits: Array, num_samples: Array, seed: Array) -> Array:
-        _, count = _check(logits, num_samples)
+        _, count = philox.sample_counts(logits, num_samples)
         return _categorical(stateless_stream(seed), np.asarray(logits), count).astype(dtype)
 
     return run
-
-
-def _check(logits: Array, num_samples: Array) -> tuple[int, int]:
-    shape = np.shape(logits)
-    if len(shape) != 2:
-        raise errors.InvalidArgumentError(
-            None, None, f"logits should be a matrix, got shape {list(shape)}"
-        )
-    count = int(num_samples)
-    if count < 0:
-        raise errors.InvalidArgumentError(
-            None, None, f"num_samples should be nonnegative, got {count}"
-        )
-    if shape[1] == 0:
-        raise errors.InvalidArgumentError(None, None, "num_classes should be positive, got 0")
-    return shape[0], count
 
 
 def _categorical(stream: Philox, logits: Array, count: int) -> Array:
@@ -110,7 +94,7 @@ class _Draws:
 
     def __init__(self, stream: Philox, count: int) -> None:
         self._stream = stream
-        self._next = np.arange(count, dtype=np.uint64) * np.uint64(RESERVED)
+        self._next = np.arange(count, dtype=np.int64) * philox.RESERVED
         self._pairs = {kind: np.empty((count, 2)) for kind in ("uniform", "normal")}
         self._left = {kind: np.zeros(count, np.int64) for kind in ("uniform", "normal")}
 
@@ -132,7 +116,7 @@ class _Draws:
             else:
                 words = blocks.reshape(-1, 2)
                 pairs[dry] = unit_float64(words[:, 0], words[:, 1]).reshape(-1, 2)
-            self._next[dry] += np.uint64(1)
+            self._next[dry] += 1
             left[dry] = 2
         left[who] -= 1
         return pairs[who, left[who]]
@@ -167,14 +151,14 @@ def _per_parameter(
     dtype: np.dtype[Any],
 ) -> Array:
     """Samples ``shape + parameter.shape``; the stream runs over the samples of one parameter."""
-    dims = draw_shape(shape)
+    dims = philox.draw_shape(shape)
     values = np.asarray(parameter).astype(np.float64)
     each = math.prod(dims)
     count = each * values.size
     out_shape = dims + values.shape
     if count == 0:
         return np.empty(out_shape, dtype)
-    draws = _Draws(state.reserve(count * RESERVED), count)
+    draws = _Draws(state.reserve(count * philox.RESERVED), count)
     flat = sample(draws, np.repeat(values.reshape(-1), each))
     return flat.reshape(values.size, each).T.reshape(out_shape).astype(dtype)
 

@@ -1,4 +1,4 @@
-"""Linear systems on NumPy: substitution by blocks, least squares, three diagonals."""
+"""Linear systems on NumPy: substitution by blocks, least squares, products of three diagonals."""
 
 from __future__ import annotations
 
@@ -94,68 +94,6 @@ def _least_squares(sig: NodeSig) -> Callable[[Array, Array, Array], Array]:
         return out
 
     return run
-
-
-@table.binder("TridiagonalSolve", T=_TYPES)
-def _tridiagonal_solve(sig: NodeSig) -> Callable[[Array, Array], Array]:
-    pivoting = sig.attrs["partial_pivoting"]
-
-    def run(diagonals: Array, rhs: Array) -> Array:
-        if diagonals.ndim < 2 or diagonals.shape[-2] != 3:
-            raise _invalid(f"Expected 3 diagonals got {diagonals.shape[-2:-1]}")
-        if diagonals.shape[-1] != rhs.shape[-2]:
-            raise _invalid(
-                f"Expected same number of left-hand sides and right-hand sides, got "
-                f"{diagonals.shape[-1]} and {rhs.shape[-2]}."
-            )
-        if not rhs.size:
-            return np.zeros_like(rhs)
-        upper, main, lower = (diagonals[..., i, :] for i in range(3))
-        return _eliminate(np.array(main), upper, lower, np.array(rhs), pivoting)
-
-    return run
-
-
-def _eliminate(main: Array, upper: Array, lower: Array, x: Array, pivoting: bool) -> Array:
-    """Gaussian elimination over the rows; exchanged rows fill a second diagonal above."""
-    n = main.shape[-1]
-    above, second = np.array(upper), np.zeros_like(main)
-    above[..., -1] = 0
-    below = np.concatenate([lower[..., 1:], np.zeros_like(lower[..., :1])], -1)
-    for i in range(n - 1):
-        if pivoting:
-            swap = np.abs(below[..., i]) > np.abs(main[..., i])
-            _swap(main[..., i], below[..., i], swap)
-            _swap(above[..., i], main[..., i + 1], swap)
-            _swap(second[..., i], above[..., i + 1], swap)
-            _swap(x[..., i, :], x[..., i + 1, :], swap[..., None])
-        _check_pivot(main[..., i], pivoting)
-        factor = below[..., i] / main[..., i]
-        main[..., i + 1] -= factor * above[..., i]
-        above[..., i + 1] -= factor * second[..., i]
-        x[..., i + 1, :] -= factor[..., None] * x[..., i, :]
-    _check_pivot(main[..., -1], pivoting)
-    for i in reversed(range(n)):
-        if i + 1 < n:
-            x[..., i, :] -= above[..., i, None] * x[..., i + 1, :]
-        if i + 2 < n:
-            x[..., i, :] -= second[..., i, None] * x[..., i + 2, :]
-        x[..., i, :] /= main[..., i, None]
-    return x
-
-
-def _swap(a: Array, b: Array, where: Array) -> None:
-    a[...], b[...] = np.where(where, b, a), np.where(where, a, b)
-
-
-def _check_pivot(pivots: Array, pivoting: bool) -> None:
-    if not np.all(pivots):
-        raise _invalid(
-            "The matrix is not invertible."
-            if pivoting
-            else "The matrix is either not invertible, or requires pivoting. Try setting "
-            "partial_pivoting = True."
-        )
 
 
 @table.binder("TridiagonalMatMul", T=_TYPES)

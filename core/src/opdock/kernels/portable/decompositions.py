@@ -1,4 +1,4 @@
-"""Portable kernels of the matrix factorisations: the array API's linalg extension."""
+"""Portable kernels of the matrix factorisations: the array API's linalg extension, and LU."""
 
 from __future__ import annotations
 
@@ -133,3 +133,77 @@ def self_adjoint_eig(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
         return xp.concat([xp.expand_dims(values, axis=-2), vectors], axis=-2)
 
     return run
+
+
+# ---------------------------------------------------------------- LU
+_SINGULAR = "Input is not invertible."
+# Up to this width columns are eliminated one by one; above, blocks through matrix products.
+_BLOCK = 16
+
+
+@portable("Lu", T=TYPES)
+def lu(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
+    """Both triangles in one matrix, and the order of rows from partial pivoting."""
+    index = getattr(xp, sig.out_dtypes[1].name)
+
+    def run(x: Any) -> Any:
+        check_square(x)
+        if is_empty(x):
+            device = getattr(x, "device", None)
+            return xp.zeros_like(x), xp.zeros(tuple(x.shape[:-1]), dtype=index, device=device)
+        packed, order = _factor(xp, xp.reshape(x, (-1, *x.shape[-2:])))
+        if bool(xp.any(xp.linalg.diagonal(packed) == 0)):
+            raise invalid(_SINGULAR)
+        return xp.reshape(packed, x.shape), xp.astype(xp.reshape(order, x.shape[:-1]), index)
+
+    return run
+
+
+def _factor(xp: Any, a: Any) -> tuple[Any, Any]:
+    """Factors a batch of square or tall matrices by halves; with the order of rows of each."""
+    columns = a.shape[2]
+    if columns <= _BLOCK:
+        return _factor_columns(xp, a)
+    half = columns // 2
+    left, order = _factor(xp, a[:, :, :half])
+    right = _in_order(xp, a[:, :, half:], order)
+    top = _solve_unit_lower(xp, left[:, :half, :], right[:, :half, :])
+    rest, below = _factor(xp, right[:, half:, :] - xp.matmul(left[:, half:, :], top))
+    upper = xp.concat([left[:, :half, :], top], axis=2)
+    lower = xp.concat([_in_order(xp, left[:, half:, :], below), rest], axis=2)
+    order = xp.concat([order[:, :half], _in_order(xp, order[:, half:], below)], axis=1)
+    return xp.concat([upper, lower], axis=1), order
+
+
+def _in_order(xp: Any, x: Any, order: Any) -> Any:
+    """Each entry of a batch with its rows in an order of its own."""
+    batch, rows = order.shape
+    starts = xp.arange(batch, dtype=xp.int64, device=getattr(x, "device", None)) * rows
+    place = xp.reshape(order + xp.expand_dims(starts, axis=1), (batch * rows,))
+    return xp.reshape(xp.take(xp.reshape(x, (batch * rows, -1)), place, axis=0), x.shape)
+
+
+def _factor_columns(xp: Any, a: Any) -> tuple[Any, Any]:
+    batch, rows, columns = a.shape
+    place = xp.arange(rows, dtype=xp.int64, device=getattr(a, "device", None))
+    order = xp.broadcast_to(place, (batch, rows))
+    for k in range(columns):
+        step = xp.argmax(xp.abs(a[:, k:, k]), axis=1, keepdims=True)
+        moves = xp.astype(place == k, xp.int64) - xp.astype(place == k + step, xp.int64)
+        exchange = place + step * moves
+        a, order = _in_order(xp, a, exchange), _in_order(xp, order, exchange)
+        factors = a[:, k + 1 :, k : k + 1] / a[:, k : k + 1, k : k + 1]
+        a[:, k + 1 :, k : k + 1] = factors
+        a[:, k + 1 :, k + 1 :] = a[:, k + 1 :, k + 1 :] - factors * a[:, k : k + 1, k + 1 :]
+    return a, order
+
+
+def _solve_unit_lower(xp: Any, lower: Any, rhs: Any) -> Any:
+    """Forward substitution by halves; the diagonal counts as ones."""
+    n = lower.shape[2]
+    if n == 1:
+        return rhs
+    half = n // 2
+    top = _solve_unit_lower(xp, lower[:, :half, :half], rhs[:, :half, :])
+    rest = rhs[:, half:, :] - xp.matmul(lower[:, half:, :half], top)
+    return xp.concat([top, _solve_unit_lower(xp, lower[:, half:, half:], rest)], axis=1)

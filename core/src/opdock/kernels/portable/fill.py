@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes
-from opdock.kernels.array_api import copy, dtype_of, full, ints, invalid
+from opdock.kernels.array_api import copy, dtype_of, full, home, ints, invalid
 from opdock.kernels.portable import portable
 from opdock.kernels.signature import NodeSig
 
@@ -73,7 +73,7 @@ def range_(xp: Any, sig: NodeSig) -> Any:
             values = int(first) + int(step) * np.arange(count, dtype=np.int64)
         else:
             values = float(first) + float(step) * np.arange(count, dtype=np.float64)
-        return xp.asarray(values.astype(dtype.np), dtype=element, device=_place(sig))
+        return xp.asarray(values.astype(dtype.np), dtype=element, device=home(sig))
 
     return run
 
@@ -90,11 +90,6 @@ def lin_space(xp: Any, sig: NodeSig) -> Any:
         if count <= 0:
             raise invalid(f"Requires num > 0: {count}")
         values = np.linspace(float(first), float(last), count).astype(dtype.np)
-        return xp.asarray(values, dtype=element, device=_place(sig))
+        return xp.asarray(values, dtype=element, device=home(sig))
 
     return run
-
-
-def _place(sig: NodeSig) -> Any:
-    """Where the namespace should make an array that has no input to follow."""
-    return getattr(sig.device, "namespace_device", None)

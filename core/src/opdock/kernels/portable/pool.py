@@ -24,14 +24,37 @@ _BATCH = "Pooling is not yet supported on the batch dimension."
 _DEPTH = "MaxPooling supports exactly one of pooling across depth or pooling across width/height."
 
 
-class Pooling:
+class Sliding:
+    """What kernels need that go over windows an element of the window at a time."""
+
+    def __init__(self, xp: Any) -> None:
+        self.xp = xp
+
+    def pad(self, data: Any, where: Window, value: Any) -> Any:
+        """An array with channels last with padding around its spatial dimensions."""
+        if where.padded == where.size:
+            return data
+        shape = (data.shape[0], *where.padded, data.shape[-1])
+        device = getattr(data, "device", None)
+        out = self.xp.full(shape, value, dtype=data.dtype, device=device)
+        out[(slice(None), *where.inner, slice(None))] = data
+        return out
+
+    def lowest(self, data: Any) -> Any:
+        """What no maximum takes unless there is nothing else."""
+        whole = self.xp.isdtype(data.dtype, "integral")
+        return self.xp.iinfo(data.dtype).min if whole else -math.inf
+
+
+class Pooling(Sliding):
     """A node's windows on arrays with channels last; pooled channels become a spatial dimension."""
 
     def __init__(self, xp: Any, sig: NodeSig, window: Any = None, strides: Any = None) -> None:
         attrs = sig.attrs
         size = ints(attrs["ksize"] if window is None else window)
         steps = ints(attrs["strides"] if strides is None else strides)
-        self.xp, self.layout = xp, Layout(attrs, steps)
+        super().__init__(xp)
+        self.layout = Layout(attrs, steps)
         self.dtype = sig.in_dtypes[0].base_dtype
         if size[0] != 1 or steps[0] != 1:
             raise errors.UnimplementedError(None, None, _BATCH)
@@ -67,21 +90,6 @@ class Pooling:
         """The positions on an array that was entered."""
         layout = self.layout_deep if self.deep else self.layout
         return layout.window(tuple(data.shape[1:-1]), self.size)
-
-    def pad(self, data: Any, where: Window, value: Any) -> Any:
-        """With padding around the spatial dimensions."""
-        if where.padded == where.size:
-            return data
-        shape = (data.shape[0], *where.padded, data.shape[-1])
-        device = getattr(data, "device", None)
-        out = self.xp.full(shape, value, dtype=data.dtype, device=device)
-        out[(slice(None), *where.inner, slice(None))] = data
-        return out
-
-    def lowest(self, data: Any) -> Any:
-        """What no maximum takes unless there is nothing else."""
-        whole = self.xp.isdtype(data.dtype, "integral")
-        return self.xp.iinfo(data.dtype).min if whole else -math.inf
 
     def slices(self, padded: Any, where: Window) -> Iterator[tuple[tuple[Any, ...], Any]]:
         """For each element of the window: its index and its values at all positions."""

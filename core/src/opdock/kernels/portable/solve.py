@@ -62,15 +62,22 @@ def inverse(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
     return run
 
 
-def check_solve(matrix: Any, rhs: Any, square: bool = True) -> None:
-    """Raises TF's error unless the shapes of a system and its right-hand sides fit."""
-    if square:
-        check_square(matrix)
+def check_batches(matrix: Any, rhs: Any) -> None:
+    """Raises TF's error unless there are right-hand sides for each matrix."""
+    if len(matrix.shape) < 2:
+        raise invalid(f"Input tensor 0 must have rank >= 2, got {len(matrix.shape)}")
     if len(rhs.shape) != len(matrix.shape) or rhs.shape[:-2] != matrix.shape[:-2]:
         raise invalid(
             "All input tensors must have the same outer dimensions: "
             f"{dims(matrix.shape)} vs. {dims(rhs.shape)}"
         )
+
+
+def check_solve(matrix: Any, rhs: Any, square: bool = True) -> None:
+    """Raises TF's error unless the shapes of a system and its right-hand sides fit."""
+    if square:
+        check_square(matrix)
+    check_batches(matrix, rhs)
     if matrix.shape[-2] != rhs.shape[-2]:
         raise invalid(
             f"Input matrix and rhs are incompatible: {dims(matrix.shape)} vs. {dims(rhs.shape)}"
