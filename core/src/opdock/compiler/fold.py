@@ -43,7 +43,7 @@ def fold(block: Block, evaluate: Evaluate) -> None:
     fresh: list[Node] = []
     effects: set[Node] = set()  # nodes that have an effect or wait for one
     for node in block.nodes:
-        node.inputs = [mapping.get(v, v) for v in node.inputs]
+        before, node.inputs = node.inputs, [mapping.get(v, v) for v in node.inputs]
         if has_effect(node) or any(n in effects for n in _before(node)):
             effects.add(node)
         if _foldable(node):
@@ -59,7 +59,7 @@ def fold(block: Block, evaluate: Evaluate) -> None:
                 controls[node] = []
                 block.folded.append((node.name, node.op, "fold: its inputs are constant"))
                 continue
-        if node.inputs and node.op not in _KEEP:
+        if node.op not in _KEEP and (node.inputs != before or _has_unknown(node)):
             # A shape that was unknown may follow from a value folded just now.
             try:
                 node.infer()
@@ -78,6 +78,10 @@ def has_effect(node: Node) -> bool:
     return node.stateful and not (
         node.spec is None or node.op in HARMLESS or node.op.startswith("Random")
     )
+
+
+def _has_unknown(node: Node) -> bool:
+    return bool(node.inputs) and any(s is None or None in s for s in node.out_shapes)
 
 
 def _before(node: Node) -> Iterator[Node]:
