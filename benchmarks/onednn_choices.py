@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -19,6 +20,7 @@ from onednn_layouts import F32, seconds
 from opdock_cpu import blas
 from opdock_cpu.onednn.conv import ConvShape
 from opdock_cpu.onednn.declarations import Alg, Arg, Prop, Query
+from opdock_cpu.onednn.kernels.common import threads_for
 from opdock_cpu.onednn.matmul import product
 from opdock_cpu.onednn.memory import Desc, aligned, any_layout, dense
 from opdock_cpu.onednn.packing import Call
@@ -40,6 +42,12 @@ def medians(runs: list[Run], rounds: int, calls: int = 1) -> list[float]:
 
     times = [[seconds(lambda r=r: several(r)) for r in runs] for _ in range(rounds + 1)][1:]
     return [statistics.median(column) * 1e6 / calls for column in zip(*times, strict=True)]
+
+
+def settled(measure: Callable[[], list[float]]) -> list[float]:
+    """What `measure` finds once no thread spins any more."""
+    time.sleep(0.1)
+    return measure()
 
 
 def factors(rows: int, inner: int, columns: int) -> list[np.ndarray]:
@@ -77,7 +85,7 @@ def products(rounds: int) -> None:
         calls = max(1, 20_000_000 // (shape[0] * shape[1] * shape[2]))
         runs = by_onednn(*shape, 1), by_onednn(*shape, None), by_numpy(*shape)
         # One after the other: BLAS' threads would spin into the turns of the rest.
-        found = [medians([run], rounds, calls)[0] for run in runs]
+        found = [settled(lambda run=run: medians([run], rounds, calls))[0] for run in runs]
         print(f"  {shape}: " + ", ".join(f"{f:.1f}" for f in found))
 
 
@@ -85,10 +93,12 @@ def repeated(rounds: int) -> None:
     """What it gains to lay a second factor out once; of a row against BLAS, which serves else."""
     print("second factor laid out once: how many times as fast as the product of it as it is")
     for shape in REPEATED:
-        plain = by_onednn(*shape, None)
+        count = threads_for(shape[0] * shape[1] * shape[2])
+        plain = by_onednn(*shape, count)
         if shape[0] == 1:
             plain = blas.unshared(by_numpy(*shape))
-        before, after = medians([plain, by_onednn(*shape, None, packed=True)], rounds, 5)
+        runs = [plain, by_onednn(*shape, count, packed=True)]
+        before, after = settled(lambda runs=runs: medians(runs, rounds, 5))
         print(f"  {shape}: {before / after:.2f}")
 
 
@@ -106,7 +116,9 @@ def spinning(rounds: int) -> None:
 
         return both
 
-    alone, shared = (medians([after(r)], rounds)[0] for r in (blas.unshared(row), row))
+    alone, shared = (
+        settled(lambda r=r: medians([after(r)], rounds))[0] for r in (blas.unshared(row), row)
+    )
     print(f"a row times a matrix and ten convolutions: {shared / alone:.2f} times as long with "
           "BLAS' own threads")  # fmt: skip
 
@@ -136,7 +148,8 @@ def gradients(rounds: int) -> None:
     for batch, size, channels, outputs, window in FILTERS:
         where = Window.make((size,) * 2, (window,) * 2, (1, 1), (1, 1), "SAME")
         shape = ConvShape(batch, channels, outputs, 1, where, False, F32)
-        both, alone = medians([filter_gradient(shape, b) for b in (True, False)], rounds)
+        runs = [filter_gradient(shape, b) for b in (True, False)]
+        both, alone = settled(lambda runs=runs: medians(runs, rounds))
         print(f"  {batch} x {size}^2 x {channels} -> {outputs}, {window} x {window}: "
               f"{both / alone:.2f}")  # fmt: skip
 

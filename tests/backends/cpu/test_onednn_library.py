@@ -42,6 +42,19 @@ def test_numpy_serves_where_it_is_switched_off():
     assert "opdock_cpu.onednn" not in off
 
 
+@needs_onednn
+def test_threads_that_wait_for_work_outlive_the_interpreter():
+    """They spin in the code of libraries, which have to stay where they are until the end."""
+    code = """
+import numpy as np
+from opdock_cpu.onednn.matmul import product
+from opdock_cpu.onednn.memory import dense
+square, ones = dense((512, 512)), np.ones((512, 512), np.float32)
+product(square, square, square, count=2).run(ones, ones, np.empty_like(ones))
+"""
+    run(code, OMP_WAIT_POLICY="active")  # which fails where the interpreter crashes
+
+
 @pytest.mark.parametrize(
     ("path", "told"),
     [
