@@ -46,7 +46,7 @@ def medians(runs: list[Run], rounds: int, calls: int = 1) -> list[float]:
 
 def settled(measure: Callable[[], list[float]]) -> list[float]:
     """What `measure` finds once no thread spins any more."""
-    time.sleep(0.1)
+    time.sleep(0.5)
     return measure()
 
 
@@ -82,10 +82,9 @@ def products(rounds: int) -> None:
     """Products on one thread and on all, beside NumPy, in runs of their own."""
     print("product, us a call: oneDNN on 1 thread, on all, NumPy")
     for shape in PRODUCTS:
-        calls = max(1, 20_000_000 // (shape[0] * shape[1] * shape[2]))
         runs = by_onednn(*shape, 1), by_onednn(*shape, None), by_numpy(*shape)
         # One after the other: BLAS' threads would spin into the turns of the rest.
-        found = [settled(lambda run=run: medians([run], rounds, calls))[0] for run in runs]
+        found = [settled(lambda run=run: medians([run], rounds, 20))[0] for run in runs]
         print(f"  {shape}: " + ", ".join(f"{f:.1f}" for f in found))
 
 
@@ -121,6 +120,24 @@ def spinning(rounds: int) -> None:
     )
     print(f"a row times a matrix and ten convolutions: {shared / alone:.2f} times as long with "
           "BLAS' own threads")  # fmt: skip
+
+
+def aftermath(rounds: int) -> None:
+    """For how long a product on two threads takes twice as long after one of BLAS."""
+    ours, theirs = by_onednn(256, 256, 256, None), by_numpy(256, 256, 256)
+    slow = []
+    for _ in range(rounds):
+        time.sleep(0.5)
+        usual = statistics.median(seconds(ours) for _ in range(100))
+        theirs()
+        begin, last = time.perf_counter(), 0.0
+        while (now := time.perf_counter() - begin) < 0.3:
+            # Of several calls: single ones are slow now and then anyway.
+            if statistics.median(seconds(ours) for _ in range(9)) > 2 * usual:
+                last = now
+        slow.append(last * 1e3)
+    print(f"ms for which BLAS' threads disturb: median {statistics.median(slow):.0f}, "
+          f"longest {max(slow):.0f}")  # fmt: skip
 
 
 def conv(shape: ConvShape) -> Run:
@@ -175,7 +192,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     rounds = parser.parse_args().rounds
     print(f"{os.cpu_count()} cores")
-    for table in (products, repeated, spinning, gradients):
+    for table in (products, repeated, spinning, aftermath, gradients):
         table(rounds)
 
 

@@ -1,8 +1,9 @@
 """NumPy's BLAS without its threads.
 
-OpenBLAS shares even a short product out over its own threads, and these then spin for some 25 ms
+OpenBLAS shares even a short product out over its own threads, and these then spin for some 100 ms
 in case another comes. Where OpenMP's threads do the heavy work, that is a core taken from them:
-measured, a network of convolutions took twice as long for one vector times a matrix at its end.
+measured, convolutions take twice as long after one row times a matrix
+(`benchmarks/onednn_choices.py`).
 """
 
 from __future__ import annotations
