@@ -87,7 +87,7 @@ class _Ffi:
         self.lib = types.SimpleNamespace(dnnl_version=lambda: told)
         self.message = message
 
-    def dlopen(self, path):
+    def dlopen(self, path, mode):
         if self.message:
             raise OSError(self.message)
         return self.lib

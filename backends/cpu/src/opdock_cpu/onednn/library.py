@@ -108,13 +108,13 @@ def _in_wheel(wheel: str, names: tuple[str, ...]) -> Iterator[str]:
 
 
 # When the interpreter ends, threads of the library may still be waiting in its code for work.
-_STAYS: Final = getattr(os, "RTLD_NODELETE", 0)
+_MODE: Final = getattr(os, "RTLD_NOW", 0) | getattr(os, "RTLD_NODELETE", 0)
 
 
 def _load(ffi: Any, path: str) -> Library | str:
     try:
         with short_waits():
-            lib = ffi.dlopen(path, ffi.RTLD_NOW | _STAYS)
+            lib = ffi.dlopen(path, _MODE)
     except OSError as e:
         text = str(e).partition(".  Additionally")[0].removeprefix("cannot load library ")
         if "gomp" in text.partition(":")[2]:
