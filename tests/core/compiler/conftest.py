@@ -17,6 +17,17 @@ def graph():
 
 
 @pytest.fixture
+def on_melder(meld):
+    with tf.device(meld):
+        yield
+
+
+@pytest.fixture
+def x():
+    return tf.placeholder(tf.float32, [2, 3], name="x")
+
+
+@pytest.fixture
 def compiled():
     """(session, fetches, feed_dict) to the bound program."""
 

@@ -11,20 +11,11 @@ import opdock as tf
 from opdock.plugin import CLUSTER
 from tests.core.compiler import melder
 
+pytestmark = pytest.mark.usefixtures("on_melder")
+
 X = np.array([[-1.5, 0.25, 3.0], [0.5, -0.0, 1.0]], np.float32)
 W = np.array([[0.5, 1.5, -1.0], [2.0, 0.125, 0.0], [-0.5, 1.0, 1.0]], np.float32)
 KINDS = (tf.reduce_sum, tf.reduce_mean, tf.reduce_max, tf.reduce_min, tf.reduce_prod)
-
-
-@pytest.fixture(autouse=True)
-def on_melder(meld):
-    with tf.device(meld):
-        yield
-
-
-@pytest.fixture
-def x():
-    return tf.placeholder(tf.float32, [2, 3], name="x")
 
 
 def ops(node):
