@@ -35,16 +35,16 @@ from opdock.dtypes import (
     DType,
     as_dtype,
 )
-from opdock.graph.registry import OpSpec, ShapeSig, all_ops, define_op
-from opdock.graph.registry import find as find_op
+from opdock.graph.nodes.registry import OpSpec, ShapeSig, all_ops, define_op
+from opdock.graph.nodes.registry import find as find_op
 from opdock.kernels import philox, windows
-from opdock.kernels.arguments import flat_inputs, flat_outputs, infer_shapes
-from opdock.kernels.cluster import CLUSTER
+from opdock.kernels.expr.cluster import CLUSTER
 from opdock.kernels.portable import mount, portable
-from opdock.kernels.select import Rejection
-from opdock.kernels.signature import NodeSig
-from opdock.kernels.streams import RandomStream, random_stream
-from opdock.kernels.table import Kernel, KernelTable
+from opdock.kernels.select.arguments import flat_inputs, flat_outputs, infer_shapes
+from opdock.kernels.select.selection import Rejection
+from opdock.kernels.select.signature import NodeSig
+from opdock.kernels.select.streams import RandomStream, random_stream
+from opdock.kernels.select.table import Kernel, KernelTable
 from opdock.plugins.hookspecs import hookimpl, hookspec
 from opdock.plugins.records import (
     API_VERSION,
@@ -61,7 +61,7 @@ from opdock.plugins.records import (
 
 if TYPE_CHECKING:
     from opdock.io import host_ops
-    from opdock.kernels import render_c_api as codegen
+    from opdock.kernels.expr import render_c_api as codegen
     from opdock.plugins.records import PluginStatus
 
 __all__ = [
@@ -135,7 +135,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("opdock.io.host_ops")
     # The renderer of scalar expressions as C, for backends that compile their own kernels.
     if name == "codegen":
-        return importlib.import_module("opdock.kernels.render_c_api")
+        return importlib.import_module("opdock.kernels.expr.render_c_api")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from opdock.graph import registry
+from opdock.graph.nodes import registry
 
 
 def _caller(spec: registry.OpSpec) -> Callable[..., Any]:

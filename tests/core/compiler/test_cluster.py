@@ -412,7 +412,7 @@ def test_any_graph_with_any_passes_gives_the_same(meld, program, off, without):
 
 def test_cost_grows_with_the_graph_alone(x):
     """Twice the ops may not take four times as long; counted in calls, which no noise disturbs."""
-    from opdock.compiler import order
+    from opdock.compiler.ir import order
 
     counts = []
     for n in (200, 400):
@@ -427,8 +427,8 @@ def test_cost_grows_with_the_graph_alone(x):
             return original(node, before)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("opdock.compiler.cluster.preceding", counted)
-            patch.setattr("opdock.compiler.order.preceding", counted)
+            patch.setattr("opdock.compiler.fuse.cluster.preceding", counted)
+            patch.setattr("opdock.compiler.ir.order.preceding", counted)
             with tf.Session() as session:
                 session.explain(y, {x: X})
         counts.append(len(calls))

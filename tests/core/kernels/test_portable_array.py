@@ -14,14 +14,14 @@ import pytest
 
 import opdock as tf
 from opdock import dtypes
-from opdock.graph import registry
+from opdock.graph.nodes import registry
 from opdock.kernels import portable
-from opdock.kernels.arguments import flat_inputs, flat_outputs
-from opdock.kernels.signature import NodeSig
-from opdock.testing.build import build_case
-from opdock.testing.claims import varied_attr
-from opdock.testing.oracle import expected_outputs, oracle_attrs, reference_value
-from opdock.testing.sample import samples_for
+from opdock.kernels.select.arguments import flat_inputs, flat_outputs
+from opdock.kernels.select.signature import NodeSig
+from opdock.testing.harness.build import build_case
+from opdock.testing.harness.claims import varied_attr
+from opdock.testing.harness.oracle import expected_outputs, oracle_attrs, reference_value
+from opdock.testing.harness.sample import samples_for
 
 FAMILIES = (
     "array", "decompositions", "diag", "fill", "gather", "histogram", "identity", "joining",

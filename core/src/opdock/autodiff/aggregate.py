@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from opdock.graph.composite import IndexedSlices
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Tensor
-from opdock.graph.registry import get
-from opdock.graph.scopes import name_scope
+from opdock.graph.nodes.composite import IndexedSlices
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.registry import get
+from opdock.graph.nodes.scopes import name_scope
 
 
 class AggregationMethod:

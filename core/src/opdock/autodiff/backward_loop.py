@@ -22,12 +22,12 @@ from opdock.autodiff.flow import (
 )
 from opdock.autodiff.gradients import gradients
 from opdock.autodiff.recording import BackwardGraph, LoopRecording, loop_recording, plain_scope
-from opdock.graph.composite import IndexedSlices
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.func_graph import FuncGraph
-from opdock.graph.graph import get_default_graph
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.registry import get
+from opdock.graph.control.func_graph import FuncGraph
+from opdock.graph.nodes.composite import IndexedSlices
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.graph import get_default_graph
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.registry import get
 from opdock.ops import tensor_list
 from opdock.ops.control import _share_captures
 from opdock.shapes import Shape

@@ -8,9 +8,9 @@ from typing import Any
 from opdock.autodiff.flow import dense, is_source, returned, zeros
 from opdock.autodiff.gradients import gradients
 from opdock.autodiff.recording import BackwardGraph, Recording, branch_recordings
-from opdock.graph.graph import get_default_graph
-from opdock.graph.operation import Operation
-from opdock.graph.registry import get
+from opdock.graph.nodes.graph import get_default_graph
+from opdock.graph.nodes.operation import Operation
+from opdock.graph.nodes.registry import get
 from opdock.ops.control import _share_captures, _widest
 
 __all__ = ["if_gradient"]

@@ -7,10 +7,10 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.graph import get_default_graph
-from opdock.graph.operation import Operation
-from opdock.graph.registry import _PYTHON_GRADIENTS, get
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.graph import get_default_graph
+from opdock.graph.nodes.operation import Operation
+from opdock.graph.nodes.registry import _PYTHON_GRADIENTS, get
 
 _counter = itertools.count()
 

@@ -16,16 +16,16 @@ from typing import Any, Final
 
 from opdock import dtypes, shapes
 from opdock.autodiff.aggregate import AggregationMethod, add_up
-from opdock.graph import gradient_scope
-from opdock.graph.composite import IndexedSlices
-from opdock.graph.convert import (
+from opdock.graph.nodes import gradient_scope
+from opdock.graph.nodes.composite import IndexedSlices
+from opdock.graph.nodes.convert import (
     convert_to_tensor,
     internal_convert_to_tensor_or_indexed_slices,
 )
-from opdock.graph.graph import Graph, get_default_graph
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.registry import get, gradient_of
-from opdock.graph.scopes import name_scope
+from opdock.graph.nodes.graph import Graph, get_default_graph
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.registry import get, gradient_of
+from opdock.graph.nodes.scopes import name_scope
 
 Gradient = Tensor | IndexedSlices | None
 # Their gradients make the zeros that they need themselves, where they need them.
@@ -403,8 +403,8 @@ def hessians(
     Raises:
         ValueError: an x does not influence ys.
     """
-    from opdock.ops.loops import while_loop
-    from opdock.ops.tensor_array import TensorArray
+    from opdock.ops.composed.loops import while_loop
+    from opdock.ops.composed.tensor_array import TensorArray
 
     xs = _as_list(xs)
     kwargs: dict[str, Any] = {

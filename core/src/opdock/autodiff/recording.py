@@ -14,10 +14,10 @@ from typing import Any, cast
 
 from opdock import dtypes, errors
 from opdock.dtypes import DType
-from opdock.graph.func_graph import FuncGraph
-from opdock.graph.graph import Graph
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.registry import get
+from opdock.graph.control.func_graph import FuncGraph
+from opdock.graph.nodes.graph import Graph
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.registry import get
 from opdock.ops import tensor_list
 from opdock.shapes import Shape
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from opdock import dtypes, errors
 from opdock.dtypes import DType
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 
 def ints(value: Any) -> list[int]:

@@ -12,18 +12,18 @@ import numpy as np
 
 from opdock import dtypes, shapes
 from opdock.dtypes import DType
-from opdock.graph.collections import GraphKeys
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.graph import Graph, get_default_graph
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.graph.variable_lists import global_variables, trainable_variables
-from opdock.graph.variable_scope import (
+from opdock.graph.nodes.collections import GraphKeys
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.graph import Graph, get_default_graph
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.variables.variable import VariableSynchronization
+from opdock.graph.variables.variable_lists import global_variables, trainable_variables
+from opdock.graph.variables.variable_scope import (
     VariableScope,
     get_variable,
     variable_scope,
 )
-from opdock.graph.variables import VariableSynchronization
 from opdock.layers.spec import check_inputs
 from opdock.util import nest
 

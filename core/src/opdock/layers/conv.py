@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock.graph.initializers import zeros_initializer
-from opdock.graph.operation import Tensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.variables.initializers import zeros_initializer
 from opdock.layers.base import Layer, static
 from opdock.layers.spec import InputSpec
 from opdock.layers.utils import (
@@ -20,7 +20,7 @@ from opdock.layers.utils import (
 )
 from opdock.ops.array import reshape
 from opdock.ops.bias import bias_add
-from opdock.ops.dilated import convolve, strides_and_rates
+from opdock.ops.composed.dilated import convolve, strides_and_rates
 from opdock.ops.padding import pad
 from opdock.shapes import TensorShape
 

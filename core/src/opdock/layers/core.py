@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.initializers import zeros_initializer
-from opdock.graph.operation import Tensor
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.variables.initializers import zeros_initializer
 from opdock.layers.base import Layer, static
 from opdock.layers.spec import InputSpec
 from opdock.layers.utils import smart_cond, to_data_format
 from opdock.ops.array import reshape, shape
 from opdock.ops.bias import bias_add
-from opdock.ops.dropout import dropout as nn_dropout
+from opdock.ops.composed.dropout import dropout as nn_dropout
+from opdock.ops.composed.tensordot import tensordot
 from opdock.ops.identity import identity
 from opdock.ops.linalg import matmul
 from opdock.ops.matrix import transpose
-from opdock.ops.tensordot import tensordot
 from opdock.shapes import TensorShape
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, errors
-from opdock.graph.constant import constant
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.initializers import ones_initializer, zeros_initializer
-from opdock.graph.operation import Tensor
-from opdock.graph.scopes import colocate_with, name_scope
+from opdock.graph.nodes.constant import constant
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import colocate_with, name_scope
+from opdock.graph.variables.initializers import ones_initializer, zeros_initializer
 from opdock.layers.base import Layer, static
 from opdock.layers.spec import InputSpec
 from opdock.layers.utils import smart_cond, static_bool
 from opdock.ops.array import reshape
 from opdock.ops.cast import cast
-from opdock.ops.moments import moments
+from opdock.ops.composed.moments import moments
 from opdock.ops.norm import batch_normalization as nn_batch_normalization
 from opdock.ops.norm import fused_batch_norm
 from opdock.ops.state import assign_sub

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock.graph.operation import Tensor
+from opdock.graph.nodes.operation import Tensor
 from opdock.layers.base import Layer, static
 from opdock.layers.spec import InputSpec
 from opdock.layers.utils import (
@@ -17,8 +17,8 @@ from opdock.layers.utils import (
     with_spatial,
 )
 from opdock.ops.array import expand_dims, squeeze
+from opdock.ops.composed.pooling import avg_pool, avg_pool3d, max_pool, max_pool3d
 from opdock.ops.matrix import transpose
-from opdock.ops.pooling import avg_pool, avg_pool3d, max_pool, max_pool3d
 from opdock.shapes import TensorShape
 
 

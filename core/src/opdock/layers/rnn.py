@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Tensor
-from opdock.graph.scopes import name_scope
-from opdock.graph.variable_scope import variable_scope
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.variables.variable_scope import variable_scope
 from opdock.layers.rnn_cell import _dims
 from opdock.ops.array import shape
 from opdock.ops.cast import cast
+from opdock.ops.composed.loops import while_loop
+from opdock.ops.composed.tensor_array import TensorArray
 from opdock.ops.fill import zeros_like
-from opdock.ops.loops import while_loop
 from opdock.ops.matrix import transpose
-from opdock.ops.nn_util import emit
 from opdock.ops.select import where
-from opdock.ops.tensor_array import TensorArray
+from opdock.ops.support.nn_util import emit
 from opdock.util import nest
 
 __all__ = ["dynamic_rnn", "static_rnn"]

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from opdock import dtypes
-from opdock.graph.constant_value import constant_value
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.initializers import constant_initializer, zeros_initializer
-from opdock.graph.operation import Tensor
-from opdock.graph.scopes import name_scope
-from opdock.graph.variable_scope import variable_scope
+from opdock.graph.nodes.constant_value import constant_value
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.variables.initializers import constant_initializer, zeros_initializer
+from opdock.graph.variables.variable_scope import variable_scope
 from opdock.layers.base import Layer, static
 from opdock.layers.spec import InputSpec
 from opdock.ops.bias import bias_add
@@ -453,7 +453,7 @@ class DropoutWrapper(RNNCell):
             return nest.like(values, [self._drop(kind, v) for v in values])
         import hashlib
 
-        from opdock.ops.dropout import dropout
+        from opdock.ops.composed.dropout import dropout
 
         seed = self._seed
         if seed is not None:

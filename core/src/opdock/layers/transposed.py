@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock.graph.initializers import zeros_initializer
-from opdock.graph.operation import Tensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.variables.initializers import zeros_initializer
 from opdock.layers.base import static
 from opdock.layers.conv import Conv2D, Conv3D
 from opdock.layers.utils import (

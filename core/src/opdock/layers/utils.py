@@ -6,8 +6,8 @@ import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from opdock.graph.constant_value import constant_value
-from opdock.graph.operation import Tensor
+from opdock.graph.nodes.constant_value import constant_value
+from opdock.graph.nodes.operation import Tensor
 from opdock.ops.control import cond
 
 

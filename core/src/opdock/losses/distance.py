@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes
-from opdock.graph.collections import GraphKeys
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Tensor
-from opdock.graph.scopes import control_dependencies, name_scope
+from opdock.graph.nodes.collections import GraphKeys
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.losses.collection import add_loss
 from opdock.losses.weighted import (
     Reduction,
@@ -18,8 +18,8 @@ from opdock.losses.weighted import (
     sum_all,
 )
 from opdock.ops.cast import cast
-from opdock.ops.nn_util import emit, renamed, zeros_like
-from opdock.ops.weights_broadcast import assert_broadcastable
+from opdock.ops.composed.weights_broadcast import assert_broadcastable
+from opdock.ops.support.nn_util import emit, renamed, zeros_like
 
 _BY_NONZERO = Reduction.SUM_BY_NONZERO_WEIGHTS
 

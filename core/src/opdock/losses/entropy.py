@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock.graph.collections import GraphKeys
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Tensor
-from opdock.graph.scopes import name_scope
+from opdock.graph.nodes.collections import GraphKeys
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.losses.distance import as_floats, require
 from opdock.losses.weighted import Reduction, compute_weighted_loss
 from opdock.ops.cast import cast
-from opdock.ops.confusion import remove_squeezable_dimensions
+from opdock.ops.composed.confusion import remove_squeezable_dimensions
 from opdock.ops.loss import sigmoid_cross_entropy_with_logits
-from opdock.ops.nn_util import emit
+from opdock.ops.support.nn_util import emit
 from opdock.ops.xent import (
     softmax_cross_entropy_with_logits_v2,
     sparse_softmax_cross_entropy_with_logits,

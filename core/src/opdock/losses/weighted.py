@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from opdock import dtypes
-from opdock.graph.collections import GraphKeys
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Tensor
-from opdock.graph.scopes import control_dependencies, name_scope
+from opdock.graph.nodes.collections import GraphKeys
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.losses.collection import add_loss
 from opdock.ops.cast import cast
-from opdock.ops.nn_util import emit, zeros_like
-from opdock.ops.weights_broadcast import assert_broadcastable, broadcast_weights
+from opdock.ops.composed.weights_broadcast import assert_broadcastable, broadcast_weights
+from opdock.ops.support.nn_util import emit, zeros_like
 
 
 class Reduction:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes
-from opdock.graph.collections import GraphKeys, add_to_collections
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Tensor
-from opdock.graph.scopes import control_dependencies
-from opdock.graph.variables import Variable
+from opdock.graph.nodes.collections import GraphKeys, add_to_collections
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import control_dependencies
+from opdock.graph.variables.variable import Variable
 from opdock.ops.array import expand_dims, rank, squeeze
 from opdock.ops.cast import cast
-from opdock.ops.confusion import remove_squeezable_dimensions
+from opdock.ops.composed.confusion import remove_squeezable_dimensions
 from opdock.ops.control import cond
 from opdock.ops.fill import zeros
 from opdock.ops.identity import identity
-from opdock.ops.nn_util import emit
 from opdock.ops.reduce import reduce_all
+from opdock.ops.support.nn_util import emit
 
 
 def metric_variable(shape: Any, dtype: Any, name: str, validate_shape: bool = True) -> Any:

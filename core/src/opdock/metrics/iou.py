@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes
-from opdock.graph.operation import Tensor
-from opdock.graph.variable_scope import variable_scope
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.variables.variable_scope import variable_scope
 from opdock.metrics.common import collect, metric_variable, to_float
 from opdock.ops.cast import cast
-from opdock.ops.confusion import confusion_matrix
+from opdock.ops.composed.confusion import confusion_matrix
 from opdock.ops.diag import diag_part
-from opdock.ops.nn_util import emit
 from opdock.ops.reduce import reduce_sum
 from opdock.ops.select import where
 from opdock.ops.state import assign_add
+from opdock.ops.support.nn_util import emit
 
 
 def _flat(values: Any) -> Any:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Tensor
-from opdock.graph.scopes import control_dependencies
-from opdock.graph.variable_scope import variable_scope
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import control_dependencies
+from opdock.graph.variables.variable_scope import variable_scope
 from opdock.metrics.common import aligned, collect, metric_variable, safe_div, to_float
 from opdock.ops.array import size
 from opdock.ops.cast import cast
+from opdock.ops.composed.weights_broadcast import broadcast_weights
 from opdock.ops.fill import ones_like, zeros_like
-from opdock.ops.nn_util import emit
 from opdock.ops.reduce import reduce_sum
 from opdock.ops.select import where
 from opdock.ops.state import assign_add, scatter_add
-from opdock.ops.weights_broadcast import broadcast_weights
+from opdock.ops.support.nn_util import emit
 
 Metric = tuple[Tensor, Tensor]
 

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from opdock import dtypes
-from opdock.graph.constant import constant
-from opdock.graph.operation import Tensor
-from opdock.graph.variable_scope import variable_scope
+from opdock.graph.nodes.constant import constant
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.variables.variable_scope import variable_scope
 from opdock.metrics.common import aligned, checked, collect, metric_variable, to_float
 from opdock.ops.array import expand_dims, reshape
 from opdock.ops.cast import cast
-from opdock.ops.nn_util import emit
+from opdock.ops.composed.weights_broadcast import broadcast_weights
 from opdock.ops.reduce import reduce_sum
 from opdock.ops.select import where
 from opdock.ops.state import assign_add
-from opdock.ops.weights_broadcast import broadcast_weights
+from opdock.ops.support.nn_util import emit
 
 Metric = tuple[Tensor, Tensor]
 Counts = dict[str, Any]

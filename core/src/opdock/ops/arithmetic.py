@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops.common_shapes import broadcast2
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.elementary import NUMBERS, conjugate, log_op, neg_op
 from opdock.ops.registry import OpSpec, define_op, get
+from opdock.ops.support.common_shapes import broadcast2
 from opdock.ops.unbroadcast import unbroadcast, unbroadcast_pair
 
 __all__ = [

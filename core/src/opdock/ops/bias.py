@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.nn import relu
-from opdock.ops.nn_util import emit
 from opdock.ops.registry import Shape, ShapeSig, define_op
+from opdock.ops.support.nn_util import emit
 
 __all__ = ["bias_add", "bias_add_v1", "relu_layer", "xw_plus_b"]
 

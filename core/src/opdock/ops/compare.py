@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
-from opdock.graph.operation import Operation, Tensor
-from opdock.ops.common_shapes import broadcast2, merge_all, unchanged
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.registry import OpSpec, ShapeSig, define_op, get
+from opdock.ops.support.common_shapes import broadcast2, merge_all, unchanged
 from opdock.ops.unbroadcast import unbroadcast
 from opdock.shapes import Shape
 

@@ -13,14 +13,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from opdock import dtypes, shapes
-from opdock.graph.composite import IndexedSlices, SparseTensor
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.func_graph import FuncGraph
-from opdock.graph.graph import get_default_graph
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import control_dependencies, device, name_scope
-from opdock.ops.common_shapes import no_outputs
+from opdock.graph.control.func_graph import FuncGraph
+from opdock.graph.nodes.composite import IndexedSlices, SparseTensor
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.graph import get_default_graph
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import control_dependencies, device, name_scope
 from opdock.ops.registry import ShapeSig, define_op, get
+from opdock.ops.support.common_shapes import no_outputs
 from opdock.shapes import Shape
 from opdock.util import nest
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops.nn_util import emit, renamed, sequence
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.registry import Shape, ShapeSig, define_op
-from opdock.ops.windows import conv_shape
+from opdock.ops.support.nn_util import emit, renamed, sequence
+from opdock.ops.support.windows import conv_shape
 
 __all__ = ["conv3d", "conv3d_backprop_filter", "conv3d_backprop_filter_v2", "conv3d_transpose"]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
-from opdock.graph.operation import Operation, Tensor
-from opdock.ops import array_util
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.array import expand_dims, shape
 from opdock.ops.cast import cast
 from opdock.ops.complex import real
@@ -19,6 +18,7 @@ from opdock.ops.matrix import matrix_band_part
 from opdock.ops.registry import ShapeSig, define_op
 from opdock.ops.select import one_hot
 from opdock.ops.solve import matrix_triangular_solve
+from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
 __all__ = ["cholesky", "qr", "self_adjoint_eig", "self_adjoint_eigvals", "svd"]

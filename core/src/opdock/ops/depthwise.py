@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
+from opdock.ops.composed.dilated import shape_of, with_space_to_batch
 from opdock.ops.conv import conv2d
-from opdock.ops.dilated import shape_of, with_space_to_batch
-from opdock.ops.nn_util import emit, renamed
 from opdock.ops.registry import Shape, ShapeSig, define_op
-from opdock.ops.windows import check_length, layout, output_dim
+from opdock.ops.support.nn_util import emit, renamed
+from opdock.ops.support.windows import check_length, layout, output_dim
 
 __all__ = [
     "depthwise_conv2d", "depthwise_conv2d_backprop_filter", "depthwise_conv2d_backprop_input",

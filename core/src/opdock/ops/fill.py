@@ -10,13 +10,13 @@ import numpy as np
 
 from opdock import dtypes, shapes
 from opdock.dtypes import DType
-from opdock.graph.constant import constant
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops import array_util, common_shapes
+from opdock.graph.nodes.constant import constant
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import reshape, shape_internal, size
 from opdock.ops.registry import ShapeSig, define_op, get
+from opdock.ops.support import array_util, common_shapes
 from opdock.shapes import Shape, TensorShape
 
 __all__ = [

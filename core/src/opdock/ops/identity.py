@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
-from opdock.graph.operation import Operation, Tensor
-from opdock.ops import common_shapes
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.registry import ShapeSig, define_op
+from opdock.ops.support import common_shapes
 from opdock.shapes import Shape
 
 __all__ = [
@@ -76,7 +76,7 @@ def identity(input: Any, name: str | None = None) -> Tensor:
 
 def _identity_composite(value: Any) -> Any:
     """`identity` of a SparseTensor or IndexedSlices, component by component."""
-    from opdock.graph.composite import IndexedSlices, SparseTensor
+    from opdock.graph.nodes.composite import IndexedSlices, SparseTensor
 
     values, indices = identity(value.values), identity(value.indices)
     dense = None if value.dense_shape is None else identity(value.dense_shape)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
-from opdock.graph.operation import Operation, Tensor
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.io.tensor_slice import parse_shape_and_slice
 from opdock.ops.registry import ShapeSig, define_op
 from opdock.shapes import Shape

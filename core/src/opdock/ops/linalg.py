@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes, shapes
-from opdock.graph.constant import constant
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops import array_util
+from opdock.graph.nodes.constant import constant
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import expand_dims, reshape, shape, squeeze
 from opdock.ops.cast import cast
 from opdock.ops.complex import conj
@@ -20,6 +19,7 @@ from opdock.ops.joining import concat
 from opdock.ops.matrix import matrix_transpose
 from opdock.ops.reduce import reduce_sum
 from opdock.ops.registry import OpSpec, ShapeSig, define_op
+from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
 __all__ = ["matmul", "sparse_matmul", "trace"]

@@ -6,12 +6,12 @@ import math
 from typing import Any
 
 from opdock import shapes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops import common_shapes
-from opdock.ops.nn_util import emit, renamed, zeros_like
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.registry import Shape, ShapeSig, define_op
+from opdock.ops.support import common_shapes
+from opdock.ops.support.nn_util import emit, renamed, zeros_like
 
 __all__ = [
     "in_top_k", "l2_loss", "log_poisson_loss", "sigmoid_cross_entropy_with_logits",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops import common_shapes
-from opdock.ops.nn_util import emit, renamed
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.registry import Shape, ShapeSig, define_op
-from opdock.ops.windows import check_length, output_dim
+from opdock.ops.support import common_shapes
+from opdock.ops.support.nn_util import emit, renamed
+from opdock.ops.support.windows import check_length, output_dim
 
 __all__ = ["dilation2d", "erosion2d"]
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops import common_shapes
-from opdock.ops.nn_util import emit, zeros_like
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.registry import define_op
+from opdock.ops.support import common_shapes
+from opdock.ops.support.nn_util import emit, zeros_like
 
 __all__ = [
     "crelu", "elu", "leaky_relu", "relu", "relu6", "selu", "softplus", "softsign", "swish",

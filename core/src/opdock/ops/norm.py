@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops.nn_util import emit, renamed
-from opdock.ops.norm_grad import batch_norm_grad_grad, frozen_batch_norm_grad_grad
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.registry import OpSpec, Shape, ShapeSig, define_op
-from opdock.ops.windows import layout
+from opdock.ops.support.nn_util import emit, renamed
+from opdock.ops.support.norm_grad import batch_norm_grad_grad, frozen_batch_norm_grad_grad
+from opdock.ops.support.windows import layout
 
 __all__ = ["batch_norm_with_global_normalization", "batch_normalization", "fused_batch_norm"]
 

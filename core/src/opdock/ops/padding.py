@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from opdock import shapes
-from opdock.graph.constant_value import constant_value
-from opdock.graph.operation import Operation, Tensor
-from opdock.ops import array_util
+from opdock.graph.nodes.constant_value import constant_value
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.array import rank, reshape, shape
 from opdock.ops.registry import ShapeSig, define_op
 from opdock.ops.slicing import slice
+from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
 __all__ = ["pad"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
-from opdock.graph.operation import Operation, Tensor
-from opdock.ops import array_util
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.array import reshape, shape
 from opdock.ops.registry import ShapeSig, define_op
+from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
 __all__ = ["extract_image_patches", "extract_volume_patches"]

@@ -8,10 +8,10 @@ import sys
 from typing import Any
 
 from opdock import dtypes, shapes
-from opdock.graph.composite import SparseTensor
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
+from opdock.graph.nodes.composite import SparseTensor
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.registry import ShapeSig, define_op
 from opdock.shapes import Shape
 from opdock.util import nest

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes, shapes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import control_dependencies, name_scope
-from opdock.graph.seeds import get_seed
-from opdock.ops import array_util
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import control_dependencies, name_scope
+from opdock.graph.nodes.seeds import get_seed
 from opdock.ops.registry import ShapeSig, define_op
+from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
 __all__ = ["multinomial", "random_gamma", "random_poisson"]
@@ -162,8 +162,8 @@ def random_gamma(
     Returns:
       A tensor of shape ``shape + broadcast(alpha, beta)``.
     """
+    from opdock.ops.composed.math import maximum
     from opdock.ops.fill import zeros_like
-    from opdock.ops.math import maximum
 
     dtype = dtypes.as_dtype(dtype)
     with name_scope(name, "random_gamma", [shape, alpha, beta]):

@@ -7,17 +7,16 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes, shapes
-from opdock.graph.constant import constant
-from opdock.graph.constant_value import constant_value
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.ops import array_util
+from opdock.graph.nodes.constant import constant
+from opdock.graph.nodes.constant_value import constant_value
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.arithmetic import floormod, maximum, truncatediv
 from opdock.ops.array import broadcast_to, rank, reshape, shape, size
 from opdock.ops.cast import cast, to_int32
 from opdock.ops.compare import equal, logical_not, not_equal
 from opdock.ops.complex import conj, real
-from opdock.ops.division import divide, floordiv, truediv
+from opdock.ops.composed.division import divide, floordiv, truediv
 from opdock.ops.elementary import sqrt
 from opdock.ops.fill import ones_like
 from opdock.ops.fill import range as range_
@@ -28,6 +27,7 @@ from opdock.ops.registry import OpSpec, ShapeSig, define_op
 from opdock.ops.scan import cumprod
 from opdock.ops.select import where
 from opdock.ops.sets import invert_permutation, setdiff1d
+from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
 __all__ = [

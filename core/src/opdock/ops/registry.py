@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opdock.graph.registry import (
+from opdock.graph.nodes.registry import (
     GradientFn,
     OpSpec,
     RegisterGradient,

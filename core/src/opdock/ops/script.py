@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from opdock import dtypes
-from opdock.graph.graph import get_default_graph
-from opdock.graph.python_functions import register
+from opdock.graph.control.python_functions import register
+from opdock.graph.nodes.graph import get_default_graph
 from opdock.ops.registry import ShapeSig, define_op
 from opdock.shapes import Shape
 

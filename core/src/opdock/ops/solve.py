@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops import array_util
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import expand_dims, shape
 from opdock.ops.cast import cast
 from opdock.ops.complex import complex as complex_
@@ -18,6 +17,7 @@ from opdock.ops.linalg import adjoint, matmul, square_matrices
 from opdock.ops.matrix import matrix_band_part
 from opdock.ops.reduce import reduce_sum
 from opdock.ops.registry import ShapeSig, define_op
+from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
 __all__ = [

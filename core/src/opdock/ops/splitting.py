@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from opdock import shapes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.ops import array_util
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.registry import ShapeSig, define_op
+from opdock.ops.support import array_util
 from opdock.shapes import Dimension, Shape
 
 __all__ = ["split", "unstack"]

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
-from opdock.graph.composite import IndexedSlices
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import colocate_with
-from opdock.ops.common_shapes import no_outputs, scalar, unchanged
+from opdock.graph.nodes.composite import IndexedSlices
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import colocate_with
 from opdock.ops.registry import ShapeSig, define_op, get
+from opdock.ops.support.common_shapes import no_outputs, scalar, unchanged
 from opdock.shapes import Shape
 
 __all__ = [

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
-from opdock.graph.composite import IndexedSlices
-from opdock.graph.convert import convert_to_tensor, internal_convert_to_tensor_or_indexed_slices
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
+from opdock.graph.nodes.composite import IndexedSlices
+from opdock.graph.nodes.convert import (
+    convert_to_tensor,
+    internal_convert_to_tensor_or_indexed_slices,
+)
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.arithmetic import mul_op, xdivy_op, xlogy_op
 from opdock.ops.registry import ShapeSig, define_op, get
 from opdock.shapes import Shape, TensorShape

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, errors, shapes
-from opdock.graph.constant_value import constant_value
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import control_dependencies, name_scope
+from opdock.graph.nodes.constant_value import constant_value
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.ops.loss import ensure_named
-from opdock.ops.nn_util import HALF_TYPES, emit, is_zero, renamed
 from opdock.ops.registry import OpSpec, Shape, ShapeSig, define_op
+from opdock.ops.support.nn_util import HALF_TYPES, emit, is_zero, renamed
 
 __all__ = [
     "log_softmax", "softmax", "softmax_cross_entropy_with_logits",

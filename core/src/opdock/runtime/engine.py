@@ -13,25 +13,26 @@ import numpy as np
 
 from opdock import errors
 from opdock.compiler import pipeline
-from opdock.compiler.ir import HOST, Block, Node
-from opdock.compiler.ladder import STRUCTURAL, climb
-from opdock.compiler.memory import plan_memory
-from opdock.compiler.overlap import overlap
-from opdock.compiler.place import Placer, place
-from opdock.compiler.prune import prune
-from opdock.compiler.target import Target
+from opdock.compiler.clean.prune import prune
+from opdock.compiler.emit.memory import plan_memory
+from opdock.compiler.emit.overlap import overlap
+from opdock.compiler.ir.block import HOST, Block, Node
+from opdock.compiler.place.ladder import STRUCTURAL, climb
+from opdock.compiler.place.placer import Placer, place
+from opdock.compiler.place.target import Target
 from opdock.dtypes import DType
-from opdock.graph.graph import Graph
-from opdock.graph.operation import Operation, Tensor
-from opdock.runtime import body, targets
+from opdock.graph.nodes.graph import Graph
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.runtime import config as configuration
-from opdock.runtime.collector import collector_waits
-from opdock.runtime.control import bind_control
-from opdock.runtime.fallback import Fallback
-from opdock.runtime.parallel import Helpers, run_parallel
-from opdock.runtime.program import NoBuffersError, Program, bind_kernel
+from opdock.runtime import targets
+from opdock.runtime.inspect.trace import Tracer, partition_graphs, traced
+from opdock.runtime.program import body
+from opdock.runtime.program.collector import collector_waits
+from opdock.runtime.program.control import bind_control
+from opdock.runtime.program.parallel import Helpers, run_parallel
+from opdock.runtime.program.program import NoBuffersError, Program, bind_kernel
+from opdock.runtime.recover.fallback import Fallback
 from opdock.runtime.resources import ResourceManager
-from opdock.runtime.trace import Tracer, partition_graphs, traced
 from opdock.shapes import Shape
 
 _THREADS: Final = 4

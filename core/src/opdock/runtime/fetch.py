@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes, errors, shapes
-from opdock.graph.composite import (
+from opdock.graph.nodes.composite import (
     IndexedSlices,
     IndexedSlicesValue,
     SparseTensor,
     SparseTensorValue,
 )
-from opdock.graph.graph import Graph
-from opdock.graph.operation import Operation, Tensor
+from opdock.graph.nodes.graph import Graph
+from opdock.graph.nodes.operation import Operation, Tensor
 
 Rebuild = Callable[["list[Any]"], Any]
 
@@ -209,7 +209,7 @@ def feed_array(tensor: Tensor, value: Any) -> Any:
         )
     wanted = tensor._dtype.base_dtype
     if wanted is dtypes.string:
-        from opdock.graph.constant import to_array
+        from opdock.graph.nodes.constant import to_array
 
         array = to_array(value, wanted)
     elif wanted is dtypes.resource or wanted is dtypes.variant:

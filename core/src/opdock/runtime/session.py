@@ -13,22 +13,22 @@ import numpy as np
 
 from opdock import errors, shapes
 from opdock.dtypes import DType
-from opdock.graph.graph import (
+from opdock.graph.nodes.graph import (
     Graph,
     get_default_graph,
     pop_default_session,
     push_default_session,
 )
-from opdock.graph.operation import Operation, Tensor
-from opdock.runtime.callables import make_callable
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.runtime.cache.callables import make_callable
+from opdock.runtime.cache.variants import Entry, Variants
 from opdock.runtime.engine import Engine
-from opdock.runtime.explain import Explanation, explain
 from opdock.runtime.fetch import FetchPlan, feed_array, feed_items
-from opdock.runtime.variants import Entry, Variants
+from opdock.runtime.inspect.explain import Explanation, explain
 from opdock.shapes import Shape
 
 if TYPE_CHECKING:
-    from opdock.runtime.bisect import Bisection
+    from opdock.runtime.inspect.bisect import Bisection
     from opdock.runtime.partial import PartialRun
 
 _MAX_PLANS: Final = 512
@@ -309,7 +309,7 @@ class BaseSession:
         Returns:
             A record, true when the devices diverge; `str` of it is a report.
         """
-        from opdock.runtime.bisect import bisect
+        from opdock.runtime.inspect.bisect import bisect
 
         return bisect(self, fetches, device_a, device_b, feed_dict, save, rtol, atol)
 

@@ -7,16 +7,16 @@ from typing import Any
 from opdock import errors
 from opdock.contrib.framework.arg_scope import add_arg_scope
 from opdock.contrib.layers.common import channels, collect_variable, finish, variable_getter
-from opdock.graph.collections import GraphKeys, add_to_collections
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.initializers import ones_initializer, zeros_initializer
-from opdock.graph.operation import Tensor
-from opdock.graph.scopes import control_dependencies
-from opdock.graph.variable_scope import get_variable, variable_scope
+from opdock.graph.nodes.collections import GraphKeys, add_to_collections
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import control_dependencies
+from opdock.graph.variables.initializers import ones_initializer, zeros_initializer
+from opdock.graph.variables.variable_scope import get_variable, variable_scope
 from opdock.layers.normalization import BatchNormalization
 from opdock.ops.array import reshape, shape
+from opdock.ops.composed.moments import moments
 from opdock.ops.identity import identity
-from opdock.ops.moments import moments
 from opdock.ops.norm import batch_normalization as nn_batch_normalization
 from opdock.train.moving_averages import assign_moving_average
 

@@ -10,7 +10,7 @@ import numpy as np
 from opdock import shapes
 from opdock.kernels.array_api import copy, device_ints, dims, ints, invalid
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 
 @portable("Reshape", host_inputs=("shape",), may_alias={0: 0})

@@ -9,7 +9,7 @@ from typing import Any
 from opdock.dtypes import COMPLEX, DType, float32, float64
 from opdock.kernels.array_api import dims, invalid
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 TYPES: frozenset[DType] = COMPLEX | {float32, float64}
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from opdock.graph import diagonals
+from opdock.graph.nodes import diagonals
 from opdock.kernels.array_api import copy, dims, full, ints, invalid, zeros
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 
 @portable("Diag")

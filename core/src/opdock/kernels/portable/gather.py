@@ -9,7 +9,7 @@ import numpy as np
 
 from opdock.kernels.array_api import device_ints, dims, ints, invalid, zeros
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 
 def check_indices(xp: Any, indices: Any, limit: int) -> None:

@@ -10,7 +10,7 @@ from opdock.kernels.array_api import invalid
 from opdock.kernels.portable import portable
 from opdock.kernels.portable.pool import Sliding
 from opdock.kernels.portable.segment import wide
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.windows import Layout, Window
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from opdock.kernels.array_api import zeros
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 
 def _geometry(size: int, k: int, stride: int, rate: int, padding: str) -> tuple[int, int, int]:

@@ -17,7 +17,7 @@ from opdock.dtypes import FLOATS, REALS, as_dtype
 from opdock.kernels.array_api import device_ints, dims, full, ints, invalid
 from opdock.kernels.portable import portable
 from opdock.kernels.portable.segment import sum_at, wide
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.windows import Layout, Window
 
 _BATCH = "Pooling is not yet supported on the batch dimension."

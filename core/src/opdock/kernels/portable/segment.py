@@ -15,7 +15,7 @@ import numpy as np
 from opdock.dtypes import NUMBERS, REALS, DType, bfloat16, float16
 from opdock.kernels.array_api import device_ints, dims, dtype_of, full, ints, invalid
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 Combine = Callable[[Any, Any], Any]
 _COMBINE: Final = {"Sum": "add", "Prod": "multiply", "Max": "maximum", "Min": "minimum"}

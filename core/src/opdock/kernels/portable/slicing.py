@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock.graph import slicespec
+from opdock.graph.nodes import slicespec
 from opdock.kernels.array_api import dims, ints, invalid, zeros
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 
 @portable("Slice", host_inputs=("begin", "size"), may_alias={0: 0})

@@ -9,7 +9,7 @@ import numpy as np
 
 from opdock.kernels.array_api import dims, ints, invalid, zeros
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 
 def check_blocks(x: Any, block: list[int], pairs: np.ndarray[Any, Any]) -> None:

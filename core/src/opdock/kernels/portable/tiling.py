@@ -8,7 +8,7 @@ import numpy as np
 
 from opdock.kernels.array_api import copy, device_ints, dims, ints, invalid
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 
 @portable("Tile", host_inputs=("multiples",))

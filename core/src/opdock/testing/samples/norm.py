@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.testing.sample import ErrorSample, Sample, Sampler, error_samples, samples
+from opdock.testing.harness.sample import ErrorSample, Sample, Sampler, error_samples, samples
 
 
 def _attrs(training: bool, data_format: str = "NHWC", epsilon: float = 1e-3) -> dict[str, Any]:

@@ -1,0 +1,165 @@
+"""`FuncGraph`: the body of a cond branch, a loop, or a traced decomposition."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from opdock.dtypes import DType
+from opdock.graph.nodes.graph import Graph, get_default_graph
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.registry import ShapeSig, define_op
+from opdock.shapes import Shape
+
+arg_op = define_op("_Arg", "-> output: T", "T: type, index: int >= 0")
+
+
+@arg_op.shape
+def _arg_shape(sig: ShapeSig) -> Shape:
+    shape: Shape = sig.attrs.get("_shape")
+    return shape
+
+
+arg_op.not_differentiable()
+
+
+class FuncGraph(Graph):
+    """A graph with inputs and outputs. Tensors of outer graphs become inputs when used.
+
+    Attributes:
+        outer: the graph in which the function is called.
+        inputs: the parameters, explicit ones first, then captures.
+        outputs: the results.
+        captures: (outer tensor, inner parameter) in order of first use.
+    """
+
+    def __init__(self, name: str, outer: Graph | None) -> None:
+        super().__init__()
+        self.func_name = name
+        self.outer = outer
+        self.inputs: list[Tensor] = []
+        self.outputs: list[Tensor] = []
+        self.captures: list[tuple[Tensor, Tensor]] = []
+        self._captured: dict[Tensor, Tensor] = {}
+        if outer is not None:
+            # Variables, seeds and collections belong to the program, not to a branch.
+            self._seed = outer.seed
+            self._collections = outer._collections
+            self._scoped_state = outer._scoped_state
+            self._device_functions = list(outer._device_functions)
+            self._container = outer._container
+
+    @property
+    def building_function(self) -> bool:
+        """True."""
+        return True
+
+    @contextlib.contextmanager
+    def name_scope(self, name: str | None) -> Iterator[str]:
+        """As of any graph; the top is that of the program, so the graphs around go there too."""
+        with contextlib.ExitStack() as stack:
+            if not name and self.outer is not None:
+                stack.enter_context(self.outer.name_scope(None))
+            yield stack.enter_context(super().name_scope(name))
+
+    def add_input(self, dtype: DType, shape: Shape, name: str = "arg") -> Tensor:
+        """Adds a parameter."""
+        op = self._make_arg(dtype, shape, name)
+        self.inputs.append(op.outputs[0])
+        return op.outputs[0]
+
+    def _make_arg(self, dtype: DType, shape: Shape, name: str) -> Operation:
+        saved, self._controllers = self._controllers, []
+        try:
+            attrs = {"T": dtype.base_dtype, "index": len(self.inputs), "_shape": shape}
+            return self._create_op(arg_op, self.unique_name(name), [], attrs, [dtype])
+        finally:
+            self._controllers = saved
+
+    def _adopt(self, tensor: Tensor) -> Tensor:
+        found = self._captured.get(tensor)
+        if found is not None:
+            return found
+        if not self._may_capture(tensor.graph):
+            raise ValueError(f"{tensor} must be from the same graph as {self.func_name}.")
+        if self.outer is not None and tensor.graph is not self.outer:
+            tensor_outer = self.outer._adopt(tensor)
+        else:
+            tensor_outer = tensor
+        if _is_small_fact(tensor_outer):
+            inner = self._copy_constant(tensor_outer)
+        else:
+            inner = self.add_input(
+                tensor_outer._dtype, tensor_outer._shape, tensor_outer._op.name.replace("/", "_")
+            )
+            self.captures.append((tensor_outer, inner))
+        self._captured[tensor] = inner
+        return inner
+
+    def _copy_constant(self, tensor: Tensor) -> Tensor:
+        """Small constants are copied: shape functions inside can then see their values."""
+        op = tensor._op
+        saved, self._controllers = self._controllers, []
+        try:
+            copy = self._create_op(
+                op.spec,
+                self.unique_name(op.name.replace("/", "_")),
+                [],
+                dict(op.attrs),
+                [tensor._dtype],
+            )
+        finally:
+            self._controllers = saved
+        return copy.outputs[0]
+
+    def _may_capture(self, other: Graph) -> bool:
+        return self.outer is not None and (self.outer is other or self.outer._may_capture(other))
+
+    def part(self, parameters: Sequence[int], results: Sequence[int]) -> FuncGraph:
+        """This function with some of its parameters and results only, over the same operations.
+
+        Args:
+            parameters: indices of the inputs that the results and all effects depend on.
+            results: indices of the outputs.
+        """
+        view = copy.copy(self)
+        view.inputs = [self.inputs[i] for i in parameters]
+        view.outputs = [self.outputs[i] for i in results]
+        return view
+
+    @property
+    def stateful(self) -> bool:
+        """Whether any op of the body is stateful."""
+        return any(op.spec.stateful or _has_ref(op) for op in self._ops)
+
+
+def _is_small_fact(tensor: Tensor) -> bool:
+    """Whether a body gets a copy: of a small constant of which nobody can ask the gradient."""
+    base = tensor._dtype.base_dtype
+    if tensor._op.type != "Const" or base.is_floating or base.is_complex:
+        return False
+    return bool(tensor._op.attrs["value"].size <= 16)
+
+
+def _has_ref(op: Operation) -> bool:
+    return any(t._dtype._is_ref_dtype for t in op._inputs)
+
+
+def trace(
+    name: str,
+    fn: Callable[..., Any],
+    inputs: Sequence[tuple[DType, Shape]],
+    outer: Graph | None = None,
+) -> tuple[FuncGraph, Any]:
+    """Builds a FuncGraph by calling `fn` with one parameter tensor per input.
+
+    Returns:
+        The graph, whose `outputs` the caller sets, and what `fn` returned.
+    """
+    graph = FuncGraph(name, get_default_graph() if outer is None else outer)
+    with graph.as_default():
+        parameters = [graph.add_input(dtype, shape) for dtype, shape in inputs]
+        result = fn(*parameters)
+    return graph, result
