@@ -7,7 +7,7 @@ from typing import Any
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.elementary import NUMBERS, conjugate, log_op, neg_op
-from opdock.ops.registry import OpSpec, define_op, get
+from opdock.ops.registry import OpSpec, Traits, define_op, get
 from opdock.ops.support.common_shapes import broadcast2
 from opdock.ops.unbroadcast import unbroadcast, unbroadcast_pair
 
@@ -55,6 +55,8 @@ mod_op = binary("Mod", _MOD, "fmod(x, y)")
 pow_op = binary("Pow", NUMBERS, "x ** y")
 maximum_op = binary("Maximum", _REALS, "max(x, y)")
 minimum_op = binary("Minimum", _REALS, "min(x, y)")
+for _op in (add_op, maximum_op, minimum_op):
+    _op.declare(Traits(commutes=True))
 squared_difference_op = binary(
     "SquaredDifference", NUMBERS, "(x - y) * conj(x - y)", commutative=True
 )

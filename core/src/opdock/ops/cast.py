@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from opdock import dtypes
 from opdock.graph.nodes.composite import IndexedSlices, SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
@@ -39,6 +41,15 @@ cast_op.shape(unchanged)
 bitcast_op = define_op(
     "Bitcast", "input: T -> output: type", f"T: {_BITS}, type: {_BITS}"
 ).not_differentiable()
+
+
+@cast_op.known
+def _known_cast(sig: ShapeSig) -> list[Any]:
+    value = sig.known(0)
+    if not isinstance(value, np.ndarray):
+        return [value]
+    dtype = sig.attrs["DstT"]
+    return [value.astype(dtype.np) if value.dtype.kind in "iu" and dtype.is_integer else None]
 
 
 @cast_op.gradient

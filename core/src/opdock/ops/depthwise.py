@@ -10,7 +10,7 @@ from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.composed.dilated import shape_of, with_space_to_batch
 from opdock.ops.conv import conv2d
-from opdock.ops.registry import Shape, ShapeSig, define_op
+from opdock.ops.registry import Cost, Fails, Formatted, Shape, ShapeSig, Traits, define_op
 from opdock.ops.support.nn_util import emit, renamed
 from opdock.ops.support.windows import check_length, layout, output_dim
 
@@ -27,14 +27,21 @@ _ATTRS = (
 )
 
 depthwise_op = define_op("DepthwiseConv2dNative", "input: T, filter: T -> output: T", _ATTRS)
+depthwise_op.declare(Traits(cost=Cost.PRODUCT, fails=Fails.BY_SHAPE, layout=Formatted((0,))))
 depthwise_backprop_input_op = define_op(
     "DepthwiseConv2dNativeBackpropInput",
     "input_sizes: int32, filter: T, out_backprop: T -> output: T", _ATTRS,
 )  # fmt: skip
+depthwise_backprop_input_op.declare(
+    Traits(cost=Cost.PRODUCT, fails=Fails.BY_SHAPE, layout=Formatted((2,), (0,)))
+)
 depthwise_backprop_filter_op = define_op(
     "DepthwiseConv2dNativeBackpropFilter",
     "input: T, filter_sizes: int32, out_backprop: T -> output: T", _ATTRS,
 )  # fmt: skip
+depthwise_backprop_filter_op.declare(
+    Traits(cost=Cost.PRODUCT, fails=Fails.BY_SHAPE, layout=Formatted((0, 2), (), ()))
+)
 
 
 @depthwise_op.shape
@@ -256,6 +263,4 @@ def separable_conv2d(
             input, [1, 1] if rate is None else rate, padding, native,
             filter_shape=shape_of(deep), data_format=data_format,
         )  # fmt: skip
-        return conv2d(
-            middle, point, [1, 1, 1, 1], "VALID", data_format=data_format, name=scope
-        )
+        return conv2d(middle, point, [1, 1, 1, 1], "VALID", data_format=data_format, name=scope)

@@ -6,7 +6,7 @@ from typing import Any
 
 from opdock import dtypes, shapes
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.ops.registry import ShapeSig, define_op
+from opdock.ops.registry import Elementwise, Fails, ShapeSig, Traits, define_op
 from opdock.ops.support import common_shapes
 from opdock.shapes import Shape
 
@@ -20,14 +20,25 @@ __all__ = [
 identity_op = define_op("Identity", "input: T -> output: T", "T: type")
 identity_n_op = define_op("IdentityN", "input: T -> output: T", "T: list(type) >= 1")
 ref_identity_op = define_op("RefIdentity", "input: Ref(T) -> output: Ref(T)", "T: type")
+ref_identity_op.declare(Traits(reads=("input",)))
 snapshot_op = define_op("Snapshot", "input: T -> output: T", "T: type")
+snapshot_op.declare(Traits(forwards=True))
 guarantee_const_op = define_op("GuaranteeConst", "input: T -> output: T", "T: type", stateful=True)
+guarantee_const_op.declare(Traits(forwards=True, builtin=True, effect=False))
 stop_gradient_op = define_op(
     "StopGradient", "input: T -> output: T", "T: type"
 ).not_differentiable()
 prevent_gradient_op = define_op(
     "PreventGradient", "input: T -> output: T", "T: type, message: string = ''"
 )
+for _op in (identity_op, identity_n_op, stop_gradient_op, prevent_gradient_op):
+    _op.declare(Traits(forwards=True, builtin=True, fails=Fails.NEVER))
+
+
+@identity_op.known
+def _known_as_given(sig: ShapeSig) -> list[Any]:
+    return [sig.known(0)]
+
 
 for _op in (
     identity_op, ref_identity_op, snapshot_op, guarantee_const_op, stop_gradient_op,
@@ -129,6 +140,7 @@ check_numerics_op = define_op(
     "CheckNumerics", "tensor: T -> output: T",
     "T: {bfloat16, half, float, double}, message: string",
 )  # fmt: skip
+check_numerics_op.declare(Traits(drop=False, fold=False, layout=Elementwise()))
 check_numerics_op.shape(common_shapes.unchanged)
 
 
@@ -161,9 +173,12 @@ placeholder_op = define_op(
 placeholder_v2_op = define_op(
     "PlaceholderV2", "-> output: dtype", "dtype: type, shape: shape"
 ).not_differentiable()
+for _op in (placeholder_op, placeholder_v2_op):
+    _op.declare(Traits(builtin=True, placeholder=True, merge=False))
 placeholder_with_default_op = define_op(
     "PlaceholderWithDefault", "input: dtype -> output: dtype", "dtype: type, shape: shape"
 )
+placeholder_with_default_op.declare(Traits(forwards=True, builtin=True))
 
 
 @placeholder_op.shape

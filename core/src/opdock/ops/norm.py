@@ -8,7 +8,7 @@ from opdock import dtypes, shapes
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
-from opdock.ops.registry import OpSpec, Shape, ShapeSig, define_op
+from opdock.ops.registry import Formatted, OpSpec, Shape, ShapeSig, Traits, define_op
 from opdock.ops.support.nn_util import emit, renamed
 from opdock.ops.support.norm_grad import batch_norm_grad_grad, frozen_batch_norm_grad_grad
 from opdock.ops.support.windows import layout
@@ -50,6 +50,8 @@ def _grad_signature(u: str, scale: str, reserves: int) -> str:
 fused_batch_norm_op = define_op("FusedBatchNorm", _signature("T", 2), f"{_T1}, {_ATTRS}")
 fused_batch_norm_v2_op = define_op("FusedBatchNormV2", _signature("U", 2), f"{_TU}, {_ATTRS}")
 fused_batch_norm_v3_op = define_op("FusedBatchNormV3", _signature("U", 3), f"{_TU}, {_ATTRS}")
+for _op in (fused_batch_norm_op, fused_batch_norm_v2_op, fused_batch_norm_v3_op):
+    _op.declare(Traits(layout=Formatted((0,))))
 fused_batch_norm_grad_op = define_op(
     "FusedBatchNormGrad", _grad_signature("T", "T", 2), f"{_T1}, {_GRAD_ATTRS}"
 )
@@ -59,6 +61,8 @@ fused_batch_norm_grad_v2_op = define_op(
 fused_batch_norm_grad_v3_op = define_op(
     "FusedBatchNormGradV3", _grad_signature("U", "float", 3), f"{_TU}, {_GRAD_ATTRS}"
 )
+for _op in (fused_batch_norm_grad_op, fused_batch_norm_grad_v2_op, fused_batch_norm_grad_v3_op):
+    _op.declare(Traits(layout=Formatted((0, 1))))
 
 FORWARD = (fused_batch_norm_op, fused_batch_norm_v2_op, fused_batch_norm_v3_op)
 BACKWARD = (fused_batch_norm_grad_op, fused_batch_norm_grad_v2_op, fused_batch_norm_grad_v3_op)

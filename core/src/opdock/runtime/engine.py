@@ -17,10 +17,11 @@ from opdock.compiler.clean.prune import prune
 from opdock.compiler.emit.memory import plan_memory
 from opdock.compiler.emit.overlap import overlap
 from opdock.compiler.ir.block import HOST, Block, Node
-from opdock.compiler.place.ladder import STRUCTURAL, climb
+from opdock.compiler.place.ladder import climb
 from opdock.compiler.place.placer import Placer, place
 from opdock.compiler.place.target import Target
 from opdock.dtypes import DType
+from opdock.graph.control.func_graph import arg_op
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.runtime import config as configuration
@@ -163,7 +164,7 @@ class Engine:
 
     def prefers(self, node: Node, target: Target) -> bool:
         """Whether a node of a function body should stay on the device of its data."""
-        if node.op in STRUCTURAL:
+        if node.builtin:
             return True
         choice, _ = climb(node, target, self.resources, self.placer.banned)
         return choice is not None
@@ -174,7 +175,7 @@ class Engine:
 
     def evaluate(self, node: Node, inputs: list[Any]) -> list[Any] | None:
         """Runs one node on host arrays, for constant folding; None when no host kernel can."""
-        if node.op in STRUCTURAL:
+        if node.builtin:
             return None
         host = self.devices.host
         if host is None:
@@ -260,7 +261,7 @@ class Engine:
 
         TF places the whole graph before it prunes, and prints sources last.
         """
-        fresh = [op for op in graph.get_operations()[self._log_done :] if op.type != "_Arg"]
+        fresh = [op for op in graph.get_operations()[self._log_done :] if op.spec is not arg_op]
         self._log_done = len(graph.get_operations())
         lines: list[tuple[bool, str]] = []
         try:

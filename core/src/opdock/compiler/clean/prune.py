@@ -9,6 +9,7 @@ from opdock import errors, shapes
 from opdock.compiler.ir.block import FEED, Block, Node, Value
 from opdock.dtypes import DType
 from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.traits import Cost
 from opdock.shapes import Shape
 
 
@@ -37,7 +38,7 @@ def prune(
         block.feeds.append(fed[tensor])
     roots = [t.op for t in fetches if t not in fed] + list(targets)
     # To wait for a fed placeholder is to wait for nothing.
-    arrived = {t.op for t in fed if t.op.type in ("Placeholder", "PlaceholderV2")} - set(targets)
+    arrived = {t.op for t in fed if t.op.spec.traits.placeholder} - set(targets)
     for op in _in_order(roots, fed, arrived):
         nodes[op] = _node(op, nodes, fed)
         block.nodes.append(nodes[op])
@@ -141,11 +142,11 @@ def _release_constants(block: Block) -> None:
     for node in block.nodes:
         for value in node.inputs:
             source = value.node
-            if source.op == "Const" and source.control:
+            if source.is_const and source.control:
                 node.control = list(dict.fromkeys([*node.control, *source.control]))
     wanted = {v.node for v in block.fetches} | set(block.targets)
     for node in block.nodes:
-        if node.op == "Const" and node not in wanted:
+        if node.is_const and node not in wanted:
             node.control = []
 
 
@@ -156,7 +157,7 @@ def refine_shapes(block: Block) -> None:
         InvalidArgumentError: the fed shapes do not fit an op; the message names both.
     """
     for node in block.nodes:
-        if node.op == "Const" or not node.inputs:
+        if node.is_const or not node.inputs:
             continue
         try:
             node.infer()
@@ -170,7 +171,7 @@ def _runtime_text(node: Node, text: str) -> str:
     inputs = node.inputs
     if len(inputs) == 2 and text.startswith("Dimensions must be equal"):
         a, b = shapes.text(inputs[0].shape), shapes.text(inputs[1].shape)
-        if node.op in ("MatMul", "SparseMatMul", "BatchMatMul", "BatchMatMulV2"):
+        if node.traits.cost is Cost.PRODUCT:
             text = f"Matrix size-incompatible: In[0]: {a}, In[1]: {b}. {text}"
         else:
             text = f"Incompatible shapes: {a} vs. {b}. {text}"

@@ -10,10 +10,11 @@ import logging
 from collections.abc import Iterator
 from typing import Any, Final
 
-from opdock.compiler.emit.partition import _declare_memory, cell_inputs
+from opdock.compiler.emit.partition import declare_memory
 from opdock.compiler.fuse.match import Match, Matcher
 from opdock.compiler.ir.block import Block, Fused, Node, Value
 from opdock.compiler.ir.order import preceding, state_order
+from opdock.compiler.ir.state import cell_inputs
 from opdock.compiler.place.ladder import climb, node_sig
 from opdock.compiler.place.placer import Placer
 from opdock.compiler.place.target import Target
@@ -120,7 +121,7 @@ class _Fuser:
         """Applies a match; the reason when it cannot be done."""
         members = match.members()
         for node in members:
-            _declare_memory(node)
+            declare_memory(node)
             if node.host_outputs:
                 return f"'{node.name}' has results in host memory"
         named = {name: match.nodes[p] for name, p in pattern.named().items()}

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from opdock import errors, shapes
-from opdock.dtypes import DType
+from opdock.dtypes import DType, resource
 from opdock.graph.nodes import opdef
+from opdock.graph.nodes.traits import PLAIN, Traits
 from opdock.shapes import Shape
 
 if TYPE_CHECKING:
@@ -59,11 +60,13 @@ class ShapeSig:
         """The op type."""
         return self.spec.name
 
+    def known(self, index: int) -> np.ndarray[Any, Any] | PartialShape | None:
+        """What is known of the value of input `index`: all of it, some entries, or nothing."""
+        return None if self._consts is None else self._consts(index)
+
     def const(self, index: int) -> np.ndarray[Any, Any] | None:
         """The value of input `index` if it is known without running anything."""
-        if self._consts is None:
-            return None
-        value = self._consts(index)
+        value = self.known(index)
         return value if isinstance(value, np.ndarray) else getattr(value, "array", None)
 
     def const_shape(self, index: int) -> Shape:
@@ -71,7 +74,7 @@ class ShapeSig:
 
         Entries of -1 are unknown dimensions.
         """
-        value = None if self._consts is None else self._consts(index)
+        value = self.known(index)
         if isinstance(value, PartialShape):
             return value.shape
         if value is not None:
@@ -116,6 +119,8 @@ class OpSpec:
         self.gradient_fn: GradientFn | None = None
         self.is_differentiable = True
         self.decomposition_fn: Callable[..., Any] | None = None
+        self.known_fn: Callable[[ShapeSig], Sequence[Any]] | None = None
+        self.traits = PLAIN
         self._def: opdef.OpDef | None = None
         self._builder: Any = None
 
@@ -131,6 +136,17 @@ class OpSpec:
     def takes_refs(self) -> bool:
         """Whether an argument is declared as a reference to a variable."""
         return any(a.is_ref for a in self.definition.inputs)
+
+    @functools.cached_property
+    def has_effect(self) -> bool:
+        """Whether a step without the op is another step, beyond the state that it writes."""
+        traits = self.traits
+        if traits.effect is not None:
+            return traits.effect
+        if not self.stateful or traits.random or traits.holds:
+            return False
+        state = {a.name for a in self.definition.inputs if a.is_ref or a.dtype is resource}
+        return not state or not state.issubset(traits.reads)
 
     def attr_type(self, name: str) -> str | None:
         """The declared type of an attribute, or None for an undeclared one such as `_class`."""
@@ -157,6 +173,19 @@ class OpSpec:
     def not_differentiable(self) -> OpSpec:
         """Declares that no gradient flows through the op."""
         self.is_differentiable = False
+        return self
+
+    def known(self, fn: _F) -> _F:
+        """Attaches `fn(sig) -> values`: what static shapes and known inputs say of the outputs.
+
+        A value is an array, a `PartialShape` for a vector of which some entries are known, or None.
+        """
+        self.known_fn = fn
+        return fn
+
+    def declare(self, traits: Traits) -> OpSpec:
+        """Declares what the op means to the compiler and the runtime."""
+        self.traits = traits
         return self
 
     def decomposition(self, fn: _F) -> _F:

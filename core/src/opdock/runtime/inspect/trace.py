@@ -14,6 +14,7 @@ from opdock.compiler.emit.schedule import Step
 from opdock.compiler.ir.block import COPY, FEED, HOST, Block, Node
 from opdock.devices.protocols import Device, KernelTime
 from opdock.devices.router import Hop
+from opdock.graph.control.func_graph import arg_op
 from opdock.runtime.program.program import Program
 
 _ACTIVE: ContextVar[Tracer | None] = ContextVar("opdock_tracer", default=None)
@@ -255,7 +256,7 @@ def graphs_of(block: Block) -> list[Any]:
 def _partition_op(node: Node) -> str:
     if node.op == COPY:
         return "_HostSend" if node.attrs["to"] == HOST else "_HostRecv"
-    return "_Arg" if node.op == FEED else node.op
+    return arg_op.name if node.op == FEED else node.op
 
 
 __all__ = ["Tracer", "device_of", "graphs_of", "partition_graphs"]

@@ -12,9 +12,10 @@ from opdock import errors, shapes
 from opdock.compiler import pipeline
 from opdock.compiler.clean.branches import acts
 from opdock.compiler.clean.hoist import hoist
-from opdock.compiler.clean.loops import WHILES, passes_on
+from opdock.compiler.clean.loops import passes_on
 from opdock.compiler.clean.prune import prune, refine_shapes
 from opdock.compiler.ir.block import FEED, HOST, Block, Node, Value
+from opdock.graph.nodes.traits import Control
 from opdock.runtime.inspect.trace import active
 from opdock.runtime.program.collector import collector_waits
 
@@ -80,12 +81,13 @@ def compile_body(engine: Engine, function: FuncGraph, node: Node, first: int) ->
         node: the control-flow node; the body's arguments and results live on its device.
         first: the index of the node's input that is the body's first argument.
     """
+    control = node.traits.control
     feeds = []
     for tensor in function.inputs:
         feeds.append((tensor, tensor._dtype, tensor._shape))
     acting = [op for op in function.get_operations() if acts(op)]
     block = prune(function.outputs, acting, feeds)
-    if node.op.endswith("If"):
+    if control is Control.COND:
         _narrow(block.feeds, node, first)
     refine_shapes(block)
     here = HOST if node.target is None or node.target.is_host else node.target.name
@@ -93,20 +95,20 @@ def compile_body(engine: Engine, function: FuncGraph, node: Node, first: int) ->
         value.node.target = node.target
         value.node.attrs["at"] = here
         # Kernels may rely on the very array: a loop is given none that the caller could change.
-        value.node.attrs["stays"] = node.op in WHILES and passes_on(node.attrs["body"], i)
+        value.node.attrs["stays"] = control is Control.LOOP and passes_on(node.attrs["body"], i)
     if node.target is not None and not any(n.requested for n in block.nodes):
         # Work stays where the data is unless the user said otherwise.
         for inner in block.nodes:
             if inner.op != FEED and engine.prefers(inner, node.target):
                 inner.requested = node.target.name
-    if node.op.endswith("While") and function is node.attrs["body"]:
+    if control is Control.LOOP and function is node.attrs["body"]:
         block.cells = frozenset(
             i for i, t in enumerate(function.inputs) if t._dtype._is_ref_dtype
         )  # fmt: skip
-    is_condition = node.op.endswith("While") and function is node.attrs["cond"]
+    is_condition = control is Control.LOOP and function is node.attrs["cond"]
     pipeline.improve(block, engine.evaluate, engine.options)
     before = None
-    if node.op in WHILES and "hoist" in engine.options.passes:
+    if control is Control.LOOP and "hoist" in engine.options.passes:
         once = hoist(block, here == HOST)
         before = None if once is None else _bound(engine, once, here)
     return Body(_bound(engine, block, HOST if is_condition else here), before)

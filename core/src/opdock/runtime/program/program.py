@@ -21,9 +21,9 @@ from opdock import errors, shapes
 from opdock.compiler.emit.arena import allocate
 from opdock.compiler.emit.memory import MemoryPlan
 from opdock.compiler.emit.overlap import Overlap
-from opdock.compiler.emit.partition import cell_inputs
 from opdock.compiler.emit.schedule import Schedule, Step
-from opdock.compiler.ir.block import HOST, Block, Node, Value
+from opdock.compiler.ir.block import FEED, HOST, Block, Node, Value
+from opdock.compiler.ir.state import cell_inputs
 from opdock.compiler.place.ladder import node_sig
 from opdock.runtime.program.builtin import BUILTINS, variable_cell
 from opdock.runtime.program.replay import Replayer
@@ -225,14 +225,16 @@ class Program:
         return [s for s in step.frees if s not in step.outputs and self._is_big(values.get(s))]
 
     def _is_big(self, value: Value | None) -> bool:
-        if value is None or value.dtype._is_ref_dtype or value.dtype.name == "resource":
+        # A slot that aliases another may share its memory; only kernels' results are freed early.
+        if value is None or value.node.traits.forwards or value.node.op == FEED:
             return False
-        # A slot that aliases another may share its name; only plain kernel results are freed early.
+        if value.dtype._is_ref_dtype or value.dtype.name == "resource":
+            return False
         shape = value.shape
         if shape is None or None in shape:
-            return value.node.op not in ("Identity", "_Feed")
+            return True
         size = (shapes.num_elements(shape) or 0) * value.dtype.size
-        return size > _FREE_ABOVE and value.node.op not in ("Identity", "_Feed")
+        return size > _FREE_ABOVE
 
     # ------------------------------------------------------------ running
     def run(self, feeds: Sequence[Any]) -> Sequence[Any]:
@@ -386,7 +388,7 @@ class Program:
             self._restart(found, step, error)
         declined = isinstance(found, (errors.UnimplementedError, errors.ResourceExhaustedError))
         # A user's function that raises has failed, not declined: it must not run a second time.
-        declined = declined and step.node.op not in ("PyFunc", "PyFuncStateless")
+        declined = declined and not step.node.traits.foreign
         if declined and self._decline is not None and step.kind == "kernel":
             try:
                 results = self._decline(step, inputs, found)

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from opdock import errors
-from opdock.compiler.emit.partition import _declare_memory, cell_inputs
+from opdock.compiler.emit.partition import declare_memory
 from opdock.compiler.emit.schedule import Step
 from opdock.compiler.ir.block import HOST, Block, Fused, Node, Value
+from opdock.compiler.ir.state import cell_inputs
 from opdock.compiler.place.ladder import climb
 from opdock.compiler.place.placer import GAVE_UP, Placer
 from opdock.compiler.place.target import Target
@@ -170,7 +171,7 @@ class Fallback:
     def _run(self, home: Node, clone: Node, choice: Any, inputs: Sequence[Any]) -> tuple[Any, ...]:
         if choice.kind == "decomposed":
             return self._run_decomposed(home, clone, choice, inputs)
-        _declare_memory(clone)
+        declare_memory(clone)
         fn = bind_kernel(clone, self._resources)
         args = self._arguments(home, clone, inputs)
         if clone.kernel is not None and clone.kernel.out:
@@ -182,7 +183,6 @@ class Fallback:
     def _run_decomposed(
         self, home: Node, clone: Node, choice: Any, inputs: Sequence[Any]
     ) -> tuple[Any, ...]:
-        from opdock.compiler.emit.schedule import ALIASES
         from opdock.compiler.place.ladder import expand
         from opdock.runtime.program.builtin import BUILTINS
 
@@ -191,7 +191,7 @@ class Fallback:
             zip(clone.inputs, self._arguments(home, clone, inputs), strict=True)
         )
         for node in nodes:
-            if node.op == "Const":
+            if node.is_const:
                 array = node.attrs["value"]
                 host = node.target is None or node.target.is_host
                 values[Value(node, 0)] = array if host else node.target.device.upload(array)  # type: ignore[union-attr]
@@ -201,7 +201,7 @@ class Fallback:
                 values[v] if i in cells or not hasattr(values[v], "read") else values[v].read()
                 for i, v in enumerate(node.inputs)
             ]
-            if node.op in ALIASES:
+            if node.is_alias and node.kernel is None:
                 outs: Any = args[0]
             elif node.kernel is None:
                 outs = BUILTINS[node.op](node, self._resources)(*args)

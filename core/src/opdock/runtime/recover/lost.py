@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from opdock import errors
-from opdock.compiler.emit.partition import cell_inputs
 from opdock.compiler.emit.schedule import Step
 from opdock.compiler.ir.block import COPY, HOST, Node
-from opdock.compiler.place.ladder import STRUCTURAL
+from opdock.compiler.ir.state import cell_inputs, written
 from opdock.compiler.place.placer import Placer
 from opdock.compiler.place.target import Target
 from opdock.runtime.resources import ResourceManager
@@ -32,12 +31,6 @@ __all__ = [
 ]
 
 _log = logging.getLogger("opdock.fallback")
-
-# They take a variable and leave it as it is.
-_READERS = frozenset({
-    "ReadVariableOp", "IsVariableInitialized", "VarIsInitializedOp", "VariableShape",
-    "ResourceGather", "Identity", "RefIdentity", "Shape", "Size", "Rank",
-})  # fmt: skip
 
 
 class RestartError(errors.OpError):
@@ -142,7 +135,7 @@ class Losses:
             return None
         users = [n for n in nodes if any(v.node is step.node for v in n.inputs)]
         keys = [(n.name, where, "*") for n in users]
-        tied = any(n.op in STRUCTURAL or cell_inputs(n) for n in users)
+        tied = any(n.builtin or cell_inputs(n) for n in users)
         if not users or tied or all(key in self._placer.bans for key in keys):
             return None
         reason = error.message.split("\n", 1)[0]
@@ -210,9 +203,7 @@ def has_effect(step: Step) -> bool:
 
     A random op's stream goes on when the op runs again, as it does from step to step.
     """
-    node: Any = step.node
-    if step.kind in ("read", "copy", "alias") or node.op in _READERS:
+    node = step.node
+    if step.kind in ("read", "copy", "alias") or node.spec is None:
         return False
-    if not node.stateful:
-        return False
-    return not (node.op.startswith("Random") and not cell_inputs(node))
+    return node.spec.has_effect or bool(written(node))
