@@ -19,6 +19,8 @@ from opdock.graph.nodes import registry
 from opdock.graph.nodes.constant import const_op
 from opdock.shapes import Shape
 
+FORWARDS: Final = "forwards"
+"""The key of rules for every op that hands its input on, in the place of an op type."""
 MAX_DEPTH: Final = 8
 _DEPTH: Final = 4  # how many nodes back is looked for effects
 
@@ -135,8 +137,9 @@ class _Walk:
         self.block.looked_at("rewrite", 1)
         if has_effect(node) or any(n in self.effects for n in _before(node)):
             self.effects.add(node)
-        if node.op in self.table and depth < MAX_DEPTH and self.open(node):
-            for name, rule in self.table[node.op]:
+        rules = self.table.get(FORWARDS if node.is_alias else node.op, ())
+        if rules and depth < MAX_DEPTH and self.open(node):
+            for name, rule in rules:
                 site = Site(node)
                 found = rule(node, site)
                 if found is not None and self.allowed(node, found, site.made):
