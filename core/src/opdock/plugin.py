@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from opdock import dtypes, errors
+from opdock import dtypes, errors, windows
 from opdock.devices.base import BaseDevice, NullEvent, NullStream
 from opdock.devices.protocols import (
     Buffer,
@@ -49,7 +49,7 @@ from opdock.graph.nodes.traits import (
     Reduction,
     Traits,
 )
-from opdock.kernels import philox, windows
+from opdock.kernels import philox
 from opdock.kernels.expr.cluster import CLUSTER
 from opdock.kernels.portable import mount, portable
 from opdock.kernels.select.arguments import flat_inputs, flat_outputs, infer_shapes

@@ -199,7 +199,7 @@ class OpSpec:
             return [None] * sig.n_outputs
         try:
             result = self.shape_fn(sig)
-        except ValueError as e:
+        except (ValueError, errors.InvalidArgumentError) as e:
             raise ValueError(f"{e} {_describe(sig)}") from None
         if sig.n_outputs == 1 and not isinstance(result, list):
             return [result]
