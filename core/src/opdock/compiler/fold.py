@@ -22,9 +22,7 @@ HARMLESS: Final = frozenset({
     "Variable", "VariableV2", "VarHandleOp", "TemporaryVariable", "ReadVariableOp",
     "ResourceGather", "VarIsInitializedOp", "IsVariableInitialized", "VariableShape", "Identity",
 })  # fmt: skip
-_KEEP: Final = frozenset(
-    {"Const", "Placeholder", "PlaceholderWithDefault", "CheckNumerics", "_Arg", "NoOp"}
-)
+_KEEP: Final = frozenset({"Const", "Placeholder", "PlaceholderWithDefault", "_Arg", "NoOp"})
 _ABOUT_SHAPES: Final = frozenset({"Shape", "ShapeN", "Size", "Rank"})
 # They pass values on; no kernel does that.
 _SAME: Final = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot"})
@@ -73,8 +71,6 @@ def fold(block: Block, evaluate: Evaluate) -> None:
 
 def has_effect(node: Node) -> bool:
     """Whether a run without the node is a different run, even if nobody uses its result."""
-    if node.op == "CheckNumerics":
-        return True
     return node.stateful and not (
         node.spec is None or node.op in HARMLESS or node.op.startswith("Random")
     )

@@ -103,6 +103,7 @@ class OpSpec:
         stateful: bool,
         commutative: bool,
         aggregate: bool,
+        allows_uninitialized_input: bool,
         expr: str | None,
     ) -> None:
         self.name = name
@@ -111,6 +112,7 @@ class OpSpec:
         self.stateful = stateful
         self.commutative = commutative
         self.aggregate = aggregate
+        self.allows_uninitialized_input = allows_uninitialized_input
         self.expr = expr
         self.shape_fn: Callable[[ShapeSig], Any] | None = None
         self.gradient_fn: GradientFn | None = None
@@ -226,6 +228,7 @@ def define_op(
     stateful: bool = False,
     commutative: bool = False,
     aggregate: bool = False,
+    allows_uninitialized_input: bool = False,
     expr: str | None = None,
 ) -> OpSpec:
     """Registers an op type under TF's name, argument names, attributes and defaults.
@@ -237,6 +240,7 @@ def define_op(
         stateful: whether equal nodes may give unequal results, so none is folded or merged.
         commutative: whether the order of the inputs does not matter.
         aggregate: whether the op is associative over its inputs.
+        allows_uninitialized_input: whether a variable that it refers to may have no value yet.
         expr: the scalar expression of an elementwise op over its argument names.
 
     Raises:
@@ -246,7 +250,7 @@ def define_op(
         raise ValueError(f"Op '{name}' is registered already.")
     spec = OpSpec(
         name, signature, attrs, stateful=stateful, commutative=commutative,
-        aggregate=aggregate, expr=expr,
+        aggregate=aggregate, allows_uninitialized_input=allows_uninitialized_input, expr=expr,
     )  # fmt: skip
     _REGISTRY[name] = spec
     return spec

@@ -33,10 +33,10 @@ __all__ = [
 
 _log = logging.getLogger("opdock.fallback")
 
-# They take a variable and leave it as it is.
+# They leave everything as it is, the variable that they take too.
 _READERS = frozenset({
     "ReadVariableOp", "IsVariableInitialized", "VarIsInitializedOp", "VariableShape",
-    "ResourceGather", "Identity", "RefIdentity", "Shape", "Size", "Rank",
+    "ResourceGather", "Identity", "RefIdentity", "Shape", "Size", "Rank", "CheckNumerics",
 })  # fmt: skip
 
 
