@@ -9,7 +9,6 @@ import numpy as np
 
 from opdock.testing.sample import ErrorSample, Sample, Sampler, error_samples, samples
 
-
 # What is infinite and what is no number, first, last and in every place.
 _ODD = [
     [np.inf, 0, 1], [-np.inf, 0, 1], [0, 1, -np.inf], [-np.inf] * 3, [np.nan, np.inf, 0],
