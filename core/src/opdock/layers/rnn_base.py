@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from opdock.dtypes import as_dtype
 from opdock.graph.constant_value import constant_value
 from opdock.graph.convert import convert_to_tensor
 from opdock.graph.operation import Tensor
@@ -46,7 +47,7 @@ def known_int(value: Any) -> int | None:
 
 def check_types(*values: Any) -> None:
     """Raises ValueError where a tensor holds neither floats nor complex numbers."""
-    for dtype in (t.dtype.base_dtype for t in nest.flatten(values)):
+    for dtype in (as_dtype(t.dtype) for t in nest.flatten(values)):
         if not (dtype.is_floating or dtype.is_complex):
             raise ValueError(
                 f"RNN cell only supports floating point inputs, but saw dtype: {dtype}"
