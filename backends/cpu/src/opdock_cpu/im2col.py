@@ -70,7 +70,7 @@ def conv_forward(x: Array, kernel: Array, where: windows.Window) -> Array:
             for i, part in enumerate(xs)
         ]
         return np.concatenate(parts, axis=-1)
-    matrix = np.ascontiguousarray(kernel).reshape(-1, kernel.shape[-1])
+    matrix = np.ascontiguousarray(kernel).reshape(math.prod(kernel.shape[:-1]), kernel.shape[-1])
     out = np.empty((x.shape[0], *where.out, kernel.shape[-1]), x.dtype)
     if where.is_pointwise:
         rows = np.ascontiguousarray(x).reshape(math.prod(x.shape[:-1]), x.shape[-1])

@@ -51,8 +51,10 @@ truncate_div_op = binary("TruncateDiv", _MORE, "x / y")
 floor_div_op = binary("FloorDiv", _MORE, "x // y")
 floor_mod_op = binary("FloorMod", _MOD, "x % y")
 truncate_mod_op = binary("TruncateMod", _MOD, "fmod(x, y)")
-mod_op = binary("Mod", _MOD, "fmod(x, y)")
-pow_op = binary("Pow", NUMBERS, "x ** y")
+mod_op = binary("Mod", "T: {int32, int64, half, bfloat16, float, double}", "fmod(x, y)")
+pow_op = binary(
+    "Pow", "T: {bfloat16, float, half, double, int32, int64, complex64, complex128}", "x ** y"
+)
 maximum_op = binary("Maximum", _REALS, "max(x, y)")
 minimum_op = binary("Minimum", _REALS, "min(x, y)")
 for _op in (add_op, maximum_op, minimum_op):

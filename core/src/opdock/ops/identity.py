@@ -19,7 +19,9 @@ __all__ = [
 # ---------------------------------------------------------------- identities
 identity_op = define_op("Identity", "input: T -> output: T", "T: type")
 identity_n_op = define_op("IdentityN", "input: T -> output: T", "T: list(type) >= 1")
-ref_identity_op = define_op("RefIdentity", "input: Ref(T) -> output: Ref(T)", "T: type")
+ref_identity_op = define_op(
+    "RefIdentity", "input: Ref(T) -> output: Ref(T)", "T: type", allows_uninitialized_input=True
+)
 ref_identity_op.declare(Traits(reads=("input",)))
 snapshot_op = define_op("Snapshot", "input: T -> output: T", "T: type")
 snapshot_op.declare(Traits(forwards=True))
@@ -138,9 +140,9 @@ def stop_gradient(input: Any, name: str | None = None) -> Tensor:
 # ---------------------------------------------------------------- CheckNumerics
 check_numerics_op = define_op(
     "CheckNumerics", "tensor: T -> output: T",
-    "T: {bfloat16, half, float, double}, message: string",
+    "T: {bfloat16, half, float, double}, message: string", stateful=True,
 )  # fmt: skip
-check_numerics_op.declare(Traits(drop=False, fold=False, layout=Elementwise()))
+check_numerics_op.declare(Traits(effect=False, drop=False, fold=False, layout=Elementwise()))
 check_numerics_op.shape(common_shapes.unchanged)
 
 

@@ -19,8 +19,7 @@ __all__ = ["extract_image_patches", "extract_volume_patches"]
 extract_image_patches_op = define_op(
     "ExtractImagePatches", "images: T -> patches: T",
     "ksizes: list(int) >= 4, strides: list(int) >= 4, rates: list(int) >= 4, "
-    "T: {bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, uint32, uint64}, "
-    "padding: {'SAME', 'VALID'}",
+    "T: realnumbertype, padding: {'SAME', 'VALID'}",
 )  # fmt: skip
 extract_volume_patches_op = define_op(
     "ExtractVolumePatches", "input: T -> patches: T",

@@ -63,6 +63,7 @@ var_handle_op.shape(scalar)
 assign_op = define_op(
     "Assign", "ref: Ref(T), value: T -> output_ref: Ref(T)",
     "T: type, validate_shape: bool = true, use_locking: bool = true",
+    allows_uninitialized_input=True,
 )  # fmt: skip
 assign_op.declare(Traits(builtin=True, keeps=("value",)))
 assign_add_op = define_op(
@@ -74,8 +75,9 @@ assign_sub_op = define_op(
     f"T: {_NUMBERS}, use_locking: bool = false",
 )  # fmt: skip
 is_variable_initialized_op = define_op(
-    "IsVariableInitialized", "ref: Ref(dtype) -> is_initialized: bool", "dtype: type"
-)
+    "IsVariableInitialized", "ref: Ref(dtype) -> is_initialized: bool", "dtype: type",
+    allows_uninitialized_input=True,
+)  # fmt: skip
 is_variable_initialized_op.declare(Traits(builtin=True, reads=("ref",), keeps=(), on_host=True))
 count_up_to_op = define_op("CountUpTo", "ref: Ref(T) -> output: T", "limit: int, T: {int32, int64}")
 
@@ -217,13 +219,15 @@ def _scatter_nd_shape(sig: ShapeSig) -> Shape:
     return sig.shapes[0]
 
 
+_ORDERED = "{half, bfloat16, float, double, int32, int64}"
 _SCATTER = ("Update", "Add", "Sub", "Mul", "Div", "Min", "Max")
 for _name in _SCATTER:
     _types = "type" if _name == "Update" else _NUMBERS
+    _ref_types = _ORDERED if _name in ("Min", "Max") else _types
     _locking = "true" if _name == "Update" else "false"
     _ref_op = define_op(
         f"Scatter{_name}", "ref: Ref(T), indices: Tindices, updates: T -> output_ref: Ref(T)",
-        f"T: {_types}, Tindices: {{int32, int64}}, use_locking: bool = {_locking}",
+        f"T: {_ref_types}, Tindices: {{int32, int64}}, use_locking: bool = {_locking}",
     )  # fmt: skip
     _ref_op.shape(_scatter_shape)
     _ref_op.not_differentiable()
@@ -244,7 +248,7 @@ for _name in ("Update", "Add", "Sub"):
     _ref_op.not_differentiable()
     _handle_op = define_op(
         f"ResourceScatterNd{_name}", "ref: resource, indices: Tindices, updates: T ->",
-        f"T: {_types}, Tindices: {{int32, int64}}, use_locking: bool = true", stateful=True,
+        "T: type, Tindices: {int32, int64}, use_locking: bool = true", stateful=True,
     )  # fmt: skip
     _handle_op.shape(no_outputs)
     _handle_op.not_differentiable()

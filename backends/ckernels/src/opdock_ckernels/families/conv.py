@@ -164,7 +164,8 @@ class _Convolution:
         if where.is_pointwise and groups == 1:
             return x.reshape(1, rows, width)  # all images are one block
         out: Array = self.device.allocate((groups, rows, width), x.dtype)
-        items = out.size // (where.window[-1] * inner) if self.device.is_cpu else out.size
+        line = where.window[-1] * inner if self.device.is_cpu else 1
+        items = out.size // max(line, 1)
         sizes = (np.int64(v) for v in (start, count, out.size))
         self.device.launch(
             self._unfold, items, x, out, *sizes, np.int32(channels), np.int32(inner), *volume(where)

@@ -124,7 +124,7 @@ class Node:
         """Whether the node reads or changes state, so that it is neither folded nor merged."""
         if self.spec is None:
             return self.op == FEED
-        if self.spec.stateful:
+        if self.spec.is_stateful:
             return True
         # Every pass asks, so this is quick.
         for node, index in self.inputs:

@@ -98,7 +98,7 @@ class _Walk:
         """Whether the node was replaced, or is there no more."""
         if node.op == "Transpose":
             return self.transpose(node)
-        if node.spec is None or node.spec.stateful or node.target is None:
+        if node.spec is None or node.target is None:
             return False
         if "_kernel" in node.attrs or any(d._is_ref_dtype for d in node.out_dtypes):
             return False

@@ -106,6 +106,7 @@ class OpSpec:
         stateful: bool,
         commutative: bool,
         aggregate: bool,
+        allows_uninitialized_input: bool,
         expr: str | None,
     ) -> None:
         self.name = name
@@ -114,6 +115,7 @@ class OpSpec:
         self.stateful = stateful
         self.commutative = commutative
         self.aggregate = aggregate
+        self.allows_uninitialized_input = allows_uninitialized_input
         self.expr = expr
         self.shape_fn: Callable[[ShapeSig], Any] | None = None
         self.gradient_fn: GradientFn | None = None
@@ -136,6 +138,11 @@ class OpSpec:
     def takes_refs(self) -> bool:
         """Whether an argument is declared as a reference to a variable."""
         return any(a.is_ref for a in self.definition.inputs)
+
+    @property
+    def is_stateful(self) -> bool:
+        """TF's flag, unless the op's traits say that it means nothing here."""
+        return self.stateful and self.traits.effect is not False
 
     @functools.cached_property
     def has_effect(self) -> bool:
@@ -255,6 +262,7 @@ def define_op(
     stateful: bool = False,
     commutative: bool = False,
     aggregate: bool = False,
+    allows_uninitialized_input: bool = False,
     expr: str | None = None,
 ) -> OpSpec:
     """Registers an op type under TF's name, argument names, attributes and defaults.
@@ -266,6 +274,7 @@ def define_op(
         stateful: whether equal nodes may give unequal results, so none is folded or merged.
         commutative: whether the order of the inputs does not matter.
         aggregate: whether the op is associative over its inputs.
+        allows_uninitialized_input: whether a variable that it refers to may have no value yet.
         expr: the scalar expression of an elementwise op over its argument names.
 
     Raises:
@@ -275,7 +284,7 @@ def define_op(
         raise ValueError(f"Op '{name}' is registered already.")
     spec = OpSpec(
         name, signature, attrs, stateful=stateful, commutative=commutative,
-        aggregate=aggregate, expr=expr,
+        aggregate=aggregate, allows_uninitialized_input=allows_uninitialized_input, expr=expr,
     )  # fmt: skip
     _REGISTRY[name] = spec
     return spec
