@@ -150,6 +150,9 @@ EXTRA: dict[str, dict[str, str]] = {
         "VERSION": "VERSION",
         "GIT_VERSION": "GIT_VERSION",
         "COMPILER_VERSION": "COMPILER_VERSION",
+        "GRAPH_DEF_VERSION": "GRAPH_DEF_VERSION",
+        "GRAPH_DEF_VERSION_MIN_CONSUMER": "GRAPH_DEF_VERSION_MIN_CONSUMER",
+        "GRAPH_DEF_VERSION_MIN_PRODUCER": "GRAPH_DEF_VERSION_MIN_PRODUCER",
     },
 }
 # Modules with __all__ that speak for themselves besides opdock.ops.*.

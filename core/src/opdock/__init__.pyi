@@ -462,6 +462,9 @@ from opdock.shapes import TensorShape as TensorShape
 from opdock.shapes import dimension_value as dimension_value
 from opdock.version import COMPILER_VERSION as COMPILER_VERSION
 from opdock.version import GIT_VERSION as GIT_VERSION
+from opdock.version import GRAPH_DEF_VERSION as GRAPH_DEF_VERSION
+from opdock.version import GRAPH_DEF_VERSION_MIN_CONSUMER as GRAPH_DEF_VERSION_MIN_CONSUMER
+from opdock.version import GRAPH_DEF_VERSION_MIN_PRODUCER as GRAPH_DEF_VERSION_MIN_PRODUCER
 from opdock.version import VERSION as VERSION
 from opdock import app as app
 from opdock import bitwise as bitwise

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
+from opdock.dtypes import DType
+
 Shape: TypeAlias = tuple[int | None, ...] | None
 
 
@@ -169,6 +171,8 @@ def _as_dim(value: Any) -> int | None:
         )
     if isinstance(value, float) and not value.is_integer():
         raise ValueError(f"Ambiguous dimension: {value}")
+    if isinstance(value, DType):
+        raise TypeError(f"Cannot convert {value} to Dimension")
     try:
         dim = int(value)
     except (TypeError, ValueError):
@@ -249,7 +253,14 @@ class Dimension:
             "please use // instead"
         )
 
+    def __rtruediv__(self, other: Any) -> Any:
+        raise TypeError(
+            f"unsupported operand type(s) for /: '{type(other).__name__}' and 'Dimension', "
+            "please use // instead"
+        )
+
     __div__ = __floordiv__
+    __rdiv__ = __rtruediv__
 
     def __mod__(self, other: Any) -> Any:
         return self._binary(other, lambda a, b: a % b)
@@ -297,6 +308,9 @@ class Dimension:
         return self._value
 
     __index__ = __int__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Dimension, (self._value,)
 
     def __str__(self) -> str:
         return "?" if self._value is None else str(self._value)
@@ -448,12 +462,18 @@ class TensorShape:
 
     def __eq__(self, other: object) -> bool:
         try:
-            return self.raw == as_shape(other)
+            raw = as_shape(other)
         except (TypeError, ValueError):
             return NotImplemented
+        # Two unknown dimensions are equal only where they are one and the same.
+        return raw is self.raw or (raw == self.raw and is_fully_defined(raw))
 
     def __ne__(self, other: object) -> bool:
-        if self.raw is None or (isinstance(other, TensorShape) and other.raw is None):
+        try:
+            raw = as_shape(other)
+        except (TypeError, ValueError):
+            return NotImplemented
+        if self.raw is None or raw is None:
             raise ValueError("The inequality of unknown TensorShapes is undefined.")
         return not self.__eq__(other)
 
@@ -471,7 +491,7 @@ class TensorShape:
         return "TensorShape(None)" if self.raw is None else f"TensorShape({self.dims})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return TensorShape, (None if self.raw is None else list(self.raw),)
+        return TensorShape, (self.dims,)
 
 
 def as_tensor_shape(value: Any) -> TensorShape:
