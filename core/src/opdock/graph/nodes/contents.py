@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.version import GRAPH_DEF_VERSION
 
 
 class GraphContents:
@@ -16,8 +17,22 @@ class GraphContents:
         self._by_name: dict[str, Operation] = {}
         self._collections: dict[Any, list[Any]] = {}
         self._finalized = False
+        self._producer = GRAPH_DEF_VERSION
+        self._min_consumer = 0
+        self._bad_consumers: set[int] = set()
         self._unfeedable: set[Tensor] = set()
         self._unfetchable: set[Any] = set()
+
+    @property
+    def graph_def_versions(self) -> Any:
+        """The VersionDef that `as_graph_def` writes."""
+        from opdock.io import protos
+
+        return protos.VersionDef(
+            producer=self._producer,
+            min_consumer=self._min_consumer,
+            bad_consumers=sorted(self._bad_consumers),
+        )
 
     def _check_not_finalized(self) -> None:
         if self._finalized:

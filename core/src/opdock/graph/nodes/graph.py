@@ -17,7 +17,6 @@ from opdock.graph.nodes.registry import OpSpec, ShapeSig
 
 _OP_NAME: Final = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
 _SCOPE_NAME: Final = re.compile(r"^[A-Za-z0-9_.\\/>-]*$")
-_PRODUCER: Final = 134  # the graph-def version that TF 1.15 writes
 
 
 class _Controller:
@@ -67,13 +66,6 @@ class Graph(GraphContents):
     def version(self) -> int:
         """Grows with every change of the graph."""
         return self._version
-
-    @property
-    def graph_def_versions(self) -> Any:
-        """The VersionDef that `as_graph_def` writes."""
-        from opdock.io import protos
-
-        return protos.VersionDef(producer=_PRODUCER)
 
     @property
     def finalized(self) -> bool:

@@ -104,6 +104,7 @@ class OpSpec:
         commutative: bool,
         aggregate: bool,
         expr: str | None,
+        probe: bool = False,
     ) -> None:
         self.name = name
         self._signature = signature
@@ -112,6 +113,7 @@ class OpSpec:
         self.commutative = commutative
         self.aggregate = aggregate
         self.expr = expr
+        self.probe = probe
         self.shape_fn: Callable[[ShapeSig], Any] | None = None
         self.gradient_fn: GradientFn | None = None
         self.is_differentiable = True
@@ -227,6 +229,7 @@ def define_op(
     commutative: bool = False,
     aggregate: bool = False,
     expr: str | None = None,
+    probe: bool = False,
 ) -> OpSpec:
     """Registers an op type under TF's name, argument names, attributes and defaults.
 
@@ -238,6 +241,7 @@ def define_op(
         commutative: whether the order of the inputs does not matter.
         aggregate: whether the op is associative over its inputs.
         expr: the scalar expression of an elementwise op over its argument names.
+        probe: whether the op is for tests of graphs alone: `all_ops` passes over it.
 
     Raises:
         ValueError: the name is taken.
@@ -246,7 +250,7 @@ def define_op(
         raise ValueError(f"Op '{name}' is registered already.")
     spec = OpSpec(
         name, signature, attrs, stateful=stateful, commutative=commutative,
-        aggregate=aggregate, expr=expr,
+        aggregate=aggregate, expr=expr, probe=probe,
     )  # fmt: skip
     _REGISTRY[name] = spec
     return spec
@@ -276,10 +280,10 @@ def find(name: str) -> OpSpec | None:
         return None
 
 
-def all_ops() -> Iterator[OpSpec]:
-    """Every registered op, by name."""
+def all_ops(probes: bool = False) -> Iterator[OpSpec]:
+    """Every registered op by name; those for tests of graphs only with `probes`."""
     load_all()
-    return iter([_REGISTRY[k] for k in sorted(_REGISTRY)])
+    return iter([_REGISTRY[k] for k in sorted(_REGISTRY) if probes or not _REGISTRY[k].probe])
 
 
 def load_all() -> None:

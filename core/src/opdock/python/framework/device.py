@@ -1,6 +1,6 @@
 """TF's place of device specifications."""
 
-from opdock.graph.devicespec import DeviceSpec, canonical_name, merge_device
+from opdock.graph.nodes.devicespec import DeviceSpec, canonical_name, merge_device
 
 check_valid = DeviceSpec.from_string
 

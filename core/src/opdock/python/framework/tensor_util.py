@@ -1,7 +1,7 @@
 """TF's place of TensorProtos and of values known while the graph is built."""
 
-from opdock.graph.constant_value import constant_value, constant_value_as_shape
-from opdock.graph.operation import is_tensor
+from opdock.graph.nodes.constant_value import constant_value, constant_value_as_shape
+from opdock.graph.nodes.operation import is_tensor
 from opdock.io.tensor_proto import make_ndarray, make_tensor_proto
 
 MakeNdarray = make_ndarray
