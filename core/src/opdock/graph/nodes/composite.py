@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from opdock import dtypes, shapes
 from opdock.dtypes import DType
-from opdock.graph.nodes.constant_value import constant_value_as_shape
+from opdock.graph.nodes.constant_value import known_shape
 from opdock.graph.nodes.convert import convert_to_tensor, register_tensor_conversion_function
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
@@ -63,7 +63,7 @@ class IndexedSlices:
         """The static shape of the dense tensor."""
         if self._dense_shape is None:
             return TensorShape(None)
-        return TensorShape(constant_value_as_shape(self._dense_shape))
+        return TensorShape(known_shape(self._dense_shape))
 
     @property
     def name(self) -> str:
@@ -164,7 +164,7 @@ class SparseTensor:
     @property
     def shape(self) -> TensorShape:
         """The static dense shape."""
-        return TensorShape(constant_value_as_shape(self._dense_shape))
+        return TensorShape(known_shape(self._dense_shape))
 
     def get_shape(self) -> TensorShape:
         """The static dense shape."""

@@ -48,7 +48,7 @@ class Graph(GraphContents):
         self._attr_scope: dict[str, Any] = {}
         self._gradient_overrides: dict[str, str] = {}
         self._kernel_labels: dict[str, str] = {}
-        self._constant_cache: dict[int, Any] = {}
+        self._known_values: dict[Operation, Any] = {}  # see `constant_value`
         self._scoped_state: dict[Any, Any] = {}
         self._seed: int | None = None
 
@@ -93,6 +93,7 @@ class Graph(GraphContents):
         """An existing node was edited: programs compiled from it are stale."""
         self._version += 1
         self._edits += 1
+        self._known_values.clear()
 
     # ------------------------------------------------------------ making operations
     def _create_op(
