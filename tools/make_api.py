@@ -19,10 +19,10 @@ EXTRA: dict[str, dict[str, str]] = {
         for n in (
             "Graph",
             "get_default_graph",
-            "get_default_session",
             "reset_default_graph",
         )
     },
+    "opdock.graph.nodes.default_session": {"get_default_session": "get_default_session"},
     "opdock.graph.nodes.operation": {n: n for n in ("Operation", "Tensor", "is_tensor")},
     "opdock.graph.nodes.scopes": {
         n: n

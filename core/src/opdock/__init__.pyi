@@ -47,10 +47,10 @@ from opdock.graph.nodes.constant import constant as constant
 from opdock.graph.nodes.convert import convert_to_tensor as convert_to_tensor
 from opdock.graph.nodes.convert import convert_to_tensor_or_indexed_slices as convert_to_tensor_or_indexed_slices
 from opdock.graph.nodes.convert import register_tensor_conversion_function as register_tensor_conversion_function
+from opdock.graph.nodes.default_session import get_default_session as get_default_session
 from opdock.graph.nodes.devicespec import DeviceSpec as DeviceSpec
 from opdock.graph.nodes.graph import Graph as Graph
 from opdock.graph.nodes.graph import get_default_graph as get_default_graph
-from opdock.graph.nodes.graph import get_default_session as get_default_session
 from opdock.graph.nodes.graph import reset_default_graph as reset_default_graph
 from opdock.graph.nodes.operation import Operation as Operation
 from opdock.graph.nodes.operation import Tensor as Tensor

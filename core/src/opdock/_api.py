@@ -203,7 +203,7 @@ NAMES: Final[dict[str, tuple[str, str]]] = {
     "get_collection": ("opdock.graph.nodes.collections", "get_collection"),
     "get_collection_ref": ("opdock.graph.nodes.collections", "get_collection_ref"),
     "get_default_graph": ("opdock.graph.nodes.graph", "get_default_graph"),
-    "get_default_session": ("opdock.graph.nodes.graph", "get_default_session"),
+    "get_default_session": ("opdock.graph.nodes.default_session", "get_default_session"),
     "get_local_variable": ("opdock.graph.variables.variable_scope", "get_local_variable"),
     "get_seed": ("opdock.graph.nodes.seeds", "get_seed"),
     "get_variable": ("opdock.graph.variables.variable_scope", "get_variable"),

@@ -187,7 +187,7 @@ class SparseTensor:
 
     def eval(self, feed_dict: Any = None, session: Any = None) -> SparseTensorValue:
         """Evaluates the parts in `session` or the default session."""
-        from opdock.graph.nodes.graph import default_session_for
+        from opdock.graph.nodes.default_session import default_session_for
 
         session = default_session_for(
             self.graph, session, "eval", "Cannot evaluate tensor using `eval()`"

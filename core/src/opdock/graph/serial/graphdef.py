@@ -47,22 +47,23 @@ def to_graph_def(graph: Graph, from_version: int | None = None, add_shapes: bool
 
     proto = protos.GraphDef()
     proto.versions.CopyFrom(graph.graph_def_versions)
-    functions = FunctionLibraryWriter(proto.library)
-    first = None if from_version is None else from_version - graph._edits
-    size = 0
-    for op in graph.get_operations():
-        if first is not None and op._id <= first:
-            continue
-        node = proto.node.add()
-        fill_node_def(op, node, functions.name_of)
-        if add_shapes and op.outputs:
-            shapes_attr = node.attr["_output_shapes"].list
-            shapes_attr.SetInParent()
-            shapes_attr.shape.extend(encode_shape(t.raw_shape) for t in op.outputs)
-        size += node.ByteSize()
-        if size > graph_def_size_limit:
-            raise ValueError("GraphDef cannot be larger than 2GB.")
-    functions.finish()
+    with graph._lock:  # other threads may build the graph meanwhile
+        functions = FunctionLibraryWriter(proto.library)
+        first = None if from_version is None else from_version - graph._edits
+        size = 0
+        for op in graph.get_operations():
+            if first is not None and op._id <= first:
+                continue
+            node = proto.node.add()
+            fill_node_def(op, node, functions.name_of)
+            if add_shapes and op.outputs:
+                shapes_attr = node.attr["_output_shapes"].list
+                shapes_attr.SetInParent()
+                shapes_attr.shape.extend(encode_shape(t.raw_shape) for t in op.outputs)
+            size += node.ByteSize()
+            if size > graph_def_size_limit:
+                raise ValueError("GraphDef cannot be larger than 2GB.")
+        functions.finish()
     return proto
 
 

@@ -305,7 +305,7 @@ class _Importer:
         """Full names; one that the graph has already gets a number, as do its users' inputs."""
         existing = self._graph._by_name
         scopes = set()
-        for name in existing:
+        for name in list(existing):  # other threads may build too
             at = name.find("/")
             while at >= 0:
                 scopes.add(name[:at])
