@@ -121,7 +121,9 @@ EXTRA: dict[str, dict[str, str]] = {
             "UnconnectedGradients",
         )
     },
-    "opdock.autodiff.custom": {"custom_gradient": "custom_gradient"},
+    "opdock.autodiff.custom": {
+        n: n for n in ("custom_gradient", "grad_pass_through", "recompute_grad")
+    },
     "opdock.io.protos": {
         n: n
         for n in (

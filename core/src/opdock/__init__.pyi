@@ -2,6 +2,8 @@
 # ruff: noqa: E501, I001
 
 from opdock.autodiff.custom import custom_gradient as custom_gradient
+from opdock.autodiff.custom import grad_pass_through as grad_pass_through
+from opdock.autodiff.custom import recompute_grad as recompute_grad
 from opdock.autodiff.gradients import AggregationMethod as AggregationMethod
 from opdock.autodiff.gradients import UnconnectedGradients as UnconnectedGradients
 from opdock.autodiff.gradients import gradients as gradients

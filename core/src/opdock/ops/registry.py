@@ -12,6 +12,7 @@ from opdock.graph.nodes.registry import (
     find,
     get,
     gradient_of,
+    keeps_slices,
     not_differentiable,
 )
 from opdock.shapes import Shape
@@ -27,5 +28,6 @@ __all__ = [
     "find",
     "get",
     "gradient_of",
+    "keeps_slices",
     "not_differentiable",
 ]

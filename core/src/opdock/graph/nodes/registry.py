@@ -307,12 +307,13 @@ def gradient_of(op: Operation) -> GradientFn | None:
     """
     override = op.attrs.get("_gradient_op_type")
     if override is not None:
-        found = _PYTHON_GRADIENTS.get(override)
-        if found is None:
+        if override not in _PYTHON_GRADIENTS:
             raise LookupError(f"No gradient registered under the name '{override}'.")
-        return found
+        return _PYTHON_GRADIENTS[override]
     spec = op.spec
-    if not spec.is_differentiable:
+    if not spec.is_differentiable or (
+        spec.name in _PYTHON_GRADIENTS and _PYTHON_GRADIENTS[spec.name] is None
+    ):
         return None
     fn = spec.gradient_fn or _PYTHON_GRADIENTS.get(spec.name)
     if fn is None:
@@ -323,7 +324,14 @@ def gradient_of(op: Operation) -> GradientFn | None:
     return fn
 
 
-_PYTHON_GRADIENTS: dict[str, GradientFn] = {}
+# Registered by programs; None for what they declare not differentiable.
+_PYTHON_GRADIENTS: dict[str, GradientFn | None] = {}
+
+
+def keeps_slices(fn: _F) -> _F:
+    """Marks a gradient function that takes IndexedSlices as they are; others get them dense."""
+    fn.keeps_slices = True  # type: ignore[attr-defined]
+    return fn
 
 
 class RegisterGradient:
@@ -349,10 +357,20 @@ class RegisterGradient:
 
 
 def not_differentiable(op_type: str) -> None:
-    """Declares an op type not differentiable (TF's `tf.NotDifferentiable`)."""
+    """Declares an op type not differentiable (TF's `tf.NotDifferentiable`).
+
+    The type need not be registered, now or ever.
+
+    Raises:
+        TypeError: `op_type` is no string.
+        KeyError: it has a gradient.
+    """
     if not isinstance(op_type, str):
         raise TypeError("op_type must be a string")
-    get(op_type).not_differentiable()
+    spec = _REGISTRY.get(op_type)
+    if _PYTHON_GRADIENTS.get(op_type) or (spec is not None and spec.gradient_fn is not None):
+        raise KeyError(f"Registering two gradients with name '{op_type}'!")
+    _PYTHON_GRADIENTS[op_type] = None
 
 
 def flatten_inputs(groups: Sequence[Any]) -> list[Tensor]:
