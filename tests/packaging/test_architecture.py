@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 CORE = ROOT / "core" / "src"
 
-BASE = {"errors", "dtypes", "shapes", "windows"}
+BASE = {"errors", "dtypes", "shapes", "version", "windows"}
 # First name under `opdock.` -> the names under `opdock.` that it may import.
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),

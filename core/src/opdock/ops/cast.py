@@ -11,7 +11,7 @@ from opdock.graph.nodes.composite import IndexedSlices, SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
-from opdock.ops.registry import ShapeSig, define_op, get
+from opdock.ops.registry import ShapeSig, define_op, get, keeps_slices
 from opdock.ops.support.common_shapes import unchanged
 from opdock.shapes import Shape
 
@@ -53,6 +53,7 @@ def _known_cast(sig: ShapeSig) -> list[Any]:
 
 
 @cast_op.gradient
+@keeps_slices
 def _(op: Operation, grad: Any) -> Any:
     source, target = op.inputs[0].dtype.base_dtype, op.outputs[0].dtype.base_dtype
     smooth = dtypes.FLOATS | dtypes.COMPLEX

@@ -6,7 +6,7 @@ from typing import Any
 
 from opdock import dtypes, shapes
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.ops.registry import Elementwise, Fails, ShapeSig, Traits, define_op
+from opdock.ops.registry import Elementwise, Fails, ShapeSig, Traits, define_op, keeps_slices
 from opdock.ops.support import common_shapes
 from opdock.shapes import Shape
 
@@ -58,11 +58,13 @@ def _identity_n_shape(sig: ShapeSig) -> list[Shape]:
 @ref_identity_op.gradient
 @snapshot_op.gradient
 @guarantee_const_op.gradient
+@keeps_slices
 def _identity_grad(op: Operation, grad: Any) -> Any:
     return grad
 
 
 @identity_n_op.gradient
+@keeps_slices
 def _identity_n_grad(op: Operation, *grads: Any) -> list[Any]:
     return list(grads)
 
@@ -198,6 +200,7 @@ def _placeholder_with_default_shape(sig: ShapeSig) -> Shape:
 
 
 @placeholder_with_default_op.gradient
+@keeps_slices
 def _placeholder_with_default_grad(op: Operation, grad: Any) -> Any:
     return grad
 

@@ -14,7 +14,15 @@ from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import expand_dims, rank, shape, shape_n_op, squeeze
 from opdock.ops.identity import identity
-from opdock.ops.registry import AlongAxis, Fails, PartialShape, ShapeSig, Traits, define_op
+from opdock.ops.registry import (
+    AlongAxis,
+    Fails,
+    PartialShape,
+    ShapeSig,
+    Traits,
+    define_op,
+    keeps_slices,
+)
 from opdock.ops.slicing import slice
 from opdock.ops.splitting import split_op, split_v_op, unstack
 from opdock.ops.support import array_util
@@ -90,11 +98,13 @@ def _concat_offset_shape(sig: ShapeSig) -> list[Shape]:
 
 
 @concat_op.gradient
+@keeps_slices
 def _concat_grad(op: Operation, grad: Any) -> list[Any]:
     return [None, *_part_grads(grad, op.inputs[1:], op.inputs[0])]
 
 
 @concat_v2_op.gradient
+@keeps_slices
 def _concat_v2_grad(op: Operation, grad: Any) -> list[Any]:
     return [*_part_grads(grad, op.inputs[:-1], op.inputs[-1]), None]
 

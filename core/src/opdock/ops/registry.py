@@ -13,6 +13,7 @@ from opdock.graph.nodes.registry import (
     find,
     get,
     gradient_of,
+    keeps_slices,
     not_differentiable,
 )
 from opdock.graph.nodes.traits import (
@@ -51,5 +52,6 @@ __all__ = [
     "find",
     "get",
     "gradient_of",
+    "keeps_slices",
     "not_differentiable",
 ]

@@ -13,7 +13,7 @@ from opdock.graph.nodes.composite import IndexedSlices
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import colocate_with
-from opdock.ops.registry import ShapeSig, Traits, define_op, get
+from opdock.ops.registry import ShapeSig, Traits, define_op, get, keeps_slices
 from opdock.ops.support.common_shapes import no_outputs, scalar, unchanged
 from opdock.shapes import Shape
 
@@ -173,6 +173,7 @@ variable_shape_op.not_differentiable()
 
 
 @read_variable_op.gradient
+@keeps_slices
 def _read_gradient(op: Operation, grad: Any) -> Any:
     return grad
 

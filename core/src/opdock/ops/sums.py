@@ -13,7 +13,7 @@ from opdock.graph.nodes.convert import (
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.arithmetic import mul_op, xdivy_op, xlogy_op
-from opdock.ops.registry import Elementwise, Fails, ShapeSig, Traits, define_op, get
+from opdock.ops.registry import Elementwise, Fails, ShapeSig, Traits, define_op, get, keeps_slices
 from opdock.shapes import Shape, TensorShape
 
 __all__ = ["accumulate_n", "add_n", "cross", "scalar_mul"]
@@ -56,6 +56,7 @@ def _(sig: ShapeSig) -> Shape:
 
 @add_n_op.gradient
 @accumulate_n_op.gradient
+@keeps_slices
 def _(op: Operation, grad: Any) -> list[Any]:
     return [grad] * len(op.inputs)
 

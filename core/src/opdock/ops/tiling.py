@@ -14,7 +14,16 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import expand_dims, reshape, shape, size
-from opdock.ops.registry import AlongAxis, Fails, PerAxis, ShapeSig, Traits, define_op, get
+from opdock.ops.registry import (
+    AlongAxis,
+    Fails,
+    PerAxis,
+    ShapeSig,
+    Traits,
+    define_op,
+    get,
+    keeps_slices,
+)
 from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
@@ -47,6 +56,7 @@ def _tile_shape(sig: ShapeSig) -> Shape:
 
 
 @tile_op.gradient
+@keeps_slices
 def _tile_grad(op: Operation, grad: Any) -> list[Any]:
     from opdock.ops.fill import range
     from opdock.ops.joining import stack

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import os
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from opdock import errors
 from opdock.compiler import pipeline
-from opdock.compiler.clean.prune import prune
+from opdock.compiler.clean.prune import lone_node, prune
 from opdock.compiler.emit.memory import plan_memory
 from opdock.compiler.emit.overlap import overlap
 from opdock.compiler.ir.block import HOST, Block, Node
@@ -50,6 +51,9 @@ class Engine:
         self.stale = False
         self._logged: set[str] = set()
         self._log_done = 0
+        self._placeable: set[str] = set()  # devices that operations ask for and somebody has
+        self._placeable_done = 0
+        self._steps: weakref.WeakKeyDictionary[Program, int] = weakref.WeakKeyDictionary()
         self._lock = threading.RLock()
         self._devices: targets.SessionDevices | None = None
         self._placer_made: Placer | None = None
@@ -96,8 +100,9 @@ class Engine:
         self.stale = True
 
     def plain(self, program: Program) -> bool:
-        """Whether a step may take the straight line: nothing limits its time, or spreads it."""
-        return program.overlap is None and not self._config.deadline_ms
+        """Whether a step may take the straight line: nothing limits, measures or spreads it."""
+        config = self._config
+        return program.overlap is None and not config.deadline_ms and not config.cost_model_every
 
     @property
     def threads(self) -> int:
@@ -132,6 +137,8 @@ class Engine:
         """A bound program."""
         if self._config.log_placement:
             self._log(graph)
+        if not self._config.place_pruned:
+            self._check_devices(graph)
         block, lined_up, plan = pipeline.lower(
             fetches, runs, feeds, self.placer, self.evaluate, self.options
         )
@@ -139,6 +146,20 @@ class Engine:
         one_core = self._config.intra_op_threads == 1
         program.overlap = overlap(lined_up.steps, self.threads, _cores(), one_core)
         return program
+
+    def _check_devices(self, graph: Graph) -> None:
+        """TF places the whole graph before it prunes: a device that nobody has fails any step.
+
+        Raises:
+            InvalidArgumentError: an operation asks for such a device.
+        """
+        fresh = graph._ops[self._placeable_done :]
+        for op in fresh:
+            if op._device and op._device not in self._placeable:
+                with contextlib.suppress(errors.UnavailableError):  # lost: who needs it will hear
+                    self.placer.candidates(lone_node(op), op._device)
+                self._placeable.add(op._device)
+        self._placeable_done += len(fresh)
 
     def bind(self, block: Block, lined_up: Any, plan: Any) -> Program:
         """Binds kernels, constants and buffers."""
@@ -229,6 +250,9 @@ class Engine:
         """One step under RunOptions, filling RunMetadata."""
         timeout = getattr(options, "timeout_in_ms", 0) or self._config.deadline_ms
         tracing = options is not None and options.trace_level > 0
+        if self._config.cost_model_every:
+            step = self._steps[program] = self._steps.get(program, -1) + 1
+            tracing = tracing or self._config.wants_cost_model(step)
         if timeout:
             return body.with_deadline(
                 timeout, lambda: self._run(program, values, options, metadata, tracing)
@@ -242,16 +266,17 @@ class Engine:
         if tracer is not None:
             with tracer:
                 raw = program.interpret(values, tracer)
+                tracer.constants(program.block)
         elif program.overlap is not None:
             raw = run_parallel(program, values, program.overlap, self._helpers)
         else:
             raw = program.run(values)
         if metadata is not None:
+            metadata.Clear()
             if tracer is not None:
                 metadata.step_stats.CopyFrom(tracer.step_stats())
                 metadata.cost_graph.CopyFrom(tracer.cost_graph())
             if options is not None and options.output_partition_graphs:
-                del metadata.partition_graphs[:]
                 metadata.partition_graphs.extend(partition_graphs(program))
         return raw
 

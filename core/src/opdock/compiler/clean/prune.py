@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from opdock import errors, shapes
 from opdock.compiler.ir.block import FEED, Block, Node, Value
 from opdock.dtypes import DType
+from opdock.graph.nodes.constant_value import constant_for_shapes
 from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.registry import PartialShape
 from opdock.graph.nodes.traits import Cost
 from opdock.shapes import Shape
 
@@ -39,13 +41,25 @@ def prune(
     roots = [t.op for t in fetches if t not in fed] + list(targets)
     # To wait for a fed placeholder is to wait for nothing.
     arrived = {t.op for t in fed if t.op.spec.traits.placeholder} - set(targets)
+    doubtful = {t for t in fed if _has_shaped(t)}
     for op in _in_order(roots, fed, arrived):
         nodes[op] = _node(op, nodes, fed)
+        if doubtful and not doubtful.isdisjoint(op._inputs):
+            nodes[op].out_shapes = [None] * len(op.outputs)
+            doubtful.update(op.outputs)
         block.nodes.append(nodes[op])
     block.fetches = [fed[t] if t in fed else Value(nodes[t.op], t.value_index) for t in fetches]
     block.targets = [nodes[op] for op in targets]
     _release_constants(block)
     return block
+
+
+def _has_shaped(tensor: Tensor) -> bool:
+    """Whether static shapes may rest on the value that the tensor has when nobody feeds it."""
+    if tensor.op.type.startswith("Placeholder") or not tensor.dtype.is_numpy_compatible:
+        return False
+    known = constant_for_shapes(tensor)
+    return any(known.shape or ()) if isinstance(known, PartialShape) else known is not None
 
 
 def _in_order(
@@ -135,6 +149,14 @@ def _node(op: Operation, nodes: dict[Operation, Node], fed: dict[Tensor, Value])
     )  # fmt: skip
     node.control = [nodes[c] for c in op._control_inputs if c in nodes]
     return node
+
+
+def lone_node(op: Operation) -> Node:
+    """An operation as a node without its inputs, to ask where it may run."""
+    return Node(
+        op.type, op.name, spec=op.spec, attrs=op.attrs, inputs=[], out_dtypes=[], out_shapes=[],
+        origin=op, requested=op.device, order=op._id,
+    )  # fmt: skip
 
 
 def _release_constants(block: Block) -> None:

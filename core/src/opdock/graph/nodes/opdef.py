@@ -163,9 +163,10 @@ def parse_literal(text: str, kind: str) -> Any:
             None if d.strip() in ("?", "-1") else int(d) for d in text[1:-1].split(",") if d.strip()
         )
     if kind == "tensor":
-        dtype, _, body = text.partition("[")
+        dtype, _, body = text.partition(" ") if "[" not in text else text.partition("[")
         values = [float(v) for v in body.rstrip("]").split(",") if v.strip()]
-        return np.array(values).astype(dtypes.PROTO_NAMES[dtype.strip()].np)
+        array = np.array(values).astype(dtypes.PROTO_NAMES[dtype.strip()].np)
+        return array if "[" in text else array.reshape(())
     raise ValueError(f"no literal of type '{kind}'")
 
 

@@ -108,6 +108,7 @@ class OpSpec:
         aggregate: bool,
         allows_uninitialized_input: bool,
         expr: str | None,
+        probe: bool = False,
     ) -> None:
         self.name = name
         self._signature = signature
@@ -117,6 +118,7 @@ class OpSpec:
         self.aggregate = aggregate
         self.allows_uninitialized_input = allows_uninitialized_input
         self.expr = expr
+        self.probe = probe
         self.shape_fn: Callable[[ShapeSig], Any] | None = None
         self.gradient_fn: GradientFn | None = None
         self.is_differentiable = True
@@ -264,6 +266,7 @@ def define_op(
     aggregate: bool = False,
     allows_uninitialized_input: bool = False,
     expr: str | None = None,
+    probe: bool = False,
 ) -> OpSpec:
     """Registers an op type under TF's name, argument names, attributes and defaults.
 
@@ -276,6 +279,7 @@ def define_op(
         aggregate: whether the op is associative over its inputs.
         allows_uninitialized_input: whether a variable that it refers to may have no value yet.
         expr: the scalar expression of an elementwise op over its argument names.
+        probe: whether the op is for tests of graphs alone: `all_ops` passes over it.
 
     Raises:
         ValueError: the name is taken.
@@ -285,6 +289,7 @@ def define_op(
     spec = OpSpec(
         name, signature, attrs, stateful=stateful, commutative=commutative,
         aggregate=aggregate, allows_uninitialized_input=allows_uninitialized_input, expr=expr,
+        probe=probe,
     )  # fmt: skip
     _REGISTRY[name] = spec
     return spec
@@ -314,10 +319,10 @@ def find(name: str) -> OpSpec | None:
         return None
 
 
-def all_ops() -> Iterator[OpSpec]:
-    """Every registered op, by name."""
+def all_ops(probes: bool = False) -> Iterator[OpSpec]:
+    """Every registered op by name; those for tests of graphs only with `probes`."""
     load_all()
-    return iter([_REGISTRY[k] for k in sorted(_REGISTRY)])
+    return iter([_REGISTRY[k] for k in sorted(_REGISTRY) if probes or not _REGISTRY[k].probe])
 
 
 def load_all() -> None:
@@ -341,12 +346,13 @@ def gradient_of(op: Operation) -> GradientFn | None:
     """
     override = op.attrs.get("_gradient_op_type")
     if override is not None:
-        found = _PYTHON_GRADIENTS.get(override)
-        if found is None:
+        if override not in _PYTHON_GRADIENTS:
             raise LookupError(f"No gradient registered under the name '{override}'.")
-        return found
+        return _PYTHON_GRADIENTS[override]
     spec = op.spec
-    if not spec.is_differentiable:
+    if not spec.is_differentiable or (
+        spec.name in _PYTHON_GRADIENTS and _PYTHON_GRADIENTS[spec.name] is None
+    ):
         return None
     fn = spec.gradient_fn or _PYTHON_GRADIENTS.get(spec.name)
     if fn is None:
@@ -357,7 +363,14 @@ def gradient_of(op: Operation) -> GradientFn | None:
     return fn
 
 
-_PYTHON_GRADIENTS: dict[str, GradientFn] = {}
+# Registered by programs; None for what they declare not differentiable.
+_PYTHON_GRADIENTS: dict[str, GradientFn | None] = {}
+
+
+def keeps_slices(fn: _F) -> _F:
+    """Marks a gradient function that takes IndexedSlices as they are; others get them dense."""
+    fn.keeps_slices = True  # type: ignore[attr-defined]
+    return fn
 
 
 class RegisterGradient:
@@ -383,10 +396,20 @@ class RegisterGradient:
 
 
 def not_differentiable(op_type: str) -> None:
-    """Declares an op type not differentiable (TF's `tf.NotDifferentiable`)."""
+    """Declares an op type not differentiable (TF's `tf.NotDifferentiable`).
+
+    The type need not be registered, now or ever.
+
+    Raises:
+        TypeError: `op_type` is no string.
+        KeyError: it has a gradient.
+    """
     if not isinstance(op_type, str):
         raise TypeError("op_type must be a string")
-    get(op_type).not_differentiable()
+    spec = _REGISTRY.get(op_type)
+    if _PYTHON_GRADIENTS.get(op_type) or (spec is not None and spec.gradient_fn is not None):
+        raise KeyError(f"Registering two gradients with name '{op_type}'!")
+    _PYTHON_GRADIENTS[op_type] = None
 
 
 def flatten_inputs(groups: Sequence[Any]) -> list[Tensor]:

@@ -61,6 +61,13 @@ class Tracer:
         if times:
             self._kernels.append((step.node, end, times))
 
+    def constants(self, block: Block) -> None:
+        """Records the constants that the step delivers: nothing computes them."""
+        now = time.perf_counter()
+        for value in block.fetches:
+            if value.node.op == "Const":
+                self(Step("builtin", value.node, [], []), now, now, (value.node.const(),))
+
     def step_stats(self) -> Any:
         """The records as a StepStats message: one DeviceStepStats a device."""
         from opdock.io import protos
