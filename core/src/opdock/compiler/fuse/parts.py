@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 from opdock.compiler.fuse.cluster_line import MAX_STEPS, Member
 from opdock.compiler.ir.block import Block, Node, Value
@@ -18,28 +18,27 @@ MOST_ENDS: Final = 16
 """Reductions of one part."""
 
 
-class Candidate(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Candidate:
     """An op that may be in a cluster.
 
     Attributes:
         key: the device and the shape.
         member: the op's steps; None for a reduction of its operand itself.
         reduce: what becomes of their result; None for an elementwise op.
+        size: the steps that compute something.
+        used: which of the op's inputs the steps read.
     """
 
     key: Key
     member: Member | None
     reduce: Reduce | None = None
+    size: float = field(init=False)
+    used: Collection[int] = field(init=False)
 
-    @property
-    def size(self) -> float:
-        """The steps that compute something."""
-        return 0 if self.member is None else self.member.size
-
-    @property
-    def used(self) -> Iterable[int]:
-        """Which of the op's inputs the steps read."""
-        return (0,) if self.reduce is not None or self.member is None else self.member.used
+    def __post_init__(self) -> None:
+        self.size = 0 if self.member is None else self.member.size
+        self.used = self.member.used if self.member is not None and self.reduce is None else (0,)
 
 
 @dataclass(slots=True, eq=False)
@@ -114,14 +113,14 @@ class Flow:
             state_order(block.nodes), {}, {}, set(),
         )  # fmt: skip
         for node in block.nodes:
-            taken = {v.node for v in node.inputs}
             for other in dict.fromkeys(preceding(node, flow.before)):
                 if other in flow.place:
                     flow.after.setdefault(other, []).append(node)
-                    if other not in taken:
-                        flow.awaited.add(other)
             for value in node.inputs:
                 flow.users.setdefault(value, []).append(node)
+            if node.control or node in flow.before:
+                taken = {v.node for v in node.inputs}
+                flow.awaited.update(n for n in preceding(node, flow.before) if n not in taken)
         return flow
 
     def in_order(self, nodes: Iterable[Node]) -> list[Node]:
