@@ -97,7 +97,7 @@ class Program:
 
     # ------------------------------------------------------------ binding
     def _preset(self, node: Node) -> Any:
-        if node.op != "Const":
+        if not node.is_const:
             return variable_cell(node, self._resources)
         value = node.attrs["value"]
         if node.target is None or node.target.is_host or value.dtype.hasobject:
