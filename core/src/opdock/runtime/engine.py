@@ -17,7 +17,8 @@ from opdock.compiler.clean.prune import prune
 from opdock.compiler.emit.memory import plan_memory
 from opdock.compiler.emit.overlap import overlap
 from opdock.compiler.ir.block import HOST, Block, Node
-from opdock.compiler.place.ladder import STRUCTURAL, climb
+from opdock.compiler.place.experience import Experience
+from opdock.compiler.place.ladder import STRUCTURAL
 from opdock.compiler.place.placer import Placer, place
 from opdock.compiler.place.target import Target
 from opdock.dtypes import DType
@@ -46,7 +47,7 @@ class Engine:
         self._config = configuration.read(config)
         self._proto = config
         self.resources = ResourceManager()
-        self.stale = False
+        self.experience = Experience()
         self._logged: set[str] = set()
         self._log_done = 0
         self._lock = threading.RLock()
@@ -67,7 +68,7 @@ class Engine:
         if self._devices is None:
             with self._lock:
                 if self._devices is None:
-                    self._devices = targets.discover(self._config)
+                    self._devices = targets.discover(self._config, self.experience)
         return self._devices
 
     @property
@@ -78,21 +79,18 @@ class Engine:
                 targets=self.devices.targets,
                 soft=self._config.soft,
                 resources=self.resources,
+                experience=self.experience,
                 unavailable=self.devices.unavailable,
                 hook=self.devices.hook,
             )
-            self.devices.lost = self._placer_made.lost
         return self._placer_made
 
     @property
     def fallback(self) -> Fallback:
         """The run-time fallback."""
         if self._fallback is None:
-            self._fallback = Fallback(self.placer, self.resources, self.between, self._mark_stale)
+            self._fallback = Fallback(self.placer, self.resources, self.between)
         return self._fallback
-
-    def _mark_stale(self) -> None:
-        self.stale = True
 
     def plain(self, program: Program) -> bool:
         """Whether a step may take the straight line: nothing limits its time, or spreads it."""
@@ -165,7 +163,7 @@ class Engine:
         """Whether a node of a function body should stay on the device of its data."""
         if node.op in STRUCTURAL:
             return True
-        choice, _ = climb(node, target, self.resources, self.placer.banned)
+        choice, _ = self.placer.climb(node, target)
         return choice is not None
 
     def control(self, node: Node) -> Callable[..., Any]:
@@ -179,7 +177,7 @@ class Engine:
         host = self.devices.host
         if host is None:
             return None
-        choice, _ = climb(node, host, self.resources, lambda *_: None)
+        choice, _ = self.placer.climb(node, host)
         if choice is None or choice.kernel is None:
             return None
         saved, node.target, node.kernel = node.target, host, choice.kernel

@@ -54,6 +54,7 @@ class BaseSession:
         self._closed = False
         self._engine = Engine(config)
         self._engine.prepare()
+        self._learned = 0  # the version of the experience that all programs heed
         self._plans: dict[Any, FetchPlan] = {}
         self._by_elements: dict[Any, Variants] = {}
         self._feed_types: dict[Tensor, np.dtype[Any]] = {}
@@ -145,7 +146,7 @@ class BaseSession:
         if self._closed:
             raise RuntimeError("Attempted to use a closed Session.")
         graph = self._graph
-        if graph._edits != self._edits or self._engine.stale:
+        if graph._edits != self._edits or self._engine.experience.version != self._learned:
             self._forget_programs()
         try:
             key: Any = (list, tuple(fetches)) if type(fetches) is list else fetches
@@ -170,7 +171,7 @@ class BaseSession:
     def _forget_programs(self) -> None:
         with self._compile_lock:
             self._edits = self._graph._edits
-            self._engine.stale = False
+            self._learned = self._engine.experience.version
             self._plans.clear()
             self._by_elements.clear()
             self._generation += 1
@@ -275,8 +276,7 @@ class BaseSession:
         plan = self._plan(fetches)
         values, key = self._feeds(feed_dict)
         entry = plan.programs.get(key) or self._entry(plan, values, key)
-        fallback = self._engine.fallback
-        return explain(entry.program, [*fallback.moves.values(), *fallback.losses.reports])
+        return explain(entry.program, self._engine.experience)
 
     def bisect(
         self,

@@ -25,8 +25,8 @@ from opdock.compiler.fuse.cluster_line import (
 from opdock.compiler.fuse.patterns import may_fuse
 from opdock.compiler.ir.block import FEED, Block, Fused, Node, Value
 from opdock.compiler.ir.order import preceding, sort, state_order
-from opdock.compiler.place.ladder import climb
-from opdock.compiler.place.placer import GAVE_UP, Placer
+from opdock.compiler.place.experience import GAVE_UP
+from opdock.compiler.place.placer import Placer
 from opdock.compiler.place.target import Target
 from opdock.kernels.expr.cluster import CLUSTER
 from opdock.kernels.expr.lowering import Line
@@ -383,7 +383,7 @@ class _Clusterer:
     def _chosen(self, node: Node) -> Any:
         """The kernel's choice, or the reason why there is none."""
         assert node.target is not None
-        choice, lost = climb(node, node.target, self.placer.resources, self.placer.banned)
+        choice, lost = self.placer.climb(node, node.target)
         if choice is not None:
             return choice
         return "; ".join(str(r) for r in lost if r.kernel != "decomposition")

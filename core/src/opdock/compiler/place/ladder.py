@@ -6,12 +6,12 @@ between transposes. The next device is `place`'s step.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from opdock import errors
 from opdock.compiler.ir.block import Block, Node, Value
+from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.formats import in_other_format
 from opdock.compiler.place.target import Target
 from opdock.graph.control import func_graph
@@ -82,8 +82,6 @@ class Choice:
     parts: dict[Operation, Choice] = field(default_factory=dict)
 
 
-Banned = Callable[[str, str, str], "str | None"]  # (node, device, kernel label) -> reason
-
 
 def node_sig(node: Node, target: Target | None, resources: Any = None) -> NodeSig:
     """The signature under which kernels are chosen and bound."""
@@ -107,13 +105,13 @@ def node_sig(node: Node, target: Target | None, resources: Any = None) -> NodeSi
 
 
 def climb(
-    node: Node, target: Target, resources: Any, banned: Banned, depth: int = 0
+    node: Node, target: Target, resources: Any, experience: Experience, depth: int = 0
 ) -> tuple[Choice | None, list[Rejection]]:
     """The first rung of `target`'s ladder that admits `node`, and why the others do not."""
     rejections: list[Rejection] = []
     if node.op in STRUCTURAL:
         return Choice("builtin", plugin="opdock"), rejections
-    barred = banned(node.name, target.name, "*")
+    barred = experience.banned(node, target.name)
     if barred:
         return None, [Rejection(device=target.name, reason=barred)]
     try:
@@ -125,7 +123,7 @@ def climb(
     rejections += selection.rejections
     admitted = () if selection.chosen is None else (selection.chosen, *selection.alternatives)
     for entry in admitted:
-        barred = banned(node.name, target.name, entry.kernel.qualname)
+        barred = experience.banned(node, target.name, entry.kernel.qualname)
         if not barred:
             kind = "portable" if entry.kernel.is_portable else "native"
             return Choice(kind, kernel=entry.kernel, plugin=entry.plugin), rejections
@@ -134,14 +132,14 @@ def climb(
                 device=target.name, kernel=entry.kernel.qualname, plugin=entry.plugin, reason=barred
             )
         )
-    decomposed, why = _decompose(node, target, resources, banned, depth)
+    decomposed, why = _decompose(node, target, resources, experience, depth)
     if decomposed is None:
         rejections.append(Rejection(device=target.name, kernel="decomposition", reason=why))
     return decomposed, rejections
 
 
 def _decompose(
-    node: Node, target: Target, resources: Any, banned: Banned, depth: int
+    node: Node, target: Target, resources: Any, experience: Experience, depth: int
 ) -> tuple[Choice | None, str]:
     fn = None if node.spec is None else node.spec.decomposition_fn
     turned = in_other_format(node) if fn is None else None
@@ -178,7 +176,7 @@ def _decompose(
     for op in body.get_operations():
         if op.type == "_Arg":
             continue
-        choice, lost = climb(inner[op], target, resources, banned, depth + 1)
+        choice, lost = climb(inner[op], target, resources, experience, depth + 1)
         if choice is None:
             return (
                 None,
@@ -270,4 +268,4 @@ def expand(block: Block, node: Node, choice: Choice) -> tuple[list[Node], dict[V
     return out, mapping
 
 
-__all__ = ["STRUCTURAL", "Banned", "Choice", "Rejection", "climb", "expand", "node_sig"]
+__all__ = ["STRUCTURAL", "Choice", "Rejection", "climb", "expand", "node_sig"]

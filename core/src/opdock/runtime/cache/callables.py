@@ -30,7 +30,7 @@ def make_callable(
     wanted = [_plain_type(k) for k in keys]
     count = len(keys)
     array, first = np.ndarray, wanted[0] if wanted else None
-    engine = session._engine
+    experience = session._engine.experience
     entries: dict[Any, Entry] = {}
     edits = compiled = epoch = -1  # the graph's, session's and programs' state for the entries
     plan: Any = None
@@ -70,7 +70,7 @@ def make_callable(
             entry = entries.get(tuple(fed))
         if (
             entry is None or graph._edits != edits or session._generation != compiled
-            or engine.stale or session._closed
+            or experience.version != session._learned or session._closed
         ):  # fmt: skip
             return slow(args, None, None)
         try:

@@ -27,6 +27,7 @@ from opdock.compiler.ir.block import HOST, Block, Node, Value
 from opdock.compiler.place.ladder import node_sig
 from opdock.runtime.program.builtin import BUILTINS, variable_cell
 from opdock.runtime.program.replay import Replayer
+from opdock.runtime.recover.located import as_op_error, where
 from opdock.runtime.recover.lost import RestartError, has_effect, homewards
 from opdock.runtime.resources import CellProxy, ResourceManager
 
@@ -389,7 +390,7 @@ class Program:
         declined = declined and step.node.op not in ("PyFunc", "PyFuncStateless")
         if declined and self._decline is not None and step.kind == "kernel":
             try:
-                results = self._decline(step, inputs, found)
+                results = self._decline(step.node, inputs, found)
             except errors.OpError as e:
                 self._restart(e, step, e)
                 raise
@@ -404,7 +405,8 @@ class Program:
         restart: Any = found if isinstance(found, RestartError) else None
         if restart is None:
             losses = self._decline.losses
-            restart = losses.meet(step.node, found) or losses.no_room(step, self.block.nodes, found)
+            restart = losses.meet(step.node, found)
+            restart = restart or losses.no_room(step.node, self.block.nodes, found)
         if restart is not None:
             done = self.schedule.steps[: self.schedule.steps.index(step) + (step.kind == "control")]
             restart.again = restart.again and not any(has_effect(s) for s in done)
@@ -447,36 +449,3 @@ def bind_kernel(node: Node, resources: ResourceManager) -> Callable[..., Any]:
         raise as_op_error(e, node) from e
     assert kernel.fn is not None
     return functools.partial(kernel.fn, KernelContext(sig, resources))
-
-
-_TRANSLATED: Final[tuple[tuple[type[Exception], type[errors._CodedError]], ...]] = (
-    (MemoryError, errors.ResourceExhaustedError),
-    (NotImplementedError, errors.UnimplementedError),
-    (ValueError, errors.InvalidArgumentError),
-    (IndexError, errors.InvalidArgumentError),
-    (OverflowError, errors.InvalidArgumentError),
-    (ZeroDivisionError, errors.InvalidArgumentError),
-)
-
-
-def as_op_error(error: Exception, node: Node) -> errors.OpError:
-    """`error` as an OpError that names the node and the user's line."""
-    if isinstance(error, errors.OpError):
-        if "[[node " in error.message:
-            return error
-        same: Any = type(error)
-        located: errors.OpError = same(None, node.origin, error.message + where(node))
-        return located
-    for kind, cls in _TRANSLATED:
-        if isinstance(error, kind):
-            return cls(None, node.origin, f"{error}{where(node)}")
-    text = f"{type(error).__name__}: {error}"
-    return errors.InternalError(None, node.origin, f"Op {node.op} failed: {text}{where(node)}")
-
-
-def where(node: Node) -> str:
-    """TF's suffix that names a node, with the user's line."""
-    line = node.origin.user_line if node.origin is not None else ""
-    name = node.origin.name if node.origin is not None else node.name
-    at = f" (defined at {line})" if line else ""
-    return f"\n\t [[node {name}{at}]] (op {node.op})"

@@ -4,43 +4,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from opdock import errors
 from opdock.compiler.emit.partition import _declare_memory, cell_inputs
-from opdock.compiler.emit.schedule import Step
 from opdock.compiler.ir.block import HOST, Block, Fused, Node, Value
-from opdock.compiler.place.ladder import climb
-from opdock.compiler.place.placer import GAVE_UP, Placer
+from opdock.compiler.place.experience import ALL
+from opdock.compiler.place.placer import Placer
 from opdock.compiler.place.target import Target
-from opdock.runtime.program.program import as_op_error, bind_kernel, where
+from opdock.runtime.program.program import bind_kernel
+from opdock.runtime.recover.located import as_op_error, where
 from opdock.runtime.recover.lost import Losses, NoRoomError, homewards
 from opdock.runtime.resources import CellProxy, ResourceManager
 
 _log = logging.getLogger("opdock.fallback")
 CopyBetween = Callable[[str, str], Callable[[Any], Any]]
-
-
-@dataclass(slots=True)
-class Move:
-    """One decision: an op left a kernel at run time."""
-
-    node: str
-    op: str
-    source: str
-    kernel: str
-    destination: str
-    reason: str
-    count: int = 1
-
-    def __str__(self) -> str:
-        return (
-            f"{self.node} ({self.op}) moved from {self.source} to {self.destination}, "
-            f"{self.count} time(s): {self.reason}"
-        )
 
 
 class Fallback:
@@ -54,20 +34,16 @@ class Fallback:
         placer: Placer,
         resources: ResourceManager,
         between: CopyBetween,
-        on_ban: Callable[[], None],
     ) -> None:
         self._placer = placer
         self._resources = resources
         self._between = between
-        self._on_ban = on_ban
-        self.moves: dict[tuple[str, str, str], Move] = {}
-        self.losses = Losses(placer, resources, on_ban)
+        self.losses = Losses(placer, resources)
 
     def __call__(
-        self, step: Step, inputs: Sequence[Any], error: errors.OpError
+        self, node: Node, inputs: Sequence[Any], error: errors.OpError
     ) -> tuple[Any, ...] | None:
-        """Results of `step` from another kernel, at the places where the program expects them."""
-        node = step.node
+        """Results of `node` from another kernel, at the places where the program expects them."""
         if node.fused is not None:
             return self._unfused(node, node.fused, inputs, error)
         if not self._placer.soft or node.target is None or node.kernel is None:
@@ -75,7 +51,7 @@ class Fallback:
         reason = error.message.split("\n", 1)[0]
         lost = [self._ban(node, reason, error)]
         for target in self._order(node):
-            choice, rejections = climb(node, target, self._resources, self._placer.banned)
+            choice, rejections = self._placer.climb(node, target)
             lost += [str(r) for r in rejections]
             if choice is None:
                 continue
@@ -101,7 +77,7 @@ class Fallback:
                 text = getattr(e, "message", str(e)).split("\n", 1)[0]
                 lost.append(self._ban(clone, text, e))
                 continue
-            self._report(node, clone, reason)
+            self._moved(node, target.name, reason)
             return results
         cls: Any = type(error)
         table = "\n".join(f"  {line}" for line in lost)
@@ -118,9 +94,7 @@ class Fallback:
         assert node.target is not None
         assert node.kernel is not None
         reason = error.message.split("\n", 1)[0]
-        key = (node.name, node.target.name, node.kernel.qualname)
-        self._placer.bans[key] = f"{GAVE_UP}: {reason}"
-        self._on_ban()
+        self._placer.experience.ban(node, node.target.name, node.kernel.qualname, reason)
         values = _Values(self._between)
         for i, value in enumerate(fused.inputs):
             values.put(value, inputs[i], HOST if i in node.host_inputs else _memory(node.target))
@@ -145,7 +119,7 @@ class Fallback:
             found = as_op_error(e, member)
             results = None
             if isinstance(found, (errors.UnimplementedError, errors.ResourceExhaustedError)):
-                results = self(Step("kernel", member, [], []), args, found)
+                results = self(member, args, found)
             if results is None:
                 raise found from e
             return results
@@ -155,15 +129,12 @@ class Fallback:
     def _ban(self, node: Node, reason: str, error: Exception) -> str:
         assert node.target is not None
         out_of_memory = isinstance(error, (errors.ResourceExhaustedError, MemoryError))
-        kernel = "*" if out_of_memory or node.kernel is None else node.kernel.qualname
-        text = f"{GAVE_UP}: {reason}"
-        self._placer.bans[(node.name, node.target.name, kernel)] = text
-        self._on_ban()
-        return f"{node.target.name}: {kernel}: {text}"
+        kernel = ALL if out_of_memory or node.kernel is None else node.kernel.qualname
+        return self._placer.experience.ban(node, node.target.name, kernel, reason)
 
     def _order(self, node: Node) -> list[Target]:
         """The same device first (another kernel may do), then by priority down to the host."""
-        others = [t for t in self._placer._downwards() if t is not node.target]
+        others = [t for t in self._placer.downwards() if t is not node.target]
         assert node.target is not None
         return [node.target, *others]
 
@@ -246,21 +217,10 @@ class Fallback:
         """A copy back to where the program expects a value: no other kernel can help it."""
         return homewards(self._between(source, wanted), wanted, home, where(home))
 
-    def _report(self, node: Node, clone: Node, reason: str) -> None:
-        assert clone.target is not None
-        self._moved(node, clone.target.name, reason)
-
     def _moved(self, node: Node, destination: str, reason: str) -> None:
-        assert node.target is not None
-        key = (node.name, node.target.name, destination)
-        found = self.moves.get(key)
-        if found is not None:
-            found.count += 1
-            return
-        kernel = "" if node.kernel is None else node.kernel.qualname
-        move = Move(node.name, node.op, node.target.name, kernel, destination, reason)
-        self.moves[key] = move
-        _log.warning("%s", move)
+        move = self._placer.experience.move(node, destination, reason)
+        if move is not None:
+            _log.warning("%s", move)
 
 
 class _Values:
@@ -294,4 +254,4 @@ def _clone(node: Node, target: Target) -> Node:
     return clone
 
 
-__all__ = ["Fallback", "Move"]
+__all__ = ["Fallback"]
