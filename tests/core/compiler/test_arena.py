@@ -82,7 +82,7 @@ def test_the_hosts_block_is_aligned():
         session.run(y, {x: np.ones((11, 3))})
         (variants,) = session._by_elements.values()
         (entry,) = variants.values()
-    buffers = entry.program._buffers
+    buffers = entry.program.bound.buffers
     assert buffers
     assert all(b.ctypes.data % ALIGNMENT == 0 for b in buffers)
     assert entry.program.plan.planned_bytes == sum(entry.program.plan.blocks.values())

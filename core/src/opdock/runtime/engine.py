@@ -7,16 +7,14 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from opdock import errors
 from opdock.compiler import pipeline
 from opdock.compiler.clean.prune import prune
-from opdock.compiler.emit.memory import plan_memory
-from opdock.compiler.emit.overlap import overlap
-from opdock.compiler.ir.block import HOST, Block, Node
+from opdock.compiler.ir.block import HOST, Node
 from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.ladder import STRUCTURAL
 from opdock.compiler.place.placer import Placer, place
@@ -26,15 +24,19 @@ from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.runtime import config as configuration
 from opdock.runtime import targets
+from opdock.runtime.deadline import with_deadline
 from opdock.runtime.inspect.trace import Tracer, partition_graphs, traced
-from opdock.runtime.program import body
+from opdock.runtime.program.bind import Services, bind_kernel
 from opdock.runtime.program.collector import collector_waits
 from opdock.runtime.program.control import bind_control
-from opdock.runtime.program.parallel import Helpers, run_parallel
-from opdock.runtime.program.program import NoBuffersError, Program, bind_kernel
+from opdock.runtime.program.parallel import Helpers
+from opdock.runtime.program.program import Program
 from opdock.runtime.recover.fallback import Fallback
 from opdock.runtime.resources import ResourceManager
 from opdock.shapes import Shape
+
+if TYPE_CHECKING:
+    from opdock.graph.control.func_graph import FuncGraph
 
 _THREADS: Final = 4
 """Steps at the same time, unless a session asks for more: blocking work is seldom wider."""
@@ -53,7 +55,6 @@ class Engine:
         self._lock = threading.RLock()
         self._devices: targets.SessionDevices | None = None
         self._placer_made: Placer | None = None
-        self._fallback: Fallback | None = None
 
     # ------------------------------------------------------------ devices
     def prepare(self) -> None:
@@ -85,13 +86,6 @@ class Engine:
             )
         return self._placer_made
 
-    @property
-    def fallback(self) -> Fallback:
-        """The run-time fallback."""
-        if self._fallback is None:
-            self._fallback = Fallback(self.placer, self.resources, self.between)
-        return self._fallback
-
     def plain(self, program: Program) -> bool:
         """Whether a step may take the straight line: nothing limits its time, or spreads it."""
         return program.overlap is None and not self._config.deadline_ms
@@ -101,10 +95,6 @@ class Engine:
         """How many steps may run at the same time; by default a few, if there are cores."""
         return self._config.inter_op_threads or min(_cores(), _THREADS)
 
-    @functools.cached_property
-    def _helpers(self) -> Helpers:
-        return Helpers(self.threads - 1)
-
     def list_devices(self) -> list[Any]:
         """The devices with name, type and memory limit."""
         return self.devices.attributes()
@@ -112,8 +102,8 @@ class Engine:
     def close(self) -> None:
         """Drops the session's state."""
         self.resources.clear()
-        if "_helpers" in self.__dict__:
-            self._helpers.close()
+        if "services" in self.__dict__:
+            self.services.helpers.close()
         if self._devices is not None:
             self._devices.close()
 
@@ -129,46 +119,30 @@ class Engine:
         """A bound program."""
         if self._config.log_placement:
             self._log(graph)
-        block, lined_up, plan = pipeline.lower(
-            fetches, runs, feeds, self.placer, self.evaluate, self.options
-        )
-        program = self.bind(block, lined_up, plan)
-        one_core = self._config.intra_op_threads == 1
-        program.overlap = overlap(lined_up.steps, self.threads, _cores(), one_core)
-        return program
+        return Program(self.compiler.step(fetches, runs, feeds), self.services)
 
-    def bind(self, block: Block, lined_up: Any, plan: Any) -> Program:
-        """Binds kernels, constants and buffers."""
-        make = functools.partial(
-            Program, resources=self.resources, copier=self.copier, control=self.control,
-            decline=self.fallback, replays="replay" not in self.options.disabled,
-        )  # fmt: skip
-        try:
-            return make(block, lined_up, plan)
-        except NoBuffersError:
-            # Each kernel may still find room for its own result, or move where there is some.
-            for step in lined_up.steps:
-                step.out, step.outs = None, ()
-            return make(block, lined_up, plan_memory(lined_up, share=False))
+    @collector_waits()
+    def _body(self, function: FuncGraph, node: Node, first: int) -> Program:
+        """The program of a branch or a loop's function."""
+        return Program(self.compiler.body(function, node, first), self.services)
 
     @functools.cached_property
-    def options(self) -> pipeline.Options:
-        """The compiler options of the session."""
-        return pipeline.Options(
+    def compiler(self) -> pipeline.Compiler:
+        """The compiler under the session's options."""
+        options = pipeline.Options(
             self._config.disabled_passes, self.devices.passes(), self.devices.router,
-            self._config.relaxed,
+            self._config.relaxed, self.threads, _cores(), self._config.intra_op_threads == 1,
         )  # fmt: skip
+        return pipeline.Compiler(self.placer, self.evaluate, options)
 
-    def prefers(self, node: Node, target: Target) -> bool:
-        """Whether a node of a function body should stay on the device of its data."""
-        if node.op in STRUCTURAL:
-            return True
-        choice, _ = self.placer.climb(node, target)
-        return choice is not None
-
-    def control(self, node: Node) -> Callable[..., Any]:
-        """The callable of a control-flow node."""
-        return bind_control(node, functools.partial(body.compile_body, self))
+    @functools.cached_property
+    def services(self) -> Services:
+        """What the session's programs share."""
+        return Services(
+            self.resources, Fallback(self.placer, self.resources, self.between), self.between,
+            functools.partial(bind_control, compile_body=self._body), Helpers(self.threads - 1),
+            replays="replay" not in self._config.disabled_passes,
+        )  # fmt: skip
 
     def evaluate(self, node: Node, inputs: list[Any]) -> list[Any] | None:
         """Runs one node on host arrays, for constant folding; None when no host kernel can."""
@@ -195,13 +169,6 @@ class Engine:
         return [result] if len(node.out_dtypes) == 1 else list(result)
 
     # ------------------------------------------------------------ copies
-    def copier(self, node: Node) -> Callable[[Any], Any]:
-        """The callable of a copy node."""
-        carry: Callable[[Any], Any] | None = node.attrs.get("carry")
-        if carry is None:
-            return self.between(node.attrs["from"], node.attrs["to"], node.name)
-        return carry
-
     def between(self, source: str, destination: str, name: str = "") -> Callable[[Any], Any]:
         """A function that moves a buffer from one place to another, for copies outside the plan.
 
@@ -227,7 +194,7 @@ class Engine:
         timeout = getattr(options, "timeout_in_ms", 0) or self._config.deadline_ms
         tracing = options is not None and options.trace_level > 0
         if timeout:
-            return body.with_deadline(
+            return with_deadline(
                 timeout, lambda: self._run(program, values, options, metadata, tracing)
             )
         return self._run(program, values, options, metadata, tracing)
@@ -239,8 +206,6 @@ class Engine:
         if tracer is not None:
             with tracer:
                 raw = program.interpret(values, tracer)
-        elif program.overlap is not None:
-            raw = run_parallel(program, values, program.overlap, self._helpers)
         else:
             raw = program.run(values)
         if metadata is not None:

@@ -50,7 +50,10 @@ class Tracer:
         for device in self._devices:
             device.profile(False)
 
-    def __call__(self, step: Step, begin: float, end: float, results: Sequence[Any]) -> None:
+    def before(self, step: Step) -> None:
+        """Nothing is known of a step before it is over."""
+
+    def after(self, step: Step, begin: float, end: float, results: Sequence[Any]) -> None:
         """Records one step."""
         outputs = [(tuple(getattr(r, "shape", ())), _nbytes(step, i, r))
                    for i, r in enumerate(results)]  # fmt: skip
@@ -176,7 +179,7 @@ def traced(hops: Sequence[Hop], name: str) -> Callable[[Any], Any]:
             begin = time.perf_counter()
             buffer = hop.carry(buffer)
             if tracer is not None:
-                tracer(_copy_step(hop, name), begin, time.perf_counter(), (buffer,))
+                tracer.after(_copy_step(hop, name), begin, time.perf_counter(), (buffer,))
         return buffer
 
     return carry

@@ -13,8 +13,8 @@ from opdock.compiler.emit.partition import _declare_memory, cell_inputs
 from opdock.compiler.ir.block import HOST, Block, Fused, Node, Value
 from opdock.compiler.place.experience import ALL
 from opdock.compiler.place.placer import Placer
-from opdock.compiler.place.target import Target
-from opdock.runtime.program.program import bind_kernel
+from opdock.compiler.place.target import Target, memory_of
+from opdock.runtime.program.bind import bind_kernel
 from opdock.runtime.recover.located import as_op_error, where
 from opdock.runtime.recover.lost import Losses, NoRoomError, homewards
 from opdock.runtime.resources import CellProxy, ResourceManager
@@ -97,9 +97,9 @@ class Fallback:
         self._placer.experience.ban(node, node.target.name, node.kernel.qualname, reason)
         values = _Values(self._between)
         for i, value in enumerate(fused.inputs):
-            values.put(value, inputs[i], HOST if i in node.host_inputs else _memory(node.target))
+            values.put(value, inputs[i], HOST if i in node.host_inputs else memory_of(node.target))
         for member in fused.members:
-            here = _memory(member.target)
+            here = memory_of(member.target)
             args = [
                 values.get(v, HOST if i in member.host_inputs else here)
                 for i, v in enumerate(member.inputs)
@@ -107,7 +107,7 @@ class Fallback:
             for value, result in zip(member.values(), self._member(member, args), strict=True):
                 values.put(value, result, HOST if value.index in member.host_outputs else here)
         self._moved(node, f"its {len(fused.members)} ops on {node.target.name}", reason)
-        return tuple(values.get(v, _memory(node.target)) for v in fused.results)
+        return tuple(values.get(v, memory_of(node.target)) for v in fused.results)
 
     def _member(self, member: Node, args: list[Any]) -> tuple[Any, ...]:
         kernel = member.kernel
@@ -189,11 +189,11 @@ class Fallback:
         cells = cell_inputs(clone)
         args = []
         for i, value in enumerate(inputs):
-            source = HOST if i in home.host_inputs else _memory(home.target)
-            wanted = HOST if i in clone.host_inputs else _memory(clone.target)
+            source = HOST if i in home.host_inputs else memory_of(home.target)
+            wanted = HOST if i in clone.host_inputs else memory_of(clone.target)
             if i in cells:
-                holder = _memory(clone.inputs[i].node.target)
-                here = _memory(clone.target)
+                holder = memory_of(clone.inputs[i].node.target)
+                here = memory_of(clone.target)
                 args.append(
                     value if holder == here
                     else CellProxy(
@@ -209,8 +209,8 @@ class Fallback:
             return value.home
         if hasattr(value, "read") and hasattr(value, "write"):
             return value
-        source = HOST if index in clone.host_outputs else _memory(clone.target)
-        wanted = HOST if index in home.host_outputs else _memory(home.target)
+        source = HOST if index in clone.host_outputs else memory_of(clone.target)
+        wanted = HOST if index in home.host_outputs else memory_of(home.target)
         return value if source == wanted else self._homewards(home, source, wanted)(value)
 
     def _homewards(self, home: Node, source: str, wanted: str) -> Callable[[Any], Any]:
@@ -238,10 +238,6 @@ class _Values:
         """The buffer of `value` at `place`; constants need not have been put."""
         buffer, source = self._held.get(value) or (value.node.const(), HOST)
         return buffer if source == place else self._between(source, place)(buffer)
-
-
-def _memory(target: Target | None) -> str:
-    return HOST if target is None or target.is_host else target.name
 
 
 def _clone(node: Node, target: Target) -> Node:
