@@ -215,6 +215,12 @@ class Compiler:
         spread = overlap(lined_up.steps, options.threads, options.cores, options.one_core)
         return Compiled(block, lined_up, plan, spread)
 
+    def only_copies(self, block: Block) -> Compiled:
+        """Placed nodes as they are, to run once; results stay where they are made."""
+        partition(block, self.options.router, None)
+        lined_up = schedule(block)
+        return Compiled(block, lined_up, plan_memory(lined_up, share=False), None)
+
     def _plugins(self, block: Block, stage: str) -> None:
         for name, run in self.options.extra.get(stage, ()):
             if name not in self.options.disabled:

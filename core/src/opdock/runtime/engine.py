@@ -32,6 +32,7 @@ from opdock.runtime.program.control import bind_control
 from opdock.runtime.program.parallel import Helpers
 from opdock.runtime.program.program import Program
 from opdock.runtime.recover.fallback import Fallback
+from opdock.runtime.recover.lost import Losses
 from opdock.runtime.resources import ResourceManager
 from opdock.shapes import Shape
 
@@ -119,12 +120,16 @@ class Engine:
         """A bound program."""
         if self._config.log_placement:
             self._log(graph)
-        return Program(self.compiler.step(fetches, runs, feeds), self.services)
+        return self.bind(self.compiler.step(fetches, runs, feeds))
+
+    def bind(self, compiled: pipeline.Compiled) -> Program:
+        """A program of what the compiler made."""
+        return Program(compiled, self.services, self._fallback)
 
     @collector_waits()
     def _body(self, function: FuncGraph, node: Node, first: int) -> Program:
         """The program of a branch or a loop's function."""
-        return Program(self.compiler.body(function, node, first), self.services)
+        return self.bind(self.compiler.body(function, node, first))
 
     @functools.cached_property
     def compiler(self) -> pipeline.Compiler:
@@ -139,10 +144,14 @@ class Engine:
     def services(self) -> Services:
         """What the session's programs share."""
         return Services(
-            self.resources, Fallback(self.placer, self.resources, self.between), self.between,
+            self.resources, Losses(self.placer, self.resources), self.between,
             functools.partial(bind_control, compile_body=self._body), Helpers(self.threads - 1),
             replays="replay" not in self._config.disabled_passes,
         )  # fmt: skip
+
+    @functools.cached_property
+    def _fallback(self) -> Fallback:
+        return Fallback(self.compiler, self.services)
 
     def evaluate(self, node: Node, inputs: list[Any]) -> list[Any] | None:
         """Runs one node on host arrays, for constant folding; None when no host kernel can."""

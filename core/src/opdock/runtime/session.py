@@ -54,7 +54,8 @@ class BaseSession:
         self._closed = False
         self._engine = Engine(config)
         self._engine.prepare()
-        self._learned = 0  # the version of the experience that all programs heed
+        self._experience = self._engine.experience
+        self._learned = 0  # the version of it that all programs heed
         self._plans: dict[Any, FetchPlan] = {}
         self._by_elements: dict[Any, Variants] = {}
         self._feed_types: dict[Tensor, np.dtype[Any]] = {}
@@ -146,7 +147,7 @@ class BaseSession:
         if self._closed:
             raise RuntimeError("Attempted to use a closed Session.")
         graph = self._graph
-        if graph._edits != self._edits or self._engine.experience.version != self._learned:
+        if graph._edits != self._edits or self._experience.version != self._learned:
             self._forget_programs()
         try:
             key: Any = (list, tuple(fetches)) if type(fetches) is list else fetches
@@ -171,7 +172,7 @@ class BaseSession:
     def _forget_programs(self) -> None:
         with self._compile_lock:
             self._edits = self._graph._edits
-            self._learned = self._engine.experience.version
+            self._learned = self._experience.version
             self._plans.clear()
             self._by_elements.clear()
             self._generation += 1
@@ -276,7 +277,7 @@ class BaseSession:
         plan = self._plan(fetches)
         values, key = self._feeds(feed_dict)
         entry = plan.programs.get(key) or self._entry(plan, values, key)
-        return explain(entry.program, self._engine.experience)
+        return explain(entry.program, self._experience)
 
     def bisect(
         self,

@@ -30,7 +30,7 @@ def make_callable(
     wanted = [_plain_type(k) for k in keys]
     count = len(keys)
     array, first = np.ndarray, wanted[0] if wanted else None
-    experience = session._engine.experience
+    experience = session._experience
     entries: dict[Any, Entry] = {}
     edits = compiled = epoch = -1  # the graph's, session's and programs' state for the entries
     plan: Any = None

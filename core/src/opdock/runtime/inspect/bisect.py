@@ -33,7 +33,6 @@ from opdock.graph.serial.graphdef import build_node, to_graph_def
 from opdock.runtime.engine import Engine
 from opdock.runtime.fetch import FetchPlan, feed_array, feed_items
 from opdock.runtime.inspect.cases import Case, device_scope, difference, plain_config
-from opdock.runtime.program.program import Program
 from opdock.shapes import Shape
 
 if TYPE_CHECKING:
@@ -230,7 +229,7 @@ class _Walk:
         block = prune(self._tensors, [*plan.targets, *order], _typed(feeds))
         for node in block.nodes:
             node.requested = scope
-        self._program = Program(self._engine.compiler.lower(block), self._engine.services)
+        self._program = self._engine.bind(self._engine.compiler.lower(block))
         self._restore(state)
 
     def _restore(self, state: dict[tuple[str, str], Array]) -> None:

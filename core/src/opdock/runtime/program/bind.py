@@ -17,12 +17,11 @@ from opdock.compiler.place.ladder import node_sig
 from opdock.compiler.place.target import Target, memory_of
 from opdock.runtime.program.builtin import BUILTINS, variable_cell
 from opdock.runtime.recover.located import as_op_error, where
-from opdock.runtime.recover.lost import homewards
+from opdock.runtime.recover.lost import Losses, homewards
 from opdock.runtime.resources import CellProxy, ResourceManager
 
 if TYPE_CHECKING:
     from opdock.runtime.program.parallel import Helpers
-    from opdock.runtime.recover.fallback import Fallback
 
 __all__ = ["Bound", "KernelContext", "Services", "bind_kernel"]
 
@@ -35,7 +34,7 @@ class Services:
 
     Attributes:
         resources: variables and their like.
-        fallback: finds other kernels for steps that decline.
+        losses: finds out that devices are lost.
         between: (source, destination, name) to a function that moves a buffer.
         control: the callable of a control-flow node.
         helpers: threads for steps that run at the same time.
@@ -43,7 +42,7 @@ class Services:
     """
 
     resources: ResourceManager
-    fallback: Fallback
+    losses: Losses
     between: Callable[[str, str, str], Callable[[Any], Any]]
     control: Callable[[Node], Call]
     helpers: Helpers
@@ -99,7 +98,7 @@ def _preset(node: Node, services: Services) -> Any:
         return node.target.device.upload(value)
     except errors.OpError as e:
         found = as_op_error(e, node)
-        raise services.fallback.losses.meet(node, found) or found from e
+        raise services.losses.meet(node, found) or found from e
 
 
 def _bind(step: Step, services: Services) -> Call:
@@ -114,7 +113,7 @@ def _bind(step: Step, services: Services) -> Call:
     if step.kind == "control":
         return services.control(node)
     if step.kind == "builtin":
-        return BUILTINS[node.op](node, services.resources)
+        return _proxied(node, BUILTINS[node.op](node, services.resources), services)
     return _proxied(node, bind_kernel(node, services.resources), services)
 
 

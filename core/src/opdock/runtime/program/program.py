@@ -6,7 +6,7 @@ import contextlib
 import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from opdock.runtime.program.line import Line
 from opdock.runtime.program.parallel import run_parallel
 from opdock.runtime.program.replay import Replayer
 from opdock.runtime.recover.rescue import Rescue
+
+if TYPE_CHECKING:
+    from opdock.runtime.recover.fallback import Fallback
 
 __all__ = ["Program", "Run"]
 
@@ -38,15 +41,16 @@ class Program:
         steps_run: how often it ran.
     """
 
-    def __init__(self, compiled: Compiled, services: Services) -> None:
-        self.once = None if compiled.once is None else Program(compiled.once, services)
+    def __init__(self, compiled: Compiled, services: Services, fallback: Fallback) -> None:
+        once = compiled.once
+        self.once = None if once is None else Program(once, services, fallback)
         self.bound = bound = Bound(compiled, services)
         self.block, self.schedule = compiled.block, compiled.schedule
         self.plan, self.overlap = bound.compiled.plan, compiled.overlap
         self.line = Line(bound)
         self.replay = Replayer.of(bound) if services.replays and self.overlap is None else None
         self.steps_run = 0
-        self._executor = Executor(bound, Rescue(compiled, services.fallback))
+        self._executor = Executor(bound, Rescue(compiled, fallback))
         self._busy = threading.Lock()
         self._turn = self.line.function
         self._step = _quiet(self._turn)
