@@ -48,14 +48,11 @@ class Engine:
 
     def __init__(self, config: Any) -> None:
         self._config = configuration.read(config)
-        self._proto = config
         self.resources = ResourceManager()
         self.experience = Experience()
-        self._logged: set[str] = set()
         self._log_done = 0
         self._lock = threading.RLock()
         self._devices: targets.SessionDevices | None = None
-        self._placer_made: Placer | None = None
 
     # ------------------------------------------------------------ devices
     def prepare(self) -> None:
@@ -73,19 +70,14 @@ class Engine:
                     self._devices = targets.discover(self._config, self.experience)
         return self._devices
 
-    @property
+    @functools.cached_property
     def placer(self) -> Placer:
         """Placement under this session's rules."""
-        if self._placer_made is None:
-            self._placer_made = Placer(
-                targets=self.devices.targets,
-                soft=self._config.soft,
-                resources=self.resources,
-                experience=self.experience,
-                unavailable=self.devices.unavailable,
-                hook=self.devices.hook,
-            )
-        return self._placer_made
+        devices = self.devices
+        return Placer(
+            devices.targets, self._config.soft, self.resources, self.experience,
+            devices.unavailable, devices.hook,
+        )  # fmt: skip
 
     def plain(self, program: Program) -> bool:
         """Whether a step may take the straight line: nothing limits its time, or spreads it."""
@@ -223,7 +215,7 @@ class Engine:
                 metadata.cost_graph.CopyFrom(tracer.cost_graph())
             if options is not None and options.output_partition_graphs:
                 del metadata.partition_graphs[:]
-                metadata.partition_graphs.extend(partition_graphs(program))
+                metadata.partition_graphs.extend(partition_graphs(program.block))
         return raw
 
     # ------------------------------------------------------------ log_device_placement

@@ -14,7 +14,6 @@ from opdock.compiler.emit.schedule import Step
 from opdock.compiler.ir.block import COPY, FEED, HOST, Block, Node
 from opdock.devices.protocols import Device, KernelTime
 from opdock.devices.router import Hop
-from opdock.runtime.program.program import Program
 
 _ACTIVE: ContextVar[Tracer | None] = ContextVar("opdock_tracer", default=None)
 
@@ -218,13 +217,8 @@ def _copy_details(node: Node, outputs: list[Any]) -> str:
     return f" {nbytes} bytes, {short(attrs['from'])} to {short(attrs['to'])} by {attrs['how']}"
 
 
-def partition_graphs(program: Program) -> list[Any]:
-    """One GraphDef a device of what the program runs; copies appear as _Send and _Recv."""
-    return graphs_of(program.block)
-
-
-def graphs_of(block: Block) -> list[Any]:
-    """The partition graphs of a compiled block."""
+def partition_graphs(block: Block) -> list[Any]:
+    """One GraphDef a device of what a program runs; copies appear as _Send and _Recv."""
     from opdock.graph.serial.attr_proto import encode_attr
     from opdock.io import protos
 
@@ -261,4 +255,4 @@ def _partition_op(node: Node) -> str:
     return "_Arg" if node.op == FEED else node.op
 
 
-__all__ = ["Tracer", "device_of", "graphs_of", "partition_graphs"]
+__all__ = ["Tracer", "device_of", "partition_graphs"]

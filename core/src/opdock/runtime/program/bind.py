@@ -123,8 +123,8 @@ def _proxied(node: Node, fn: Call, services: Services) -> Call:
     proxies = {}
     for i in cell_inputs(node):
         variable = node.inputs[i].node
-        if not _apart(variable.target, here):
-            continue
+        if node.inputs[i].dtype.name == "variant" or not _apart(variable.target, here):
+            continue  # a list is no variable
         ours, theirs = memory_of(here), memory_of(variable.target)
         bring = services.between(theirs, ours, variable.name)
         back = services.between(ours, theirs, variable.name)

@@ -2,62 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from opdock import errors
 from opdock.compiler.ir.block import Node
-from opdock.runtime.inspect.trace import active
-from opdock.runtime.program.program import Program, Run
+from opdock.runtime.program.program import Program
 
 CompileBody = Callable[[Any, Node, int], Program]
-
-
-class Body:
-    """A branch or loop body as a callable over buffers where its node keeps them.
-
-    A step that is traced has its bodies traced.
-    """
-
-    __slots__ = ("_program",)
-
-    def __init__(self, program: Program) -> None:
-        self._program = program
-
-    def __call__(self, values: Sequence[Any]) -> Sequence[Any]:
-        """The results of a branch for some arguments."""
-        tracer = active()
-        if tracer is None:
-            return self._program.run(values)
-        return self._program.interpret(values, tracer)
-
-    @contextlib.contextmanager
-    def turns(self) -> Iterator[Run]:
-        """The body to call turn after turn of one loop."""
-        tracer = active()
-        if tracer is not None:
-            yield self._following(functools.partial(self._program.interpret, observer=tracer))
-            return
-        with self._program.straight() as turn:
-            yield self._following(turn)
-
-    def _following(self, turn: Run) -> Run:
-        """The turns after what is done once, before the first."""
-        if self._program.once is None:
-            return turn
-        once, fixed = Body(self._program.once), None
-
-        def run(values: Sequence[Any]) -> Sequence[Any]:
-            nonlocal fixed
-            if fixed is None:
-                fixed = once(values)
-            return turn((*values, *fixed))
-
-        return run
 
 
 def bind_control(node: Node, compile_body: CompileBody) -> Callable[..., Any]:
@@ -76,22 +30,22 @@ def bind_control(node: Node, compile_body: CompileBody) -> Callable[..., Any]:
 
 def _bind_if(node: Node, compile_body: CompileBody) -> Callable[..., Any]:
     # A branch is compiled when it is first taken: the other may never be, or may not fit.
-    branches: dict[bool, Any] = {}
+    branches: dict[bool, Program] = {}
 
     def run(predicate: Any, *inputs: Any) -> Any:
         taken = bool(predicate)
         branch = branches.get(taken)
         if branch is None:
             function = node.attrs["then_branch" if taken else "else_branch"]
-            branch = branches[taken] = Body(compile_body(function, node, 1))
-        return _unpack(branch(inputs))
+            branch = branches[taken] = compile_body(function, node, 1)
+        return _unpack(branch.call(inputs))
 
     return run
 
 
 def _bind_while(node: Node, compile_body: CompileBody) -> Callable[..., Any]:
-    condition = Body(compile_body(node.attrs["cond"], node, 0))
-    body = Body(compile_body(node.attrs["body"], node, 0))
+    condition = compile_body(node.attrs["cond"], node, 0)
+    body = compile_body(node.attrs["body"], node, 0)
     limit = node.attrs.get("_maximum_iterations")
 
     def run(*state: Any) -> Any:

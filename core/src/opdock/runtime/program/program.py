@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opdock.compiler.pipeline import Compiled
+from opdock.runtime.inspect.trace import active
 from opdock.runtime.program.bind import Bound, Services
 from opdock.runtime.program.executor import Executor, Observer
 from opdock.runtime.program.line import Line
@@ -52,8 +53,8 @@ class Program:
         self.steps_run = 0
         self._executor = Executor(bound, Rescue(compiled, fallback))
         self._busy = threading.Lock()
-        self._turn = self.line.function
-        self._step = _quiet(self._turn)
+        self._function = self.line.function
+        self._step = _quiet(self._function)
         self._detour: Callable[[Sequence[Any]], Sequence[Any] | None] | None = None
         if self.overlap is not None:
             self._detour = functools.partial(
@@ -83,27 +84,29 @@ class Program:
         finally:
             self._busy.release()
 
+    def call(self, values: Sequence[Any]) -> Sequence[Any]:
+        """`run` within another program's step: traced if that is."""
+        tracer = active()
+        return self.run(values) if tracer is None else self.interpret(values, tracer)
+
     @contextlib.contextmanager
-    def straight(self) -> Iterator[Run]:
-        """`run` for many steps in a row, as of a loop: what each begins with is done once.
-
-        NumPy's warnings are off already: a program that is running runs this one.
-        """
-        if self._detour is not None or not self._busy.acquire(blocking=False):
-            yield self.run
-            return
-        turn = self._turn
-
-        def run(feeds: Sequence[Any]) -> Sequence[Any]:
-            try:
-                return turn(*feeds)  # type: ignore[no-any-return]
-            except Exception as e:
-                return self._resume(e)
-
+    def turns(self) -> Iterator[Run]:
+        """`call` for the turns of one loop: what each begins with is done once."""
+        run: Run = self.call
+        holds = self._detour is None and active() is None and self._busy.acquire(blocking=False)
         try:
-            yield run
+            # NumPy's warnings are off already: a program that is running runs this one.
+            run = self._turn if holds else run
+            yield run if self.once is None else _following(self.once, run)
         finally:
-            self._busy.release()
+            if holds:
+                self._busy.release()
+
+    def _turn(self, feeds: Sequence[Any]) -> Sequence[Any]:
+        try:
+            return self._function(*feeds)  # type: ignore[no-any-return]
+        except Exception as e:
+            return self._resume(e)
 
     def interpret(
         self, feeds: Sequence[Any], observer: Observer | None = None, planned: bool = True
@@ -130,6 +133,19 @@ class Program:
         self._executor.take_over(error, i, values)
         self._executor.walk(range(i + 1, len(self.schedule.steps)), values)
         return self.bound.fetched(values)
+
+
+def _following(once: Program, turn: Run) -> Run:
+    """Turns that get the results of a program, which runs before the first, as further feeds."""
+    fixed: Sequence[Any] | None = None
+
+    def run(values: Sequence[Any]) -> Sequence[Any]:
+        nonlocal fixed
+        if fixed is None:
+            fixed = once.call(values)
+        return turn((*values, *fixed))
+
+    return run
 
 
 def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
