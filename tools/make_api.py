@@ -19,10 +19,10 @@ EXTRA: dict[str, dict[str, str]] = {
         for n in (
             "Graph",
             "get_default_graph",
-            "get_default_session",
             "reset_default_graph",
         )
     },
+    "opdock.graph.nodes.default_session": {"get_default_session": "get_default_session"},
     "opdock.graph.nodes.operation": {n: n for n in ("Operation", "Tensor", "is_tensor")},
     "opdock.graph.nodes.scopes": {
         n: n
@@ -121,7 +121,9 @@ EXTRA: dict[str, dict[str, str]] = {
             "UnconnectedGradients",
         )
     },
-    "opdock.autodiff.custom": {"custom_gradient": "custom_gradient"},
+    "opdock.autodiff.custom": {
+        n: n for n in ("custom_gradient", "grad_pass_through", "recompute_grad")
+    },
     "opdock.io.protos": {
         n: n
         for n in (
@@ -150,6 +152,9 @@ EXTRA: dict[str, dict[str, str]] = {
         "VERSION": "VERSION",
         "GIT_VERSION": "GIT_VERSION",
         "COMPILER_VERSION": "COMPILER_VERSION",
+        "GRAPH_DEF_VERSION": "GRAPH_DEF_VERSION",
+        "GRAPH_DEF_VERSION_MIN_CONSUMER": "GRAPH_DEF_VERSION_MIN_CONSUMER",
+        "GRAPH_DEF_VERSION_MIN_PRODUCER": "GRAPH_DEF_VERSION_MIN_PRODUCER",
     },
 }
 # Modules with __all__ that speak for themselves besides opdock.ops.*.

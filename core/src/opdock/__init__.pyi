@@ -2,6 +2,8 @@
 # ruff: noqa: E501, I001
 
 from opdock.autodiff.custom import custom_gradient as custom_gradient
+from opdock.autodiff.custom import grad_pass_through as grad_pass_through
+from opdock.autodiff.custom import recompute_grad as recompute_grad
 from opdock.autodiff.gradients import AggregationMethod as AggregationMethod
 from opdock.autodiff.gradients import UnconnectedGradients as UnconnectedGradients
 from opdock.autodiff.gradients import gradients as gradients
@@ -47,10 +49,10 @@ from opdock.graph.nodes.constant import constant as constant
 from opdock.graph.nodes.convert import convert_to_tensor as convert_to_tensor
 from opdock.graph.nodes.convert import convert_to_tensor_or_indexed_slices as convert_to_tensor_or_indexed_slices
 from opdock.graph.nodes.convert import register_tensor_conversion_function as register_tensor_conversion_function
+from opdock.graph.nodes.default_session import get_default_session as get_default_session
 from opdock.graph.nodes.devicespec import DeviceSpec as DeviceSpec
 from opdock.graph.nodes.graph import Graph as Graph
 from opdock.graph.nodes.graph import get_default_graph as get_default_graph
-from opdock.graph.nodes.graph import get_default_session as get_default_session
 from opdock.graph.nodes.graph import reset_default_graph as reset_default_graph
 from opdock.graph.nodes.operation import Operation as Operation
 from opdock.graph.nodes.operation import Tensor as Tensor
@@ -462,6 +464,9 @@ from opdock.shapes import TensorShape as TensorShape
 from opdock.shapes import dimension_value as dimension_value
 from opdock.version import COMPILER_VERSION as COMPILER_VERSION
 from opdock.version import GIT_VERSION as GIT_VERSION
+from opdock.version import GRAPH_DEF_VERSION as GRAPH_DEF_VERSION
+from opdock.version import GRAPH_DEF_VERSION_MIN_CONSUMER as GRAPH_DEF_VERSION_MIN_CONSUMER
+from opdock.version import GRAPH_DEF_VERSION_MIN_PRODUCER as GRAPH_DEF_VERSION_MIN_PRODUCER
 from opdock.version import VERSION as VERSION
 from opdock import app as app
 from opdock import bitwise as bitwise

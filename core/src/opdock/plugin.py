@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from opdock import dtypes, errors
+from opdock import dtypes, errors, windows
 from opdock.devices.base import BaseDevice, NullEvent, NullStream
 from opdock.devices.protocols import (
     Buffer,
@@ -35,9 +35,21 @@ from opdock.dtypes import (
     DType,
     as_dtype,
 )
-from opdock.graph.nodes.registry import OpSpec, ShapeSig, all_ops, define_op
+from opdock.graph.nodes.registry import OpSpec, PartialShape, ShapeSig, all_ops, define_op
 from opdock.graph.nodes.registry import find as find_op
-from opdock.kernels import philox, windows
+from opdock.graph.nodes.traits import (
+    AlongAxis,
+    Control,
+    Cost,
+    DropsAxes,
+    Elementwise,
+    Fails,
+    Formatted,
+    PerAxis,
+    Reduction,
+    Traits,
+)
+from opdock.kernels import philox
 from opdock.kernels.expr.cluster import CLUSTER
 from opdock.kernels.portable import mount, portable
 from opdock.kernels.select.arguments import flat_inputs, flat_outputs, infer_shapes
@@ -77,15 +89,22 @@ __all__ = [
     "REALS",
     "SIGNED",
     "UNSIGNED",
+    "AlongAxis",
     "BackendSpec",
     "BaseDevice",
     "Buffer",
     "Candidate",
+    "Control",
     "CopyRoute",
+    "Cost",
     "DType",
     "Device",
     "DeviceAttributes",
+    "DropsAxes",
+    "Elementwise",
     "Event",
+    "Fails",
+    "Formatted",
     "FusionPattern",
     "GraphPass",
     "Kernel",
@@ -97,14 +116,18 @@ __all__ = [
     "NullStream",
     "OpSpec",
     "P",
+    "PartialShape",
+    "PerAxis",
     "PluginError",
     "Probe",
     "RandomStream",
+    "Reduction",
     "Rejection",
     "Requirement",
     "ShapeSig",
     "Stream",
     "ToleranceRow",
+    "Traits",
     "all_ops",
     "as_dtype",
     "codegen",

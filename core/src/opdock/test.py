@@ -173,7 +173,7 @@ class TestCase(unittest.TestCase):
 
     def evaluate(self, tensors: Any) -> Any:
         """The values of a structure of tensors, in the default session."""
-        from opdock.graph.nodes.graph import get_default_session
+        from opdock.graph.nodes.default_session import get_default_session
 
         session = get_default_session() or self._cached
         if session is None:

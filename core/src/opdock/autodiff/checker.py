@@ -12,7 +12,7 @@ import numpy as np
 from opdock.autodiff.gradients import gradients
 from opdock.graph.nodes.composite import IndexedSlices
 from opdock.graph.nodes.convert import convert_to_tensor
-from opdock.graph.nodes.graph import get_default_session
+from opdock.graph.nodes.default_session import get_default_session
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.registry import get
 

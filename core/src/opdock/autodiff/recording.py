@@ -139,6 +139,11 @@ class LoopRecording(Recording):
         return self._add_variable(start, lambda items: tensor_list.push(items, tensor))
 
     def _add_variable(self, start: Tensor, step: Callable[[Tensor], Tensor]) -> int:
+        # A thread that writes the graph meanwhile sees the loop before or after, not between.
+        with self.op.graph._lock:
+            return self._add_to_loop(start, step)
+
+    def _add_to_loop(self, start: Tensor, step: Callable[[Tensor], Tensor]) -> int:
         op, condition = self.op, cast("FuncGraph", self.op.attrs["cond"])
         parameter = self.body.add_input(start.dtype, start.raw_shape, "recorded")
         with plain_scope(self.body):

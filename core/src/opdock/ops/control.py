@@ -19,7 +19,7 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import control_dependencies, device, name_scope
-from opdock.ops.registry import ShapeSig, define_op, get
+from opdock.ops.registry import Control, Fails, ShapeSig, Traits, define_op, get
 from opdock.ops.support.common_shapes import no_outputs
 from opdock.shapes import Shape
 from opdock.util import nest
@@ -30,6 +30,8 @@ _tuple: Final[type[Any]] = builtins.tuple
 
 no_op_op = define_op("NoOp", "->")
 control_trigger_op = define_op("ControlTrigger", "->")
+for _op in (no_op_op, control_trigger_op):
+    _op.declare(Traits(builtin=True, fails=Fails.NEVER))
 for _op in (no_op_op, control_trigger_op):
     _op.shape(no_outputs)
     _op.not_differentiable()
@@ -45,6 +47,8 @@ stateless_if_op = define_op(
     "Tcond: type, Tin: list(type) >= 0, Tout: list(type) >= 0, then_branch: func, "
     "else_branch: func, output_shapes: list(shape) = []",
 )  # fmt: skip
+for _op in (if_op, stateless_if_op):
+    _op.declare(Traits(builtin=True, control=Control.COND))
 while_op = define_op(
     "While", "input: T -> output: T",
     "T: list(type) >= 0, cond: func, body: func, output_shapes: list(shape) = [], "
@@ -56,6 +60,8 @@ stateless_while_op = define_op(
     "T: list(type) >= 0, cond: func, body: func, output_shapes: list(shape) = [], "
     "parallel_iterations: int = 10",
 )  # fmt: skip
+for _op in (while_op, stateless_while_op):
+    _op.declare(Traits(builtin=True, control=Control.LOOP))
 
 
 @if_op.shape

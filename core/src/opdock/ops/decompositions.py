@@ -23,10 +23,12 @@ from opdock.shapes import Shape
 
 __all__ = ["cholesky", "qr", "self_adjoint_eig", "self_adjoint_eigvals", "svd"]
 
-_TYPES = "{double, float, complex64, complex128}"
+_TYPES = "{double, float, half, complex64, complex128}"
 
 cholesky_op = define_op("Cholesky", "input: T -> output: T", f"T: {_TYPES}")
-cholesky_grad_op = define_op("CholeskyGrad", "l: T, grad: T -> output: T", "T: {float, double}")
+cholesky_grad_op = define_op(
+    "CholeskyGrad", "l: T, grad: T -> output: T", "T: {half, float, double}"
+)
 qr_op = define_op("Qr", "input: T -> q: T, r: T", f"full_matrices: bool = false, T: {_TYPES}")
 svd_op = define_op(
     "Svd", "input: T -> s: T, u: T, v: T",
@@ -35,7 +37,9 @@ svd_op = define_op(
 self_adjoint_eig_v2_op = define_op(
     "SelfAdjointEigV2", "input: T -> e: T, v: T", f"compute_v: bool = true, T: {_TYPES}"
 )
-self_adjoint_eig_op = define_op("SelfAdjointEig", "input: T -> output: T", "T: {double, float}")
+self_adjoint_eig_op = define_op(
+    "SelfAdjointEig", "input: T -> output: T", "T: {double, float, half}"
+)
 lu_op = define_op(
     "Lu", "input: T -> lu: T, p: output_idx_type",
     f"T: {_TYPES}, output_idx_type: {{int32, int64}} = DT_INT32",

@@ -21,7 +21,7 @@ from opdock.ops.fill import eye
 from opdock.ops.linalg import matmul
 from opdock.ops.matrix import transpose
 from opdock.ops.reduce import reduce_sum
-from opdock.ops.registry import ShapeSig, define_op
+from opdock.ops.registry import Cost, ShapeSig, Traits, define_op
 from opdock.ops.unbroadcast import unbroadcast
 from opdock.shapes import Shape
 
@@ -30,6 +30,7 @@ __all__ = ["einsum"]
 einsum_op = define_op(
     "Einsum", "inputs: N * T -> output: T", "equation: string, N: int >= 1, T: type"
 )
+einsum_op.declare(Traits(cost=Cost.PRODUCT))
 
 
 # ---------------------------------------------------------------- equations

@@ -8,7 +8,7 @@ from opdock.graph.nodes.composite import SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
-from opdock.ops.registry import OpSpec, define_op, get
+from opdock.ops.registry import OpSpec, define_op, get, keeps_slices
 from opdock.ops.support.common_shapes import merge_all, unchanged
 
 __all__ = [
@@ -94,8 +94,9 @@ def _(op: Operation, grad: Any) -> Any:
 
 
 @neg_op.gradient
+@keeps_slices
 def _(op: Operation, grad: Any) -> Any:
-    return neg_op(grad)
+    return neg_op(grad) if isinstance(grad, Tensor) else -grad
 
 
 @sign_op.gradient

@@ -120,10 +120,10 @@ def _real_inverse_grad(op: Operation, grad: Any) -> list[Any]:
 
 def _fit(x: Tensor, wanted: Any, n: int) -> Tensor:
     """The last `n` dimensions cropped or padded with zeros to those of the shape `wanted`."""
-    from opdock.graph.nodes.constant_value import constant_value_as_shape
+    from opdock.graph.nodes.constant_value import known_shape
 
     wanted = convert_to_tensor(wanted, dtypes.int32)
-    target, static = constant_value_as_shape(wanted), x.raw_shape
+    target, static = known_shape(wanted), x.raw_shape
     if target is not None and static is not None and None not in target[-n:]:
         if static[-n:] == target[-n:]:
             return x

@@ -35,13 +35,13 @@ from opdock.shapes import Shape
 __all__ = ["matrix_square_root"]
 
 matrix_exponential_op = define_op(
-    "MatrixExponential", "input: T -> output: T", "T: {double, float, complex64, complex128}"
+    "MatrixExponential", "input: T -> output: T", "T: {double, float, half, complex64, complex128}"
 )
 matrix_logarithm_op = define_op(
     "MatrixLogarithm", "input: T -> output: T", "T: {complex64, complex128}"
 )
 matrix_square_root_op = define_op(
-    "MatrixSquareRoot", "input: T -> output: T", "T: {double, float, complex64, complex128}"
+    "MatrixSquareRoot", "input: T -> output: T", "T: {double, float, half, complex64, complex128}"
 )
 array_util.no_gradient(matrix_exponential_op)
 array_util.no_gradient(matrix_logarithm_op)

@@ -30,7 +30,7 @@ stateless_truncated_normal_op = _float_op("StatelessTruncatedNormal").not_differ
 stateless_uniform_int_op = define_op(
     "StatelessRandomUniformInt",
     "shape: T, seed: Tseed, minval: dtype, maxval: dtype -> output: dtype",
-    "dtype: {int32, int64}, " + _INDEX,
+    "dtype: {int32, int64}, T: {int32, int64}, Tseed: {int32, int64} = DT_INT64",
 ).not_differentiable()
 stateless_multinomial_op = define_op(
     "StatelessMultinomial",

@@ -23,7 +23,7 @@ from opdock.ops.fill import range as range_
 from opdock.ops.gather import gather
 from opdock.ops.joining import concat
 from opdock.ops.matrix import transpose
-from opdock.ops.registry import OpSpec, ShapeSig, define_op
+from opdock.ops.registry import Fails, OpSpec, Reduction, ShapeSig, Traits, define_op
 from opdock.ops.scan import cumprod
 from opdock.ops.select import where
 from opdock.ops.sets import invert_permutation, setdiff1d
@@ -58,6 +58,8 @@ min_op = _define("Min")
 euclidean_norm_op = _define("EuclideanNorm")
 all_op = _define_logical("All")
 any_op = _define_logical("Any")
+for _op in (sum_op, mean_op, prod_op, max_op, min_op, all_op, any_op):
+    _op.declare(Traits(fails=Fails.NEVER, layout=Reduction()))
 
 
 # ---------------------------------------------------------------- shapes

@@ -25,16 +25,15 @@ __all__ = [
     "matrix_triangular_solve",
 ]  # fmt: skip
 
-_TYPES = "{double, float, complex64, complex128}"
+_TYPES = "{double, float, half, complex64, complex128}"
+_DET_TYPES = "{half, float, double, complex64, complex128}"
 # TF's guess at the size of a cache; above it, many small systems are solved one by one.
 _CACHE_BYTES = 256000
 
-matrix_determinant_op = define_op(
-    "MatrixDeterminant", "input: T -> output: T", "T: {float, double, complex64, complex128}"
-)
+matrix_determinant_op = define_op("MatrixDeterminant", "input: T -> output: T", f"T: {_DET_TYPES}")
 log_matrix_determinant_op = define_op(
     "LogMatrixDeterminant", "input: T -> sign: T, log_abs_determinant: T",
-    "T: {float, double, complex64, complex128}",
+    f"T: {_DET_TYPES}",
 )  # fmt: skip
 matrix_inverse_op = define_op(
     "MatrixInverse", "input: T -> output: T", f"adjoint: bool = false, T: {_TYPES}"

@@ -11,7 +11,7 @@ from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
-from opdock.ops.registry import ShapeSig, define_op
+from opdock.ops.registry import Formatted, ShapeSig, Traits, define_op
 from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
@@ -43,6 +43,8 @@ batch_to_space_op = define_op(
 )  # fmt: skip
 space_to_depth_op = define_op("SpaceToDepth", "input: T -> output: T", _BLOCK_ATTRS)
 depth_to_space_op = define_op("DepthToSpace", "input: T -> output: T", _BLOCK_ATTRS)
+for _op in (space_to_depth_op, depth_to_space_op):
+    _op.declare(Traits(layout=Formatted((0,), leads=False)))
 
 
 # ---------------------------------------------------------------- shapes

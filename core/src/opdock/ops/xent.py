@@ -10,7 +10,7 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.ops.loss import ensure_named
-from opdock.ops.registry import OpSpec, Shape, ShapeSig, define_op
+from opdock.ops.registry import Fails, OpSpec, Shape, ShapeSig, Traits, define_op
 from opdock.ops.support.nn_util import HALF_TYPES, emit, is_zero, renamed
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
 _FLOATS = "T: {half, bfloat16, float, double}"
 
 softmax_op = define_op("Softmax", "logits: T -> softmax: T", _FLOATS)
+softmax_op.declare(Traits(fails=Fails.NEVER))
 log_softmax_op = define_op("LogSoftmax", "logits: T -> logsoftmax: T", _FLOATS)
 xent_op = define_op(
     "SoftmaxCrossEntropyWithLogits", "features: T, labels: T -> loss: T, backprop: T", _FLOATS

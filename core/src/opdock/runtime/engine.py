@@ -6,6 +6,7 @@ import contextlib
 import functools
 import os
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,13 +14,13 @@ import numpy as np
 
 from opdock import errors
 from opdock.compiler import pipeline
-from opdock.compiler.clean.prune import prune
+from opdock.compiler.clean.prune import lone_node, prune
 from opdock.compiler.ir.block import HOST, Node
 from opdock.compiler.place.experience import Experience
-from opdock.compiler.place.ladder import STRUCTURAL
 from opdock.compiler.place.placer import Placer, place
 from opdock.compiler.place.target import Target
 from opdock.dtypes import DType
+from opdock.graph.control.func_graph import arg_op
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.runtime import config as configuration
@@ -51,6 +52,9 @@ class Engine:
         self.resources = ResourceManager()
         self.experience = Experience()
         self._log_done = 0
+        self._placeable: set[str] = set()  # devices that operations ask for and somebody has
+        self._placeable_done = 0
+        self._steps: weakref.WeakKeyDictionary[Program, int] = weakref.WeakKeyDictionary()
         self._lock = threading.RLock()
         self._devices: targets.SessionDevices | None = None
 
@@ -80,8 +84,9 @@ class Engine:
         )  # fmt: skip
 
     def plain(self, program: Program) -> bool:
-        """Whether a step may take the straight line: nothing limits its time, or spreads it."""
-        return program.overlap is None and not self._config.deadline_ms
+        """Whether a step may take the straight line: nothing limits, measures or spreads it."""
+        config = self._config
+        return program.overlap is None and not config.deadline_ms and not config.cost_model_every
 
     @property
     def threads(self) -> int:
@@ -112,7 +117,23 @@ class Engine:
         """A bound program."""
         if self._config.log_placement:
             self._log(graph)
+        if not self._config.place_pruned:
+            self._check_devices(graph)
         return self.bind(self.compiler.step(fetches, runs, feeds))
+
+    def _check_devices(self, graph: Graph) -> None:
+        """TF places the whole graph before it prunes: a device that nobody has fails any step.
+
+        Raises:
+            InvalidArgumentError: an operation asks for such a device.
+        """
+        fresh = graph._ops[self._placeable_done :]
+        for op in fresh:
+            if op._device and op._device not in self._placeable:
+                with contextlib.suppress(errors.UnavailableError):  # lost: who needs it will hear
+                    self.placer.candidates(lone_node(op), op._device)
+                self._placeable.add(op._device)
+        self._placeable_done += len(fresh)
 
     def bind(self, compiled: pipeline.Compiled) -> Program:
         """A program of what the compiler made."""
@@ -147,7 +168,7 @@ class Engine:
 
     def evaluate(self, node: Node, inputs: list[Any]) -> list[Any] | None:
         """Runs one node on host arrays, for constant folding; None when no host kernel can."""
-        if node.op in STRUCTURAL:
+        if node.builtin:
             return None
         host = self.devices.host
         if host is None:
@@ -194,6 +215,9 @@ class Engine:
         """One step under RunOptions, filling RunMetadata."""
         timeout = getattr(options, "timeout_in_ms", 0) or self._config.deadline_ms
         tracing = options is not None and options.trace_level > 0
+        if self._config.cost_model_every:
+            step = self._steps[program] = self._steps.get(program, -1) + 1
+            tracing = tracing or self._config.wants_cost_model(step)
         if timeout:
             return with_deadline(
                 timeout, lambda: self._run(program, values, options, metadata, tracing)
@@ -207,14 +231,15 @@ class Engine:
         if tracer is not None:
             with tracer:
                 raw = program.interpret(values, tracer)
+                tracer.constants(program.block)
         else:
             raw = program.run(values)
         if metadata is not None:
+            metadata.Clear()
             if tracer is not None:
                 metadata.step_stats.CopyFrom(tracer.step_stats())
                 metadata.cost_graph.CopyFrom(tracer.cost_graph())
             if options is not None and options.output_partition_graphs:
-                del metadata.partition_graphs[:]
                 metadata.partition_graphs.extend(partition_graphs(program.block))
         return raw
 
@@ -224,7 +249,7 @@ class Engine:
 
         TF places the whole graph before it prunes, and prints sources last.
         """
-        fresh = [op for op in graph.get_operations()[self._log_done :] if op.type != "_Arg"]
+        fresh = [op for op in graph.get_operations()[self._log_done :] if op.spec is not arg_op]
         self._log_done = len(graph.get_operations())
         lines: list[tuple[bool, str]] = []
         try:

@@ -6,7 +6,8 @@ from typing import Any
 
 from opdock import dtypes
 from opdock.graph.nodes.collections import GraphKeys
-from opdock.graph.nodes.graph import Graph, get_default_graph, get_default_session
+from opdock.graph.nodes.default_session import get_default_session
+from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.variables import initializers, variable_scope
 
 

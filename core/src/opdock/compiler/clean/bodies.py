@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from opdock import shapes
 from opdock.compiler.clean.branches import acts
-from opdock.compiler.clean.loops import WHILES, passes_on
+from opdock.compiler.clean.loops import passes_on
 from opdock.compiler.clean.prune import prune
 from opdock.compiler.ir.block import FEED, Block, Node, Value
-from opdock.compiler.place.ladder import STRUCTURAL
 from opdock.compiler.place.placer import Placer
 from opdock.compiler.place.target import Target, memory_of
+from opdock.graph.nodes.traits import Control
 
 if TYPE_CHECKING:
     from opdock.graph.control.func_graph import FuncGraph
@@ -33,13 +33,14 @@ def body(function: FuncGraph, node: Node, first: int) -> Block:
     feeds = [(t, t._dtype, t._shape) for t in function.inputs]
     acting = [op for op in function.get_operations() if acts(op)]
     block = prune(function.outputs, acting, feeds)
-    if node.op not in WHILES:
+    loops = node.traits.control is Control.LOOP
+    if not loops:
         _narrow(block.feeds, node, first)
     for i, value in enumerate(block.feeds):
         value.node.target = node.target
         value.node.attrs["at"] = memory_of(node.target)
         # Kernels may rely on the very array: a loop is given none that the caller could change.
-        value.node.attrs["stays"] = node.op in WHILES and passes_on(node.attrs["body"], i)
+        value.node.attrs["stays"] = loops and passes_on(node.attrs["body"], i)
     if function is node.attrs.get("body"):
         block.cells = frozenset(i for i, t in enumerate(function.inputs) if t._dtype._is_ref_dtype)
     return block
@@ -52,7 +53,7 @@ def stay(block: Block, home: Target, placer: Placer) -> None:
     for node in block.nodes:
         if node.op == FEED:
             continue
-        if node.op in STRUCTURAL or placer.climb(node, home)[0] is not None:
+        if node.builtin or placer.climb(node, home)[0] is not None:
             node.requested = home.name
 
 

@@ -5,19 +5,18 @@ An If becomes the nodes of its branch; a While that never turns becomes its inpu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from opdock import errors, shapes
-from opdock.compiler.clean.fold import Evaluate, fold, has_effect
+from opdock.compiler.clean.fold import Evaluate, fold
 from opdock.compiler.clean.prune import prune, refine_shapes
 from opdock.compiler.ir.block import FEED, Block, Node, Value
+from opdock.compiler.ir.state import has_effect
+from opdock.graph.nodes.traits import Control
 
 if TYPE_CHECKING:
     from opdock.graph.control.func_graph import FuncGraph
     from opdock.graph.nodes.operation import Operation
-
-_IFS: Final = ("If", "StatelessIf")
-_WHILES: Final = ("While", "StatelessWhile")
 
 
 def branches(block: Block, evaluate: Evaluate) -> bool:
@@ -31,7 +30,7 @@ def branches(block: Block, evaluate: Evaluate) -> bool:
         Whether anything changed; constants may then be found that were none before.
     """
     block.looked_at("branches", len(block.nodes))
-    if not any(n.op in _IFS or n.op in _WHILES for n in block.nodes):
+    if not any(n.traits.control is not Control.NONE for n in block.nodes):
         return False
     mapping: dict[Value, Value] = {}
     controls: dict[Node, list[Node]] = {}
@@ -42,9 +41,10 @@ def branches(block: Block, evaluate: Evaluate) -> bool:
         if has_effect(node) or any(n in effects for n in (*node.control, *_made_by(node))):
             effects.add(node)
         found = None
-        if node.op in _IFS:
+        control = node.traits.control
+        if control is Control.COND:
             found = _branch(node, effects)
-        elif node.op in _WHILES and _never_turns(node, evaluate):
+        elif control is Control.LOOP and _never_turns(node, evaluate):
             found = [], list(node.inputs)
         if found is None:
             fresh.append(node)
@@ -54,7 +54,8 @@ def branches(block: Block, evaluate: Evaluate) -> bool:
         mapping.update(zip(node.values(), results, strict=True))
         ends = [n for n in nodes if has_effect(n)] + [v.node for v in results]
         controls[node] = list(dict.fromkeys(ends or node.control))
-        why = "its condition is known" if node.op in _IFS else "its condition is false at once"
+        known = control is Control.COND
+        why = "its condition is known" if known else "its condition is false at once"
         block.folded.append((node.name, node.op, f"branches: {why}"))
     if not controls:
         return False
@@ -108,7 +109,7 @@ def _branch(node: Node, effects: set[Node]) -> tuple[list[Node], list[Value]] | 
             inner.name = f"{node.name}/{inner.name}"
         inner.requested = inner.requested or node.requested
         inner.id = node.id
-        if inner.op != "Const":
+        if not inner.is_const:
             inner.control = list(dict.fromkeys([*inner.control, *node.control]))
     return body.nodes, results
 

@@ -9,7 +9,6 @@ import numpy as np
 from opdock.compiler.ir.block import Block, Node, Value
 
 _MAX_CONSTANT_BYTES: Final = 4096
-_KEEP: Final = frozenset({"Placeholder", "_Arg", "NoOp"})
 
 
 def cse(block: Block) -> None:
@@ -37,7 +36,7 @@ def cse(block: Block) -> None:
 
 
 def _key(node: Node) -> Any:
-    if node.spec is None or node.stateful or node.op in _KEEP or not node.out_dtypes:
+    if node.spec is None or node.stateful or not node.traits.merge or not node.out_dtypes:
         return None
     attrs = []
     for name in sorted(node.attrs):

@@ -6,23 +6,8 @@ anything, need not run; a NoOp need not stand between the nodes that it ties tog
 
 from __future__ import annotations
 
-from typing import Final
-
 from opdock.compiler.ir.block import Block, Node
-
-_CANNOT_FAIL: Final = frozenset({
-    "Const", "Identity", "StopGradient", "PreventGradient", "Reshape", "ExpandDims", "Squeeze",
-    "Transpose", "Shape", "ShapeN", "Size", "Rank", "Sum", "Prod", "Mean", "Max", "Min", "All",
-    "Any", "MatMul", "ConcatV2", "Pack", "ZerosLike", "OnesLike", "L2Loss", "Softmax", "AddN",
-})  # fmt: skip
-
-_FAILS_BY_SHAPE: Final = frozenset({
-    "Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter", "Conv3D", "Conv3DBackpropInputV2",
-    "Conv3DBackpropFilterV2", "DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropInput",
-    "DepthwiseConv2dNativeBackpropFilter", "BiasAdd", "BiasAddGrad", "MaxPool", "MaxPoolGrad",
-    "AvgPool", "AvgPoolGrad", "BatchMatMul", "BatchMatMulV2", "Select", "BroadcastTo", "Tile",
-})  # fmt: skip
-"""What goes wrong only where shapes do not fit, which shape inference has found out by then."""
+from opdock.graph.nodes.traits import Fails
 
 
 def dead(block: Block) -> None:
@@ -61,7 +46,7 @@ def asked_for(block: Block) -> set[Node]:
         node = stack.pop()
         if node not in kept:
             kept.add(node)
-            if node.op == "NoOp":
+            if not node.inputs and not node.out_dtypes:
                 stack.extend(node.control)
     return kept
 
@@ -77,13 +62,13 @@ def _waiting(block: Block) -> dict[Node, int]:
 
 def needless(node: Node) -> bool:
     """Whether a node that nobody uses the value of can neither fail nor change anything."""
-    if node.spec is None or node.stateful or "_kernel" in node.attrs:
+    if node.spec is None or node.stateful or "_kernel" in node.attrs or not node.traits.drop:
         return False
     if any(v.dtype.name == "resource" for v in node.inputs):
         return False
-    if node.op == "NoOp" or node.op in _CANNOT_FAIL:
+    if node.traits.fails is Fails.NEVER:
         return True
-    if node.op in _FAILS_BY_SHAPE:
+    if node.traits.fails is Fails.BY_SHAPE:
         shapes = [*(v.shape for v in node.inputs), *node.out_shapes]
         return all(s is not None and None not in s for s in shapes)
     # Division by zero is an error for integers, as is a negative power.
@@ -96,5 +81,5 @@ def _forget_repeats(block: Block) -> None:
         if node.control:
             inputs = {v.node for v in node.inputs}
             node.control = [
-                c for c in dict.fromkeys(node.control) if c not in inputs and c.op != "Const"
+                c for c in dict.fromkeys(node.control) if c not in inputs and not c.is_const
             ]

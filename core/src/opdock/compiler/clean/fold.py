@@ -11,23 +11,12 @@ from typing import Any, Final
 import numpy as np
 
 from opdock import dtypes, errors, shapes
-from opdock.compiler.ir.block import Block, Node, Value
+from opdock.compiler.ir.block import Array, Block, Node, Value
+from opdock.compiler.ir.state import has_effect
 from opdock.graph.nodes.constant import const_op
 
 Evaluate = Callable[[Node, list[Any]], "list[Any] | None"]
 MAX_FOLDED_BYTES: Final = 10 * 2**20
-# Stateful, but a run that leaves them out changes nothing that anybody can see later.
-HARMLESS: Final = frozenset({
-    "Multinomial", "ParameterizedTruncatedNormal", "TruncatedNormal", "GuaranteeConst",
-    "Variable", "VariableV2", "VarHandleOp", "TemporaryVariable", "ReadVariableOp",
-    "ResourceGather", "VarIsInitializedOp", "IsVariableInitialized", "VariableShape", "Identity",
-})  # fmt: skip
-_KEEP: Final = frozenset(
-    {"Const", "Placeholder", "PlaceholderWithDefault", "CheckNumerics", "_Arg", "NoOp"}
-)
-_ABOUT_SHAPES: Final = frozenset({"Shape", "ShapeN", "Size", "Rank"})
-# They pass values on; no kernel does that.
-_SAME: Final = frozenset({"Identity", "StopGradient", "PreventGradient", "Snapshot"})
 
 
 def fold(block: Block, evaluate: Evaluate) -> None:
@@ -46,10 +35,10 @@ def fold(block: Block, evaluate: Evaluate) -> None:
         before, node.inputs = node.inputs, [mapping.get(v, v) for v in node.inputs]
         if has_effect(node) or any(n in effects for n in _before(node)):
             effects.add(node)
-        if _foldable(node):
+        if _may_fold(node):
             # A shape is known without its tensor, but what makes the tensor may have to run.
-            results = None if node in effects else _shape_facts(node)
-            if results is None:
+            results = None if node in effects else _facts(node)
+            if results is None and all(v.node.is_const for v in node.inputs):
                 results = _try(node, evaluate)
             if results is not None:
                 for i, result in enumerate(results):
@@ -59,7 +48,7 @@ def fold(block: Block, evaluate: Evaluate) -> None:
                 controls[node] = []
                 block.folded.append((node.name, node.op, "fold: its inputs are constant"))
                 continue
-        if node.op not in _KEEP and (node.inputs != before or _has_unknown(node)):
+        if node.inputs != before or _has_unknown(node):
             # A shape that was unknown may follow from a value folded just now.
             try:
                 node.infer()
@@ -71,15 +60,6 @@ def fold(block: Block, evaluate: Evaluate) -> None:
     block.sweep()
 
 
-def has_effect(node: Node) -> bool:
-    """Whether a run without the node is a different run, even if nobody uses its result."""
-    if node.op == "CheckNumerics":
-        return True
-    return node.stateful and not (
-        node.spec is None or node.op in HARMLESS or node.op.startswith("Random")
-    )
-
-
 def _has_unknown(node: Node) -> bool:
     return bool(node.inputs) and any(s is None or None in s for s in node.out_shapes)
 
@@ -89,19 +69,11 @@ def _before(node: Node) -> Iterator[Node]:
     yield from node.control
 
 
-def _foldable(node: Node) -> bool:
+def _may_fold(node: Node) -> bool:
     # A node without inputs is a generator such as a random op or a handle, not a computation.
-    if node.op not in _ABOUT_SHAPES and not (
-        node.inputs and all(v.node.op == "Const" for v in node.inputs)
-    ):
+    if not node.inputs or node.spec is None or node.control or node.stateful:
         return False
-    if (
-        node.spec is None
-        or node.op in _KEEP
-        or node.control
-        or node.stateful
-        or not node.out_dtypes
-    ):
+    if not node.traits.fold or not node.out_dtypes:
         return False
     if any(d is dtypes.resource or d is dtypes.variant for d in node.out_dtypes):
         return False
@@ -119,30 +91,19 @@ def _foldable(node: Node) -> bool:
     return size <= MAX_FOLDED_BYTES
 
 
-def _shape_facts(node: Node) -> list[Any] | None:
-    if node.op not in _ABOUT_SHAPES:
-        return None
-    facts: list[Any] = []
-    for value, dtype in zip(node.inputs, node.out_dtypes, strict=True):
-        known = value.shape
-        if known is None or (node.op != "Rank" and None in known):
-            return None
-        fact: Any = known
-        if node.op == "Size":
-            fact = shapes.num_elements(known)
-        elif node.op == "Rank":
-            fact = len(known)
-        facts.append(np.array(fact, dtype.np))
-    return facts
+def _facts(node: Node) -> list[Array] | None:
+    """The outputs, if all of them follow from static shapes and known inputs."""
+    found = node.known_outputs() or ()
+    facts = [value for value in found if isinstance(value, np.ndarray)]
+    return facts if facts and len(facts) == len(node.out_dtypes) else None
 
 
 def _try(node: Node, evaluate: Evaluate) -> list[Any] | None:
-    if node.op in _ABOUT_SHAPES:
-        return None
-    if node.op in _SAME:
-        return [v.node.const() for v in node.inputs]
+    values = [v.node.const() for v in node.inputs]
+    if node.traits.forwards:
+        return values
     try:
-        return evaluate(node, [v.node.const() for v in node.inputs])
+        return evaluate(node, values)
     except errors.OpError:
         # The step will raise it with the full context, or never run the node.
         return None

@@ -6,20 +6,12 @@ turn follows, so what fails there would have failed in that turn.
 
 from __future__ import annotations
 
-from typing import Final
-
 from opdock import shapes
-from opdock.compiler.clean.fold import has_effect
-from opdock.compiler.emit.schedule import ALIASES
 from opdock.compiler.ir.block import FEED, Block, Node, Value
+from opdock.compiler.ir.state import has_effect
+from opdock.graph.nodes.traits import Cost
 
 __all__ = ["hoist"]
-
-# Their results may be larger than what they are made of, but take longer to make than to read.
-_WORK: Final = frozenset({
-    "MatMul", "BatchMatMul", "BatchMatMulV2", "Einsum", "Conv2D", "Conv3D", "Conv2DBackpropInput",
-    "Conv3DBackpropInputV2", "DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropInput",
-})  # fmt: skip
 
 
 def hoist(block: Block, on_host: bool) -> Block | None:
@@ -37,7 +29,7 @@ def hoist(block: Block, on_host: bool) -> Block | None:
     """
     block.looked_at("hoist", len(block.nodes))
     fixed = _fixed(block, on_host)
-    moved = {n for n in fixed if n.op not in ALIASES}
+    moved = {n for n in fixed if not n.is_alias}
     results = _used_in_turns(block, moved)
     if not results:
         return None
@@ -63,7 +55,7 @@ def _fixed(block: Block, on_host: bool) -> list[Node]:
         known = [v in values for v in node.inputs]
         if not any(known) or not _movable(node, on_host):
             continue
-        if all(k or v.node.op == "Const" for k, v in zip(known, node.inputs, strict=True)):
+        if all(k or v.node.is_const for k, v in zip(known, node.inputs, strict=True)):
             found.append(node)
             values.update(node.values())
     return found
@@ -76,7 +68,8 @@ def _movable(node: Node, on_host: bool) -> bool:
         return False
     if not on_host and any(d.is_integer for d in node.out_dtypes):
         return False
-    return node.op in ALIASES or node.op in _WORK or not _grows(node)
+    # A product may be larger than its factors, but takes longer to make than to read.
+    return node.is_alias or node.traits.cost is Cost.PRODUCT or not _grows(node)
 
 
 def _grows(node: Node) -> bool:
@@ -125,11 +118,11 @@ def _before(block: Block, fixed: list[Node], results: list[Value]) -> Block:
         before.nodes.append(mapping[value].node)
     for node in fixed:
         for value in node.inputs:
-            if value.node.op == "Const" and value not in mapping:  # the turns may use it too
+            if value.node.is_const and value not in mapping:  # the turns may use it too
                 mapping[value] = Value(_copy(value.node), 0)
                 before.nodes.append(mapping[value].node)
         inputs = [mapping.get(v, v) for v in node.inputs]
-        if node.op in ALIASES:
+        if node.is_alias:
             mapping[Value(node, 0)] = inputs[0]
         else:
             node.inputs = inputs

@@ -9,20 +9,19 @@ forward one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from opdock.compiler.clean.branches import acts
 from opdock.compiler.clean.dead import asked_for
 from opdock.compiler.ir.block import Block, Node, Value
+from opdock.graph.nodes.traits import Control
 
 if TYPE_CHECKING:
     from opdock.graph.control.func_graph import FuncGraph
     from opdock.graph.nodes.operation import Operation, Tensor
 
-__all__ = ["WHILES", "loops", "passes_on"]
+__all__ = ["loops", "passes_on"]
 
-WHILES: Final = frozenset({"While", "StatelessWhile"})
-_SAME: Final = frozenset({"Identity", "StopGradient", "PreventGradient"})
 
 
 def loops(block: Block) -> None:
@@ -32,12 +31,12 @@ def loops(block: Block) -> None:
         block: changed in place.
     """
     block.looked_at("loops", len(block.nodes))
-    if not any(n.op in WHILES for n in block.nodes):
+    if not any(_is_loop(n) for n in block.nodes):
         return
     mapping: dict[Value, Value] = {}
     controls: dict[Node, list[Node]] = {}
     # Who runs a loop for its own sake wants all of it computed.
-    asked = [v for n in asked_for(block) if n.op in WHILES for v in n.values()]
+    asked = [v for n in asked_for(block) if _is_loop(n) for v in n.values()]
     used = {*block.fetches, *block.feeds, *asked}
     needed = {v.node for v in used} | set(block.targets)
     fresh: list[Node] = []
@@ -45,7 +44,7 @@ def loops(block: Block) -> None:
     for node in reversed(block.nodes):
         if node not in needed:
             continue
-        if node.op in WHILES:
+        if _is_loop(node):
             around = _around(node, used)
             mapping.update(around)
             used.update(around.values())
@@ -68,14 +67,18 @@ def loops(block: Block) -> None:
     block.replace(mapping, controls)
 
 
+def _is_loop(node: Node | Operation) -> bool:
+    return node.spec is not None and node.spec.traits.control is Control.LOOP
+
+
 def passes_on(function: FuncGraph, index: int) -> bool:
     """Whether a loop's body hands a variable to the next turn as it is."""
     parameter, result = function.inputs[index], function.outputs[index]
     # A reference is read when its value is needed, and by then it may be another.
     if parameter.dtype._is_ref_dtype:
         return False
-    while result.op.type in _SAME:
-        result = result.op.inputs[0]
+    while result.op.spec.traits.forwards:
+        result = result.op.inputs[result.value_index]
     return result is parameter
 
 
@@ -151,13 +154,13 @@ class _Walk:
             else:
                 tensor = tensors.pop()
                 op = tensor.op
-                if op.type in WHILES:
+                if _is_loop(op):
                     tensors += self._through(op, [tensor.value_index])
                 elif tensor in self._parameters:
                     found.add(self._parameters[tensor])
             if op not in self._seen:
                 self._seen.add(op)
-                tensors += self._through(op, []) if op.type in WHILES else op._inputs
+                tensors += self._through(op, []) if _is_loop(op) else op._inputs
                 pending += op._control_inputs
         return found
 

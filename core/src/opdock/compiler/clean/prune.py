@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from opdock import errors, shapes
 from opdock.compiler.ir.block import FEED, Block, Node, Value
 from opdock.dtypes import DType
+from opdock.graph.nodes.constant_value import constant_for_shapes
 from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.registry import PartialShape
+from opdock.graph.nodes.traits import Cost
 from opdock.shapes import Shape
 
 
@@ -37,14 +40,26 @@ def prune(
         block.feeds.append(fed[tensor])
     roots = [t.op for t in fetches if t not in fed] + list(targets)
     # To wait for a fed placeholder is to wait for nothing.
-    arrived = {t.op for t in fed if t.op.type in ("Placeholder", "PlaceholderV2")} - set(targets)
+    arrived = {t.op for t in fed if t.op.spec.traits.placeholder} - set(targets)
+    doubtful = {t for t in fed if _has_shaped(t)}
     for op in _in_order(roots, fed, arrived):
         nodes[op] = _node(op, nodes, fed)
+        if doubtful and not doubtful.isdisjoint(op._inputs):
+            nodes[op].out_shapes = [None] * len(op.outputs)
+            doubtful.update(op.outputs)
         block.nodes.append(nodes[op])
     block.fetches = [fed[t] if t in fed else Value(nodes[t.op], t.value_index) for t in fetches]
     block.targets = [nodes[op] for op in targets]
     _release_constants(block)
     return block
+
+
+def _has_shaped(tensor: Tensor) -> bool:
+    """Whether static shapes may rest on the value that the tensor has when nobody feeds it."""
+    if tensor.op.type.startswith("Placeholder") or not tensor.dtype.is_numpy_compatible:
+        return False
+    known = constant_for_shapes(tensor)
+    return any(known.shape or ()) if isinstance(known, PartialShape) else known is not None
 
 
 def _in_order(
@@ -136,16 +151,24 @@ def _node(op: Operation, nodes: dict[Operation, Node], fed: dict[Tensor, Value])
     return node
 
 
+def lone_node(op: Operation) -> Node:
+    """An operation as a node without its inputs, to ask where it may run."""
+    return Node(
+        op.type, op.name, spec=op.spec, attrs=op.attrs, inputs=[], out_dtypes=[], out_shapes=[],
+        origin=op, requested=op.device, order=op._id,
+    )  # fmt: skip
+
+
 def _release_constants(block: Block) -> None:
     """A constant waits for nothing: what it was made to wait for, its consumers wait for."""
     for node in block.nodes:
         for value in node.inputs:
             source = value.node
-            if source.op == "Const" and source.control:
+            if source.is_const and source.control:
                 node.control = list(dict.fromkeys([*node.control, *source.control]))
     wanted = {v.node for v in block.fetches} | set(block.targets)
     for node in block.nodes:
-        if node.op == "Const" and node not in wanted:
+        if node.is_const and node not in wanted:
             node.control = []
 
 
@@ -156,7 +179,7 @@ def refine_shapes(block: Block) -> None:
         InvalidArgumentError: the fed shapes do not fit an op; the message names both.
     """
     for node in block.nodes:
-        if node.op == "Const" or not node.inputs:
+        if node.is_const or not node.inputs:
             continue
         try:
             node.infer()
@@ -170,7 +193,7 @@ def _runtime_text(node: Node, text: str) -> str:
     inputs = node.inputs
     if len(inputs) == 2 and text.startswith("Dimensions must be equal"):
         a, b = shapes.text(inputs[0].shape), shapes.text(inputs[1].shape)
-        if node.op in ("MatMul", "SparseMatMul", "BatchMatMul", "BatchMatMulV2"):
+        if node.traits.cost is Cost.PRODUCT:
             text = f"Matrix size-incompatible: In[0]: {a}, In[1]: {b}. {text}"
         else:
             text = f"Incompatible shapes: {a} vs. {b}. {text}"

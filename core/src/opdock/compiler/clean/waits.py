@@ -8,8 +8,8 @@ only keep apart what could be computed at once.
 from __future__ import annotations
 
 from opdock.compiler.clean.dead import asked_for, needless
-from opdock.compiler.clean.fold import has_effect
 from opdock.compiler.ir.block import Block, Node
+from opdock.compiler.ir.state import has_effect
 
 
 def waits(block: Block) -> None:

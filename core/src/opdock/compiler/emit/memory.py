@@ -13,24 +13,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from opdock.compiler.emit.arena import Buffers, Form, Planned
-from opdock.compiler.emit.partition import cell_inputs, flat_indices
-from opdock.compiler.emit.schedule import ALIASES, Schedule, Step
+from opdock.compiler.emit.schedule import Schedule, Step
+from opdock.compiler.ir.state import cell_inputs, flat_indices
 from opdock.compiler.place.target import Target
 from opdock.kernels.expr.cluster import CLUSTER
 
 # NumPy checks overlapping operands: for tiny results a second buffer costs less than the check.
 _IN_PLACE_FROM: Final = 4096
-# What becomes a variable's buffer, or is one.
-_BUILTIN_KEEPS: Final = {
-    "Assign": frozenset({"value"}),
-    "AssignVariableOp": frozenset({"value"}),
-    "ReadVariableOp": frozenset({"value"}),
-    "IsVariableInitialized": frozenset[str](),
-    "VarIsInitializedOp": frozenset[str](),
-    "VariableShape": frozenset[str](),
-    "DestroyResourceOp": frozenset[str](),
-    "NoOp": frozenset[str](),
-}
 _Held = tuple[Form, int, int]  # of an alias root: (form, buffer, the slot that it was made for)
 
 
@@ -127,9 +116,7 @@ def _aliases(schedule: Schedule) -> list[int]:
         return slot
 
     for step in schedule.steps:
-        if step.kind == "alias" or (
-            step.kind == "builtin" and step.node.op in ALIASES | {"IdentityN"}
-        ):
+        if step.kind in ("alias", "builtin") and step.node.traits.forwards:
             for a, b in zip(step.inputs, step.outputs, strict=False):
                 parent[find(b)] = find(a)
         elif step.kind == "copy":
@@ -182,7 +169,7 @@ def _keeps(step: Step) -> list[int]:
     # A variable that is only read for its value makes no op stateful here.
     if not node.spec.stateful and not cell_inputs(node):
         return []
-    names = _BUILTIN_KEEPS.get(node.op) if node.kernel is None else node.kernel.keeps
+    names = node.traits.keeps if node.kernel is None else node.kernel.keeps
     if names is None:
         return [*step.inputs, *step.outputs]
     definition = node.spec.definition

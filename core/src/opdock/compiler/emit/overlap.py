@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from opdock.compiler.emit.partition import cell_inputs
 from opdock.compiler.emit.schedule import Step
 from opdock.compiler.ir.block import Node
+from opdock.compiler.ir.state import cell_inputs
+from opdock.graph.nodes.traits import Cost
 
 HEAVY_US: Final = 50.0
 """From this estimate on a step is worth handing to another thread."""
@@ -24,17 +25,6 @@ _BYTES_PER_US: Final = 1e4
 _GAIN_US: Final = 100.0  # what threads cost, whatever they do
 _GAIN_STEP_US: Final = 2.0  # what each step costs when it is not part of the straight line
 _GAIN_PART: Final = 0.1
-_WAITS: Final = frozenset({
-    "PyFunc", "PyFuncStateless", "EagerPyFunc", "ReadFile", "WriteFile", "MatchingFiles", "SaveV2",
-    "RestoreV2", "Save", "Restore", "DecodeJpeg", "DecodePng", "DecodeBmp", "DecodeGif",
-    "DecodeRaw", "EncodeJpeg", "EncodePng",
-})  # fmt: skip
-_PRODUCTS: Final = frozenset({
-    "MatMul", "BatchMatMul", "BatchMatMulV2", "Conv2D", "Conv2DBackpropInput",
-    "Conv2DBackpropFilter", "Conv3D", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2",
-    "DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropInput",
-    "DepthwiseConv2dNativeBackpropFilter",
-})  # fmt: skip
 
 
 def cost_us(step: Step) -> float:
@@ -42,10 +32,10 @@ def cost_us(step: Step) -> float:
     node = step.node
     if step.kind not in ("kernel", "builtin") or not (node.target is None or node.target.is_host):
         return 0.0
-    if node.op in _WAITS:
+    if node.traits.cost is Cost.WAIT:
         return _WAIT_US
     moved = _bytes(node)
-    if node.op in _PRODUCTS:
+    if node.traits.cost is Cost.PRODUCT:
         return max(_flops(node) / _FLOPS_PER_US, moved / _BYTES_PER_US)
     return moved / _BYTES_PER_US
 
@@ -109,7 +99,7 @@ def _gains(
     for step, cost, before in zip(steps, costs, waits, strict=True):
         own = cost if one_core or not _spreads(step.node) else cost / cores
         serial += own
-        work += 0.0 if step.node.op in _WAITS else cost
+        work += 0.0 if step.node.traits.cost is Cost.WAIT else cost
         ends.append(max((ends[b] for b in before), default=0.0) + own)
     at_best = max(*ends, work / cores, serial / threads)
     return serial - at_best > max(_GAIN_US + _GAIN_STEP_US * len(steps), _GAIN_PART * serial)
@@ -158,4 +148,4 @@ def _elements(shape: tuple[int | None, ...] | None) -> int:
 
 def _spreads(node: Node) -> bool:
     """Whether the node's kernel is one that may use all cores by itself."""
-    return node.op in _PRODUCTS or node.fused is not None
+    return node.traits.cost is Cost.PRODUCT or node.fused is not None

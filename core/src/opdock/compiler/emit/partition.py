@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opdock import dtypes
 from opdock.compiler.ir.block import COPY, FEED, HOST, Block, Node, Value
+from opdock.compiler.ir.state import HANDLES, cell_inputs, flat_indices
 from opdock.devices.router import Hop, Router
-
-# Handles and references are names of state, not data: they are never copied.
-_CONTROL = frozenset({"If", "While", "StatelessIf", "StatelessWhile"})
-_HANDLES = frozenset({dtypes.resource, dtypes.variant})
-_NONE: frozenset[int] = frozenset()
+from opdock.graph.nodes.traits import Control
 
 
 def partition(block: Block, router: Router, results_at: str | None = HOST) -> None:
@@ -28,7 +24,7 @@ def partition(block: Block, router: Router, results_at: str | None = HOST) -> No
     """
     copies = _Copies(block, router)
     for node in block.nodes:
-        _declare_memory(node)
+        declare_memory(node)
         cells = cell_inputs(node)
         for i, value in enumerate(node.inputs):
             where = needed_at(node, i, cells)
@@ -47,7 +43,7 @@ def partition(block: Block, router: Router, results_at: str | None = HOST) -> No
 
 def _names_state(value: Value) -> bool:
     """Handles are passed on as they are."""
-    return value.dtype in _HANDLES
+    return value.dtype in HANDLES
 
 
 def location(value: Value) -> str:
@@ -81,54 +77,12 @@ def needed_at(node: Node, index: int, cells: frozenset[int]) -> str | None:
     return node.target.name
 
 
-def _control_cells(node: Node) -> frozenset[int]:
-    """Inputs of a control-flow node that its bodies take as variables."""
-    first = 1 if node.op.endswith("If") else 0
-    body = node.attrs["then_branch" if first else "body"]
-    return frozenset(
-        i + first
-        for i, tensor in enumerate(body.inputs)
-        if tensor.dtype._is_ref_dtype or tensor.dtype.name in ("resource", "variant")
-    )
-
-
-def cell_inputs(node: Node) -> frozenset[int]:
-    """The flat indices of inputs that take a variable itself rather than its value."""
-    if node.spec is None:
-        return frozenset()
-    if node.op in _CONTROL:
-        return _control_cells(node)
-    if not node.spec.takes_refs and not any(v.dtype in _HANDLES for v in node.inputs):
-        return _NONE
-    found: set[int] = set()
-    start = 0
-    for arg in node.spec.definition.inputs:
-        count = 1
-        if arg.number_attr:
-            count = node.attrs[arg.number_attr]
-        elif arg.type_list_attr:
-            count = len(node.attrs[arg.type_list_attr])
-        for i in range(start, start + count):
-            if arg.is_ref or node.inputs[i].dtype in _HANDLES:
-                found.add(i)
-        start += count
-    return frozenset(found)
-
-
-def _declare_memory(node: Node) -> None:
+def declare_memory(node: Node) -> None:
     """Argument names that a kernel wants in host memory, as flat input and output indices."""
     kernel, spec = node.kernel, node.spec
-    if node.op in (
-        "Shape",
-        "ShapeN",
-        "Size",
-        "Rank",
-        "IsVariableInitialized",
-        "VarIsInitializedOp",
-        "VariableShape",
-    ):
+    if node.traits.on_host:
         node.host_outputs = frozenset(range(len(node.out_dtypes)))
-    if node.op in _CONTROL and node.op.endswith("If"):
+    if node.traits.control is Control.COND:
         node.host_inputs = frozenset({0})
     if kernel is not None and node.fused is not None:
         names = node.fused.names
@@ -137,22 +91,6 @@ def _declare_memory(node: Node) -> None:
         return
     node.host_inputs = flat_indices(spec.definition.inputs, kernel.host_inputs, node)
     node.host_outputs = flat_indices(spec.definition.outputs, kernel.host_outputs, node)
-
-
-def flat_indices(args: object, names: frozenset[str], node: Node) -> frozenset[int]:
-    """The flat indices of the inputs, or outputs, that belong to arguments of these names."""
-    found: set[int] = set()
-    start = 0
-    for arg in args:  # type: ignore[attr-defined]
-        count = 1
-        if arg.number_attr:
-            count = node.attrs[arg.number_attr]
-        elif arg.type_list_attr:
-            count = len(node.attrs[arg.type_list_attr])
-        if arg.name in names:
-            found.update(range(start, start + count))
-        start += count
-    return frozenset(found)
 
 
 class _Copies:
@@ -174,7 +112,7 @@ class _Copies:
         here = location(value)
         if here == where:
             return value
-        if value.node.op == "Const":
+        if value.node.is_const:
             return self._constant(value, where, consumer)
         # What a reference refers to may change between two uses, so each use copies anew.
         made = {} if value.dtype._is_ref_dtype else self.made.setdefault(value, {})
@@ -261,7 +199,7 @@ def short(where: str) -> str:
 def _twin(constant: Node, consumer: Node | None) -> Node:
     """A constant again, where it is needed: cheaper than copying it every step."""
     twin = Node(
-        "Const",
+        constant.op,
         constant.name,
         spec=constant.spec,
         attrs=constant.attrs,

@@ -7,19 +7,10 @@ with other steps until something writes the variable.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
 
-from opdock.compiler.emit.partition import cell_inputs
 from opdock.compiler.ir.block import COPY, FEED, Block, Node, Value
-
-PRESETS: Final = frozenset({"Const", "VariableV2", "Variable", "TemporaryVariable", "VarHandleOp"})
-ALIASES: Final = frozenset({
-    "Identity", "StopGradient", "PreventGradient", "PlaceholderWithDefault", "GuaranteeConst",
-})  # fmt: skip
-READERS: Final = frozenset({
-    "ReadVariableOp", "IsVariableInitialized", "VarIsInitializedOp", "VariableShape", "Shape",
-    "Size", "Rank", "ResourceGather", "Identity",
-})  # fmt: skip
+from opdock.compiler.ir.state import cell_inputs, written
+from opdock.graph.nodes.traits import Control
 
 
 @dataclass(eq=False, slots=True)
@@ -107,7 +98,7 @@ class _Scheduler:
     def add(self, node: Node) -> None:
         if node.op == FEED:
             return
-        if node.op in PRESETS:
+        if node.is_const or node.traits.holds:
             self.out.presets[self.slot(Value(node, 0))] = node
             return
         cells = cell_inputs(node)
@@ -125,10 +116,10 @@ class _Scheduler:
         if not cells:
             return
         roots = [self.cell_root.get(inputs[i], inputs[i]) for i in sorted(cells)]
-        if node.op not in READERS:
-            named = [r for r in roots if r in self.out.presets]
-            if len(named) == len(roots):
-                for root in roots:
+        changed = [self.cell_root.get(inputs[i], inputs[i]) for i in written(node, cells)]
+        if changed:
+            if all(r in self.out.presets for r in changed):
+                for root in changed:
                     self.reads.pop(root, None)
             else:
                 # A variable that came in as an argument may be any of those seen so far.
@@ -141,8 +132,8 @@ class _Scheduler:
 def _kind(node: Node) -> str:
     if node.op == COPY:
         return "copy"
-    if node.op in ("If", "StatelessIf", "While", "StatelessWhile"):
+    if node.traits.control is not Control.NONE:
         return "control"
-    if node.op in ALIASES:
+    if node.is_alias and node.kernel is None:
         return "alias"
     return "builtin" if node.how == "builtin" or node.kernel is None else "kernel"

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from opdock.compiler.emit.partition import _declare_memory
+from opdock.compiler.emit.partition import declare_memory
 from opdock.compiler.fuse.cluster_line import MAX_STEPS, Ending, Member
 from opdock.compiler.ir.block import Node, Value
 from opdock.compiler.place.target import Target
@@ -223,7 +223,7 @@ class Absorber:
         """The inputs of the full shape, at their sources."""
         for i in (0,) if node in self.endings else self.members[node].used:
             value = self.source(node.inputs[i], key[1])[0]
-            if value.shape == key[1] and value.node.op != "Const":
+            if value.shape == key[1] and not value.node.is_const:
                 yield value
 
     def _results(self, part: Part) -> list[Node]:
@@ -315,7 +315,7 @@ class Absorber:
                 return value, skipped
             if not self._only_read(value.node):
                 return value, skipped
-            _declare_memory(value.node)
+            declare_memory(value.node)
             skipped.append(value.node)
             value = found
 
@@ -334,13 +334,13 @@ def _looked_through(value: Value) -> Value | None:
     node, shape = value.node, value.shape
     if node.kernel is None or "_kernel" in node.attrs or shape is None or None in shape:
         return None
-    if node.op == "Fill" and node.inputs[0].node.op == "Const":
+    if node.op == "Fill" and node.inputs[0].node.is_const:
         return node.inputs[1]
     if node.op not in _SHAPED and node.op not in _SPREAD:
         return None
     operand, *others = node.inputs
     old = operand.shape
-    if old is None or None in old or any(v.node.op != "Const" for v in others):
+    if old is None or None in old or any(not v.node.is_const for v in others):
         return None
     if operand.dtype._is_ref_dtype:
         return None

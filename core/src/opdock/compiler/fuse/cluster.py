@@ -121,7 +121,7 @@ class _Clusterer:
         """Why the device's kernel would not take the op alone; empty when it would."""
         key = (
             node.target, id(member.line), node.out_shapes[0],
-            tuple((v.shape, v.node.op == "Const") for v in node.inputs),
+            tuple((v.shape, v.node.is_const) for v in node.inputs),
         )  # fmt: skip
         found = self._alone.get(key)
         if found is None:
@@ -244,7 +244,7 @@ class _Clusterer:
         inside = set(part.nodes)
         for node in part.all():
             for value in node.inputs[: 1 if node in self.endings else None]:
-                whole = value.shape == part.key[1] and value.node.op != "Const"
+                whole = value.shape == part.key[1] and not value.node.is_const
                 if whole and value.node not in inside:
                     yield value
 
@@ -463,7 +463,7 @@ class _Clusterer:
         found = [c for m in members for c in m.control]
         found += [
             v.node for m in members for v in m.inputs
-            if v not in inputs and v.node.op not in ("Const", FEED)
+            if v not in inputs and not (v.node.is_const or v.node.op == FEED)
         ]  # fmt: skip
         return [n for n in dict.fromkeys(found) if n not in inside]
 

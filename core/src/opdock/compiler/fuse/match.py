@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from opdock.compiler.ir.block import Node, Value
 from opdock.plugins.patterns import FusionPattern, P
-
-# TF does not flag these, whose numbers commute all the same.
-_COMMUTATIVE: Final = frozenset({"Add", "Maximum", "Minimum", "LogicalAnd", "LogicalOr"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +101,7 @@ class Matcher:
 def _orders(node: Node) -> Iterator[Sequence[Value]]:
     yield node.inputs
     spec = node.spec
-    if spec is not None and (spec.commutative or node.op in _COMMUTATIVE):
+    if spec is not None and (spec.commutative or spec.traits.commutes):
         a, *others = node.inputs
         if len(others) == 1 and others[0] != a:
             yield [others[0], a]

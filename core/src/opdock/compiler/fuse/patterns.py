@@ -10,10 +10,11 @@ import logging
 from collections.abc import Iterator
 from typing import Any, Final
 
-from opdock.compiler.emit.partition import _declare_memory, cell_inputs
+from opdock.compiler.emit.partition import declare_memory
 from opdock.compiler.fuse.match import Match, Matcher
 from opdock.compiler.ir.block import Block, Fused, Node, Value
 from opdock.compiler.ir.order import preceding, state_order
+from opdock.compiler.ir.state import cell_inputs
 from opdock.compiler.place.ladder import node_sig
 from opdock.compiler.place.placer import Placer
 from opdock.compiler.place.target import Target
@@ -49,7 +50,7 @@ def fuse(block: Block, placer: Placer, disabled: frozenset[str] = frozenset()) -
 def may_fuse(node: Node) -> bool:
     """Whether a node computes its outputs from its inputs and does nothing else."""
     spec = node.spec
-    if spec is None or spec.stateful or node.kernel is None or node.attrs.get(LABEL_ATTR):
+    if spec is None or spec.is_stateful or node.kernel is None or node.attrs.get(LABEL_ATTR):
         return False
     for dtype in node.out_dtypes:
         if dtype._is_ref_dtype or dtype.name in _HANDLES:
@@ -120,7 +121,7 @@ class _Fuser:
         """Applies a match; the reason when it cannot be done."""
         members = match.members()
         for node in members:
-            _declare_memory(node)
+            declare_memory(node)
             if node.host_outputs:
                 return f"'{node.name}' has results in host memory"
         named = {name: match.nodes[p] for name, p in pattern.named().items()}

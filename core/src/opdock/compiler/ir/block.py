@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -10,7 +11,9 @@ import numpy as np
 
 from opdock import shapes
 from opdock.dtypes import DType
+from opdock.graph.nodes.constant import const_op
 from opdock.graph.nodes.registry import OpSpec, PartialShape, ShapeSig
+from opdock.graph.nodes.traits import PLAIN, Traits
 from opdock.shapes import Shape
 
 if TYPE_CHECKING:
@@ -22,6 +25,7 @@ Array = np.ndarray[Any, Any]
 FEED: Final = "_Feed"
 COPY: Final = "_Copy"
 HOST: Final = "host"
+_MAX_DEPTH: Final = 8  # how far back a shape vector is followed
 
 
 class Value(NamedTuple):
@@ -96,11 +100,31 @@ class Node:
         self.fused: Fused | None = None
 
     @property
+    def traits(self) -> Traits:
+        """What the op type declares."""
+        return PLAIN if self.spec is None else self.spec.traits
+
+    @property
+    def builtin(self) -> bool:
+        """Whether the runtime carries the node out on any device."""
+        return self.traits.builtin or (self.spec is None and self.op in (FEED, COPY))
+
+    @property
+    def is_const(self) -> bool:
+        """Whether the node is a constant; `const` gives its value."""
+        return self.spec is const_op
+
+    @property
+    def is_alias(self) -> bool:
+        """Whether the one output is the input, for whoever may look through the node."""
+        return self.traits.forwards and len(self.out_dtypes) == 1
+
+    @property
     def stateful(self) -> bool:
         """Whether the node reads or changes state, so that it is neither folded nor merged."""
         if self.spec is None:
             return self.op == FEED
-        if self.spec.stateful:
+        if self.spec.is_stateful:
             return True
         # Every pass asks, so this is quick.
         for node, index in self.inputs:
@@ -110,7 +134,7 @@ class Node:
 
     def const(self) -> Array | None:
         """The value of a Const node."""
-        if self.op != "Const":
+        if self.spec is not const_op:
             return None
         value: Array = self.attrs["value"]
         return value
@@ -127,16 +151,7 @@ class Node:
         """
         if self.spec is None or self.spec.shape_fn is None:
             return
-        sig = ShapeSig(
-            self.spec,
-            self.name,
-            [v.shape for v in self.inputs],
-            [v.dtype for v in self.inputs],
-            self.attrs,
-            len(self.out_dtypes),
-            self._known,
-        )
-        inferred = self.spec.infer(sig)
+        inferred = self.spec.infer(self.shape_sig(self.spec))
         for i, shape in enumerate(inferred):
             # set_shape may know more than inference; where they contradict, what runs decides.
             if shapes.is_compatible(shape, self.out_shapes[i]):
@@ -144,20 +159,32 @@ class Node:
             else:
                 self.out_shapes[i] = shape
 
-    def _known(self, index: int) -> Array | PartialShape | None:
-        value = self.inputs[index]
-        source = value.node
-        if source.op == "Const":
-            return source.const()
-        if value.shape is not None and len(value.shape) == 1 and value.dtype.is_integer:
-            partial = _partial_vector(value, 0)
-            if partial is not None:
-                if None not in partial:
-                    return np.array(partial, value.dtype.np)
-                return PartialShape(partial)
-        if source.op in ("Shape", "Size", "Rank"):
-            return _shape_fact(source, value)
-        return None
+    def shape_sig(self, spec: OpSpec, depth: int = 0) -> ShapeSig:
+        """What a shape function sees of the node."""
+        return ShapeSig(
+            spec,
+            self.name,
+            [v.shape for v in self.inputs],
+            [v.dtype for v in self.inputs],
+            self.attrs,
+            len(self.out_dtypes),
+            functools.partial(self.known_input, depth=depth),
+        )
+
+    def known_input(self, index: int, depth: int = 0) -> Array | PartialShape | None:
+        """What is known of an input's value without running anything."""
+        node, output = self.inputs[index]
+        if node.is_const:
+            return node.const()
+        found = node.known_outputs(depth)
+        return None if found is None else found[output]
+
+    def known_outputs(self, depth: int = 0) -> Sequence[Array | PartialShape | None] | None:
+        """What static shapes, and what is known of the inputs, say of the outputs."""
+        spec = self.spec
+        if spec is None or spec.known_fn is None or depth > _MAX_DEPTH:
+            return None
+        return spec.known_fn(self.shape_sig(spec, depth + 1))
 
     def __repr__(self) -> str:
         return f"<{self.op} {self.name}>"
@@ -180,31 +207,6 @@ class Fused:
     names: tuple[str, ...]
     inputs: tuple[Value, ...]
     results: tuple[Value, ...]
-
-
-def _shape_fact(source: Node, value: Value) -> Array | None:
-    known = source.inputs[0].shape
-    if known is None or (source.op != "Rank" and None in known):
-        return None
-    fact: Any = {"Shape": known, "Size": shapes.num_elements(known), "Rank": len(known)}[source.op]
-    return np.array(fact, value.dtype.np)
-
-
-def _partial_vector(value: Value, depth: int) -> Shape:
-    """What is known of a shape vector while shapes are still partly unknown."""
-    node = value.node
-    if depth > 8:
-        return None
-    if node.op == "Shape":
-        return node.inputs[0].shape
-    if node.op == "ShapeN":
-        return node.inputs[value.index].shape
-    if node.op in ("Cast", "Identity"):
-        return _partial_vector(node.inputs[0], depth + 1)
-    if node.op == "Pack":
-        entries = [v.node.const() for v in node.inputs]
-        return tuple(None if e is None or e.ndim or e < 0 else int(e) for e in entries)
-    return None
 
 
 @dataclass(slots=True)

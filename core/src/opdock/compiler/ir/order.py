@@ -10,10 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from opdock import errors
-from opdock.compiler.clean.fold import HARMLESS
-from opdock.compiler.emit.partition import cell_inputs
-from opdock.compiler.emit.schedule import READERS
-from opdock.compiler.ir.block import FEED, Block, Node, Value
+from opdock.compiler.ir.block import FEED, Block, Node
+from opdock.compiler.ir.state import cell_inputs, is_state, written
 
 Before = dict[Node, list[Node]]
 _ARGUMENT = "argument"  # the one root of all variables when some come from outside
@@ -27,7 +25,7 @@ def state_order(nodes: Iterable[Node]) -> Before:
     found: Before = {}
     roots: dict[Node, Any] = {}
     reads: dict[Any, list[Node]] = {}
-    written: dict[Any, Node] = {}
+    writer: dict[Any, Node] = {}
     effect: Node | None = None
     shared = False
     for node in nodes:
@@ -35,27 +33,23 @@ def state_order(nodes: Iterable[Node]) -> Before:
         shared = shared or (node.op == FEED and any(is_state(v) for v in node.values()))
         if touched:
             cells = cell_inputs(node)
+            changed = written(node, cells)
             for i in touched:
                 root = _ARGUMENT if shared else _root(node.inputs[i].node, roots)
-                last = written.get(root)
+                last = writer.get(root)
                 if last is not None:
                     found.setdefault(node, []).append(last)
-                if i in cells and node.op not in READERS:
+                if i in changed:
                     readers = (r for r in reads.pop(root, ()) if r is not node)
                     found.setdefault(node, []).extend(readers)
-                    written[root] = node
+                    writer[root] = node
                 else:
                     reads.setdefault(root, []).append(node)
-        if _has_effect(node):
+        if node.spec is not None and node.spec.has_effect:
             if effect is not None:
                 found.setdefault(node, []).append(effect)
             effect = node
     return found
-
-
-def is_state(value: Value) -> bool:
-    """Whether a value names a variable or another resource."""
-    return value.dtype._is_ref_dtype or value.dtype.name == "resource"
 
 
 def _root(node: Node, known: dict[Node, Any]) -> Any:
@@ -71,12 +65,6 @@ def _root(node: Node, known: dict[Node, Any]) -> Any:
     root = known[node]
     known.update(dict.fromkeys(chain, root))
     return root
-
-
-def _has_effect(node: Node) -> bool:
-    if node.spec is None or not node.spec.stateful:
-        return False
-    return node.op not in HARMLESS and not node.op.startswith("Random")
 
 
 def preceding(node: Node, before: Mapping[Node, list[Node]]) -> Iterator[Node]:

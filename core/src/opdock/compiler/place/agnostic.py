@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from opdock import shapes
 from opdock.compiler.ir.block import Node, Value
 from opdock.compiler.place.formats import Perm, inverse, reordered
 from opdock.compiler.rules.rewrite import constant
 from opdock.dtypes import as_dtype
+from opdock.graph.nodes.traits import (
+    AlongAxis,
+    DropsAxes,
+    Elementwise,
+    Layout,
+    PerAxis,
+    Reduction,
+)
 from opdock.shapes import Shape
 
 if TYPE_CHECKING:
     from opdock.compiler.place.layout import _Walk
-
-_ELEMENTWISE: Final = frozenset({
-    "Identity", "StopGradient", "PreventGradient", "Snapshot", "AddN", "ZerosLike", "OnesLike",
-    "CheckNumerics", "Elu", "Selu", "Dropout",
-})  # fmt: skip
-_REDUCTIONS: Final = frozenset({"Sum", "Prod", "Mean", "Max", "Min", "All", "Any"})
 
 
 def turn(node: Node, perm: Perm, walk: _Walk) -> Node | None:
@@ -32,10 +34,27 @@ def turn(node: Node, perm: Perm, walk: _Walk) -> Node | None:
     """
     if len(perm) != 4 or not _pays(node, walk):
         return None
-    if node.op in _ELEMENTWISE or (node.spec is not None and node.spec.expr is not None):
-        return _elementwise(node, perm, walk)
-    rule = _RULES.get(node.op)
-    return None if rule is None else rule(node, perm, walk)
+    match _layout(node):
+        case Elementwise() as layout:
+            return _elementwise(node, perm, walk, layout)
+        case Reduction() as layout:
+            return _reduction(node, perm, walk, layout)
+        case DropsAxes() as layout:
+            return _drop(node, perm, walk, layout)
+        case PerAxis() as layout:
+            return _per_axis(node, perm, walk, layout)
+        case AlongAxis() as layout:
+            return _along(node, perm, walk, layout)
+    return None
+
+
+def _layout(node: Node) -> Layout | None:
+    """What the op declares, or what follows from other traits."""
+    declared = node.traits.layout
+    if declared is None and node.spec is not None:
+        if node.spec.expr is not None or node.traits.forwards:
+            return Elementwise()
+    return declared
 
 
 def _pays(node: Node, walk: _Walk) -> bool:
@@ -68,9 +87,13 @@ def _all_turned(node: Node, perm: Perm) -> dict[int, Perm]:
 
 
 # ---------------------------------------------------------------- elementwise
-def _elementwise(node: Node, perm: Perm, walk: _Walk) -> Node | None:
+def _elementwise(node: Node, perm: Perm, walk: _Walk, layout: Elementwise) -> Node | None:
     if len(node.out_shapes[0] or ()) != 4:
         return None
+    for i in layout.scalar_or_full:
+        shape = node.inputs[i].shape
+        if shape is None or len(shape) not in (0, 4):
+            return None
     inputs = [_broadcast(v, perm, node, walk) for v in node.inputs]
     outs = [_shape(s, perm) for s in node.out_shapes]
     return _finish(node, inputs, walk, outs, _all_turned(node, perm))
@@ -116,15 +139,14 @@ def _axes(node: Node, index: int) -> list[int] | None:
     return None if array is None else [int(a) % 4 for a in array.reshape(-1)]
 
 
-def _reduction(node: Node, perm: Perm, walk: _Walk) -> Node | None:
-    axes = _axes(node, 1)
+def _reduction(node: Node, perm: Perm, walk: _Walk, layout: Reduction) -> Node | None:
+    axes = _axes(node, layout.axes)
     if axes is None:
         return None
-    dtype = node.inputs[1].dtype
-    inputs: list[Value | None] = [
-        walk.sidewise(node.inputs[0], perm, node),
-        walk.const(sorted(perm[a] for a in axes), dtype, node),
-    ]
+    inputs: list[Value | None] = list(node.inputs)
+    inputs[0] = walk.sidewise(node.inputs[0], perm, node)
+    dtype = node.inputs[layout.axes].dtype
+    inputs[layout.axes] = walk.const(sorted(perm[a] for a in axes), dtype, node)
     if node.attrs["keep_dims"]:
         outs = [_shape(node.out_shapes[0], perm)]
         return _finish(node, inputs, walk, outs, {0: perm})
@@ -142,83 +164,46 @@ def _fewer(
     return _finish(node, inputs, walk, list(node.out_shapes), {}, attrs)
 
 
-def _squeeze(node: Node, perm: Perm, walk: _Walk) -> Node | None:
+def _drop(node: Node, perm: Perm, walk: _Walk, layout: DropsAxes) -> Node | None:
     shape = node.inputs[0].shape or ()
-    dims = [int(d) % 4 for d in node.attrs["squeeze_dims"]]
+    dims = [int(d) % 4 for d in node.attrs[layout.attr]]
     if not dims:
         if None in shape:
             return None
         dims = [i for i, d in enumerate(shape) if d == 1]
-    attrs = {**node.attrs, "squeeze_dims": sorted(perm[d] for d in dims)}
+    attrs = {**node.attrs, layout.attr: sorted(perm[d] for d in dims)}
     return _fewer(node, [walk.sidewise(node.inputs[0], perm, node)], perm, dims, attrs, walk)
 
 
 # ---------------------------------------------------------------- one entry a dimension
-def _vectors(*indices: int) -> Callable[[Node, Perm, _Walk], Node | None]:
-    """An op whose inputs `indices` have a row for each dimension of its first."""
-
-    def rule(node: Node, perm: Perm, walk: _Walk) -> Node | None:
-        inputs: list[Value | None] = list(node.inputs)
-        inputs[0] = walk.sidewise(node.inputs[0], perm, node)
-        for i in indices:
-            rows = constant(node.inputs[i])
-            if rows is None or len(rows) != 4:
-                return None
-            turned = rows[list(inverse(perm))]
-            inputs[i] = walk.const(turned, node.inputs[i].dtype, node)
-        outs = [_shape(node.out_shapes[0], perm)]
-        return _finish(node, inputs, walk, outs, {0: perm})
-
-    return rule
+def _per_axis(node: Node, perm: Perm, walk: _Walk, layout: PerAxis) -> Node | None:
+    inputs: list[Value | None] = list(node.inputs)
+    inputs[0] = walk.sidewise(node.inputs[0], perm, node)
+    for i in layout.vectors:
+        rows = constant(node.inputs[i])
+        if rows is None or len(rows) != 4:
+            return None
+        inputs[i] = walk.const(rows[list(inverse(perm))], node.inputs[i].dtype, node)
+    return _finish(node, inputs, walk, [_shape(node.out_shapes[0], perm)], {0: perm})
 
 
 # ---------------------------------------------------------------- an axis
-def _along(where: str) -> Callable[[Node, Perm, _Walk], Node | None]:
-    """An op along one constant axis, its "first" or "last" input."""
-
-    def rule(node: Node, perm: Perm, walk: _Walk) -> Node | None:
-        place = 0 if where == "first" else len(node.inputs) - 1
-        axes = _axes(node, place)
-        if axes is None or len(axes) != 1:
-            return None
-        inputs: list[Value | None] = []
-        for i, value in enumerate(node.inputs):
-            if i == place:
-                inputs.append(walk.const(_like(value, perm[axes[0]]), value.dtype, node))
-            elif len(value.shape or ()) == 4:
-                inputs.append(walk.sidewise(value, perm, node))
-            else:
-                inputs.append(walk.as_it_was(value))
-        outs = [_shape(s, perm) for s in node.out_shapes]
-        return _finish(node, inputs, walk, outs, _all_turned(node, perm))
-
-    return rule
+def _along(node: Node, perm: Perm, walk: _Walk, layout: AlongAxis) -> Node | None:
+    place = layout.axis % len(node.inputs)
+    axes = _axes(node, place)
+    if axes is None or len(axes) != 1:
+        return None
+    inputs: list[Value | None] = []
+    for i, value in enumerate(node.inputs):
+        if i == place:
+            inputs.append(walk.const(_like(value, perm[axes[0]]), value.dtype, node))
+        elif len(value.shape or ()) == 4:
+            inputs.append(walk.sidewise(value, perm, node))
+        else:
+            inputs.append(walk.as_it_was(value))
+    outs = [_shape(s, perm) for s in node.out_shapes]
+    return _finish(node, inputs, walk, outs, _all_turned(node, perm))
 
 
 def _like(value: Value, axis: int) -> Any:
     return axis if value.shape == () else [axis]
-
-
-def _select(node: Node, perm: Perm, walk: _Walk) -> Node | None:
-    """A condition with an entry for each row would need more than a transpose."""
-    if len(node.inputs[0].shape or ()) not in (0, 4) or node.inputs[0].shape is None:
-        return None
-    return _elementwise(node, perm, walk)
-
-
-_RULES: Final[dict[str, Callable[[Node, Perm, Any], Node | None]]] = {
-    **dict.fromkeys(_REDUCTIONS, _reduction),
-    "Squeeze": _squeeze,
-    "Select": _select,
-    "Pad": _vectors(1),
-    "PadV2": _vectors(1),
-    "MirrorPad": _vectors(1),
-    "MirrorPadGrad": _vectors(1),
-    "Slice": _vectors(1, 2),
-    "Tile": _vectors(1),
-    "Concat": _along("first"),
-    "Split": _along("first"),
-    "ConcatV2": _along("last"),
-    "SplitV": _along("last"),
-    "ReverseV2": _along("last"),
-}

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +14,7 @@ from opdock.compiler.ir.block import Node
 from opdock.dtypes import as_dtype
 from opdock.graph.nodes import registry
 from opdock.graph.nodes.constant import constant
+from opdock.graph.nodes.traits import Formatted
 
 OTHER: Final = {"NHWC": "NCHW", "NCHW": "NHWC"}
 # What makes a tensor of this format of one of the other.
@@ -25,50 +25,10 @@ _LISTS: Final = ("strides", "dilations", "ksize")
 Perm = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
-    """Where an op meets its data format.
-
-    Attributes:
-        data: the inputs that have it.
-        vectors: the inputs that have an entry for each dimension.
-        results: the outputs that have it.
-        leads: whether the op is worth a change of format of its own; others follow their inputs.
-    """
-
-    data: tuple[int, ...]
-    vectors: tuple[int, ...] = ()
-    results: tuple[int, ...] = (0,)
-    leads: bool = True
-
-
-def _forms() -> dict[str, Form]:
-    found: dict[str, Form] = {}
-    for conv in ("Conv2D", "DepthwiseConv2dNative"):
-        found[conv] = Form((0,))
-        found[f"{conv}BackpropInput"] = Form((2,), (0,))
-        found[f"{conv}BackpropFilter"] = Form((0, 2), (), ())
-    for version in ("", "V2", "V3"):
-        found[f"FusedBatchNorm{version}"] = Form((0,))
-        found[f"FusedBatchNormGrad{version}"] = Form((0, 1))
-    for pool in ("MaxPool", "AvgPool", "DepthToSpace", "SpaceToDepth", "BiasAdd"):
-        found[pool] = Form((0,), leads=False)
-    found["BiasAddGrad"] = Form((0,), (), (), leads=False)
-    found["AvgPoolGrad"] = Form((1,), (0,), leads=False)
-    found["MaxPoolV2"] = Form((0,), (1, 2), leads=False)
-    for grad in ("MaxPoolGrad", "MaxPoolGradGrad"):
-        found[grad] = Form((0, 1, 2), leads=False)
-        found[f"{grad}V2"] = Form((0, 1, 2), (3, 4), leads=False)
-    return found
-
-
-FORMS: Final = _forms()
-
-
-def form_of(node: Node) -> Form | None:
+def form_of(node: Node) -> Formatted | None:
     """How a node meets its data format, if it could just as well have the other one."""
-    form = FORMS.get(node.op)
-    if form is None or node.attrs.get("data_format") not in OTHER:
+    form = node.traits.layout
+    if not isinstance(form, Formatted) or node.attrs.get("data_format") not in OTHER:
         return None
     data = [node.inputs[i] for i in form.data]
     if any(len(v.shape or ()) != 4 or v.dtype._is_ref_dtype for v in data):
@@ -80,7 +40,7 @@ def form_of(node: Node) -> Form | None:
 
 def vector(node: Node, index: int) -> list[int] | None:
     """An input with an entry for each dimension, where its value is known."""
-    found = node._known(index)
+    found = node.known_input(index)
     return [int(d) for d in found] if isinstance(found, np.ndarray) else None
 
 

@@ -15,50 +15,12 @@ from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.formats import in_other_format
 from opdock.compiler.place.target import Target
 from opdock.graph.control import func_graph
+from opdock.graph.control.func_graph import arg_op
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.graph.nodes.registry import ShapeSig
 from opdock.kernels.select.selection import Rejection, select
 from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.select.table import Kernel
 
-# Ops that the runtime itself carries out on any device: they move, hold or name values.
-STRUCTURAL = frozenset(
-    {
-        "Const",
-        "Placeholder",
-        "PlaceholderV2",
-        "PlaceholderWithDefault",
-        "NoOp",
-        "ControlTrigger",
-        "Identity",
-        "IdentityN",
-        "StopGradient",
-        "PreventGradient",
-        "VariableV2",
-        "Variable",
-        "TemporaryVariable",
-        "VarHandleOp",
-        "Assign",
-        "AssignVariableOp",
-        "ReadVariableOp",
-        "IsVariableInitialized",
-        "VarIsInitializedOp",
-        "DestroyResourceOp",
-        "VariableShape",
-        "If",
-        "StatelessIf",
-        "While",
-        "StatelessWhile",
-        "_Arg",
-        "_Feed",
-        "_Copy",
-        "Shape",
-        "ShapeN",
-        "Size",
-        "Rank",
-        "GuaranteeConst",
-    }
-)
 MAX_DEPTH = 6
 
 
@@ -109,7 +71,7 @@ def climb(
 ) -> tuple[Choice | None, list[Rejection]]:
     """The first rung of `target`'s ladder that admits `node`, and why the others do not."""
     rejections: list[Rejection] = []
-    if node.op in STRUCTURAL:
+    if node.builtin:
         return Choice("builtin", plugin="opdock"), rejections
     barred = experience.banned(node, target.name)
     if barred:
@@ -133,6 +95,8 @@ def climb(
             )
         )
     decomposed, why = _decompose(node, target, resources, experience, depth)
+    if decomposed is None and node.is_alias:
+        return Choice("builtin", plugin="opdock"), rejections
     if decomposed is None:
         rejections.append(Rejection(device=target.name, kernel="decomposition", reason=why))
     return decomposed, rejections
@@ -148,15 +112,7 @@ def _decompose(
     if depth >= MAX_DEPTH:
         return None, "nested too deeply"
     inputs = [(v.dtype, v.shape) for v in node.inputs]
-    sig = ShapeSig(
-        node.spec,
-        node.name,
-        [v.shape for v in node.inputs],
-        [v.dtype for v in node.inputs],
-        node.attrs,
-        len(node.out_dtypes),
-        node._known,
-    )
+    sig = node.shape_sig(node.spec)
 
     def build(*tensors: Tensor) -> Any:
         if turned is not None:
@@ -174,7 +130,7 @@ def _decompose(
     parts: dict[Operation, Choice] = {}
     inner = body_nodes(body, node)
     for op in body.get_operations():
-        if op.type == "_Arg":
+        if op.spec is arg_op:
             continue
         choice, lost = climb(inner[op], target, resources, experience, depth + 1)
         if choice is None:
@@ -217,7 +173,7 @@ def body_nodes(body: Any, node: Node) -> dict[Operation, Node]:
     made: dict[Operation, Node] = {}
     values: dict[Tensor, Value] = {}
     for op in body.get_operations():
-        if op.type == "_Arg":
+        if op.spec is arg_op:
             values[op.outputs[0]] = node.inputs[op.attrs["index"]]
             continue
         inner = Node(
@@ -245,7 +201,7 @@ def expand(block: Block, node: Node, choice: Choice) -> tuple[list[Node], dict[V
     mapping: dict[Value, Value] = {}
     values: dict[Tensor, Value] = {}
     for op in choice.body.get_operations():
-        if op.type == "_Arg":
+        if op.spec is arg_op:
             values[op.outputs[0]] = node.inputs[op.attrs["index"]]
             continue
         inner, part = made[op], choice.parts[op]
@@ -268,4 +224,4 @@ def expand(block: Block, node: Node, choice: Choice) -> tuple[list[Node], dict[V
     return out, mapping
 
 
-__all__ = ["STRUCTURAL", "Choice", "Rejection", "climb", "expand", "node_sig"]
+__all__ = ["Choice", "Rejection", "climb", "expand", "node_sig"]

@@ -12,15 +12,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock.compiler.ir.block import Block, Node, Value
+from opdock.compiler.ir.block import FEED, Block, Node, Value
 from opdock.compiler.place import agnostic
 from opdock.compiler.place.formats import (
-    FORMS,
     FROM_OTHER,
     LAYOUT,
     OTHER,
     PERM_ATTRS,
-    Form,
     Perm,
     attrs_in,
     followed_by,
@@ -35,6 +33,7 @@ from opdock.compiler.rules.rewrite import constant
 from opdock.dtypes import DType, as_dtype
 from opdock.graph.nodes import registry
 from opdock.graph.nodes.constant import const_op
+from opdock.graph.nodes.traits import Formatted
 from opdock.shapes import Shape
 
 _INT: Final = as_dtype("int32")
@@ -50,7 +49,7 @@ def layout(block: Block, placer: Placer) -> None:
     wanted: dict[Target | None, str | None] = {
         node.target: _preference(node.target)
         for node in block.nodes
-        if node.target is not None and node.op in FORMS
+        if node.target is not None and isinstance(node.traits.layout, Formatted)
     }
     if any(wanted.values()) or any(LAYOUT in node.attrs for node in block.nodes):
         _Walk(block, placer, wanted).run()
@@ -98,12 +97,13 @@ class _Walk:
         """Whether the node was replaced, or is there no more."""
         if node.op == "Transpose":
             return self.transpose(node)
-        if node.spec is None or node.spec.stateful or node.target is None:
+        if node.spec is None or node.target is None:
             return False
         if "_kernel" in node.attrs or any(d._is_ref_dtype for d in node.out_dtypes):
             return False
-        if form_of(node) is not None:
-            return self.sensitive(node, FORMS[node.op])
+        form = form_of(node)
+        if form is not None:
+            return self.sensitive(node, form)
         lazy = [v for v in node.inputs if self.is_turned(v, node.target)]
         if not lazy:
             return False
@@ -124,7 +124,7 @@ class _Walk:
         self.controls[node] = [base.node]
         return True
 
-    def sensitive(self, node: Node, form: Form) -> bool:
+    def sensitive(self, node: Node, form: Formatted) -> bool:
         given = node.attrs["data_format"]
         wanted = self.wanted.get(node.target)
         follows = any(
@@ -137,7 +137,7 @@ class _Walk:
             return False
         return self.change(node, form, given)
 
-    def change(self, node: Node, form: Form, given: str) -> bool:
+    def change(self, node: Node, form: Formatted, given: str) -> bool:
         """The node in the other data format."""
         wanted = OTHER[given]
         back = FROM_OTHER[given]
@@ -268,7 +268,7 @@ class _Walk:
             out_shapes=[shape], order=like.id,
         )  # fmt: skip
         data = Node(
-            "Placeholder", like.name, spec=None, attrs={}, inputs=[],
+            FEED, like.name, spec=None, attrs={}, inputs=[],
             out_dtypes=[dtype.base_dtype], out_shapes=[shape],
         )  # fmt: skip
         perm = self.const(range(4), _INT, like)
@@ -281,7 +281,7 @@ class _Walk:
         """A constant on the device of a node."""
         array = np.asarray(list(value) if isinstance(value, range) else value, dtype.np)
         node = Node(
-            "Const", f"{like.name}/layout/const", spec=const_op,
+            const_op.name, f"{like.name}/layout/const", spec=const_op,
             attrs={"value": array, "dtype": dtype}, inputs=[], out_dtypes=[dtype],
             out_shapes=[array.shape], origin=like.origin, requested=like.requested, order=like.id,
         )  # fmt: skip

@@ -9,10 +9,12 @@ from typing import Any
 
 from opdock import errors
 from opdock.compiler.ir.block import FEED, Block, Node, Value
+from opdock.compiler.ir.state import is_state
 from opdock.compiler.place.experience import Experience
-from opdock.compiler.place.ladder import STRUCTURAL, Choice, climb, expand
+from opdock.compiler.place.ladder import Choice, climb, expand
 from opdock.compiler.place.target import Target
 from opdock.graph.nodes.devicespec import DeviceSpec
+from opdock.graph.nodes.traits import Control
 from opdock.kernels.select.selection import Rejection
 
 PlaceHook = Callable[[Node, Sequence[Target]], "str | None"]
@@ -45,7 +47,7 @@ class Placer:
 
     def home(self, node: Node) -> Target | None:
         """The device that holds the value of a variable's node, or None."""
-        if self.resources is None or not _holds_state(node):
+        if self.resources is None or not node.traits.holds:
             return None
         name = node.attrs.get("shared_name") or node.name
         cell = self.resources.get("variable", node.attrs.get("container", ""), name)
@@ -147,9 +149,9 @@ def _groups(block: Block) -> dict[Node, list[Node]]:
         for value in node.inputs:
             holder = value.node
             if (
-                _is_state(value)
+                is_state(value)
                 and holder in parent
-                and node.op not in ("If", "While", "StatelessIf", "StatelessWhile")
+                and node.traits.control is Control.NONE
             ):
                 parent[find(node)] = find(holder)
     groups: dict[Node, list[Node]] = {}
@@ -158,26 +160,18 @@ def _groups(block: Block) -> dict[Node, list[Node]]:
     return groups
 
 
-def _is_state(value: Value) -> bool:
-    return value.dtype._is_ref_dtype or value.dtype.name == "resource"
-
-
 def _requested(members: list[Node]) -> tuple[str, Node]:
     """The merged request of a group. Conflicting requests: the state holder's wins, as it owns."""
     if not any(n.requested for n in members):
         return "", members[0]
     merged = DeviceSpec()
     asking = members[0]
-    ordered = sorted(members, key=lambda n: (not _holds_state(n), n.id))
+    ordered = sorted(members, key=lambda n: (not n.traits.holds, n.id))
     for node in reversed(ordered):
         if node.requested:
             merged.merge_from(DeviceSpec.from_string(node.requested))
             asking = node
     return merged.to_string(), asking
-
-
-def _holds_state(node: Node) -> bool:
-    return node.op in ("VariableV2", "Variable", "VarHandleOp", "TemporaryVariable")
 
 
 # ---------------------------------------------------------------- one group
@@ -197,7 +191,7 @@ def _place_group(members: list[Node], placer: Placer) -> None:
         preferred = next(able, None)
         softened = softened or preferred is not None
     offered = candidates if preferred is None else itertools.chain((preferred,), able)
-    working = [n for n in members if n.op not in STRUCTURAL and n.op != FEED]
+    working = [n for n in members if not n.builtin]
     lost: dict[Node, list[Rejection]] = {n: [] for n in working}
     best: tuple[int, Target, dict[Node, Choice]] | None = None
     for target in offered:
@@ -219,7 +213,7 @@ def _place_group(members: list[Node], placer: Placer) -> None:
         node.why = _why(node, requested, softened, target, preferred or candidates[0])
         if node in choices:
             _take(node, choices[node])
-        elif node.op in STRUCTURAL or node.op == FEED:
+        elif node.builtin:
             node.how = "feed" if node.op == FEED else "builtin"
         else:
             _fall_back(node, target, requested, placer, lost)
@@ -233,16 +227,9 @@ def _that_hold(members: list[Node], targets: Iterable[Target]) -> Iterator[Targe
     return (t for t in targets if all(_holds(t, n) for n in members))
 
 
-# Their results are numbers in host memory, or nothing.
-_ABOUT_VALUES = frozenset({
-    "Shape", "ShapeN", "Size", "Rank", "IsVariableInitialized", "VarIsInitializedOp",
-    "VariableShape", "NoOp", "ControlTrigger",
-})  # fmt: skip
-
-
 def _holds(target: Target, node: Node) -> bool:
     """Whether the device can store what a structural node makes, keeps or passes on."""
-    if node.op not in STRUCTURAL or node.op in _ABOUT_VALUES:
+    if not node.builtin or node.traits.on_host or not node.out_dtypes:
         return True
     try:
         if target.is_host:
@@ -251,7 +238,7 @@ def _holds(target: Target, node: Node) -> bool:
     except errors.OpError:
         return False
     held = [d.base_dtype for d in node.out_dtypes]
-    if node.op == "VarHandleOp":
+    if node.traits.holds and "dtype" in node.attrs:
         held = [node.attrs["dtype"].base_dtype]
     return all(
         d.name == "resource" or (not d.np.hasobject and (supported is None or d in supported))

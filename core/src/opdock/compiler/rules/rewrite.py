@@ -12,17 +12,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock.compiler.clean.fold import has_effect
 from opdock.compiler.ir.block import FEED, Array, Block, Node, Value
+from opdock.compiler.ir.state import has_effect
 from opdock.dtypes import DType, as_dtype
 from opdock.graph.nodes import registry
 from opdock.graph.nodes.constant import const_op
 from opdock.shapes import Shape
 
+FORWARDS: Final = "forwards"
+"""The key of rules for every op that hands its input on, in the place of an op type."""
 MAX_DEPTH: Final = 8
 _DEPTH: Final = 4  # how many nodes back is looked for effects
-# The alias of a variable stays an alias: each consumer reads when it runs, as in TF.
-ALIASES: Final = frozenset({"Identity", "StopGradient", "PreventGradient"})
 
 Rule = Callable[[Node, "Site"], "Value | None"]
 Rules = Mapping[str, tuple[Rule, ...]]
@@ -70,7 +70,7 @@ class Site:
         """A constant beside the node."""
         array = np.asarray(value, dtype.np)
         node = Node(
-            "Const", self.node.name + suffix, spec=const_op,
+            const_op.name, self.node.name + suffix, spec=const_op,
             attrs={"value": array, "dtype": dtype}, inputs=[], out_dtypes=[dtype],
             out_shapes=[array.shape], origin=self.node.origin, requested=self.node.requested,
             order=self.node.id,
@@ -130,15 +130,16 @@ class _Walk:
         if self.mapping:
             self.block.replace(self.mapping, self.controls)
             self.block.sweep()
-        return any(v.node.op == "Const" for v in self.mapping.values())
+        return any(v.node.is_const for v in self.mapping.values())
 
     def visit(self, node: Node, depth: int) -> None:
         """Keeps the node, or what the first rule that applies puts in its place."""
         self.block.looked_at("rewrite", 1)
         if has_effect(node) or any(n in self.effects for n in _before(node)):
             self.effects.add(node)
-        if node.op in self.table and depth < MAX_DEPTH and self.open(node):
-            for name, rule in self.table[node.op]:
+        rules = self.table.get(FORWARDS if node.is_alias else node.op, ())
+        if rules and depth < MAX_DEPTH and self.open(node):
+            for name, rule in rules:
                 site = Site(node)
                 found = rule(node, site)
                 if found is not None and self.allowed(node, found, site.made):
@@ -158,7 +159,8 @@ class _Walk:
     def allowed(self, node: Node, found: Value, made: list[Node]) -> bool:
         """Whether nothing is lost that has to run, and no read of a variable moves."""
         if found.node not in made:
-            if node.control or (found.dtype._is_ref_dtype and node.op not in ALIASES):
+            # The alias of a variable stays an alias: each consumer reads when it runs, as in TF.
+            if node.control or (found.dtype._is_ref_dtype and not node.is_alias):
                 return False
             if found.dtype.base_dtype is not node.out_dtypes[0].base_dtype:
                 return False
@@ -183,7 +185,7 @@ class _Walk:
         found = self.mapping.get(found, found)
         self.mapping[Value(node, 0)] = found
         self.controls[node] = [found.node]
-        if node.op == "Identity" or depth:
+        if node.is_alias or depth:
             return
         why = (
             f"became {found.node.op}" if made and found.node.name == node.name

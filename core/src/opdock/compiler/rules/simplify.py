@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from opdock.compiler.ir.block import Node, Value
-from opdock.compiler.rules.rewrite import Rule, Rules, Site, constant, keeps, known
+from opdock.compiler.rules.rewrite import FORWARDS, Rule, Rules, Site, constant, keeps, known
 from opdock.dtypes import DType
 
 
@@ -171,10 +171,7 @@ def _ensure(node: Node, site: Site) -> Value | None:
 
 _UNDONE: Final = _undone()
 RULES: Final[Rules] = {
-    "Identity": (_pass_through,),
-    "StopGradient": (_pass_through,),
-    "PreventGradient": (_pass_through,),
-    "Snapshot": (_pass_through,),
+    FORWARDS: (_pass_through,),
     "EnsureShape": (_ensure,),
     "Mul": (_neutral(1, True),),
     "Div": (_neutral(1, False),),

@@ -29,15 +29,10 @@ class _BatchNorm(BatchNormalization):
         self._updates_collection = None
         self._zero_debias = zero_debias
 
-    def _move(self, inputs: Tensor, mean: Any, variance: Any, momentum: Any) -> None:
-        if not self._zero_debias:
-            super()._move(inputs, mean, variance, momentum)
-            return
-        pairs = ((self.moving_mean, mean, True), (self.moving_variance, variance, False))
-        self.add_update(
-            [assign_moving_average(v, new, momentum, zero_debias=z) for v, new, z in pairs],
-            inputs=inputs,
-        )
+    def _moved_mean(self, mean: Any, momentum: Any) -> Any:
+        if self._zero_debias:
+            return assign_moving_average(self.moving_mean, mean, momentum, zero_debias=True)
+        return super()._moved_mean(mean, momentum)
 
 
 @add_arg_scope
@@ -75,7 +70,7 @@ def batch_norm(
         data_format: "NHWC" or "NCHW".
         zero_debias_moving_mean: correct the moving mean for its start at zero.
         scope: the variable scope; "BatchNorm", made unique, by default.
-        renorm, renorm_clipping, renorm_decay, adjustment: not supported.
+        renorm, renorm_clipping, renorm_decay, adjustment: as of `tf.layers.batch_normalization`.
 
     Returns:
         A tensor like `inputs`.

@@ -11,9 +11,11 @@ from opdock.dtypes import DType
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import ShapeSig, define_op
+from opdock.graph.nodes.traits import Traits
 from opdock.shapes import Shape
 
 arg_op = define_op("_Arg", "-> output: T", "T: type, index: int >= 0")
+arg_op.declare(Traits(builtin=True, placeholder=True, merge=False))
 
 
 @arg_op.shape

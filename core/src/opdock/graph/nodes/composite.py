@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from opdock import dtypes, shapes
 from opdock.dtypes import DType
-from opdock.graph.nodes.constant_value import constant_value_as_shape
+from opdock.graph.nodes.constant_value import known_shape
 from opdock.graph.nodes.convert import convert_to_tensor, register_tensor_conversion_function
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
@@ -63,7 +63,7 @@ class IndexedSlices:
         """The static shape of the dense tensor."""
         if self._dense_shape is None:
             return TensorShape(None)
-        return TensorShape(constant_value_as_shape(self._dense_shape))
+        return TensorShape(known_shape(self._dense_shape))
 
     @property
     def name(self) -> str:
@@ -164,7 +164,7 @@ class SparseTensor:
     @property
     def shape(self) -> TensorShape:
         """The static dense shape."""
-        return TensorShape(constant_value_as_shape(self._dense_shape))
+        return TensorShape(known_shape(self._dense_shape))
 
     def get_shape(self) -> TensorShape:
         """The static dense shape."""
@@ -187,7 +187,7 @@ class SparseTensor:
 
     def eval(self, feed_dict: Any = None, session: Any = None) -> SparseTensorValue:
         """Evaluates the parts in `session` or the default session."""
-        from opdock.graph.nodes.graph import default_session_for
+        from opdock.graph.nodes.default_session import default_session_for
 
         session = default_session_for(
             self.graph, session, "eval", "Cannot evaluate tensor using `eval()`"

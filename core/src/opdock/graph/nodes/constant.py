@@ -10,9 +10,11 @@ from opdock import dtypes, shapes
 from opdock.dtypes import DType
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.registry import ShapeSig, define_op
+from opdock.graph.nodes.traits import Fails, Traits
 from opdock.shapes import Shape
 
 const_op = define_op("Const", "-> output: dtype", "value: tensor, dtype: type")
+const_op.declare(Traits(builtin=True, fails=Fails.NEVER))
 
 
 @const_op.shape

@@ -1,38 +1,102 @@
 """Values of tensors that are known while the graph is built.
 
-Shape functions ask for them ("reshape to this constant"), so the evaluator covers the ops from
-which programs compute shapes. It never runs a kernel; what it does not know is simply unknown.
+`constant_value` knows what TensorFlow's function of that name knows, no more: whether a static
+assertion fires depends on it. Shape functions ask `constant_for_shapes`, which computes any small
+stateless expression over constants.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
-from opdock import shapes
-from opdock.graph.nodes.operation import Operation, Tensor
+from opdock import dtypes, shapes
+from opdock.graph.nodes import shape_arithmetic
+from opdock.graph.nodes.operation import Operation, Tensor, is_tensor
 from opdock.graph.nodes.registry import PartialShape
 from opdock.shapes import Shape
 
 Array = np.ndarray[Any, Any]
-_MAX_DEPTH: Final = 32
+_MAX_DEPTH: Final = 100
 _MAX_ELEMENTS: Final = 4096
 
 
-def constant_value(tensor: Any, partial: bool = False) -> Array | None:
+# ---------------------------------------------------------------- what programs may ask
+def constant_value(tensor: Any, partial: bool = False) -> Any:
     """The value of `tensor` as an array if it is known without running the graph, else None.
 
+    A tensor whose value was asked for and known cannot be fed any more: the graph may have been
+    built on it.
+
     Args:
-        tensor: a Tensor of any graph.
-        partial: accepted for TF's signature; partly known stacks count as unknown.
+        tensor: a Tensor of any graph; anything that is no tensor is returned as it is.
+        partial: whether a stack may be known in part, with None for what is not.
     """
+    if not is_tensor(tensor):
+        return tensor
     if not isinstance(tensor, Tensor):
-        return np.asarray(tensor)
-    return _value(tensor, 0)
+        return None
+    value = _static(tensor._op, tensor, partial)
+    if value is not None:
+        tensor.graph.prevent_feeding(tensor)
+    return value
 
 
+def _static(op: Operation, tensor: Tensor, partial: bool) -> Array | None:
+    if op.type == "Const":
+        return np.array(op.attrs["value"])
+    if op.type in ("Shape", "Size", "Rank"):
+        return _ABOUT_SHAPES[op.type](op, tensor)
+    if op.type == "Pack":
+        if op.attrs["axis"] != 0:
+            return None
+        parts = [constant_value(t, partial) for t in op._inputs]
+        unknown = any(p is None for p in parts)
+        return None if unknown and not partial else _stacked(parts)
+    if op.type == "Fill":
+        known, value = tensor._shape, constant_value(op._inputs[1])
+        if known is None or None in known or value is None:
+            return None
+        return np.full(known, value, value.dtype)
+    if op.type not in ("Range", "Cast", "Concat", "ConcatV2", "Equal", "NotEqual"):
+        return None
+    inputs = [constant_value(t) for t in op._inputs]
+    if any(v is None for v in inputs):
+        return None
+    found = _computed(op, inputs)
+    return None if found is None else found[tensor._value_index]
+
+
+def constant_value_as_shape(tensor: Tensor) -> shapes.TensorShape:
+    """The shape that a tensor of sizes stands for, as far as it is known; -1 is unknown.
+
+    Raises:
+        ValueError: a scalar that is not known to be -1, or a tensor of more than one dimension.
+    """
+    if tensor._shape == ():
+        value = constant_value(tensor)
+        if value is None or value != -1:
+            raise ValueError(
+                f"Received a scalar {'with unknown value' if value is None else value} as shape; "
+                "require a statically known scalar with value '-1' to describe an unknown shape."
+            )
+        return shapes.TensorShape(None)
+    shapes.with_rank(tensor._shape, 1)
+    return shapes.TensorShape(known_shape(tensor))
+
+
+def _stacked(parts: list[Any]) -> Array:
+    if all(p is not None for p in parts):
+        return np.stack(parts)
+    out = np.empty(len(parts), object)
+    out[:] = parts
+    return out
+
+
+# ---------------------------------------------------------------- what shape functions may ask
 def constant_for_shapes(tensor: Tensor) -> Array | PartialShape | None:
     """The value of `tensor`, or what is known of it when it is a shape vector."""
     value = _value(tensor, 0)
@@ -45,7 +109,7 @@ def constant_for_shapes(tensor: Tensor) -> Array | PartialShape | None:
     return None
 
 
-def constant_value_as_shape(tensor: Tensor) -> Shape:
+def known_shape(tensor: Tensor) -> Shape:
     """A 1-D integer tensor read as a shape: known entries, None for -1 and the unknown."""
     value = constant_for_shapes(tensor)
     if isinstance(value, PartialShape):
@@ -58,206 +122,91 @@ def constant_value_as_shape(tensor: Tensor) -> Shape:
     return None
 
 
-# ---------------------------------------------------------------- full values
 def _value(tensor: Tensor, depth: int) -> Array | None:
     op = tensor._op
     if op.type == "Const":
         value: Array = op.attrs["value"]
         return value
-    rule = _RULES.get(op.type)
-    if rule is None or depth > _MAX_DEPTH:
+    about = _ABOUT_SHAPES.get(op.type)
+    if about is not None:
+        return about(op, tensor)
+    if depth > _MAX_DEPTH:
         return None
-    size = shapes.num_elements(tensor._shape)
-    if size is not None and size > _MAX_ELEMENTS:
-        return None
-    return rule(op, tensor, depth + 1)
-
-
-def _inputs(op: Operation, depth: int, n: int | None = None) -> list[Array] | None:
-    out = []
-    for t in op._inputs[:n]:
-        value = _value(t, depth)
-        if value is None:
+    if op.type in _SAME:
+        return _value(op._inputs[tensor._value_index], depth + 1)
+    if op.type == "StridedSlice":
+        entry = _entry_of_shape(op, tensor, depth + 1)
+        if entry is not None:
+            return entry
+    known: dict[Operation, list[Array]] = op.graph._known_values
+    results = known.get(op)
+    if results is None:
+        if not _computable(op):
             return None
-        out.append(value)
-    return out
+        inputs = []
+        for source in op._inputs:
+            value_of_input = _value(source, depth + 1)
+            if value_of_input is None:
+                return None
+            inputs.append(value_of_input)
+        results = _computed(op, inputs)
+        if results is None:
+            return None
+        known[op] = results
+    return results[tensor._value_index]
 
 
-def _shape(op: Operation, tensor: Tensor, depth: int) -> Array | None:
+def _computable(op: Operation) -> bool:
+    """Whether the op is a small pure function of its inputs."""
+    if not op._inputs or op._spec.stateful or op.type == "PlaceholderWithDefault":
+        return False
+    for result in op.outputs:
+        size = shapes.num_elements(result._shape)
+        if size is not None and size > _MAX_ELEMENTS:
+            return False
+        base = result._dtype.base_dtype
+        if result._dtype._is_ref_dtype or base not in dtypes.NUMBERS | {dtypes.bool}:
+            return False
+    return all(_small(source._shape) for source in op._inputs)
+
+
+def _small(shape: Shape) -> bool:
+    size = shapes.num_elements(shape)
+    return size is None or size <= _MAX_ELEMENTS
+
+
+def _computed(op: Operation, inputs: list[Array]) -> list[Array] | None:
+    found = shape_arithmetic.compute(op, inputs)
+    if found is not None:
+        return found
+    # By name: kernels stand above this layer, and most programs never need them here.
+    results: list[Array] | None
+    results = importlib.import_module("opdock.kernels.select.constants").compute(op, inputs)
+    return results
+
+
+def _shape(op: Operation, tensor: Tensor) -> Array | None:
     known = op._inputs[tensor._value_index]._shape
     if known is None or None in known:
         return None
     return np.array(known, tensor._dtype.np)
 
 
-def _size(op: Operation, tensor: Tensor, depth: int) -> Array | None:
+def _size(op: Operation, tensor: Tensor) -> Array | None:
     size = shapes.num_elements(op._inputs[0]._shape)
     return None if size is None else np.array(size, tensor._dtype.np)
 
 
-def _rank(op: Operation, tensor: Tensor, depth: int) -> Array | None:
+def _rank(op: Operation, tensor: Tensor) -> Array | None:
     known = op._inputs[0]._shape
     return None if known is None else np.array(len(known), tensor._dtype.np)
 
 
-def _cast(op: Operation, tensor: Tensor, depth: int) -> Array | None:
-    values = _inputs(op, depth)
-    if values is None or tensor._dtype.np.hasobject:
-        return None
-    return values[0].astype(tensor._dtype.np)
-
-
-def _pass(op: Operation, tensor: Tensor, depth: int) -> Array | None:
-    return _value(op._inputs[tensor._value_index], depth)
-
-
-def _pack(op: Operation, tensor: Tensor, depth: int) -> Array | None:
-    values = _inputs(op, depth)
-    if values is None or len({v.shape for v in values}) > 1:
-        return None
-    return np.stack(values, op.attrs["axis"])
-
-
-def _concat(op: Operation, tensor: Tensor, depth: int) -> Array | None:
-    values = _inputs(op, depth)
-    if values is None:
-        return None
-    try:
-        return np.concatenate(values[:-1], int(values[-1]))
-    except (ValueError, IndexError):
-        return None
-
-
-def _range(op: Operation, tensor: Tensor, depth: int) -> Array | None:
-    values = _inputs(op, depth)
-    if values is None or values[2] == 0:
-        return None
-    if abs((float(values[1]) - float(values[0])) / float(values[2])) > _MAX_ELEMENTS:
-        return None
-    start, stop, step = (v.item() for v in values)
-    out: Array = np.arange(start, stop, step, dtype=tensor._dtype.np)
-    return out
-
-
-def _fill(op: Operation, tensor: Tensor, depth: int) -> Array | None:
-    values = _inputs(op, depth)
-    known = tensor._shape
-    if values is None or known is None or None in known:
-        return None
-    return np.full(known, values[1], tensor._dtype.np)
-
-
-def _reshape(op: Operation, tensor: Tensor, depth: int) -> Array | None:
-    value, known = _value(op._inputs[0], depth), tensor._shape
-    if value is None or known is None or None in known or value.size != shapes.num_elements(known):
-        return None
-    return value.reshape(known)
-
-
-def _gather(op: Operation, tensor: Tensor, depth: int) -> Array | None:
-    values = _inputs(op, depth)
-    if values is None or op.attrs.get("batch_dims", 0):
-        return None
-    axis = int(values[2]) if len(values) > 2 else 0
-    try:
-        return np.asarray(np.take(values[0], values[1], axis))
-    except (IndexError, ValueError):
-        return None
-
-
-def _strided_slice(op: Operation, tensor: Tensor, depth: int) -> Array | None:
-    index = _simple_index(op, depth)
-    if index is None:
-        return None
-    source = op._inputs[0]
-    value = _value(source, depth)
-    if value is not None:
-        return np.asarray(value[index]) if value.ndim == 1 else None
-    known = _shape_vector(source, depth)
-    if known is None or not isinstance(index, int) or not -len(known) <= index < len(known):
-        return None
-    return None if known[index] is None else np.array(known[index], tensor._dtype.np)
-
-
-def _simple_index(op: Operation, depth: int) -> int | slice | None:
-    """The index of a one-dimensional strided slice, or None when it is anything else."""
-    attrs = op.attrs
-    if attrs["ellipsis_mask"] or attrs["new_axis_mask"] or op._inputs[1]._shape != (1,):
-        return None
-    bounds = [_value(t, depth) for t in op._inputs[1:4]]
-    if any(b is None for b in bounds):
-        return None
-    begin, end, step = (int(b[0]) for b in bounds)  # type: ignore[index]
-    if attrs["shrink_axis_mask"]:
-        return begin
-    return slice(None if attrs["begin_mask"] else begin, None if attrs["end_mask"] else end, step)
-
-
-def _binary(fn: Callable[[Any, Any], Any]) -> Callable[[Operation, Tensor, int], Array | None]:
-    def rule(op: Operation, tensor: Tensor, depth: int) -> Array | None:
-        if not tensor._dtype.is_integer:
-            return None
-        values = _inputs(op, depth)
-        if values is None:
-            return None
-        with np.errstate(all="ignore"):
-            try:
-                return np.asarray(fn(values[0], values[1])).astype(tensor._dtype.np)
-            except ValueError:
-                return None
-
-    return rule
-
-
-def _floor_div(a: Any, b: Any) -> Any:
-    if np.any(b == 0):
-        raise ValueError("division by zero")
-    return a // b
-
-
-def _reduce(fn: Callable[..., Any]) -> Callable[[Operation, Tensor, int], Array | None]:
-    def rule(op: Operation, tensor: Tensor, depth: int) -> Array | None:
-        values = _inputs(op, depth)
-        if values is None or not tensor._dtype.is_integer:
-            return None
-        axes = tuple(int(a) for a in values[1].reshape(-1))
-        try:
-            out = fn(values[0], axis=axes, keepdims=op.attrs["keep_dims"])
-        except ValueError:
-            return None
-        return np.asarray(out).astype(tensor._dtype.np)
-
-    return rule
-
-
-_RULES: dict[str, Callable[[Operation, Tensor, int], Array | None]] = {
-    "Shape": _shape,
-    "ShapeN": _shape,
-    "Size": _size,
-    "Rank": _rank,
-    "Cast": _cast,
-    "Identity": _pass,
-    "Pack": _pack,
-    "ConcatV2": _concat,
-    "Range": _range,
-    "Fill": _fill,
-    "Reshape": _reshape,
-    "GatherV2": _gather,
-    "Gather": _gather,
-    "StridedSlice": _strided_slice,
-    "ExpandDims": _reshape,
-    "Squeeze": _reshape,
-    "Add": _binary(lambda a, b: a + b),
-    "AddV2": _binary(lambda a, b: a + b),
-    "Sub": _binary(lambda a, b: a - b),
-    "Mul": _binary(lambda a, b: a * b),
-    "FloorDiv": _binary(_floor_div),
-    "Maximum": _binary(np.maximum),
-    "Minimum": _binary(np.minimum),
-    "Prod": _reduce(np.prod),
-    "Sum": _reduce(np.sum),
-    "Max": _reduce(np.max),
-}
+_ABOUT_SHAPES: Final[dict[str, Callable[[Operation, Tensor], Array | None]]] = {
+    "Shape": _shape, "ShapeN": _shape, "Size": _size, "Rank": _rank,
+}  # fmt: skip
+# They pass values on; no kernel does that.
+_SAME: Final = frozenset({"Identity", "IdentityN", "StopGradient", "PreventGradient", "Snapshot"})
 
 
 # ---------------------------------------------------------------- partly known shape vectors
@@ -271,7 +220,7 @@ def _shape_vector(tensor: Tensor, depth: int) -> Shape:
         return tuple(None if d < 0 else int(d) for d in value.reshape(-1))
     if op.type in ("Shape", "ShapeN"):
         return op._inputs[tensor._value_index]._shape
-    if op.type in ("Cast", "Identity"):
+    if op.type == "Cast" or op.type in _SAME:
         return _shape_vector(op._inputs[tensor._value_index], depth + 1)
     if op.type == "Pack" and tensor._shape is not None and len(tensor._shape) == 1:
         entries = [_value(t, depth + 1) for t in op._inputs]
@@ -293,3 +242,29 @@ def _shape_vector(tensor: Tensor, depth: int) -> Shape:
     if length is not None and len(length) == 1 and length[0] is not None:
         return (None,) * length[0]
     return None
+
+
+def _entry_of_shape(op: Operation, tensor: Tensor, depth: int) -> Array | None:
+    """One entry of a shape vector of which others may be unknown."""
+    if tensor._shape != () or not tensor._dtype.is_integer:
+        return None
+    index = _simple_index(op, depth)
+    known = _shape_vector(op._inputs[0], depth) if isinstance(index, int) else None
+    if known is None or not -len(known) <= index < len(known):  # type: ignore[operator]
+        return None
+    entry = known[index]  # type: ignore[index]
+    return None if entry is None else np.array(entry, tensor._dtype.np)
+
+
+def _simple_index(op: Operation, depth: int) -> int | slice | None:
+    """The index of a one-dimensional strided slice, or None when it is anything else."""
+    attrs = op.attrs
+    if attrs["ellipsis_mask"] or attrs["new_axis_mask"] or op._inputs[1]._shape != (1,):
+        return None
+    bounds = [_value(t, depth) for t in op._inputs[1:4]]
+    if any(b is None for b in bounds):
+        return None
+    begin, end, step = (int(b[0]) for b in bounds)  # type: ignore[index]
+    if attrs["shrink_axis_mask"]:
+        return begin
+    return slice(None if attrs["begin_mask"] else begin, None if attrs["end_mask"] else end, step)

@@ -6,6 +6,12 @@ import re
 from typing import Any
 
 from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.version import GRAPH_DEF_VERSION
+
+
+def as_text(name: str | bytes) -> str:
+    """A name as text; TF takes names as bytes too."""
+    return name.decode() if isinstance(name, bytes) else name
 
 
 class GraphContents:
@@ -16,8 +22,22 @@ class GraphContents:
         self._by_name: dict[str, Operation] = {}
         self._collections: dict[Any, list[Any]] = {}
         self._finalized = False
+        self._producer = GRAPH_DEF_VERSION
+        self._min_consumer = 0
+        self._bad_consumers: set[int] = set()
         self._unfeedable: set[Tensor] = set()
         self._unfetchable: set[Any] = set()
+
+    @property
+    def graph_def_versions(self) -> Any:
+        """The VersionDef that `as_graph_def` writes."""
+        from opdock.io import protos
+
+        return protos.VersionDef(
+            producer=self._producer,
+            min_consumer=self._min_consumer,
+            bad_consumers=sorted(self._bad_consumers),
+        )
 
     def _check_not_finalized(self) -> None:
         if self._finalized:
@@ -35,14 +55,14 @@ class GraphContents:
             KeyError: there is none.
             TypeError: `name` is not a string.
         """
-        if not isinstance(name, str):
+        if not isinstance(name, (str, bytes)):
             raise TypeError(f"Operation names are strings (or similar), not {type(name).__name__}.")
         op: Operation = self.as_graph_element(name, allow_tensor=False)
         return op
 
     def get_tensor_by_name(self, name: str) -> Tensor:
         """The tensor called `name` ("op:index"); raises as `get_operation_by_name` does."""
-        if not isinstance(name, str):
+        if not isinstance(name, (str, bytes)):
             raise TypeError(f"Tensor names are strings (or similar), not {type(name).__name__}.")
         tensor: Tensor = self.as_graph_element(name, allow_operation=False)
         return tensor
@@ -63,8 +83,8 @@ class GraphContents:
         convert = getattr(obj, "_as_graph_element", None)
         if convert is not None:
             obj = convert()
-        if isinstance(obj, str):
-            return self._element_by_name(obj, allow_tensor, allow_operation)
+        if isinstance(obj, (str, bytes)):
+            return self._element_by_name(as_text(obj), allow_tensor, allow_operation)
         if isinstance(obj, Tensor) and allow_tensor:
             if obj.graph is not self:
                 raise ValueError(f"Tensor {obj} is not an element of this graph.")

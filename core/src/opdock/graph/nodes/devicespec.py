@@ -3,7 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final, Self
+
+
+def _device_type(name: Any) -> str:
+    """TF accepts "/gpu:0" and "/cpu:0" in lower case; every other type keeps its spelling."""
+    text = str(name)
+    return text.upper() if text.lower() in ("cpu", "gpu") else text
+
+
+_CONVERT: Final[dict[str, Callable[[Any], Any]]] = {
+    "job": str,
+    "replica": int,
+    "task": int,
+    "device_type": _device_type,
+    "device_index": int,
+}
 
 
 class DeviceSpec:
@@ -14,6 +29,12 @@ class DeviceSpec:
 
     __slots__ = ("device_index", "device_type", "job", "replica", "task")
 
+    job: str | None
+    replica: int | None
+    task: int | None
+    device_type: str | None
+    device_index: int | None
+
     def __init__(
         self,
         job: str | None = None,
@@ -22,17 +43,18 @@ class DeviceSpec:
         device_type: str | None = None,
         device_index: int | None = None,
     ) -> None:
-        self.job = None if job is None else str(job)
-        self.replica = None if replica is None else int(replica)
-        self.task = None if task is None else int(task)
-        # TF accepts "/gpu:0" and "/cpu:0" in lower case; every other type keeps its spelling.
-        if device_type is not None and device_type.lower() in ("cpu", "gpu"):
-            device_type = device_type.upper()
+        self.job = job
+        self.replica = replica
+        self.task = task
         self.device_type = device_type
-        self.device_index = None if device_index is None else int(device_index)
+        self.device_index = device_index
+
+    def __setattr__(self, field: str, value: Any) -> None:
+        convert = _CONVERT.get(field)
+        object.__setattr__(self, field, value if value is None or not convert else convert(value))
 
     @classmethod
-    def from_string(cls, spec: str) -> DeviceSpec:
+    def from_string(cls, spec: str | None) -> Self:
         """Parses TF's spellings, `/gpu:1` and `/device:GPU:1` alike.
 
         Raises:
@@ -40,12 +62,13 @@ class DeviceSpec:
         """
         return cls().parse_from_string(spec)
 
-    def parse_from_string(self, spec: str) -> DeviceSpec:
+    def parse_from_string(self, spec: str | None) -> Self:
         """Replaces the fields by those of `spec` and returns self; ValueError when malformed."""
         self.job = self.replica = self.task = self.device_type = self.device_index = None
-        for part in spec.split("/"):
+        text = spec or ""
+        for part in text.split("/"):
             if part:
-                self._parse_part(part.split(":"), spec)
+                self._parse_part(part.split(":"), text)
         return self
 
     def _parse_part(self, fields: list[str], spec: str) -> None:
@@ -71,17 +94,27 @@ class DeviceSpec:
     def _set_type(self, device_type: str, index: str, spec: str) -> None:
         if self.device_type is not None:
             raise ValueError(f"Cannot specify multiple device types: {spec}")
-        self.device_type = (
-            device_type.upper() if device_type.lower() in ("cpu", "gpu") else device_type
-        )
+        self.device_type = device_type
         self.device_index = None if index == "*" else int(index)
 
     def merge_from(self, dev: DeviceSpec) -> None:
         """Overwrites the fields that `dev` sets."""
-        for field in DeviceSpec.__slots__:
-            value = getattr(dev, field)
+        for field, value in dev._fields().items():
             if value is not None:
                 setattr(self, field, value)
+
+    def make_merged_spec(self, dev: DeviceSpec) -> Self:
+        """A new spec with the fields that `dev` sets, and this one's elsewhere."""
+        merged = self.replace()
+        merged.merge_from(dev)
+        return merged
+
+    def replace(self, **kwargs: Any) -> Self:
+        """A new spec with some fields, named as the constructor names them, set anew."""
+        return self.__class__(**{**self._fields(), **kwargs})
+
+    def _fields(self) -> dict[str, Any]:
+        return {field: getattr(self, field) for field in DeviceSpec.__slots__}
 
     def to_string(self) -> str:
         """The canonical spelling, e.g. `/job:w/task:1/device:GPU:0`."""
@@ -128,9 +161,8 @@ def merge_device(spec: Any) -> DeviceFunction:
         current = op.device
         found = cache.get(current)
         if found is None:
-            out = DeviceSpec.from_string(outer.to_string())
-            out.merge_from(DeviceSpec.from_string(current))
-            found = cache[current] = out.to_string()
+            inner = DeviceSpec.from_string(current)
+            found = cache[current] = outer.make_merged_spec(inner).to_string()
         return found
 
     return merged

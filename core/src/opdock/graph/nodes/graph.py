@@ -10,14 +10,13 @@ from typing import Any, Final
 
 from opdock.dtypes import DType
 from opdock.graph.nodes.constant_value import constant_for_shapes
-from opdock.graph.nodes.contents import GraphContents
+from opdock.graph.nodes.contents import GraphContents, as_text
 from opdock.graph.nodes.devicespec import DeviceFunction, merge_device
 from opdock.graph.nodes.operation import Operation, Tensor, capture_frames
 from opdock.graph.nodes.registry import OpSpec, ShapeSig
 
 _OP_NAME: Final = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
 _SCOPE_NAME: Final = re.compile(r"^[A-Za-z0-9_.\\/>-]*$")
-_PRODUCER: Final = 134  # the graph-def version that TF 1.15 writes
 
 
 class _Controller:
@@ -31,6 +30,12 @@ class _Controller:
         self.seen: set[Operation] = set()
 
 
+class _ThreadState(threading.local):
+    """What each thread that builds a graph has for itself: the name scope that it is in."""
+
+    name_stack = ""
+
+
 class Graph(GraphContents):
     """A dataflow graph. Operations are added to the default graph; a Session runs them."""
 
@@ -38,18 +43,19 @@ class Graph(GraphContents):
         super().__init__()
         self._lock = threading.RLock()
         self._names_in_use: dict[str, int] = {}
+        self._thread = _ThreadState()
         self._last_id = 0
         self._version = 0
         self._edits = 0
-        self._name_stack = ""
         self._device_functions: list[DeviceFunction | None] = []
         self._colocation: list[Operation] = []
         self._controllers: list[_Controller] = []
         self._container = ""
-        self._attr_scope: dict[str, Any] = {}
+        self._scope_attrs: dict[str, Any] = {}
+        self._current_original_op: Operation | None = None
         self._gradient_overrides: dict[str, str] = {}
         self._kernel_labels: dict[str, str] = {}
-        self._constant_cache: dict[int, Any] = {}
+        self._known_values: dict[Operation, Any] = {}  # see `constant_value`
         self._scoped_state: dict[Any, Any] = {}
         self._seed: int | None = None
 
@@ -67,13 +73,6 @@ class Graph(GraphContents):
     def version(self) -> int:
         """Grows with every change of the graph."""
         return self._version
-
-    @property
-    def graph_def_versions(self) -> Any:
-        """The VersionDef that `as_graph_def` writes."""
-        from opdock.io import protos
-
-        return protos.VersionDef(producer=_PRODUCER)
 
     @property
     def finalized(self) -> bool:
@@ -101,6 +100,7 @@ class Graph(GraphContents):
         """An existing node was edited: programs compiled from it are stale."""
         self._version += 1
         self._edits += 1
+        self._known_values.clear()
 
     # ------------------------------------------------------------ making operations
     def _create_op(
@@ -166,8 +166,10 @@ class Graph(GraphContents):
                 op.attrs["_class"] = sorted(groups)
         if self._container and "container" in op.attrs and not op.attrs["container"]:
             op.attrs["container"] = self._container
-        if self._attr_scope:
-            for key, value in self._attr_scope.items():
+        if self._current_original_op is not None:
+            op._original_op = self._current_original_op
+        if self._scope_attrs:
+            for key, value in self._scope_attrs.items():
                 op.attrs.setdefault(key, value(op) if callable(value) else value)
         override = self._gradient_overrides.get(op.type)
         if override is not None:
@@ -203,8 +205,20 @@ class Graph(GraphContents):
             raise ValueError(f"{tensor} must be from the same graph as {self}.")
 
     # ------------------------------------------------------------ names
+    @property
+    def _name_stack(self) -> str:
+        return self._thread.name_stack
+
+    @_name_stack.setter
+    def _name_stack(self, scope: str) -> None:
+        self._thread.name_stack = scope
+
     def unique_name(self, name: str, mark_as_used: bool = True) -> str:
         """A name that no operation or scope has, under the current name scope."""
+        with self._lock:
+            return self._unique_name(as_text(name), mark_as_used)
+
+    def _unique_name(self, name: str, mark_as_used: bool) -> str:
         if self._name_stack:
             name = self._name_stack + "/" + name
         key = name.lower()
@@ -233,6 +247,7 @@ class Graph(GraphContents):
         A name that ends in "/" re-enters that scope; None or "" resets to the top.
         """
         if name:
+            name = as_text(name)
             if name[-1] == "/":
                 new = name[:-1]
             else:
@@ -262,11 +277,12 @@ class Graph(GraphContents):
             entry = device_name_or_function
         else:
             entry = merge_device(device_name_or_function)
-        self._device_functions.append(entry)
+        old = self._device_functions
+        self._device_functions = [*old, entry]
         try:
             yield
         finally:
-            self._device_functions.pop()
+            self._device_functions = old
 
     def _apply_device_functions(self, op: Operation) -> None:
         self._apply_scopes(op)
@@ -348,13 +364,23 @@ class Graph(GraphContents):
             self._kernel_labels = old
 
     @contextlib.contextmanager
-    def _attr_scope_map(self, attrs: dict[str, Any]) -> Iterator[None]:
-        old = self._attr_scope
-        self._attr_scope = {k: v for k, v in {**old, **attrs}.items() if v is not None}
+    def _attr_scope(self, attr_map: dict[str, Any]) -> Iterator[None]:
+        """Gives operations made inside more attributes; None takes one away again."""
+        old = self._scope_attrs
+        self._scope_attrs = {k: v for k, v in {**old, **attr_map}.items() if v is not None}
         try:
             yield
         finally:
-            self._attr_scope = old
+            self._scope_attrs = old
+
+    @contextlib.contextmanager
+    def _original_op(self, op: Operation) -> Iterator[None]:
+        """Notes that operations made inside come of `op`, as a gradient does."""
+        old, self._current_original_op = self._current_original_op, op
+        try:
+            yield
+        finally:
+            self._current_original_op = old
 
     @contextlib.contextmanager
     def as_default(self) -> Iterator[Graph]:
@@ -412,11 +438,10 @@ def _as_operation(item: Any) -> Operation:
     raise TypeError(f"Can not convert a {type(item).__name__} into an Operation.")
 
 
-# ---------------------------------------------------------------- default graph and session
+# ---------------------------------------------------------------- default graph
 class _Stack(threading.local):
     def __init__(self) -> None:
         self.graphs: list[Graph] = []
-        self.sessions: list[Any] = []
 
 
 _stack = _Stack()
@@ -449,49 +474,9 @@ def reset_default_graph() -> None:
     _global_graph = Graph()
 
 
-def get_default_session() -> Any:
-    """The innermost default session of the thread, or None."""
-    return _stack.sessions[-1] if _stack.sessions else None
-
-
-def push_default_session(session: Any) -> None:
-    """Makes `session` the default of the thread."""
-    _stack.sessions.append(session)
-
-
-def pop_default_session(session: Any) -> None:
-    """Removes `session` from the thread's stack of defaults."""
-    if session in _stack.sessions:
-        _stack.sessions.reverse()
-        _stack.sessions.remove(session)
-        _stack.sessions.reverse()
-
-
-def default_session_for(graph: Graph, session: Any, verb: str, failure: str) -> Any:
-    """The session that `eval` or `run` should use; ValueError in TF's words without one."""
-    if session is None:
-        session = get_default_session()
-        if session is None:
-            raise ValueError(
-                f"{failure}: No default session is registered. Use `with sess.as_default()` or "
-                f"pass an explicit session to `{verb}(session=sess)`"
-            )
-        if session.graph is not graph:
-            raise ValueError(
-                f"Cannot use the default session to {verb}: the graph is different from the "
-                f"session's graph. Pass an explicit session to `{verb}(session=sess)`."
-            )
-    elif session.graph is not graph:
-        raise ValueError(
-            f"Cannot use the given session to {verb}: the graph is different from the session's "
-            "graph."
-        )
-    return session
-
-
 def has_default_graph(graph: Any) -> bool:
     """Whether `graph` is the current default."""
     return get_default_graph() is graph
 
 
-__all__ = ["Graph", "get_default_graph", "get_default_session", "reset_default_graph"]
+__all__ = ["Graph", "get_default_graph", "reset_default_graph"]

@@ -11,11 +11,13 @@ import numpy as np
 from opdock import dtypes
 from opdock.dtypes import DType
 
-_TYPE_SETS: Final[dict[str, frozenset[DType]]] = {
-    "numbertype": dtypes.NUMBERS | dtypes.QUANTIZED,
-    "realnumbertype": dtypes.REALS,
-    "floattype": dtypes.FLOATS,
-    "inttype": dtypes.INTS,
+_TYPE_SETS: Final[dict[str, tuple[DType, ...]]] = {
+    name: tuple(sorted(types, key=int))
+    for name, types in {
+        "numbertype": dtypes.NUMBERS | {dtypes.qint8, dtypes.quint8, dtypes.qint32},
+        "realnumbertype": dtypes.REALS,
+        "quantizedtype": dtypes.QUANTIZED,
+    }.items()
 }
 _ATTR_RE: Final = re.compile(r"\s*(\w+)\s*:\s*")
 
@@ -125,15 +127,15 @@ def _parse_kind(text: str) -> tuple[str, tuple[Any, ...] | None]:
         kind, allowed = _parse_kind(text[5:-1].strip())
         return f"list({kind})", allowed
     if text in _TYPE_SETS:
-        return "type", tuple(sorted(_TYPE_SETS[text], key=int))
+        return "type", _TYPE_SETS[text]
     if text.startswith("{"):
         items = [i.strip() for i in _split(text[1:-1], ",") if i.strip()]
         if items[0][0] in "\"'":
             return "string", tuple(i[1:-1] for i in items)
-        allowed_types: set[DType] = set()
+        allowed_types: list[DType] = []
         for item in items:
-            allowed_types |= _TYPE_SETS.get(item) or {dtypes.PROTO_NAMES[item]}
-        return "type", tuple(sorted(allowed_types, key=int))
+            allowed_types += _TYPE_SETS.get(item) or (dtypes.PROTO_NAMES[item],)
+        return "type", tuple(dict.fromkeys(allowed_types))
     if text not in ("int", "float", "bool", "string", "type", "shape", "tensor", "func"):
         raise ValueError(f"unknown attribute type '{text}'")
     return text, None
@@ -161,9 +163,10 @@ def parse_literal(text: str, kind: str) -> Any:
             None if d.strip() in ("?", "-1") else int(d) for d in text[1:-1].split(",") if d.strip()
         )
     if kind == "tensor":
-        dtype, _, body = text.partition("[")
+        dtype, _, body = text.partition(" ") if "[" not in text else text.partition("[")
         values = [float(v) for v in body.rstrip("]").split(",") if v.strip()]
-        return np.array(values).astype(dtypes.PROTO_NAMES[dtype.strip()].np)
+        array = np.array(values).astype(dtypes.PROTO_NAMES[dtype.strip()].np)
+        return array if "[" in text else array.reshape(())
     raise ValueError(f"no literal of type '{kind}'")
 
 

@@ -94,6 +94,7 @@ class Operation:
         self._device = ""
         self._id = op_id
         self._frames = frames
+        self._original_op: Operation | None = None
         self.outputs = [
             Tensor(self, i, dtype, shape)
             for i, (dtype, shape) in enumerate(zip(output_dtypes, output_shapes, strict=True))
@@ -215,7 +216,7 @@ class Operation:
 
     def run(self, feed_dict: dict[Any, Any] | None = None, session: Any = None) -> None:
         """Runs the operation in `session` or the default session."""
-        from opdock.graph.nodes.graph import default_session_for
+        from opdock.graph.nodes.default_session import default_session_for
 
         default_session_for(
             self.graph, session, "run", "Cannot execute operation using `run()`"
@@ -373,7 +374,7 @@ class Tensor:
 
     def eval(self, feed_dict: dict[Any, Any] | None = None, session: Any = None) -> Any:
         """Evaluates the tensor in `session` or the default session."""
-        from opdock.graph.nodes.graph import default_session_for
+        from opdock.graph.nodes.default_session import default_session_for
 
         return default_session_for(
             self.graph, session, "eval", "Cannot evaluate tensor using `eval()`"

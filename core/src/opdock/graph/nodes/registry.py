@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from opdock import errors, shapes
-from opdock.dtypes import DType
+from opdock.dtypes import DType, resource
 from opdock.graph.nodes import opdef
+from opdock.graph.nodes.traits import PLAIN, Traits
 from opdock.shapes import Shape
 
 if TYPE_CHECKING:
@@ -59,11 +60,13 @@ class ShapeSig:
         """The op type."""
         return self.spec.name
 
+    def known(self, index: int) -> np.ndarray[Any, Any] | PartialShape | None:
+        """What is known of the value of input `index`: all of it, some entries, or nothing."""
+        return None if self._consts is None else self._consts(index)
+
     def const(self, index: int) -> np.ndarray[Any, Any] | None:
         """The value of input `index` if it is known without running anything."""
-        if self._consts is None:
-            return None
-        value = self._consts(index)
+        value = self.known(index)
         return value if isinstance(value, np.ndarray) else getattr(value, "array", None)
 
     def const_shape(self, index: int) -> Shape:
@@ -71,7 +74,7 @@ class ShapeSig:
 
         Entries of -1 are unknown dimensions.
         """
-        value = None if self._consts is None else self._consts(index)
+        value = self.known(index)
         if isinstance(value, PartialShape):
             return value.shape
         if value is not None:
@@ -103,7 +106,9 @@ class OpSpec:
         stateful: bool,
         commutative: bool,
         aggregate: bool,
+        allows_uninitialized_input: bool,
         expr: str | None,
+        probe: bool = False,
     ) -> None:
         self.name = name
         self._signature = signature
@@ -111,11 +116,15 @@ class OpSpec:
         self.stateful = stateful
         self.commutative = commutative
         self.aggregate = aggregate
+        self.allows_uninitialized_input = allows_uninitialized_input
         self.expr = expr
+        self.probe = probe
         self.shape_fn: Callable[[ShapeSig], Any] | None = None
         self.gradient_fn: GradientFn | None = None
         self.is_differentiable = True
         self.decomposition_fn: Callable[..., Any] | None = None
+        self.known_fn: Callable[[ShapeSig], Sequence[Any]] | None = None
+        self.traits = PLAIN
         self._def: opdef.OpDef | None = None
         self._builder: Any = None
 
@@ -131,6 +140,22 @@ class OpSpec:
     def takes_refs(self) -> bool:
         """Whether an argument is declared as a reference to a variable."""
         return any(a.is_ref for a in self.definition.inputs)
+
+    @property
+    def is_stateful(self) -> bool:
+        """TF's flag, unless the op's traits say that it means nothing here."""
+        return self.stateful and self.traits.effect is not False
+
+    @functools.cached_property
+    def has_effect(self) -> bool:
+        """Whether a step without the op is another step, beyond the state that it writes."""
+        traits = self.traits
+        if traits.effect is not None:
+            return traits.effect
+        if not self.stateful or traits.random or traits.holds:
+            return False
+        state = {a.name for a in self.definition.inputs if a.is_ref or a.dtype is resource}
+        return not state or not state.issubset(traits.reads)
 
     def attr_type(self, name: str) -> str | None:
         """The declared type of an attribute, or None for an undeclared one such as `_class`."""
@@ -159,6 +184,19 @@ class OpSpec:
         self.is_differentiable = False
         return self
 
+    def known(self, fn: _F) -> _F:
+        """Attaches `fn(sig) -> values`: what static shapes and known inputs say of the outputs.
+
+        A value is an array, a `PartialShape` for a vector of which some entries are known, or None.
+        """
+        self.known_fn = fn
+        return fn
+
+    def declare(self, traits: Traits) -> OpSpec:
+        """Declares what the op means to the compiler and the runtime."""
+        self.traits = traits
+        return self
+
     def decomposition(self, fn: _F) -> _F:
         """Attaches `fn(sig, *inputs) -> outputs`, the op in terms of simpler ops."""
         self.decomposition_fn = fn
@@ -170,7 +208,7 @@ class OpSpec:
             return [None] * sig.n_outputs
         try:
             result = self.shape_fn(sig)
-        except ValueError as e:
+        except (ValueError, errors.InvalidArgumentError) as e:
             raise ValueError(f"{e} {_describe(sig)}") from None
         if sig.n_outputs == 1 and not isinstance(result, list):
             return [result]
@@ -226,7 +264,9 @@ def define_op(
     stateful: bool = False,
     commutative: bool = False,
     aggregate: bool = False,
+    allows_uninitialized_input: bool = False,
     expr: str | None = None,
+    probe: bool = False,
 ) -> OpSpec:
     """Registers an op type under TF's name, argument names, attributes and defaults.
 
@@ -237,7 +277,9 @@ def define_op(
         stateful: whether equal nodes may give unequal results, so none is folded or merged.
         commutative: whether the order of the inputs does not matter.
         aggregate: whether the op is associative over its inputs.
+        allows_uninitialized_input: whether a variable that it refers to may have no value yet.
         expr: the scalar expression of an elementwise op over its argument names.
+        probe: whether the op is for tests of graphs alone: `all_ops` passes over it.
 
     Raises:
         ValueError: the name is taken.
@@ -246,7 +288,8 @@ def define_op(
         raise ValueError(f"Op '{name}' is registered already.")
     spec = OpSpec(
         name, signature, attrs, stateful=stateful, commutative=commutative,
-        aggregate=aggregate, expr=expr,
+        aggregate=aggregate, allows_uninitialized_input=allows_uninitialized_input, expr=expr,
+        probe=probe,
     )  # fmt: skip
     _REGISTRY[name] = spec
     return spec
@@ -276,10 +319,10 @@ def find(name: str) -> OpSpec | None:
         return None
 
 
-def all_ops() -> Iterator[OpSpec]:
-    """Every registered op, by name."""
+def all_ops(probes: bool = False) -> Iterator[OpSpec]:
+    """Every registered op by name; those for tests of graphs only with `probes`."""
     load_all()
-    return iter([_REGISTRY[k] for k in sorted(_REGISTRY)])
+    return iter([_REGISTRY[k] for k in sorted(_REGISTRY) if probes or not _REGISTRY[k].probe])
 
 
 def load_all() -> None:
@@ -303,12 +346,13 @@ def gradient_of(op: Operation) -> GradientFn | None:
     """
     override = op.attrs.get("_gradient_op_type")
     if override is not None:
-        found = _PYTHON_GRADIENTS.get(override)
-        if found is None:
+        if override not in _PYTHON_GRADIENTS:
             raise LookupError(f"No gradient registered under the name '{override}'.")
-        return found
+        return _PYTHON_GRADIENTS[override]
     spec = op.spec
-    if not spec.is_differentiable:
+    if not spec.is_differentiable or (
+        spec.name in _PYTHON_GRADIENTS and _PYTHON_GRADIENTS[spec.name] is None
+    ):
         return None
     fn = spec.gradient_fn or _PYTHON_GRADIENTS.get(spec.name)
     if fn is None:
@@ -319,7 +363,14 @@ def gradient_of(op: Operation) -> GradientFn | None:
     return fn
 
 
-_PYTHON_GRADIENTS: dict[str, GradientFn] = {}
+# Registered by programs; None for what they declare not differentiable.
+_PYTHON_GRADIENTS: dict[str, GradientFn | None] = {}
+
+
+def keeps_slices(fn: _F) -> _F:
+    """Marks a gradient function that takes IndexedSlices as they are; others get them dense."""
+    fn.keeps_slices = True  # type: ignore[attr-defined]
+    return fn
 
 
 class RegisterGradient:
@@ -345,10 +396,20 @@ class RegisterGradient:
 
 
 def not_differentiable(op_type: str) -> None:
-    """Declares an op type not differentiable (TF's `tf.NotDifferentiable`)."""
+    """Declares an op type not differentiable (TF's `tf.NotDifferentiable`).
+
+    The type need not be registered, now or ever.
+
+    Raises:
+        TypeError: `op_type` is no string.
+        KeyError: it has a gradient.
+    """
     if not isinstance(op_type, str):
         raise TypeError("op_type must be a string")
-    get(op_type).not_differentiable()
+    spec = _REGISTRY.get(op_type)
+    if _PYTHON_GRADIENTS.get(op_type) or (spec is not None and spec.gradient_fn is not None):
+        raise KeyError(f"Registering two gradients with name '{op_type}'!")
+    _PYTHON_GRADIENTS[op_type] = None
 
 
 def flatten_inputs(groups: Sequence[Any]) -> list[Tensor]:

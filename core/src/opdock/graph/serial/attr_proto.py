@@ -189,6 +189,7 @@ def to_op_def(spec: OpSpec) -> Any:
         is_stateful=spec.stateful,
         is_commutative=spec.commutative,
         is_aggregate=spec.aggregate,
+        allows_uninitialized_input=spec.allows_uninitialized_input,
     )
     for arg in definition.inputs:
         _encode_arg(arg, proto.input_arg.add())

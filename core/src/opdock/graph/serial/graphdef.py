@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from opdock import errors
-from opdock.dtypes import DType
+from opdock.dtypes import DType, proto_name
 from opdock.graph.nodes import registry
+from opdock.graph.nodes.opdef import ArgDef
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import OpSpec
 from opdock.graph.serial.attr_proto import encode_attr, encode_shape, native_attr, to_op_def
@@ -24,7 +25,7 @@ __all__ = [
 # Serialized protobufs end at 2 GB.
 graph_def_size_limit: Final = 2**31 - 1
 # No real op has more; a damaged attribute must not make us build a list of a billion tensors.
-_MAX_OUTPUTS: Final = 1 << 20
+_MAX_ARGUMENTS: Final = 1 << 20
 
 
 # ---------------------------------------------------------------- graph to GraphDef
@@ -46,22 +47,23 @@ def to_graph_def(graph: Graph, from_version: int | None = None, add_shapes: bool
 
     proto = protos.GraphDef()
     proto.versions.CopyFrom(graph.graph_def_versions)
-    functions = FunctionLibraryWriter(proto.library)
-    first = None if from_version is None else from_version - graph._edits
-    size = 0
-    for op in graph.get_operations():
-        if first is not None and op._id <= first:
-            continue
-        node = proto.node.add()
-        fill_node_def(op, node, functions.name_of)
-        if add_shapes and op.outputs:
-            shapes_attr = node.attr["_output_shapes"].list
-            shapes_attr.SetInParent()
-            shapes_attr.shape.extend(encode_shape(t.raw_shape) for t in op.outputs)
-        size += node.ByteSize()
-        if size > graph_def_size_limit:
-            raise ValueError("GraphDef cannot be larger than 2GB.")
-    functions.finish()
+    with graph._lock:  # other threads may build the graph meanwhile
+        functions = FunctionLibraryWriter(proto.library)
+        first = None if from_version is None else from_version - graph._edits
+        size = 0
+        for op in graph.get_operations():
+            if first is not None and op._id <= first:
+                continue
+            node = proto.node.add()
+            fill_node_def(op, node, functions.name_of)
+            if add_shapes and op.outputs:
+                shapes_attr = node.attr["_output_shapes"].list
+                shapes_attr.SetInParent()
+                shapes_attr.shape.extend(encode_shape(t.raw_shape) for t in op.outputs)
+            size += node.ByteSize()
+            if size > graph_def_size_limit:
+                raise ValueError("GraphDef cannot be larger than 2GB.")
+        functions.finish()
     return proto
 
 
@@ -124,7 +126,8 @@ def build_node(
     """
     full = _complete(spec, name, inputs, attrs)
     _check_inputs(spec, name, inputs, full)
-    return graph._create_op(spec, name, inputs, full, _output_dtypes(spec, name, full))
+    outputs = _argument_dtypes(spec, name, spec.definition.outputs, full)
+    return graph._create_op(spec, name, inputs, full, outputs)
 
 
 def _complete(
@@ -200,46 +203,36 @@ def _inferred_attrs(spec: OpSpec, inputs: list[Tensor]) -> dict[str, Any]:
 
 
 def _check_inputs(spec: OpSpec, name: str, inputs: list[Tensor], attrs: dict[str, Any]) -> None:
-    expected: list[tuple[DType, bool]] = []
-    for arg in spec.definition.inputs:
-        if arg.type_list_attr:
-            expected.extend((t, arg.is_ref) for t in attrs[arg.type_list_attr])
-            continue
-        count = attrs[arg.number_attr] if arg.number_attr else 1
-        if count > len(inputs):
-            _wrong_count(spec, name, inputs)
-        expected.extend([(arg.dtype or attrs[arg.type_attr], arg.is_ref)] * count)
+    expected = _argument_dtypes(spec, name, spec.definition.inputs, attrs)
     if len(expected) != len(inputs):
-        _wrong_count(spec, name, inputs)
-    for i, ((dtype, is_ref), tensor) in enumerate(zip(expected, inputs, strict=True)):
+        wanted = ", ".join(map(proto_name, expected))
+        raise ValueError(
+            f"NodeDef expected inputs '{wanted}' do not match {len(inputs)} inputs specified;"
+            f" {_signature(spec)}; node '{name}'"
+        )
+    for i, (dtype, tensor) in enumerate(zip(expected, inputs, strict=True)):
         got = tensor.dtype
-        if got.base_dtype is not dtype or (is_ref and not got._is_ref_dtype):
-            wanted = f"{dtype.name}_ref" if is_ref else dtype.name
+        if got is not dtype and got.base_dtype is not dtype:
             raise ValueError(
-                f"Input {i} of node {name} was passed {got.name} from {tensor.name} incompatible"
-                f" with expected {wanted}."
+                f"Input {i} of node {name} was passed {proto_name(got)} from {tensor.name}"
+                f" incompatible with expected {proto_name(dtype)}."
             )
 
 
-def _wrong_count(spec: OpSpec, name: str, inputs: list[Tensor]) -> None:
-    wanted = ", ".join(a.name for a in spec.definition.inputs)
-    raise ValueError(
-        f"NodeDef expected inputs '{wanted}' do not match {len(inputs)} inputs specified;"
-        f" {_signature(spec)}; node '{name}'"
-    )
-
-
-def _output_dtypes(spec: OpSpec, name: str, attrs: dict[str, Any]) -> list[DType]:
+def _argument_dtypes(
+    spec: OpSpec, name: str, arguments: Sequence[ArgDef], attrs: dict[str, Any]
+) -> list[DType]:
+    """The types of a node's inputs or outputs, lists flattened."""
     out: list[DType] = []
-    for arg in spec.definition.outputs:
+    for arg in arguments:
         if arg.type_list_attr:
-            out.extend(attrs[arg.type_list_attr])
-            continue
-        dtype: DType = arg.dtype or attrs[arg.type_attr]
-        count = attrs[arg.number_attr] if arg.number_attr else 1
-        if not 0 <= count <= _MAX_OUTPUTS:
-            raise ValueError(f"Node '{name}' would have {count} outputs; {_signature(spec)}")
-        out.extend([dtype.as_ref if arg.is_ref else dtype] * count)
+            types = attrs[arg.type_list_attr]
+        else:
+            count = attrs[arg.number_attr] if arg.number_attr else 1
+            if not 0 <= count <= _MAX_ARGUMENTS:
+                raise ValueError(f"Node '{name}' would have {count} edges; {_signature(spec)}")
+            types = [arg.dtype or attrs[arg.type_attr]] * count
+        out.extend(t.as_ref if arg.is_ref else t for t in types)
     return out
 
 

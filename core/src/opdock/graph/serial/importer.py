@@ -20,13 +20,13 @@ from opdock.graph.serial.graphdef import build_node
 from opdock.graph.serial.import_compat import check_unknown_attrs, strip_producer_defaults
 from opdock.io import protos
 from opdock.shapes import Shape
+from opdock.version import GRAPH_DEF_VERSION, GRAPH_DEF_VERSION_MIN_PRODUCER, VERSION
 
 if TYPE_CHECKING:
     from opdock.graph.nodes.graph import Graph
     from opdock.graph.nodes.registry import OpSpec
 
 _NODE_NAME: Final = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
-_VERSION: Final = 134
 
 
 def import_graph_def(
@@ -83,9 +83,9 @@ def _checked_graph_def(graph_def: Any) -> Any:
 def _checked_input_map(input_map: Any) -> dict[str, Any]:
     if input_map is None:
         return {}
-    if not (isinstance(input_map, dict) and all(isinstance(k, str) for k in input_map)):
+    if not (isinstance(input_map, dict) and all(isinstance(k, (str, bytes)) for k in input_map)):
         raise TypeError("input_map must be a dictionary mapping strings to Tensor objects.")
-    return dict(input_map)
+    return {k.decode() if isinstance(k, bytes) else k: v for k, v in input_map.items()}
 
 
 def _checked_return_elements(elements: Any) -> list[str] | None:
@@ -166,6 +166,7 @@ class _Importer:
                 self._new[node.name] = self._import_node(node)
             self._graph._device_functions = devices
             self._place(order)
+            self._merge_versions()
             return None if return_elements is None else [self._returned(e) for e in return_elements]
         except BaseException:
             self._undo(first)
@@ -191,11 +192,29 @@ class _Importer:
     # ------------------------------------------------------------ checks before any change
     def _check_versions(self) -> None:
         versions = self._def.versions
-        if versions.min_consumer > _VERSION or _VERSION in versions.bad_consumers:
+        if versions.producer < GRAPH_DEF_VERSION_MIN_PRODUCER:
+            raise ValueError(
+                f"GraphDef producer version {versions.producer} below min producer"
+                f" {GRAPH_DEF_VERSION_MIN_PRODUCER} supported by TensorFlow {VERSION}.  Please"
+                " regenerate your graph."
+            )
+        if versions.min_consumer > GRAPH_DEF_VERSION:
             raise ValueError(
                 f"GraphDef min consumer version {versions.min_consumer} above current version"
-                f" {_VERSION} for this opdock. Please upgrade opdock."
+                f" {GRAPH_DEF_VERSION} for TensorFlow {VERSION}.  Please upgrade TensorFlow."
             )
+        if GRAPH_DEF_VERSION in versions.bad_consumers:
+            raise ValueError(
+                f"GraphDef disallows consumer version {GRAPH_DEF_VERSION}.  Please upgrade"
+                " TensorFlow: this version is likely buggy."
+            )
+
+    def _merge_versions(self) -> None:
+        """The graph is as old as its oldest part, and asks for what any part asks for."""
+        versions, graph = self._def.versions, self._graph
+        graph._producer = min(graph._producer, versions.producer)
+        graph._min_consumer = max(graph._min_consumer, versions.min_consumer)
+        graph._bad_consumers.update(versions.bad_consumers)
 
     def _check_nodes(self) -> None:
         for node in self._def.node:
@@ -248,7 +267,10 @@ class _Importer:
         for i, node in enumerate(self._def.node):
             seen_control = False
             for text in node.input:
-                name, index = parse_input(text)
+                try:
+                    name, index = parse_input(text)
+                except ValueError:
+                    raise ValueError(f"Node '{node.name}': Unknown input node '{text}'") from None
                 if seen_control and index >= 0:
                     raise ValueError(
                         f"Node '{node.name}': Control dependencies must come after regular"
@@ -283,7 +305,7 @@ class _Importer:
         """Full names; one that the graph has already gets a number, as do its users' inputs."""
         existing = self._graph._by_name
         scopes = set()
-        for name in existing:
+        for name in list(existing):  # other threads may build too
             at = name.find("/")
             while at >= 0:
                 scopes.add(name[:at])
@@ -417,26 +439,22 @@ class _Importer:
     # ------------------------------------------------------------ devices
     def _place(self, order: list[Any]) -> None:
         """Each node keeps its own device, completed by the device scopes around the import; a
-        colocated node without one takes its partner's."""
+        node that is colocated with others takes theirs, whatever its own is."""
         colocated = []
         for node in order:
             op = self._new[node.name]
-            op._device = _canonical_device(node)
-            if any(str(g).startswith("loc:@") for g in op.attrs.get("_class") or ()):
-                colocated.append(op)
+            partners = [n for g in op.colocation_groups() if (n := g[5:].decode()) != op.name]
+            if partners:
+                colocated.append((op, partners))
                 continue
+            op._device = _canonical_device(node)
             for function in reversed(self._graph._device_functions):
                 if function is None:
                     break
                 op._set_device(function(op))
-        for op in colocated:
-            if op.device:
-                continue
-            for group in op.colocation_groups():
-                partner = self._graph._by_name.get(group[5:].decode())
-                if partner is not None and partner.device:
-                    op._set_device(partner.device)
-                    break
+        for op, partners in colocated:
+            devices = (self._graph._by_name[p].device for p in partners)
+            op._set_device(next(filter(None, devices), ""))
 
     # ------------------------------------------------------------ results
     def _returned(self, element: str) -> Tensor | Operation:

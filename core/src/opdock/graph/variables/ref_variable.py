@@ -76,7 +76,7 @@ class RefVariable(Variable):
         element = None if dtype is None else dtypes.as_dtype(dtype)
         if from_function:
             attr = {"_class": [f"loc:@{true_name}"]}
-            with graph._attr_scope_map(attr), name_scope("Initializer"), device(None):
+            with graph._attr_scope(attr), name_scope("Initializer"), device(None):
                 value = initial_tensor(initial_value(), element)
         else:
             value = initial_tensor(initial_value, element)

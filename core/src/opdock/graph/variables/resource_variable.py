@@ -86,7 +86,7 @@ class ResourceVariable(Variable):
         element = None if dtype is None else dtypes.as_dtype(dtype)
         attr = {"_class": [f"loc:@{true_name}"]}
         with (
-            graph._attr_scope_map(attr if from_function else {}),
+            graph._attr_scope(attr if from_function else {}),
             name_scope("Initializer"),
             device(None),
         ):

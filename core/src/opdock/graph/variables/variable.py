@@ -226,7 +226,7 @@ class Variable(metaclass=_VariableType):
         Raises:
             ValueError: there is no session.
         """
-        from opdock.graph.nodes.graph import get_default_session
+        from opdock.graph.nodes.default_session import get_default_session
 
         session = session or get_default_session()
         if session is None:

@@ -19,7 +19,7 @@ def identity(xp: Any, sig: NodeSig) -> Any:
     return lambda value: value
 
 
-@portable("CheckNumerics", T=dtypes.FLOATS, may_alias={0: 0})
+@portable("CheckNumerics", T=dtypes.FLOATS, may_alias={0: 0}, keeps=())
 def check_numerics(xp: Any, sig: NodeSig) -> Any:
     """The input, if all of it is finite."""
     message = sig.attrs["message"]

@@ -33,9 +33,9 @@ def fused_batch_norm(xp: Any, sig: NodeSig) -> Callable[..., Any]:
         shape = (1, -1, 1, 1) if first else (1, 1, 1, -1)
         if training:
             count = math.prod(int(wide.shape[a]) for a in axes)
-            used_mean = xp.sum(wide, axis=axes) / max(count, 1)
+            used_mean = xp.sum(wide, axis=axes) / (count or math.nan)
             centred = wide - xp.reshape(used_mean, shape)
-            used_variance = xp.sum(centred * centred, axis=axes) / max(count, 1)
+            used_variance = xp.sum(centred * centred, axis=axes) / (count or math.nan)
             batch_mean = used_mean
             batch_variance = used_variance * (count / max(count - 1, 1))
             if factor != 1.0:

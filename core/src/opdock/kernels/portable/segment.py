@@ -93,6 +93,29 @@ def unsorted_segment(xp: Any, sig: NodeSig) -> Any:
     return run
 
 
+def unsorted_error(ids: Any, count: int | None = None) -> Exception:
+    """The error of segment ids on the host that do not ascend from zero, or to below `count`.
+
+    TF looks at the last id first, then run by run.
+    """
+    last = int(ids[-1]) + 1
+    if count is not None and count < last:
+        return invalid("segment ids must be < num_segments")
+    count = last if count is None else count
+    if count <= 0:
+        return invalid("segment ids must be >= 0")
+    starts = np.flatnonzero(ids[1:] != ids[:-1])
+    for here, following in zip(ids[starts], ids[starts + 1], strict=True):
+        if following < here:
+            break
+        if not 0 <= here < count:
+            return invalid(
+                f"Segment id {here} out of range [0, {count}), possibly because 'segment_ids' "
+                "input is not sorted."
+            )
+    return invalid("segment ids are not increasing")
+
+
 def _check(xp: Any, data: Any, ids: Any, count: int) -> None:
     if count < 0:
         raise invalid(f"num_segments should be >= 0: {count}")

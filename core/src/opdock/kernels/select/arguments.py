@@ -15,13 +15,13 @@ from opdock.shapes import Shape
 def input_positions(op: str, attrs: Mapping[str, Any]) -> dict[str, range]:
     """Argument name -> positions among the inputs; empty for an op that is not registered."""
     spec = registry.find(op)
-    return {} if spec is None else _positions(spec.definition.inputs, attrs)
+    return {} if spec is None else positions(spec.definition.inputs, attrs)
 
 
 def output_positions(op: str, attrs: Mapping[str, Any]) -> dict[str, range]:
     """Result name -> positions among the outputs; empty for an op that is not registered."""
     spec = registry.find(op)
-    return {} if spec is None else _positions(spec.definition.outputs, attrs)
+    return {} if spec is None else positions(spec.definition.outputs, attrs)
 
 
 def flat_inputs(op: str, names: Iterable[str], attrs: Mapping[str, Any]) -> frozenset[int]:
@@ -65,7 +65,8 @@ def _fixed(args: tuple[ArgDef, ...]) -> dict[str, range] | None:
     return {a.name: range(i, i + 1) for i, a in enumerate(args)}
 
 
-def _positions(args: tuple[ArgDef, ...], attrs: Mapping[str, Any]) -> dict[str, range]:
+def positions(args: tuple[ArgDef, ...], attrs: Mapping[str, Any]) -> dict[str, range]:
+    """Argument name -> the positions of its tensors among all, for the attributes of a node."""
     fixed = _fixed(args)
     if fixed is not None:
         return fixed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock.graph.nodes.constant_value import constant_value_as_shape
+from opdock.graph.nodes.constant_value import known_shape
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
@@ -36,8 +36,8 @@ def assert_broadcastable(weights: Any, values: Any) -> Operation:
         with name_scope(None, "weights", [weights]):
             weights_shape = emit("Shape", weights, name="shape")
         values_shape = emit("Shape", values, name="values/shape")
-        static = constant_value_as_shape(weights_shape)
-        wanted = constant_value_as_shape(values_shape)
+        static = known_shape(weights_shape)
+        wanted = known_shape(values_shape)
         if static is not None and not static:
             return emit("NoOp", name="static_scalar_check_success")  # type: ignore[no-any-return]
         if static is not None and wanted is not None and _fits(static, wanted):

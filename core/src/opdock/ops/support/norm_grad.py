@@ -11,7 +11,7 @@ from typing import Any
 from opdock import dtypes
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.support.nn_util import emit, is_zero
-from opdock.ops.support.windows import layout
+from opdock.windows import Format
 
 
 def _wide(tensor: Tensor) -> Any:
@@ -30,7 +30,7 @@ class _Channels:
     """Reductions over everything but the channels; results broadcast against the data."""
 
     def __init__(self, data_format: str) -> None:
-        where = layout(data_format)
+        where = Format(data_format, 4)
         self._axes = [0, *where.space]
         self._first = data_format == "NCHW"
 

@@ -14,10 +14,10 @@ from opdock.graph.nodes.convert import (
     convert_to_tensor_or_indexed_slices,
     register_tensor_conversion_function,
 )
+from opdock.graph.nodes.default_session import get_default_session
 from opdock.graph.nodes.graph import (
     Graph,
     get_default_graph,
-    get_default_session,
     reset_default_graph,
 )
 from opdock.graph.nodes.operation import Operation, Tensor

@@ -12,23 +12,23 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from opdock import errors
 from opdock.compiler.clean.prune import prune
-from opdock.compiler.emit.partition import cell_inputs
 from opdock.compiler.emit.schedule import Step
 from opdock.compiler.ir.block import FEED, HOST
-from opdock.compiler.place.ladder import STRUCTURAL
+from opdock.compiler.ir.state import cell_inputs
 from opdock.compiler.place.target import memory_of
 from opdock.dtypes import DType
 from opdock.graph.nodes import registry
 from opdock.graph.nodes.devicespec import DeviceSpec
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.traits import Control
 from opdock.graph.serial.graphdef import build_node, to_graph_def
 from opdock.runtime.engine import Engine
 from opdock.runtime.fetch import FetchPlan, feed_array, feed_items
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 __all__ = ["Bisection", "Divergence", "bisect"]
 
 Array = npt.NDArray[Any]
-_VARIABLES: Final = frozenset({"VariableV2", "Variable", "TemporaryVariable", "VarHandleOp"})
 
 
 @dataclass
@@ -188,7 +187,7 @@ def _is_drawn(op: Operation) -> bool:
 def _variable_of(tensor: Tensor) -> Operation | None:
     """The variable that a reference or a handle leads to."""
     op = tensor.op
-    while op.type not in _VARIABLES:
+    while not op.spec.traits.holds:
         behind = [t for t in op.inputs if not _is_data(t)]
         if not behind:
             return None
@@ -234,7 +233,7 @@ class _Walk:
 
     def _restore(self, state: dict[tuple[str, str], Array]) -> None:
         for slot, node in self._program.schedule.presets.items():
-            if node.op in _VARIABLES:
+            if node.traits.holds:
                 value = state.get(_cell_key_of(node.attrs, node.name))
                 if value is not None:
                     cell = self._program.bound.presets[slot]
@@ -293,7 +292,7 @@ def _check_device(engine: Engine, scope: str) -> None:
 # ---------------------------------------------------------------- one op by itself
 def _case(op: Operation, truth: _Walk, found: Bisection) -> Case | None:
     """The op alone, with the first device's inputs and results; None when it need not or cannot."""
-    if op.type in STRUCTURAL and op.type not in ("If", "While", "StatelessIf", "StatelessWhile"):
+    if op.spec.traits.builtin and op.spec.traits.control is Control.NONE:
         return None
     why = _obstacle(op, truth)
     if why:

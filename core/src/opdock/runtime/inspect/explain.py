@@ -9,6 +9,7 @@ from typing import Any
 from opdock.compiler.emit.memory import MemoryPlan
 from opdock.compiler.ir.block import COPY, FEED, Node
 from opdock.compiler.place.experience import Experience
+from opdock.graph.nodes.traits import Control
 from opdock.runtime.program.program import Program
 
 
@@ -154,7 +155,7 @@ def _row(node: Node, missed: dict[str, list[str]]) -> Row:
     if node.op == COPY:
         kernel = node.attrs["how"]
     how = "copy" if node.op == COPY else "feed" if node.op == FEED else node.how
-    if node.op in ("If", "While", "StatelessIf", "StatelessWhile"):
+    if node.traits.control is not Control.NONE:
         how = "control"
     return Row(
         node=node.name, op=node.op, requested=node.requested,

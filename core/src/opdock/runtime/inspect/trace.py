@@ -14,6 +14,7 @@ from opdock.compiler.emit.schedule import Step
 from opdock.compiler.ir.block import COPY, FEED, HOST, Block, Node
 from opdock.devices.protocols import Device, KernelTime
 from opdock.devices.router import Hop
+from opdock.graph.control.func_graph import arg_op
 
 _ACTIVE: ContextVar[Tracer | None] = ContextVar("opdock_tracer", default=None)
 
@@ -61,6 +62,13 @@ class Tracer:
         times = target.device.kernel_times() if target is not None else ()
         if times:
             self._kernels.append((step.node, end, times))
+
+    def constants(self, block: Block) -> None:
+        """Records the constants that the step delivers: nothing computes them."""
+        now = time.perf_counter()
+        for value in block.fetches:
+            if value.node.op == "Const":
+                self.after(Step("builtin", value.node, [], []), now, now, (value.node.const(),))
 
     def step_stats(self) -> Any:
         """The records as a StepStats message: one DeviceStepStats a device."""
@@ -252,7 +260,7 @@ def partition_graphs(block: Block) -> list[Any]:
 def _partition_op(node: Node) -> str:
     if node.op == COPY:
         return "_HostSend" if node.attrs["to"] == HOST else "_HostRecv"
-    return "_Arg" if node.op == FEED else node.op
+    return arg_op.name if node.op == FEED else node.op
 
 
 __all__ = ["Tracer", "device_of", "partition_graphs"]

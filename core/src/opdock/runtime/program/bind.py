@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from opdock import errors
 from opdock.compiler.emit.arena import allocate
-from opdock.compiler.emit.partition import cell_inputs
 from opdock.compiler.emit.schedule import Step
 from opdock.compiler.ir.block import Node
+from opdock.compiler.ir.state import cell_inputs
 from opdock.compiler.pipeline import Compiled
 from opdock.compiler.place.ladder import node_sig
 from opdock.compiler.place.target import Target, memory_of
@@ -89,7 +89,7 @@ class Bound:
 
 
 def _preset(node: Node, services: Services) -> Any:
-    if node.op != "Const":
+    if not node.is_const:
         return variable_cell(node, services.resources)
     value = node.attrs["value"]
     if node.target is None or node.target.is_host or value.dtype.hasobject:

@@ -142,7 +142,7 @@ def variable_cell(node: Node, resources: ResourceManager) -> Any:
     shared = node.attrs.get("shared_name") or node.name
     dtype = node.attrs.get("dtype")
     container = node.attrs.get("container", "")
-    cell = resources.cell(container, shared, dtype, resource=node.op == "VarHandleOp")
+    cell = resources.cell(container, shared, dtype, resource=not node.out_dtypes[0]._is_ref_dtype)
     if node.target is not None and not cell.initialized:
         cell.home = node.target.name
     return cell

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from opdock import errors
 from opdock.compiler.ir.block import Node
+from opdock.graph.nodes.traits import Control
 from opdock.runtime.program.program import Program
 
 CompileBody = Callable[[Any, Node, int], Program]
@@ -21,11 +21,9 @@ def bind_control(node: Node, compile_body: CompileBody) -> Callable[..., Any]:
         node: placed on the device that holds the arguments and results of its bodies.
         compile_body: (function, node, index of the first argument it gets) to a program.
     """
-    if node.op in ("If", "StatelessIf"):
+    if node.traits.control is Control.COND:
         return _bind_if(node, compile_body)
-    if node.op in ("While", "StatelessWhile"):
-        return _bind_while(node, compile_body)
-    raise errors.UnimplementedError(None, node.origin, f"No control flow op '{node.op}'.")
+    return _bind_while(node, compile_body)
 
 
 def _bind_if(node: Node, compile_body: CompileBody) -> Callable[..., Any]:

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from opdock import shapes
 from opdock.compiler.emit.schedule import Step
-from opdock.compiler.ir.block import Value
+from opdock.compiler.ir.block import FEED, Value
+from opdock.compiler.ir.state import is_state
 from opdock.runtime.program.bind import Bound
 
 __all__ = ["Line"]
@@ -114,10 +115,8 @@ class Line:
 
 
 def _is_large(value: Value | None) -> bool:
-    if value is None or value.dtype._is_ref_dtype or value.dtype.name == "resource":
-        return False
-    # A slot that aliases another may share its name; only plain kernel results are freed early.
-    if value.node.op in ("Identity", "_Feed"):
+    # A slot that aliases another may share its memory; only kernels' results are freed early.
+    if value is None or value.node.traits.forwards or value.node.op == FEED or is_state(value):
         return False
     shape = value.shape
     if shape is None or None in shape:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from opdock import errors
-from opdock.compiler.emit.partition import cell_inputs
 from opdock.compiler.emit.schedule import Schedule, Step
 from opdock.compiler.ir.block import HOST, Node
+from opdock.compiler.ir.state import cell_inputs, written
 from opdock.runtime.program.bind import Bound
 from opdock.runtime.program.executor import Executor
 from opdock.runtime.recover.located import as_op_error
@@ -27,11 +27,6 @@ __all__ = ["Replayer", "Split", "split"]
 
 _WARM: Final = 2
 """Steps that run plainly first: they compile kernels and fill the memory pool."""
-_BUILTINS: Final = frozenset({
-    "Assign", "AssignVariableOp", "ReadVariableOp", "VariableShape", "Shape", "ShapeN", "Size",
-    "Rank", "NoOp", "ControlTrigger", "IdentityN",
-})  # fmt: skip
-_MAY_ALIAS: Final = frozenset({"Assign", "AssignVariableOp"})
 
 
 @dataclass(slots=True)
@@ -117,9 +112,10 @@ class _Splitter:
             self.found.inside.append(i)
 
     def builtin(self, step: Step) -> None:
-        if step.node.op not in _BUILTINS:
+        traits, cells = step.node.traits, cell_inputs(step.node)
+        if traits.placeholder or (cells and traits.keeps != ("value",)):
             raise _RefusedError(f"{_called(step.node)} depends on what happened before")
-        if step.node.op in _MAY_ALIAS:
+        if written(step.node, cells):
             self.found.stored.add(step.inputs[0])
 
     def kernel(self, step: Step) -> None:
@@ -347,7 +343,7 @@ class Replayer:
 
 def _on_host(step: Step) -> bool:
     if step.kind == "builtin":
-        return step.node.op in ("Shape", "ShapeN", "Size", "Rank", "VariableShape")
+        return step.node.traits.on_host
     target = step.node.target
     return step.kind == "kernel" and (target is None or target.is_host)
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from opdock import errors
-from opdock.compiler.emit.partition import cell_inputs, location
+from opdock.compiler.emit.partition import location
 from opdock.compiler.ir.block import FEED, HOST, Block, Fused, Node, Value
+from opdock.compiler.ir.state import HANDLES, cell_inputs, is_state
 from opdock.compiler.pipeline import Compiler
 from opdock.compiler.place.experience import ALL
 from opdock.compiler.place.ladder import expand
@@ -134,7 +135,7 @@ class Fallback:
             inputs: the values of the feeds.
             rescued: whether others stand in for nodes that decline in turn.
         """
-        constants = {v.node: None for n in nodes for v in n.inputs if v.node.op == "Const"}
+        constants = {v.node: None for n in nodes for v in n.inputs if v.node.is_const}
         first = [*(v.node for v in feeds), *(n for n in constants if n not in nodes)]
         block = Block([*first, *nodes], feeds, results, nodes)
         block.cells = frozenset(i for i, v in enumerate(results) if v.dtype._is_ref_dtype)
@@ -147,7 +148,7 @@ class Fallback:
         return tuple(self._bring_home(home, i, v, r) for i, (v, r) in enumerate(made))
 
     def _bring_home(self, home: Node, index: int, made: Value, result: Any) -> Any:
-        if made.dtype._is_ref_dtype or made.dtype.name in ("resource", "variant"):
+        if is_state(made) or made.dtype in HANDLES:
             return result
         source = location(made)
         wanted = HOST if index in home.host_outputs else memory_of(home.target)
@@ -184,7 +185,7 @@ def _copy_of(node: Node, inputs: list[Value]) -> Node:
     """A node over other inputs, not placed yet; constants stay, as kernels ask for them."""
     return Node(
         node.op, node.name, spec=node.spec, attrs=node.attrs,
-        inputs=[old if old.node.op == "Const" else v for old, v in zip(node.inputs, inputs)],
+        inputs=[old if old.node.is_const else v for old, v in zip(node.inputs, inputs)],
         out_dtypes=node.out_dtypes, out_shapes=node.out_shapes, origin=node.origin,
         requested=node.requested, order=node.id,
     )  # fmt: skip

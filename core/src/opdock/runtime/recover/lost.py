@@ -12,11 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from opdock import errors
-from opdock.compiler.emit.partition import cell_inputs
 from opdock.compiler.emit.schedule import Step
 from opdock.compiler.ir.block import COPY, HOST, Node
+from opdock.compiler.ir.state import cell_inputs, written
 from opdock.compiler.place.experience import ALL, Loss
-from opdock.compiler.place.ladder import STRUCTURAL
 from opdock.compiler.place.placer import Placer
 from opdock.compiler.place.target import Target
 from opdock.runtime.resources import ResourceManager
@@ -31,12 +30,6 @@ __all__ = [
 ]
 
 _log = logging.getLogger("opdock.fallback")
-
-# They take a variable and leave it as it is.
-_READERS = frozenset({
-    "ReadVariableOp", "IsVariableInitialized", "VarIsInitializedOp", "VariableShape",
-    "ResourceGather", "Identity", "RefIdentity", "Shape", "Size", "Rank",
-})  # fmt: skip
 
 
 class RestartError(errors.OpError):
@@ -107,7 +100,7 @@ class Losses:
         if where == HOST or not self._placer.soft:
             return None
         users = [n for n in nodes if any(v.node is copy for v in n.inputs)]
-        tied = any(n.op in STRUCTURAL or cell_inputs(n) for n in users)
+        tied = any(n.builtin or cell_inputs(n) for n in users)
         experience = self._placer.experience
         if not users or tied or all(experience.banned(n, where) for n in users):
             return None
@@ -175,9 +168,7 @@ def has_effect(step: Step) -> bool:
 
     A random op's stream goes on when the op runs again, as it does from step to step.
     """
-    node: Any = step.node
-    if step.kind in ("read", "copy", "alias") or node.op in _READERS:
+    node = step.node
+    if step.kind in ("read", "copy", "alias") or node.spec is None:
         return False
-    if not node.stateful:
-        return False
-    return not (node.op.startswith("Random") and not cell_inputs(node))
+    return node.spec.has_effect or bool(written(node))

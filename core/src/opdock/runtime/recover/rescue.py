@@ -41,8 +41,7 @@ class Rescue:
         if isinstance(found, _ELSEWHERE):
             self._restart(found, i, error)
         # A user's function that raises has failed, not declined: it must not run a second time.
-        user = step.node.op in ("PyFunc", "PyFuncStateless")
-        if isinstance(found, _DECLINES) and step.kind == "kernel" and not user:
+        if isinstance(found, _DECLINES) and step.kind == "kernel" and not step.node.traits.foreign:
             try:
                 results = self._fallback(step.node, inputs, found)
             except errors.OpError as e:

@@ -50,6 +50,8 @@ def reshapes(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
         ((1,), (), "to-scalar"),
         ((), (1, 1), "of-scalar"),
         ((0, 3), (3, 0), "empty"),
+        ((0, 3), (-1,), "empty-flat"),
+        ((2, 0, 3), (0, -1, 2), "empty-inferred"),
         ((2, 1, 3, 2, 2), (6, 4), "rank5"),
     ):
         yield Sample([rng.normal(source), np.array(wanted, _INT)], {}, tag)
