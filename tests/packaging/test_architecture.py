@@ -13,13 +13,14 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 CORE = ROOT / "core" / "src"
 
-BASE = {"errors", "dtypes", "shapes", "version", "windows"}
+BASE = {"errors", "dtypes", "shapes", "version", "windows", "docstrings"}
 # First name under `opdock.` -> the names under `opdock.` that it may import.
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "dtypes": BASE,
     "shapes": BASE,
     "windows": {"errors"},
+    "docstrings": set(),
     "io": BASE,  # wire formats: protobufs, records, tables
     "graph": BASE | {"io"},
     "kernels": BASE | {"io", "graph"},

@@ -396,6 +396,22 @@ def _ancestors(item: Any) -> set[Operation]:
     return seen
 
 
+def applied(layer: Callable[..., Layer], inputs: Any, name: Any = None, **given: Any) -> Tensor:
+    """What a new layer makes of `inputs`: the function that goes with the layer's class.
+
+    Args:
+        layer: the class.
+        inputs: what it is applied to.
+        name: the layer's name, and that of its scope where variables can be shared.
+        given: the function's other arguments by name: `training` is for the call, the rest for the
+            class.
+    """
+    call = {k: given.pop(k) for k in ("training",) if k in given}
+    if "reuse" in given:
+        given.update(_scope=name, _reuse=given.pop("reuse"))
+    return layer(name=name, **given)(inputs, **call)  # type: ignore[no-any-return]
+
+
 def static(shape: Any) -> list[int | None]:
     """A TensorShape or shape-like of known rank as a list."""
     raw = shapes.as_shape(shape)

@@ -10,7 +10,7 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import colocate_with, control_dependencies, name_scope
 from opdock.graph.variables.initializers import ones_initializer, zeros_initializer
-from opdock.layers.base import Layer, static
+from opdock.layers.base import Layer, applied, static
 from opdock.layers.spec import InputSpec
 from opdock.layers.utils import smart_cond, static_bool
 from opdock.ops.arithmetic import maximum, minimum
@@ -429,15 +429,4 @@ def batch_normalization(
     Raises:
         ValueError: the axis does not fit, or its size is unknown.
     """
-    layer = BatchNormalization(
-        axis=axis, momentum=momentum, epsilon=epsilon, center=center, scale=scale,
-        beta_initializer=beta_initializer, gamma_initializer=gamma_initializer,
-        moving_mean_initializer=moving_mean_initializer,
-        moving_variance_initializer=moving_variance_initializer,
-        beta_regularizer=beta_regularizer, gamma_regularizer=gamma_regularizer,
-        beta_constraint=beta_constraint, gamma_constraint=gamma_constraint, renorm=renorm,
-        renorm_clipping=renorm_clipping, renorm_momentum=renorm_momentum, fused=fused,
-        trainable=trainable, virtual_batch_size=virtual_batch_size, adjustment=adjustment,
-        name=name, data_format=data_format, _reuse=reuse, _scope=name,
-    )  # fmt: skip
-    return layer(inputs, training=training)  # type: ignore[no-any-return]
+    return applied(BatchNormalization, **locals())

@@ -37,7 +37,7 @@ tile_op = define_op(
     "Tile", "input: T, multiples: Tmultiples -> output: T",
     "T: type, Tmultiples: {int32, int64} = DT_INT32",
 )  # fmt: skip
-tile_op.declare(Traits(fails=Fails.BY_SHAPE, layout=PerAxis((1,))))
+tile_op.declare(Traits(fails=Fails.BY_SHAPE, repeats=0, layout=PerAxis((1,))))
 
 
 @tile_op.shape

@@ -56,7 +56,7 @@ def prune(
 
 def _has_shaped(tensor: Tensor) -> bool:
     """Whether static shapes may rest on the value that the tensor has when nobody feeds it."""
-    if tensor.op.type.startswith("Placeholder") or not tensor.dtype.is_numpy_compatible:
+    if tensor.op.spec.traits.placeholder or not tensor.dtype.is_numpy_compatible:
         return False
     known = constant_for_shapes(tensor)
     return any(known.shape or ()) if isinstance(known, PartialShape) else known is not None

@@ -156,11 +156,6 @@ class Ending(NamedTuple):
     reduce: Reduce
     member: Member | None = None
 
-    @property
-    def size(self) -> float:
-        """The steps that compute something."""
-        return 0 if self.member is None else self.member.size
-
 
 def ending_of(node: Node) -> Ending | None:
     """A reduction of a value over axes that are known, or None."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from opdock.docstrings import explained
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
@@ -21,6 +22,35 @@ __all__ = [
     "max_pool2d", "max_pool3d", "max_pool_v2", "pool",
 ]  # fmt: skip
 
+_SPACE = {1: "W", 2: "HW", 3: "DHW"}
+
+
+def _words(rank: int, dtypes: str) -> dict[str, str]:
+    """What the arguments are, for so many spatial dimensions."""
+    space = _SPACE[rank]
+    names = ", ".join({"W": "width", "H": "height", "D": "depth"}[d] for d in space)
+    sizes = "1 or 3" if rank == 1 else f"1, {rank} or {rank + 2}"
+    tensor = f'a {rank + 2}-D {dtypes} tensor, [batch, {names}, channels] for "N{space}C".'
+    return {
+        "input": tensor,
+        "value": tensor,
+        "ksize": f"an int, or a list of {sizes} ints: the window.",
+        "strides": f"an int, or a list of {sizes} ints: the steps.",
+        "padding": '"SAME" or "VALID".',
+        "data_format": f'"N{space}C" or "NC{space}".',
+        "name": "a name for the operation.",
+        "returns": "The pooled tensor, of the type of `input`.",
+    }
+
+
+_ANY_RANK = {
+    **_words(2, ""),
+    "ksize": "an int or a list: the window.",
+    "strides": "an int or a list: the steps.",
+    "data_format": 'one of "NWC", "NCW", "NHWC", "NCHW", "NDHWC", "NCDHW".',
+    "raises": "ValueError: the rank is none of 3, 4 and 5.",
+}
+
 
 def _check_ksize(ksize: Any) -> None:
     if np.any(np.asarray(ksize) == 0):
@@ -28,16 +58,18 @@ def _check_ksize(ksize: Any) -> None:
 
 
 def _pool(
-    op: OpSpec, scope: str, value: Any, ksize: Any, strides: Any, padding: str, data_format: str,
-    space: int,
+    op: OpSpec, title: str, rank: int, input: Any, ksize: Any, strides: Any, padding: str,
+    data_format: str | None, name: str | None,
 ) -> Tensor:  # fmt: skip
-    channel = 1 if data_format.startswith("NC") else space + 1
-    ksize = sequence(ksize, space, channel, "ksize")
-    _check_ksize(ksize)
-    strides = sequence(strides, space, channel, "strides")
-    return op(  # type: ignore[no-any-return]
-        value, ksize=ksize, strides=strides, padding=padding, data_format=data_format, name=scope
-    )
+    data_format = data_format or f"N{_SPACE[rank]}C"
+    with name_scope(name, title, [input]) as scope:
+        channel = 1 if data_format.startswith("NC") else rank + 1
+        ksize = sequence(ksize, rank, channel, "ksize")
+        _check_ksize(ksize)
+        return op(  # type: ignore[no-any-return]
+            input, ksize=ksize, strides=sequence(strides, rank, channel, "strides"),
+            padding=padding, data_format=data_format, name=scope,
+        )  # fmt: skip
 
 
 def _pool1d(
@@ -59,173 +91,81 @@ def _pool1d(
 
 
 # ---------------------------------------------------------------- max
+@explained(
+    _words(2, "real"), input="an alias of `value`.",
+    returns="The pooled tensor, of the type of `value`.",
+    raises="ValueError: the window does not fit, or is zero.",
+)  # fmt: skip
 def max_pool(
     value: Any, ksize: Any, strides: Any, padding: str, data_format: str | None = "NHWC",
     name: str | None = None, input: Any = None,
 ) -> Tensor:  # fmt: skip
-    """The maximum of each window.
-
-    Args:
-        value: a 4-D real tensor, [batch, height, width, channels] for "NHWC".
-        ksize: an int, or a list of 1, 2 or 4 ints: the window.
-        strides: an int, or a list of 1, 2 or 4 ints: the steps.
-        padding: "SAME" or "VALID".
-        data_format: "NHWC" or "NCHW".
-        name: a name for the operation.
-        input: an alias of `value`.
-
-    Returns:
-        The pooled tensor, of the type of `value`.
-
-    Raises:
-        ValueError: the window does not fit, or is zero.
-    """
+    """The maximum of each window."""
     value = renamed("input", input, "value", value)
-    with name_scope(name, "MaxPool", [value]) as scope:
-        return _pool(
-            max_pool_op, scope, value, ksize, strides, padding, data_format or "NHWC", 2
-        )
+    return _pool(max_pool_op, "MaxPool", 2, value, ksize, strides, padding, data_format, name)
 
 
+@explained(_words(2, "real"), input="a 4-D real tensor.")
 def max_pool2d(
     input: Any, ksize: Any, strides: Any, padding: str, data_format: str | None = "NHWC",
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """`max_pool` under the name it has beside `max_pool1d` and `max_pool3d`.
-
-    Args:
-        input: a 4-D real tensor.
-        ksize: an int, or a list of 1, 2 or 4 ints: the window.
-        strides: an int, or a list of 1, 2 or 4 ints: the steps.
-        padding: "SAME" or "VALID".
-        data_format: "NHWC" or "NCHW".
-        name: a name for the operation.
-
-    Returns:
-        The pooled tensor, of the type of `input`.
-    """
-    with name_scope(name, "MaxPool2d", [input]) as scope:
-        return _pool(
-            max_pool_op, scope, input, ksize, strides, padding, data_format or "NHWC", 2
-        )
+    """`max_pool` under the name it has beside `max_pool1d` and `max_pool3d`."""
+    return _pool(max_pool_op, "MaxPool2d", 2, input, ksize, strides, padding, data_format, name)
 
 
+@explained(_words(1, "real"))
 def max_pool1d(
     input: Any, ksize: Any, strides: Any, padding: str, data_format: str | None = "NWC",
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """The maximum of each window of a sequence.
-
-    Args:
-        input: a 3-D real tensor, [batch, width, channels] for "NWC".
-        ksize: an int, or a list of 1 or 3 ints: the window.
-        strides: an int, or a list of 1 or 3 ints: the steps.
-        padding: "SAME" or "VALID".
-        data_format: "NWC" or "NCW".
-        name: a name for the operation.
-
-    Returns:
-        The pooled tensor, of the type of `input`.
-    """
+    """The maximum of each window of a sequence."""
     return _pool1d(max_pool_op, "MaxPool1d", input, ksize, strides, padding, data_format, name)
 
 
+@explained(_words(3, "floating-point"))
 def max_pool3d(
     input: Any, ksize: Any, strides: Any, padding: str, data_format: str | None = "NDHWC",
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """The maximum of each window of a volume.
-
-    Args:
-        input: a 5-D floating-point tensor, [batch, depth, height, width, channels] for "NDHWC".
-        ksize: an int, or a list of 1, 3 or 5 ints: the window.
-        strides: an int, or a list of 1, 3 or 5 ints: the steps.
-        padding: "SAME" or "VALID".
-        data_format: "NDHWC" or "NCDHW".
-        name: a name for the operation.
-
-    Returns:
-        The pooled tensor, of the type of `input`.
-    """
-    with name_scope(name, "MaxPool3D", [input]) as scope:
-        return _pool(
-            max_pool3d_op, scope, input, ksize, strides, padding, data_format or "NDHWC", 3
-        )
+    """The maximum of each window of a volume."""
+    return _pool(max_pool3d_op, "MaxPool3D", 3, input, ksize, strides, padding, data_format, name)
 
 
 # ---------------------------------------------------------------- average
+@explained(
+    _words(2, "floating-point"), input="an alias of `value`.",
+    returns="The pooled tensor, of the type of `value`.",
+    raises="ValueError: the window does not fit, or is zero.",
+)  # fmt: skip
 def avg_pool(
     value: Any, ksize: Any, strides: Any, padding: str, data_format: str | None = "NHWC",
     name: str | None = None, input: Any = None,
 ) -> Tensor:  # fmt: skip
-    """The mean of each window, over the elements that are not padding.
-
-    Args:
-        value: a 4-D floating-point tensor, [batch, height, width, channels] for "NHWC".
-        ksize: an int, or a list of 1, 2 or 4 ints: the window.
-        strides: an int, or a list of 1, 2 or 4 ints: the steps.
-        padding: "SAME" or "VALID".
-        data_format: "NHWC" or "NCHW".
-        name: a name for the operation.
-        input: an alias of `value`.
-
-    Returns:
-        The pooled tensor, of the type of `value`.
-
-    Raises:
-        ValueError: the window does not fit, or is zero.
-    """
+    """The mean of each window, over the elements that are not padding."""
     value = renamed("input", input, "value", value)
-    with name_scope(name, "AvgPool", [value]) as scope:
-        return _pool(
-            avg_pool_op, scope, value, ksize, strides, padding, data_format or "NHWC", 2
-        )
+    return _pool(avg_pool_op, "AvgPool", 2, value, ksize, strides, padding, data_format, name)
 
 
 avg_pool2d = avg_pool
 
 
+@explained(_words(1, "floating-point"))
 def avg_pool1d(
     input: Any, ksize: Any, strides: Any, padding: str, data_format: str | None = "NWC",
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """The mean of each window of a sequence, over the elements that are not padding.
-
-    Args:
-        input: a 3-D floating-point tensor, [batch, width, channels] for "NWC".
-        ksize: an int, or a list of 1 or 3 ints: the window.
-        strides: an int, or a list of 1 or 3 ints: the steps.
-        padding: "SAME" or "VALID".
-        data_format: "NWC" or "NCW".
-        name: a name for the operation.
-
-    Returns:
-        The pooled tensor, of the type of `input`.
-    """
+    """The mean of each window of a sequence, over the elements that are not padding."""
     return _pool1d(avg_pool_op, "AvgPool1D", input, ksize, strides, padding, data_format, name)
 
 
+@explained(_words(3, "floating-point"))
 def avg_pool3d(
     input: Any, ksize: Any, strides: Any, padding: str, data_format: str | None = "NDHWC",
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """The mean of each window of a volume, over the elements that are not padding.
-
-    Args:
-        input: a 5-D floating-point tensor, [batch, depth, height, width, channels] for "NDHWC".
-        ksize: an int, or a list of 1, 3 or 5 ints: the window.
-        strides: an int, or a list of 1, 3 or 5 ints: the steps.
-        padding: "SAME" or "VALID".
-        data_format: "NDHWC" or "NCDHW".
-        name: a name for the operation.
-
-    Returns:
-        The pooled tensor, of the type of `input`.
-    """
-    with name_scope(name, "AvgPool3D", [input]) as scope:
-        return _pool(
-            avg_pool3d_op, scope, input, ksize, strides, padding, data_format or "NDHWC", 3
-        )
+    """The mean of each window of a volume, over the elements that are not padding."""
+    return _pool(avg_pool3d_op, "AvgPool3D", 3, input, ksize, strides, padding, data_format, name)
 
 
 # ---------------------------------------------------------------- any rank
@@ -241,49 +181,21 @@ def _spatial_rank(input: Tensor, data_format: str | None) -> int:
     return len(input.raw_shape) - 2
 
 
+@explained(_ANY_RANK, input="a real tensor of rank 3, 4 or 5.")
 def max_pool_v2(
     input: Any, ksize: Any, strides: Any, padding: str, data_format: str | None = None,
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """Max pooling over 1, 2 or 3 spatial dimensions, as the rank of `input` says.
-
-    Args:
-        input: a real tensor of rank 3, 4 or 5.
-        ksize: an int or a list: the window.
-        strides: an int or a list: the steps.
-        padding: "SAME" or "VALID".
-        data_format: one of "NWC", "NCW", "NHWC", "NCHW", "NDHWC", "NCDHW".
-        name: a name for the operation.
-
-    Returns:
-        The pooled tensor, of the type of `input`.
-
-    Raises:
-        ValueError: the rank is none of 3, 4 and 5.
-    """
+    """Max pooling over 1, 2 or 3 spatial dimensions, as the rank of `input` says."""
     return _pool_nd(_MAX, input, ksize, strides, padding, data_format, name)
 
 
+@explained(_ANY_RANK, input="a floating-point tensor of rank 3, 4 or 5.")
 def avg_pool_v2(
     input: Any, ksize: Any, strides: Any, padding: str, data_format: str | None = None,
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """Average pooling over 1, 2 or 3 spatial dimensions, as the rank of `input` says.
-
-    Args:
-        input: a floating-point tensor of rank 3, 4 or 5.
-        ksize: an int or a list: the window.
-        strides: an int or a list: the steps.
-        padding: "SAME" or "VALID".
-        data_format: one of "NWC", "NCW", "NHWC", "NCHW", "NDHWC", "NCDHW".
-        name: a name for the operation.
-
-    Returns:
-        The pooled tensor, of the type of `input`.
-
-    Raises:
-        ValueError: the rank is none of 3, 4 and 5.
-    """
+    """Average pooling over 1, 2 or 3 spatial dimensions, as the rank of `input` says."""
     return _pool_nd(_AVG, input, ksize, strides, padding, data_format, name)
 
 
@@ -294,9 +206,7 @@ def _pool_nd(
     input = convert_to_tensor(input, name="input")
     count = _spatial_rank(input, data_format)
     if count not in functions:
-        raise ValueError(
-            f"Input tensor must be of rank 3, 4 or 5 but was {count + 2}."
-        )
+        raise ValueError(f"Input tensor must be of rank 3, 4 or 5 but was {count + 2}.")
     return functions[count](  # type: ignore[no-any-return]
         input, ksize, strides, padding, data_format=data_format, name=name
     )

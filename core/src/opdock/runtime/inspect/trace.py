@@ -67,7 +67,7 @@ class Tracer:
         """Records the constants that the step delivers: nothing computes them."""
         now = time.perf_counter()
         for value in block.fetches:
-            if value.node.op == "Const":
+            if value.node.is_const:
                 self.after(Step("builtin", value.node, [], []), now, now, (value.node.const(),))
 
     def step_stats(self) -> Any:

@@ -144,7 +144,7 @@ class _Splitter:
         here = self.found.target
         for node in self.schedule.presets.values():
             elsewhere = node.target is None or here is None or node.target.name != here.name
-            if node.op != "Const" and elsewhere:
+            if not node.is_const and elsewhere:
                 raise _RefusedError(f"variable {node.name} lives on another device")
 
 
