@@ -48,7 +48,7 @@ class Engine:
         self._config = configuration.read(config)
         self._proto = config
         self.resources = ResourceManager()
-        self.stale = False
+        self._watchers: list[Callable[[], None]] = []
         self._logged: set[str] = set()
         self._log_done = 0
         self._placeable: set[str] = set()  # devices that operations ask for and somebody has
@@ -93,11 +93,16 @@ class Engine:
     def fallback(self) -> Fallback:
         """The run-time fallback."""
         if self._fallback is None:
-            self._fallback = Fallback(self.placer, self.resources, self.between, self._mark_stale)
+            self._fallback = Fallback(self.placer, self.resources, self.between, self._changed)
         return self._fallback
 
-    def _mark_stale(self) -> None:
-        self.stale = True
+    def watch(self, forget: Callable[[], None]) -> None:
+        """Has `forget` called whenever programs are no longer placed as they should be."""
+        self._watchers.append(forget)
+
+    def _changed(self) -> None:
+        for forget in self._watchers:
+            forget()
 
     def plain(self, program: Program) -> bool:
         """Whether a step may take the straight line: nothing limits, measures or spreads it."""
