@@ -85,8 +85,7 @@ def test_dependencies_agree_with_the_schedule(graph):
     with tf.Session() as session:
         session.run(v.initializer)
         session.run(y, {x: [1.0, 2.0, 3.0]})
-        (entry,) = session._plan(y).programs.values()
-    steps = entry.program.schedule.steps
+        steps = session._program(y, {x: [1.0, 2.0, 3.0]}).schedule.steps
     waits = dependencies(steps)
     assert all(b < i for i, before in enumerate(waits) for b in before)
     made = {s: i for i, step in enumerate(steps) for s in step.outputs}
@@ -95,10 +94,7 @@ def test_dependencies_agree_with_the_schedule(graph):
 
 
 def overlap_of(session, fetches, feed_dict):
-    session.explain(fetches, feed_dict)
-    plan = session._plan(fetches)
-    values, key = session._feeds(feed_dict)
-    return (plan.programs.get(key) or session._entry(plan, values, key)).program.overlap
+    return session._program(fetches, feed_dict).overlap
 
 
 def products(x, n, k=1):

@@ -33,7 +33,7 @@ def test_every_line_of_the_function_has_its_step():
     with tf.Graph().as_default(), tf.Session(config=plain_config(soft=False)) as session:
         x = tf.placeholder(tf.float32, [2])
         session.run(failing(x), {x: [0.0, 1.0]})
-        ((entry,),) = ([*p.values()] for p in session._by_elements.values())
+        (entry,) = session._cache.entries()
     program = entry.program
     steps = program.schedule.steps
     assert any(s.kind == "alias" for s in steps)

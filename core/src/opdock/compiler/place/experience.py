@@ -1,11 +1,12 @@
 """Experience: what running steps have taught about placement, in one place for a whole session.
 
 The compiler asks it which kernels and devices to leave out. Run-time fallback adds to it, and
-`explain` tells it. Programs that were compiled under an older version are placed anew.
+`explain` tells it. Whoever keeps programs is told when other placement would heed something new.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -67,7 +68,6 @@ class Experience:
     """Bans, losses and moves.
 
     Attributes:
-        version: grows with all that other placement would heed.
         bans: (node, device, kernel or `ALL`) to the reason why it gave up.
         lost: names of devices that were lost, to the reasons.
         moves: by (node, device that it left, destination).
@@ -75,17 +75,21 @@ class Experience:
     """
 
     def __init__(self) -> None:
-        self.version = 0
         self.bans: dict[tuple[str, str, str], str] = {}
         self.lost: dict[str, str] = {}
         self.moves: dict[tuple[str, str, str], Move] = {}
         self.losses: list[Loss] = []
+        self._watchers: list[Callable[[], None]] = []
+
+    def watch(self, forget: Callable[[], None]) -> None:
+        """Has `forget` called whenever programs are no longer placed as they should be."""
+        self._watchers.append(forget)
 
     def ban(self, node: Node, device: str, kernel: str, why: str) -> str:
         """Keeps a node from a kernel, or with `ALL` from a device, and says so in one line."""
         text = f"{GAVE_UP}: {why}"
         self.bans[node.name, device, kernel] = text
-        self.version += 1
+        self._changed()
         return f"{device}: {kernel}: {text}"
 
     def banned(self, node: Node, device: str, kernel: str = ALL) -> str | None:
@@ -98,7 +102,7 @@ class Experience:
         """Gives up a device."""
         self.lost[loss.device] = loss.reason
         self.losses.append(loss)
-        self.version += 1
+        self._changed()
 
     def move(self, node: Node, destination: str, reason: str) -> Move | None:
         """Counts a node that left its kernel; the record if it is the first of its kind."""
@@ -111,6 +115,10 @@ class Experience:
         made = Move(node.name, node.op, node.target.name, kernel, destination, reason)
         self.moves[key] = made
         return made
+
+    def _changed(self) -> None:
+        for forget in self._watchers:
+            forget()
 
     def told(self) -> list[Move | Loss]:
         """What `explain` shows."""
