@@ -15,10 +15,9 @@ import numpy as np
 from opdock import errors
 from opdock.compiler import pipeline
 from opdock.compiler.clean.prune import lone_node, prune
-from opdock.compiler.ir.block import HOST, Node
+from opdock.compiler.ir.block import Node
 from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.placer import Placer, place
-from opdock.compiler.place.target import Target
 from opdock.dtypes import DType
 from opdock.graph.control.func_graph import arg_op
 from opdock.graph.nodes.graph import Graph
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
 
 _THREADS: Final = 4
 """Steps at the same time, unless a session asks for more: blocking work is seldom wider."""
+_NO_RESULT: Final = (ValueError, TypeError, IndexError, ZeroDivisionError, NotImplementedError)
 
 
 class Engine:
@@ -182,9 +182,7 @@ class Engine:
             args = [*inputs, None] if choice.kernel.out else inputs
             with np.errstate(all="ignore"):
                 result = fn(*args)
-        except errors.OpError:
-            return None
-        except (ValueError, TypeError, IndexError, ZeroDivisionError, NotImplementedError):
+        except (errors.OpError, *_NO_RESULT):
             return None
         finally:
             node.target, node.kernel = saved, None
@@ -200,13 +198,11 @@ class Engine:
         """
         if source == destination:
             return lambda value: value
-        for device in {source, destination} - {HOST}:
-            self._target(device).opened()
+        for target in self.devices.targets:
+            if target.name in (source, destination):
+                target.opened()
         hops = self.devices.router.find({source: False}, destination, own=True)
         return traced(hops, name)
-
-    def _target(self, name: str) -> Target:
-        return next(t for t in self.devices.targets if t.name == name)
 
     # ------------------------------------------------------------ running with options
     def run(
@@ -251,22 +247,17 @@ class Engine:
         """
         fresh = [op for op in graph.get_operations()[self._log_done :] if op.spec is not arg_op]
         self._log_done = len(graph.get_operations())
-        lines: list[tuple[bool, str]] = []
-        try:
+        with contextlib.suppress(errors.OpError):
             block = prune([], fresh, [])
             place(block, self.placer)
             where = {n.name: n.target.name for n in block.nodes if n.target is not None}
-        except errors.OpError:
-            where = {}
-        for op in fresh:
-            device = where.get(op.name)
-            if device is not None:
-                source = (
-                    not op.inputs and len(op.outputs) == 1 and not op.outputs[0].dtype._is_ref_dtype
-                )
-                lines.append((source, f"{op.name}: ({op.type}): {device}"))
-        for _, line in sorted(lines, key=lambda x: x[0]):
-            print(line, flush=True)
+            for op in sorted(fresh, key=_is_source):
+                if op.name in where:
+                    print(f"{op.name}: ({op.type}): {where[op.name]}", flush=True)
+
+
+def _is_source(op: Operation) -> bool:
+    return not op.inputs and len(op.outputs) == 1 and not op.outputs[0].dtype._is_ref_dtype
 
 
 def _cores() -> int:

@@ -147,17 +147,15 @@ def _apart(a: Target | None, b: Target | None) -> bool:
     return a is not None and b is not None and memory_of(a) != memory_of(b)
 
 
+@dataclass(slots=True)
 class KernelContext:
     """What a plain kernel `fn(ctx, *inputs)` gets."""
 
-    __slots__ = ("attrs", "device", "resources", "sig", "stream")
-
-    def __init__(self, sig: Any, resources: ResourceManager) -> None:
-        self.sig = sig
-        self.attrs = sig.attrs
-        self.device = sig.device
-        self.resources = resources
-        self.stream = None
+    sig: Any
+    attrs: Any
+    device: Any
+    resources: ResourceManager
+    stream: Any = None
 
 
 def bind_kernel(node: Node, resources: ResourceManager) -> Call:
@@ -178,4 +176,6 @@ def bind_kernel(node: Node, resources: ResourceManager) -> Call:
     except Exception as e:
         raise as_op_error(e, node) from e
     assert kernel.fn is not None
-    return functools.partial(kernel.fn, KernelContext(sig, resources))
+    return functools.partial(
+        kernel.fn, KernelContext(sig, sig.attrs, sig.device, resources)
+    )
