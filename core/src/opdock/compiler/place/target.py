@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from opdock.compiler.ir.block import HOST
 from opdock.graph.nodes.devicespec import DeviceSpec
 
 if TYPE_CHECKING:
@@ -81,6 +82,11 @@ class Target:
 
     def __repr__(self) -> str:
         return f"<{self.name}>"
+
+
+def memory_of(target: Target | None) -> str:
+    """Where values on a device live: its name, or `HOST`."""
+    return HOST if target is None or target.is_host else target.name
 
 
 def _matches(full: DeviceSpec, wanted: DeviceSpec) -> bool:

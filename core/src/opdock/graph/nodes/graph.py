@@ -41,7 +41,6 @@ class Graph(GraphContents):
 
     def __init__(self) -> None:
         super().__init__()
-        self._lock = threading.RLock()
         self._names_in_use: dict[str, int] = {}
         self._thread = _ThreadState()
         self._last_id = 0
@@ -101,6 +100,7 @@ class Graph(GraphContents):
         self._version += 1
         self._edits += 1
         self._known_values.clear()
+        self._tell()
 
     # ------------------------------------------------------------ making operations
     def _create_op(
