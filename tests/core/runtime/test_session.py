@@ -193,7 +193,6 @@ def test_the_graph_may_grow_between_runs():
         assert session.run(y, {x: 1.0}) == 2
 
 
-
 # ---------------------------------------------------------------- callables
 def test_make_callable():
     x, y = tf.placeholder(tf.float32, []), tf.placeholder(tf.float32, [])
