@@ -201,7 +201,7 @@ def test_structured_loop_variables():
     )  # fmt: skip
     with start() as session:
         got = session.run(y)
-        assert got == {"i": 3, "x": [8.0]}
+        assert got == [{"i": 3, "x": [8.0]}]
 
 
 def test_an_error_in_a_body_names_the_op_and_the_line():

@@ -37,8 +37,8 @@ class BackwardGraph(FuncGraph):
         self.recording = recording
         self.rests: dict[Tensor, Tensor] = {}
 
-    def _may_capture(self, other: Graph) -> bool:
-        return other is self.recording.body or super()._may_capture(other)
+    def _has_values_of(self, other: Graph) -> bool:
+        return other is self.recording.body
 
     def _adopt(self, tensor: Tensor) -> Tensor:
         found = self._captured.get(tensor)

@@ -14,7 +14,6 @@ from opdock.compiler.prune import prune, refine_shapes
 
 if TYPE_CHECKING:
     from opdock.graph.func_graph import FuncGraph
-    from opdock.graph.operation import Operation
 
 _IFS: Final = ("If", "StatelessIf")
 _WHILES: Final = ("While", "StatelessWhile")
@@ -64,15 +63,6 @@ def branches(block: Block, evaluate: Evaluate) -> bool:
     return True
 
 
-def acts(op: Operation) -> bool:
-    """Whether an operation of a body runs for its own sake."""
-    return (
-        bool(op.spec.stateful)
-        or any(t._dtype._is_ref_dtype for t in op.inputs)
-        or any(t._dtype.name == "resource" for t in op.inputs)
-    )
-
-
 def _made_by(node: Node) -> list[Node]:
     return [v.node for v in node.inputs]
 
@@ -90,7 +80,7 @@ def _branch(node: Node, effects: set[Node]) -> tuple[list[Node], list[Value]] | 
         for v, t in zip(given, function.inputs, strict=True)
     ):
         return None
-    body = _body(function, given, [op for op in function.get_operations() if acts(op)])
+    body = _body(function, given)
     if body is None:
         return None
     results = body.fetches
@@ -113,7 +103,7 @@ def _branch(node: Node, effects: set[Node]) -> tuple[list[Node], list[Value]] | 
     return body.nodes, results
 
 
-def _body(function: FuncGraph, given: list[Value], roots: list[Operation]) -> Block | None:
+def _body(function: FuncGraph, given: list[Value]) -> Block | None:
     """The nodes of a function with its arguments put in; None where the shapes do not fit."""
     feeds = [
         (t, t._dtype, shapes.merge(v.shape, t._shape))
@@ -122,7 +112,7 @@ def _body(function: FuncGraph, given: list[Value], roots: list[Operation]) -> Bl
     ]
     if len(feeds) < len(given):
         return None
-    body = prune(function.outputs, roots, feeds)
+    body = prune(function.outputs, function.targets, feeds)
     try:
         refine_shapes(body)
     except errors.OpError:
@@ -139,10 +129,8 @@ def _never_turns(node: Node, evaluate: Evaluate) -> bool:
     function: Any = node.attrs["cond"]
     if node.control or any(v.dtype._is_ref_dtype for v in node.inputs):
         return False
-    if any(acts(op) for op in function.get_operations()):
-        return False
-    body = _body(function, list(node.inputs), [])
-    if body is None:
+    body = _body(function, list(node.inputs))
+    if body is None or any(has_effect(n) for n in body.nodes):
         return False
     try:
         fold(body, evaluate)

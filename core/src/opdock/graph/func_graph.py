@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final, cast
 
 from opdock.dtypes import DType
 from opdock.graph.graph import Graph, get_default_graph
 from opdock.graph.operation import Operation, Tensor
-from opdock.graph.registry import ShapeSig, define_op
+from opdock.graph.registry import ShapeSig, define_op, get
 from opdock.shapes import Shape
 
 arg_op = define_op("_Arg", "-> output: T", "T: type, index: int >= 0")
@@ -25,6 +26,18 @@ def _arg_shape(sig: ShapeSig) -> Shape:
 arg_op.not_differentiable()
 
 
+# What Python recurses by at most when bodies are traced, differentiated, compiled and run.
+_CALLS_PER_BODY: Final = 64
+_CALLS: Final = 1000
+
+
+def make_room(depth: int) -> None:
+    """Lets Python recurse as deep as bodies nested `depth` times need."""
+    needed = _CALLS + _CALLS_PER_BODY * depth
+    if depth > 4 and sys.getrecursionlimit() < needed:
+        sys.setrecursionlimit(needed)
+
+
 class FuncGraph(Graph):
     """A graph with inputs and outputs. Tensors of outer graphs become inputs when used.
 
@@ -33,6 +46,9 @@ class FuncGraph(Graph):
         inputs: the parameters, explicit ones first, then captures.
         outputs: the results.
         captures: (outer tensor, inner parameter) in order of first use.
+        targets: operations that run for their own sake. All else runs only where a result or a
+            target depends on it.
+        depth: how many bodies this one is in, itself included.
     """
 
     def __init__(self, name: str, outer: Graph | None) -> None:
@@ -42,7 +58,11 @@ class FuncGraph(Graph):
         self.inputs: list[Tensor] = []
         self.outputs: list[Tensor] = []
         self.captures: list[tuple[Tensor, Tensor]] = []
+        self.targets: list[Operation] = []
+        self.depth: int = 1 + getattr(outer, "depth", 0)
         self._captured: dict[Tensor, Tensor] = {}
+        self._awaited: dict[Operation, Operation] = {}
+        make_room(self.depth)
         if outer is not None:
             # Variables, seeds and collections belong to the program, not to a branch.
             self._seed = outer.seed
@@ -115,7 +135,68 @@ class FuncGraph(Graph):
         return copy.outputs[0]
 
     def _may_capture(self, other: Graph) -> bool:
-        return self.outer is not None and (self.outer is other or self.outer._may_capture(other))
+        graph: Graph | None = self
+        while isinstance(graph, FuncGraph):
+            if graph.outer is other or graph._has_values_of(other):
+                return True
+            graph = graph.outer
+        return False
+
+    def _has_values_of(self, other: Graph) -> bool:
+        """Whether the tensors of another body, which has run before, are at hand."""
+        return False
+
+    # ------------------------------------------------------------ waiting
+    def _control_input(self, item: Any) -> Operation | None:
+        op = item if isinstance(item, Operation) else getattr(item, "op", None)
+        if isinstance(op, Operation) and op.graph is not self and self._may_capture(op.graph):
+            return self._await(op)
+        return super()._control_input(item)
+
+    def _await(self, op: Operation) -> Operation | None:
+        """What stands in here for an operation of a graph around; None if it ran long before."""
+        found = self._awaited.get(op)
+        if found is None and not self._has_values_of(op.graph):
+            if op.graph is not self.outer and cast("FuncGraph", self.outer)._await(op) is None:
+                return None
+            with self.control_dependencies(None):
+                found = self._create_op(get("NoOp"), self.unique_name("awaited"), [], {}, [])
+            self._awaited[op] = found
+        return found
+
+    def awaited(self) -> list[Operation]:
+        """The operations of the outer graph for which a call of this function waits."""
+        needed = self.needed()
+        found = [op for op, stand_in in self._awaited.items() if stand_in in needed]
+        return [
+            op if op.graph is self.outer else cast("FuncGraph", self.outer)._awaited[op]
+            for op in found
+        ]
+
+    # ------------------------------------------------------------ what runs
+    def needed(self) -> set[Operation]:
+        """The operations on which the results and the targets depend."""
+        found: set[Operation] = set()
+        stack = [t._op for t in self.outputs] + self.targets
+        while stack:
+            op = stack.pop()
+            if op not in found:
+                found.add(op)
+                stack += [t._op for t in op._inputs]
+                stack += op._control_inputs
+        return found
+
+    def forget_unused(self) -> None:
+        """Drops captures that no result and no target depends on."""
+        needed = self.needed()
+        unused = {inner for _, inner in self.captures if inner._op not in needed}
+        if not unused:
+            return
+        self.captures = [c for c in self.captures if c[1] not in unused]
+        self.inputs = [t for t in self.inputs if t not in unused]
+        self._captured = {k: v for k, v in self._captured.items() if v not in unused}
+        for index, tensor in enumerate(self.inputs):
+            tensor._op.attrs["index"] = index
 
     def part(self, parameters: Sequence[int], results: Sequence[int]) -> FuncGraph:
         """This function with some of its parameters and results only, over the same operations.
@@ -131,8 +212,8 @@ class FuncGraph(Graph):
 
     @property
     def stateful(self) -> bool:
-        """Whether any op of the body is stateful."""
-        return any(op.spec.stateful or _has_ref(op) for op in self._ops)
+        """Whether any op that runs is stateful."""
+        return any(op.spec.stateful or _has_ref(op) for op in self.needed())
 
 
 def _is_small_fact(tensor: Tensor) -> bool:

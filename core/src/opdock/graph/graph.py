@@ -299,12 +299,11 @@ class Graph(GraphContents):
             ops: list[Operation] = []
             for item in control_inputs:
                 # To wait for a resource variable is to wait for its handle, not to read it.
-                op = self.as_graph_element(
+                op = self._control_input(
                     item.values if _is_slices(item)
                     else item.op if hasattr(item, "_gradient_source") else item
                 )  # fmt: skip
-                op = op.op if isinstance(op, Tensor) else op
-                if op not in ops:
+                if op is not None and op not in ops:
                     ops.append(op)
             controller = _Controller(ops, False)
         saved = self._controllers
@@ -313,6 +312,11 @@ class Graph(GraphContents):
             yield
         finally:
             self._controllers = saved
+
+    def _control_input(self, item: Any) -> Operation | None:
+        """The operation of this graph to wait for in place of `item`; None for none."""
+        found = self.as_graph_element(item)
+        return found.op if isinstance(found, Tensor) else found
 
     @contextlib.contextmanager
     def container(self, container_name: str) -> Iterator[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from opdock import dtypes, shapes
 from opdock.graph.composite import IndexedSlices, SparseTensor
@@ -12,8 +13,8 @@ from opdock.graph.convert import convert_to_tensor
 from opdock.graph.func_graph import FuncGraph
 from opdock.graph.graph import get_default_graph
 from opdock.graph.operation import Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops.control import _share_captures, stateless_while_op, while_op
+from opdock.graph.scopes import control_dependencies, name_scope
+from opdock.ops.control import _share_captures, check_scalar, stateless_while_op, while_op
 from opdock.ops.registry import get
 from opdock.shapes import Shape
 from opdock.util import nest
@@ -58,29 +59,31 @@ def while_loop(
         raise TypeError("parallel_iterations must be a positive integer.")
     if not nest.flatten(loop_vars):
         raise ValueError("No loop variables provided")
-    if maximum_iterations is not None and constant_value(_count(maximum_iterations)) is None:
+    limit = None if maximum_iterations is None else _count(maximum_iterations)
+    if limit is not None and constant_value(limit) is None:
         # Known only when the graph runs: the turns are counted.
-        counted = _counted(cond, body, loop_vars, _count(maximum_iterations))
+        counted = _counted(cond, body, loop_vars, limit)
         invariants = (
             None if shape_invariants is None else (shapes.TensorShape([]), shape_invariants)
         )
         start = (convert_to_tensor(0), loop_vars)
-        result = while_loop(*counted, start, invariants, parallel_iterations, back_prop, name=name)[
-            1
-        ]
-        single = isinstance(result, (list, tuple)) and len(result) == 1
-        return result[0] if single and not return_same_structure else result
+        result = while_loop(*counted, start, invariants, parallel_iterations, back_prop, name=name)
+        return _unpacked(result[1], return_same_structure)
     with name_scope(
         name, "while", [v for v in nest.flatten(loop_vars) if hasattr(v, "graph")]
     ) as scope:
-        loop = _Loop(scope, loop_vars, shape_invariants, maximum_iterations)
+        loop = _Loop(scope, loop_vars, shape_invariants, limit)
         loop.trace(cond, body)
         outputs = loop.build(parallel_iterations, back_prop)
-    result = nest.pack_sequence_as(loop_vars, outputs, expand_composites=True)
-    single = (
-        isinstance(result, (list, tuple)) and len(result) == 1 and not hasattr(result, "_fields")
-    )
-    return result[0] if single and not return_same_structure else result
+    result = nest.pack_sequence_as(loop.result, outputs, expand_composites=True)
+    return _unpacked(result, return_same_structure)
+
+
+def _unpacked(result: Any, keep: bool) -> Any:
+    """The only variable of a loop of one tensor; other results as they are."""
+    if keep or not isinstance(result, (list, tuple)):
+        return result
+    return result[0] if len(nest.flatten(result, expand_composites=True)) == 1 else result
 
 
 class _Loop:
@@ -115,11 +118,10 @@ class _Loop:
         for tensor, shape in zip(self.start, expanded, strict=True):
             if not shapes.is_compatible(tensor.raw_shape, shape):
                 raise ValueError(
-                    f"The shape invariant specified for {tensor.name} is not compatible with the "
-                    "initial "
-                    f"shape of the loop variable. It enters the loop with shape "
-                    f"{shapes.text(tensor.raw_shape)}, but the specified shape invariant is "
-                    f"{shapes.text(shape)}."
+                    f"The shape invariant specified for {tensor.name} is not compatible with "
+                    "the initial shape of the loop variable. It enters the loop with shape "
+                    f"{_text(tensor.raw_shape)}, but the specified shape invariant is "
+                    f"{_text(shape)}."
                 )
         return expanded
 
@@ -130,11 +132,9 @@ class _Loop:
             if keep.dtype.base_dtype is not dtypes.bool_:
                 raise TypeError(
                     f"Input 'input' of 'LoopCond' Op has type {keep.dtype.name} that does not "
-                    "match "
-                    "expected type of bool."
+                    "match expected type of bool."
                 )
-            if keep.raw_shape is not None and keep.raw_shape != ():
-                keep = get("Reshape")(keep, convert_to_tensor([], dtypes.int32))
+            check_scalar(keep, f"{self.scope}LoopCond", "LoopCond")
             self.cond_graph.outputs = [get("Identity")(keep)]
         with self.body_graph.as_default():
             arguments = self._arguments(self.body_graph)
@@ -148,12 +148,7 @@ class _Loop:
         ]
 
     def _results(self, result: Any) -> list[Tensor]:
-        items = nest.flatten(result, expand_composites=True)
-        wanted = nest.flatten(self.structure, expand_composites=True)
-        if isinstance(result, (Tensor, list, tuple)) and len(items) == len(wanted):
-            pass
-        else:
-            nest.assert_same_structure(self.structure, result, expand_composites=True)
+        items = self._checked(result)
         out = []
         for item, start, shape in zip(items, self.start, self.shapes, strict=True):
             tensor = convert_to_tensor(item, None if hasattr(item, "dtype") else start.dtype)
@@ -165,19 +160,43 @@ class _Loop:
                 )
             if not _less_specific(shape, tensor.raw_shape):
                 raise ValueError(
-                    f"Loop variable {start.name} enters the loop with shape "
-                    f"{shapes.text(shape)}, but "
-                    f"has shape {shapes.text(tensor.raw_shape)} after one iteration. To allow "
-                    "the shape "
+                    f"Input tensor '{start.name}' enters the loop with shape {_text(shape)}, but "
+                    f"has shape {_text(tensor.raw_shape)} after one iteration. To allow the shape "
                     "to vary across iterations, use the `shape_invariants` argument of "
-                    "tf.while_loop to "
-                    "specify a less-specific shape."
+                    "tf.while_loop to specify a less-specific shape."
                 )
             out.append(get("Identity")(tensor))
         return out
 
+    def _checked(self, result: Any) -> list[Any]:
+        """What the body returns, flat; the first layer may be a list in place of a tuple."""
+        if not nest.is_sequence(result):
+            result = [result]
+        if not isinstance(self.structure, (list, tuple)):
+            nest.assert_same_structure(self.structure, result, expand_composites=True)
+        elif self._is_the_variable(result):
+            result = [result]
+        else:
+            nest.assert_same_structure(list(self.structure), list(result), expand_composites=True)
+        self.result = result
+        return nest.flatten(result, expand_composites=True)
+
+    def _is_the_variable(self, result: Any) -> bool:
+        """Whether the body returns the only variable itself: a counted loop may."""
+        if self.limit is None or len(self.structure) > 1:
+            return False
+        try:
+            nest.assert_same_structure(self.structure[0], result, expand_composites=True)
+        except (TypeError, ValueError):
+            return False
+        return True
+
     def build(self, parallel_iterations: int, back_prop: bool) -> list[Tensor]:
-        captures = _share_captures([self.cond_graph, self.body_graph])
+        graphs = [self.cond_graph, self.body_graph]
+        for graph in graphs:
+            graph.forget_unused()
+        awaited = [op for graph in graphs for op in graph.awaited()]
+        captures = _share_captures(graphs)
         for _, inner in self.body_graph.captures:
             # What is only read passes through unchanged.
             self.body_graph.outputs.append(inner)
@@ -188,17 +207,21 @@ class _Loop:
         if not back_prop:
             attrs["_back_prop"] = False
         if self.limit is not None:
-            attrs["_maximum_iterations"] = _limit(self.limit)
-        outputs = op(
-            inputs, cond=self.cond_graph, body=self.body_graph,
-            output_shapes=[*self.shapes, *[c.raw_shape for c in captures]],
-            parallel_iterations=parallel_iterations, name=self.scope, **attrs,
-        )  # fmt: skip
+            attrs["_maximum_iterations"] = math.ceil(cast("Any", constant_value(self.limit)))
+        with control_dependencies(awaited):
+            outputs = op(
+                inputs, cond=self.cond_graph, body=self.body_graph,
+                output_shapes=[*self.shapes, *[c.raw_shape for c in captures]],
+                parallel_iterations=parallel_iterations, name=self.scope, **attrs,
+            )  # fmt: skip
         return list(outputs)[: len(self.start)]
 
 
 def _count(value: Any) -> Tensor:
-    return convert_to_tensor(value, None if hasattr(value, "dtype") else dtypes.int32)
+    count = convert_to_tensor(value, name="maximum_iterations")
+    if count.raw_shape:
+        raise ValueError(f"maximum_iterations must be a scalar, saw shape: {count.shape}")
+    return count
 
 
 def _counted(
@@ -208,7 +231,7 @@ def _counted(
 
     def keep(turn: Any, state: Any) -> Any:
         return get("LogicalAnd")(
-            get("Less")(turn, get("Cast")(limit, DstT=dtypes.int32)),
+            get("Less")(get("Cast")(turn, DstT=limit.dtype), limit),
             _call(cond, structure, nest.flatten(state, expand_composites=True)),
         )
 
@@ -221,10 +244,6 @@ def _counted(
     return keep, step
 
 
-def _limit(value: Any) -> int:
-    return int(constant_value(_count(value)))  # type: ignore[arg-type]
-
-
 def _call(fn: Callable[..., Any], structure: Any, arguments: list[Tensor]) -> Any:
     packed = nest.pack_sequence_as(structure, arguments, expand_composites=True)
     if isinstance(structure, dict) or (
@@ -232,6 +251,10 @@ def _call(fn: Callable[..., Any], structure: Any, arguments: list[Tensor]) -> An
     ):
         return fn(packed)
     return fn(*packed) if isinstance(packed, (list, tuple)) else fn(packed)
+
+
+def _text(shape: Shape) -> str:
+    return str(shapes.TensorShape(shape))
 
 
 def _less_specific(wide: Shape, narrow: Shape) -> bool:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from opdock import errors, shapes
 from opdock.compiler import pipeline
-from opdock.compiler.branches import acts
 from opdock.compiler.hoist import hoist
 from opdock.compiler.ir import FEED, HOST, Block, Node, Value
 from opdock.compiler.loops import WHILES, passes_on
@@ -83,8 +82,7 @@ def compile_body(engine: Engine, function: FuncGraph, node: Node, first: int) ->
     feeds = []
     for tensor in function.inputs:
         feeds.append((tensor, tensor._dtype, tensor._shape))
-    acting = [op for op in function.get_operations() if acts(op)]
-    block = prune(function.outputs, acting, feeds)
+    block = prune(function.outputs, function.targets, feeds)
     if node.op.endswith("If"):
         _narrow(block.feeds, node, first)
     refine_shapes(block)
