@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import heapq
+import sys
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any, Final
@@ -23,7 +24,7 @@ from opdock.graph.convert import (
     internal_convert_to_tensor_or_indexed_slices,
 )
 from opdock.graph.graph import Graph, get_default_graph
-from opdock.graph.operation import Operation, Tensor
+from opdock.graph.operation import Operation, Tensor, frames_known
 from opdock.graph.registry import get, gradient_of
 from opdock.graph.scopes import name_scope
 
@@ -79,6 +80,7 @@ def gradients(
     connected = UnconnectedGradients(unconnected_gradients)
     graph = get_default_graph()
     with (
+        frames_known(sys._getframe()),
         name_scope(
             name, "gradients", [*ys, *xs, *stop_gradients, *[g for g in grad_ys if g is not None]]
         ) as scope,
@@ -199,10 +201,7 @@ def _inputs_of(op: Operation, captures: dict[Tensor, Tensor]) -> Sequence[Tensor
 
 def _order(op: Operation) -> tuple[int, int]:
     """Sorts operations by their making; those of a body come after those of outer graphs."""
-    depth, graph = 0, getattr(op.graph, "outer", None)
-    while graph is not None:
-        depth, graph = depth + 1, getattr(graph, "outer", None)
-    return depth, op._id
+    return getattr(op.graph, "depth", 0), op._id
 
 
 class _Walk:

@@ -180,13 +180,12 @@ class Graph(GraphContents):
 
     def _control_inputs_for(self, inputs: list[Tensor]) -> list[Operation]:
         input_ops = {t._op for t in inputs}
-        out: list[Operation] = []
+        out: dict[Operation, None] = {}
         for controller in self._controllers:
             # An input made inside the block depends on the controls already.
-            if not controller.seen.isdisjoint(input_ops):
-                continue
-            out.extend(c for c in controller.inputs if c not in input_ops and c not in out)
-        return out
+            if controller.seen.isdisjoint(input_ops):
+                out.update(dict.fromkeys(c for c in controller.inputs if c not in input_ops))
+        return list(out)
 
     def _adopt(self, tensor: Tensor) -> Tensor:
         """A tensor of another graph as one of this graph's; function bodies capture it."""
@@ -296,15 +295,15 @@ class Graph(GraphContents):
         if control_inputs is None:
             controller = _Controller([], True)
         else:
-            ops: list[Operation] = []
-            for item in control_inputs:
+            found = [
                 # To wait for a resource variable is to wait for its handle, not to read it.
-                op = self._control_input(
+                self._control_input(
                     item.values if _is_slices(item)
                     else item.op if hasattr(item, "_gradient_source") else item
-                )  # fmt: skip
-                if op is not None and op not in ops:
-                    ops.append(op)
+                )
+                for item in control_inputs
+            ]  # fmt: skip
+            ops = [op for op in dict.fromkeys(found) if op is not None]
             controller = _Controller(ops, False)
         saved = self._controllers
         self._controllers = [] if controller.new_stack else [*saved, controller]
@@ -330,11 +329,10 @@ class Graph(GraphContents):
     @contextlib.contextmanager
     def gradient_override_map(self, op_type_map: dict[str, str]) -> Iterator[None]:
         """Gives operations made inside other gradients: op type to registered gradient name."""
-        if not isinstance(op_type_map, dict):
+        if not isinstance(op_type_map, dict) or not all(
+            isinstance(text, str) for item in op_type_map.items() for text in item
+        ):
             raise TypeError("op_type_map must be a dictionary mapping strings to strings")
-        for key, value in op_type_map.items():
-            if not (isinstance(key, str) and isinstance(value, str)):
-                raise TypeError("op_type_map must be a dictionary mapping strings to strings")
         old = self._gradient_overrides
         self._gradient_overrides = {**old, **op_type_map}
         try:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from types import CodeType
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -25,11 +27,24 @@ _internal_code: dict[CodeType, bool] = {}
 Frames = tuple[tuple[CodeType, int], ...]
 
 
+class _Known(threading.local):
+    """A frame that is being executed, and the user frames from there outwards."""
+
+    frame: FrameType | None = None
+    frames: Frames = ()
+
+
+_known = _Known()
+
+
 def capture_frames() -> Frames:
     """The innermost user frames as (code, instruction offset): cheap to take, decoded on demand."""
     frames: list[tuple[CodeType, int]] = []
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
+    known = _known.frame
     while frame is not None and len(frames) < _MAX_FRAMES:
+        if frame is known:
+            return (*frames, *_known.frames)[:_MAX_FRAMES]
         code = frame.f_code
         internal = _internal_code.get(code)
         if internal is None:
@@ -37,8 +52,23 @@ def capture_frames() -> Frames:
             _internal_code[code] = internal
         if not internal:
             frames.append((code, frame.f_lasti))
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return tuple(frames)
+
+
+@contextlib.contextmanager
+def frames_known(frame: FrameType) -> Iterator[None]:
+    """Looks for user frames beyond `frame`, that of the caller, only once.
+
+    What makes many operations for one call of the user is spared a walk for each.
+    """
+    frames = capture_frames()
+    before = _known.frame, _known.frames
+    _known.frame, _known.frames = frame, frames
+    try:
+        yield
+    finally:
+        _known.frame, _known.frames = before
 
 
 _CONTEXTLIB = sys.modules["contextlib"].__file__ if "contextlib" in sys.modules else ""
