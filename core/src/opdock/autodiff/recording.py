@@ -42,12 +42,12 @@ class BackwardGraph(FuncGraph):
     def _has_values_of(self, other: Graph) -> bool:
         return other is self.recording.body
 
-    def _adopt(self, tensor: Tensor) -> Tensor:
+    def _adopt(self, tensor: Tensor, user: str = "") -> Tensor:
         found = self._captured.get(tensor)
         if found is None and tensor.graph is self.recording.body:
             with plain_scope(self):
                 found = self._captured[tensor] = self.recording.recover(self, tensor)
-        return super()._adopt(tensor) if found is None else found
+        return super()._adopt(tensor, user) if found is None else found
 
     def add_variable(self, dtype: DType, shape: Shape) -> Tensor:
         """Adds a parameter in front of those that stand for captured tensors."""

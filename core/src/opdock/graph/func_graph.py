@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 from opdock.dtypes import DType
 from opdock.graph.graph import Graph, get_default_graph
-from opdock.graph.operation import Operation, Tensor
+from opdock.graph.operation import Operation, Tensor, out_of_reach
 from opdock.graph.registry import ShapeSig, define_op, get
 from opdock.shapes import Shape
 
@@ -49,12 +49,14 @@ class FuncGraph(Graph):
         targets: operations that run for their own sake. All else runs only where a result or a
             target depends on it.
         depth: how many bodies this one is in, itself included.
+        in_loop: whether this is the body of a loop, or within one.
     """
 
-    def __init__(self, name: str, outer: Graph | None) -> None:
+    def __init__(self, name: str, outer: Graph | None, in_loop: bool = False) -> None:
         super().__init__()
         self.func_name = name
         self.outer = outer
+        self.in_loop: bool = in_loop or getattr(outer, "in_loop", False)
         self.inputs: list[Tensor] = []
         self.outputs: list[Tensor] = []
         self.captures: list[tuple[Tensor, Tensor]] = []
@@ -70,6 +72,9 @@ class FuncGraph(Graph):
             self._scoped_state = outer._scoped_state
             self._device_functions = list(outer._device_functions)
             self._container = outer._container
+            # Names are those of TF, where a body is a part of the graph.
+            self._names_in_use = outer._names_in_use
+            self._name_stack = outer._name_stack
 
     @property
     def building_function(self) -> bool:
@@ -98,12 +103,12 @@ class FuncGraph(Graph):
         finally:
             self._controllers = saved
 
-    def _adopt(self, tensor: Tensor) -> Tensor:
+    def _adopt(self, tensor: Tensor, user: str = "") -> Tensor:
         found = self._captured.get(tensor)
         if found is not None:
             return found
         if not self._may_capture(tensor.graph):
-            raise ValueError(f"{tensor} must be from the same graph as {self.func_name}.")
+            raise out_of_reach(tensor, user, self)
         if self.outer is not None and tensor.graph is not self.outer:
             tensor_outer = self.outer._adopt(tensor)
         else:
@@ -112,7 +117,7 @@ class FuncGraph(Graph):
             inner = self._copy_constant(tensor_outer)
         else:
             inner = self.add_input(
-                tensor_outer._dtype, tensor_outer._shape, tensor_outer._op.name.replace("/", "_")
+                tensor_outer._dtype, tensor_outer._shape, _last_part(tensor_outer._op.name)
             )
             self.captures.append((tensor_outer, inner))
         self._captured[tensor] = inner
@@ -125,7 +130,7 @@ class FuncGraph(Graph):
         try:
             copy = self._create_op(
                 op.spec,
-                self.unique_name(op.name.replace("/", "_")),
+                self.unique_name(_last_part(op.name)),
                 [],
                 dict(op.attrs),
                 [tensor._dtype],
@@ -214,6 +219,10 @@ class FuncGraph(Graph):
     def stateful(self) -> bool:
         """Whether any op that runs is stateful."""
         return any(op.spec.stateful or _has_ref(op) for op in self.needed())
+
+
+def _last_part(name: str) -> str:
+    return name.rpartition("/")[2]
 
 
 def _is_small_fact(tensor: Tensor) -> bool:

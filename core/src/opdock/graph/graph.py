@@ -12,7 +12,7 @@ from opdock.dtypes import DType
 from opdock.graph.constant_value import constant_for_shapes
 from opdock.graph.contents import GraphContents
 from opdock.graph.devicespec import DeviceFunction, merge_device
-from opdock.graph.operation import Operation, Tensor, capture_frames
+from opdock.graph.operation import Operation, Tensor, capture_frames, out_of_reach
 from opdock.graph.registry import OpSpec, ShapeSig
 
 _OP_NAME: Final = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
@@ -117,7 +117,7 @@ class Graph(GraphContents):
         for i, tensor in enumerate(inputs):
             if tensor._op.graph is not self:
                 inputs = [*inputs]
-                inputs[i] = self._adopt(tensor)
+                inputs[i] = self._adopt(tensor, name)
         if name not in self._names_in_use and not _OP_NAME.match(name):
             raise ValueError(f"'{name}' is not a valid node name")
         sig = ShapeSig(
@@ -187,12 +187,9 @@ class Graph(GraphContents):
                 out.update(dict.fromkeys(c for c in controller.inputs if c not in input_ops))
         return list(out)
 
-    def _adopt(self, tensor: Tensor) -> Tensor:
+    def _adopt(self, tensor: Tensor, user: str = "") -> Tensor:
         """A tensor of another graph as one of this graph's; function bodies capture it."""
-        raise ValueError(
-            f"{tensor} is not an element of this graph (it must be from the same graph; "
-            f"graphs are {tensor.graph} and {self})."
-        )
+        raise out_of_reach(tensor, user, self)
 
     def _may_capture(self, other: Graph) -> bool:
         return False

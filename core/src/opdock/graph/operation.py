@@ -458,3 +458,16 @@ def is_tensor(value: Any) -> bool:
 
 
 __all__ = ["Operation", "Tensor", "capture_frames", "is_tensor"]
+
+
+def out_of_reach(tensor: Tensor, user: str, graph: Graph) -> ValueError:
+    """The error that an operation of a graph uses a tensor of another one, in TF's words."""
+    name = tensor._op.name
+    if not getattr(tensor.graph, "in_loop", False):
+        return ValueError(f"{tensor} of {tensor.graph} must be from the same graph as '{user}'.")
+    why = f"'{name}' is in a while loop"
+    if getattr(graph, "in_loop", False):
+        why = "they are in different while loops"
+    return ValueError(
+        f"Cannot use '{name}' as input to '{user}' because {why}. See info log for more details."
+    )

@@ -49,12 +49,10 @@ def map_fn(
     with name_scope(name, "map", nest.flatten(elems)):
         rows = _Rows(elems)
         types = elems if dtype is None else dtype
-        kinds = [
-            dtypes.as_dtype(t.dtype if hasattr(t, "graph") or hasattr(t, "shape") else t)
-            for t in nest.flatten(types)
-        ]
         if dtype is None:
             kinds = [t.dtype.base_dtype for t in rows.tensors]
+        else:
+            kinds = [dtypes.as_dtype(t) for t in nest.flatten(dtype)]
         outs = [_new_array(k, rows.count, infer_shape) for k in kinds]
 
         def turn(i: Any, arrays: list[Any]) -> Any:

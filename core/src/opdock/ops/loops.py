@@ -96,8 +96,8 @@ class _Loop:
         self.limit = limit
         outer = get_default_graph()
         base = scope.replace("/", "_") + str(len(outer.get_operations()))
-        self.cond_graph = FuncGraph(base + "_cond", outer)
-        self.body_graph = FuncGraph(base + "_body", outer)
+        self.cond_graph = FuncGraph(base + "_cond", outer, in_loop=True)
+        self.body_graph = FuncGraph(base + "_body", outer, in_loop=True)
 
     def _invariants(self, invariants: Any) -> list[Shape]:
         if invariants is None:
