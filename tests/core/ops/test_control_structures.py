@@ -103,6 +103,13 @@ def test_limits_of_any_type(limit):
         assert session.run(y) == 3
 
 
+def inside_a_loop():
+    """A tensor of the body of a loop."""
+    found = []
+    tf.while_loop(lambda i: i < 3, lambda i: i + (found.append(tf.constant(1)) or found[0]), [0])
+    return found[0]
+
+
 REFUSED = {
     "cond(): false_fn argument required": lambda: tf.cond(predicate(), filled),
     "cond(): true_fn and fn1 may not be set simultaneously.": lambda: tf.cond(
@@ -141,6 +148,21 @@ REFUSED = {
     ),
     "enters the loop with shape (1,), but has shape (2,) after one iteration": (
         lambda: tf.while_loop(lambda i: True, lambda i: tf.concat([i, i], 0), [tf.ones([1])])
+    ),
+    "It enters the loop with shape (1, 1), but the specified shape invariant is (?, 5)": (
+        lambda: tf.while_loop(
+            lambda x: True,
+            lambda x: x,
+            [tf.SparseTensor([[0]], [1.0], [9])],
+            shape_invariants=[tf.TensorShape([5])],
+        )
+    ),
+    "Cannot use 'while/Const_1' as input to 'while_1/add' because they are in different while "
+    "loops.": lambda: (lambda inner: tf.while_loop(lambda i: True, lambda i: i + inner, [0]))(
+        inside_a_loop()
+    ),
+    "Cannot use 'while/Const_1' as input to 'Add' because 'while/Const_1' is in a while loop.": (
+        lambda: tf.add(1, inside_a_loop(), name="Add")
     ),
     "but the specified shape invariant is (3,)": lambda: tf.while_loop(
         lambda i: True, lambda i: i, [tf.ones([2])], shape_invariants=[tf.TensorShape([3])]

@@ -131,3 +131,42 @@ def test_a_condition_with_an_effect():
         session.run(v.initializer)
         assert session.run(y) == 3
         assert session.run(v) == 4
+
+
+def test_what_a_loop_writes_it_reads():
+    v = tf.Variable(2.0)
+
+    def until(_):
+        with tf.control_dependencies([tf.assign_add(v, 1.0)]):
+            return tf.identity(v)
+
+    def squared(i):
+        done = tf.cond(i < 9, lambda: tf.assign(v, tf.square(v)), lambda: v)
+        with tf.control_dependencies([done]):
+            return i + 1
+
+    def around(i, before, after):
+        x = v * 1.0
+        with tf.control_dependencies([tf.assign_add(v, 1.0)]):
+            return i + 1, before + x, after + v * 1.0
+
+    for y, result, left in [
+        (tf.while_loop(lambda _: v < 10.0, until, [v]), 10, 10),
+        (tf.while_loop(lambda i: i < 4, squared, [0]), 4, 65536),
+        (tf.while_loop(lambda i, *_: i < 3, around, [0, 0.0, 0.0]), (3, 9, 12), 5),
+    ]:
+        with tf.Session() as session:
+            session.run(v.initializer)
+            assert session.run(y) == result
+            assert session.run(v) == left
+
+
+def test_gradients_see_what_each_turn_read():
+    v = tf.Variable(2.0)
+
+    def body(i, a):
+        with tf.control_dependencies([tf.assign_add(v, 1.0)]):
+            return i + 1, a * v
+
+    y = tf.while_loop(lambda i, _: i < 3, body, [0, 1.0])[1]
+    assert run([y, *tf.gradients(y, v)]) == [3 * 4 * 5, 3 * 4 + 3 * 5 + 4 * 5]

@@ -56,9 +56,18 @@ def while_gradient(op: Operation, *grads: Any) -> list[Any]:
     given = [dense(g) for g in grads]
     flowing = _flowing(body, given)
     recording = loop_recording(op)
-    found = _Backward(recording, flowing, given).gradients() if flowing else {}
+    if not flowing:
+        return [None] * len(op.inputs)
+    found = _Backward(recording, flowing, given).gradients()
     # The recordings are further inputs by now.
-    return [found.get(j) for j in range(len(op.inputs))]
+    return [found[j] if j in found else _no_influence(op, body, j) for j in range(len(op.inputs))]
+
+
+def _no_influence(op: Operation, body: FuncGraph, j: int) -> Tensor | None:
+    """Zeros for a variable of the loop, as TF has it, and None for what is only read."""
+    start = op.inputs[j]
+    numbers = start.dtype.is_floating or start.dtype.is_complex
+    return zeros(start) if numbers and body.outputs[j] is not body.inputs[j] else None
 
 
 class _Backward:

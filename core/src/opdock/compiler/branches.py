@@ -11,6 +11,7 @@ from opdock import errors, shapes
 from opdock.compiler.fold import Evaluate, fold, has_effect
 from opdock.compiler.ir import FEED, Block, Node, Value
 from opdock.compiler.prune import prune, refine_shapes
+from opdock.graph import registry
 
 if TYPE_CHECKING:
     from opdock.graph.func_graph import FuncGraph
@@ -93,14 +94,29 @@ def _branch(node: Node, effects: set[Node]) -> tuple[list[Node], list[Value]] | 
     if any(v not in used and v.node in effects for v in given):
         return None  # What makes it has to run, and nothing else would wait for it.
     for inner in body.nodes:
-        if not inner.stateful:
+        if not inner.stateful and not inner.name.startswith(f"{node.name}/"):
             # Random state goes by the name, which stays the same for that reason.
             inner.name = f"{node.name}/{inner.name}"
         inner.requested = inner.requested or node.requested
         inner.id = node.id
         if inner.op != "Const":
             inner.control = list(dict.fromkeys([*inner.control, *node.control]))
-    return body.nodes, results
+    if not node.control:
+        return body.nodes, results
+    own = {n for n in body.nodes if n.op != "Const"}
+    made = [v if v.node in own else Value(_waiting(node, v, i), 0) for i, v in enumerate(results)]
+    return body.nodes + [v.node for v in made if v.node not in own], made
+
+
+def _waiting(node: Node, value: Value, index: int) -> Node:
+    """A value that was there before, after what a conditional waits for."""
+    made = Node(
+        "Identity", f"{node.name}/awaited_{index}", spec=registry.get("Identity"),
+        attrs={"T": value.dtype.base_dtype}, inputs=[value], out_dtypes=[value.dtype],
+        out_shapes=[value.shape], origin=node.origin, requested=node.requested, order=node.id,
+    )  # fmt: skip
+    made.control = list(node.control)
+    return made
 
 
 def _body(function: FuncGraph, given: list[Value]) -> Block | None:

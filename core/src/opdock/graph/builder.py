@@ -11,7 +11,7 @@ import numpy as np
 from opdock import dtypes, shapes
 from opdock.dtypes import DType
 from opdock.graph.opdef import ArgDef, AttrDef
-from opdock.graph.operation import Tensor, out_of_reach
+from opdock.graph.operation import Tensor
 
 if TYPE_CHECKING:
     from opdock.graph.graph import Graph
@@ -54,7 +54,7 @@ class Builder:
                 f"Op '{self._spec.name}' takes {len(self._inputs)} inputs "
                 f"({', '.join(a.name for a in self._inputs)}), got {len(inputs)}."
             )
-        graph = _graph_for(inputs, name or self._spec.name)
+        graph = _graph_for(inputs)
         values: dict[str, Any] = {}
         if self._plain and all(type(t) is Tensor for t in inputs):
             flat: list[Tensor] = list(inputs)
@@ -307,12 +307,8 @@ class Builder:
         return self._result_type(*groups)
 
 
-def _graph_for(inputs: tuple[Any, ...], name: str) -> Graph:
-    """The graph of the inputs, the default graph without any.
-
-    Raises:
-        ValueError: they are mixed, or inside of a loop that the default graph is not in.
-    """
+def _graph_for(inputs: tuple[Any, ...]) -> Graph:
+    """The graph of the inputs, the default graph without any; ValueError when they are mixed."""
     from opdock.graph.graph import get_default_graph
 
     default = get_default_graph()
@@ -326,10 +322,10 @@ def _graph_for(inputs: tuple[Any, ...], name: str) -> Graph:
                 continue
             if default._may_capture(graph):
                 continue
+            if getattr(graph, "depth", 0):
+                continue  # Of a body: the graph that makes the node says whether it can have it.
             if found is not None and found.graph is not graph:
                 raise ValueError(f"{item} must be from the same graph as {found}.")
-            if getattr(graph, "in_loop", False):
-                raise out_of_reach(item, default.unique_name(name, mark_as_used=False), default)
             found = item
     return default if found is None else found.graph
 

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 from opdock.dtypes import DType
 from opdock.graph.graph import Graph, get_default_graph
-from opdock.graph.operation import Operation, Tensor, out_of_reach
+from opdock.graph.operation import Operation, Tensor
 from opdock.graph.registry import ShapeSig, define_op, get
 from opdock.shapes import Shape
 
@@ -49,14 +49,14 @@ class FuncGraph(Graph):
         targets: operations that run for their own sake. All else runs only where a result or a
             target depends on it.
         depth: how many bodies this one is in, itself included.
-        in_loop: whether this is the body of a loop, or within one.
+        loop: the innermost body of a loop that this is or is in.
     """
 
-    def __init__(self, name: str, outer: Graph | None, in_loop: bool = False) -> None:
+    def __init__(self, name: str, outer: Graph | None, is_loop: bool = False) -> None:
         super().__init__()
         self.func_name = name
         self.outer = outer
-        self.in_loop: bool = in_loop or getattr(outer, "in_loop", False)
+        self.loop: FuncGraph | None = self if is_loop else getattr(outer, "loop", None)
         self.inputs: list[Tensor] = []
         self.outputs: list[Tensor] = []
         self.captures: list[tuple[Tensor, Tensor]] = []
@@ -104,11 +104,15 @@ class FuncGraph(Graph):
             self._controllers = saved
 
     def _adopt(self, tensor: Tensor, user: str = "") -> Tensor:
+        reference = _read_reference(tensor)
+        if reference is not None and self._writes(reference):
+            return self._read(reference)
         found = self._captured.get(tensor)
         if found is not None:
             return found
         if not self._may_capture(tensor.graph):
-            raise out_of_reach(tensor, user, self)
+            self._captured[tensor] = found = super()._adopt(tensor, user)
+            return found
         if self.outer is not None and tensor.graph is not self.outer:
             tensor_outer = self.outer._adopt(tensor)
         else:
@@ -122,22 +126,6 @@ class FuncGraph(Graph):
             self.captures.append((tensor_outer, inner))
         self._captured[tensor] = inner
         return inner
-
-    def _copy_constant(self, tensor: Tensor) -> Tensor:
-        """Small constants are copied: shape functions inside can then see their values."""
-        op = tensor._op
-        saved, self._controllers = self._controllers, []
-        try:
-            copy = self._create_op(
-                op.spec,
-                self.unique_name(_last_part(op.name)),
-                [],
-                dict(op.attrs),
-                [tensor._dtype],
-            )
-        finally:
-            self._controllers = saved
-        return copy.outputs[0]
 
     def _may_capture(self, other: Graph) -> bool:
         graph: Graph | None = self
@@ -191,6 +179,38 @@ class FuncGraph(Graph):
                 stack += op._control_inputs
         return found
 
+    # ------------------------------------------------------------ references
+    def _writes(self, reference: Tensor) -> bool:
+        """Whether the body hands a reference of an outer graph to more than reads."""
+        inner = self._captured.get(reference)
+        return inner is not None and any(c.type != "Identity" for c in inner.consumers())
+
+    def _read(self, reference: Tensor) -> Tensor:
+        dtype = reference._dtype.base_dtype
+        inputs, name = [self._adopt(reference)], self.unique_name("read")
+        return self._create_op(get("Identity"), name, inputs, {"T": dtype}, [dtype]).outputs[0]
+
+    def written(self) -> set[Tensor]:
+        """The references of outer graphs that the body writes."""
+        return {t for t in self._captured if t._dtype._is_ref_dtype and self._writes(t)}
+
+    def read_again(self, written: set[Tensor]) -> None:
+        """Has a body read what its turns write, where it took the value from before the first.
+
+        In TF a read shares the memory of the variable, so one made before a loop sees what the
+        loop writes.
+        """
+        for outer, inner in list(self._captured.items()):
+            reference = _read_reference(outer)
+            if reference in written:
+                with self.control_dependencies(None):
+                    value = self._read(cast("Tensor", reference))
+                # It takes the place of the argument in the order of the body.
+                value._op._id = inner._op._id
+                for consumer in inner.consumers():
+                    consumer._inputs = [value if t is inner else t for t in consumer._inputs]
+                    value._add_consumer(consumer)
+
     def forget_unused(self) -> None:
         """Drops captures that no result and no target depends on."""
         needed = self.needed()
@@ -219,6 +239,14 @@ class FuncGraph(Graph):
     def stateful(self) -> bool:
         """Whether any op that runs is stateful."""
         return any(op.spec.stateful or _has_ref(op) for op in self.needed())
+
+
+def _read_reference(tensor: Tensor) -> Tensor | None:
+    """The reference of which a tensor is the value; None for other tensors."""
+    op = tensor._op
+    if op.type != "Identity" or not op._inputs[0]._dtype._is_ref_dtype:
+        return None
+    return op._inputs[0]
 
 
 def _last_part(name: str) -> str:

@@ -12,7 +12,7 @@ from opdock.dtypes import DType
 from opdock.graph.constant_value import constant_for_shapes
 from opdock.graph.contents import GraphContents
 from opdock.graph.devicespec import DeviceFunction, merge_device
-from opdock.graph.operation import Operation, Tensor, capture_frames, out_of_reach
+from opdock.graph.operation import Operation, Tensor, capture_frames, out_of_reach, with_line
 from opdock.graph.registry import OpSpec, ShapeSig
 
 _OP_NAME: Final = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
@@ -133,7 +133,7 @@ class Graph(GraphContents):
         try:
             output_shapes = spec.infer(sig)
         except ValueError as e:
-            raise _with_line(e, frames) from None
+            raise with_line(e, frames) from None
         control = self._control_inputs_for(inputs) if self._controllers else []
         with self._lock:
             self._last_id += 1
@@ -189,7 +189,19 @@ class Graph(GraphContents):
 
     def _adopt(self, tensor: Tensor, user: str = "") -> Tensor:
         """A tensor of another graph as one of this graph's; function bodies capture it."""
+        loop: Any = getattr(tensor.graph, "loop", None)
+        around: Any = self
+        while around is not None and around is not loop:
+            around = getattr(around, "outer", None)
+        if around is loop and tensor._op.type == "Const" and getattr(tensor.graph, "depth", 0):
+            return self._copy_constant(tensor)  # Of a branch; what else is there may not run.
         raise out_of_reach(tensor, user, self)
+
+    def _copy_constant(self, tensor: Tensor) -> Tensor:
+        op = tensor._op
+        with self.control_dependencies(None):
+            name = self.unique_name(op.name.rpartition("/")[2])
+            return self._create_op(op.spec, name, [], dict(op.attrs), [tensor._dtype]).outputs[0]
 
     def _may_capture(self, other: Graph) -> bool:
         return False
@@ -385,15 +397,6 @@ class Graph(GraphContents):
         from opdock.graph.graphdef import create_from_flat
 
         return create_from_flat(self, op_type, inputs, name, attrs or {})
-
-
-def _with_line(error: ValueError, frames: Any) -> ValueError:
-    if not frames:
-        return error
-    from opdock.graph.operation import _line_of
-
-    code, lasti = frames[0]
-    return ValueError(f"{error}\n  created at {code.co_filename}:{_line_of(code, lasti)}")
 
 
 def _is_slices(item: Any) -> bool:

@@ -82,6 +82,14 @@ def _line_of(code: CodeType, lasti: int) -> int:
     return line
 
 
+def with_line(error: ValueError, frames: Frames) -> ValueError:
+    """An error with the line of the user that caused it."""
+    if not frames:
+        return error
+    code, lasti = frames[0]
+    return ValueError(f"{error}\n  created at {code.co_filename}:{_line_of(code, lasti)}")
+
+
 class Operation:
     """A node: an op type with attributes, inputs, control inputs and outputs."""
 
@@ -462,11 +470,11 @@ __all__ = ["Operation", "Tensor", "capture_frames", "is_tensor"]
 
 def out_of_reach(tensor: Tensor, user: str, graph: Graph) -> ValueError:
     """The error that an operation of a graph uses a tensor of another one, in TF's words."""
-    name = tensor._op.name
-    if not getattr(tensor.graph, "in_loop", False):
+    name, loop = tensor._op.name, getattr(tensor.graph, "loop", None)
+    if loop is None or loop is getattr(graph, "loop", None):
         return ValueError(f"{tensor} of {tensor.graph} must be from the same graph as '{user}'.")
     why = f"'{name}' is in a while loop"
-    if getattr(graph, "in_loop", False):
+    if getattr(graph, "loop", None) is not None:
         why = "they are in different while loops"
     return ValueError(
         f"Cannot use '{name}' as input to '{user}' because {why}. See info log for more details."

@@ -305,6 +305,7 @@ class _Branch:
 
     def _finish(self) -> None:
         self.graph.outputs = list(self.tensors)
+        self.graph.read_again(self.graph.written())
         self.graph.forget_unused()
 
     def widen_indices(self) -> None:

@@ -202,8 +202,8 @@ class _Rows:
         for tensor in self.tensors:
             if tensor.raw_shape == ():
                 raise ValueError(
-                    f"elems must be 1+ dimensional Tensors, not scalars: '{tensor.name}' has "
-                    "shape ()"
+                    "elems must be a 1+ dimensional Tensor, not a scalar: "
+                    f"'{tensor.name}' has shape ()"
                 )
         self.static_count = next(
             (t.raw_shape[0] for t in self.tensors if t.raw_shape and t.raw_shape[0] is not None),

@@ -96,25 +96,15 @@ class _Loop:
         self.limit = limit
         outer = get_default_graph()
         base = scope.replace("/", "_") + str(len(outer.get_operations()))
-        self.cond_graph = FuncGraph(base + "_cond", outer, in_loop=True)
-        self.body_graph = FuncGraph(base + "_body", outer, in_loop=True)
+        self.cond_graph = FuncGraph(base + "_cond", outer, is_loop=True)
+        self.body_graph = FuncGraph(base + "_body", outer, is_loop=True)
 
     def _invariants(self, invariants: Any) -> list[Shape]:
         if invariants is None:
             return [t.raw_shape for t in self.start]
         flat = nest.flatten_up_to(self.structure, invariants)
-        expanded: list[Any] = []
-        for item, invariant in zip(nest.flatten(self.structure), flat, strict=True):
-            if isinstance(item, (IndexedSlices, SparseTensor)):
-                count = len(nest.flatten(item, expand_composites=True))
-                rank = shapes.as_shape(invariant)
-                expanded += (
-                    [None] * count
-                    if rank is None
-                    else [(None, len(rank)), (None,), (len(rank),)][:count]
-                )
-            else:
-                expanded.append(shapes.as_shape(invariant))
+        items = nest.flatten(self.structure)
+        expanded = [s for i, f in zip(items, flat, strict=True) for s in _expanded(i, f)]
         for tensor, shape in zip(self.start, expanded, strict=True):
             if not shapes.is_compatible(tensor.raw_shape, shape):
                 raise ValueError(
@@ -127,7 +117,7 @@ class _Loop:
 
     def trace(self, cond: Callable[..., Any], body: Callable[..., Any]) -> None:
         with self.cond_graph.as_default():
-            arguments = self._arguments(self.cond_graph)
+            arguments = self._arguments(self.cond_graph, "Merge")
             keep = convert_to_tensor(_call(cond, self.structure, arguments))
             if keep.dtype.base_dtype is not dtypes.bool_:
                 raise TypeError(
@@ -135,16 +125,16 @@ class _Loop:
                     "match expected type of bool."
                 )
             check_scalar(keep, f"{self.scope}LoopCond", "LoopCond")
-            self.cond_graph.outputs = [get("Identity")(keep)]
+            self.cond_graph.outputs = [get("Identity")(keep, name="LoopCond")]
         with self.body_graph.as_default():
-            arguments = self._arguments(self.body_graph)
+            arguments = self._arguments(self.body_graph, "Identity")
             result = _call(body, self.structure, arguments)
             self.body_graph.outputs = self._results(result)
 
-    def _arguments(self, graph: FuncGraph) -> list[Tensor]:
+    def _arguments(self, graph: FuncGraph, name: str) -> list[Tensor]:
         return [
-            graph.add_input(t.dtype, s, t.op.name.rsplit("/", 1)[-1])
-            for t, s in zip(self.start, self.shapes, strict=True)
+            graph.add_input(t.dtype, shape, name)
+            for t, shape in zip(self.start, self.shapes, strict=True)
         ]
 
     def _results(self, result: Any) -> list[Tensor]:
@@ -165,7 +155,7 @@ class _Loop:
                     "to vary across iterations, use the `shape_invariants` argument of "
                     "tf.while_loop to specify a less-specific shape."
                 )
-            out.append(get("Identity")(tensor))
+            out.append(get("Identity")(tensor, name="NextIteration"))
         return out
 
     def _checked(self, result: Any) -> list[Any]:
@@ -193,7 +183,9 @@ class _Loop:
 
     def build(self, parallel_iterations: int, back_prop: bool) -> list[Tensor]:
         graphs = [self.cond_graph, self.body_graph]
+        written = self.cond_graph.written() | self.body_graph.written()
         for graph in graphs:
+            graph.read_again(written)
             graph.forget_unused()
         awaited = [op for graph in graphs for op in graph.awaited()]
         captures = _share_captures(graphs)
@@ -215,6 +207,22 @@ class _Loop:
                 parallel_iterations=parallel_iterations, name=self.scope, **attrs,
             )  # fmt: skip
         return list(outputs)[: len(self.start)]
+
+
+def _expanded(item: Any, invariant: Any) -> list[Shape]:
+    """The shapes of the tensors of a loop variable, of which the user gives one shape."""
+    shape = shapes.as_shape(invariant)
+    if isinstance(item, SparseTensor):
+        # It is a vector of one dimension: the rank.
+        if shape is not None and len(shape) != 1:
+            raise ValueError(f"Expected a shape with 1 dimension, got {_text(shape)}")
+        rank = None if shape is None else shape[0]
+        return [(None, rank), (None,), (rank,)]
+    if isinstance(item, IndexedSlices):
+        # It is that of the values.
+        rows: list[Shape] = [shape, None if shape is None else shape[:1]]
+        return rows if item.dense_shape is None else [*rows, shape and (len(shape),)]
+    return [shape]
 
 
 def _count(value: Any) -> Tensor:
