@@ -202,9 +202,9 @@ class FuncGraph(Graph):
         """
         for outer, inner in list(self._captured.items()):
             reference = _read_reference(outer)
-            if reference in written:
+            if reference is not None and reference in written:
                 with self.control_dependencies(None):
-                    value = self._read(cast("Tensor", reference))
+                    value = self._read(reference)
                 # It takes the place of the argument in the order of the body.
                 value._op._id = inner._op._id
                 for consumer in inner.consumers():

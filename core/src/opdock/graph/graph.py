@@ -193,8 +193,9 @@ class Graph(GraphContents):
         around: Any = self
         while around is not None and around is not loop:
             around = getattr(around, "outer", None)
-        if around is loop and tensor._op.type == "Const" and getattr(tensor.graph, "depth", 0):
-            return self._copy_constant(tensor)  # Of a branch; what else is there may not run.
+        of_a_branch = around is loop and getattr(tensor.graph, "depth", 0) > 0
+        if of_a_branch and tensor._op.type == "Const":
+            return self._copy_constant(tensor)  # What else is there may not run.
         raise out_of_reach(tensor, user, self)
 
     def _copy_constant(self, tensor: Tensor) -> Tensor:
