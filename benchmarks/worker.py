@@ -74,7 +74,7 @@ class Library:
 
     def where(self, name: str) -> dict[str, Any]:
         """A device of opdock's as `tf.device` takes it, by any of its spellings."""
-        from opdock.testing.device import open_device
+        from opdock.testing.levels.device import open_device
 
         return {"device": open_device(name).scope}
 
@@ -165,7 +165,7 @@ class Library:
         found = session.explain(fetches, feed)
         out: dict[str, Any] = {"planned": found.memory.planned_bytes}
         if self.device is not None:
-            from opdock.testing.device import open_device
+            from opdock.testing.levels.device import open_device
 
             asked = open_device(self.device)
             ran = [r for r in found.rows if r.how in ("native", "portable", "decomposed")]

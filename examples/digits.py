@@ -26,7 +26,7 @@ from rich.table import Table
 import opdock as tf
 
 if TYPE_CHECKING:
-    from opdock.runtime.explain import Explanation
+    from opdock.runtime.inspect.explain import Explanation
 
 IDX_UINT8 = 0x08
 MOST_BYTES = 1 << 30  # MNIST's largest file holds 47 MB: a header that promises more is broken

@@ -14,17 +14,17 @@ ROOT = Path(__file__).resolve().parent.parent / "core/src/opdock"
 
 # Public names of modules that are not op families (families speak through __all__).
 EXTRA: dict[str, dict[str, str]] = {
-    "opdock.graph.graph": {
+    "opdock.graph.nodes.graph": {
         n: n
         for n in (
             "Graph",
             "get_default_graph",
-            "get_default_session",
             "reset_default_graph",
         )
     },
-    "opdock.graph.operation": {n: n for n in ("Operation", "Tensor", "is_tensor")},
-    "opdock.graph.scopes": {
+    "opdock.graph.nodes.default_session": {"get_default_session": "get_default_session"},
+    "opdock.graph.nodes.operation": {n: n for n in ("Operation", "Tensor", "is_tensor")},
+    "opdock.graph.nodes.scopes": {
         n: n
         for n in (
             "name_scope",
@@ -36,7 +36,7 @@ EXTRA: dict[str, dict[str, str]] = {
             "init_scope",
         )
     },
-    "opdock.graph.collections": {
+    "opdock.graph.nodes.collections": {
         n: n
         for n in (
             "GraphKeys",
@@ -46,9 +46,9 @@ EXTRA: dict[str, dict[str, str]] = {
             "get_collection_ref",
         )
     },
-    "opdock.graph.seeds": {"set_random_seed": "set_random_seed", "get_seed": "get_seed"},
-    "opdock.graph.constant": {"constant": "constant"},
-    "opdock.graph.convert": {
+    "opdock.graph.nodes.seeds": {"set_random_seed": "set_random_seed", "get_seed": "get_seed"},
+    "opdock.graph.nodes.constant": {"constant": "constant"},
+    "opdock.graph.nodes.convert": {
         n: n
         for n in (
             "convert_to_tensor",
@@ -56,7 +56,7 @@ EXTRA: dict[str, dict[str, str]] = {
             "convert_to_tensor_or_indexed_slices",
         )
     },
-    "opdock.graph.composite": {
+    "opdock.graph.nodes.composite": {
         n: n
         for n in (
             "IndexedSlices",
@@ -65,13 +65,13 @@ EXTRA: dict[str, dict[str, str]] = {
             "IndexedSlicesValue",
         )
     },
-    "opdock.graph.devicespec": {"DeviceSpec": "DeviceSpec"},
-    "opdock.graph.registry": {
+    "opdock.graph.nodes.devicespec": {"DeviceSpec": "DeviceSpec"},
+    "opdock.graph.nodes.registry": {
         "RegisterGradient": "RegisterGradient",
         "NotDifferentiable": "not_differentiable",
         "NoGradient": "not_differentiable",
     },
-    "opdock.graph.importer": {"import_graph_def": "import_graph_def"},
+    "opdock.graph.serial.importer": {"import_graph_def": "import_graph_def"},
     "opdock.errors": {"OpError": "OpError"},
     "opdock.shapes": {
         "TensorShape": "TensorShape",
@@ -121,7 +121,9 @@ EXTRA: dict[str, dict[str, str]] = {
             "UnconnectedGradients",
         )
     },
-    "opdock.autodiff.custom": {"custom_gradient": "custom_gradient"},
+    "opdock.autodiff.custom": {
+        n: n for n in ("custom_gradient", "grad_pass_through", "recompute_grad")
+    },
     "opdock.io.protos": {
         n: n
         for n in (
@@ -150,18 +152,20 @@ EXTRA: dict[str, dict[str, str]] = {
         "VERSION": "VERSION",
         "GIT_VERSION": "GIT_VERSION",
         "COMPILER_VERSION": "COMPILER_VERSION",
+        "GRAPH_DEF_VERSION": "GRAPH_DEF_VERSION",
+        "GRAPH_DEF_VERSION_MIN_CONSUMER": "GRAPH_DEF_VERSION_MIN_CONSUMER",
+        "GRAPH_DEF_VERSION_MIN_PRODUCER": "GRAPH_DEF_VERSION_MIN_PRODUCER",
     },
 }
 # Modules with __all__ that speak for themselves besides opdock.ops.*.
 FAMILIES = (
-    "graph/variables.py",
-    "graph/variable_scope.py",
-    "graph/template.py",
-    "graph/initializers.py",
-    "graph/variable_lists.py",
-    "graph/resource_variable.py",
-    "graph/partitioned.py",
-    "graph/variable_base.py",
+    "graph/variables/variable.py",
+    "graph/variables/variable_scope.py",
+    "graph/variables/template.py",
+    "graph/variables/initializers.py",
+    "graph/variables/variable_lists.py",
+    "graph/variables/resource_variable.py",
+    "graph/variables/partitioned.py",
 )
 # Op families whose public home is `tf.nn` alone.
 NN_ONLY = frozenset(
@@ -269,11 +273,13 @@ def collect() -> dict[str, tuple[str, str]]:
     for module, names in EXTRA.items():
         for public, inner in names.items():
             found[public] = (module, inner)
-    paths = sorted((ROOT / "ops").glob("*.py")) + [
-        ROOT / f for f in FAMILIES if (ROOT / f).exists()
+    paths = [
+        *sorted((ROOT / "ops").glob("*.py")),
+        *sorted((ROOT / "ops/composed").glob("*.py")),
+        *(ROOT / f for f in FAMILIES),
     ]
     for path in paths:
-        if path.name in ("__init__.py", "registry.py", "common_shapes.py"):
+        if path.name in ("__init__.py", "registry.py"):
             continue
         if path.stem in NN_ONLY:
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opdock.testing import registry_check
+from opdock.testing.harness import registry_check
 
 
 def test_every_op_is_whole_or_exempt_with_a_reason() -> None:

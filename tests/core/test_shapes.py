@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -203,3 +205,25 @@ def test_broadcast_of_partly_known_shapes_admits_every_completion(a, b, data):
     except ValueError:
         return
     assert shapes.is_compatible(shapes.broadcast(a, b), full)
+
+
+def test_comparisons_with_what_is_unknown() -> None:
+    partial = tf.TensorShape([None, 2])
+    assert partial == partial
+    assert tf.TensorShape([None, 2]) != tf.TensorShape([None, 2])
+    assert tf.TensorShape([3, 2]) == ["3", 2]
+    assert tf.TensorShape([3]) != "3"
+    with pytest.raises(ValueError, match="unknown TensorShapes is undefined"):
+        _ = partial != tf.TensorShape(None)
+
+
+def test_dimension_refuses_what_is_no_size() -> None:
+    with pytest.raises(TypeError, match="Cannot convert .* to Dimension"):
+        tf.Dimension(tf.string)
+    with pytest.raises(TypeError, match="'int' and 'Dimension', please use //"):
+        _ = 6 / tf.Dimension(2)
+
+
+def test_pickle() -> None:
+    for value in tf.Dimension(3), tf.TensorShape([3, 4]):
+        assert pickle.loads(pickle.dumps(value)) == value

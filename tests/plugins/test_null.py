@@ -53,7 +53,7 @@ def test_shapes_of_a_program(null):
 
 
 def test_a_shape_that_depends_on_values_is_declined(null):
-    from opdock.kernels.signature import NodeSig
+    from opdock.kernels.select.signature import NodeSig
     from opdock_null.kernels import table_for
 
     kernel = table_for(null).for_op("Where")[0]

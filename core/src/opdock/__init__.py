@@ -23,7 +23,7 @@ def _load_operators() -> None:
     """Gives tensors their operators; any use of the library goes through here first."""
     global _loaded
     _loaded = True
-    importlib.import_module("opdock.ops.operators")
+    importlib.import_module("opdock.ops.support.operators")
     importlib.import_module("opdock.ops.slicing")
 
 

@@ -18,7 +18,7 @@ from opdock.ops.check import (
     is_non_decreasing,
     is_strictly_increasing,
 )
-from opdock.ops.check_static import (
+from opdock.ops.composed.check_static import (
     assert_integer,
     assert_proper_iterable,
     assert_rank,
@@ -30,9 +30,9 @@ from opdock.ops.check_static import (
     assert_type,
     is_numeric_tensor,
 )
+from opdock.ops.composed.numerics import assert_all_finite
 from opdock.ops.elementary import is_finite, is_inf, is_nan
 from opdock.ops.identity import check_numerics
-from opdock.ops.numerics import assert_all_finite
 
 __all__ = [
     "Assert", "assert_all_finite", "assert_equal", "assert_greater", "assert_greater_equal",

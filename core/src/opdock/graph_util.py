@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.graph.importer import parse_input
+from opdock.graph.serial.importer import parse_input
 from opdock.io import protos
 from opdock.io.tensor_proto import make_tensor_proto
 

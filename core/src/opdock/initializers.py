@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opdock.graph.initializers import (
+from opdock.graph.variables.initializers import (
     Constant,
     GlorotNormal,
     GlorotUniform,
@@ -21,13 +21,13 @@ from opdock.graph.initializers import (
     lecun_normal,
     lecun_uniform,
 )
-from opdock.graph.variable_lists import (
+from opdock.graph.variables.variable_lists import (
     global_variables_initializer as global_variables,
 )
-from opdock.graph.variable_lists import (
+from opdock.graph.variables.variable_lists import (
     local_variables_initializer as local_variables,
 )
-from opdock.graph.variable_lists import (
+from opdock.graph.variables.variable_lists import (
     variables_initializer as variables,
 )
 

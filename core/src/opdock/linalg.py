@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from opdock.ops.clip import global_norm
+from opdock.ops.composed.lu_functions import lu_matrix_inverse, lu_reconstruct, lu_solve
+from opdock.ops.composed.matrix_norm import norm, normalize
+from opdock.ops.composed.moments import l2_normalize
+from opdock.ops.composed.tensordot import tensordot
 from opdock.ops.decompositions import (
     cholesky,
     lu,
@@ -17,11 +21,8 @@ from opdock.ops.diag import matrix_diag, matrix_diag_part, matrix_set_diag
 from opdock.ops.einsum import einsum
 from opdock.ops.fill import eye
 from opdock.ops.linalg import adjoint, matmul, matvec, trace
-from opdock.ops.lu_functions import lu_matrix_inverse, lu_reconstruct, lu_solve
 from opdock.ops.matrix import matrix_band_part, matrix_transpose
 from opdock.ops.matrix_functions import logdet, logm, matrix_exponential, matrix_rank, pinv, sqrtm
-from opdock.ops.matrix_norm import norm, normalize
-from opdock.ops.moments import l2_normalize
 from opdock.ops.solve import (
     cholesky_solve,
     log_matrix_determinant,
@@ -32,7 +33,6 @@ from opdock.ops.solve import (
     matrix_triangular_solve,
 )  # fmt: skip
 from opdock.ops.sums import cross
-from opdock.ops.tensordot import tensordot
 from opdock.ops.tridiagonal import tridiagonal_matmul, tridiagonal_solve
 
 band_part = matrix_band_part

@@ -27,14 +27,21 @@ from opdock.ops.compare import (
     not_equal,
 )  # fmt: skip
 from opdock.ops.complex import angle, conj, imag, real
-from opdock.ops.confusion import confusion_matrix
-from opdock.ops.division import (
+from opdock.ops.composed.confusion import confusion_matrix
+from opdock.ops.composed.division import (
     div_no_nan,
     divide,
     floordiv,
     multiply_no_nan,
     reciprocal_no_nan,
     truediv,
+)  # fmt: skip
+from opdock.ops.composed.moments import l2_normalize, zero_fraction
+from opdock.ops.composed.reduce_stats import (
+    count_nonzero,
+    reduce_logsumexp,
+    reduce_std,
+    reduce_variance,
 )  # fmt: skip
 from opdock.ops.elementary import (
     abs,
@@ -61,7 +68,6 @@ from opdock.ops.elementary import (
 )  # fmt: skip
 from opdock.ops.histogram import bincount
 from opdock.ops.loss import in_top_k
-from opdock.ops.moments import l2_normalize, zero_fraction
 from opdock.ops.nn import softplus, softsign
 from opdock.ops.reduce import (
     reduce_all,
@@ -72,12 +78,6 @@ from opdock.ops.reduce import (
     reduce_min,
     reduce_prod,
     reduce_sum,
-)  # fmt: skip
-from opdock.ops.reduce_stats import (
-    count_nonzero,
-    reduce_logsumexp,
-    reduce_std,
-    reduce_variance,
 )  # fmt: skip
 from opdock.ops.scan import cumprod, cumsum, cumulative_logsumexp
 from opdock.ops.segment import (

@@ -6,6 +6,39 @@ import importlib
 from typing import Any
 
 from opdock.ops.bias import bias_add, relu_layer, xw_plus_b
+from opdock.ops.composed.dilated import (
+    atrous_conv2d,
+    atrous_conv2d_transpose,
+    convolution,
+    with_space_to_batch,
+)  # fmt: skip
+from opdock.ops.composed.dropout import dropout
+from opdock.ops.composed.embedding import (
+    embedding_lookup,
+    embedding_lookup_sparse,
+    safe_embedding_lookup_sparse,
+)
+from opdock.ops.composed.moments import (
+    l2_normalize,
+    moments,
+    normalize_moments,
+    sufficient_statistics,
+    weighted_moments,
+    zero_fraction,
+)  # fmt: skip
+from opdock.ops.composed.pooling import (
+    avg_pool,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    avg_pool_v2,
+    max_pool,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+    max_pool_v2,
+    pool,
+)  # fmt: skip
 from opdock.ops.conv import (
     conv1d,
     conv1d_transpose,
@@ -30,19 +63,7 @@ from opdock.ops.depthwise import (
     depthwise_conv2d_native_backprop_input,
     separable_conv2d,
 )  # fmt: skip
-from opdock.ops.dilated import (
-    atrous_conv2d,
-    atrous_conv2d_transpose,
-    convolution,
-    with_space_to_batch,
-)  # fmt: skip
-from opdock.ops.dropout import dropout
 from opdock.ops.elementary import log_sigmoid, sigmoid, tanh
-from opdock.ops.embedding import (
-    embedding_lookup,
-    embedding_lookup_sparse,
-    safe_embedding_lookup_sparse,
-)
 from opdock.ops.loss import (
     in_top_k,
     l2_loss,
@@ -51,14 +72,6 @@ from opdock.ops.loss import (
     weighted_cross_entropy_with_logits,
 )  # fmt: skip
 from opdock.ops.lrn import local_response_normalization, lrn
-from opdock.ops.moments import (
-    l2_normalize,
-    moments,
-    normalize_moments,
-    sufficient_statistics,
-    weighted_moments,
-    zero_fraction,
-)  # fmt: skip
 from opdock.ops.morphology import dilation2d, erosion2d
 from opdock.ops.nn import (
     crelu,
@@ -77,19 +90,6 @@ from opdock.ops.norm import (
     fused_batch_norm,
 )  # fmt: skip
 from opdock.ops.pool import max_pool_with_argmax
-from opdock.ops.pooling import (
-    avg_pool,
-    avg_pool1d,
-    avg_pool2d,
-    avg_pool3d,
-    avg_pool_v2,
-    max_pool,
-    max_pool1d,
-    max_pool2d,
-    max_pool3d,
-    max_pool_v2,
-    pool,
-)  # fmt: skip
 from opdock.ops.quantized_nn import (
     quantized_avg_pool,
     quantized_conv2d,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from opdock import dtypes, errors
+from opdock import dtypes, errors, windows
 from opdock.devices.base import BaseDevice, NullEvent, NullStream
 from opdock.devices.protocols import (
     Buffer,
@@ -35,16 +35,28 @@ from opdock.dtypes import (
     DType,
     as_dtype,
 )
-from opdock.graph.registry import OpSpec, ShapeSig, all_ops, define_op
-from opdock.graph.registry import find as find_op
-from opdock.kernels import philox, windows
-from opdock.kernels.arguments import flat_inputs, flat_outputs, infer_shapes
-from opdock.kernels.cluster import CLUSTER
+from opdock.graph.nodes.registry import OpSpec, PartialShape, ShapeSig, all_ops, define_op
+from opdock.graph.nodes.registry import find as find_op
+from opdock.graph.nodes.traits import (
+    AlongAxis,
+    Control,
+    Cost,
+    DropsAxes,
+    Elementwise,
+    Fails,
+    Formatted,
+    PerAxis,
+    Reduction,
+    Traits,
+)
+from opdock.kernels import philox
+from opdock.kernels.expr.cluster import CLUSTER
 from opdock.kernels.portable import mount, portable
-from opdock.kernels.select import Rejection
-from opdock.kernels.signature import NodeSig
-from opdock.kernels.streams import RandomStream, random_stream
-from opdock.kernels.table import Kernel, KernelTable
+from opdock.kernels.select.arguments import flat_inputs, flat_outputs, infer_shapes
+from opdock.kernels.select.selection import Rejection
+from opdock.kernels.select.signature import NodeSig
+from opdock.kernels.select.streams import RandomStream, random_stream
+from opdock.kernels.select.table import Kernel, KernelTable
 from opdock.plugins.hookspecs import hookimpl, hookspec
 from opdock.plugins.records import (
     API_VERSION,
@@ -61,7 +73,7 @@ from opdock.plugins.records import (
 
 if TYPE_CHECKING:
     from opdock.io import host_ops
-    from opdock.kernels import render_c_api as codegen
+    from opdock.kernels.expr import render_c_api as codegen
     from opdock.plugins.records import PluginStatus
 
 __all__ = [
@@ -77,15 +89,22 @@ __all__ = [
     "REALS",
     "SIGNED",
     "UNSIGNED",
+    "AlongAxis",
     "BackendSpec",
     "BaseDevice",
     "Buffer",
     "Candidate",
+    "Control",
     "CopyRoute",
+    "Cost",
     "DType",
     "Device",
     "DeviceAttributes",
+    "DropsAxes",
+    "Elementwise",
     "Event",
+    "Fails",
+    "Formatted",
     "FusionPattern",
     "GraphPass",
     "Kernel",
@@ -97,14 +116,18 @@ __all__ = [
     "NullStream",
     "OpSpec",
     "P",
+    "PartialShape",
+    "PerAxis",
     "PluginError",
     "Probe",
     "RandomStream",
+    "Reduction",
     "Rejection",
     "Requirement",
     "ShapeSig",
     "Stream",
     "ToleranceRow",
+    "Traits",
     "all_ops",
     "as_dtype",
     "codegen",
@@ -135,7 +158,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("opdock.io.host_ops")
     # The renderer of scalar expressions as C, for backends that compile their own kernels.
     if name == "codegen":
-        return importlib.import_module("opdock.kernels.render_c_api")
+        return importlib.import_module("opdock.kernels.expr.render_c_api")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

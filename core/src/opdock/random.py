@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opdock.graph.seeds import get_seed, set_random_seed
+from opdock.graph.nodes.seeds import get_seed, set_random_seed
 from opdock.ops.random import random_normal as normal
 from opdock.ops.random import random_shuffle as shuffle
 from opdock.ops.random import random_uniform as uniform

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from opdock.graph import registry
+from opdock.graph.nodes import registry
 
 
 def _caller(spec: registry.OpSpec) -> Callable[..., Any]:
@@ -38,4 +38,4 @@ def __getattr__(name: str) -> Callable[..., Any]:
 
 
 def __dir__() -> list[str]:
-    return [spec.name for spec in registry.all_ops() if not spec.name.startswith("_")]
+    return [spec.name for spec in registry.all_ops(probes=True) if not spec.name.startswith("_")]

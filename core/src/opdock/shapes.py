@@ -6,8 +6,11 @@ Errors carry TF's wording without the op; the op registry knows the op and appen
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
+
+from opdock.dtypes import DType
 
 Shape: TypeAlias = tuple[int | None, ...] | None
 
@@ -169,6 +172,8 @@ def _as_dim(value: Any) -> int | None:
         )
     if isinstance(value, float) and not value.is_integer():
         raise ValueError(f"Ambiguous dimension: {value}")
+    if isinstance(value, DType):
+        raise TypeError(f"Cannot convert {value} to Dimension")
     try:
         dim = int(value)
     except (TypeError, ValueError):
@@ -181,6 +186,33 @@ def _as_dim(value: Any) -> int | None:
 
 
 # ---------------------------------------------------------------- public wrappers
+def _arithmetic(fn: Callable[[int, int], int]) -> Callable[[Dimension, Any], Any]:
+    """An operator of `Dimension` that keeps unknown unknown."""
+
+    def method(self: Dimension, other: Any) -> Any:
+        try:
+            other = as_dimension(other)
+        except (TypeError, ValueError):
+            return NotImplemented
+        if self.value is None or other.value is None:
+            return Dimension(None)
+        return Dimension(fn(self.value, other.value))
+
+    return method
+
+
+def _comparison(fn: Callable[[int, int], bool]) -> Callable[[Dimension, Any], Any]:
+    """A comparison of `Dimension`s; None when one is unknown."""
+
+    def method(self: Dimension, other: Any) -> Any:
+        other = as_dimension(other)
+        if self.value is None or other.value is None:
+            return None
+        return fn(self.value, other.value)
+
+    return method
+
+
 class Dimension:
     """One dimension of a `TensorShape`: an integer or unknown. Arithmetic keeps unknown unknown."""
 
@@ -210,38 +242,18 @@ class Dimension:
         self.assert_is_compatible_with(other)
         return other if self._value is None else self
 
-    def _binary(self, other: Any, fn: Any) -> Any:
-        try:
-            other = as_dimension(other)
-        except (TypeError, ValueError):
-            return NotImplemented
-        if self._value is None or other._value is None:
-            return Dimension(None)
-        return Dimension(fn(self._value, other._value))
-
-    def __add__(self, other: Any) -> Any:
-        return self._binary(other, lambda a, b: a + b)
-
-    def __radd__(self, other: Any) -> Any:
-        return self.__add__(other)
-
-    def __sub__(self, other: Any) -> Any:
-        return self._binary(other, lambda a, b: a - b)
-
-    def __rsub__(self, other: Any) -> Any:
-        return self._binary(other, lambda a, b: b - a)
-
-    def __mul__(self, other: Any) -> Any:
-        return self._binary(other, lambda a, b: a * b)
-
-    def __rmul__(self, other: Any) -> Any:
-        return self.__mul__(other)
-
-    def __floordiv__(self, other: Any) -> Any:
-        return self._binary(other, lambda a, b: a // b)
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return self._binary(other, lambda a, b: b // a)
+    __add__ = __radd__ = _arithmetic(operator.add)
+    __sub__ = _arithmetic(operator.sub)
+    __rsub__ = _arithmetic(lambda a, b: b - a)
+    __mul__ = __rmul__ = _arithmetic(operator.mul)
+    __floordiv__ = __div__ = _arithmetic(operator.floordiv)
+    __rfloordiv__ = _arithmetic(lambda a, b: b // a)
+    __mod__ = _arithmetic(operator.mod)
+    __rmod__ = _arithmetic(lambda a, b: b % a)
+    __lt__ = _comparison(operator.lt)
+    __le__ = _comparison(operator.le)
+    __gt__ = _comparison(operator.gt)
+    __ge__ = _comparison(operator.ge)
 
     def __truediv__(self, other: Any) -> Any:
         raise TypeError(
@@ -249,31 +261,13 @@ class Dimension:
             "please use // instead"
         )
 
-    __div__ = __floordiv__
+    def __rtruediv__(self, other: Any) -> Any:
+        raise TypeError(
+            f"unsupported operand type(s) for /: '{type(other).__name__}' and 'Dimension', "
+            "please use // instead"
+        )
 
-    def __mod__(self, other: Any) -> Any:
-        return self._binary(other, lambda a, b: a % b)
-
-    def __rmod__(self, other: Any) -> Any:
-        return self._binary(other, lambda a, b: b % a)
-
-    def _compare(self, other: Any, fn: Any) -> Any:
-        other = as_dimension(other)
-        if self._value is None or other._value is None:
-            return None
-        return fn(self._value, other._value)
-
-    def __lt__(self, other: Any) -> Any:
-        return self._compare(other, lambda a, b: a < b)
-
-    def __le__(self, other: Any) -> Any:
-        return self._compare(other, lambda a, b: a <= b)
-
-    def __gt__(self, other: Any) -> Any:
-        return self._compare(other, lambda a, b: a > b)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._compare(other, lambda a, b: a >= b)
+    __rdiv__ = __rtruediv__
 
     def __eq__(self, other: object) -> Any:
         try:
@@ -297,6 +291,9 @@ class Dimension:
         return self._value
 
     __index__ = __int__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Dimension, (self._value,)
 
     def __str__(self) -> str:
         return "?" if self._value is None else str(self._value)
@@ -448,12 +445,18 @@ class TensorShape:
 
     def __eq__(self, other: object) -> bool:
         try:
-            return self.raw == as_shape(other)
+            raw = as_shape(other)
         except (TypeError, ValueError):
             return NotImplemented
+        # Two unknown dimensions are equal only where they are one and the same.
+        return raw is self.raw or (raw == self.raw and is_fully_defined(raw))
 
     def __ne__(self, other: object) -> bool:
-        if self.raw is None or (isinstance(other, TensorShape) and other.raw is None):
+        try:
+            raw = as_shape(other)
+        except (TypeError, ValueError):
+            return NotImplemented
+        if self.raw is None or raw is None:
             raise ValueError("The inequality of unknown TensorShapes is undefined.")
         return not self.__eq__(other)
 
@@ -471,7 +474,7 @@ class TensorShape:
         return "TensorShape(None)" if self.raw is None else f"TensorShape({self.dims})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return TensorShape, (None if self.raw is None else list(self.raw),)
+        return TensorShape, (self.dims,)
 
 
 def as_tensor_shape(value: Any) -> TensorShape:

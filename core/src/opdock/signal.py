@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+from opdock.ops.composed.signal_frames import (
+    fftshift,
+    frame,
+    ifftshift,
+    inverse_stft,
+    inverse_stft_window_fn,
+    linear_to_mel_weight_matrix,
+    mfccs_from_log_mel_spectrograms,
+    overlap_and_add,
+    stft,
+)  # fmt: skip
+from opdock.ops.composed.signal_windows import dct, hamming_window, hann_window, idct
 from opdock.ops.fft import (
     fft,
     fft2d,
@@ -16,18 +28,6 @@ from opdock.ops.fft import (
     rfft2d,
     rfft3d,
 )  # fmt: skip
-from opdock.ops.signal_frames import (
-    fftshift,
-    frame,
-    ifftshift,
-    inverse_stft,
-    inverse_stft_window_fn,
-    linear_to_mel_weight_matrix,
-    mfccs_from_log_mel_spectrograms,
-    overlap_and_add,
-    stft,
-)  # fmt: skip
-from opdock.ops.signal_windows import dct, hamming_window, hann_window, idct
 
 __all__ = [
     "dct", "fft", "fft2d", "fft3d", "fftshift", "frame", "hamming_window", "hann_window", "idct",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from opdock.ops.composed.signal_windows import dct, idct
 from opdock.ops.fft import (
     fft,
     fft2d,
@@ -16,7 +17,6 @@ from opdock.ops.fft import (
     rfft2d,
     rfft3d,
 )  # fmt: skip
-from opdock.ops.signal_windows import dct, idct
 
 __all__ = [
     "dct", "fft", "fft2d", "fft3d", "idct", "ifft", "ifft2d", "ifft3d", "irfft", "irfft2d",

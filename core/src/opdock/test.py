@@ -17,10 +17,10 @@ import numpy as np
 
 from opdock import errors
 from opdock.autodiff.checker import compute_gradient, compute_gradient_error
-from opdock.graph.composite import SparseTensorValue
-from opdock.graph.graph import Graph, reset_default_graph
-from opdock.graph.operation import Tensor, is_tensor
-from opdock.graph.seeds import set_random_seed
+from opdock.graph.nodes.composite import SparseTensorValue
+from opdock.graph.nodes.graph import Graph, reset_default_graph
+from opdock.graph.nodes.operation import Tensor, is_tensor
+from opdock.graph.nodes.seeds import set_random_seed
 from opdock.runtime.session import Session
 from opdock.util import nest
 
@@ -173,7 +173,7 @@ class TestCase(unittest.TestCase):
 
     def evaluate(self, tensors: Any) -> Any:
         """The values of a structure of tensors, in the default session."""
-        from opdock.graph.graph import get_default_session
+        from opdock.graph.nodes.default_session import get_default_session
 
         session = get_default_session() or self._cached
         if session is None:

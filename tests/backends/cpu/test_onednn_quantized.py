@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.plugin import windows
 from opdock_cpu.im2col import conv_forward
 from opdock_cpu.onednn.conv import ConvShape
 from opdock_cpu.onednn.declarations import Type
 from opdock_cpu.onednn.quantized import ConvolutionS32, ProductS32, exact
-from opdock_cpu.windows import Window
 from tests.backends.cpu.onednn import kernels, needs_onednn
 
 pytestmark = [needs_onednn, pytest.mark.skipif(bool(exact()), reason=exact() or "exact")]
@@ -47,7 +47,8 @@ def test_product(zeros, kind, transpose_a, transpose_b):
 @pytest.mark.parametrize("kind", [BYTES, SIGNED])
 @pytest.mark.parametrize(("stride", "padding"), [(1, "SAME"), (2, "VALID")])
 def test_convolution(zeros, kind, stride, padding):
-    where = Window.make((9, 10), (3, 3), (stride, stride), (1, 1), padding)
+    layout = windows.Layout({"strides": [1, stride, stride, 1], "padding": padding})
+    where = layout.window((9, 10), (3, 3))
     x, w = factors((2, 9, 10, 512), (3, 3, 512, 20), kind)
     zeros = (max(zeros[0], 0), zeros[1])
     shape = ConvShape(2, 512, 20, 1, where, False, Type.U8)

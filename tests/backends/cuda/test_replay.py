@@ -23,7 +23,7 @@ def network():
 
 
 def train(recorded, monkeypatch):
-    from opdock.runtime.replay import Replayer
+    from opdock.runtime.program.replay import Replayer
 
     with monkeypatch.context() as patch, tf.Graph().as_default(), tf.device(DEVICE):
         if not recorded:
@@ -85,7 +85,7 @@ def test_results_of_a_replay_are_the_callers():
 
 @pytest.mark.parametrize("recorded", [True, False])
 def test_a_variable_that_takes_anothers_value(recorded, monkeypatch):
-    from opdock.runtime.replay import Replayer
+    from opdock.runtime.program.replay import Replayer
 
     if not recorded:
         monkeypatch.setattr(Replayer, "of", classmethod(lambda cls, program: None))

@@ -14,7 +14,7 @@ from opdock_ckernels.strided import contiguous, strides_of, take
 def test_a_cpu_does_not_join_the_pool_of_gpus(opencl):
     if not opencl.is_cpu:
         pytest.skip("the first OpenCL device is no CPU")
-    from opdock.testing.device import open_device
+    from opdock.testing.levels.device import open_device
 
     assert open_device("opencl:0").name.endswith("/device:OPENCL:0")
 

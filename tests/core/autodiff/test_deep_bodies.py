@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import opdock as tf
-from opdock.compiler import dependence
-from opdock.graph.func_graph import FuncGraph
+from opdock.compiler.clean import dependence
+from opdock.graph.control.func_graph import FuncGraph
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from opdock import errors
 from opdock.cli import new_backend
-from opdock.testing.next_step import LEVELS, next_step
+from opdock.testing.report.next_step import LEVELS, next_step
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_its_tests_are_red_and_say_what_comes_first(package):
         "import sys; sys.path.insert(0, 'src')\n"
         "import opdock_my_chip\n"
         "from opdock.plugin import register\n"
-        "from opdock.testing.next_step import next_step\n"
+        "from opdock.testing.report.next_step import next_step\n"
         "print(next_step('my_chip:0', 'L0'))\n"
         "register(opdock_my_chip)\n"
         "print(next_step('my_chip:0', 'L0'))\n"

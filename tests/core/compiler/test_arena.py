@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opdock as tf
-from opdock.compiler.arena import ALIGNMENT, Buffers, Form, allocate
+from opdock.compiler.emit.arena import ALIGNMENT, Buffers, Form, allocate
 
 
 class Target:

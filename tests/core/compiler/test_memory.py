@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opdock as tf
-from opdock.compiler.memory import plan_memory
+from opdock.compiler.emit.memory import plan_memory
 from opdock.plugin import CLUSTER
 
 SIDE = 64  # large enough for in-place work

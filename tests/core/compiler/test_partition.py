@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import opdock as tf
-from opdock.compiler import partition as partition_pass
-from opdock.compiler.ir import COPY
+from opdock.compiler.emit import partition as partition_pass
+from opdock.compiler.ir.block import COPY
 
 
 def copies(program):

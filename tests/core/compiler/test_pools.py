@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opdock as tf
-from opdock.compiler import pools
-from opdock.compiler.prune import prune, refine_shapes
-from opdock.compiler.rewrite import rewrite
+from opdock.compiler.clean.prune import prune, refine_shapes
+from opdock.compiler.rules import pools
+from opdock.compiler.rules.rewrite import rewrite
 
 
 def gradients(x, bias, window, activation=tf.nn.relu, summed=tf.nn.bias_add):

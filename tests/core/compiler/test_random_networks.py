@@ -14,15 +14,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import opdock as tf
-from opdock.compiler.branches import branches
-from opdock.compiler.cse import cse
-from opdock.compiler.dead import dead
-from opdock.compiler.fold import fold
-from opdock.compiler.layout import layout
+from opdock.compiler.clean.branches import branches
+from opdock.compiler.clean.cse import cse
+from opdock.compiler.clean.dead import dead
+from opdock.compiler.clean.fold import fold
+from opdock.compiler.clean.prune import prune, refine_shapes
 from opdock.compiler.pipeline import OPTIONAL, RULES
-from opdock.compiler.place import place
-from opdock.compiler.prune import prune, refine_shapes
-from opdock.compiler.rewrite import rewrite
+from opdock.compiler.place.layout import layout
+from opdock.compiler.place.placer import place
+from opdock.compiler.rules.rewrite import rewrite
 from opdock.dtypes import float32
 from tests.core.compiler import picky
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.compiler.clean.prune import prune, refine_shapes
 from opdock.compiler.pipeline import OPTIONAL, RULES
-from opdock.compiler.prune import prune, refine_shapes
-from opdock.compiler.rewrite import rewrite
+from opdock.compiler.rules.rewrite import rewrite
 
 SPECIAL = np.array([[0.0, -0.0, 1.5], [np.nan, np.inf, -np.inf]], np.float32)
 ONES = np.ones((2, 3), np.float32)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
-from opdock.graph import convert
+from opdock.graph.nodes import convert
 
 
 @pytest.fixture(autouse=True)

@@ -52,6 +52,22 @@ def test_merging():
     assert (spec.job, spec.task, spec.device_type, spec.device_index) == ("ps", 2, "GPU", 0)
 
 
+def test_fields_convert_as_the_constructor_does():
+    spec = tf.DeviceSpec()
+    spec.job, spec.task, spec.device_type = 7, "3", "gpu"
+    assert spec.to_string() == "/job:7/task:3/device:GPU:*"
+    with pytest.raises(ValueError, match="invalid literal for int"):
+        spec.task = "x"
+
+
+def test_new_specs_from_old():
+    spec = tf.DeviceSpec(job="ps", task=1)
+    assert spec.replace(task=None, device_type="cpu").to_string() == "/job:ps/device:CPU:*"
+    merged = spec.make_merged_spec(tf.DeviceSpec(task=2, device_index=0))
+    assert (merged.job, merged.task, merged.device_index) == ("ps", 2, 0)
+    assert spec.to_string() == "/job:ps/task:1"
+
+
 parts = st.fixed_dictionaries({
     "job": st.sampled_from([None, "ps", "worker"]),
     "replica": st.one_of(st.none(), st.integers(0, 3)),

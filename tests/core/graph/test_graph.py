@@ -287,9 +287,9 @@ def test_containers_and_kernel_labels(graph):
 
 
 def test_attr_scope(graph):
-    with graph._attr_scope_map({"_mine": "yes"}):
+    with graph._attr_scope({"_mine": "yes"}):
         a = tf.no_op()
-        with graph._attr_scope_map({"_mine": None}):
+        with graph._attr_scope({"_mine": None}):
             b = tf.no_op()
     assert a.get_attr("_mine") == b"yes"
     with pytest.raises(ValueError, match="no attr named '_mine'"):

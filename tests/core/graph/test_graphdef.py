@@ -9,8 +9,8 @@ import pytest
 from google.protobuf import text_format
 
 import opdock as tf
-from opdock.graph import registry
-from opdock.graph.attr_proto import encode_attr, native_attr
+from opdock.graph.nodes import registry
+from opdock.graph.serial.attr_proto import encode_attr, native_attr
 from opdock.io import protos
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import opdock as tf
 from opdock import dtypes
 from opdock.io import protos
 from opdock.io.tensor_proto import decode_array, encode_array, make_ndarray, make_tensor_proto
@@ -126,3 +127,31 @@ def test_types_without_values() -> None:
         make_ndarray(proto_of(dtypes.resource))
     with pytest.raises(TypeError, match="99"):
         make_ndarray(protos.TensorProto(dtype=99))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "field"),
+    [
+        (tf.float16, "half_val"), (tf.bfloat16, "half_val"), (tf.uint16, "int_val"),
+        (tf.bool, "bool_val"), (tf.complex64, "scomplex_val"), (tf.complex128, "dcomplex_val"),
+    ],
+)  # fmt: skip
+def test_types_that_are_never_raw_bytes(dtype, field) -> None:
+    proto = tf.make_tensor_proto(np.array([1, 0]).astype(dtype.as_numpy_dtype))
+    assert not proto.tensor_content
+    assert len(getattr(proto, field)) == (4 if dtype.is_complex else 2)
+    assert tf.make_ndarray(proto).tolist() == [1, 0]
+
+
+def test_objects_that_convert() -> None:
+    class Wrapper:
+        def __array__(self, dtype=None, copy=None):
+            return np.array([b"foo", b"bar"])
+
+    assert list(tf.make_tensor_proto(Wrapper(), shape=[1, 2]).string_val) == [b"foo", b"bar"]
+    mixed = tf.make_tensor_proto([10, tf.Dimension(20)], tf.int32)
+    assert tf.make_ndarray(mixed).tolist() == [10, 20]
+    with pytest.raises(TypeError, match="Failed to convert object"):
+        tf.make_tensor_proto([tf.Dimension(1)])
+    with pytest.raises(TypeError, match="Expected qint8, got 3 of type 'int' instead"):
+        tf.make_tensor_proto([3], tf.qint8)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from opdock.dtypes import float32, int32
-from opdock.kernels.arguments import flat_inputs, flat_outputs, infer_shapes, input_positions
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.arguments import flat_inputs, flat_outputs, infer_shapes, input_positions
+from opdock.kernels.select.signature import NodeSig
 
 
 def test_positions_of_fixed_arguments():

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from opdock import dtypes
-from opdock.graph import registry
-from opdock.kernels.expr import functions_used, parse
-from opdock.kernels.functions import FUNCTIONS
+from opdock.graph.nodes import registry
+from opdock.kernels.expr.functions import FUNCTIONS
+from opdock.kernels.expr.tree import functions_used, parse
 from opdock.kernels.portable import mount
 from opdock.kernels.portable.elementwise import claims, lower_node
-from opdock.kernels.signature import NodeSig
-from opdock.testing.claims import varied_attr
-from opdock.testing.oracle import expected_outputs, oracle_attrs, reference_value
-from opdock.testing.sample import samples_for
-from opdock.testing.tolerances import compare, tolerance_for
+from opdock.kernels.select.signature import NodeSig
+from opdock.testing.harness.claims import varied_attr
+from opdock.testing.harness.oracle import expected_outputs, oracle_attrs, reference_value
+from opdock.testing.harness.sample import samples_for
+from opdock.testing.harness.tolerances import compare, tolerance_for
 
 NARROW = {dtypes.float16, dtypes.bfloat16}
 WITH_EXPR = [s.name for s in registry.all_ops() if s.expr is not None]

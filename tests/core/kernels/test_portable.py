@@ -8,10 +8,10 @@ import pytest
 
 from opdock.dtypes import FLOATS, float32, float64, int32
 from opdock.kernels import portable
-from opdock.kernels.restrict import restrict
-from opdock.kernels.select import KernelIndex, select
-from opdock.kernels.signature import NodeSig
-from opdock.kernels.table import Kernel
+from opdock.kernels.select.restrict import restrict
+from opdock.kernels.select.selection import KernelIndex, select
+from opdock.kernels.select.signature import NodeSig
+from opdock.kernels.select.table import Kernel
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from opdock.dtypes import float32, int32, resource
-from opdock.graph import registry
+from opdock.graph.nodes import registry
 from opdock.kernels.portable import pool
 from opdock.kernels.portable.segment import fold, sum_at
 from opdock.kernels.portable.slicing import forwards
-from opdock.kernels.restrict import restrict
-from opdock.kernels.signature import NodeSig
-from opdock.kernels.table import Kernel
+from opdock.kernels.select.restrict import restrict
+from opdock.kernels.select.signature import NodeSig
+from opdock.kernels.select.table import Kernel
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 64, 100])

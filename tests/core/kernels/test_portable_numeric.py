@@ -25,8 +25,8 @@ from opdock.kernels.portable import (
     sparse_math,
     tridiagonal,
 )
-from opdock.kernels.signature import NodeSig
-from opdock.testing.oracle import reference_value
+from opdock.kernels.select.signature import NodeSig
+from opdock.testing.harness.oracle import reference_value
 
 FLOATING = st.sampled_from([np.float32, np.float64, np.complex64, np.complex128])
 seeds = st.integers(0, 2**32 - 1)

@@ -15,8 +15,8 @@ from opdock.devices.base import BaseDevice
 from opdock.devices.protocols import DeviceAttributes
 from opdock.kernels import philox, portable
 from opdock.kernels.portable import random as kernels
-from opdock.kernels.select import KernelIndex, select
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.selection import KernelIndex, select
+from opdock.kernels.select.signature import NodeSig
 from opdock.runtime.resources import ResourceManager
 from opdock.testing.reference.random import Stream
 from opdock_cpu.kernels import random as native

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import opdock as tf
-from opdock.kernels.expr import parse
-from opdock.kernels.lowering import evaluator, lower
-from opdock.kernels.render_c import Dialect, can_render, elementwise_source, helpers, render
-from opdock.kernels.render_c_ops import elementwise_claims, update_line, updates
+from opdock.kernels.expr.lowering import evaluator, lower
+from opdock.kernels.expr.render_c import Dialect, can_render, elementwise_source, helpers, render
+from opdock.kernels.expr.render_c_ops import elementwise_claims, update_line, updates
+from opdock.kernels.expr.tree import parse
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 PLAIN = Dialect(
@@ -100,7 +100,7 @@ def test_every_claim_can_be_rendered_and_every_update():
 
 
 def _flags(op):
-    from opdock.kernels.render_c_ops import update_of
+    from opdock.kernels.expr.render_c_ops import update_of
 
     return update_of(op).flags
 

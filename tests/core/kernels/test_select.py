@@ -6,9 +6,9 @@ import logging
 
 from opdock import dtypes
 from opdock.dtypes import FLOATS, NUMBERS, float32, int32, string
-from opdock.kernels.select import KernelIndex, select
-from opdock.kernels.signature import NodeSig
-from opdock.kernels.table import PORTABLE, Kernel
+from opdock.kernels.select.selection import KernelIndex, select
+from opdock.kernels.select.signature import NodeSig
+from opdock.kernels.select.table import PORTABLE, Kernel
 
 
 def kernel(tag, **fields):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from opdock import dtypes
-from opdock.kernels.table import Kernel, KernelTable
+from opdock.kernels.select.table import Kernel, KernelTable
 
 
 def bind(sig):

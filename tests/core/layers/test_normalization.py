@@ -104,16 +104,89 @@ def test_shared_layers_collect_each_update() -> None:
     assert len(tf.global_variables()) == 4
 
 
+def test_what_the_fused_op_cannot_do_is_done_unfused(graph: Any) -> None:
+    tf.layers.batch_normalization(tf.ones([1, 3, 4, 5]), axis=2, fused=True, training=True)
+    assert "FusedBatchNormV3" not in {op.type for op in graph.get_operations()}
+
+
+def test_adjustment() -> None:
+    x = RNG.randn(4, 3).astype(np.float32)
+    training = tf.placeholder_with_default(True, [])
+    y = tf.layers.batch_normalization(
+        x, training=training, adjustment=lambda shape: (tf.fill(shape, 3.0), tf.fill(shape, 1.0))
+    )
+    with tf.Session() as s:
+        s.run(tf.global_variables_initializer())
+        normal = (x - x.mean(0)) / np.sqrt(x.var(0) + 1e-3)
+        np.testing.assert_allclose(s.run(y), 3 * normal + 1, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(s.run(y, {training: False}), x / np.sqrt(1.001), rtol=1e-5)
+
+
+def test_parts_of_the_batch_are_normalized_on_their_own() -> None:
+    x = RNG.randn(6, 2, 2, 3).astype(np.float32)
+    y = tf.layers.batch_normalization(x, virtual_batch_size=2, training=True)
+    # TF folds the batch so that every third example belongs to one part.
+    parts = x.reshape(2, 3, 2, 2, 3)
+    mean, var = (f(parts, axis=(0, 2, 3), keepdims=True) for f in (np.mean, np.var))
+    with tf.Session() as s:
+        s.run(tf.global_variables_initializer())
+        wanted = ((parts - mean) / np.sqrt(var + 1e-3)).reshape(x.shape)
+        np.testing.assert_allclose(s.run(y), wanted, rtol=1e-4, atol=1e-5)
+        s.run(updates())
+        moved = 0.01 * mean.mean(axis=1, keepdims=True)
+        np.testing.assert_allclose(s.run(tf.global_variables()[2]), moved, rtol=1e-4, atol=1e-7)
+
+
+def test_renorm_corrects_towards_what_it_has_seen() -> None:
+    x = RNG.randn(5, 2).astype(np.float32) + 2
+    training = tf.placeholder_with_default(True, [])
+    y = tf.layers.batch_normalization(
+        x, renorm=True, renorm_clipping={"rmax": 1.5, "rmin": 0.9, "dmax": 0.5},
+        renorm_momentum=0.5, training=training,
+    )  # fmt: skip
+    kept = {v.op.name.split("/")[-1]: v for v in tf.global_variables()}
+    mean, std = x.mean(0), np.sqrt(x.var(0) + 1e-3)
+    r, d = np.clip(std, 0.9, 1.5), np.clip(mean, -0.5, 0.5)
+    with tf.Session() as s:
+        s.run(tf.global_variables_initializer())
+        s.run(updates(), {training: False})
+        np.testing.assert_allclose(s.run(kept["moving_variance"]), [1, 1])
+        got = s.run([y, *updates()])[0]
+        np.testing.assert_allclose(got, (x - mean) / std * r + d, rtol=1e-4, atol=1e-5)
+        found = s.run(kept)
+    np.testing.assert_allclose(found["renorm_mean"], mean / 2, rtol=1e-4)
+    np.testing.assert_allclose(found["renorm_stddev"], (1 + std) / 2, rtol=1e-4)
+    np.testing.assert_allclose(found["moving_stddev"], 0.99 + 0.01 * std, rtol=1e-4)
+    np.testing.assert_allclose(
+        found["moving_variance"], (0.99 + 0.01 * std) ** 2 - 1e-3, rtol=1e-4
+    )
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_partitioned_variables(fused: bool) -> None:
+    x = RNG.randn(4, 2, 2, 4).astype(np.float32)
+    with tf.variable_scope("parts", partitioner=tf.fixed_size_partitioner(2)):
+        y = tf.layers.batch_normalization(x, training=True, fused=fused)
+    assert len(tf.trainable_variables()) == 4 and len(tf.global_variables()) == 6
+    with tf.Session() as s:
+        s.run(tf.global_variables_initializer())
+        got, *_ = s.run([y, *updates()])
+    wanted = (x - x.mean((0, 1, 2))) / np.sqrt(x.var((0, 1, 2)) + 1e-3)
+    np.testing.assert_allclose(got, wanted, rtol=1e-3, atol=1e-4)
+
+
 def test_errors() -> None:
     x = tf.ones([2, 4, 4, 3])
-    with pytest.raises(tf.errors.UnimplementedError, match="`renorm` is not supported"):
-        tf.layers.batch_normalization(x, renorm=True)
+    with pytest.raises(ValueError, match="renorm_clipping .* contains keys not in"):
+        tf.layers.batch_normalization(x, renorm=True, renorm_clipping={"max": 1})
+    with pytest.raises(ValueError, match="adjustment cannot be specified"):
+        tf.layers.batch_normalization(x, virtual_batch_size=2, adjustment=lambda s: (1.0, 0.0))
+    with pytest.raises(ValueError, match="virtual_batch_size must be a positive integer"):
+        tf.layers.batch_normalization(x, virtual_batch_size=-1)
     with pytest.raises(ValueError, match="means axis=1, but axis=3"):
         tf.layers.batch_normalization(x, axis=3, data_format="NCHW")
     with pytest.raises(ValueError, match="the same as axis=1"):
         tf.layers.batch_normalization(x, data_format="CHWN")
-    with pytest.raises(ValueError, match="only supports axis == "):
-        tf.layers.batch_normalization(x, axis=2, fused=True)
     with pytest.raises(ValueError, match="Invalid axis: 4"):
         tf.layers.batch_normalization(x, axis=4)
     with pytest.raises(TypeError, match="axis must be int or list"):

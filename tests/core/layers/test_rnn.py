@@ -140,3 +140,42 @@ def test_errors() -> None:
         cells.DropoutWrapper(cells.GRUCell(2), variational_recurrent=True)
     with pytest.raises(ValueError, match="expected ndim=2, found ndim=3"):
         cells.GRUCell(2)(x, tf.ones([2, 2]))
+
+
+def test_initial_state() -> None:
+    cell, x = cells.GRUCell(5), tf.placeholder(tf.float64, [None, 3])
+    state = cell.get_initial_state(x)
+    assert state.dtype == tf.float64 and state.shape.as_list() == [None, 5]
+    assert cell.get_initial_state(batch_size=2, dtype=tf.float32).shape.as_list() == [2, 5]
+    with pytest.raises(ValueError, match="batch_size and dtype cannot be None"):
+        cell.get_initial_state(batch_size=2)
+    with pytest.raises(ValueError, match="batch size from input tensor is different from"):
+        cell.get_initial_state(x, batch_size=2)
+    with pytest.raises(ValueError, match="dtype from input tensor is different from"):
+        cell.get_initial_state(x, dtype=tf.float32)
+    with pytest.raises(ValueError, match="only supports floating point inputs, but saw dtype"):
+        tf.nn.dynamic_rnn(cells.GRUCell(2), tf.zeros([2, 3, 1], tf.int32), dtype=tf.int32)
+
+
+class Counter(cells.RNNCell):
+    """Counts steps in a state without a batch, and keeps what it saw in an array."""
+
+    output_size = 1
+    state_size = (tf.TensorShape([]), ())
+
+    def get_initial_state(self, inputs: Any = None, batch_size: Any = None, dtype: Any = None):
+        return tf.constant(0), tf.TensorArray(dtype, size=0, dynamic_size=True)
+
+    def call(self, inputs: Any, state: Any) -> Any:
+        count, seen = state
+        return inputs, (count + 1, seen.write(count, inputs))
+
+
+def test_states_without_a_batch() -> None:
+    x = data(2, 3, 1)
+    out, (count, seen) = tf.nn.dynamic_rnn(Counter(), x, [1, 3], dtype=tf.float32)
+    with tf.Session() as s:
+        got, steps, kept = s.run([out, count, seen.stack()])
+    assert steps == 3
+    close(kept, x.swapaxes(0, 1))
+    close(got[0, 1:], 0)

@@ -153,7 +153,7 @@ def test_errors_of_python_functions(error, cls):
 
 
 def test_functions_go_with_their_graph():
-    from opdock.graph import python_functions
+    from opdock.graph.control import python_functions
 
     with tf.Graph().as_default():
         token = tf.py_func(lambda: 1, [], tf.int64).op.attrs["token"]

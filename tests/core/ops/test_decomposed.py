@@ -7,9 +7,9 @@ import pytest
 
 import opdock as tf
 from opdock import dtypes
-from opdock.graph import registry
-from opdock.graph.registry import ShapeSig
-from opdock.testing.sample import samples_for
+from opdock.graph.nodes import registry
+from opdock.graph.nodes.registry import ShapeSig
+from opdock.testing.harness.sample import samples_for
 
 FLOATING = {
     "Mean": "T", "EuclideanNorm": "T", "All": None, "Any": None, "SegmentSum": "T",

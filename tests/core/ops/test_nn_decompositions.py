@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import opdock as tf
-from opdock.graph.registry import ShapeSig, get
-from opdock.testing.sample import samples_for
+from opdock.graph.nodes.registry import ShapeSig, get
+from opdock.testing.harness.sample import samples_for
 
 OPS = [
     "BiasAdd", "BiasAddV1", "BiasAddGrad", "Conv3DBackpropFilter", "Conv3DBackpropInput",

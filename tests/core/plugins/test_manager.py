@@ -10,7 +10,7 @@ import types
 import numpy as np
 import pytest
 
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 from opdock.plugin import (
     API_VERSION,
     BackendSpec,

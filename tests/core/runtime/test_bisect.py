@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import opdock as tf
 import opdock.plugin as api
 from opdock.cli.replay_case import command
-from opdock.runtime.cases import load_case
+from opdock.runtime.inspect.cases import load_case
 
 TWISTED = "twisted:0"
 table = api.KernelTable()
@@ -221,7 +221,7 @@ def test_devices_that_do_not_exist() -> None:
     ids=lambda a: f"{a.dtype}{a.shape}",
 )
 def test_cases_keep_arrays(array: np.ndarray) -> None:
-    from opdock.runtime.cases import Case
+    from opdock.runtime.inspect.cases import Case
 
     with tf.Graph().as_default() as graph:
         tf.identity(tf.placeholder(array.dtype, array.shape, name="x"), name="y")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
-from opdock.compiler.overlap import dependencies
+from opdock.compiler.emit.overlap import dependencies
 
 FOUR = tf.ConfigProto(inter_op_parallelism_threads=4)
 

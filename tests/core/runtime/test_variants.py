@@ -9,7 +9,7 @@ import tracemalloc
 import numpy as np
 
 import opdock as tf
-from opdock.runtime.variants import generalize
+from opdock.runtime.cache.variants import generalize
 
 
 def model():

@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from opdock.cli.conformance import command
-from opdock.kernels.table import Kernel
-from opdock.testing.device import DeviceUnderTest, open_device
-from opdock.testing.differential import compare_devices, relative_error, ulps
+from opdock.kernels.select.table import Kernel
+from opdock.testing.harness.differential import compare_devices, relative_error, ulps
+from opdock.testing.levels.device import DeviceUnderTest, open_device
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, ml_dtypes.bfloat16])

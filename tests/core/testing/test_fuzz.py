@@ -11,11 +11,11 @@ from click.testing import CliRunner
 
 from opdock.cli.conformance import command
 from opdock.cli.replay_case import command as replay
-from opdock.kernels.table import Kernel
-from opdock.runtime.cases import load_case
-from opdock.testing import suite
-from opdock.testing.device import DeviceUnderTest, open_device
-from opdock.testing.fuzz import FuzzOptions, fuzz_units
+from opdock.kernels.select.table import Kernel
+from opdock.runtime.inspect.cases import load_case
+from opdock.testing.harness import suite
+from opdock.testing.levels.device import DeviceUnderTest, open_device
+from opdock.testing.levels.fuzz import FuzzOptions, fuzz_units
 
 
 @pytest.fixture

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from opdock.kernels.table import Kernel
+from opdock.kernels.select.table import Kernel
 from opdock.plugin import FusionPattern, P, Requirement
-from opdock.testing import fusion, suite
-from opdock.testing.case import Result, Unit
-from opdock.testing.claims import claims
-from opdock.testing.device import DeviceUnderTest, open_device
-from opdock.testing.exemptions import EXEMPT
+from opdock.testing.harness import suite
+from opdock.testing.harness.case import Result, Unit
+from opdock.testing.harness.claims import claims
+from opdock.testing.harness.exemptions import EXEMPT
+from opdock.testing.levels import fusion
+from opdock.testing.levels.device import DeviceUnderTest, open_device
 
 
 @pytest.fixture(scope="module")

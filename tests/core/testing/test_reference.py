@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from opdock.testing.gradients import numeric_gradient
+from opdock.testing.levels.gradients import numeric_gradient
 from opdock.testing.reference import _registry
 
 

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from opdock.testing.sample import Sampler, load_families, sample_ops, samples_for
+from opdock.testing.harness.sample import Sampler, load_families, sample_ops, samples_for
 
 DTYPES = ["float32", "float16", "int8", "uint16", "int64", "bool", "complex64", "object"]
 

@@ -13,10 +13,10 @@ from click.testing import CliRunner
 
 import opdock.plugin as api
 from opdock.cli.conformance import command
-from opdock.testing import suite
-from opdock.testing.device import DeviceUnderTest, open_device
-from opdock.testing.render import badge, markdown
-from opdock.testing.report import Report
+from opdock.testing.harness import suite
+from opdock.testing.levels.device import DeviceUnderTest, open_device
+from opdock.testing.report.render import badge, markdown
+from opdock.testing.report.report import Report
 
 F32 = frozenset({api.as_dtype("float32")})
 table = api.KernelTable()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
-from opdock.testing.tolerances import FORWARD, GRADIENT, Tolerance, compare, tolerance_for
+from opdock.testing.harness.tolerances import FORWARD, GRADIENT, Tolerance, compare, tolerance_for
 
 
 def test_integers_and_strings_must_be_equal() -> None:

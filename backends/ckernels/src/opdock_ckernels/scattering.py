@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import as_dtype, codegen, dtypes, errors
+from opdock.plugin import as_dtype, codegen, dtypes
 from opdock_ckernels.dialect import TYPES, WORDS
 from opdock_ckernels.ordering import sort
 from opdock_ckernels.protocols import Array
 
-__all__ = ["STEPS", "copied", "outside", "positions", "scatter"]
+__all__ = ["STEPS", "copied", "positions", "scatter"]
 
 STEPS = {
     "Add": "acc + v", "Sub": "acc - v", "Mul": "acc * v", "Div": "acc / v", "Or": "acc || v",
@@ -38,18 +38,6 @@ def _position_source(depth: int) -> str:
         "KERNEL void place(GLOBAL const I* at, GLOBAL K* y, GLOBAL int* flag, i64 n"
         f"{sizes}) {{\n  i64 i = GLOBAL_ID(0), p = 0, v;\n  if (i >= n) return;\n"
         f"{steps}  y[i] = (K)p;\n}}\n"
-    )
-
-
-def outside(indices: np.ndarray[Any, Any], shape: Sequence[int]) -> errors.OpError:
-    """The error of coordinates that do not all lie in an array of `shape`."""
-    rows = indices.reshape(-1, indices.shape[-1])
-    limits = np.array(shape[: rows.shape[1]])
-    bad = int(((rows < 0) | (rows >= limits)).any(axis=1).argmax())
-    where = ",".join(str(int(i)) for i in np.unravel_index(bad, indices.shape[:-1] or (1,)))
-    return codegen.invalid(
-        f"indices[{where}] = {codegen.dims(rows[bad])} does not index into shape "
-        f"{codegen.dims(shape)}"
     )
 
 

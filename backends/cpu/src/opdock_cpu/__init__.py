@@ -30,7 +30,6 @@ FAMILIES = (
     "norm",
     "padding",
     "partition",
-    "pool",
     "quantize",
     "quantized",
     "quantized_nn",

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock_cpu.windows import Window, pad, unpad
+from opdock.plugin import windows
+from opdock_cpu.windows import pad, positions, unpad
 
 __all__ = ["conv_backward_data", "conv_backward_filter", "conv_forward"]
 
@@ -19,7 +20,7 @@ BLOCK_BYTES = 4 << 20
 """About how much unfolded input to hold at a time: it should stay in the last-level cache."""
 
 
-def _blocks(where: Window, batch: int, row_bytes: int) -> Iterator[tuple[slice, slice]]:
+def _blocks(where: windows.Window, batch: int, row_bytes: int) -> Iterator[tuple[slice, slice]]:
     """Blocks of (batch entries, first output dimension) whose unfolded size is about the limit."""
     image = row_bytes * math.prod(where.out)
     if image <= BLOCK_BYTES or batch == 0:
@@ -35,10 +36,10 @@ def _blocks(where: Window, batch: int, row_bytes: int) -> Iterator[tuple[slice, 
 
 
 def _unfolded(
-    padded: Array, where: Window
+    padded: Array, where: windows.Window
 ) -> Iterator[tuple[tuple[slice, slice], Array]]:
     """Blocks of the input with each window as one row."""
-    view = where.positions(padded)
+    view = positions(padded, where)
     width = math.prod(where.window) * padded.shape[-1]
     buffer = np.empty(0, padded.dtype)
     for block in _blocks(where, padded.shape[0], width * padded.itemsize):
@@ -54,7 +55,7 @@ def _groups(x: Array, filter_channels: int) -> int:
     return 1 if filter_channels == 0 else x.shape[-1] // filter_channels
 
 
-def conv_forward(x: Array, kernel: Array, where: Window) -> Array:
+def conv_forward(x: Array, kernel: Array, where: windows.Window) -> Array:
     """Cross-correlation of `x` [batch, *space, channels] with `kernel` [*window, in, out].
 
     When `x` has a multiple of the kernel's channels, each group of channels has its own share of
@@ -69,7 +70,7 @@ def conv_forward(x: Array, kernel: Array, where: Window) -> Array:
             for i, part in enumerate(xs)
         ]
         return np.concatenate(parts, axis=-1)
-    matrix = np.ascontiguousarray(kernel).reshape(-1, kernel.shape[-1])
+    matrix = np.ascontiguousarray(kernel).reshape(math.prod(kernel.shape[:-1]), kernel.shape[-1])
     out = np.empty((x.shape[0], *where.out, kernel.shape[-1]), x.dtype)
     if where.is_pointwise:
         rows = np.ascontiguousarray(x).reshape(math.prod(x.shape[:-1]), x.shape[-1])
@@ -82,7 +83,7 @@ def conv_forward(x: Array, kernel: Array, where: Window) -> Array:
     return out
 
 
-def conv_backward_data(grad: Array, kernel: Array, where: Window, channels: int) -> Array:
+def conv_backward_data(grad: Array, kernel: Array, where: windows.Window, channels: int) -> Array:
     """The gradient of `conv_forward` with respect to `x`."""
     inner = kernel.shape[-2]
     groups = 1 if inner == 0 else channels // inner
@@ -107,7 +108,7 @@ def conv_backward_data(grad: Array, kernel: Array, where: Window, channels: int)
     return _scatter_back(grad, kernel, where)
 
 
-def _correlate_back(grad: Array, kernel: Array, where: Window) -> Array:
+def _correlate_back(grad: Array, kernel: Array, where: windows.Window) -> Array:
     """With steps of 1 the transpose is a correlation with the flipped kernel."""
     reach = [(k - 1) * d for k, d in zip(where.window, where.dilations, strict=True)]
     before = [r - a for r, (a, _) in zip(reach, where.pads, strict=True)]
@@ -118,7 +119,7 @@ def _correlate_back(grad: Array, kernel: Array, where: Window) -> Array:
     if min(before) < 0 or min(after) < 0:
         # Padded by more than the window reaches: some of the gradient falls outside.
         return _scatter_back(grad, kernel, where)
-    back = Window(
+    back = windows.Window(
         where.out, where.window, where.strides, where.dilations,
         tuple(zip(before, after, strict=True)), where.size,
     )  # fmt: skip
@@ -126,21 +127,21 @@ def _correlate_back(grad: Array, kernel: Array, where: Window) -> Array:
     return conv_forward(grad, np.swapaxes(kernel[flip], -1, -2), back)
 
 
-def _scatter_back(grad: Array, kernel: Array, where: Window) -> Array:
+def _scatter_back(grad: Array, kernel: Array, where: windows.Window) -> Array:
     """One product a window element, added where that element lies."""
     inner = kernel.shape[-2]
-    padded = np.zeros((grad.shape[0], *where.padded_size, inner), grad.dtype)
+    padded = np.zeros((grad.shape[0], *where.padded, inner), grad.dtype)
     rows = grad.reshape(math.prod(grad.shape[:-1]), grad.shape[-1])
     part = np.empty((rows.shape[0], inner), grad.dtype)
     shaped = part.reshape(*grad.shape[:-1], inner)
-    for offset in where.offsets():
+    for offset, here in where.taps():
         np.matmul(rows, kernel[offset].T, out=part)
-        padded[(slice(None), *where.slices(offset))] += shaped
+        padded[(slice(None), *here)] += shaped
     return unpad(padded, where)
 
 
 def conv_backward_filter(
-    x: Array, grad: Array, where: Window, filter_channels: int
+    x: Array, grad: Array, where: windows.Window, filter_channels: int
 ) -> Array:
     """The gradient of `conv_forward` with respect to `kernel`."""
     groups = _groups(x, filter_channels)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from opdock.graph.composite import IndexedSlices
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Tensor
-from opdock.graph.registry import get
-from opdock.graph.scopes import name_scope
+from opdock.graph.nodes.composite import IndexedSlices
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.graph import get_default_graph
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.registry import get
+from opdock.graph.nodes.scopes import name_scope
 
 
 class AggregationMethod:
@@ -45,7 +46,20 @@ def add_up(tensor: Tensor, parts: list[Any], method: int | None) -> Any:
             for part in dense[1:]:
                 total = get("AddV2")(total, part)
             return total
-    return get("AddN")(dense)
+    return _add_by_device(dense)
+
+
+def _add_by_device(parts: list[Tensor]) -> Tensor:
+    """The sum; what is on one device is added there, beside the first of them."""
+    by_device: dict[str, list[Tensor]] = {}
+    for part in parts:
+        by_device.setdefault(part.device, []).append(part)
+    sums = []
+    for device in sorted(by_device):
+        here = by_device[device]
+        with get_default_graph().colocate_with(here[0].op, ignore_existing=True):
+            sums.append(get("AddN")(here) if len(here) > 1 else here[0])
+    return get("AddN")(sums) if len(sums) > 1 else sums[0]
 
 
 def _concatenate(parts: list[IndexedSlices]) -> IndexedSlices:

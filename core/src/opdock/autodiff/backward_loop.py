@@ -28,12 +28,12 @@ from opdock.autodiff.recording import (
     plain_scope,
     shared_captures,
 )
-from opdock.graph.composite import IndexedSlices
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.func_graph import FuncGraph
-from opdock.graph.graph import get_default_graph
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.registry import get
+from opdock.graph.control.func_graph import FuncGraph
+from opdock.graph.nodes.composite import IndexedSlices
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.graph import get_default_graph
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.registry import get
 from opdock.ops import tensor_list
 from opdock.shapes import Shape
 

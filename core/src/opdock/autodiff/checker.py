@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from opdock.autodiff.gradients import gradients
-from opdock.graph.composite import IndexedSlices
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.graph import get_default_session
-from opdock.graph.operation import Tensor
-from opdock.graph.registry import get
+from opdock.graph.nodes.composite import IndexedSlices
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.default_session import get_default_session
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.registry import get
 
 Array = np.ndarray[Any, Any]
 

@@ -13,9 +13,9 @@ from opdock.autodiff.recording import (
     branch_recordings,
     shared_captures,
 )
-from opdock.graph.graph import get_default_graph
-from opdock.graph.operation import Operation
-from opdock.graph.registry import get
+from opdock.graph.nodes.graph import get_default_graph
+from opdock.graph.nodes.operation import Operation
+from opdock.graph.nodes.registry import get
 from opdock.ops.control import _widest
 
 __all__ = ["if_gradient"]

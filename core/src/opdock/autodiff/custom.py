@@ -7,10 +7,10 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.graph import get_default_graph
-from opdock.graph.operation import Operation
-from opdock.graph.registry import _PYTHON_GRADIENTS, get
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.graph import get_default_graph
+from opdock.graph.nodes.operation import Operation
+from opdock.graph.nodes.registry import _PYTHON_GRADIENTS, get
 
 _counter = itertools.count()
 
@@ -34,7 +34,9 @@ def custom_gradient(f: Callable[..., Any] | None = None) -> Callable[..., Any]:
         inputs = [convert_to_tensor(a) for a in args]
         graph = get_default_graph()
         fences = [get("Identity")(x) for x in inputs]
+        before = set(_variables(graph))
         result, grad_fn = function(*fences, **kwargs)
+        _check_new(set(_variables(graph)) - before)
         outputs = list(result) if isinstance(result, (list, tuple)) else [result]
         outputs = [convert_to_tensor(y) for y in outputs]
         used = _used_variables(graph, outputs, fences)
@@ -53,6 +55,59 @@ def custom_gradient(f: Callable[..., Any] | None = None) -> Callable[..., Any]:
         return type(result)(kept) if isinstance(result, (list, tuple)) else kept[0]
 
     return decorated
+
+
+def _variables(graph: Any) -> list[Any]:
+    return graph.get_collection("variables") + graph.get_collection("local_variables")  # type: ignore[no-any-return]
+
+
+def _check_new(variables: set[Any]) -> None:
+    """TypeError if the function made a variable whose reads cannot be told from one another."""
+    if any(v.dtype._is_ref_dtype for v in variables):
+        raise TypeError(
+            "All variables used by `f` with @custom_gradient must be `ResourceVariable`s. Ensure "
+            "that no `variable_scope` is created with `use_resource=False`."
+        )
+
+
+def grad_pass_through(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that computes `f`, and through which gradients pass as if it did nothing.
+
+    Variables that `f` uses get no gradient.
+    """
+
+    @custom_gradient
+    def through(*args: Any, **kwargs: Any) -> Any:
+        def grad(*grads: Any, variables: Any = None) -> Any:
+            return grads if variables is None else (grads, [None] * len(variables))
+
+        return f(*args, **kwargs), grad
+
+    return through
+
+
+def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that computes `f`, and computes it again for its gradients.
+
+    What `f` makes on the way need not be kept until then.
+    """
+
+    @custom_gradient
+    def recomputed(*args: Any, **kwargs: Any) -> Any:
+        def grad(*grads: Any, variables: Any = None) -> Any:
+            from opdock.autodiff.gradients import gradients
+
+            with get_default_graph().control_dependencies([g for g in grads if g is not None]):
+                again = [get("Identity")(convert_to_tensor(a)) for a in args]
+                results = f(*again, **kwargs)
+            results = list(results) if isinstance(results, (list, tuple)) else [results]
+            found = gradients(results, [*again, *(variables or ())], list(grads))
+            of_args, of_variables = found[: len(again)], found[len(again) :]
+            return of_args if variables is None else (of_args, of_variables)
+
+        return f(*args, **kwargs), grad
+
+    return recomputed
 
 
 def _used_variables(graph: Any, outputs: list[Any], fences: list[Any]) -> list[Any]:

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from opdock import dtypes
 from opdock.dtypes import DType
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.func_graph import FuncGraph
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.registry import get
+from opdock.graph.control.func_graph import FuncGraph
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.registry import get
 from opdock.shapes import Shape
 
 __all__ = ["dense", "is_source", "may_flow", "returned", "start_zeros", "total_shape", "zeros"]

@@ -1,32 +1,32 @@
 """`tf.gradients`: reverse-mode differentiation that adds operations to the graph.
 
-The graph is walked once from `ys` back to `xs`, in the reverse of the order in which operations
-were made; each op's gradient function builds the operations for its inputs' gradients. (Griewank
-& Walther, "Evaluating Derivatives", ch. 3: the vector-Jacobian product of a composition is the
-composition of vector-Jacobian products in reverse.)
+The graph is walked once from `ys` back to `xs`, each operation after all that use it; its gradient
+function builds the operations for its inputs' gradients. (Griewank & Walther, "Evaluating
+Derivatives", ch. 3: the vector-Jacobian product of a composition is the composition of
+vector-Jacobian products in reverse.)
 """
 
 from __future__ import annotations
 
 import contextlib
-import heapq
 import sys
+from collections import deque
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any, Final
 
 from opdock import dtypes, shapes
 from opdock.autodiff.aggregate import AggregationMethod, add_up
-from opdock.graph import gradient_scope
-from opdock.graph.composite import IndexedSlices
-from opdock.graph.convert import (
+from opdock.graph.nodes import gradient_scope
+from opdock.graph.nodes.composite import IndexedSlices
+from opdock.graph.nodes.convert import (
     convert_to_tensor,
     internal_convert_to_tensor_or_indexed_slices,
 )
-from opdock.graph.graph import Graph, get_default_graph
-from opdock.graph.operation import Operation, Tensor, frames_known
-from opdock.graph.registry import get, gradient_of
-from opdock.graph.scopes import name_scope
+from opdock.graph.nodes.graph import Graph, get_default_graph
+from opdock.graph.nodes.operation import Operation, Tensor, frames_known
+from opdock.graph.nodes.registry import get, gradient_of
+from opdock.graph.nodes.scopes import name_scope
 
 Gradient = Tensor | IndexedSlices | None
 # Their gradients make the zeros that they need themselves, where they need them.
@@ -77,7 +77,12 @@ def gradients(
     grad_ys = [None] * len(ys) if grad_ys is None else _as_list(grad_ys)
     if len(grad_ys) != len(ys):
         raise ValueError(f"Length mismatch. Passed {len(grad_ys)} grad_ys for {len(ys)} ys")
-    connected = UnconnectedGradients(unconnected_gradients)
+    try:
+        connected = UnconnectedGradients(unconnected_gradients)
+    except ValueError:
+        raise ValueError(
+            f"Unknown value for unconnected_gradients: {unconnected_gradients!r}"
+        ) from None
     graph = get_default_graph()
     with (
         frames_known(sys._getframe()),
@@ -151,19 +156,23 @@ def _initial(ys: list[Tensor], grad_ys: list[Any], colocate: bool) -> list[tuple
 
 
 def _check_grad_y(y: Tensor, grad: Any) -> None:
-    base = y.dtype.base_dtype
-    kinds = ("is_floating", "is_complex", "is_integer")
-    if any(getattr(base, k) != getattr(grad.dtype.base_dtype, k) for k in kinds):
+    """TypeError unless both are real, both complex or both handles; shapes may differ."""
+    base, given = y.dtype.base_dtype, grad.dtype.base_dtype
+    for kind, fits in (
+        ("real", lambda d: d.is_floating or d.is_integer),
+        ("complex", lambda d: d.is_complex),
+        ("variant", lambda d: d is dtypes.variant),
+    ):
+        if fits(base):
+            if not fits(given):
+                raise TypeError(
+                    f"Gradient type {given.name} generated for {kind} tensor {y} with type "
+                    f"{base.name} must be {kind}"
+                )
+            return
+    if base is not given:
         raise TypeError(
-            f"Gradient type {grad.dtype.name} generated for y of type {base.name} (tensor "
-            f"{y.name}) "
-            "must match in kind."
-        )
-    if isinstance(grad, Tensor) and not shapes.is_compatible(grad.raw_shape, y.raw_shape):
-        raise ValueError(
-            f"The gradient passed for '{y.name}' has shape {shapes.text(grad.raw_shape)}, which "
-            "does "
-            f"not match the tensor's shape {shapes.text(y.raw_shape)}."
+            f"Tensor {y} with type {base.name} must be numeric to obtain a default gradient"
         )
 
 
@@ -224,6 +233,7 @@ class _Walk:
         aggregation: int | None,
     ) -> None:
         self.captures = captures
+        self.ys = ys
         self.xs = xs
         self.stops = stops
         self.colocate = colocate
@@ -243,20 +253,20 @@ class _Walk:
         self.grads.setdefault(tensor, []).append(grad)
 
     def run(self, scope: str, gate: bool) -> None:
-        """Visits the ops between xs and ys, latest first; each after all that use its outputs."""
+        """Visits the ops between xs and ys, each after all that use its outputs.
+
+        The order is TF's, breadth first from the ys: sums of gradients add up in it.
+        """
         waiting = self._uses()
-        latest_first = sorted(waiting, key=_order, reverse=True)
-        rank = {op: i for i, op in enumerate(latest_first)}
-        heap = [rank[op] for op, n in waiting.items() if n == 0]
-        heapq.heapify(heap)
-        while heap:
-            op = latest_first[heapq.heappop(heap)]
+        queue = deque(op for op in dict.fromkeys(y._op for y in self.ys) if waiting.get(op) == 0)
+        while queue:
+            op = queue.popleft()
             self._differentiate(op, gate)
             for other in self._sources(op):
                 if other in waiting:
                     waiting[other] -= 1
                     if waiting[other] == 0:
-                        heapq.heappush(heap, rank[other])
+                        queue.append(other)
 
     def _uses(self) -> dict[Operation, int]:
         uses = dict.fromkeys(self.between, 0)
@@ -266,8 +276,9 @@ class _Walk:
                     uses[other] += 1
         return uses
 
-    def _sources(self, op: Operation) -> set[Operation]:
-        return {t._op for t in _inputs_of(op, self.captures) if t not in self.stops}
+    def _sources(self, op: Operation) -> dict[Operation, None]:
+        inputs = _inputs_of(op, self.captures)
+        return dict.fromkeys(t._op for t in inputs if t not in self.stops)
 
     def _differentiate(self, op: Operation, gate: bool) -> None:
         outs = [None if t in self.stops else self._sum(t) for t in op.outputs]
@@ -284,7 +295,14 @@ class _Walk:
         fn = gradient_of(op)
         if fn is None:
             return
-        with name_scope(op.name + "_grad"), _maybe_colocate(op, self.colocate):
+        dense = fn is op.spec.gradient_fn and not getattr(fn, "keeps_slices", False)
+        with (
+            name_scope(op.name + "_grad"),
+            get_default_graph()._original_op(op),
+            _maybe_colocate(op, self.colocate),
+        ):
+            if dense:
+                outs = [convert_to_tensor(g) if isinstance(g, IndexedSlices) else g for g in outs]
             for i, (tensor, grad) in enumerate(zip(op.outputs, outs, strict=True)):
                 if (
                     grad is None
@@ -335,7 +353,11 @@ class _Walk:
         parts = self.grads.get(tensor)
         if not parts:
             return None
-        total = parts[0] if len(parts) == 1 else add_up(tensor, parts, self.aggregation)
+        if len(parts) == 1:
+            total = parts[0]
+        else:
+            with _maybe_colocate(tensor._op, self.colocate):
+                total = add_up(tensor, parts, self.aggregation)
         self.summed[tensor] = total
         return total
 
@@ -400,10 +422,10 @@ def hessians(
     A loop in the graph differentiates the gradient entry by entry.
 
     Raises:
-        ValueError: an x does not influence ys.
+        ValueError: an x does not influence ys, or not their gradient.
     """
-    from opdock.ops.loops import while_loop
-    from opdock.ops.tensor_array import TensorArray
+    from opdock.ops.composed.loops import while_loop
+    from opdock.ops.composed.tensor_array import TensorArray
 
     xs = _as_list(xs)
     kwargs: dict[str, Any] = {
@@ -424,9 +446,7 @@ def hessians(
                 i: Tensor, rows: Any, x: Any = x, flat: Tensor = flat, like: Tensor = source
             ) -> Any:
                 entry = flat[i]
-                zero = UnconnectedGradients.ZERO
-                found = gradients(entry, x, unconnected_gradients=zero, **kwargs)[0]
-                dense = convert_to_tensor(found)
+                dense = convert_to_tensor(gradients(entry, x, **kwargs)[0])
                 dense.set_shape(like.shape)
                 return i + 1, rows.write(i, dense)
 

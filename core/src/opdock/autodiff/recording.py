@@ -14,10 +14,10 @@ from typing import Any, Final, cast
 
 from opdock import dtypes, errors
 from opdock.dtypes import DType
-from opdock.graph.func_graph import FuncGraph
-from opdock.graph.graph import Graph, get_default_graph
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.registry import get
+from opdock.graph.control.func_graph import FuncGraph
+from opdock.graph.nodes.graph import Graph, get_default_graph
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.registry import get
 from opdock.ops import tensor_list
 from opdock.ops.control import _share_captures
 from opdock.shapes import Shape
@@ -164,6 +164,11 @@ class LoopRecording(Recording):
         return self._add_variable(start, lambda items: tensor_list.push(items, tensor))
 
     def _add_variable(self, start: Tensor, step: Callable[[Tensor], Tensor]) -> int:
+        # A thread that writes the graph meanwhile sees the loop before or after, not between.
+        with self.op.graph._lock:
+            return self._add_to_loop(start, step)
+
+    def _add_to_loop(self, start: Tensor, step: Callable[[Tensor], Tensor]) -> int:
         op, condition = self.op, cast("FuncGraph", self.op.attrs["cond"])
         parameter = self.body.add_input(start.dtype, start.raw_shape, "recorded")
         with plain_scope(self.body):

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from opdock.testing.differential import DifferentialReport
-    from opdock.testing.fuzz import FuzzOptions
-    from opdock.testing.report import Report
+    from opdock.testing.harness.differential import DifferentialReport
+    from opdock.testing.levels.fuzz import FuzzOptions
+    from opdock.testing.report.report import Report
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -58,7 +58,7 @@ def command(
     claim passes and nothing is worse than in the baseline: no unit fails that passed, no op falls
     back that had a kernel.
     """
-    from opdock.testing.fuzz import FuzzOptions
+    from opdock.testing.levels.fuzz import FuzzOptions
 
     known = _read_baseline(baseline) if baseline is not None else None
     console = _console()
@@ -89,7 +89,7 @@ def command(
 
 
 def _present(report: Report, console: Any, verbose: bool) -> None:
-    from opdock.testing.render import print_report
+    from opdock.testing.report.render import print_report
 
     print_report(report, console, verbose)
 
@@ -103,7 +103,7 @@ def _files(
     write_baseline: Path | None,
 ) -> None:
     """Writes what was asked for."""
-    from opdock.testing.render import badge, badge_svg, markdown
+    from opdock.testing.report.render import badge, badge_svg, markdown
 
     def data() -> str:
         return json.dumps(report.to_dict(), indent=1) + "\n"
@@ -127,7 +127,7 @@ def _files(
 
 
 def _open(device: str) -> Any:
-    from opdock.testing.device import open_device
+    from opdock.testing.levels.device import open_device
 
     try:
         return open_device(device)
@@ -158,7 +158,7 @@ def _run(
     console: Any,
     fuzz: FuzzOptions | None,
 ) -> Report:
-    from opdock.testing.suite import run
+    from opdock.testing.harness.suite import run
 
     with _progress(console) as bar:
         task = bar.add_task("")
@@ -173,7 +173,7 @@ def _run(
 def _differential(
     dut: Any, against: Any, ops: tuple[str, ...], console: Any
 ) -> DifferentialReport:
-    from opdock.testing.differential import compare_devices
+    from opdock.testing.harness.differential import compare_devices
 
     with _progress(console) as bar:
         task = bar.add_task("")

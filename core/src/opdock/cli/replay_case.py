@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from opdock.runtime.cases import Case
+    from opdock.runtime.inspect.cases import Case
 
 
 @click.command("replay-case")
@@ -21,7 +21,7 @@ def command(file: Path, device: str, soft: bool) -> None:
     The exit status is 0 when they are what the case expects, 1 when they are not.
     """
     from opdock import errors
-    from opdock.runtime.cases import load_case
+    from opdock.runtime.inspect.cases import load_case
 
     try:
         case = load_case(file)

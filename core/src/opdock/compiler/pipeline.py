@@ -7,7 +7,22 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from opdock.compiler import (
+from opdock.compiler.clean.branches import branches
+from opdock.compiler.clean.cse import cse
+from opdock.compiler.clean.dead import dead
+from opdock.compiler.clean.fold import Evaluate, fold
+from opdock.compiler.clean.loops import loops
+from opdock.compiler.clean.prune import prune, refine_shapes
+from opdock.compiler.clean.waits import waits
+from opdock.compiler.emit.memory import MemoryPlan, plan_memory
+from opdock.compiler.emit.partition import partition
+from opdock.compiler.emit.schedule import Schedule, schedule
+from opdock.compiler.fuse.cluster import cluster
+from opdock.compiler.fuse.patterns import fuse
+from opdock.compiler.ir.block import HOST, Block
+from opdock.compiler.place.layout import layout
+from opdock.compiler.place.placer import Placer, place
+from opdock.compiler.rules import (
     algebra,
     facts,
     padding,
@@ -17,26 +32,11 @@ from opdock.compiler import (
     simplify,
     transposes,
 )
-from opdock.compiler.branches import branches
-from opdock.compiler.cluster import cluster
-from opdock.compiler.cse import cse
-from opdock.compiler.dead import dead
-from opdock.compiler.fold import Evaluate, fold
-from opdock.compiler.fuse import fuse
-from opdock.compiler.ir import HOST, Block
-from opdock.compiler.layout import layout
-from opdock.compiler.loops import loops
-from opdock.compiler.memory import MemoryPlan, plan_memory
-from opdock.compiler.partition import partition
-from opdock.compiler.place import Placer, place
-from opdock.compiler.prune import prune, refine_shapes
-from opdock.compiler.rewrite import Rules, rewrite
-from opdock.compiler.schedule import Schedule, schedule
-from opdock.compiler.waits import waits
+from opdock.compiler.rules.rewrite import Rules, rewrite
 from opdock.devices.router import Router
 from opdock.devices.routes import RouteTable
 from opdock.dtypes import DType
-from opdock.graph.operation import Operation, Tensor
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.shapes import Shape
 
 Pass = Callable[[Block], None]

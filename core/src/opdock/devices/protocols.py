@@ -160,7 +160,7 @@ class RecordingDevice(Device, Protocol):
     """A device that can replay a whole step. The three methods go together, and are optional.
 
     The runtime records a program whose shapes are static and which needs nothing of the host
-    between its feeds and its results; `opdock.runtime.replay` decides that.
+    between its feeds and its results; `opdock.runtime.program.replay` decides that.
     """
 
     def record(self, work: Callable[[], Any]) -> Recording | str:

@@ -40,6 +40,11 @@ _FIELDS: dict[DType, tuple[str, Any]] = {
     dtypes.string: ("string_val", np.object_),
 }
 
+# The types whose elements TF's Python client writes as raw bytes when there are several.
+_RAW = frozenset(_FIELDS) - {
+    dtypes.float16, dtypes.bfloat16, dtypes.complex64, dtypes.complex128, dtypes.uint16,
+    dtypes.bool, dtypes.string,
+}  # fmt: skip
 _MAX_BYTES = 2**31 - 1
 
 
@@ -90,7 +95,7 @@ def encode_array(array: np.ndarray[Any, Any], dtype: DType | None = None) -> Any
         fill_repeated(
             proto, dtype, np.atleast_1d(array)[(slice(0, 1),) * max(array.ndim, 1)].reshape(-1)
         )
-    elif dtype == dtypes.string:
+    elif dtype not in _RAW:
         fill_repeated(proto, dtype, array.reshape(-1))
     else:
         if array.nbytes > _MAX_BYTES:
@@ -160,7 +165,7 @@ def _static_dims(shape: Any) -> Sequence[int]:
 
 
 def _to_array(values: Any, dtype: DType | None) -> np.ndarray[Any, Any]:
-    if isinstance(values, (np.ndarray, np.generic)):
+    if _is_array_like(values):
         array = np.asarray(values)
         if array.dtype.kind == "U":
             array = np.char.encode(array, "utf-8").astype(object)
@@ -172,17 +177,24 @@ def _to_array(values: Any, dtype: DType | None) -> np.ndarray[Any, Any]:
     if values is None:
         raise ValueError("None values not supported.")
     if dtype is not None and dtype.is_quantized:
+        _check_quantized(values, dtype)
         return np.array(values, dtype=dtype.np)
     array = np.array(values, dtype=object) if dtype == dtypes.string else np.array(values)
     if array.dtype.kind in "SU":
         array = np.array(values, dtype=object)
     if array.dtype.kind == "O":
+        if dtype is not None and dtype.is_integer:
+            sizes = [getattr(x, "value", x) for x in array.flat]  # a Dimension stands for its size
+            return _to_array(np.reshape(sizes, array.shape).tolist(), dtype)
         if dtype not in (None, dtypes.string):
             assert dtype is not None
             kind = type(values).__name__
             raise TypeError(f"Expected {dtype.name}, got {values!r} of type {kind}.")
-        for x in array.flat:
-            _as_bytes(x)
+        if not all(isinstance(x, (str, bytes)) for x in array.flat):
+            raise TypeError(
+                f"Failed to convert object of type {type(values)} to Tensor. Contents: {values}. "
+                "Consider casting elements to a supported type."
+            )
         return array
     if dtype is None:
         # Python numbers default to TF's 32-bit types, as in tf.constant.
@@ -199,6 +211,28 @@ def _to_array(values: Any, dtype: DType | None) -> np.ndarray[Any, Any]:
             f"Expected {dtype.name}, got {values!r} of type {type(values).__name__} instead."
         )
     return array.astype(dtype.np)
+
+
+def _is_array_like(values: Any) -> bool:
+    """Whether NumPy can read it as an array with a type of its own."""
+    if isinstance(values, (np.ndarray, np.generic)):
+        return True
+    if hasattr(values, "graph"):
+        return False
+    return callable(getattr(values, "__array__", None)) or isinstance(
+        getattr(values, "__array_interface__", None), dict
+    )
+
+
+def _check_quantized(values: Any, dtype: DType) -> None:
+    """TypeError unless every element is a tuple, as the type's own NumPy type has it."""
+    for item in values if isinstance(values, list) else (values,):
+        if isinstance(item, list):
+            _check_quantized(item, dtype)
+        elif not isinstance(item, tuple):
+            raise TypeError(
+                f"Expected {dtype.name}, got {item!r} of type '{type(item).__name__}' instead."
+            )
 
 
 def _checked_int32(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from opdock import dtypes, errors
 from opdock.dtypes import DType
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 
 def ints(value: Any) -> list[int]:
@@ -44,6 +45,32 @@ def zeros(xp: Any, shape: Any, like: Any, dtype: DType) -> Any:
 def copy(xp: Any, value: Any) -> Any:
     """A copy with memory of its own."""
     return xp.asarray(value, copy=True)
+
+
+def put(xp: Any, x: Any, index: Any, value: Any, *, add: bool = False) -> Any:
+    """`x` with `value` at an index of integers, slices and an ellipsis, or added to what is there.
+
+    The one place where portable kernels write. An array that can be written to is, so it must be
+    the caller's own; of any other there is a new one.
+    """
+    at = getattr(x, "at", None)
+    if at is not None:
+        return at[index].add(value) if add else at[index].set(value)
+    if hasattr(type(x), "__setitem__"):
+        if add:
+            x[index] += value
+        else:
+            x[index] = value
+        return x
+    # No way to write: every element of the result is picked from the old ones and the new.
+    value = x[index] + value if add else value
+    size = math.prod(x.shape)
+    source = np.arange(size).reshape(x.shape)
+    place = source[index].shape
+    value = xp.broadcast_to(xp.asarray(value, dtype=x.dtype), place)
+    source[index] = size + np.arange(math.prod(place)).reshape(place)
+    every = xp.concat([xp.reshape(x, (-1,)), xp.reshape(value, (-1,))])
+    return xp.reshape(xp.take(every, device_ints(xp, source.reshape(-1), x)), x.shape)
 
 
 def device_ints(xp: Any, values: Any, like: Any) -> Any:

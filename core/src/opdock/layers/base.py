@@ -12,18 +12,18 @@ import numpy as np
 
 from opdock import dtypes, shapes
 from opdock.dtypes import DType
-from opdock.graph.collections import GraphKeys
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.graph import Graph, get_default_graph
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.graph.variable_lists import global_variables, trainable_variables
-from opdock.graph.variable_scope import (
+from opdock.graph.nodes.collections import GraphKeys
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.graph import Graph, get_default_graph
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.variables.variable import VariableSynchronization
+from opdock.graph.variables.variable_lists import global_variables, trainable_variables
+from opdock.graph.variables.variable_scope import (
     VariableScope,
     get_variable,
     variable_scope,
 )
-from opdock.graph.variables import VariableSynchronization
 from opdock.layers.spec import check_inputs
 from opdock.util import nest
 
@@ -394,6 +394,22 @@ def _ancestors(item: Any) -> set[Operation]:
                 seen.add(other)
                 stack.append(other)
     return seen
+
+
+def applied(layer: Callable[..., Layer], inputs: Any, name: Any = None, **given: Any) -> Tensor:
+    """What a new layer makes of `inputs`: the function that goes with the layer's class.
+
+    Args:
+        layer: the class.
+        inputs: what it is applied to.
+        name: the layer's name, and that of its scope where variables can be shared.
+        given: the function's other arguments by name: `training` is for the call, the rest for the
+            class.
+    """
+    call = {k: given.pop(k) for k in ("training",) if k in given}
+    if "reuse" in given:
+        given.update(_scope=name, _reuse=given.pop("reuse"))
+    return layer(name=name, **given)(inputs, **call)  # type: ignore[no-any-return]
 
 
 def static(shape: Any) -> list[int | None]:

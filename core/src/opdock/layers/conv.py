@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock.graph.initializers import zeros_initializer
-from opdock.graph.operation import Tensor
-from opdock.layers.base import Layer, static
+from opdock.docstrings import explained
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.variables.initializers import zeros_initializer
+from opdock.layers.base import Layer, applied, static
 from opdock.layers.spec import InputSpec
 from opdock.layers.utils import (
     channel_axis,
@@ -17,10 +18,11 @@ from opdock.layers.utils import (
     to_tuple,
     window_length,
     with_spatial,
+    words,
 )
 from opdock.ops.array import reshape
 from opdock.ops.bias import bias_add
-from opdock.ops.dilated import convolve, strides_and_rates
+from opdock.ops.composed.dilated import convolve, strides_and_rates
 from opdock.ops.padding import pad
 from opdock.shapes import TensorShape
 
@@ -166,6 +168,7 @@ class Conv3D(_Conv):
     _rank = 3
 
 
+@explained(words(1))
 def conv1d(
     inputs: Any, filters: int, kernel_size: Any, strides: Any = 1, padding: str = "valid",
     data_format: str = "channels_last", dilation_rate: Any = 1, activation: Any = None,
@@ -175,45 +178,11 @@ def conv1d(
     activity_regularizer: Any = None, kernel_constraint: Any = None,
     bias_constraint: Any = None, trainable: bool = True, name: Any = None, reuse: Any = None,
 ) -> Tensor:  # fmt: skip
-    """A convolution over 1 spatial dimension, with bias and activation.
-
-    Args:
-        inputs: a floating-point tensor of rank 3.
-        filters: the number of output channels.
-        kernel_size: the size of the window, an int or a list of 1 int.
-        strides: the step of the window, likewise.
-        padding: "valid" or "same".
-        data_format: "channels_last" or "channels_first".
-        dilation_rate: the step inside the window; 1 when the strides are not.
-        activation: a function on the result, or None.
-        use_bias: whether there is a bias.
-        kernel_initializer: makes the kernel; the scope's default, then glorot uniform.
-        bias_initializer: makes the bias.
-        kernel_regularizer, bias_regularizer: functions from a variable to a loss.
-        activity_regularizer: a function from the output to a loss.
-        kernel_constraint, bias_constraint: applied after each update.
-        trainable: whether optimizers update the variables.
-        name: the layer's name.
-        reuse: whether to share the variables of a layer of that name.
-
-    Returns:
-        A tensor of rank 3.
-
-    Raises:
-        ValueError: an argument or the shape of the inputs does not fit.
-    """
-    layer = Conv1D(
-        filters, kernel_size, strides=strides, padding=padding, data_format=data_format,
-        dilation_rate=dilation_rate, activation=activation, use_bias=use_bias,
-        kernel_initializer=kernel_initializer, bias_initializer=bias_initializer,
-        kernel_regularizer=kernel_regularizer, bias_regularizer=bias_regularizer,
-        activity_regularizer=activity_regularizer, kernel_constraint=kernel_constraint,
-        bias_constraint=bias_constraint, trainable=trainable, name=name, _scope=name,
-        _reuse=reuse,
-    )  # fmt: skip
-    return layer(inputs)  # type: ignore[no-any-return]
+    """A convolution over 1 spatial dimension, with bias and activation."""
+    return applied(Conv1D, **locals())
 
 
+@explained(words(2))
 def conv2d(
     inputs: Any, filters: int, kernel_size: Any, strides: Any = (1, 1), padding: str = "valid",
     data_format: str = "channels_last", dilation_rate: Any = (1, 1), activation: Any = None,
@@ -223,45 +192,11 @@ def conv2d(
     activity_regularizer: Any = None, kernel_constraint: Any = None,
     bias_constraint: Any = None, trainable: bool = True, name: Any = None, reuse: Any = None,
 ) -> Tensor:  # fmt: skip
-    """A convolution over 2 spatial dimensions, with bias and activation.
-
-    Args:
-        inputs: a floating-point tensor of rank 4.
-        filters: the number of output channels.
-        kernel_size: the size of the window, an int or 2 of them.
-        strides: the step of the window, likewise.
-        padding: "valid" or "same".
-        data_format: "channels_last" or "channels_first".
-        dilation_rate: the step inside the window; 1 when the strides are not.
-        activation: a function on the result, or None.
-        use_bias: whether there is a bias.
-        kernel_initializer: makes the kernel; the scope's default, then glorot uniform.
-        bias_initializer: makes the bias.
-        kernel_regularizer, bias_regularizer: functions from a variable to a loss.
-        activity_regularizer: a function from the output to a loss.
-        kernel_constraint, bias_constraint: applied after each update.
-        trainable: whether optimizers update the variables.
-        name: the layer's name.
-        reuse: whether to share the variables of a layer of that name.
-
-    Returns:
-        A tensor of rank 4.
-
-    Raises:
-        ValueError: an argument or the shape of the inputs does not fit.
-    """
-    layer = Conv2D(
-        filters, kernel_size, strides=strides, padding=padding, data_format=data_format,
-        dilation_rate=dilation_rate, activation=activation, use_bias=use_bias,
-        kernel_initializer=kernel_initializer, bias_initializer=bias_initializer,
-        kernel_regularizer=kernel_regularizer, bias_regularizer=bias_regularizer,
-        activity_regularizer=activity_regularizer, kernel_constraint=kernel_constraint,
-        bias_constraint=bias_constraint, trainable=trainable, name=name, _scope=name,
-        _reuse=reuse,
-    )  # fmt: skip
-    return layer(inputs)  # type: ignore[no-any-return]
+    """A convolution over 2 spatial dimensions, with bias and activation."""
+    return applied(Conv2D, **locals())
 
 
+@explained(words(3))
 def conv3d(
     inputs: Any, filters: int, kernel_size: Any, strides: Any = (1, 1, 1), padding: str = "valid",
     data_format: str = "channels_last", dilation_rate: Any = (1, 1, 1), activation: Any = None,
@@ -271,40 +206,5 @@ def conv3d(
     activity_regularizer: Any = None, kernel_constraint: Any = None,
     bias_constraint: Any = None, trainable: bool = True, name: Any = None, reuse: Any = None,
 ) -> Tensor:  # fmt: skip
-    """A convolution over 3 spatial dimensions, with bias and activation.
-
-    Args:
-        inputs: a floating-point tensor of rank 5.
-        filters: the number of output channels.
-        kernel_size: the size of the window, an int or 3 of them.
-        strides: the step of the window, likewise.
-        padding: "valid" or "same".
-        data_format: "channels_last" or "channels_first".
-        dilation_rate: the step inside the window; 1 when the strides are not.
-        activation: a function on the result, or None.
-        use_bias: whether there is a bias.
-        kernel_initializer: makes the kernel; the scope's default, then glorot uniform.
-        bias_initializer: makes the bias.
-        kernel_regularizer, bias_regularizer: functions from a variable to a loss.
-        activity_regularizer: a function from the output to a loss.
-        kernel_constraint, bias_constraint: applied after each update.
-        trainable: whether optimizers update the variables.
-        name: the layer's name.
-        reuse: whether to share the variables of a layer of that name.
-
-    Returns:
-        A tensor of rank 5.
-
-    Raises:
-        ValueError: an argument or the shape of the inputs does not fit.
-    """
-    layer = Conv3D(
-        filters, kernel_size, strides=strides, padding=padding, data_format=data_format,
-        dilation_rate=dilation_rate, activation=activation, use_bias=use_bias,
-        kernel_initializer=kernel_initializer, bias_initializer=bias_initializer,
-        kernel_regularizer=kernel_regularizer, bias_regularizer=bias_regularizer,
-        activity_regularizer=activity_regularizer, kernel_constraint=kernel_constraint,
-        bias_constraint=bias_constraint, trainable=trainable, name=name, _scope=name,
-        _reuse=reuse,
-    )  # fmt: skip
-    return layer(inputs)  # type: ignore[no-any-return]
+    """A convolution over 3 spatial dimensions, with bias and activation."""
+    return applied(Conv3D, **locals())

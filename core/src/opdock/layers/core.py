@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.initializers import zeros_initializer
-from opdock.graph.operation import Tensor
-from opdock.layers.base import Layer, static
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.variables.initializers import zeros_initializer
+from opdock.layers.base import Layer, applied, static
 from opdock.layers.spec import InputSpec
 from opdock.layers.utils import smart_cond, to_data_format
 from opdock.ops.array import reshape, shape
 from opdock.ops.bias import bias_add
-from opdock.ops.dropout import dropout as nn_dropout
+from opdock.ops.composed.dropout import dropout as nn_dropout
+from opdock.ops.composed.tensordot import tensordot
 from opdock.ops.identity import identity
 from opdock.ops.linalg import matmul
 from opdock.ops.matrix import transpose
-from opdock.ops.tensordot import tensordot
 from opdock.shapes import TensorShape
 
 
@@ -137,14 +137,7 @@ def dense(
     Returns:
         A tensor shaped like `inputs`, but for the last dimension.
     """
-    layer = Dense(
-        units, activation=activation, use_bias=use_bias, kernel_initializer=kernel_initializer,
-        bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
-        bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
-        kernel_constraint=kernel_constraint, bias_constraint=bias_constraint,
-        trainable=trainable, name=name, _scope=name, _reuse=reuse,
-    )  # fmt: skip
-    return layer(inputs)  # type: ignore[no-any-return]
+    return applied(Dense, **locals())
 
 
 class Dropout(Layer):
@@ -205,9 +198,7 @@ def dropout(
     Returns:
         A tensor like `inputs`.
     """
-    return Dropout(rate, noise_shape=noise_shape, seed=seed, name=name)(  # type: ignore[no-any-return]
-        inputs, training=training
-    )
+    return applied(Dropout, **locals())
 
 
 class Flatten(Layer):
@@ -253,4 +244,4 @@ def flatten(inputs: Any, name: Any = None, data_format: str = "channels_last") -
     Returns:
         A tensor of rank 2.
     """
-    return Flatten(name=name, data_format=data_format)(inputs)  # type: ignore[no-any-return]
+    return applied(Flatten, **locals())

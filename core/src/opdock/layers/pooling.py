@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock.graph.operation import Tensor
-from opdock.layers.base import Layer, static
+from opdock.docstrings import explained
+from opdock.graph.nodes.operation import Tensor
+from opdock.layers.base import Layer, applied, static
 from opdock.layers.spec import InputSpec
 from opdock.layers.utils import (
     op_format,
@@ -15,10 +16,11 @@ from opdock.layers.utils import (
     to_tuple,
     window_length,
     with_spatial,
+    words,
 )
 from opdock.ops.array import expand_dims, squeeze
+from opdock.ops.composed.pooling import avg_pool, avg_pool3d, max_pool, max_pool3d
 from opdock.ops.matrix import transpose
-from opdock.ops.pooling import avg_pool, avg_pool3d, max_pool, max_pool3d
 from opdock.shapes import TensorShape
 
 
@@ -123,145 +125,62 @@ class AveragePooling3D(_Pooling):
     _largest = False
 
 
+def _words(rank: int) -> dict[str, str]:
+    return words(rank) | {
+        "inputs": f"a tensor of rank {rank + 2}.",
+        "raises": "ValueError: an argument or the rank of the inputs does not fit.",
+    }
+
+
+@explained(_words(1))
 def max_pooling1d(
     inputs: Any, pool_size: Any, strides: Any, padding: str = "valid",
     data_format: str = "channels_last", name: Any = None,
 ) -> Tensor:  # fmt: skip
-    """The largest value of each window of a tensor with 1 spatial dimension.
-
-    Args:
-        inputs: a tensor of rank 3.
-        pool_size: the size of the window, an int or a list of 1 int.
-        strides: the step of the window, likewise.
-        padding: "valid" or "same".
-        data_format: "channels_last" or "channels_first".
-        name: the layer's name.
-
-    Returns:
-        A tensor of rank 3.
-
-    Raises:
-        ValueError: an argument or the rank of the inputs does not fit.
-    """
-    layer = MaxPooling1D(pool_size, strides, padding, data_format, name)
-    return layer(inputs)  # type: ignore[no-any-return]
+    """The largest value of each window of a tensor with 1 spatial dimension."""
+    return applied(MaxPooling1D, **locals())
 
 
+@explained(_words(2))
 def max_pooling2d(
     inputs: Any, pool_size: Any, strides: Any, padding: str = "valid",
     data_format: str = "channels_last", name: Any = None,
 ) -> Tensor:  # fmt: skip
-    """The largest value of each window of a tensor with 2 spatial dimensions.
-
-    Args:
-        inputs: a tensor of rank 4.
-        pool_size: the size of the window, an int or 2 of them.
-        strides: the step of the window, likewise.
-        padding: "valid" or "same".
-        data_format: "channels_last" or "channels_first".
-        name: the layer's name.
-
-    Returns:
-        A tensor of rank 4.
-
-    Raises:
-        ValueError: an argument or the rank of the inputs does not fit.
-    """
-    layer = MaxPooling2D(pool_size, strides, padding, data_format, name)
-    return layer(inputs)  # type: ignore[no-any-return]
+    """The largest value of each window of a tensor with 2 spatial dimensions."""
+    return applied(MaxPooling2D, **locals())
 
 
+@explained(_words(3))
 def max_pooling3d(
     inputs: Any, pool_size: Any, strides: Any, padding: str = "valid",
     data_format: str = "channels_last", name: Any = None,
 ) -> Tensor:  # fmt: skip
-    """The largest value of each window of a tensor with 3 spatial dimensions.
-
-    Args:
-        inputs: a tensor of rank 5.
-        pool_size: the size of the window, an int or 3 of them.
-        strides: the step of the window, likewise.
-        padding: "valid" or "same".
-        data_format: "channels_last" or "channels_first".
-        name: the layer's name.
-
-    Returns:
-        A tensor of rank 5.
-
-    Raises:
-        ValueError: an argument or the rank of the inputs does not fit.
-    """
-    layer = MaxPooling3D(pool_size, strides, padding, data_format, name)
-    return layer(inputs)  # type: ignore[no-any-return]
+    """The largest value of each window of a tensor with 3 spatial dimensions."""
+    return applied(MaxPooling3D, **locals())
 
 
+@explained(_words(1))
 def average_pooling1d(
     inputs: Any, pool_size: Any, strides: Any, padding: str = "valid",
     data_format: str = "channels_last", name: Any = None,
 ) -> Tensor:  # fmt: skip
-    """The mean of each window of a tensor with 1 spatial dimension.
-
-    Args:
-        inputs: a tensor of rank 3.
-        pool_size: the size of the window, an int or a list of 1 int.
-        strides: the step of the window, likewise.
-        padding: "valid" or "same".
-        data_format: "channels_last" or "channels_first".
-        name: the layer's name.
-
-    Returns:
-        A tensor of rank 3.
-
-    Raises:
-        ValueError: an argument or the rank of the inputs does not fit.
-    """
-    layer = AveragePooling1D(pool_size, strides, padding, data_format, name)
-    return layer(inputs)  # type: ignore[no-any-return]
+    """The mean of each window of a tensor with 1 spatial dimension."""
+    return applied(AveragePooling1D, **locals())
 
 
+@explained(_words(2))
 def average_pooling2d(
     inputs: Any, pool_size: Any, strides: Any, padding: str = "valid",
     data_format: str = "channels_last", name: Any = None,
 ) -> Tensor:  # fmt: skip
-    """The mean of each window of a tensor with 2 spatial dimensions.
-
-    Args:
-        inputs: a tensor of rank 4.
-        pool_size: the size of the window, an int or 2 of them.
-        strides: the step of the window, likewise.
-        padding: "valid" or "same".
-        data_format: "channels_last" or "channels_first".
-        name: the layer's name.
-
-    Returns:
-        A tensor of rank 4.
-
-    Raises:
-        ValueError: an argument or the rank of the inputs does not fit.
-    """
-    layer = AveragePooling2D(pool_size, strides, padding, data_format, name)
-    return layer(inputs)  # type: ignore[no-any-return]
+    """The mean of each window of a tensor with 2 spatial dimensions."""
+    return applied(AveragePooling2D, **locals())
 
 
+@explained(_words(3))
 def average_pooling3d(
     inputs: Any, pool_size: Any, strides: Any, padding: str = "valid",
     data_format: str = "channels_last", name: Any = None,
 ) -> Tensor:  # fmt: skip
-    """The mean of each window of a tensor with 3 spatial dimensions.
-
-    Args:
-        inputs: a tensor of rank 5.
-        pool_size: the size of the window, an int or 3 of them.
-        strides: the step of the window, likewise.
-        padding: "valid" or "same".
-        data_format: "channels_last" or "channels_first".
-        name: the layer's name.
-
-    Returns:
-        A tensor of rank 5.
-
-    Raises:
-        ValueError: an argument or the rank of the inputs does not fit.
-    """
-    layer = AveragePooling3D(pool_size, strides, padding, data_format, name)
-    return layer(inputs)  # type: ignore[no-any-return]
+    """The mean of each window of a tensor with 3 spatial dimensions."""
+    return applied(AveragePooling3D, **locals())

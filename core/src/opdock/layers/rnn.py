@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Tensor
-from opdock.graph.scopes import name_scope
-from opdock.graph.variable_scope import variable_scope
-from opdock.layers.rnn_cell import _dims
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.variables.variable_scope import variable_scope
+from opdock.layers.rnn_base import dims
 from opdock.ops.array import shape
 from opdock.ops.cast import cast
+from opdock.ops.composed.loops import while_loop
+from opdock.ops.composed.tensor_array import TensorArray
 from opdock.ops.fill import zeros_like
-from opdock.ops.loops import while_loop
 from opdock.ops.matrix import transpose
-from opdock.ops.nn_util import emit
 from opdock.ops.select import where
-from opdock.ops.tensor_array import TensorArray
+from opdock.ops.support.nn_util import emit
 from opdock.util import nest
 
 __all__ = ["dynamic_rnn", "static_rnn"]
@@ -31,10 +31,27 @@ def _swap(tensor: Any) -> Any:
 
 def _start(cell: Any, initial_state: Any, batch: Any, dtype: Any) -> Any:
     if initial_state is not None:
-        return nest.map_structure(convert_to_tensor, initial_state)
+        return nest.map_structure(
+            lambda s: s if isinstance(s, TensorArray) else convert_to_tensor(s), initial_state
+        )
     if not dtype:
         raise ValueError("If there is no initial_state, you must give a dtype.")
+    if hasattr(cell, "get_initial_state"):
+        return cell.get_initial_state(inputs=None, batch_size=batch, dtype=dtype)
     return cell.zero_state(batch, dtype)
+
+
+def _output_type(dtype: Any, state: list[Any]) -> Any:
+    """The type of the outputs: what was asked for, or that of the whole state."""
+    if dtype is not None:
+        return dtypes.as_dtype(dtype)
+    found = {s.dtype.base_dtype for s in state}
+    if len(found) != 1:
+        raise ValueError(
+            "State has tensors of different inferred_dtypes. Unable to infer a single "
+            "representative dtype."
+        )
+    return found.pop()
 
 
 def _lengths(sequence_length: Any) -> Any:
@@ -55,8 +72,16 @@ def _step(cell: Any, time: Any, lengths: Any, inputs: Any, state: Any) -> tuple[
     if lengths is None:
         return output, new
     done = emit("GreaterEqual", time, lengths)
-    output = nest.map_structure(lambda o: where(done, zeros_like(o), o), output)
-    flat = [where(done, a, b) for a, b in zip(nest.flatten(state), nest.flatten(new), strict=True)]
+
+    def unless_done(old: Any, value: Any) -> Any:
+        # What has no batch cannot be told apart by example.
+        if isinstance(value, TensorArray) or value.shape.ndims == 0:
+            return value
+        return where(done, old, value)
+
+    output = nest.map_structure(lambda o: unless_done(zeros_like(o), o), output)
+    pairs = zip(nest.flatten(state), nest.flatten(new), strict=True)
+    flat = [unless_done(old, value) for old, value in pairs]
     return output, nest.pack_sequence_as(new, flat) if nest.is_sequence(new) else flat[0]
 
 
@@ -98,24 +123,26 @@ def dynamic_rnn(
         steps, batch = inputs.shape.as_list()[:2]
         time = steps if steps is not None else sizes[0]
         state = _start(cell, initial_state, batch if batch is not None else sizes[1], dtype)
-        outputs, final = _loop(cell, inputs, time, lengths, state)
+        outputs, final = _loop(cell, inputs, time, lengths, state, dtype)
         flat: list[Tensor] = []
         for stacked, size in zip(outputs, nest.flatten(cell.output_size), strict=True):
-            stacked.set_shape([steps, batch, *_dims(size)])
+            stacked.set_shape([steps, batch, *dims(size)])
             flat.append(stacked if time_major else _swap(stacked))
         if nest.is_sequence(cell.output_size):
             return nest.pack_sequence_as(cell.output_size, flat), final
         return flat[0], final
 
 
-def _loop(cell: Any, inputs: Any, time: Any, lengths: Any, state: Any) -> tuple[Any, Any]:
+def _loop(
+    cell: Any, inputs: Any, time: Any, lengths: Any, state: Any, dtype: Any
+) -> tuple[Any, Any]:
     flat_state = nest.flatten(state)
-    element = flat_state[0].dtype.base_dtype
+    element = _output_type(dtype, flat_state)
     feed = TensorArray(inputs.dtype.base_dtype, size=time, element_shape=inputs.shape[1:])
     feed = feed.unstack(inputs)
     batch = inputs.shape.as_list()[1]
     kept = [
-        TensorArray(element, size=time, element_shape=[batch, *_dims(size)])
+        TensorArray(element, size=time, element_shape=[batch, *dims(size)])
         for size in nest.flatten(cell.output_size)
     ]
 
@@ -127,7 +154,8 @@ def _loop(cell: Any, inputs: Any, time: Any, lengths: Any, state: Any) -> tuple[
         written = [a.write(t, o) for a, o in zip(arrays, nest.flatten(output), strict=True)]
         after = nest.flatten(new)
         for a, b in zip(old, after, strict=True):
-            b.set_shape(a.shape)
+            if not isinstance(b, TensorArray):
+                b.set_shape(a.shape)
         return t + 1, written, after
 
     _, arrays, final = while_loop(

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from opdock import dtypes
-from opdock.graph.constant_value import constant_value
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.initializers import constant_initializer, zeros_initializer
-from opdock.graph.operation import Tensor
-from opdock.graph.scopes import name_scope
-from opdock.graph.variable_scope import variable_scope
-from opdock.layers.base import Layer, static
+from opdock.graph.nodes.constant_value import constant_value
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.variables.initializers import constant_initializer, zeros_initializer
+from opdock.graph.variables.variable_scope import variable_scope
+from opdock.layers.base import static
+from opdock.layers.rnn_base import LSTMStateTuple, RNNCell, check_types
 from opdock.layers.spec import InputSpec
 from opdock.ops.bias import bias_add
 from opdock.ops.clip import clip_by_value
 from opdock.ops.elementary import sigmoid, tanh
-from opdock.ops.fill import zeros
 from opdock.ops.joining import concat
 from opdock.ops.linalg import matmul
 from opdock.ops.splitting import split
@@ -28,81 +27,6 @@ __all__ = [
     "BasicLSTMCell", "BasicRNNCell", "DropoutWrapper", "GRUCell", "LSTMCell", "LSTMStateTuple",
     "MultiRNNCell", "RNNCell",
 ]  # fmt: skip
-
-
-class LSTMStateTuple(NamedTuple):
-    """The state of an LSTM cell: the memory `c` and the output `h`."""
-
-    c: Any
-    h: Any
-
-    @property
-    def dtype(self) -> Any:
-        """The type of both.
-
-        Raises:
-            TypeError: they differ.
-        """
-        if self.c.dtype != self.h.dtype:
-            raise TypeError(f"Inconsistent internal state: {self.c.dtype} vs {self.h.dtype}")
-        return self.c.dtype
-
-
-def _dims(size: Any) -> list[int | None]:
-    return [size] if isinstance(size, int) else TensorShape(size).as_list()
-
-
-class RNNCell(Layer):
-    """One step: `output, new_state = cell(inputs, state)`.
-
-    Subclasses define `call(inputs, state)`, `state_size` and `output_size`.
-    """
-
-    def __call__(self, inputs: Any, state: Any, scope: Any = None, **kwargs: Any) -> Any:
-        """Makes the ops of one step.
-
-        Args:
-            inputs: a tensor [batch, size].
-            state: a tensor or structure of tensors as `state_size` says.
-            scope: the variable scope at the first call; the class's name by default.
-
-        Returns:
-            The output and the new state.
-        """
-        if scope is not None:
-            kwargs["scope"] = scope
-        return super().__call__(inputs, state, **kwargs)
-
-    @property
-    def state_size(self) -> Any:
-        """The sizes of the state: an int, a shape, or a structure of them."""
-        raise NotImplementedError("Abstract method")
-
-    @property
-    def output_size(self) -> Any:
-        """The size of the output."""
-        raise NotImplementedError("Abstract method")
-
-    def zero_state(self, batch_size: Any, dtype: Any) -> Any:
-        """A state of zeros.
-
-        Args:
-            batch_size: an int or a scalar tensor.
-            dtype: the type of the state.
-        """
-        with name_scope(type(self).__name__ + "ZeroState", values=[batch_size]):
-            return self._zeros(self.state_size, batch_size, dtype)
-
-    def _zeros(self, sizes: Any, batch: Any, dtype: Any) -> Any:
-        known = batch if isinstance(batch, int) else constant_value(convert_to_tensor(batch))
-
-        def zero(size: Any) -> Tensor:
-            made = zeros([batch, *_dims(size)], dtype)
-            made.set_shape([None if known is None else int(known), *_dims(size)])
-            return made
-
-        flat = [zero(s) for s in nest.flatten(sizes)]
-        return nest.pack_sequence_as(sizes, flat) if nest.is_sequence(sizes) else flat[0]
 
 
 class _UnitCell(RNNCell):
@@ -158,6 +82,7 @@ class BasicRNNCell(_UnitCell):
 
     def call(self, inputs: Any, state: Any) -> Any:
         """One step."""
+        check_types(inputs, state)
         gate = bias_add(matmul(concat([inputs, state], 1), self._kernel), self._bias)
         output = self._activation(gate)
         return output, output
@@ -200,6 +125,7 @@ class GRUCell(_UnitCell):
 
     def call(self, inputs: Any, state: Any) -> Any:
         """One step."""
+        check_types(inputs, state)
         gates = matmul(concat([inputs, state], 1), self._gate_kernel)
         reset, update = split(sigmoid(bias_add(gates, self._gate_bias)), 2, 1)
         candidate = matmul(concat([inputs, reset * state], 1), self._candidate_kernel)
@@ -269,6 +195,7 @@ class LSTMCell(_UnitCell):
 
     def call(self, inputs: Any, state: Any) -> Any:
         """One step."""
+        check_types(inputs, state)
         c, h = (
             state if self._state_is_tuple else split(state, [self._num_units, self.output_size], 1)
         )
@@ -453,7 +380,7 @@ class DropoutWrapper(RNNCell):
             return nest.like(values, [self._drop(kind, v) for v in values])
         import hashlib
 
-        from opdock.ops.dropout import dropout
+        from opdock.ops.composed.dropout import dropout
 
         seed = self._seed
         if seed is not None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock.graph.initializers import zeros_initializer
-from opdock.graph.operation import Tensor
+from opdock.docstrings import explained
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.variables.initializers import zeros_initializer
+from opdock.layers.base import applied
 from opdock.layers.conv import Conv1D, Conv2D
-from opdock.layers.utils import op_format, with_spatial
+from opdock.layers.utils import op_format, with_spatial, words
 from opdock.ops.array import expand_dims, squeeze
 from opdock.ops.depthwise import separable_conv2d as nn_separable_conv2d
 
@@ -114,6 +116,17 @@ class SeparableConv1D(SeparableConv2D, Conv1D):
         return outputs  # type: ignore[no-any-return]
 
 
+def _words(rank: int) -> dict[str, str]:
+    own = {
+        "initializer": "make the variables.",
+        "regularizer": "functions from a variable to a loss.",
+        "constraint": "applied after each update.",
+    }
+    kinds = ("depthwise", "pointwise", "bias")
+    return words(rank) | {f"{kind}_{k}": text for k, text in own.items() for kind in kinds}
+
+
+@explained(_words(1))
 def separable_conv1d(
     inputs: Any, filters: int, kernel_size: Any, strides: Any = 1, padding: str = "valid",
     data_format: str = "channels_last", dilation_rate: Any = 1, depth_multiplier: int = 1,
@@ -125,48 +138,11 @@ def separable_conv1d(
     depthwise_constraint: Any = None, pointwise_constraint: Any = None,
     bias_constraint: Any = None, trainable: bool = True, name: Any = None, reuse: Any = None,
 ) -> Tensor:  # fmt: skip
-    """A convolution of each channel by itself, followed by a mix of the channels.
-
-    Args:
-        inputs: a floating-point tensor of rank 3.
-        filters: the number of output channels.
-        kernel_size: the size of the window, an int or a list of 1 int.
-        strides: the step of the window, likewise.
-        padding: "valid" or "same".
-        data_format: "channels_last" or "channels_first".
-        dilation_rate: the step inside the window; 1 when the strides are not.
-        depth_multiplier: how many channels each input channel becomes before the mix.
-        activation: a function on the result, or None.
-        use_bias: whether there is a bias.
-        depthwise_initializer, pointwise_initializer, bias_initializer: make the variables.
-        depthwise_regularizer, pointwise_regularizer, bias_regularizer: functions from a variable
-            to a loss.
-        activity_regularizer: a function from the output to a loss.
-        depthwise_constraint, pointwise_constraint, bias_constraint: applied after each update.
-        trainable: whether optimizers update the variables.
-        name: the layer's name.
-        reuse: whether to share the variables of a layer of that name.
-
-    Returns:
-        A tensor of rank 3.
-
-    Raises:
-        ValueError: an argument or the shape of the inputs does not fit.
-    """
-    layer = SeparableConv1D(
-        filters, kernel_size, strides=strides, padding=padding, data_format=data_format,
-        dilation_rate=dilation_rate, depth_multiplier=depth_multiplier, activation=activation,
-        use_bias=use_bias, depthwise_initializer=depthwise_initializer,
-        pointwise_initializer=pointwise_initializer, bias_initializer=bias_initializer,
-        depthwise_regularizer=depthwise_regularizer, pointwise_regularizer=pointwise_regularizer,
-        bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
-        depthwise_constraint=depthwise_constraint, pointwise_constraint=pointwise_constraint,
-        bias_constraint=bias_constraint, trainable=trainable, name=name, _scope=name,
-        _reuse=reuse,
-    )  # fmt: skip
-    return layer(inputs)  # type: ignore[no-any-return]
+    """A convolution of each channel by itself, followed by a mix of the channels."""
+    return applied(SeparableConv1D, **locals())
 
 
+@explained(_words(2), strides="the step of the window, likewise; all equal.")
 def separable_conv2d(
     inputs: Any, filters: int, kernel_size: Any, strides: Any = (1, 1), padding: str = "valid",
     data_format: str = "channels_last", dilation_rate: Any = (1, 1), depth_multiplier: int = 1,
@@ -178,43 +154,5 @@ def separable_conv2d(
     depthwise_constraint: Any = None, pointwise_constraint: Any = None,
     bias_constraint: Any = None, trainable: bool = True, name: Any = None, reuse: Any = None,
 ) -> Tensor:  # fmt: skip
-    """A convolution of each channel by itself, followed by a mix of the channels.
-
-    Args:
-        inputs: a floating-point tensor of rank 4.
-        filters: the number of output channels.
-        kernel_size: the size of the window, an int or 2 of them.
-        strides: the step of the window, likewise; all equal.
-        padding: "valid" or "same".
-        data_format: "channels_last" or "channels_first".
-        dilation_rate: the step inside the window; 1 when the strides are not.
-        depth_multiplier: how many channels each input channel becomes before the mix.
-        activation: a function on the result, or None.
-        use_bias: whether there is a bias.
-        depthwise_initializer, pointwise_initializer, bias_initializer: make the variables.
-        depthwise_regularizer, pointwise_regularizer, bias_regularizer: functions from a variable
-            to a loss.
-        activity_regularizer: a function from the output to a loss.
-        depthwise_constraint, pointwise_constraint, bias_constraint: applied after each update.
-        trainable: whether optimizers update the variables.
-        name: the layer's name.
-        reuse: whether to share the variables of a layer of that name.
-
-    Returns:
-        A tensor of rank 4.
-
-    Raises:
-        ValueError: an argument or the shape of the inputs does not fit.
-    """
-    layer = SeparableConv2D(
-        filters, kernel_size, strides=strides, padding=padding, data_format=data_format,
-        dilation_rate=dilation_rate, depth_multiplier=depth_multiplier, activation=activation,
-        use_bias=use_bias, depthwise_initializer=depthwise_initializer,
-        pointwise_initializer=pointwise_initializer, bias_initializer=bias_initializer,
-        depthwise_regularizer=depthwise_regularizer, pointwise_regularizer=pointwise_regularizer,
-        bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
-        depthwise_constraint=depthwise_constraint, pointwise_constraint=pointwise_constraint,
-        bias_constraint=bias_constraint, trainable=trainable, name=name, _scope=name,
-        _reuse=reuse,
-    )  # fmt: skip
-    return layer(inputs)  # type: ignore[no-any-return]
+    """A convolution of each channel by itself, followed by a mix of the channels."""
+    return applied(SeparableConv2D, **locals())

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock.graph.initializers import zeros_initializer
-from opdock.graph.operation import Tensor
-from opdock.layers.base import static
+from opdock.docstrings import explained
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.variables.initializers import zeros_initializer
+from opdock.layers.base import applied, static
 from opdock.layers.conv import Conv2D, Conv3D
 from opdock.layers.utils import (
     op_format,
@@ -14,6 +15,7 @@ from opdock.layers.utils import (
     to_padding,
     transposed_length,
     with_spatial,
+    words,
 )
 from opdock.ops.array import shape
 from opdock.ops.conv import conv2d_transpose as nn_conv2d_transpose
@@ -85,6 +87,7 @@ class Conv3DTranspose(Conv2DTranspose, Conv3D):
         return transpose(outputs, (0, 4, 1, 2, 3)) if first else outputs
 
 
+@explained(words(2), strides="by how much the output is larger, likewise.")
 def conv2d_transpose(
     inputs: Any, filters: int, kernel_size: Any, strides: Any = (1, 1), padding: str = "valid",
     data_format: str = "channels_last", activation: Any = None, use_bias: bool = True,
@@ -93,43 +96,11 @@ def conv2d_transpose(
     activity_regularizer: Any = None, kernel_constraint: Any = None,
     bias_constraint: Any = None, trainable: bool = True, name: Any = None, reuse: Any = None,
 ) -> Tensor:  # fmt: skip
-    """The transpose (gradient) of a convolution over 2 spatial dimensions, often deconvolution.
-
-    Args:
-        inputs: a floating-point tensor of rank 4.
-        filters: the number of output channels.
-        kernel_size: the size of the window, an int or 2 of them.
-        strides: by how much the output is larger, likewise.
-        padding: "valid" or "same".
-        data_format: "channels_last" or "channels_first".
-        activation: a function on the result, or None.
-        use_bias: whether there is a bias.
-        kernel_initializer: makes the kernel; the scope's default, then glorot uniform.
-        bias_initializer: makes the bias.
-        kernel_regularizer, bias_regularizer: functions from a variable to a loss.
-        activity_regularizer: a function from the output to a loss.
-        kernel_constraint, bias_constraint: applied after each update.
-        trainable: whether optimizers update the variables.
-        name: the layer's name.
-        reuse: whether to share the variables of a layer of that name.
-
-    Returns:
-        A tensor of rank 4.
-
-    Raises:
-        ValueError: an argument or the shape of the inputs does not fit.
-    """
-    layer = Conv2DTranspose(
-        filters, kernel_size, strides=strides, padding=padding, data_format=data_format,
-        activation=activation, use_bias=use_bias, kernel_initializer=kernel_initializer,
-        bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
-        bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
-        kernel_constraint=kernel_constraint, bias_constraint=bias_constraint,
-        trainable=trainable, name=name, _scope=name, _reuse=reuse,
-    )  # fmt: skip
-    return layer(inputs)  # type: ignore[no-any-return]
+    """The transpose (gradient) of a convolution over 2 spatial dimensions, often deconvolution."""
+    return applied(Conv2DTranspose, **locals())
 
 
+@explained(words(3), strides="by how much the output is larger, likewise.")
 def conv3d_transpose(
     inputs: Any, filters: int, kernel_size: Any, strides: Any = (1, 1, 1), padding: str = "valid",
     data_format: str = "channels_last", activation: Any = None, use_bias: bool = True,
@@ -138,38 +109,5 @@ def conv3d_transpose(
     activity_regularizer: Any = None, kernel_constraint: Any = None,
     bias_constraint: Any = None, trainable: bool = True, name: Any = None, reuse: Any = None,
 ) -> Tensor:  # fmt: skip
-    """The transpose (gradient) of a convolution over 3 spatial dimensions, often deconvolution.
-
-    Args:
-        inputs: a floating-point tensor of rank 5.
-        filters: the number of output channels.
-        kernel_size: the size of the window, an int or 3 of them.
-        strides: by how much the output is larger, likewise.
-        padding: "valid" or "same".
-        data_format: "channels_last" or "channels_first".
-        activation: a function on the result, or None.
-        use_bias: whether there is a bias.
-        kernel_initializer: makes the kernel; the scope's default, then glorot uniform.
-        bias_initializer: makes the bias.
-        kernel_regularizer, bias_regularizer: functions from a variable to a loss.
-        activity_regularizer: a function from the output to a loss.
-        kernel_constraint, bias_constraint: applied after each update.
-        trainable: whether optimizers update the variables.
-        name: the layer's name.
-        reuse: whether to share the variables of a layer of that name.
-
-    Returns:
-        A tensor of rank 5.
-
-    Raises:
-        ValueError: an argument or the shape of the inputs does not fit.
-    """
-    layer = Conv3DTranspose(
-        filters, kernel_size, strides=strides, padding=padding, data_format=data_format,
-        activation=activation, use_bias=use_bias, kernel_initializer=kernel_initializer,
-        bias_initializer=bias_initializer, kernel_regularizer=kernel_regularizer,
-        bias_regularizer=bias_regularizer, activity_regularizer=activity_regularizer,
-        kernel_constraint=kernel_constraint, bias_constraint=bias_constraint,
-        trainable=trainable, name=name, _scope=name, _reuse=reuse,
-    )  # fmt: skip
-    return layer(inputs)  # type: ignore[no-any-return]
+    """The transpose (gradient) of a convolution over 3 spatial dimensions, often deconvolution."""
+    return applied(Conv3DTranspose, **locals())

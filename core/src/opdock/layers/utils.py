@@ -6,8 +6,8 @@ import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from opdock.graph.constant_value import constant_value
-from opdock.graph.operation import Tensor
+from opdock.graph.nodes.constant_value import constant_value
+from opdock.graph.nodes.operation import Tensor
 from opdock.ops.control import cond
 
 
@@ -142,3 +142,38 @@ def with_spatial(batch: Any, space: Sequence[Any], channels: Any, data_format: s
     if data_format == "channels_first":
         return [batch, channels, *space]
     return [batch, *space, channels]
+
+
+_SHARED = {
+    "filters": "the number of output channels.",
+    "strides": "the step of the window, likewise.",
+    "padding": '"valid" or "same".',
+    "data_format": '"channels_last" or "channels_first".',
+    "dilation_rate": "the step inside the window; 1 when the strides are not.",
+    "depth_multiplier": "how many channels each input channel becomes before the mix.",
+    "activation": "a function on the result, or None.",
+    "use_bias": "whether there is a bias.",
+    "kernel_initializer": "makes the kernel; the scope's default, then glorot uniform.",
+    "bias_initializer": "makes the bias.",
+    "kernel_regularizer": "functions from a variable to a loss.",
+    "bias_regularizer": "functions from a variable to a loss.",
+    "activity_regularizer": "a function from the output to a loss.",
+    "kernel_constraint": "applied after each update.",
+    "bias_constraint": "applied after each update.",
+    "trainable": "whether optimizers update the variables.",
+    "name": "the layer's name.",
+    "reuse": "whether to share the variables of a layer of that name.",
+    "raises": "ValueError: an argument or the shape of the inputs does not fit.",
+}
+
+
+def words(rank: int) -> dict[str, str]:
+    """What the arguments of layers with a window are, for so many spatial dimensions."""
+    ints = "an int or a list of 1 int." if rank == 1 else f"an int or {rank} of them."
+    return {
+        **_SHARED,
+        "inputs": f"a floating-point tensor of rank {rank + 2}.",
+        "kernel_size": f"the size of the window, {ints}",
+        "pool_size": f"the size of the window, {ints}",
+        "returns": f"A tensor of rank {rank + 2}.",
+    }

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock.graph.collections import GraphKeys, add_to_collection, get_collection
-from opdock.graph.constant import constant
-from opdock.graph.operation import Tensor
-from opdock.ops.nn_util import emit
+from opdock.graph.nodes.collections import GraphKeys, add_to_collection, get_collection
+from opdock.graph.nodes.constant import constant
+from opdock.graph.nodes.operation import Tensor
+from opdock.ops.support.nn_util import emit
 
 
 def add_loss(loss: Any, loss_collection: str | None = GraphKeys.LOSSES) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes
-from opdock.graph.collections import GraphKeys
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Tensor
-from opdock.graph.scopes import control_dependencies, name_scope
+from opdock.docstrings import explained
+from opdock.graph.nodes.collections import GraphKeys
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.losses.collection import add_loss
 from opdock.losses.weighted import (
+    WORDS,
     Reduction,
     compute_weighted_loss,
     count_present,
@@ -18,8 +20,8 @@ from opdock.losses.weighted import (
     sum_all,
 )
 from opdock.ops.cast import cast
-from opdock.ops.nn_util import emit, renamed, zeros_like
-from opdock.ops.weights_broadcast import assert_broadcastable
+from opdock.ops.composed.weights_broadcast import assert_broadcastable
+from opdock.ops.support.nn_util import emit, renamed, zeros_like
 
 _BY_NONZERO = Reduction.SUM_BY_NONZERO_WEIGHTS
 
@@ -39,26 +41,12 @@ def as_floats(labels: Any, predictions: Any) -> tuple[Tensor, Tensor]:
     return labels, predictions
 
 
+@explained(WORDS)
 def absolute_difference(
     labels: Any, predictions: Any, weights: Any = 1.0, scope: str | None = None,
     loss_collection: str | None = GraphKeys.LOSSES, reduction: str = _BY_NONZERO,
 ) -> Tensor:  # fmt: skip
-    """The weighted absolute difference.
-
-    Args:
-        labels: a tensor like `predictions`.
-        predictions: a tensor.
-        weights: a number, or a tensor of the rank of `labels` whose dimensions are 1 or equal.
-        scope: a name for the scope of the operations.
-        loss_collection: the collection to add to, or None.
-        reduction: one of `tf.losses.Reduction`.
-
-    Returns:
-        The loss in float32: a scalar, or shaped like `labels` for "none".
-
-    Raises:
-        ValueError: shapes do not fit, or an argument is None.
-    """
+    """The weighted absolute difference."""
     require(labels=labels, predictions=predictions)
     with name_scope(scope, "absolute_difference", [predictions, labels, weights]) as inner:
         labels, predictions = as_floats(labels, predictions)
@@ -66,26 +54,12 @@ def absolute_difference(
         return compute_weighted_loss(losses, weights, inner, loss_collection, reduction)
 
 
+@explained(WORDS)
 def mean_squared_error(
     labels: Any, predictions: Any, weights: Any = 1.0, scope: str | None = None,
     loss_collection: str | None = GraphKeys.LOSSES, reduction: str = _BY_NONZERO,
 ) -> Tensor:  # fmt: skip
-    """The weighted squared difference.
-
-    Args:
-        labels: a tensor like `predictions`.
-        predictions: a tensor.
-        weights: a number, or a tensor of the rank of `labels` whose dimensions are 1 or equal.
-        scope: a name for the scope of the operations.
-        loss_collection: the collection to add to, or None.
-        reduction: one of `tf.losses.Reduction`.
-
-    Returns:
-        The loss in float32: a scalar, or shaped like `labels` for "none".
-
-    Raises:
-        ValueError: shapes do not fit, or an argument is None.
-    """
+    """The weighted squared difference."""
     require(labels=labels, predictions=predictions)
     with name_scope(scope, "mean_squared_error", [predictions, labels, weights]) as inner:
         labels, predictions = as_floats(labels, predictions)
@@ -93,28 +67,13 @@ def mean_squared_error(
         return compute_weighted_loss(losses, weights, inner, loss_collection, reduction)
 
 
+@explained(WORDS, delta="where the loss turns linear.")
 def huber_loss(
     labels: Any, predictions: Any, weights: Any = 1.0, delta: float = 1.0,
     scope: str | None = None, loss_collection: str | None = GraphKeys.LOSSES,
     reduction: str = _BY_NONZERO,
 ) -> Tensor:  # fmt: skip
-    """The weighted Huber loss: squared up to a difference of `delta`, linear beyond.
-
-    Args:
-        labels: a tensor like `predictions`.
-        predictions: a tensor.
-        weights: a number, or a tensor of the rank of `labels` whose dimensions are 1 or equal.
-        delta: where the loss turns linear.
-        scope: a name for the scope of the operations.
-        loss_collection: the collection to add to, or None.
-        reduction: one of `tf.losses.Reduction`.
-
-    Returns:
-        The loss in float32: a scalar, or shaped like `labels` for "none".
-
-    Raises:
-        ValueError: shapes do not fit, or an argument is None.
-    """
+    """The weighted Huber loss: squared up to a difference of `delta`, linear beyond."""
     require(labels=labels, predictions=predictions)
     with name_scope(scope, "huber_loss", [predictions, labels, weights]) as inner:
         labels, predictions = as_floats(labels, predictions)
@@ -128,6 +87,10 @@ def huber_loss(
         return compute_weighted_loss(losses, weights, inner, loss_collection, reduction)
 
 
+@explained(
+    WORDS, labels="a tensor like `predictions`, batch first.", predictions="a tensor, batch first.",
+    returns="A scalar.",
+)  # fmt: skip
 def mean_pairwise_squared_error(
     labels: Any, predictions: Any, weights: Any = 1.0, scope: str | None = None,
     loss_collection: str | None = GraphKeys.LOSSES,
@@ -136,19 +99,6 @@ def mean_pairwise_squared_error(
 
     Unlike the mean squared error, adding a constant to all predictions of a batch entry costs
     nothing.
-
-    Args:
-        labels: a tensor like `predictions`, batch first.
-        predictions: a tensor, batch first.
-        weights: a number, or a tensor of the rank of `labels` whose dimensions are 1 or equal.
-        scope: a name for the scope of the operations.
-        loss_collection: the collection to add to, or None.
-
-    Returns:
-        A scalar.
-
-    Raises:
-        ValueError: shapes do not fit, or an argument is None.
     """
     require(labels=labels, predictions=predictions)
     with name_scope(scope, "mean_pairwise_squared_error", [predictions, labels, weights]):
@@ -172,29 +122,18 @@ def mean_pairwise_squared_error(
             return loss  # type: ignore[no-any-return]
 
 
+@explained(
+    WORDS, axis="the dimension that holds the vectors.",
+    weights="a number, or a tensor that fits the losses, whose `axis` has size 1.",
+    dim="the deprecated name of `axis`.",
+    returns='The loss in float32: a scalar, or one per vector for "none".',
+)  # fmt: skip
 def cosine_distance(
     labels: Any, predictions: Any, axis: int | None = None, weights: Any = 1.0,
     scope: str | None = None, loss_collection: str | None = GraphKeys.LOSSES,
     reduction: str = _BY_NONZERO, dim: int | None = None,
 ) -> Tensor:  # fmt: skip
-    """One minus the inner product along `axis`; both sides are taken to be unit vectors already.
-
-    Args:
-        labels: a tensor like `predictions`.
-        predictions: a tensor.
-        axis: the dimension that holds the vectors.
-        weights: a number, or a tensor that fits the losses, whose `axis` has size 1.
-        scope: a name for the scope of the operations.
-        loss_collection: the collection to add to, or None.
-        reduction: one of `tf.losses.Reduction`.
-        dim: the deprecated name of `axis`.
-
-    Returns:
-        The loss in float32: a scalar, or one per vector for "none".
-
-    Raises:
-        ValueError: shapes do not fit, or an argument is None.
-    """
+    """One minus the inner product along `axis`; both sides are taken to be unit vectors already."""
     axis = renamed("axis", axis, "dim", dim)
     if axis is None:
         raise ValueError("You must specify 'axis'.")

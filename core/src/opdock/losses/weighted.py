@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from opdock import dtypes
-from opdock.graph.collections import GraphKeys
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Tensor
-from opdock.graph.scopes import control_dependencies, name_scope
+from opdock.docstrings import explained
+from opdock.graph.nodes.collections import GraphKeys
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.losses.collection import add_loss
 from opdock.ops.cast import cast
-from opdock.ops.nn_util import emit, zeros_like
-from opdock.ops.weights_broadcast import assert_broadcastable, broadcast_weights
+from opdock.ops.composed.weights_broadcast import assert_broadcastable, broadcast_weights
+from opdock.ops.support.nn_util import emit, zeros_like
+
+WORDS: Final = {
+    "labels": "a tensor like `predictions`.",
+    "predictions": "a tensor.",
+    "logits": "a floating-point tensor, classes last.",
+    "weights": "a number, or a tensor of the rank of `labels` whose dimensions are 1 or equal.",
+    "scope": "a name for the scope of the operations.",
+    "loss_collection": "the collection to add to, or None.",
+    "reduction": "one of `tf.losses.Reduction`.",
+    "returns": 'The loss in float32: a scalar, or shaped like `labels` for "none".',
+    "raises": "ValueError: shapes do not fit, or an argument is None.",
+}
+"""What the arguments of the losses are."""
 
 
 class Reduction:
@@ -91,26 +105,18 @@ def count_present(losses: Tensor, weights: Any, per_batch: bool = False) -> Tens
         return total
 
 
+@explained(
+    WORDS, losses="a tensor of losses.",
+    weights="a number, or a tensor of the rank of `losses` whose dimensions are 1 or equal.",
+    returns='The loss, of the type of `losses`: a scalar, or shaped like `losses` for "none".',
+    raises="ValueError: `weights` does not fit, or the reduction is unknown.",
+)  # fmt: skip
 def compute_weighted_loss(
     losses: Any, weights: Any = 1.0, scope: str | None = None,
     loss_collection: str | None = GraphKeys.LOSSES,
     reduction: str = Reduction.SUM_BY_NONZERO_WEIGHTS,
 ) -> Tensor:  # fmt: skip
-    """Weights losses, reduces them, and adds the result to a collection.
-
-    Args:
-        losses: a tensor of losses.
-        weights: a number, or a tensor of the rank of `losses` whose dimensions are 1 or equal.
-        scope: a name for the scope of the operations.
-        loss_collection: the collection to add to, or None.
-        reduction: one of `tf.losses.Reduction`.
-
-    Returns:
-        The loss, of the type of `losses`: a scalar, or shaped like `losses` for "none".
-
-    Raises:
-        ValueError: `weights` does not fit, or the reduction is unknown.
-    """
+    """Weights losses, reduces them, and adds the result to a collection."""
     Reduction.validate(reduction)
     with (
         name_scope(scope, "weighted_loss", [losses, weights]),

@@ -5,19 +5,32 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes
-from opdock.graph.collections import GraphKeys, add_to_collections
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Tensor
-from opdock.graph.scopes import control_dependencies
-from opdock.graph.variables import Variable
+from opdock.graph.nodes.collections import GraphKeys, add_to_collections
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import control_dependencies
+from opdock.graph.variables.variable import Variable
+from opdock.graph.variables.variable_scope import variable_scope
 from opdock.ops.array import expand_dims, rank, squeeze
 from opdock.ops.cast import cast
-from opdock.ops.confusion import remove_squeezable_dimensions
+from opdock.ops.composed.confusion import remove_squeezable_dimensions
 from opdock.ops.control import cond
 from opdock.ops.fill import zeros
 from opdock.ops.identity import identity
-from opdock.ops.nn_util import emit
 from opdock.ops.reduce import reduce_all
+from opdock.ops.support.nn_util import emit
+
+Metric = tuple[Tensor, Tensor]
+"""The value so far, and the operation that takes in a batch."""
+WORDS = {
+    "labels": "a tensor.",
+    "predictions": "a tensor of its shape.",
+    "weights": "a tensor that broadcasts against `labels`, or None.",
+    "metrics_collections": "collections for the value.",
+    "updates_collections": "collections for the update operation.",
+    "name": "a name for the scope of the variables and operations.",
+}
+"""What the arguments of the metrics are."""
 
 
 def metric_variable(shape: Any, dtype: Any, name: str, validate_shape: bool = True) -> Any:
@@ -38,10 +51,19 @@ def metric_variable(shape: Any, dtype: Any, name: str, validate_shape: bool = Tr
     )  # fmt: skip
 
 
-def collect(value: Any, collections: Any) -> None:
-    """Adds a result to the user's collections, if there are any."""
-    if collections:
-        add_to_collections(collections, value)
+def scope(name: str | None, title: str, *given: Any) -> variable_scope:
+    """A metric's scope, for its variables and operations; what is None is not given."""
+    return variable_scope(name, title, [v for v in given if v is not None])
+
+
+def collected(
+    value: Tensor, update: Tensor, metrics_collections: Any, updates_collections: Any
+) -> Metric:
+    """A metric, once it is in the user's collections."""
+    for result, collections in ((value, metrics_collections), (update, updates_collections)):
+        if collections:
+            add_to_collections(collections, result)
+    return value, update
 
 
 def aligned(predictions: Any, labels: Any, weights: Any) -> tuple[Any, Any, Any]:

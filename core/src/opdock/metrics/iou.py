@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes
-from opdock.graph.operation import Tensor
-from opdock.graph.variable_scope import variable_scope
-from opdock.metrics.common import collect, metric_variable, to_float
+from opdock.docstrings import explained
+from opdock.graph.nodes.operation import Tensor
+from opdock.metrics.common import WORDS, collected, metric_variable, scope, to_float
 from opdock.ops.cast import cast
-from opdock.ops.confusion import confusion_matrix
+from opdock.ops.composed.confusion import confusion_matrix
 from opdock.ops.diag import diag_part
-from opdock.ops.nn_util import emit
 from opdock.ops.reduce import reduce_sum
 from opdock.ops.select import where
 from opdock.ops.state import assign_add
+from opdock.ops.support.nn_util import emit
 
 
 def _flat(values: Any) -> Any:
@@ -22,30 +22,21 @@ def _flat(values: Any) -> Any:
     return values if rank is not None and rank <= 1 else emit("Reshape", values, [-1])
 
 
+@explained(
+    WORDS, labels="class indices.", predictions="class indices of the same shape.",
+    num_classes="the number of classes.", weights="a tensor of the same shape, or None.",
+    returns=(
+        "The mean so far, over the classes that occur, and an operation that adds a batch and "
+        "returns the confusion matrix."
+    ),
+    raises="ValueError: the shapes do not fit.",
+)  # fmt: skip
 def mean_iou(
     labels: Any, predictions: Any, num_classes: int, weights: Any = None,
     metrics_collections: Any = None, updates_collections: Any = None, name: str | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The mean over classes of true positives over everything labelled or predicted as the class.
-
-    Args:
-        labels: class indices.
-        predictions: class indices of the same shape.
-        num_classes: the number of classes.
-        weights: a tensor of the same shape, or None.
-        metrics_collections: collections for the value.
-        updates_collections: collections for the update operation.
-        name: a name for the scope of the variables and operations.
-
-    Returns:
-        The mean so far, over the classes that occur, and an operation that adds a batch and
-        returns the confusion matrix.
-
-    Raises:
-        ValueError: the shapes do not fit.
-    """
-    given = [v for v in (predictions, labels, weights) if v is not None]
-    with variable_scope(name, "mean_iou", given):
+    """The mean over classes of true positives over what is labelled or predicted as the class."""
+    with scope(name, "mean_iou", predictions, labels, weights):
         predictions = cast(predictions, dtypes.int64)
         labels = cast(labels, dtypes.int64)
         predictions.shape.assert_is_compatible_with(labels.shape)
@@ -58,9 +49,7 @@ def mean_iou(
         )  # fmt: skip
         update = assign_add(total, matrix)
         value = _mean_iou(total)
-        collect(value, metrics_collections)
-        collect(update, updates_collections)
-        return value, update
+        return collected(value, update, metrics_collections, updates_collections)
 
 
 def _mean_iou(total: Any) -> Any:

@@ -5,43 +5,40 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Tensor
-from opdock.graph.scopes import control_dependencies
-from opdock.graph.variable_scope import variable_scope
-from opdock.metrics.common import aligned, collect, metric_variable, safe_div, to_float
+from opdock.docstrings import explained
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.scopes import control_dependencies
+from opdock.metrics.common import (
+    WORDS,
+    Metric,
+    aligned,
+    collected,
+    metric_variable,
+    safe_div,
+    scope,
+    to_float,
+)
 from opdock.ops.array import size
 from opdock.ops.cast import cast
+from opdock.ops.composed.weights_broadcast import broadcast_weights
 from opdock.ops.fill import ones_like, zeros_like
-from opdock.ops.nn_util import emit
 from opdock.ops.reduce import reduce_sum
 from opdock.ops.select import where
 from opdock.ops.state import assign_add, scatter_add
-from opdock.ops.weights_broadcast import broadcast_weights
-
-Metric = tuple[Tensor, Tensor]
+from opdock.ops.support.nn_util import emit
 
 
+@explained(
+    WORDS, values="a tensor.", weights="a tensor that broadcasts against `values`, or None.",
+    returns="The mean so far, and an operation that adds a batch and returns the new mean.",
+    raises="ValueError: the shape of `weights` does not fit.",
+)  # fmt: skip
 def mean(
     values: Any, weights: Any = None, metrics_collections: Any = None,
     updates_collections: Any = None, name: str | None = None,
 ) -> Metric:  # fmt: skip
-    """The weighted mean of all values seen so far.
-
-    Args:
-        values: a tensor.
-        weights: a tensor that broadcasts against `values`, or None.
-        metrics_collections: collections for the value.
-        updates_collections: collections for the update operation.
-        name: a name for the scope of the variables and operations.
-
-    Returns:
-        The mean so far, and an operation that adds a batch and returns the new mean.
-
-    Raises:
-        ValueError: the shape of `weights` does not fit.
-    """
-    with variable_scope(name, "mean", [values] if weights is None else [values, weights]):
+    """The weighted mean of all values seen so far."""
+    with scope(name, "mean", values, weights):
         values = to_float(values)
         total = metric_variable([], dtypes.float32, "total")
         count = metric_variable([], dtypes.float32, "count")
@@ -56,30 +53,22 @@ def mean(
         with control_dependencies([values]):
             update_count = assign_add(count, number)
         value = safe_div(total, count, "value")
-        collect(value, metrics_collections)
         update = safe_div(update_total, update_count, "update_op")
-        collect(update, updates_collections)
-        return value, update
+        return collected(value, update, metrics_collections, updates_collections)
 
 
+@explained(
+    WORDS, values="a tensor of known shape.",
+    weights="a tensor that broadcasts against `values`, or None.",
+    returns="The mean so far, shaped like `values`, and the update operation.",
+    raises="ValueError: the shape of `weights` does not fit.",
+)  # fmt: skip
 def mean_tensor(
     values: Any, weights: Any = None, metrics_collections: Any = None,
     updates_collections: Any = None, name: str | None = None,
 ) -> Metric:  # fmt: skip
-    """The weighted mean of each element over all batches seen so far.
-
-    Args:
-        values: a tensor of known shape.
-        weights: a tensor that broadcasts against `values`, or None.
-        metrics_collections, updates_collections, name: as for `mean`.
-
-    Returns:
-        The mean so far, shaped like `values`, and the update operation.
-
-    Raises:
-        ValueError: the shape of `weights` does not fit.
-    """
-    with variable_scope(name, "mean", [values] if weights is None else [values, weights]):
+    """The weighted mean of each element over all batches seen so far."""
+    with scope(name, "mean", values, weights):
         values = to_float(values)
         shape = values.shape.as_list()
         total = metric_variable(shape, dtypes.float32, "total_tensor")
@@ -94,30 +83,23 @@ def mean_tensor(
         with control_dependencies([values]):
             update_count = assign_add(count, number)
         value = safe_div(total, count, "value")
-        collect(value, metrics_collections)
         update = safe_div(update_total, update_count, "update_op")
-        collect(update, updates_collections)
-        return value, update
+        return collected(value, update, metrics_collections, updates_collections)
 
 
+@explained(
+    WORDS,
+    returns=(
+        "The accuracy so far, and an operation that adds a batch and returns the new "
+        "accuracy."
+    ),
+    raises="ValueError: the shapes do not fit.",
+)  # fmt: skip
 def accuracy(
     labels: Any, predictions: Any, weights: Any = None, metrics_collections: Any = None,
     updates_collections: Any = None, name: str | None = None,
 ) -> Metric:  # fmt: skip
-    """How often predictions equal labels.
-
-    Args:
-        labels: a tensor.
-        predictions: a tensor of its shape.
-        weights: a tensor that broadcasts against `labels`, or None.
-        metrics_collections, updates_collections, name: as for `mean`.
-
-    Returns:
-        The accuracy so far, and an operation that adds a batch and returns the new accuracy.
-
-    Raises:
-        ValueError: the shapes do not fit.
-    """
+    """How often predictions equal labels."""
     predictions, labels, weights = aligned(predictions, labels, weights)
     if labels.dtype is not predictions.dtype:
         predictions = cast(predictions, labels.dtype)
@@ -129,21 +111,12 @@ def _pair(predictions: Any, labels: Any, weights: Any) -> tuple[Any, Any, Any]:
     return aligned(to_float(predictions), to_float(labels), weights)
 
 
+@explained(WORDS, returns="The error so far, and the update operation.")
 def mean_absolute_error(
     labels: Any, predictions: Any, weights: Any = None, metrics_collections: Any = None,
     updates_collections: Any = None, name: str | None = None,
 ) -> Metric:  # fmt: skip
-    """The mean of |predictions - labels|.
-
-    Args:
-        labels: a tensor.
-        predictions: a tensor of its shape.
-        weights: a tensor that broadcasts against `labels`, or None.
-        metrics_collections, updates_collections, name: as for `mean`.
-
-    Returns:
-        The error so far, and the update operation.
-    """
+    """The mean of |predictions - labels|."""
     predictions, labels, weights = _pair(predictions, labels, weights)
     error = emit("Abs", predictions - labels)
     return mean(
@@ -151,21 +124,12 @@ def mean_absolute_error(
     )
 
 
+@explained(WORDS, returns="The error so far, and the update operation.")
 def mean_squared_error(
     labels: Any, predictions: Any, weights: Any = None, metrics_collections: Any = None,
     updates_collections: Any = None, name: str | None = None,
 ) -> Metric:  # fmt: skip
-    """The mean of (predictions - labels) squared.
-
-    Args:
-        labels: a tensor.
-        predictions: a tensor of its shape.
-        weights: a tensor that broadcasts against `labels`, or None.
-        metrics_collections, updates_collections, name: as for `mean`.
-
-    Returns:
-        The error so far, and the update operation.
-    """
+    """The mean of (predictions - labels) squared."""
     predictions, labels, weights = _pair(predictions, labels, weights)
     error = emit("SquaredDifference", labels, predictions)
     return mean(
@@ -173,46 +137,28 @@ def mean_squared_error(
     )
 
 
+@explained(WORDS, returns="The error so far, and the update operation.")
 def root_mean_squared_error(
     labels: Any, predictions: Any, weights: Any = None, metrics_collections: Any = None,
     updates_collections: Any = None, name: str | None = None,
 ) -> Metric:  # fmt: skip
-    """The root of the mean of (predictions - labels) squared.
-
-    Args:
-        labels: a tensor.
-        predictions: a tensor of its shape.
-        weights: a tensor that broadcasts against `labels`, or None.
-        metrics_collections, updates_collections, name: as for `mean`.
-
-    Returns:
-        The error so far, and the update operation.
-    """
+    """The root of the mean of (predictions - labels) squared."""
     value, update = mean_squared_error(
         labels, predictions, weights, None, None, name or "root_mean_squared_error"
     )
     root, update_root = emit("Sqrt", value), emit("Sqrt", update)
-    collect(root, metrics_collections)
-    collect(update_root, updates_collections)
-    return root, update_root
+    return collected(root, update_root, metrics_collections, updates_collections)
 
 
+@explained(
+    WORDS, normalizer="a tensor of its shape.",
+    returns="The error so far, and the update operation.",
+)  # fmt: skip
 def mean_relative_error(
     labels: Any, predictions: Any, normalizer: Any, weights: Any = None,
     metrics_collections: Any = None, updates_collections: Any = None, name: str | None = None,
 ) -> Metric:  # fmt: skip
-    """The mean of |labels - predictions| / normalizer, 0 where the normalizer is 0.
-
-    Args:
-        labels: a tensor.
-        predictions: a tensor of its shape.
-        normalizer: a tensor of its shape.
-        weights: a tensor that broadcasts against `labels`, or None.
-        metrics_collections, updates_collections, name: as for `mean`.
-
-    Returns:
-        The error so far, and the update operation.
-    """
+    """The mean of |labels - predictions| / normalizer, 0 where the normalizer is 0."""
     predictions, labels, weights = _pair(predictions, labels, weights)
     predictions, normalizer = remove_last(predictions, normalizer)
     predictions.shape.assert_is_compatible_with(normalizer.shape)
@@ -231,46 +177,33 @@ def remove_last(predictions: Any, other: Any) -> tuple[Any, Any]:
     return predictions, other
 
 
+@explained(
+    WORDS, labels="a tensor of unit vectors.", dim="the dimension of the vectors.",
+    weights="a tensor that broadcasts against the products, or None.",
+    returns="The distance so far, and the update operation.",
+)  # fmt: skip
 def mean_cosine_distance(
     labels: Any, predictions: Any, dim: int, weights: Any = None, metrics_collections: Any = None,
     updates_collections: Any = None, name: str | None = None,
 ) -> Metric:  # fmt: skip
-    """The mean of 1 - the dot product of unit vectors.
-
-    Args:
-        labels: a tensor of unit vectors.
-        predictions: a tensor of its shape.
-        dim: the dimension of the vectors.
-        weights: a tensor that broadcasts against the products, or None.
-        metrics_collections, updates_collections, name: as for `mean`.
-
-    Returns:
-        The distance so far, and the update operation.
-    """
+    """The mean of 1 - the dot product of unit vectors."""
     predictions, labels, weights = _pair(predictions, labels, weights)
     product = reduce_sum(emit("Mul", predictions, labels), axis=[dim], keepdims=True)
     value, update = mean(product, weights, None, None, name or "mean_cosine_distance")
     distance, update_distance = emit("Sub", 1.0, value), emit("Sub", 1.0, update)
-    collect(distance, metrics_collections)
-    collect(update_distance, updates_collections)
-    return distance, update_distance
+    return collected(distance, update_distance, metrics_collections, updates_collections)
 
 
+@explained(
+    WORDS, values="a tensor.", threshold="a number.",
+    weights="a tensor that broadcasts against `values`, or None.",
+    returns="The part so far, between 0 and 1, and the update operation.",
+)  # fmt: skip
 def percentage_below(
     values: Any, threshold: Any, weights: Any = None, metrics_collections: Any = None,
     updates_collections: Any = None, name: str | None = None,
 ) -> Metric:  # fmt: skip
-    """The part of the values below a threshold.
-
-    Args:
-        values: a tensor.
-        threshold: a number.
-        weights: a tensor that broadcasts against `values`, or None.
-        metrics_collections, updates_collections, name: as for `mean`.
-
-    Returns:
-        The part so far, between 0 and 1, and the update operation.
-    """
+    """The part of the values below a threshold."""
     below = to_float(emit("Less", convert_to_tensor(values), threshold))
     return mean(
         below, weights, metrics_collections, updates_collections,
@@ -278,23 +211,19 @@ def percentage_below(
     )  # fmt: skip
 
 
+@explained(
+    WORDS, labels="class indices, int32 or int64.", num_classes="the number of classes.",
+    returns=(
+        "The mean accuracy so far, and an operation that adds a batch and returns the "
+        "accuracies."
+    ),
+)  # fmt: skip
 def mean_per_class_accuracy(
     labels: Any, predictions: Any, num_classes: int, weights: Any = None,
     metrics_collections: Any = None, updates_collections: Any = None, name: str | None = None,
 ) -> Metric:  # fmt: skip
-    """The mean over classes of the accuracy on each.
-
-    Args:
-        labels: class indices, int32 or int64.
-        predictions: a tensor of its shape.
-        num_classes: the number of classes.
-        weights: a tensor that broadcasts against `labels`, or None.
-        metrics_collections, updates_collections, name: as for `mean`.
-
-    Returns:
-        The mean accuracy so far, and an operation that adds a batch and returns the accuracies.
-    """
-    with variable_scope(name, "mean_accuracy", [predictions, labels]):
+    """The mean over classes of the accuracy on each."""
+    with scope(name, "mean_accuracy", predictions, labels):
         labels = cast(labels, dtypes.int64)
         if labels.shape.ndims is not None and labels.shape.ndims > 1:
             labels = emit("Reshape", labels, [-1])
@@ -314,7 +243,5 @@ def mean_per_class_accuracy(
         update_total = scatter_add(total, labels, ones)
         update_count = scatter_add(count, labels, correct)
         value = emit("Mean", safe_div(count, total), [0], name="mean_accuracy")
-        collect(value, metrics_collections)
         update = safe_div(update_count, update_total, "update_op")
-        collect(update, updates_collections)
-        return value, update
+        return collected(value, update, metrics_collections, updates_collections)

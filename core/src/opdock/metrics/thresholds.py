@@ -6,20 +6,34 @@ from collections.abc import Sequence
 from typing import Any
 
 from opdock import dtypes
-from opdock.graph.constant import constant
-from opdock.graph.operation import Tensor
-from opdock.graph.variable_scope import variable_scope
-from opdock.metrics.common import aligned, checked, collect, metric_variable, to_float
+from opdock.docstrings import explained
+from opdock.graph.nodes.constant import constant
+from opdock.metrics.common import (
+    WORDS,
+    Metric,
+    aligned,
+    checked,
+    collected,
+    metric_variable,
+    scope,
+    to_float,
+)
 from opdock.ops.array import expand_dims, reshape
 from opdock.ops.cast import cast
-from opdock.ops.nn_util import emit
+from opdock.ops.composed.weights_broadcast import broadcast_weights
 from opdock.ops.reduce import reduce_sum
 from opdock.ops.select import where
 from opdock.ops.state import assign_add
-from opdock.ops.weights_broadcast import broadcast_weights
+from opdock.ops.support.nn_util import emit
 
-Metric = tuple[Tensor, Tensor]
 Counts = dict[str, Any]
+_WORDS = {
+    **WORDS,
+    "labels": "a tensor, taken as bool.",
+    "predictions": "a tensor of its shape with values in [0, 1].",
+    "thresholds": "a list of numbers in [0, 1].",
+    "returns": "A vector, one entry per threshold, and the update operation.",
+}
 
 _NAMES = {
     "tp": "true_positives", "fn": "false_negatives", "tn": "true_negatives",
@@ -72,40 +86,27 @@ def _counts_at(
     return values, updates
 
 
+@explained(
+    _WORDS, num_thresholds="into how many parts to cut.",
+    curve='"ROC", or "PR" for precision over recall.',
+    summation_method='"trapezoidal", "careful_interpolation" (for "PR"), "minoring" or "majoring".',
+    thresholds="thresholds in [0, 1] instead of `num_thresholds` equal ones.",
+    returns="The area so far, and an operation that adds a batch and returns the new area.",
+    raises="ValueError: the curve or method is unknown, or the shapes do not fit.",
+)  # fmt: skip
 def auc(
     labels: Any, predictions: Any, weights: Any = None, num_thresholds: int = 200,
     metrics_collections: Any = None, updates_collections: Any = None, curve: str = "ROC",
     name: str | None = None, summation_method: str = "trapezoidal",
     thresholds: Sequence[float] | None = None,
 ) -> Metric:  # fmt: skip
-    """The area under a curve, approximated by a sum over thresholds.
-
-    Args:
-        labels: a tensor, taken as bool.
-        predictions: a tensor of its shape with values in [0, 1].
-        weights: a tensor that broadcasts against `labels`, or None.
-        num_thresholds: into how many parts to cut.
-        metrics_collections: collections for the value.
-        updates_collections: collections for the update operation.
-        curve: "ROC", or "PR" for precision over recall.
-        name: a name for the scope of the variables and operations.
-        summation_method: "trapezoidal", "careful_interpolation" (for "PR"), "minoring" or
-            "majoring".
-        thresholds: thresholds in [0, 1] instead of `num_thresholds` equal ones.
-
-    Returns:
-        The area so far, and an operation that adds a batch and returns the new area.
-
-    Raises:
-        ValueError: the curve or method is unknown, or the shapes do not fit.
-    """
+    """The area under a curve, approximated by a sum over thresholds."""
     if curve not in ("ROC", "PR"):
         raise ValueError(f"curve must be either ROC or PR, {curve} unknown")
     methods = ("trapezoidal", "careful_interpolation", "minoring", "majoring")
     if summation_method not in methods:
         raise ValueError(f"Invalid summation_method: {summation_method}")
-    given = [v for v in (labels, predictions, weights) if v is not None]
-    with variable_scope(name, "auc", given):
+    with scope(name, "auc", labels, predictions, weights):
         if thresholds is not None:
             cuts = [-_EPSILON, *sorted(thresholds), 1.0 + _EPSILON]
         else:
@@ -113,9 +114,7 @@ def auc(
         values, updates = _counts_at(labels, predictions, cuts, weights)
         value = _area(values, curve, summation_method, "value")
         update = _area(updates, curve, summation_method, "update_op")
-        collect(value, metrics_collections)
-        collect(update, updates_collections)
-        return value, update
+        return collected(value, update, metrics_collections, updates_collections)
 
 
 def _area(counts: Counts, curve: str, method: str, name: str) -> Any:
@@ -155,8 +154,7 @@ def _rates(
     title: str, kinds: tuple[str, str], labels: Any, predictions: Any, thresholds: Any,
     weights: Any, metrics_collections: Any, updates_collections: Any, name: str | None,
 ) -> Metric:  # fmt: skip
-    given = [v for v in (predictions, labels, weights) if v is not None]
-    with variable_scope(name, title, given):
+    with scope(name, title, predictions, labels, weights):
         values, updates = _counts_at(labels, predictions, thresholds, weights, kinds)
         epsilon = 1e-7
 
@@ -165,151 +163,69 @@ def _rates(
             return emit("RealDiv", right + 0.0, right + wrong + epsilon, name=node)
 
         value, update = part(values, "value"), part(updates, "update_op")
-        collect(value, metrics_collections)
-        collect(update, updates_collections)
-        return value, update
+        return collected(value, update, metrics_collections, updates_collections)
 
 
+@explained(_WORDS)
 def precision_at_thresholds(
     labels: Any, predictions: Any, thresholds: Sequence[float], weights: Any = None,
     metrics_collections: Any = None, updates_collections: Any = None, name: str | None = None,
 ) -> Metric:  # fmt: skip
-    """The part true among those with a score above each threshold.
-
-    Args:
-        labels: a tensor, taken as bool.
-        predictions: a tensor of its shape with values in [0, 1].
-        thresholds: a list of numbers in [0, 1].
-        weights: a tensor that broadcasts against `labels`, or None.
-        metrics_collections, updates_collections, name: as for `auc`.
-
-    Returns:
-        A vector, one entry per threshold, and the update operation.
-    """
-    return _rates(
-        "precision_at_thresholds", ("tp", "fp"), labels, predictions, thresholds, weights,
-        metrics_collections, updates_collections, name,
-    )  # fmt: skip
+    """The part true among those with a score above each threshold."""
+    return _rates("precision_at_thresholds", ("tp", "fp"), **locals())
 
 
+@explained(_WORDS)
 def recall_at_thresholds(
     labels: Any, predictions: Any, thresholds: Sequence[float], weights: Any = None,
     metrics_collections: Any = None, updates_collections: Any = None, name: str | None = None,
 ) -> Metric:  # fmt: skip
-    """The part with a score above each threshold among those that are true.
-
-    Args:
-        labels: a tensor, taken as bool.
-        predictions: a tensor of its shape with values in [0, 1].
-        thresholds: a list of numbers in [0, 1].
-        weights: a tensor that broadcasts against `labels`, or None.
-        metrics_collections, updates_collections, name: as for `auc`.
-
-    Returns:
-        A vector, one entry per threshold, and the update operation.
-    """
-    return _rates(
-        "recall_at_thresholds", ("tp", "fn"), labels, predictions, thresholds, weights,
-        metrics_collections, updates_collections, name,
-    )  # fmt: skip
+    """The part with a score above each threshold among those that are true."""
+    return _rates("recall_at_thresholds", ("tp", "fn"), **locals())
 
 
+@explained(_WORDS)
 def true_positives_at_thresholds(
     labels: Any, predictions: Any, thresholds: Sequence[float], weights: Any = None,
     metrics_collections: Any = None, updates_collections: Any = None, name: str | None = None,
 ) -> Metric:  # fmt: skip
-    """The number of true positives at each threshold.
-
-    Args:
-        labels: a tensor, taken as bool.
-        predictions: a tensor of its shape with values in [0, 1].
-        thresholds: a list of numbers in [0, 1].
-        weights: a tensor that broadcasts against `labels`, or None.
-        metrics_collections, updates_collections, name: as for `auc`.
-
-    Returns:
-        A vector, one entry per threshold, and the update operation.
-    """
-    return _counted_at(
-        "tp", labels, predictions, thresholds, weights, metrics_collections, updates_collections,
-        name,
-    )  # fmt: skip
+    """The number of true positives at each threshold."""
+    return _counted_at("tp", **locals())
 
 
+@explained(_WORDS)
 def false_positives_at_thresholds(
     labels: Any, predictions: Any, thresholds: Sequence[float], weights: Any = None,
     metrics_collections: Any = None, updates_collections: Any = None, name: str | None = None,
 ) -> Metric:  # fmt: skip
-    """The number of false positives at each threshold.
-
-    Args:
-        labels: a tensor, taken as bool.
-        predictions: a tensor of its shape with values in [0, 1].
-        thresholds: a list of numbers in [0, 1].
-        weights: a tensor that broadcasts against `labels`, or None.
-        metrics_collections, updates_collections, name: as for `auc`.
-
-    Returns:
-        A vector, one entry per threshold, and the update operation.
-    """
-    return _counted_at(
-        "fp", labels, predictions, thresholds, weights, metrics_collections, updates_collections,
-        name,
-    )  # fmt: skip
+    """The number of false positives at each threshold."""
+    return _counted_at("fp", **locals())
 
 
+@explained(_WORDS)
 def true_negatives_at_thresholds(
     labels: Any, predictions: Any, thresholds: Sequence[float], weights: Any = None,
     metrics_collections: Any = None, updates_collections: Any = None, name: str | None = None,
 ) -> Metric:  # fmt: skip
-    """The number of true negatives at each threshold.
-
-    Args:
-        labels: a tensor, taken as bool.
-        predictions: a tensor of its shape with values in [0, 1].
-        thresholds: a list of numbers in [0, 1].
-        weights: a tensor that broadcasts against `labels`, or None.
-        metrics_collections, updates_collections, name: as for `auc`.
-
-    Returns:
-        A vector, one entry per threshold, and the update operation.
-    """
-    return _counted_at(
-        "tn", labels, predictions, thresholds, weights, metrics_collections, updates_collections,
-        name,
-    )  # fmt: skip
+    """The number of true negatives at each threshold."""
+    return _counted_at("tn", **locals())
 
 
+@explained(_WORDS)
 def false_negatives_at_thresholds(
     labels: Any, predictions: Any, thresholds: Sequence[float], weights: Any = None,
     metrics_collections: Any = None, updates_collections: Any = None, name: str | None = None,
 ) -> Metric:  # fmt: skip
-    """The number of false negatives at each threshold.
-
-    Args:
-        labels: a tensor, taken as bool.
-        predictions: a tensor of its shape with values in [0, 1].
-        thresholds: a list of numbers in [0, 1].
-        weights: a tensor that broadcasts against `labels`, or None.
-        metrics_collections, updates_collections, name: as for `auc`.
-
-    Returns:
-        A vector, one entry per threshold, and the update operation.
-    """
-    return _counted_at(
-        "fn", labels, predictions, thresholds, weights, metrics_collections, updates_collections,
-        name,
-    )  # fmt: skip
+    """The number of false negatives at each threshold."""
+    return _counted_at("fn", **locals())
 
 
 def _counted_at(
     kind: str, labels: Any, predictions: Any, thresholds: Any, weights: Any,
     metrics_collections: Any, updates_collections: Any, name: str | None,
 ) -> Metric:  # fmt: skip
-    given = [v for v in (predictions, labels, weights) if v is not None]
-    with variable_scope(name, _NAMES[kind], given):
+    with scope(name, _NAMES[kind], predictions, labels, weights):
         values, updates = _counts_at(labels, predictions, thresholds, weights, (kind,))
-        value = values[kind].value()
-        collect(value, metrics_collections)
-        collect(updates[kind], updates_collections)
-        return value, updates[kind]
+        return collected(
+            values[kind].value(), updates[kind], metrics_collections, updates_collections
+        )

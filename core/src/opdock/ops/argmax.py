@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
-from opdock.graph.operation import Tensor
-from opdock.ops import array_util
+from opdock.graph.nodes.operation import Tensor
 from opdock.ops.registry import OpSpec, ShapeSig, define_op
+from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
 __all__ = ["arg_max", "arg_min", "argmax", "argmin"]

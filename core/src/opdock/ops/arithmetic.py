@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops.common_shapes import broadcast2
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.elementary import NUMBERS, conjugate, log_op, neg_op
-from opdock.ops.registry import OpSpec, define_op, get
+from opdock.ops.registry import OpSpec, Traits, define_op, get
+from opdock.ops.support.common_shapes import broadcast2
 from opdock.ops.unbroadcast import unbroadcast, unbroadcast_pair
 
 __all__ = [
@@ -51,10 +51,14 @@ truncate_div_op = binary("TruncateDiv", _MORE, "x / y")
 floor_div_op = binary("FloorDiv", _MORE, "x // y")
 floor_mod_op = binary("FloorMod", _MOD, "x % y")
 truncate_mod_op = binary("TruncateMod", _MOD, "fmod(x, y)")
-mod_op = binary("Mod", _MOD, "fmod(x, y)")
-pow_op = binary("Pow", NUMBERS, "x ** y")
+mod_op = binary("Mod", "T: {int32, int64, half, bfloat16, float, double}", "fmod(x, y)")
+pow_op = binary(
+    "Pow", "T: {bfloat16, float, half, double, int32, int64, complex64, complex128}", "x ** y"
+)
 maximum_op = binary("Maximum", _REALS, "max(x, y)")
 minimum_op = binary("Minimum", _REALS, "min(x, y)")
+for _op in (add_op, maximum_op, minimum_op):
+    _op.declare(Traits(commutes=True))
 squared_difference_op = binary(
     "SquaredDifference", NUMBERS, "(x - y) * conj(x - y)", commutative=True
 )

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes, shapes
-from opdock.graph.constant import constant
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops import array_util, common_shapes
-from opdock.ops.registry import ShapeSig, define_op
+from opdock.graph.nodes.constant import constant
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
+from opdock.ops.registry import DropsAxes, Fails, PartialShape, ShapeSig, Traits, define_op
+from opdock.ops.support import array_util, common_shapes
 from opdock.shapes import Shape, TensorShape
 
 __all__ = [
@@ -39,6 +39,29 @@ rank_op.shape(common_shapes.scalar)
 @shape_n_op.shape
 def _shape_vectors(sig: ShapeSig) -> list[Shape]:
     return [(None if s is None else len(s),) for s in sig.shapes]
+
+
+@shape_op.known
+@shape_n_op.known
+def _known_shapes(sig: ShapeSig) -> list[Any]:
+    dtype = sig.attrs["out_type"].np
+    return [PartialShape(s) if s is None or None in s else np.array(s, dtype) for s in sig.shapes]
+
+
+@size_op.known
+def _known_size(sig: ShapeSig) -> list[Any]:
+    count = shapes.num_elements(sig.shapes[0])
+    return [None if count is None else np.array(count, sig.attrs["out_type"].np)]
+
+
+@rank_op.known
+def _known_rank(sig: ShapeSig) -> list[Any]:
+    shape = sig.shapes[0]
+    return [None if shape is None else np.array(len(shape), np.int32)]
+
+
+for _op in (shape_op, shape_n_op, size_op, rank_op):
+    _op.declare(Traits(builtin=True, on_host=True, fails=Fails.NEVER))
 
 
 def shape(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> Tensor:
@@ -208,9 +231,12 @@ expand_dims_op = define_op(
     "ExpandDims", "input: T, dim: Tdim -> output: T",
     "T: type, Tdim: {int32, int64} = DT_INT32",
 )  # fmt: skip
+for _op in (reshape_op, expand_dims_op):
+    _op.declare(Traits(fails=Fails.NEVER))
 squeeze_op = define_op(
     "Squeeze", "input: T -> output: T", "T: type, squeeze_dims: list(int) >= 0 = []"
 )
+squeeze_op.declare(Traits(fails=Fails.NEVER, layout=DropsAxes("squeeze_dims")))
 
 
 @expand_dims_op.shape
@@ -310,6 +336,7 @@ broadcast_to_op = define_op(
     "BroadcastTo", "input: T, shape: Tidx -> output: T",
     "T: type, Tidx: {int32, int64} = DT_INT32",
 )  # fmt: skip
+broadcast_to_op.declare(Traits(fails=Fails.BY_SHAPE))
 broadcast_args_op = define_op(
     "BroadcastArgs", "s0: T, s1: T -> r0: T", "T: {int32, int64} = DT_INT32"
 ).not_differentiable()

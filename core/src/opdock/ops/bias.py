@@ -5,24 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.nn import relu
-from opdock.ops.nn_util import emit
-from opdock.ops.registry import Shape, ShapeSig, define_op
+from opdock.ops.registry import Fails, Formatted, Shape, ShapeSig, Traits, define_op
+from opdock.ops.support.nn_util import emit
 
 __all__ = ["bias_add", "bias_add_v1", "relu_layer", "xw_plus_b"]
 
 _FORMAT = "data_format: {'NHWC', 'NCHW'} = 'NHWC'"
 
-bias_add_op = define_op(
-    "BiasAdd", "value: T, bias: T -> output: T", f"T: numbertype, {_FORMAT}"
-)
+bias_add_op = define_op("BiasAdd", "value: T, bias: T -> output: T", f"T: numbertype, {_FORMAT}")
+bias_add_op.declare(Traits(fails=Fails.BY_SHAPE, layout=Formatted((0,), leads=False)))
 bias_add_v1_op = define_op("BiasAddV1", "value: T, bias: T -> output: T", "T: numbertype")
 bias_add_grad_op = define_op(
     "BiasAddGrad", "out_backprop: T -> output: T", f"T: numbertype, {_FORMAT}"
 )
+bias_add_grad_op.declare(Traits(fails=Fails.BY_SHAPE, layout=Formatted((0,), (), (), leads=False)))
 
 
 def _channels_first(attrs: dict[str, Any]) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock.graph.operation import Tensor
-from opdock.ops.common_shapes import broadcast2, unchanged
+from opdock.graph.nodes.operation import Tensor
 from opdock.ops.registry import OpSpec, define_op
+from opdock.ops.support.common_shapes import broadcast2, unchanged
 
 __all__: list[str] = []  # everything here lives in the namespace tf.bitwise
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from opdock import dtypes
-from opdock.graph.composite import IndexedSlices, SparseTensor
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops.common_shapes import unchanged
-from opdock.ops.registry import ShapeSig, define_op, get
+from opdock.graph.nodes.composite import IndexedSlices, SparseTensor
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
+from opdock.ops.registry import ShapeSig, define_op, get, keeps_slices
+from opdock.ops.support.common_shapes import unchanged
 from opdock.shapes import Shape
 
 __all__ = [
@@ -41,7 +43,17 @@ bitcast_op = define_op(
 ).not_differentiable()
 
 
+@cast_op.known
+def _known_cast(sig: ShapeSig) -> list[Any]:
+    value = sig.known(0)
+    if not isinstance(value, np.ndarray):
+        return [value]
+    dtype = sig.attrs["DstT"]
+    return [value.astype(dtype.np) if value.dtype.kind in "iu" and dtype.is_integer else None]
+
+
 @cast_op.gradient
+@keeps_slices
 def _(op: Operation, grad: Any) -> Any:
     source, target = op.inputs[0].dtype.base_dtype, op.outputs[0].dtype.base_dtype
     smooth = dtypes.FLOATS | dtypes.COMPLEX

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from opdock import errors, shapes
-from opdock.graph.constant_value import constant_value
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
+from opdock.graph.nodes.constant_value import constant_value
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.registry import ShapeSig, define_op, get
 from opdock.shapes import Shape
 
@@ -278,7 +278,7 @@ def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
 
 
 def _ordered(x: Any, name: str | None, default: str, op: str) -> Tensor:
-    from opdock.ops.check_static import is_numeric_tensor
+    from opdock.ops.composed.check_static import is_numeric_tensor
 
     with name_scope(name, default, [x]):
         x = convert_to_tensor(x)

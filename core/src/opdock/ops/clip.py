@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from opdock import dtypes, shapes
-from opdock.graph.composite import IndexedSlices
-from opdock.graph.constant import constant
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import colocate_with, name_scope
+from opdock.graph.nodes.composite import IndexedSlices
+from opdock.graph.nodes.constant import constant
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import colocate_with, name_scope
 from opdock.ops.arithmetic import maximum_op, minimum_op
 from opdock.ops.cast import cast
-from opdock.ops.common_shapes import unchanged
 from opdock.ops.elementary import is_finite_op, rsqrt_op, sqrt_op
 from opdock.ops.registry import define_op, get
+from opdock.ops.support.common_shapes import unchanged
 from opdock.ops.unbroadcast import unbroadcast
 
 __all__ = [

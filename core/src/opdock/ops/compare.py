@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
-from opdock.graph.operation import Operation, Tensor
-from opdock.ops.common_shapes import broadcast2, merge_all, unchanged
-from opdock.ops.registry import OpSpec, ShapeSig, define_op, get
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.ops.registry import Elementwise, Fails, OpSpec, ShapeSig, Traits, define_op, get
+from opdock.ops.support.common_shapes import broadcast2, merge_all, unchanged
 from opdock.ops.unbroadcast import unbroadcast
 from opdock.shapes import Shape
 
@@ -60,6 +60,8 @@ equal_op = _equality("Equal", "x == y")
 not_equal_op = _equality("NotEqual", "x != y")
 logical_and_op = _logical("LogicalAnd", "x & y")
 logical_or_op = _logical("LogicalOr", "x | y")
+for _op in (logical_and_op, logical_or_op):
+    _op.declare(Traits(commutes=True))
 logical_not_op = define_op("LogicalNot", "x: bool -> y: bool", expr="~x").not_differentiable()
 logical_not_op.shape(unchanged)
 approximate_equal_op = define_op(
@@ -71,6 +73,7 @@ approximate_equal_op.shape(merge_all)
 # ---------------------------------------------------------------- choice
 # A vector condition chooses whole rows, which is not elementwise: so only SelectV2 has `expr`.
 select_op = define_op("Select", "condition: bool, t: T, e: T -> output: T", "T: type")
+select_op.declare(Traits(fails=Fails.BY_SHAPE, layout=Elementwise(scalar_or_full=(0,))))
 select_v2_op = define_op(
     "SelectV2", "condition: bool, t: T, e: T -> output: T", "T: type",
     expr="where(condition, t, e)",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops.common_shapes import broadcast2, unchanged
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.elementary import neg_op
 from opdock.ops.registry import OpSpec, define_op, get
+from opdock.ops.support.common_shapes import broadcast2, unchanged
 from opdock.ops.unbroadcast import unbroadcast_pair
 
 __all__ = ["angle", "complex", "conj", "imag", "real"]

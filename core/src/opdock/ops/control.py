@@ -15,14 +15,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from opdock import dtypes, shapes
-from opdock.graph.composite import IndexedSlices, SparseTensor
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.func_graph import FuncGraph
-from opdock.graph.graph import get_default_graph
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import control_dependencies, device, name_scope
-from opdock.ops.common_shapes import no_outputs
-from opdock.ops.registry import ShapeSig, define_op, get
+from opdock.graph.control.func_graph import FuncGraph
+from opdock.graph.nodes.composite import IndexedSlices, SparseTensor
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.graph import get_default_graph
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import control_dependencies, device, name_scope
+from opdock.ops.registry import Control, Fails, ShapeSig, Traits, define_op, get
+from opdock.ops.support.common_shapes import no_outputs
 from opdock.shapes import Shape
 from opdock.util import nest
 
@@ -32,6 +32,8 @@ _tuple: Final[type[Any]] = builtins.tuple
 
 no_op_op = define_op("NoOp", "->")
 control_trigger_op = define_op("ControlTrigger", "->")
+for _op in (no_op_op, control_trigger_op):
+    _op.declare(Traits(builtin=True, fails=Fails.NEVER))
 for _op in (no_op_op, control_trigger_op):
     _op.shape(no_outputs)
     _op.not_differentiable()
@@ -47,6 +49,8 @@ stateless_if_op = define_op(
     "Tcond: type, Tin: list(type) >= 0, Tout: list(type) >= 0, then_branch: func, "
     "else_branch: func, output_shapes: list(shape) = []",
 )  # fmt: skip
+for _op in (if_op, stateless_if_op):
+    _op.declare(Traits(builtin=True, control=Control.COND))
 while_op = define_op(
     "While", "input: T -> output: T",
     "T: list(type) >= 0, cond: func, body: func, output_shapes: list(shape) = [], "
@@ -58,6 +62,8 @@ stateless_while_op = define_op(
     "T: list(type) >= 0, cond: func, body: func, output_shapes: list(shape) = [], "
     "parallel_iterations: int = 10",
 )  # fmt: skip
+for _op in (while_op, stateless_while_op):
+    _op.declare(Traits(builtin=True, control=Control.LOOP))
 
 
 @if_op.shape

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops.nn_util import emit, renamed, sequence
-from opdock.ops.registry import Shape, ShapeSig, define_op
-from opdock.ops.windows import conv_shape
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
+from opdock.ops.registry import Cost, Fails, Formatted, Shape, ShapeSig, Traits, define_op
+from opdock.ops.support.nn_util import emit, renamed, sequence
+from opdock.ops.support.windows import conv_shape
 
 __all__ = [
     "conv1d", "conv1d_transpose", "conv2d", "conv2d_backprop_filter", "conv2d_backprop_input",
@@ -24,11 +24,18 @@ _ATTRS = (
 )
 
 conv2d_op = define_op("Conv2D", "input: T, filter: T -> output: T", _ATTRS)
+conv2d_op.declare(Traits(cost=Cost.PRODUCT, fails=Fails.BY_SHAPE, layout=Formatted((0,))))
 conv2d_backprop_input_op = define_op(
     "Conv2DBackpropInput", "input_sizes: int32, filter: T, out_backprop: T -> output: T", _ATTRS
 )
+conv2d_backprop_input_op.declare(
+    Traits(cost=Cost.PRODUCT, fails=Fails.BY_SHAPE, layout=Formatted((2,), (0,)))
+)
 conv2d_backprop_filter_op = define_op(
     "Conv2DBackpropFilter", "input: T, filter_sizes: int32, out_backprop: T -> output: T", _ATTRS
+)
+conv2d_backprop_filter_op.declare(
+    Traits(cost=Cost.PRODUCT, fails=Fails.BY_SHAPE, layout=Formatted((0, 2), (), ()))
 )
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops.nn_util import emit, renamed, sequence
-from opdock.ops.registry import Shape, ShapeSig, define_op
-from opdock.ops.windows import conv_shape
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
+from opdock.ops.registry import Cost, Fails, Shape, ShapeSig, Traits, define_op
+from opdock.ops.support.nn_util import emit, renamed, sequence
+from opdock.ops.support.windows import conv_shape
 
 __all__ = ["conv3d", "conv3d_backprop_filter", "conv3d_backprop_filter_v2", "conv3d_transpose"]
 
@@ -38,6 +38,14 @@ conv3d_backprop_input_v1_op = define_op(
 conv3d_backprop_filter_v1_op = define_op(
     "Conv3DBackpropFilter", "input: T, filter: T, out_backprop: T -> output: T", _OLD_ATTRS
 )
+for _op in (
+    conv3d_op,
+    conv3d_backprop_input_op,
+    conv3d_backprop_filter_op,
+    conv3d_backprop_input_v1_op,
+    conv3d_backprop_filter_v1_op,
+):
+    _op.declare(Traits(cost=Cost.PRODUCT, fails=Fails.BY_SHAPE))
 
 
 @conv3d_op.shape

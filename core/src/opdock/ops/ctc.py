@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.ops.nn_util import emit, renamed
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.registry import Shape, ShapeSig, define_op
+from opdock.ops.support.nn_util import emit, renamed
 
 __all__ = ["ctc_greedy_decoder", "ctc_loss"]
 
@@ -107,7 +107,7 @@ def ctc_greedy_decoder(inputs: Any, sequence_length: Any, merge_repeated: bool =
         `([decoded], neg_sum_logits)`: an int64 SparseTensor of class ids, and minus the sum of the
         chosen logits, [batch, 1].
     """
-    from opdock.graph.composite import SparseTensor
+    from opdock.graph.nodes.composite import SparseTensor
 
     indices, values, shape, score = ctc_greedy_decoder_op(
         inputs, sequence_length, merge_repeated=merge_repeated

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
-from opdock.graph.operation import Operation, Tensor
-from opdock.ops import array_util
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.array import expand_dims, shape
 from opdock.ops.cast import cast
 from opdock.ops.complex import real
@@ -19,14 +18,17 @@ from opdock.ops.matrix import matrix_band_part
 from opdock.ops.registry import ShapeSig, define_op
 from opdock.ops.select import one_hot
 from opdock.ops.solve import matrix_triangular_solve
+from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
 __all__ = ["cholesky", "qr", "self_adjoint_eig", "self_adjoint_eigvals", "svd"]
 
-_TYPES = "{double, float, complex64, complex128}"
+_TYPES = "{double, float, half, complex64, complex128}"
 
 cholesky_op = define_op("Cholesky", "input: T -> output: T", f"T: {_TYPES}")
-cholesky_grad_op = define_op("CholeskyGrad", "l: T, grad: T -> output: T", "T: {float, double}")
+cholesky_grad_op = define_op(
+    "CholeskyGrad", "l: T, grad: T -> output: T", "T: {half, float, double}"
+)
 qr_op = define_op("Qr", "input: T -> q: T, r: T", f"full_matrices: bool = false, T: {_TYPES}")
 svd_op = define_op(
     "Svd", "input: T -> s: T, u: T, v: T",
@@ -35,7 +37,9 @@ svd_op = define_op(
 self_adjoint_eig_v2_op = define_op(
     "SelfAdjointEigV2", "input: T -> e: T, v: T", f"compute_v: bool = true, T: {_TYPES}"
 )
-self_adjoint_eig_op = define_op("SelfAdjointEig", "input: T -> output: T", "T: {double, float}")
+self_adjoint_eig_op = define_op(
+    "SelfAdjointEig", "input: T -> output: T", "T: {double, float, half}"
+)
 lu_op = define_op(
     "Lu", "input: T -> lu: T, p: output_idx_type",
     f"T: {_TYPES}, output_idx_type: {{int32, int64}} = DT_INT32",

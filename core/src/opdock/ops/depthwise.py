@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
+from opdock.ops.composed.dilated import shape_of, with_space_to_batch
 from opdock.ops.conv import conv2d
-from opdock.ops.dilated import shape_of, with_space_to_batch
-from opdock.ops.nn_util import emit, renamed
-from opdock.ops.registry import Shape, ShapeSig, define_op
-from opdock.ops.windows import check_length, layout, output_dim
+from opdock.ops.registry import Cost, Fails, Formatted, Shape, ShapeSig, Traits, define_op
+from opdock.ops.support.array_util import multiply
+from opdock.ops.support.nn_util import emit, renamed
+from opdock.ops.support.windows import check_length
+from opdock.windows import Layout
 
 __all__ = [
     "depthwise_conv2d", "depthwise_conv2d_backprop_filter", "depthwise_conv2d_backprop_input",
@@ -27,14 +29,21 @@ _ATTRS = (
 )
 
 depthwise_op = define_op("DepthwiseConv2dNative", "input: T, filter: T -> output: T", _ATTRS)
+depthwise_op.declare(Traits(cost=Cost.PRODUCT, fails=Fails.BY_SHAPE, layout=Formatted((0,))))
 depthwise_backprop_input_op = define_op(
     "DepthwiseConv2dNativeBackpropInput",
     "input_sizes: int32, filter: T, out_backprop: T -> output: T", _ATTRS,
 )  # fmt: skip
+depthwise_backprop_input_op.declare(
+    Traits(cost=Cost.PRODUCT, fails=Fails.BY_SHAPE, layout=Formatted((2,), (0,)))
+)
 depthwise_backprop_filter_op = define_op(
     "DepthwiseConv2dNativeBackpropFilter",
     "input: T, filter_sizes: int32, out_backprop: T -> output: T", _ATTRS,
 )  # fmt: skip
+depthwise_backprop_filter_op.declare(
+    Traits(cost=Cost.PRODUCT, fails=Fails.BY_SHAPE, layout=Formatted((0, 2), (), ()))
+)
 
 
 @depthwise_op.shape
@@ -43,14 +52,10 @@ def _depthwise_shape(sig: ShapeSig) -> Shape:
     strides, dilations = sig.attrs["strides"], sig.attrs["dilations"]
     check_length(strides, 4, "DepthwiseConv2D requires the stride")
     check_length(dilations, 4, "DepthwiseConv2D requires the dilations")
-    where = layout(sig.attrs["data_format"])
-    channels = shapes.merge_dim(data[where.channel], kernel[2])
-    known = channels is not None and kernel[3] is not None
-    space = [
-        output_dim(data[a], kernel[i], strides[a], sig.attrs["padding"], dilations[a])
-        for i, a in enumerate(where.space)
-    ]
-    return where.make(data[0], space, channels * kernel[3] if known else None)  # type: ignore[operator]
+    layout = Layout(sig.attrs)
+    batch, space, channels = layout.parts(data)
+    outputs = multiply(shapes.merge_dim(channels, kernel[2]), kernel[3])
+    return layout.shape(batch, layout.output(space, kernel[:2]), outputs)
 
 
 @depthwise_backprop_input_op.shape
@@ -256,6 +261,4 @@ def separable_conv2d(
             input, [1, 1] if rate is None else rate, padding, native,
             filter_shape=shape_of(deep), data_format=data_format,
         )  # fmt: skip
-        return conv2d(
-            middle, point, [1, 1, 1, 1], "VALID", data_format=data_format, name=scope
-        )
+        return conv2d(middle, point, [1, 1, 1, 1], "VALID", data_format=data_format, name=scope)

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from opdock import shapes
-from opdock.graph import diagonals
-from opdock.graph.operation import Operation, Tensor
-from opdock.ops import array_util
+from opdock.graph.nodes import diagonals
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.array import shape
 from opdock.ops.fill import zeros, zeros_like
 from opdock.ops.registry import ShapeSig, define_op
+from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
 __all__ = ["diag", "diag_part", "matrix_diag", "matrix_diag_part", "matrix_set_diag"]

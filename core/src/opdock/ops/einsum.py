@@ -11,9 +11,9 @@ import string
 from dataclasses import dataclass
 from typing import Any
 
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import broadcast_to, reshape, shape
 from opdock.ops.complex import conj
 from opdock.ops.diag import matrix_diag_part
@@ -21,7 +21,7 @@ from opdock.ops.fill import eye
 from opdock.ops.linalg import matmul
 from opdock.ops.matrix import transpose
 from opdock.ops.reduce import reduce_sum
-from opdock.ops.registry import ShapeSig, define_op
+from opdock.ops.registry import Cost, ShapeSig, Traits, define_op
 from opdock.ops.unbroadcast import unbroadcast
 from opdock.shapes import Shape
 
@@ -30,6 +30,7 @@ __all__ = ["einsum"]
 einsum_op = define_op(
     "Einsum", "inputs: N * T -> output: T", "equation: string, N: int >= 1, T: type"
 )
+einsum_op.declare(Traits(cost=Cost.PRODUCT))
 
 
 # ---------------------------------------------------------------- equations

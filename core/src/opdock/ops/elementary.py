@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock.graph.composite import SparseTensor
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops.common_shapes import merge_all, unchanged
-from opdock.ops.registry import OpSpec, define_op, get
+from opdock.graph.nodes.composite import SparseTensor
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
+from opdock.ops.registry import OpSpec, define_op, get, keeps_slices
+from opdock.ops.support.common_shapes import merge_all, unchanged
 
 __all__ = [
     "abs", "ceil", "exp", "expm1", "floor", "is_finite", "is_inf", "is_nan", "log", "log1p",
@@ -94,8 +94,9 @@ def _(op: Operation, grad: Any) -> Any:
 
 
 @neg_op.gradient
+@keeps_slices
 def _(op: Operation, grad: Any) -> Any:
-    return neg_op(grad)
+    return neg_op(grad) if isinstance(grad, Tensor) else -grad
 
 
 @sign_op.gradient

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.ops.common_shapes import unchanged
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.quantize import range_shape
 from opdock.ops.registry import OpSpec, Shape, ShapeSig, define_op
+from opdock.ops.support.common_shapes import unchanged
 
 __all__ = [
     "fake_quant_with_min_max_args", "fake_quant_with_min_max_args_gradient",

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes, shapes
-from opdock.graph.constant import constant
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops import array_util
+from opdock.graph.nodes.constant import constant
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.arithmetic import maximum, minimum
 from opdock.ops.array import shape
 from opdock.ops.cast import cast
@@ -25,6 +24,7 @@ from opdock.ops.reduce import reduce_prod
 from opdock.ops.registry import OpSpec, ShapeSig, define_op
 from opdock.ops.select import where
 from opdock.ops.slicing import slice as slice_
+from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
 __all__ = ["fft", "fft2d", "fft3d", "ifft", "ifft2d", "ifft3d"]
@@ -120,10 +120,10 @@ def _real_inverse_grad(op: Operation, grad: Any) -> list[Any]:
 
 def _fit(x: Tensor, wanted: Any, n: int) -> Tensor:
     """The last `n` dimensions cropped or padded with zeros to those of the shape `wanted`."""
-    from opdock.graph.constant_value import constant_value_as_shape
+    from opdock.graph.nodes.constant_value import known_shape
 
     wanted = convert_to_tensor(wanted, dtypes.int32)
-    target, static = constant_value_as_shape(wanted), x.raw_shape
+    target, static = known_shape(wanted), x.raw_shape
     if target is not None and static is not None and None not in target[-n:]:
         if static[-n:] == target[-n:]:
             return x

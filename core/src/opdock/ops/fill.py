@@ -10,13 +10,13 @@ import numpy as np
 
 from opdock import dtypes, shapes
 from opdock.dtypes import DType
-from opdock.graph.constant import constant
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops import array_util, common_shapes
+from opdock.graph.nodes.constant import constant
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import reshape, shape_internal, size
-from opdock.ops.registry import ShapeSig, define_op, get
+from opdock.ops.registry import Elementwise, Fails, ShapeSig, Traits, define_op, get
+from opdock.ops.support import array_util, common_shapes
 from opdock.shapes import Shape, TensorShape
 
 __all__ = [
@@ -39,6 +39,8 @@ ones_like_op = define_op(
     "T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, int64, complex64, "
     "complex128, bool}",
 ).not_differentiable()  # fmt: skip
+for _op in (zeros_like_op, ones_like_op):
+    _op.declare(Traits(fails=Fails.NEVER, layout=Elementwise()))
 
 zeros_like_op.shape(common_shapes.unchanged)
 ones_like_op.shape(common_shapes.unchanged)

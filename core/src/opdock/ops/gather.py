@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes, shapes
-from opdock.graph.composite import IndexedSlices
-from opdock.graph.constant_value import constant_value
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import colocate_with, name_scope
-from opdock.ops import array_util
+from opdock.graph.nodes.composite import IndexedSlices
+from opdock.graph.nodes.constant_value import constant_value
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import colocate_with, name_scope
 from opdock.ops.array import expand_dims, reshape, shape, size
 from opdock.ops.registry import ShapeSig, define_op, get
+from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
 __all__ = ["batch_gather", "gather", "gather_nd"]

@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
-from opdock.graph.constant import constant
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops import array_util
+from opdock.graph.nodes.constant import constant
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.arithmetic import maximum, minimum
 from opdock.ops.array import reshape, shape
 from opdock.ops.cast import cast
 from opdock.ops.compare import less
-from opdock.ops.division import truediv
+from opdock.ops.composed.division import truediv
 from opdock.ops.elementary import floor
 from opdock.ops.fill import ones_like
 from opdock.ops.reduce import reduce_max, reduce_prod
 from opdock.ops.registry import ShapeSig, define_op
 from opdock.ops.select import where
+from opdock.ops.support import array_util
 from opdock.ops.unsorted_segment import unsorted_segment_sum
 from opdock.shapes import Shape
 

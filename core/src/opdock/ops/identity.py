@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
-from opdock.graph.operation import Operation, Tensor
-from opdock.ops import common_shapes
-from opdock.ops.registry import ShapeSig, define_op
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.ops.registry import Elementwise, Fails, ShapeSig, Traits, define_op, keeps_slices
+from opdock.ops.support import common_shapes
 from opdock.shapes import Shape
 
 __all__ = [
@@ -19,15 +19,28 @@ __all__ = [
 # ---------------------------------------------------------------- identities
 identity_op = define_op("Identity", "input: T -> output: T", "T: type")
 identity_n_op = define_op("IdentityN", "input: T -> output: T", "T: list(type) >= 1")
-ref_identity_op = define_op("RefIdentity", "input: Ref(T) -> output: Ref(T)", "T: type")
+ref_identity_op = define_op(
+    "RefIdentity", "input: Ref(T) -> output: Ref(T)", "T: type", allows_uninitialized_input=True
+)
+ref_identity_op.declare(Traits(reads=("input",)))
 snapshot_op = define_op("Snapshot", "input: T -> output: T", "T: type")
+snapshot_op.declare(Traits(forwards=True))
 guarantee_const_op = define_op("GuaranteeConst", "input: T -> output: T", "T: type", stateful=True)
+guarantee_const_op.declare(Traits(forwards=True, builtin=True, effect=False))
 stop_gradient_op = define_op(
     "StopGradient", "input: T -> output: T", "T: type"
 ).not_differentiable()
 prevent_gradient_op = define_op(
     "PreventGradient", "input: T -> output: T", "T: type, message: string = ''"
 )
+for _op in (identity_op, identity_n_op, stop_gradient_op, prevent_gradient_op):
+    _op.declare(Traits(forwards=True, builtin=True, fails=Fails.NEVER))
+
+
+@identity_op.known
+def _known_as_given(sig: ShapeSig) -> list[Any]:
+    return [sig.known(0)]
+
 
 for _op in (
     identity_op, ref_identity_op, snapshot_op, guarantee_const_op, stop_gradient_op,
@@ -45,11 +58,13 @@ def _identity_n_shape(sig: ShapeSig) -> list[Shape]:
 @ref_identity_op.gradient
 @snapshot_op.gradient
 @guarantee_const_op.gradient
+@keeps_slices
 def _identity_grad(op: Operation, grad: Any) -> Any:
     return grad
 
 
 @identity_n_op.gradient
+@keeps_slices
 def _identity_n_grad(op: Operation, *grads: Any) -> list[Any]:
     return list(grads)
 
@@ -76,7 +91,7 @@ def identity(input: Any, name: str | None = None) -> Tensor:
 
 def _identity_composite(value: Any) -> Any:
     """`identity` of a SparseTensor or IndexedSlices, component by component."""
-    from opdock.graph.composite import IndexedSlices, SparseTensor
+    from opdock.graph.nodes.composite import IndexedSlices, SparseTensor
 
     values, indices = identity(value.values), identity(value.indices)
     dense = None if value.dense_shape is None else identity(value.dense_shape)
@@ -127,8 +142,9 @@ def stop_gradient(input: Any, name: str | None = None) -> Tensor:
 # ---------------------------------------------------------------- CheckNumerics
 check_numerics_op = define_op(
     "CheckNumerics", "tensor: T -> output: T",
-    "T: {bfloat16, half, float, double}, message: string",
+    "T: {bfloat16, half, float, double}, message: string", stateful=True,
 )  # fmt: skip
+check_numerics_op.declare(Traits(effect=False, drop=False, fold=False, layout=Elementwise()))
 check_numerics_op.shape(common_shapes.unchanged)
 
 
@@ -161,9 +177,12 @@ placeholder_op = define_op(
 placeholder_v2_op = define_op(
     "PlaceholderV2", "-> output: dtype", "dtype: type, shape: shape"
 ).not_differentiable()
+for _op in (placeholder_op, placeholder_v2_op):
+    _op.declare(Traits(builtin=True, placeholder=True, merge=False))
 placeholder_with_default_op = define_op(
     "PlaceholderWithDefault", "input: dtype -> output: dtype", "dtype: type, shape: shape"
 )
+placeholder_with_default_op.declare(Traits(forwards=True, builtin=True))
 
 
 @placeholder_op.shape
@@ -181,6 +200,7 @@ def _placeholder_with_default_shape(sig: ShapeSig) -> Shape:
 
 
 @placeholder_with_default_op.gradient
+@keeps_slices
 def _placeholder_with_default_grad(op: Operation, grad: Any) -> Any:
     return grad
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
-from opdock.graph.operation import Operation, Tensor
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.io.tensor_slice import parse_shape_and_slice
-from opdock.ops.registry import ShapeSig, define_op
+from opdock.ops.registry import Cost, ShapeSig, Traits, define_op
 from opdock.shapes import Shape
 
 __all__ = ["matching_files", "read_file", "write_file"]
@@ -32,6 +32,8 @@ merge_v2_checkpoints_op = define_op(
     "delete_old_dirs: bool = true",
     stateful=True,
 ).not_differentiable()
+for _op in (save_v2_op, restore_v2_op, merge_v2_checkpoints_op):
+    _op.declare(Traits(cost=Cost.WAIT))
 sharded_filename_op = define_op(
     "ShardedFilename", "basename: string, shard: int32, num_shards: int32 -> filename: string"
 ).not_differentiable()
@@ -111,6 +113,8 @@ restore_slice_op = define_op(
     "dt: type, preferred_shard: int = -1",
     stateful=True,
 ).not_differentiable()
+for _op in (save_op, save_slices_op, restore_op, restore_slice_op):
+    _op.declare(Traits(cost=Cost.WAIT))
 
 
 @save_op.shape
@@ -147,6 +151,8 @@ write_file_op = define_op(
 matching_files_op = define_op(
     "MatchingFiles", "pattern: string -> filenames: string", stateful=True
 ).not_differentiable()
+for _op in (read_file_op, write_file_op, matching_files_op):
+    _op.declare(Traits(cost=Cost.WAIT))
 read_file_op.shape(_scalars_shape)
 write_file_op.shape(_scalars_shape)
 

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from opdock import dtypes, shapes
-from opdock.graph.composite import IndexedSlices
-from opdock.graph.constant_value import constant_value
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops import array_util
+from opdock.graph.nodes.composite import IndexedSlices
+from opdock.graph.nodes.constant_value import constant_value
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import expand_dims, rank, shape, shape_n_op, squeeze
 from opdock.ops.identity import identity
-from opdock.ops.registry import ShapeSig, define_op
+from opdock.ops.registry import (
+    AlongAxis,
+    Fails,
+    PartialShape,
+    ShapeSig,
+    Traits,
+    define_op,
+    keeps_slices,
+)
 from opdock.ops.slicing import slice
 from opdock.ops.splitting import split_op, split_v_op, unstack
+from opdock.ops.support import array_util
 from opdock.shapes import Shape, TensorShape
 
 __all__ = ["concat", "parallel_stack", "stack"]
@@ -28,10 +38,12 @@ _MANY = 16
 concat_op = define_op(
     "Concat", "concat_dim: int32, values: N * T -> output: T", "N: int >= 2, T: type"
 )
+concat_op.declare(Traits(layout=AlongAxis(0)))
 concat_v2_op = define_op(
     "ConcatV2", "values: N * T, axis: Tidx -> output: T",
     "N: int >= 2, T: type, Tidx: {int32, int64} = DT_INT32",
 )  # fmt: skip
+concat_v2_op.declare(Traits(fails=Fails.NEVER, layout=AlongAxis(-1)))
 concat_offset_op = define_op(
     "ConcatOffset", "concat_dim: int32, shape: N * int32 -> offset: N * int32", "N: int >= 2"
 ).not_differentiable()
@@ -86,11 +98,13 @@ def _concat_offset_shape(sig: ShapeSig) -> list[Shape]:
 
 
 @concat_op.gradient
+@keeps_slices
 def _concat_grad(op: Operation, grad: Any) -> list[Any]:
     return [None, *_part_grads(grad, op.inputs[1:], op.inputs[0])]
 
 
 @concat_v2_op.gradient
+@keeps_slices
 def _concat_v2_grad(op: Operation, grad: Any) -> list[Any]:
     return [*_part_grads(grad, op.inputs[:-1], op.inputs[-1]), None]
 
@@ -198,6 +212,19 @@ def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
 
 # ---------------------------------------------------------------- Pack
 pack_op = define_op("Pack", "values: N * T -> output: T", "N: int >= 1, T: type, axis: int = 0")
+pack_op.declare(Traits(fails=Fails.NEVER))
+
+
+@pack_op.known
+def _known_vector(sig: ShapeSig) -> list[Any]:
+    """A shape vector put together of numbers, some of which may be unknown."""
+    if any(s != () for s in sig.shapes) or not sig.attrs["T"].is_integer:
+        return [None]
+    entries = [sig.const(i) for i in range(len(sig.shapes))]
+    known = [e for e in entries if e is not None]
+    if len(known) == len(entries):
+        return [np.stack(known)]
+    return [PartialShape(tuple(None if e is None or e < 0 else int(e) for e in entries))]
 
 
 @pack_op.shape

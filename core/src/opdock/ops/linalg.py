@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes, shapes
-from opdock.graph.constant import constant
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops import array_util
+from opdock.graph.nodes.constant import constant
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import expand_dims, reshape, shape, squeeze
 from opdock.ops.cast import cast
 from opdock.ops.complex import conj
@@ -19,7 +18,8 @@ from opdock.ops.diag import matrix_diag_part
 from opdock.ops.joining import concat
 from opdock.ops.matrix import matrix_transpose
 from opdock.ops.reduce import reduce_sum
-from opdock.ops.registry import OpSpec, ShapeSig, define_op
+from opdock.ops.registry import Cost, Fails, OpSpec, ShapeSig, Traits, define_op
+from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
 __all__ = ["matmul", "sparse_matmul", "trace"]
@@ -31,6 +31,7 @@ matmul_op = define_op(
     "transpose_a: bool = false, transpose_b: bool = false, "
     "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}",
 )  # fmt: skip
+matmul_op.declare(Traits(cost=Cost.PRODUCT, fails=Fails.NEVER))
 sparse_matmul_op = define_op(
     "SparseMatMul", "a: Ta, b: Tb -> product: float",
     "transpose_a: bool = false, transpose_b: bool = false, a_is_sparse: bool = false, "
@@ -48,6 +49,8 @@ def _define_batch(name: str) -> OpSpec:
 
 batch_matmul_op = _define_batch("BatchMatMul")
 batch_matmul_v2_op = _define_batch("BatchMatMulV2")
+for _op in (sparse_matmul_op, batch_matmul_op, batch_matmul_v2_op):
+    _op.declare(Traits(cost=Cost.PRODUCT, fails=Fails.BY_SHAPE))
 
 
 # ---------------------------------------------------------------- shapes

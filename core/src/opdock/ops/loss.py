@@ -6,12 +6,12 @@ import math
 from typing import Any
 
 from opdock import shapes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops import common_shapes
-from opdock.ops.nn_util import emit, renamed, zeros_like
-from opdock.ops.registry import Shape, ShapeSig, define_op
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
+from opdock.ops.registry import Fails, Shape, ShapeSig, Traits, define_op
+from opdock.ops.support import common_shapes
+from opdock.ops.support.nn_util import emit, renamed, zeros_like
 
 __all__ = [
     "in_top_k", "l2_loss", "log_poisson_loss", "sigmoid_cross_entropy_with_logits",
@@ -21,6 +21,7 @@ __all__ = [
 
 # ---------------------------------------------------------------- L2Loss
 l2_loss_op = define_op("L2Loss", "t: T -> output: T", "T: {half, bfloat16, float, double}")
+l2_loss_op.declare(Traits(fails=Fails.NEVER))
 l2_loss_op.shape(common_shapes.scalar)
 
 
@@ -91,8 +92,7 @@ def in_top_k(predictions: Any, targets: Any, k: Any, name: str | None = None) ->
 def _check_same_shape(names: tuple[str, str], first: Tensor, second: Tensor) -> None:
     if not shapes.is_compatible(first.raw_shape, second.raw_shape):
         raise ValueError(
-            f"{names[0]} and {names[1]} must have the same shape "
-            f"({first.shape} vs {second.shape})"
+            f"{names[0]} and {names[1]} must have the same shape ({first.shape} vs {second.shape})"
         )
 
 

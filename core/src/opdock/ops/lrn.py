@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
-from opdock.graph.operation import Operation, Tensor
-from opdock.ops.array_util import no_gradient
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.registry import Shape, ShapeSig, define_op
+from opdock.ops.support.array_util import no_gradient
 
 __all__ = ["local_response_normalization", "lrn"]
 

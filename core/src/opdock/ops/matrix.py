@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from opdock import shapes
-from opdock.graph.constant_value import constant_value
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops import array_util, common_shapes
+from opdock.graph.nodes.constant_value import constant_value
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import rank
-from opdock.ops.registry import ShapeSig, define_op
+from opdock.ops.registry import Fails, ShapeSig, Traits, define_op
+from opdock.ops.support import array_util, common_shapes
 from opdock.shapes import Shape
 
 __all__ = ["matrix_band_part", "matrix_transpose", "transpose"]
@@ -22,6 +22,7 @@ __all__ = ["matrix_band_part", "matrix_transpose", "transpose"]
 # ---------------------------------------------------------------- Transpose
 _ATTRS = "T: type, Tperm: {int32, int64} = DT_INT32"
 transpose_op = define_op("Transpose", "x: T, perm: Tperm -> y: T", _ATTRS)
+transpose_op.declare(Traits(fails=Fails.NEVER))
 conjugate_transpose_op = define_op("ConjugateTranspose", "x: T, perm: Tperm -> y: T", _ATTRS)
 
 

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops import array_util
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.arithmetic import maximum
 from opdock.ops.arithmetic import pow as pow_
 from opdock.ops.array import broadcast_to, expand_dims, reshape, shape
@@ -30,18 +29,19 @@ from opdock.ops.reduce import reduce_max, reduce_sum
 from opdock.ops.registry import ShapeSig, define_op
 from opdock.ops.select import where
 from opdock.ops.solve import matrix_solve
+from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
 __all__ = ["matrix_square_root"]
 
 matrix_exponential_op = define_op(
-    "MatrixExponential", "input: T -> output: T", "T: {double, float, complex64, complex128}"
+    "MatrixExponential", "input: T -> output: T", "T: {double, float, half, complex64, complex128}"
 )
 matrix_logarithm_op = define_op(
     "MatrixLogarithm", "input: T -> output: T", "T: {complex64, complex128}"
 )
 matrix_square_root_op = define_op(
-    "MatrixSquareRoot", "input: T -> output: T", "T: {double, float, complex64, complex128}"
+    "MatrixSquareRoot", "input: T -> output: T", "T: {double, float, half, complex64, complex128}"
 )
 array_util.no_gradient(matrix_exponential_op)
 array_util.no_gradient(matrix_logarithm_op)
@@ -295,7 +295,7 @@ def _pade(x: Tensor, powers: list[Tensor], order: int) -> tuple[Tensor, Tensor]:
 
 
 def _square_up(result: Tensor, squarings: Any) -> Tensor:
-    from opdock.ops.loops import while_loop
+    from opdock.ops.composed.loops import while_loop
 
     last = reduce_max(squarings)
 

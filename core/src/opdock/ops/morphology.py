@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops import common_shapes
-from opdock.ops.nn_util import emit, renamed
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.registry import Shape, ShapeSig, define_op
-from opdock.ops.windows import check_length, output_dim
+from opdock.ops.support import common_shapes
+from opdock.ops.support.nn_util import emit, renamed
+from opdock.ops.support.windows import check_length
+from opdock.windows import Layout
 
 __all__ = ["dilation2d", "erosion2d"]
 
@@ -36,11 +37,7 @@ def _dilation2d_shape(sig: ShapeSig) -> Shape:
     check_length(strides, 4, "Dilation2D requires the stride")
     check_length(rates, 4, "Dilation2D requires the rates")
     shapes.merge_dim(data[3], kernel[2])
-    space = [
-        output_dim(data[a], kernel[a - 1], strides[a], sig.attrs["padding"], rates[a])
-        for a in (1, 2)
-    ]
-    return (data[0], *space, kernel[2])
+    return (data[0], *Layout(sig.attrs).output(data[1:3], kernel[:2]), kernel[2])
 
 
 @dilation2d_backprop_filter_op.shape

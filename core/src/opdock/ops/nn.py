@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops import common_shapes
-from opdock.ops.nn_util import emit, zeros_like
-from opdock.ops.registry import define_op
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
+from opdock.ops.registry import Elementwise, Traits, define_op
+from opdock.ops.support import common_shapes
+from opdock.ops.support.nn_util import emit, zeros_like
 
 __all__ = [
     "crelu", "elu", "leaky_relu", "relu", "relu6", "selu", "softplus", "softsign", "swish",
@@ -61,9 +61,13 @@ elu_grad_op = define_op(
     expr="where(outputs < 0, (outputs + 1) * gradients, gradients)",
 )  # fmt: skip
 selu_op = define_op(
-    "Selu", "features: T -> activations: T", _FLOATS,
+    "Selu",
+    "features: T -> activations: T",
+    _FLOATS,
     expr=f"where(features < 0, {SELU_SCALE_ALPHA!r} * expm1(features), {SELU_SCALE!r} * features)",
 )
+for _op in (elu_op, selu_op):
+    _op.declare(Traits(layout=Elementwise()))
 selu_grad_op = define_op(
     "SeluGrad", "gradients: T, outputs: T -> backprops: T", _FLOATS,
     expr=f"where(outputs < 0, gradients * (outputs + {SELU_SCALE_ALPHA!r}), "

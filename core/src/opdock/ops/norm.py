@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops.nn_util import emit, renamed
-from opdock.ops.norm_grad import batch_norm_grad_grad, frozen_batch_norm_grad_grad
-from opdock.ops.registry import OpSpec, Shape, ShapeSig, define_op
-from opdock.ops.windows import layout
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
+from opdock.ops.registry import Formatted, OpSpec, Shape, ShapeSig, Traits, define_op
+from opdock.ops.support.nn_util import emit, renamed
+from opdock.ops.support.norm_grad import batch_norm_grad_grad, frozen_batch_norm_grad_grad
+from opdock.windows import Format
 
 __all__ = ["batch_norm_with_global_normalization", "batch_normalization", "fused_batch_norm"]
 
@@ -50,6 +50,8 @@ def _grad_signature(u: str, scale: str, reserves: int) -> str:
 fused_batch_norm_op = define_op("FusedBatchNorm", _signature("T", 2), f"{_T1}, {_ATTRS}")
 fused_batch_norm_v2_op = define_op("FusedBatchNormV2", _signature("U", 2), f"{_TU}, {_ATTRS}")
 fused_batch_norm_v3_op = define_op("FusedBatchNormV3", _signature("U", 3), f"{_TU}, {_ATTRS}")
+for _op in (fused_batch_norm_op, fused_batch_norm_v2_op, fused_batch_norm_v3_op):
+    _op.declare(Traits(layout=Formatted((0,))))
 fused_batch_norm_grad_op = define_op(
     "FusedBatchNormGrad", _grad_signature("T", "T", 2), f"{_T1}, {_GRAD_ATTRS}"
 )
@@ -59,6 +61,8 @@ fused_batch_norm_grad_v2_op = define_op(
 fused_batch_norm_grad_v3_op = define_op(
     "FusedBatchNormGradV3", _grad_signature("U", "float", 3), f"{_TU}, {_GRAD_ATTRS}"
 )
+for _op in (fused_batch_norm_grad_op, fused_batch_norm_grad_v2_op, fused_batch_norm_grad_v3_op):
+    _op.declare(Traits(layout=Formatted((0, 1))))
 
 FORWARD = (fused_batch_norm_op, fused_batch_norm_v2_op, fused_batch_norm_v3_op)
 BACKWARD = (fused_batch_norm_grad_op, fused_batch_norm_grad_v2_op, fused_batch_norm_grad_v3_op)
@@ -67,7 +71,7 @@ BACKWARD = (fused_batch_norm_grad_op, fused_batch_norm_grad_v2_op, fused_batch_n
 # ---------------------------------------------------------------- shapes
 def _fused_shape(sig: ShapeSig) -> list[Shape]:
     x = shapes.with_rank(sig.shapes[0], 4)
-    axis = layout(sig.attrs["data_format"]).channel
+    axis = Format(sig.attrs["data_format"], 4).channel
     channels = x[axis]
     for i in range(1, 3 if sig.attrs["is_training"] else 5):
         (length,) = shapes.with_rank(sig.shapes[i], 1)
@@ -80,7 +84,7 @@ def _fused_shape(sig: ShapeSig) -> list[Shape]:
 def _fused_grad_shape(sig: ShapeSig) -> list[Shape]:
     y = shapes.with_rank(sig.shapes[0], 4)
     x = shapes.with_rank(sig.shapes[1], 4)
-    axis = layout(sig.attrs["data_format"]).channel
+    axis = Format(sig.attrs["data_format"], 4).channel
     channels = shapes.merge_dim(y[axis], x[axis])
     for i in range(2, 5):
         (length,) = shapes.with_rank(sig.shapes[i], 1)
@@ -132,7 +136,7 @@ def _per_channel(vector: Tensor, data_format: str) -> Tensor:
 
 def _fused_parts(sig: Any, x: Any, scale: Any, offset: Any, mean: Any, variance: Any) -> Any:
     data_format, epsilon = sig.attrs["data_format"], sig.attrs["epsilon"]
-    where = layout(data_format)
+    where = Format(data_format, 4)
     axes = [0, *where.space]
     wide = x if x.dtype is dtypes.float32 else emit("Cast", x, DstT=dtypes.float32)
     batch_mean, batch_variance = mean, variance
@@ -168,7 +172,7 @@ def _fused_grad_parts(
     sig: Any, grad: Tensor, x: Tensor, scale: Any, mean: Any, variance: Any, *unused: Any
 ) -> Any:
     data_format, epsilon = sig.attrs["data_format"], sig.attrs["epsilon"]
-    where = layout(data_format)
+    where = Format(data_format, 4)
     axes = [0, *where.space]
     half = x.dtype is not dtypes.float32
     dy = emit("Cast", grad, DstT=dtypes.float32) if half else grad

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from opdock import shapes
-from opdock.graph.constant_value import constant_value
-from opdock.graph.operation import Operation, Tensor
-from opdock.ops import array_util
+from opdock.graph.nodes.constant_value import constant_value
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.array import rank, reshape, shape
-from opdock.ops.registry import ShapeSig, define_op
+from opdock.ops.registry import PerAxis, ShapeSig, Traits, define_op
 from opdock.ops.slicing import slice
+from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
 __all__ = ["pad"]
@@ -28,6 +28,8 @@ mirror_pad_op = define_op("MirrorPad", "input: T, paddings: Tpaddings -> output:
 mirror_pad_grad_op = define_op(
     "MirrorPadGrad", "input: T, paddings: Tpaddings -> output: T", _ATTRS + _MODE
 )
+for _op in (pad_op, pad_v2_op, mirror_pad_op, mirror_pad_grad_op):
+    _op.declare(Traits(layout=PerAxis((1,))))
 
 
 def _amounts(sig: ShapeSig) -> list[tuple[int, int]] | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
-from opdock.graph.composite import IndexedSlices
-from opdock.graph.operation import Operation, Tensor
-from opdock.ops import array_util
+from opdock.graph.nodes.composite import IndexedSlices
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.array import reshape, shape
-from opdock.ops.registry import ShapeSig, define_op
+from opdock.ops.registry import ShapeSig, define_op, keeps_slices
+from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
 __all__ = ["dynamic_partition", "dynamic_stitch"]
@@ -77,6 +77,7 @@ def _dynamic_partition_grad(op: Operation, *grads: Any) -> list[Any]:
 
 @dynamic_stitch_op.gradient
 @parallel_dynamic_stitch_op.gradient
+@keeps_slices
 def _dynamic_stitch_grad(op: Operation, grad: Any) -> list[Any]:
     from opdock.ops.cast import cast
     from opdock.ops.gather import gather

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from opdock import dtypes, shapes
-from opdock.graph.operation import Operation, Tensor
-from opdock.ops import array_util
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.array import reshape, shape
 from opdock.ops.registry import ShapeSig, define_op
+from opdock.ops.support import array_util
+from opdock.ops.support.windows import check_length
 from opdock.shapes import Shape
+from opdock.windows import Layout
 
 __all__ = ["extract_image_patches", "extract_volume_patches"]
 
 extract_image_patches_op = define_op(
     "ExtractImagePatches", "images: T -> patches: T",
     "ksizes: list(int) >= 4, strides: list(int) >= 4, rates: list(int) >= 4, "
-    "T: {bfloat16, half, float, double, int8, int16, int32, int64, uint8, uint16, uint32, uint64}, "
-    "padding: {'SAME', 'VALID'}",
+    "T: realnumbertype, padding: {'SAME', 'VALID'}",
 )  # fmt: skip
 extract_volume_patches_op = define_op(
     "ExtractVolumePatches", "input: T -> patches: T",
@@ -27,47 +29,24 @@ extract_volume_patches_op = define_op(
 
 
 # ---------------------------------------------------------------- shapes
-def _window_count(size: int | None, window: int, stride: int, padding: str) -> int | None:
-    if size is None:
-        return None
-    count = -(-size // stride) if padding == "SAME" else -(-(size - window + 1) // stride)
-    if count < 0:
-        raise ValueError(f"Computed output size would be negative: {count}")
-    return count
-
-
-def _patches_shape(sig: ShapeSig, rates: list[int]) -> Shape:
-    attrs, rank = sig.attrs, len(rates)
+def _patches_shape(sig: ShapeSig, rank: int) -> Shape:
     source = shapes.with_rank(sig.shapes[0], rank)
-    for name in ("ksizes", "strides"):
-        if len(attrs[name]) != rank:
-            raise ValueError(
-                f"{sig.op} requires the {name} attribute to contain {rank} values, "
-                f"but got: {len(attrs[name])}"
-            )
-    volume, space = 1, []
-    for i in range(1, rank - 1):
-        k, stride = attrs["ksizes"][i], attrs["strides"][i]
-        window = k + (k - 1) * (rates[i] - 1)
-        space.append(_window_count(source[i], window, stride, attrs["padding"]))
-        volume *= k
-    return (source[0], *space, array_util.multiply(source[-1], volume))
+    for name in ("ksizes", "strides", "rates"):
+        if name in sig.attrs:
+            check_length(sig.attrs[name], rank, f"{sig.op} requires the {name}")
+    sizes = sig.attrs["ksizes"][1:-1]
+    space = Layout(sig.attrs).output(source[1:-1], sizes, empty=True)
+    return (source[0], *space, array_util.multiply(source[-1], math.prod(sizes)))
 
 
 @extract_image_patches_op.shape
 def _extract_image_patches_shape(sig: ShapeSig) -> Shape:
-    rates = sig.attrs["rates"]
-    if len(rates) != 4:
-        raise ValueError(
-            "ExtractImagePatches requires the rates attribute to contain 4 values, "
-            f"but got: {len(rates)}"
-        )
-    return _patches_shape(sig, rates)
+    return _patches_shape(sig, 4)
 
 
 @extract_volume_patches_op.shape
 def _extract_volume_patches_shape(sig: ShapeSig) -> Shape:
-    return _patches_shape(sig, [1] * 5)
+    return _patches_shape(sig, 5)
 
 
 # ---------------------------------------------------------------- gradients

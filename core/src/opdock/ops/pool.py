@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
-from opdock.graph.operation import Operation, Tensor
-from opdock.ops.nn_util import emit, renamed, zeros_like
-from opdock.ops.registry import Shape, ShapeSig, define_op
-from opdock.ops.windows import pool_shape
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.ops.registry import Fails, Formatted, Shape, ShapeSig, Traits, define_op
+from opdock.ops.support.nn_util import emit, renamed, zeros_like
+from opdock.ops.support.windows import pool_shape
 
 __all__ = ["max_pool_with_argmax"]
 
@@ -31,12 +31,16 @@ avg_pool_grad_op = define_op(
     "AvgPoolGrad", "orig_input_shape: int32, grad: T -> output: T",
     f"{_WINDOW}, {_PADDING}, {_FORMAT}, {_FLOATS}",
 )  # fmt: skip
+avg_pool_grad_op.declare(Traits(fails=Fails.BY_SHAPE, layout=Formatted((1,), (0,), leads=False)))
 max_pool_op = define_op(
     "MaxPool", "input: T -> output: T", f"{_MAX_TYPES}, {_WINDOW}, {_PADDING}, {_MAX_FORMAT}"
 )
+for _op in (max_pool_op, avg_pool_op):
+    _op.declare(Traits(fails=Fails.BY_SHAPE, layout=Formatted((0,), leads=False)))
 max_pool_v2_op = define_op(
     "MaxPoolV2", f"input: T, {_DYNAMIC} -> output: T", f"{_MAX_TYPES}, {_PADDING}, {_MAX_FORMAT}"
 )
+max_pool_v2_op.declare(Traits(layout=Formatted((0,), (1, 2), leads=False)))
 max_pool_grad_op = define_op(
     "MaxPoolGrad", f"{_ORIG} -> output: T", f"{_WINDOW}, {_PADDING}, {_FORMAT}, {_REAL}"
 )
@@ -47,10 +51,14 @@ max_pool_grad_grad_op = define_op(
     "MaxPoolGradGrad", f"{_ORIG} -> output: T",
     f"{_WINDOW}, {_PADDING}, {_FORMAT}, T: realnumbertype",
 )  # fmt: skip
+for _op in (max_pool_grad_op, max_pool_grad_grad_op):
+    _op.declare(Traits(fails=Fails.BY_SHAPE, layout=Formatted((0, 1, 2), leads=False)))
 max_pool_grad_grad_v2_op = define_op(
     "MaxPoolGradGradV2", f"{_ORIG}, {_DYNAMIC} -> output: T",
     f"{_PADDING}, {_FORMAT}, T: realnumbertype",
 )  # fmt: skip
+for _op in (max_pool_grad_v2_op, max_pool_grad_grad_v2_op):
+    _op.declare(Traits(layout=Formatted((0, 1, 2), (3, 4), leads=False)))
 
 _ARGMAX = "include_batch_in_index: bool = false"
 max_pool_with_argmax_op = define_op(

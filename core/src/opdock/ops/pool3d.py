@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
-from opdock.graph.operation import Operation, Tensor
-from opdock.ops.nn_util import emit, zeros_like
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.registry import Shape, ShapeSig, define_op
-from opdock.ops.windows import pool_shape
+from opdock.ops.support.nn_util import emit, zeros_like
+from opdock.ops.support.windows import pool_shape
 
 __all__: list[str] = []
 

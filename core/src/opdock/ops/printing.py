@@ -8,11 +8,11 @@ import sys
 from typing import Any
 
 from opdock import dtypes, shapes
-from opdock.graph.composite import SparseTensor
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops.registry import ShapeSig, define_op
+from opdock.graph.nodes.composite import SparseTensor
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
+from opdock.ops.registry import ShapeSig, define_op, keeps_slices
 from opdock.shapes import Shape
 from opdock.util import nest
 
@@ -39,6 +39,7 @@ def _print_shape(sig: ShapeSig) -> Shape:
 
 
 @print_op.gradient
+@keeps_slices
 def _print_gradient(op: Operation, grad: Tensor) -> list[Any]:
     return [grad] + [None] * (len(op.inputs) - 1)
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from opdock import shapes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Tensor
-from opdock.ops.array_util import no_gradient
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Tensor
 from opdock.ops.registry import Shape, ShapeSig, define_op
+from opdock.ops.support.array_util import no_gradient
 
 __all__ = ["dequantize", "quantize", "quantize_v2"]
 

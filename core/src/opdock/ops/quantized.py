@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from opdock.ops.array import reshape_op
-from opdock.ops.array_util import no_gradient
 from opdock.ops.bias import bias_add_op
-from opdock.ops.common_shapes import broadcast2
 from opdock.ops.joining import concat_op
 from opdock.ops.linalg import matmul_op
 from opdock.ops.quantize import TYPES, check_scalars
 from opdock.ops.registry import OpSpec, Shape, ShapeSig, define_op
+from opdock.ops.support.array_util import no_gradient
+from opdock.ops.support.common_shapes import broadcast2
 
 __all__ = ["quantized_concat"]
 

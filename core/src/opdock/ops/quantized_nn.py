@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
-from opdock.ops.array_util import no_gradient
 from opdock.ops.conv import conv2d_op
 from opdock.ops.pool import avg_pool_op, max_pool_op
 from opdock.ops.quantize import TYPES, check_scalars
 from opdock.ops.quantized import shape_as
 from opdock.ops.registry import OpSpec, Shape, ShapeSig, define_op
+from opdock.ops.support.array_util import no_gradient
 
 __all__ = [
     "quantized_avg_pool", "quantized_conv2d", "quantized_max_pool", "quantized_relu_x",

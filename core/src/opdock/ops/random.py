@@ -10,12 +10,12 @@ from typing import Any
 
 from opdock import dtypes, shapes
 from opdock.dtypes import DType
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Tensor
-from opdock.graph.scopes import name_scope
-from opdock.graph.seeds import get_seed
-from opdock.ops import array_util, common_shapes
-from opdock.ops.registry import ShapeSig, define_op, get
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.nodes.seeds import get_seed
+from opdock.ops.registry import ShapeSig, Traits, define_op, get
+from opdock.ops.support import array_util, common_shapes
 from opdock.shapes import Dimension, Shape
 
 __all__ = [
@@ -50,6 +50,14 @@ truncated_normal_op = define_op(
 random_shuffle_op = define_op(
     "RandomShuffle", "value: T -> output: T", _SEEDS + "T: type", stateful=True
 )
+for _op in (
+    random_uniform_op,
+    random_uniform_int_op,
+    random_standard_normal_op,
+    truncated_normal_op,
+    random_shuffle_op,
+):
+    _op.declare(Traits(random=True))
 
 
 @random_uniform_op.shape
@@ -246,6 +254,6 @@ def random_crop(value: Any, size: Any, seed: int | None = None, name: str | None
 
 
 def _add(x: Tensor, y: Tensor, scope: str) -> Tensor:
-    from opdock.ops.math import add
+    from opdock.ops.composed.math import add
 
     return add(x, y, name=scope)

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes, shapes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import control_dependencies, name_scope
-from opdock.graph.seeds import get_seed
-from opdock.ops import array_util
-from opdock.ops.registry import ShapeSig, define_op
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import control_dependencies, name_scope
+from opdock.graph.nodes.seeds import get_seed
+from opdock.ops.registry import ShapeSig, Traits, define_op
+from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
 __all__ = ["multinomial", "random_gamma", "random_poisson"]
@@ -38,6 +38,8 @@ random_poisson_op = define_op(
     _SEEDS + _S + "R: {half, float, double, int32, int64} = DT_DOUBLE, "
     "dtype: {half, float, double, int32, int64} = DT_INT64", stateful=True,
 )  # fmt: skip
+for _op in (multinomial_op, random_gamma_op, random_poisson_op):
+    _op.declare(Traits(random=True))
 array_util.no_gradient(random_gamma_grad_op)
 array_util.no_gradient(random_poisson_op)
 
@@ -162,8 +164,8 @@ def random_gamma(
     Returns:
       A tensor of shape ``shape + broadcast(alpha, beta)``.
     """
+    from opdock.ops.composed.math import maximum
     from opdock.ops.fill import zeros_like
-    from opdock.ops.math import maximum
 
     dtype = dtypes.as_dtype(dtype)
     with name_scope(name, "random_gamma", [shape, alpha, beta]):

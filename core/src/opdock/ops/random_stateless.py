@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops import array_util
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.random import shape_tensor
 from opdock.ops.registry import OpSpec, ShapeSig, define_op
+from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
 __all__: list[str] = []  # TF 1.15 has these names in tf.random only.
@@ -30,7 +30,7 @@ stateless_truncated_normal_op = _float_op("StatelessTruncatedNormal").not_differ
 stateless_uniform_int_op = define_op(
     "StatelessRandomUniformInt",
     "shape: T, seed: Tseed, minval: dtype, maxval: dtype -> output: dtype",
-    "dtype: {int32, int64}, " + _INDEX,
+    "dtype: {int32, int64}, T: {int32, int64}, Tseed: {int32, int64} = DT_INT64",
 ).not_differentiable()
 stateless_multinomial_op = define_op(
     "StatelessMultinomial",
@@ -91,7 +91,7 @@ def stateless_random_uniform(
     Raises:
       ValueError: another `dtype`, or an integer one without `maxval`.
     """
-    from opdock.ops.math import add
+    from opdock.ops.composed.math import add
 
     dtype = dtypes.as_dtype(dtype)
     if not (dtype.is_floating or dtype in (dtypes.int32, dtypes.int64)):
@@ -164,7 +164,7 @@ def stateless_truncated_normal(
 def _normal(
     op: OpSpec, default: str, shape: Any, seed: Any, mean: Any, stddev: Any, dtype: Any, name: Any
 ) -> Tensor:
-    from opdock.ops.math import add
+    from opdock.ops.composed.math import add
 
     dtype = dtypes.as_dtype(dtype)
     with name_scope(name, default, [shape, seed, mean, stddev]) as scope:

@@ -7,27 +7,27 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes, shapes
-from opdock.graph.constant import constant
-from opdock.graph.constant_value import constant_value
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.ops import array_util
+from opdock.graph.nodes.constant import constant
+from opdock.graph.nodes.constant_value import constant_value
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.arithmetic import floormod, maximum, truncatediv
 from opdock.ops.array import broadcast_to, rank, reshape, shape, size
 from opdock.ops.cast import cast, to_int32
 from opdock.ops.compare import equal, logical_not, not_equal
 from opdock.ops.complex import conj, real
-from opdock.ops.division import divide, floordiv, truediv
+from opdock.ops.composed.division import divide, floordiv, truediv
 from opdock.ops.elementary import sqrt
 from opdock.ops.fill import ones_like
 from opdock.ops.fill import range as range_
 from opdock.ops.gather import gather
 from opdock.ops.joining import concat
 from opdock.ops.matrix import transpose
-from opdock.ops.registry import OpSpec, ShapeSig, define_op
+from opdock.ops.registry import Fails, OpSpec, Reduction, ShapeSig, Traits, define_op
 from opdock.ops.scan import cumprod
 from opdock.ops.select import where
 from opdock.ops.sets import invert_permutation, setdiff1d
+from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
 __all__ = [
@@ -58,6 +58,8 @@ min_op = _define("Min")
 euclidean_norm_op = _define("EuclideanNorm")
 all_op = _define_logical("All")
 any_op = _define_logical("Any")
+for _op in (sum_op, mean_op, prod_op, max_op, min_op, all_op, any_op):
+    _op.declare(Traits(fails=Fails.NEVER, layout=Reduction()))
 
 
 # ---------------------------------------------------------------- shapes

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from opdock.graph.registry import (
+from opdock.graph.nodes.registry import (
     GradientFn,
     OpSpec,
+    PartialShape,
     RegisterGradient,
     ShapeSig,
     all_ops,
@@ -12,20 +13,45 @@ from opdock.graph.registry import (
     find,
     get,
     gradient_of,
+    keeps_slices,
     not_differentiable,
+)
+from opdock.graph.nodes.traits import (
+    AlongAxis,
+    Control,
+    Cost,
+    DropsAxes,
+    Elementwise,
+    Fails,
+    Formatted,
+    PerAxis,
+    Reduction,
+    Traits,
 )
 from opdock.shapes import Shape
 
 __all__ = [
+    "AlongAxis",
+    "Control",
+    "Cost",
+    "DropsAxes",
+    "Elementwise",
+    "Fails",
+    "Formatted",
     "GradientFn",
     "OpSpec",
+    "PartialShape",
+    "PerAxis",
+    "Reduction",
     "RegisterGradient",
     "Shape",
     "ShapeSig",
+    "Traits",
     "all_ops",
     "define_op",
     "find",
     "get",
     "gradient_of",
+    "keeps_slices",
     "not_differentiable",
 ]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops import common_shapes
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.compare import greater, less
 from opdock.ops.complex import conj
 from opdock.ops.elementary import exp, log
 from opdock.ops.registry import OpSpec, define_op
 from opdock.ops.select import where
+from opdock.ops.support import common_shapes
 
 __all__ = ["cumprod", "cumsum"]
 

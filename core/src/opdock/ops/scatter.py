@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.array import reshape, shape
 from opdock.ops.fill import zeros_like
 from opdock.ops.gather import gather_nd

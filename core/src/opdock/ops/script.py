@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from opdock import dtypes
-from opdock.graph.graph import get_default_graph
-from opdock.graph.python_functions import register
-from opdock.ops.registry import ShapeSig, define_op
+from opdock.graph.control.python_functions import register
+from opdock.graph.nodes.graph import get_default_graph
+from opdock.ops.registry import Cost, ShapeSig, Traits, define_op
 from opdock.shapes import Shape
 
 __all__ = ["numpy_function", "py_func"]
@@ -22,6 +22,8 @@ py_func_stateless_op = define_op(
     "PyFuncStateless", "input: Tin -> output: Tout",
     "token: string, Tin: list(type) >= 0, Tout: list(type) >= 0",
 ).not_differentiable()  # fmt: skip
+for _op in (py_func_op, py_func_stateless_op):
+    _op.declare(Traits(cost=Cost.WAIT, foreign=True))
 
 
 @py_func_op.shape

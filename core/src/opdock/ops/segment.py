@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
-from opdock.graph.operation import Operation, Tensor
-from opdock.ops import array_util
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.arithmetic import maximum, truncatediv
 from opdock.ops.array import broadcast_to, rank, reshape, shape
 from opdock.ops.cast import cast
 from opdock.ops.compare import equal, greater
 from opdock.ops.complex import conj
-from opdock.ops.division import divide, truediv
+from opdock.ops.composed.division import divide, truediv
 from opdock.ops.fill import fill, ones_like, zeros_like
 from opdock.ops.gather import gather
 from opdock.ops.joining import concat
 from opdock.ops.reduce import reduce_max
 from opdock.ops.registry import OpSpec, ShapeSig, define_op
 from opdock.ops.select import where
+from opdock.ops.support import array_util
 from opdock.ops.unsorted_segment import (
     unsorted_segment_max,
     unsorted_segment_min,

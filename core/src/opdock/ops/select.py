@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes, shapes
-from opdock.graph.constant_value import constant_value
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops import array_util
+from opdock.graph.nodes.constant_value import constant_value
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import reshape, shape, squeeze
 from opdock.ops.gather import gather
 from opdock.ops.registry import ShapeSig, define_op, get
+from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
 __all__ = ["boolean_mask", "one_hot", "where", "where_v2"]

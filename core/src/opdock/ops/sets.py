@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops import array_util
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import expand_dims
 from opdock.ops.registry import ShapeSig, define_op, get
+from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
 __all__ = [

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes, shapes
-from opdock.graph import slicespec
-from opdock.graph.constant import constant
-from opdock.graph.constant_value import constant_value
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops import array_util, common_shapes
+from opdock.graph.nodes import slicespec
+from opdock.graph.nodes.constant import constant
+from opdock.graph.nodes.constant_value import constant_value
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import rank, reshape, shape
-from opdock.ops.registry import ShapeSig, define_op
+from opdock.ops.registry import PerAxis, ShapeSig, Traits, define_op
+from opdock.ops.support import array_util, common_shapes
 from opdock.shapes import Dimension, Shape
 
 __all__ = ["newaxis", "slice", "strided_slice"]
@@ -34,6 +34,7 @@ _MASK_ATTRS = (
 slice_op = define_op(
     "Slice", "input: T, begin: Index, size: Index -> output: T", "T: type, Index: {int32, int64}"
 )
+slice_op.declare(Traits(layout=PerAxis((1, 2))))
 
 
 @slice_op.shape

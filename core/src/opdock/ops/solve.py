@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops import array_util
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import expand_dims, shape
 from opdock.ops.cast import cast
 from opdock.ops.complex import complex as complex_
@@ -18,6 +17,7 @@ from opdock.ops.linalg import adjoint, matmul, square_matrices
 from opdock.ops.matrix import matrix_band_part
 from opdock.ops.reduce import reduce_sum
 from opdock.ops.registry import ShapeSig, define_op
+from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
 __all__ = [
@@ -25,16 +25,15 @@ __all__ = [
     "matrix_triangular_solve",
 ]  # fmt: skip
 
-_TYPES = "{double, float, complex64, complex128}"
+_TYPES = "{double, float, half, complex64, complex128}"
+_DET_TYPES = "{half, float, double, complex64, complex128}"
 # TF's guess at the size of a cache; above it, many small systems are solved one by one.
 _CACHE_BYTES = 256000
 
-matrix_determinant_op = define_op(
-    "MatrixDeterminant", "input: T -> output: T", "T: {float, double, complex64, complex128}"
-)
+matrix_determinant_op = define_op("MatrixDeterminant", "input: T -> output: T", f"T: {_DET_TYPES}")
 log_matrix_determinant_op = define_op(
     "LogMatrixDeterminant", "input: T -> sign: T, log_abs_determinant: T",
-    "T: {float, double, complex64, complex128}",
+    f"T: {_DET_TYPES}",
 )  # fmt: skip
 matrix_inverse_op = define_op(
     "MatrixInverse", "input: T -> output: T", f"adjoint: bool = false, T: {_TYPES}"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
-from opdock.graph.constant_value import constant_value
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops import array_util
+from opdock.graph.nodes.constant_value import constant_value
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import expand_dims, reshape, shape
 from opdock.ops.registry import ShapeSig, define_op
+from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
 __all__ = ["argsort", "searchsorted", "sort"]

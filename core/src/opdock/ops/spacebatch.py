@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes, shapes
-from opdock.graph.constant_value import constant_value
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops import array_util
-from opdock.ops.registry import ShapeSig, define_op
+from opdock.graph.nodes.constant_value import constant_value
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
+from opdock.ops.registry import Formatted, ShapeSig, Traits, define_op
+from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
 __all__ = [
@@ -43,6 +43,8 @@ batch_to_space_op = define_op(
 )  # fmt: skip
 space_to_depth_op = define_op("SpaceToDepth", "input: T -> output: T", _BLOCK_ATTRS)
 depth_to_space_op = define_op("DepthToSpace", "input: T -> output: T", _BLOCK_ATTRS)
+for _op in (space_to_depth_op, depth_to_space_op):
+    _op.declare(Traits(layout=Formatted((0,), leads=False)))
 
 
 # ---------------------------------------------------------------- shapes

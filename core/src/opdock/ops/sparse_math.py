@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.registry import OpSpec, ShapeSig, define_op, get
 from opdock.shapes import Shape
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
-from opdock.graph.operation import Operation, Tensor
-from opdock.ops import array_util
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.arithmetic import maximum
 from opdock.ops.array import shape
 from opdock.ops.cast import cast
@@ -14,6 +13,7 @@ from opdock.ops.elementary import sqrt
 from opdock.ops.gather import gather
 from opdock.ops.registry import OpSpec, ShapeSig, define_op
 from opdock.ops.segment import column, row_counts, segment_count
+from opdock.ops.support import array_util
 from opdock.ops.unsorted_segment import unsorted_segment_sum
 from opdock.shapes import Shape
 

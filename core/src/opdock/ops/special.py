@@ -6,11 +6,10 @@ import math
 from typing import Any
 
 from opdock import shapes
-from opdock.graph.constant import constant
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops.common_shapes import broadcast2
+from opdock.graph.nodes.constant import constant
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.elementary import (
     REAL,
     abs,
@@ -26,6 +25,7 @@ from opdock.ops.elementary import (
     unary,
 )  # fmt: skip
 from opdock.ops.registry import OpSpec, ShapeSig, define_op, get
+from opdock.ops.support.common_shapes import broadcast2
 from opdock.ops.unbroadcast import unbroadcast, unbroadcast_pair
 from opdock.shapes import Shape
 

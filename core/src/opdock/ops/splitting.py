@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from opdock import shapes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.ops import array_util
-from opdock.ops.registry import ShapeSig, define_op
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.ops.registry import AlongAxis, ShapeSig, Traits, define_op
+from opdock.ops.support import array_util
 from opdock.shapes import Dimension, Shape
 
 __all__ = ["split", "unstack"]
@@ -18,10 +18,12 @@ __all__ = ["split", "unstack"]
 split_op = define_op(
     "Split", "split_dim: int32, value: T -> output: num_split * T", "num_split: int >= 1, T: type"
 )
+split_op.declare(Traits(layout=AlongAxis(0)))
 split_v_op = define_op(
     "SplitV", "value: T, size_splits: Tlen, split_dim: int32 -> output: num_split * T",
     "num_split: int >= 1, T: type, Tlen: {int32, int64} = DT_INT64",
 )  # fmt: skip
+split_v_op.declare(Traits(layout=AlongAxis(-1)))
 unpack_op = define_op(
     "Unpack", "value: T -> output: num * T", "num: int >= 0, T: type, axis: int = 0"
 )

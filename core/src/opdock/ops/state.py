@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
-from opdock.graph.composite import IndexedSlices
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import colocate_with
-from opdock.ops.common_shapes import no_outputs, scalar, unchanged
-from opdock.ops.registry import ShapeSig, define_op, get
+from opdock.graph.nodes.composite import IndexedSlices
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import colocate_with
+from opdock.ops.registry import ShapeSig, Traits, define_op, get, keeps_slices
+from opdock.ops.support.common_shapes import no_outputs, scalar, unchanged
 from opdock.shapes import Shape
 
 __all__ = [
@@ -42,6 +42,8 @@ var_handle_op = define_op(
     "VarHandleOp", "-> resource: resource",
     'container: string = "", shared_name: string = "", dtype: type, shape: shape', stateful=True,
 )  # fmt: skip
+for _op in (variable_v2_op, variable_op, temporary_variable_op, var_handle_op):
+    _op.declare(Traits(builtin=True, holds=True))
 
 
 @variable_v2_op.shape
@@ -61,7 +63,9 @@ var_handle_op.shape(scalar)
 assign_op = define_op(
     "Assign", "ref: Ref(T), value: T -> output_ref: Ref(T)",
     "T: type, validate_shape: bool = true, use_locking: bool = true",
+    allows_uninitialized_input=True,
 )  # fmt: skip
+assign_op.declare(Traits(builtin=True, keeps=("value",)))
 assign_add_op = define_op(
     "AssignAdd", "ref: Ref(T), value: T -> output_ref: Ref(T)",
     f"T: {_NUMBERS}, use_locking: bool = false",
@@ -71,8 +75,10 @@ assign_sub_op = define_op(
     f"T: {_NUMBERS}, use_locking: bool = false",
 )  # fmt: skip
 is_variable_initialized_op = define_op(
-    "IsVariableInitialized", "ref: Ref(dtype) -> is_initialized: bool", "dtype: type"
-)
+    "IsVariableInitialized", "ref: Ref(dtype) -> is_initialized: bool", "dtype: type",
+    allows_uninitialized_input=True,
+)  # fmt: skip
+is_variable_initialized_op.declare(Traits(builtin=True, reads=("ref",), keeps=(), on_host=True))
 count_up_to_op = define_op("CountUpTo", "ref: Ref(T) -> output: T", "limit: int, T: {int32, int64}")
 
 
@@ -109,9 +115,11 @@ def _assign_sub_parts(sig: ShapeSig, ref: Tensor, value: Tensor) -> Any:
 read_variable_op = define_op(
     "ReadVariableOp", "resource: resource -> value: dtype", "dtype: type", stateful=True
 )
+read_variable_op.declare(Traits(builtin=True, reads=("resource",), keeps=("value",)))
 assign_variable_op = define_op(
     "AssignVariableOp", "resource: resource, value: dtype ->", "dtype: type", stateful=True
 )
+assign_variable_op.declare(Traits(builtin=True, keeps=("value",)))
 assign_add_variable_op = define_op(
     "AssignAddVariableOp", "resource: resource, value: dtype ->", "dtype: type", stateful=True
 )
@@ -121,18 +129,22 @@ assign_sub_variable_op = define_op(
 var_is_initialized_op = define_op(
     "VarIsInitializedOp", "resource: resource -> is_initialized: bool", stateful=True
 )
+var_is_initialized_op.declare(Traits(builtin=True, reads=("resource",), keeps=(), on_host=True))
 variable_shape_op = define_op(
     "VariableShape", "input: resource -> output: out_type", "out_type: {int32, int64} = int32",
     stateful=True,
 )  # fmt: skip
+variable_shape_op.declare(Traits(builtin=True, reads=("input",), keeps=(), on_host=True))
 destroy_resource_op = define_op(
     "DestroyResourceOp", "resource: resource ->", "ignore_lookup_error: bool = true", stateful=True
 )
+destroy_resource_op.declare(Traits(builtin=True, keeps=()))
 resource_gather_op = define_op(
     "ResourceGather", "resource: resource, indices: Tindices -> output: dtype",
     "batch_dims: int = 0, validate_indices: bool = true, dtype: type, Tindices: {int32, int64}",
     stateful=True,
 )  # fmt: skip
+resource_gather_op.declare(Traits(reads=("resource",)))
 
 
 @read_variable_op.shape
@@ -161,6 +173,7 @@ variable_shape_op.not_differentiable()
 
 
 @read_variable_op.gradient
+@keeps_slices
 def _read_gradient(op: Operation, grad: Any) -> Any:
     return grad
 
@@ -207,13 +220,15 @@ def _scatter_nd_shape(sig: ShapeSig) -> Shape:
     return sig.shapes[0]
 
 
+_ORDERED = "{half, bfloat16, float, double, int32, int64}"
 _SCATTER = ("Update", "Add", "Sub", "Mul", "Div", "Min", "Max")
 for _name in _SCATTER:
     _types = "type" if _name == "Update" else _NUMBERS
+    _ref_types = _ORDERED if _name in ("Min", "Max") else _types
     _locking = "true" if _name == "Update" else "false"
     _ref_op = define_op(
         f"Scatter{_name}", "ref: Ref(T), indices: Tindices, updates: T -> output_ref: Ref(T)",
-        f"T: {_types}, Tindices: {{int32, int64}}, use_locking: bool = {_locking}",
+        f"T: {_ref_types}, Tindices: {{int32, int64}}, use_locking: bool = {_locking}",
     )  # fmt: skip
     _ref_op.shape(_scatter_shape)
     _ref_op.not_differentiable()
@@ -234,7 +249,7 @@ for _name in ("Update", "Add", "Sub"):
     _ref_op.not_differentiable()
     _handle_op = define_op(
         f"ResourceScatterNd{_name}", "ref: resource, indices: Tindices, updates: T ->",
-        f"T: {_types}, Tindices: {{int32, int64}}, use_locking: bool = true", stateful=True,
+        "T: type, Tindices: {int32, int64}, use_locking: bool = true", stateful=True,
     )  # fmt: skip
     _handle_op.shape(no_outputs)
     _handle_op.not_differentiable()

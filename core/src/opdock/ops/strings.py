@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
-from opdock.graph.operation import Tensor
-from opdock.ops import common_shapes
+from opdock.graph.nodes.operation import Tensor
 from opdock.ops.registry import ShapeSig, define_op
+from opdock.ops.support import common_shapes
 from opdock.shapes import Shape
 
 # `regex_full_match` is public as tf.strings.regex_full_match.

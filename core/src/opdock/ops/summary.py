@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from opdock import dtypes
-from opdock.graph.collections import GraphKeys, add_to_collection, get_collection
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Tensor
-from opdock.graph.scopes import name_scope
+from opdock.graph.nodes.collections import GraphKeys, add_to_collection, get_collection
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.io import protos
-from opdock.ops import common_shapes
 from opdock.ops.registry import define_op
+from opdock.ops.support import common_shapes
 
 # Public as tf.summary.*, not at the top.
 __all__: list[str] = []

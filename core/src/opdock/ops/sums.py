@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
-from opdock.graph.composite import IndexedSlices
-from opdock.graph.convert import convert_to_tensor, internal_convert_to_tensor_or_indexed_slices
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
+from opdock.graph.nodes.composite import IndexedSlices
+from opdock.graph.nodes.convert import (
+    convert_to_tensor,
+    internal_convert_to_tensor_or_indexed_slices,
+)
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.arithmetic import mul_op, xdivy_op, xlogy_op
-from opdock.ops.registry import ShapeSig, define_op, get
+from opdock.ops.registry import Elementwise, Fails, ShapeSig, Traits, define_op, get, keeps_slices
 from opdock.shapes import Shape, TensorShape
 
 __all__ = ["accumulate_n", "add_n", "cross", "scalar_mul"]
@@ -19,6 +22,7 @@ add_n_op = define_op(
     "AddN", "inputs: N * T -> sum: T", "N: int >= 1, T: {numbertype, variant}",
     commutative=True, aggregate=True,
 )  # fmt: skip
+add_n_op.declare(Traits(fails=Fails.NEVER, layout=Elementwise()))
 accumulate_n_op = define_op(
     "AccumulateNV2", "inputs: N * T -> sum: T", "N: int >= 1, T: numbertype, shape: shape",
     commutative=True, aggregate=True,
@@ -52,6 +56,7 @@ def _(sig: ShapeSig) -> Shape:
 
 @add_n_op.gradient
 @accumulate_n_op.gradient
+@keeps_slices
 def _(op: Operation, grad: Any) -> list[Any]:
     return [grad] * len(op.inputs)
 

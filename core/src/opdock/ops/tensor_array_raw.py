@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
-from opdock.graph import gradient_scope
-from opdock.graph.operation import Operation, Tensor
+from opdock.graph.nodes import gradient_scope
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.registry import ShapeSig, define_op
 from opdock.shapes import Shape
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from opdock import dtypes, shapes
 from opdock.dtypes import DType
-from opdock.graph.operation import Operation, Tensor
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.registry import ShapeSig, define_op, get
 from opdock.shapes import Shape
 
@@ -162,7 +162,7 @@ def concat(items: Tensor, dtype: DType, shape: Any) -> Tensor:
         dtype: the elements' type.
         shape: the elements' shape, which only for the first dimension may be -1, for unknown.
     """
-    from opdock.graph.convert import convert_to_tensor
+    from opdock.graph.nodes.convert import convert_to_tensor
 
     none = convert_to_tensor([], dtypes.int64)
     rows: Tensor = tensor_list_concat_op(items, shape, none, element_dtype=dtype.base_dtype)[0]
@@ -170,7 +170,7 @@ def concat(items: Tensor, dtype: DType, shape: Any) -> Tensor:
 
 
 def _shape_of(like: Tensor) -> Tensor:
-    from opdock.graph.convert import convert_to_tensor
+    from opdock.graph.nodes.convert import convert_to_tensor
 
     known = like.raw_shape
     shape: Any = -1 if known is None else [-1 if d is None else d for d in known]

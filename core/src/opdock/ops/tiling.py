@@ -8,14 +8,23 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes, shapes
-from opdock.graph.composite import IndexedSlices
-from opdock.graph.constant_value import constant_value
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops import array_util
+from opdock.graph.nodes.composite import IndexedSlices
+from opdock.graph.nodes.constant_value import constant_value
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import expand_dims, reshape, shape, size
-from opdock.ops.registry import ShapeSig, define_op, get
+from opdock.ops.registry import (
+    AlongAxis,
+    Fails,
+    PerAxis,
+    ShapeSig,
+    Traits,
+    define_op,
+    get,
+    keeps_slices,
+)
+from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
 __all__ = ["repeat", "reverse", "reverse_sequence", "reverse_v2", "roll", "tile"]
@@ -28,6 +37,7 @@ tile_op = define_op(
     "Tile", "input: T, multiples: Tmultiples -> output: T",
     "T: type, Tmultiples: {int32, int64} = DT_INT32",
 )  # fmt: skip
+tile_op.declare(Traits(fails=Fails.BY_SHAPE, layout=PerAxis((1,))))
 
 
 @tile_op.shape
@@ -46,6 +56,7 @@ def _tile_shape(sig: ShapeSig) -> Shape:
 
 
 @tile_op.gradient
+@keeps_slices
 def _tile_grad(op: Operation, grad: Any) -> list[Any]:
     from opdock.ops.fill import range
     from opdock.ops.joining import stack
@@ -119,6 +130,7 @@ reverse_v2_op = define_op(
     "Tidx: {int32, int64} = DT_INT32, "
     "T: {" + _REVERSIBLE + "bfloat16, half, float, double, complex64, complex128, string}",
 )  # fmt: skip
+reverse_v2_op.declare(Traits(layout=AlongAxis(-1)))
 
 
 def _at_most_8(shape: Shape) -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
-from opdock.graph.operation import Tensor
-from opdock.ops.common_shapes import no_outputs
+from opdock.graph.nodes.operation import Tensor
 from opdock.ops.registry import OpSpec, ShapeSig, define_op, get
+from opdock.ops.support.common_shapes import no_outputs
 from opdock.shapes import Shape
 from opdock.util.update_rules import BY_OP, Update, op_name
 

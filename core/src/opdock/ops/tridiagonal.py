@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import expand_dims, squeeze
 from opdock.ops.complex import conj
 from opdock.ops.diag import matrix_diag_part

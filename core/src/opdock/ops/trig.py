@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock.graph.operation import Operation, Tensor
-from opdock.ops.common_shapes import broadcast2
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.elementary import (
     INEXACT,
     NUMBERS,
@@ -18,6 +17,7 @@ from opdock.ops.elementary import (
     unary,
 )  # fmt: skip
 from opdock.ops.registry import OpSpec, define_op
+from opdock.ops.support.common_shapes import broadcast2
 from opdock.ops.unbroadcast import unbroadcast_pair
 
 __all__ = [

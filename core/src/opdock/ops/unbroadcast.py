@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
-from opdock.graph.operation import Tensor
+from opdock.graph.nodes.operation import Tensor
 from opdock.ops.registry import ShapeSig, define_op, get
 from opdock.shapes import Shape
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops import array_util
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.arithmetic import maximum
 from opdock.ops.array import broadcast_to, rank, reshape, shape
 from opdock.ops.cast import cast
 from opdock.ops.compare import equal, greater, greater_equal, logical_and
 from opdock.ops.complex import conj
-from opdock.ops.division import divide
+from opdock.ops.composed.division import divide
 from opdock.ops.elementary import sqrt
 from opdock.ops.fill import fill, ones, ones_like, zeros_like
 from opdock.ops.gather import gather
 from opdock.ops.joining import concat
 from opdock.ops.registry import OpSpec, ShapeSig, define_op
 from opdock.ops.select import where
+from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
 __all__ = [

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, errors, shapes
-from opdock.graph.constant_value import constant_value
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import control_dependencies, name_scope
+from opdock.graph.nodes.constant_value import constant_value
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.ops.loss import ensure_named
-from opdock.ops.nn_util import HALF_TYPES, emit, is_zero, renamed
-from opdock.ops.registry import OpSpec, Shape, ShapeSig, define_op
+from opdock.ops.registry import Fails, OpSpec, Shape, ShapeSig, Traits, define_op
+from opdock.ops.support.nn_util import HALF_TYPES, emit, is_zero, renamed
 
 __all__ = [
     "log_softmax", "softmax", "softmax_cross_entropy_with_logits",
@@ -21,6 +21,7 @@ __all__ = [
 _FLOATS = "T: {half, bfloat16, float, double}"
 
 softmax_op = define_op("Softmax", "logits: T -> softmax: T", _FLOATS)
+softmax_op.declare(Traits(fails=Fails.NEVER))
 log_softmax_op = define_op("LogSoftmax", "logits: T -> logsoftmax: T", _FLOATS)
 xent_op = define_op(
     "SoftmaxCrossEntropyWithLogits", "features: T, labels: T -> loss: T, backprop: T", _FLOATS

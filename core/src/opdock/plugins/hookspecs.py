@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pluggy
 
 if TYPE_CHECKING:
-    from opdock.graph.registry import OpSpec
-    from opdock.kernels.table import KernelTable
+    from opdock.graph.nodes.registry import OpSpec
+    from opdock.kernels.select.table import KernelTable
     from opdock.plugins.records import (
         BackendSpec,
         Candidate,
@@ -222,7 +222,7 @@ class ConformanceHooks:
         """Modules with samples and references for this plugin's own ops.
 
         Yields:
-            Names of modules that use `opdock.testing.sample.samples` and
+            Names of modules that use `opdock.testing.harness.sample.samples` and
             `opdock.testing.reference._registry.reference`; only the conformance suite imports them.
 
         Example:

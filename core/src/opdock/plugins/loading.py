@@ -15,7 +15,7 @@ from typing import Any, Final
 import pluggy
 
 from opdock.devices.routes import CopyRoute
-from opdock.graph.registry import OpSpec
+from opdock.graph.nodes.registry import OpSpec
 from opdock.plugins import hookspecs
 from opdock.plugins.records import API_VERSION, BackendSpec, GraphPass, check_version
 from opdock.plugins.state import Backend, Plugin, Quarantine

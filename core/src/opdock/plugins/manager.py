@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from opdock.devices.routes import RouteTable
-from opdock.kernels.select import Tie
+from opdock.kernels.select.selection import Tie
 from opdock.plugins import discovery, hints, loading, probing
 from opdock.plugins.opening import OpenDevice, open_device
 from opdock.plugins.records import (

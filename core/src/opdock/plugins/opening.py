@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from opdock.kernels import portable
-from opdock.kernels.select import KernelIndex, Selection, select
-from opdock.kernels.signature import NodeSig
-from opdock.kernels.table import Kernel, KernelTable
+from opdock.kernels.select.selection import KernelIndex, Selection, select
+from opdock.kernels.select.signature import NodeSig
+from opdock.kernels.select.table import Kernel, KernelTable
 from opdock.plugins.loading import collect, resolve
 from opdock.plugins.patterns import FusionPattern
 from opdock.plugins.records import PluginError, ProbedDevice

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from opdock.devices.protocols import DeviceAttributes
 from opdock.devices.routes import CopyRoute
-from opdock.kernels.select import Rejection
+from opdock.kernels.select.selection import Rejection
 from opdock.plugins.patterns import FusionPattern, P
 
 __all__ = [

@@ -24,6 +24,9 @@ class SessionConfig:
         device_options: what devices are configured with (`gpu_options` among them).
         disabled_passes: compiler passes that are off.
         relaxed: whether the compiler may change the last bits of results.
+        place_pruned: whether operations that no step needs may ask for devices that nobody has.
+        cost_model_every: fill `RunMetadata.cost_graph` in each so-many-th step; 0 for none.
+        cost_model_after: steps to leave out before.
     """
 
     soft: bool = False
@@ -36,6 +39,14 @@ class SessionConfig:
     device_options: dict[str, Any] = field(default_factory=dict)
     disabled_passes: frozenset[str] = frozenset()
     relaxed: bool = False
+    place_pruned: bool = False
+    cost_model_every: int = 0
+    cost_model_after: int = 0
+
+    def wants_cost_model(self, step: int) -> bool:
+        """Whether step number `step` of a program, from 0 on, is one to measure."""
+        turn = step - self.cost_model_after
+        return bool(self.cost_model_every) and turn >= 0 and (turn + 1) % self.cost_model_every == 0
 
 
 def read(config: Any) -> SessionConfig:
@@ -44,7 +55,7 @@ def read(config: Any) -> SessionConfig:
     relaxed = os.environ.get("OPDOCK_RELAXED_MATH", "") not in ("", "0")
     if config is None:
         return SessionConfig(disabled_passes=disabled, relaxed=relaxed)
-    gpu = config.gpu_options
+    gpu, graph = config.gpu_options, config.graph_options
     return SessionConfig(
         soft=config.allow_soft_placement,
         log_placement=config.log_device_placement,
@@ -62,6 +73,9 @@ def read(config: Any) -> SessionConfig:
         },
         disabled_passes=disabled | disabled_by(config),
         relaxed=relaxed or relaxed_by(config),
+        place_pruned=graph.place_pruned_graph,
+        cost_model_every=graph.build_cost_model,
+        cost_model_after=graph.build_cost_model_after,
     )
 
 

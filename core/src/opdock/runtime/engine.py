@@ -6,6 +6,7 @@ import contextlib
 import functools
 import os
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -13,25 +14,27 @@ import numpy as np
 
 from opdock import errors
 from opdock.compiler import pipeline
-from opdock.compiler.ir import HOST, Block, Node
-from opdock.compiler.ladder import STRUCTURAL, climb
-from opdock.compiler.memory import plan_memory
-from opdock.compiler.overlap import overlap
-from opdock.compiler.place import Placer, place
-from opdock.compiler.prune import prune
-from opdock.compiler.target import Target
+from opdock.compiler.clean.prune import lone_node, prune
+from opdock.compiler.emit.memory import plan_memory
+from opdock.compiler.emit.overlap import overlap
+from opdock.compiler.ir.block import HOST, Block, Node
+from opdock.compiler.place.ladder import climb
+from opdock.compiler.place.placer import Placer, place
+from opdock.compiler.place.target import Target
 from opdock.dtypes import DType
-from opdock.graph.graph import Graph
-from opdock.graph.operation import Operation, Tensor
-from opdock.runtime import body, targets
+from opdock.graph.control.func_graph import arg_op
+from opdock.graph.nodes.graph import Graph
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.runtime import config as configuration
-from opdock.runtime.collector import collector_waits
-from opdock.runtime.control import bind_control
-from opdock.runtime.fallback import Fallback
-from opdock.runtime.parallel import Helpers, run_parallel
-from opdock.runtime.program import NoBuffersError, Program, bind_kernel
+from opdock.runtime import targets
+from opdock.runtime.inspect.trace import Tracer, partition_graphs, traced
+from opdock.runtime.program import body
+from opdock.runtime.program.collector import collector_waits
+from opdock.runtime.program.control import bind_control
+from opdock.runtime.program.parallel import Helpers, run_parallel
+from opdock.runtime.program.program import NoBuffersError, Program, bind_kernel
+from opdock.runtime.recover.fallback import Fallback
 from opdock.runtime.resources import ResourceManager
-from opdock.runtime.trace import Tracer, partition_graphs, traced
 from opdock.shapes import Shape
 
 _THREADS: Final = 4
@@ -48,6 +51,9 @@ class Engine:
         self.stale = False
         self._logged: set[str] = set()
         self._log_done = 0
+        self._placeable: set[str] = set()  # devices that operations ask for and somebody has
+        self._placeable_done = 0
+        self._steps: weakref.WeakKeyDictionary[Program, int] = weakref.WeakKeyDictionary()
         self._lock = threading.RLock()
         self._devices: targets.SessionDevices | None = None
         self._placer_made: Placer | None = None
@@ -94,8 +100,9 @@ class Engine:
         self.stale = True
 
     def plain(self, program: Program) -> bool:
-        """Whether a step may take the straight line: nothing limits its time, or spreads it."""
-        return program.overlap is None and not self._config.deadline_ms
+        """Whether a step may take the straight line: nothing limits, measures or spreads it."""
+        config = self._config
+        return program.overlap is None and not config.deadline_ms and not config.cost_model_every
 
     @property
     def threads(self) -> int:
@@ -130,6 +137,8 @@ class Engine:
         """A bound program."""
         if self._config.log_placement:
             self._log(graph)
+        if not self._config.place_pruned:
+            self._check_devices(graph)
         block, lined_up, plan = pipeline.lower(
             fetches, runs, feeds, self.placer, self.evaluate, self.options
         )
@@ -137,6 +146,20 @@ class Engine:
         one_core = self._config.intra_op_threads == 1
         program.overlap = overlap(lined_up.steps, self.threads, _cores(), one_core)
         return program
+
+    def _check_devices(self, graph: Graph) -> None:
+        """TF places the whole graph before it prunes: a device that nobody has fails any step.
+
+        Raises:
+            InvalidArgumentError: an operation asks for such a device.
+        """
+        fresh = graph._ops[self._placeable_done :]
+        for op in fresh:
+            if op._device and op._device not in self._placeable:
+                with contextlib.suppress(errors.UnavailableError):  # lost: who needs it will hear
+                    self.placer.candidates(lone_node(op), op._device)
+                self._placeable.add(op._device)
+        self._placeable_done += len(fresh)
 
     def bind(self, block: Block, lined_up: Any, plan: Any) -> Program:
         """Binds kernels, constants and buffers."""
@@ -162,7 +185,7 @@ class Engine:
 
     def prefers(self, node: Node, target: Target) -> bool:
         """Whether a node of a function body should stay on the device of its data."""
-        if node.op in STRUCTURAL:
+        if node.builtin:
             return True
         choice, _ = climb(node, target, self.resources, self.placer.banned)
         return choice is not None
@@ -173,7 +196,7 @@ class Engine:
 
     def evaluate(self, node: Node, inputs: list[Any]) -> list[Any] | None:
         """Runs one node on host arrays, for constant folding; None when no host kernel can."""
-        if node.op in STRUCTURAL:
+        if node.builtin:
             return None
         host = self.devices.host
         if host is None:
@@ -227,6 +250,9 @@ class Engine:
         """One step under RunOptions, filling RunMetadata."""
         timeout = getattr(options, "timeout_in_ms", 0) or self._config.deadline_ms
         tracing = options is not None and options.trace_level > 0
+        if self._config.cost_model_every:
+            step = self._steps[program] = self._steps.get(program, -1) + 1
+            tracing = tracing or self._config.wants_cost_model(step)
         if timeout:
             return body.with_deadline(
                 timeout, lambda: self._run(program, values, options, metadata, tracing)
@@ -240,16 +266,17 @@ class Engine:
         if tracer is not None:
             with tracer:
                 raw = program.interpret(values, tracer)
+                tracer.constants(program.block)
         elif program.overlap is not None:
             raw = run_parallel(program, values, program.overlap, self._helpers)
         else:
             raw = program.run(values)
         if metadata is not None:
+            metadata.Clear()
             if tracer is not None:
                 metadata.step_stats.CopyFrom(tracer.step_stats())
                 metadata.cost_graph.CopyFrom(tracer.cost_graph())
             if options is not None and options.output_partition_graphs:
-                del metadata.partition_graphs[:]
                 metadata.partition_graphs.extend(partition_graphs(program))
         return raw
 
@@ -259,7 +286,7 @@ class Engine:
 
         TF places the whole graph before it prunes, and prints sources last.
         """
-        fresh = [op for op in graph.get_operations()[self._log_done :] if op.type != "_Arg"]
+        fresh = [op for op in graph.get_operations()[self._log_done :] if op.spec is not arg_op]
         self._log_done = len(graph.get_operations())
         lines: list[tuple[bool, str]] = []
         try:

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes, errors, shapes
-from opdock.graph.composite import (
+from opdock.graph.nodes.composite import (
     IndexedSlices,
     IndexedSlicesValue,
     SparseTensor,
     SparseTensorValue,
 )
-from opdock.graph.graph import Graph
-from opdock.graph.operation import Operation, Tensor
+from opdock.graph.nodes.graph import Graph
+from opdock.graph.nodes.operation import Operation, Tensor
 
 Rebuild = Callable[["list[Any]"], Any]
 
@@ -39,7 +39,7 @@ class FetchPlan:
     # ------------------------------------------------------------ structure
     def _build(self, graph: Graph, fetch: Any, index: dict[Tensor, int]) -> Rebuild:
         if fetch is None:
-            raise TypeError(f'Fetch argument {fetch} has invalid type "NoneType". Cannot be None')
+            raise TypeError(f"Fetch argument {fetch!r} has invalid type {type(fetch)!r}")
         if isinstance(fetch, (list, tuple)):
             parts = [self._build(graph, f, index) for f in fetch]
             return _sequence(type(fetch), parts)
@@ -82,23 +82,24 @@ class FetchPlan:
             element = graph.as_graph_element(fetch)
         except TypeError as e:
             raise TypeError(
-                f"Fetch argument {fetch!r} has invalid type {type(fetch).__name__!r}, must be a "
+                f"Fetch argument {fetch!r} has invalid type {type(fetch)!r}, must be a "
                 f"string or Tensor. ({e})"
             ) from None
-        except ValueError as e:
+        except (ValueError, KeyError) as e:
             raise ValueError(
                 f"Fetch argument {fetch!r} cannot be interpreted as a Tensor. ({e})"
             ) from None
-        except KeyError as e:
+        if not graph.is_fetchable(element):
+            op = element if isinstance(element, Operation) else element.op
             raise ValueError(
-                f"Fetch argument {fetch!r} cannot be interpreted as a Tensor. ({e})"
-            ) from None
+                f"Operation {op.name!r} has been marked as not fetchable. Typically this happens "
+                "when it is defined in another function or code block. Use return values, explicit "
+                "Python locals or TensorFlow collections to access it."
+            )
         if isinstance(element, Operation):
             if element not in self.targets:
                 self.targets.append(element)
             return lambda values: None
-        if not graph.is_fetchable(element):
-            raise ValueError(f"Operation {element.op.name!r} has been marked as not fetchable.")
         if element not in index:
             index[element] = len(self.tensors)
             self.tensors.append(element)
@@ -208,32 +209,45 @@ def feed_array(tensor: Tensor, value: Any) -> Any:
             f"{value} which was passed to the feed with key {tensor}."
         )
     wanted = tensor._dtype.base_dtype
+    if isinstance(value, int) and not _holds(wanted, value):
+        raise TypeError(
+            f"Type of feed value {value} with type {type(value)} is not compatible with Tensor "
+            f"type {wanted.as_numpy_dtype}. Try explicitly setting the type of the feed tensor to "
+            "a larger type (e.g. int64)."
+        )
     if wanted is dtypes.string:
-        from opdock.graph.constant import to_array
+        from opdock.graph.nodes.constant import to_array
 
         array = to_array(value, wanted)
     elif wanted is dtypes.resource or wanted is dtypes.variant:
         return value
     else:
-        if isinstance(value, int) and wanted.is_integer and not isinstance(value, bool):
-            limits = np.iinfo(wanted.np)
-            if not limits.min <= value <= limits.max:
-                raise TypeError(
-                    f"Type of feed value {value} with type {type(value)} is not compatible with "
-                    f"Tensor type {wanted.name}. Try explicitly setting the type of the feed "
-                    "tensor "
-                    "to a larger type (e.g. int64)."
-                )
         try:
             array = _as_array(value, wanted)
         except (ValueError, TypeError) as e:
-            raise ValueError(f"Cannot feed {value!r} to {tensor}: {e}") from None
+            kind = TypeError if isinstance(e, TypeError) else ValueError
+            raise kind(f"Cannot feed {value!r} to {tensor}: {e}") from None
     if not shapes.is_compatible(tensor._shape, array.shape):
         raise ValueError(
             f"Cannot feed value of shape {array.shape} for Tensor {tensor.name!r}, which has shape "
             f"'{shapes.TensorShape(tensor._shape)}'"
         )
     return array
+
+
+def _holds(dtype: dtypes.DType, number: int) -> bool:
+    """Whether the type has this number: a float type may have to round it."""
+    if dtype is dtypes.string:
+        return False
+    if not dtype.is_numpy_compatible or dtype.is_quantized:
+        return True
+    if dtype.is_integer:
+        limits = np.iinfo(dtype.np)
+        return int(limits.min) <= number <= int(limits.max)
+    try:
+        return complex(dtype.np.type(number)) == number
+    except OverflowError:
+        return False
 
 
 def _as_array(value: Any, wanted: dtypes.DType) -> Any:

@@ -10,13 +10,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from opdock import errors
-from opdock.graph.operation import Operation, Tensor
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.runtime.fetch import FetchPlan, feed_items
 
 if TYPE_CHECKING:
     from opdock.runtime.session import BaseSession
 
-_HOLDERS = frozenset({"VariableV2", "Variable", "TemporaryVariable", "VarHandleOp", "Const"})
 
 
 class PartialRun:
@@ -104,7 +103,7 @@ class PartialRun:
                     raise _invalid(
                         op, f"The fetches depend on {tensor.name}, which has not been fed yet."
                     )
-            if op in self._done and op.type not in _HOLDERS and _has_effect(op):
+            if op in self._done and not op.spec.traits.holds and _has_effect(op):
                 raise errors.UnimplementedError(
                     None, op,
                     f"Operation '{op.name}' ({op.type}) ran in an earlier part of this step. A "

@@ -5,30 +5,27 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import numpy as np
 
 from opdock import errors, shapes
 from opdock.dtypes import DType
-from opdock.graph.graph import (
-    Graph,
-    get_default_graph,
-    pop_default_session,
-    push_default_session,
-)
-from opdock.graph.operation import Operation, Tensor
-from opdock.runtime.callables import make_callable
+from opdock.graph.nodes.default_session import pop_default_session, push_default_session
+from opdock.graph.nodes.graph import Graph, get_default_graph
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.runtime.cache.callables import make_callable
+from opdock.runtime.cache.variants import Entry, Variants
 from opdock.runtime.engine import Engine
-from opdock.runtime.explain import Explanation, explain
 from opdock.runtime.fetch import FetchPlan, feed_array, feed_items
-from opdock.runtime.variants import Entry, Variants
+from opdock.runtime.inspect.explain import Explanation, explain
 from opdock.shapes import Shape
 
 if TYPE_CHECKING:
-    from opdock.runtime.bisect import Bisection
+    from opdock.runtime.inspect.bisect import Bisection
     from opdock.runtime.partial import PartialRun
 
 _MAX_PLANS: Final = 512
@@ -42,6 +39,12 @@ class BaseSession:
             raise TypeError(f"graph must be a tf.Graph, but got {type(graph)}")
         if config is not None and not hasattr(config, "allow_soft_placement"):
             raise TypeError(f"config must be a tf.ConfigProto, but got {type(config)}")
+        if target is not None and not isinstance(target, (str, bytes)):
+            hint = ' Did you do "Session(config)" instead of "Session(config=config)"?'
+            is_config = hasattr(target, "allow_soft_placement")
+            raise TypeError(
+                f"target must be a string, but got {type(target)}.{hint if is_config else ''}"
+            )
         if target not in ("", None, b"", "local"):
             raise errors.NotFoundError(
                 None, None,
@@ -71,8 +74,9 @@ class BaseSession:
 
     @property
     def graph_def(self) -> Any:
-        """The graph as a GraphDef message."""
-        return self._graph.as_graph_def()
+        """The graph as a GraphDef message, with shapes where the ConfigProto asks for them."""
+        options = getattr(self._config, "graph_options", None)
+        return self._graph.as_graph_def(add_shapes=bool(options and options.infer_shapes))
 
     @property
     def sess_str(self) -> str:
@@ -309,7 +313,7 @@ class BaseSession:
         Returns:
             A record, true when the devices diverge; `str` of it is a report.
         """
-        from opdock.runtime.bisect import bisect
+        from opdock.runtime.inspect.bisect import bisect
 
         return bisect(self, fetches, device_a, device_b, feed_dict, save, rtol, atol)
 
@@ -357,6 +361,11 @@ class Session(BaseSession):
         self._contexts: list[contextlib.ExitStack] = []
 
     def __enter__(self) -> Self:
+        if self._contexts:
+            raise RuntimeError(
+                "Session context managers are not re-entrant. Use `Session.as_default()` if you "
+                "want to enter a session multiple times."
+            )
         stack = contextlib.ExitStack()
         stack.enter_context(self._graph.as_default())
         stack.enter_context(self.as_default())
@@ -380,8 +389,18 @@ class Session(BaseSession):
 class InteractiveSession(BaseSession):
     """A session that makes itself the default until it is closed, for notebooks."""
 
+    _active_session_count: ClassVar[int] = 0
+
     def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
-        super().__init__(target, graph, config)
+        super().__init__(target, graph, _interactive(config))
+        if InteractiveSession._active_session_count:
+            warnings.warn(
+                "An interactive session is already active. This can cause out-of-memory errors in "
+                "some cases. You must explicitly call `InteractiveSession.close()` to release "
+                "resources held by the other session(s).",
+                stacklevel=2,
+            )
+        InteractiveSession._active_session_count += 1
         self._stack = contextlib.ExitStack()
         if graph is not None:
             self._stack.enter_context(graph.as_default())
@@ -390,6 +409,24 @@ class InteractiveSession(BaseSession):
     def close(self) -> None:
         """Closes the session and restores the former defaults."""
         if not self._closed:
-            pop_default_session(self)
+            InteractiveSession._active_session_count -= 1
+            pop_default_session(self, nested=False)
             self._stack.close()
         super().close()
+
+
+def _interactive(config: Any) -> Any:
+    """A ConfigProto under which operations that no step needs may be impossible to place.
+
+    Whoever tries things out leaves such operations behind.
+    """
+    from opdock.io import protos
+
+    if config is None:
+        config = protos.ConfigProto(gpu_options=protos.GPUOptions(allow_growth=True))
+    if isinstance(config, protos.ConfigProto):
+        own = protos.ConfigProto()
+        own.CopyFrom(config)
+        own.graph_options.place_pruned_graph = True
+        return own
+    return config

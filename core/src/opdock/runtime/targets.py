@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from opdock import errors
-from opdock.compiler.ladder import climb
-from opdock.compiler.target import Target
+from opdock.compiler.place.ladder import climb
+from opdock.compiler.place.target import Target
 from opdock.devices.pool import DevicePool, PoolDevice, PoolOptions
 from opdock.devices.router import Place, Router
-from opdock.graph.devicespec import DeviceSpec
+from opdock.graph.nodes.devicespec import DeviceSpec
 from opdock.plugins.manager import PluginManager, get_manager
 from opdock.plugins.records import Candidate, PluginError
 from opdock.runtime.config import SessionConfig

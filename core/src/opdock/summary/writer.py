@@ -6,7 +6,7 @@ import logging
 import time
 from typing import Any, Self
 
-from opdock.graph.graph import Graph
+from opdock.graph.nodes.graph import Graph
 from opdock.io import protos
 from opdock.summary.events import EventsWriter
 

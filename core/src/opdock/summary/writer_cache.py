@@ -28,7 +28,7 @@ class FileWriterCache:
     @staticmethod
     def get(logdir: Any) -> FileWriter:
         """The writer of a directory, made with the default graph when there is none yet."""
-        from opdock.graph.graph import get_default_graph
+        from opdock.graph.nodes.graph import get_default_graph
 
         path = as_path(logdir)
         with FileWriterCache._lock:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from opdock.testing.case import Unit
+    from opdock.testing.harness.case import Unit
 
 __all__ = ["pytest_addoption", "pytest_generate_tests"]
 
@@ -44,8 +44,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _units(device: str, levels: Sequence[str], ops: Sequence[str]) -> list[Unit]:
-    from opdock.testing.device import open_device
-    from opdock.testing.suite import units
+    from opdock.testing.harness.suite import units
+    from opdock.testing.levels.device import open_device
 
     try:
         return units(open_device(device), levels, ops)
@@ -55,7 +55,7 @@ def _units(device: str, levels: Sequence[str], ops: Sequence[str]) -> list[Unit]
 
 def judge(unit: Any) -> None:
     """Runs a unit as a test: fails, skips or passes as the unit does."""
-    from opdock.testing.report import UnitOutcome
+    from opdock.testing.report.report import UnitOutcome
 
     results, seconds = unit.results()
     outcome = UnitOutcome.of(unit, results, seconds)

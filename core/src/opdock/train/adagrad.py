@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from opdock import dtypes
-from opdock.graph import initializers
-from opdock.graph.constant import constant
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.registry import get
+from opdock.graph.nodes.constant import constant
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.registry import get
+from opdock.graph.variables import initializers
 from opdock.train.applied import AppliedOptimizer
 from opdock.train.optimizer import Optimizer
 

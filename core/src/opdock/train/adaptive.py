@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from opdock.graph import initializers
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.registry import get
-from opdock.graph.scopes import colocate_with, control_dependencies
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.registry import get
+from opdock.graph.nodes.scopes import colocate_with, control_dependencies
+from opdock.graph.variables import initializers
 from opdock.ops import control, state
 from opdock.train.applied import AppliedOptimizer
 

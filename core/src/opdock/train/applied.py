@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.registry import get
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.registry import get
 from opdock.train.optimizer import Optimizer
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from opdock.graph.devicespec import DeviceSpec
+from opdock.graph.nodes.devicespec import DeviceSpec
 
 STANDARD_PS_OPS: Final = (
     "Variable", "VariableV2", "AutoReloadVariable", "MutableHashTable", "MutableHashTableV2",

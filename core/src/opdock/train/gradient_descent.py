@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from opdock.graph.composite import IndexedSlices
-from opdock.graph.registry import get
+from opdock.graph.nodes.composite import IndexedSlices
+from opdock.graph.nodes.registry import get
 from opdock.train.applied import AppliedOptimizer
 
 

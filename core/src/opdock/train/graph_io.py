@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from opdock.graph.graph import Graph
+from opdock.graph.nodes.graph import Graph
 from opdock.io.files import as_path, tf_errors, write_file
 
 __all__ = ["write_graph"]

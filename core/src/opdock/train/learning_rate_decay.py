@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from opdock import dtypes
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Tensor
-from opdock.graph.registry import get
-from opdock.graph.scopes import name_scope
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.registry import get
+from opdock.graph.nodes.scopes import name_scope
 
 
 def _progress(learning_rate: Any, global_step: Any, decay_steps: Any) -> tuple[Any, Any, Any]:

@@ -7,12 +7,12 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from opdock.graph import registry
-from opdock.graph.attr_proto import encode_attr, to_op_def
-from opdock.graph.collections import GraphKeys
-from opdock.graph.graph import Graph, get_default_graph
-from opdock.graph.importer import import_graph_def
-from opdock.graph.proto_functions import (
+from opdock.graph.nodes import registry
+from opdock.graph.nodes.collections import GraphKeys
+from opdock.graph.nodes.graph import Graph, get_default_graph
+from opdock.graph.serial.attr_proto import encode_attr, to_op_def
+from opdock.graph.serial.importer import import_graph_def
+from opdock.graph.serial.proto_functions import (
     VARIABLE_COLLECTIONS,
     get_collection_proto_type,
     get_from_proto_function,

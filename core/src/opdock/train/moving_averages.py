@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes
-from opdock.graph import initializers, variable_scope
-from opdock.graph.collections import GraphKeys
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.graph import get_default_graph
-from opdock.graph.registry import get
-from opdock.graph.scopes import colocate_with, name_scope
-from opdock.graph.variable_lists import (
+from opdock.graph.nodes.collections import GraphKeys
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.graph import get_default_graph
+from opdock.graph.nodes.registry import get
+from opdock.graph.nodes.scopes import colocate_with, name_scope
+from opdock.graph.variables import initializers, variable_scope
+from opdock.graph.variables.variable import Variable
+from opdock.graph.variables.variable_lists import (
     global_variables,
     moving_average_variables,
     trainable_variables,
 )
-from opdock.graph.variables import Variable
 from opdock.ops import control
 from opdock.train import slot_creator
 

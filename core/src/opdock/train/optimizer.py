@@ -7,18 +7,18 @@ from typing import Any, Final
 
 from opdock import dtypes
 from opdock.autodiff.gradients import gradients
-from opdock.graph.collections import GraphKeys
-from opdock.graph.composite import IndexedSlices
-from opdock.graph.convert import (
+from opdock.graph.nodes.collections import GraphKeys
+from opdock.graph.nodes.composite import IndexedSlices
+from opdock.graph.nodes.convert import (
     convert_to_tensor,
     internal_convert_to_tensor_or_indexed_slices,
 )
-from opdock.graph.graph import get_default_graph
-from opdock.graph.operation import Tensor
-from opdock.graph.registry import get
-from opdock.graph.scopes import colocate_with, control_dependencies, name_scope
-from opdock.graph.variable_lists import trainable_variables
-from opdock.graph.variables import Variable
+from opdock.graph.nodes.graph import get_default_graph
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.registry import get
+from opdock.graph.nodes.scopes import colocate_with, control_dependencies, name_scope
+from opdock.graph.variables.variable import Variable
+from opdock.graph.variables.variable_lists import trainable_variables
 from opdock.ops import control
 from opdock.train import slot_creator
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from opdock.graph.devicespec import DeviceSpec, canonical_name
-from opdock.graph.graph import get_default_graph
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import device
+from opdock.graph.nodes.devicespec import DeviceSpec, canonical_name
+from opdock.graph.nodes.graph import get_default_graph
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import device
 from opdock.ops.array import reshape
 from opdock.ops.identity import identity
 from opdock.ops.state import assign, assign_variable_op

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from opdock import errors
-from opdock.graph.graph import Graph
+from opdock.graph.nodes.graph import Graph
 from opdock.io import protos
 from opdock.io.files import as_path
 from opdock.train import checkpoint_management

@@ -5,9 +5,9 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from opdock.graph.constant import constant
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.scopes import colocate_with, control_dependencies, device, name_scope
+from opdock.graph.nodes.constant import constant
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import colocate_with, control_dependencies, device, name_scope
 from opdock.io import protos
 from opdock.ops.array import shape
 from opdock.ops.control import group

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes
-from opdock.graph import initializers, variable_scope
-from opdock.graph.registry import get
-from opdock.graph.scopes import colocate_with
-from opdock.graph.variables import Variable
+from opdock.graph.nodes.registry import get
+from opdock.graph.nodes.scopes import colocate_with
+from opdock.graph.variables import initializers, variable_scope
+from opdock.graph.variables.variable import Variable
 
 
 def _slot(primary: Any, value: Any, validate_shape: bool, shape: Any, dtype: Any) -> Any:

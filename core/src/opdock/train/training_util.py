@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes
-from opdock.graph import initializers, variable_scope
-from opdock.graph.collections import GraphKeys
-from opdock.graph.graph import Graph, get_default_graph, get_default_session
+from opdock.graph.nodes.collections import GraphKeys
+from opdock.graph.nodes.default_session import get_default_session
+from opdock.graph.nodes.graph import Graph, get_default_graph
+from opdock.graph.variables import initializers, variable_scope
 
 
 def get_global_step(graph: Graph | None = None) -> Any:

@@ -6,8 +6,8 @@ import logging
 import os
 from typing import Any
 
-from opdock.graph.scopes import device
-from opdock.graph.variable_scope import variable_store
+from opdock.graph.nodes.scopes import device
+from opdock.graph.variables.variable_scope import variable_store
 from opdock.io.files import as_path
 from opdock.ops.io import restore_v2_op
 from opdock.shapes import TensorShape

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import DType, KernelTable, NodeSig, codegen, dtypes
+from opdock.plugin import DType, KernelTable, NodeSig, codegen, dtypes, windows
 from opdock_ckernels.dialect import TYPES
 from opdock_ckernels.narrow import NARROW, computed, widened
 from opdock_ckernels.product import Factor, multiply
 from opdock_ckernels.protocols import Array
 from opdock_ckernels.strided import contiguous
-from opdock_ckernels.windows import VOLUME, Layout, Window, channels_first, channels_last
+from opdock_ckernels.windows import VOLUME, channels_first, channels_last, volume
 
 __all__ = ["Finish", "check_grad", "convolution", "table"]
 
@@ -124,7 +124,7 @@ class _Convolution:
     """A node's layout, and the passes over blocks of its batch."""
 
     def __init__(self, sig: NodeSig, dtype: DType) -> None:
-        self.device, self.layout = sig.device, Layout(sig)
+        self.device, self.layout = sig.device, windows.Layout(sig.attrs)
         self.type = computed(dtype).np
         macros = {"T": TYPES[computed(dtype).name], "LINES": int(self.device.is_cpu)}
         self._unfold = self.device.kernel(_SOURCE, "unfold", **macros)
@@ -146,22 +146,7 @@ class _Convolution:
         """In the node's format."""
         return channels_first(self.device, x, self.layout.first)
 
-    def groups(self, given: int, inner: int, outputs: int) -> int:
-        """The number of groups that the filter's channels make of the input's."""
-        if inner == 0 or given % inner:
-            if given == inner:
-                return 1
-            raise codegen.invalid(
-                f"input depth must be evenly divisible by filter depth: {given} vs {inner}"
-            )
-        count = given // inner
-        if count and outputs % count:
-            raise codegen.invalid(
-                f"output depth must be evenly divisible by number of groups: {outputs} vs {count}"
-            )
-        return max(count, 1)
-
-    def blocks(self, batch: int, where: Window, channels: int) -> Iterator[tuple[int, int]]:
+    def blocks(self, batch: int, where: windows.Window, channels: int) -> Iterator[tuple[int, int]]:
         """(first image, number of images) whose unfolded windows fit the limit."""
         row = math.prod(where.out) * math.prod(where.window) * channels * self.type.itemsize
         step = max(1, _UNFOLDED_BYTES[bool(self.device.is_cpu)] // max(row, 1))
@@ -169,7 +154,9 @@ class _Convolution:
             step = max(batch, 1)
         return ((i, min(step, batch - i)) for i in range(0, batch, step))
 
-    def unfolded(self, x: Array, where: Window, start: int, count: int, groups: int) -> Array:
+    def unfolded(
+        self, x: Array, where: windows.Window, start: int, count: int, groups: int
+    ) -> Array:
         """The windows of some images as the rows of a matrix for each group."""
         channels = x.shape[-1]
         inner = channels // groups
@@ -177,15 +164,16 @@ class _Convolution:
         if where.is_pointwise and groups == 1:
             return x.reshape(1, rows, width)  # all images are one block
         out: Array = self.device.allocate((groups, rows, width), x.dtype)
-        items = out.size // (where.window[-1] * inner) if self.device.is_cpu else out.size
+        line = where.window[-1] * inner if self.device.is_cpu else 1
+        items = out.size // max(line, 1)
         sizes = (np.int64(v) for v in (start, count, out.size))
         self.device.launch(
-            self._unfold, items, x, out, *sizes, np.int32(channels), np.int32(inner), *where.volume
+            self._unfold, items, x, out, *sizes, np.int32(channels), np.int32(inner), *volume(where)
         )
         return out
 
     def refolded(
-        self, rows: Array, out: Array, where: Window, start: int, count: int, groups: int
+        self, rows: Array, out: Array, where: windows.Window, start: int, count: int, groups: int
     ) -> None:
         """Adds up what the windows' rows say of each element, for some images of `out`."""
         channels = out.shape[-1]
@@ -193,7 +181,7 @@ class _Convolution:
         sizes = (np.int64(v) for v in (start, count, n))
         self.device.launch(
             self._refold, n // inner if self.device.is_cpu else n, rows, out, *sizes,
-            np.int32(channels), np.int32(inner), *where.volume,
+            np.int32(channels), np.int32(inner), *volume(where),
         )  # fmt: skip
 
     def split(self, x: Array, groups: int, start: int = 0, rows: int | None = None) -> Factor:
@@ -225,7 +213,7 @@ def convolution(sig: NodeSig, finish: Finish | None = None) -> Callable[..., Arr
         data = node.last(x)
         *window, inner, outputs = kernel.shape
         where = node.layout.window(data.shape[1:-1], window)
-        groups = node.groups(data.shape[-1], inner, outputs)
+        groups = windows.groups(data.shape[-1], inner, outputs)
         result: Array = device.allocate((data.shape[0], *where.out, outputs), x.dtype)
         image = math.prod(where.out) * outputs
         if not result.size:
@@ -256,14 +244,9 @@ def conv(sig: NodeSig) -> Callable[[Array, Array], Array]:
     return widened(sig.device, sig.in_dtypes[0], convolution(sig))
 
 
-def check_grad(grad: Array, batch: int, where: Window, outputs: int) -> None:
-    """Raises InvalidArgumentError unless a gradient has the shape of the outputs."""
-    expected = (batch, *where.out, outputs)
-    if grad.shape != expected:
-        raise codegen.invalid(
-            f"out_backprop has shape {list(grad.shape)} (channels last), expected {list(expected)} "
-            "from the input, the filter, strides and padding"
-        )
+def check_grad(layout: windows.Layout, grad: Array, *sizes: Any) -> None:
+    """That a gradient has the shape of the outputs: batch, positions, channels."""
+    windows.check_shape("out_backprop", grad.shape, layout.shape(*sizes))
 
 
 def _backprop_input(sig: NodeSig) -> Callable[[Any, Array, Array], Array]:
@@ -271,19 +254,19 @@ def _backprop_input(sig: NodeSig) -> Callable[[Any, Array, Array], Array]:
 
     def run(input_sizes: Any, kernel: Array, grad: Array) -> Array:
         dims = codegen.ints(input_sizes)
-        (size, channels), back = node.layout.sizes(dims), node.last(grad)
+        (batch, size, channels), back = node.layout.parts(dims), node.last(grad)
         *window, inner, outputs = kernel.shape
         where = node.layout.window(size, window)
-        check_grad(back, dims[0], where, outputs)
-        groups = node.groups(channels, inner, outputs)
-        result: Array = device.allocate((dims[0], *size, channels), grad.dtype)
+        check_grad(node.layout, grad, batch, where.out, outputs)
+        groups = windows.groups(channels, inner, outputs)
+        result: Array = device.allocate((batch, *size, channels), grad.dtype)
         if not result.size or not grad.size:
             device.fill_zero(result)
             return node.finish(result)
         places, width = math.prod(where.out), math.prod(window) * inner
         weights = node.split(kernel.reshape(width, outputs), groups)
         turned = Factor(weights.data, groups, (width, outputs // groups), True)
-        for start, count in node.blocks(dims[0], where, channels):
+        for start, count in node.blocks(batch, where, channels):
             left = node.split(back, groups, start * places, count * places)
             if where.is_pointwise and groups == 1:
                 multiply(device, left, turned, result, node.pairs(1))
@@ -320,8 +303,8 @@ def _backprop_filter(sig: NodeSig) -> Callable[[Array, Any, Array], Array]:
         *window, inner, outputs = shape
         data, back = node.last(x), node.last(grad)
         where = node.layout.window(data.shape[1:-1], window)
-        check_grad(back, data.shape[0], where, outputs)
-        groups = node.groups(data.shape[-1], inner, outputs)
+        check_grad(node.layout, grad, x.shape[0], where.out, outputs)
+        groups = windows.groups(data.shape[-1], inner, outputs)
         width, places = math.prod(window) * inner, math.prod(where.out)
         result: Array = device.allocate((groups, width, outputs // groups), x.dtype)
         device.fill_zero(result)

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, codegen
+from opdock.plugin import KernelTable, NodeSig, codegen, windows
 from opdock_ckernels.dialect import TYPES
 from opdock_ckernels.families.conv import TYPES_OF_CONV, Finish, check_grad
 from opdock_ckernels.folding import fold
 from opdock_ckernels.narrow import computed, widened
 from opdock_ckernels.protocols import Array
-from opdock_ckernels.windows import Layout, Window, channels_first, channels_last
+from opdock_ckernels.windows import channels_first, channels_last, numbers
 
 __all__ = ["depthwise_convolution", "table"]
 
@@ -125,7 +125,7 @@ class _Depthwise:
     """A node's layout and kernels."""
 
     def __init__(self, sig: NodeSig, dtype: Any) -> None:
-        self.device, self.layout = sig.device, Layout(sig)
+        self.device, self.layout = sig.device, windows.Layout(sig.attrs)
         self.lines = bool(sig.device.is_cpu)
         self._macros = {"T": TYPES[computed(dtype).name], "LINES": int(self.lines)}
 
@@ -139,20 +139,15 @@ class _Depthwise:
 
     def launch(
         self, name: str, out: Array, arrays: tuple[Array, Array], taps: tuple[int, ...],
-        where: Window, *extra: Any,
+        where: windows.Window, *extra: Any,
     ) -> None:  # fmt: skip
         """Fills `out`, whose last dimension one work item computes where lines are computed."""
         items = out.size // out.shape[-1] if self.lines and out.size else out.size
         self.device.launch(
             self.device.kernel(_SOURCE, name, **self._macros), items, *arrays, out,
             np.int64(items), np.int32(taps[2]), np.int32(taps[3]), *extra,
-            *map(np.int32, where.numbers),
+            *numbers(where),
         )  # fmt: skip
-
-
-def _check(channels: int, taps: tuple[int, ...]) -> None:
-    if channels != taps[2]:
-        raise codegen.invalid(f"input and filter must have the same depth: {channels} vs {taps[2]}")
 
 
 def depthwise_convolution(sig: NodeSig, finish: Finish | None = None) -> Callable[..., Array]:
@@ -161,7 +156,7 @@ def depthwise_convolution(sig: NodeSig, finish: Finish | None = None) -> Callabl
 
     def run(x: Array, taps: Array, *more: Array) -> Array:
         data = node.last(x)
-        _check(data.shape[-1], taps.shape)
+        windows.check_depth(data.shape[-1], taps.shape[2])
         where = node.layout.window(data.shape[1:-1], taps.shape[:2])
         outputs = taps.shape[2] * taps.shape[3]
         out: Array = device.allocate((data.shape[0], *where.out, outputs), x.dtype)
@@ -186,11 +181,11 @@ def depthwise_backprop_input(sig: NodeSig) -> Callable[..., Array]:
 
     def run(input_sizes: Any, taps: Array, grad: Array) -> Array:
         dims = codegen.ints(input_sizes)
-        (size, channels), back = node.layout.sizes(dims), node.last(grad)
+        (batch, size, channels), back = node.layout.parts(dims), node.last(grad)
         where = node.layout.window(size, taps.shape[:2])
-        _check(channels, taps.shape)
-        check_grad(back, dims[0], where, channels * taps.shape[3])
-        out: Array = device.allocate((dims[0], *size, channels), grad.dtype)
+        windows.check_depth(channels, taps.shape[2])
+        check_grad(node.layout, grad, batch, where.out, channels * taps.shape[3])
+        out: Array = device.allocate((batch, *size, channels), grad.dtype)
         node.launch("back_input", out, (back, taps), taps.shape, where)
         return node.finish(out)
 
@@ -206,9 +201,9 @@ def depthwise_backprop_filter(sig: NodeSig) -> Callable[..., Array]:
         shape = tuple(codegen.ints(filter_sizes))
         data, back = node.last(x), node.last(grad)
         where = node.layout.window(data.shape[1:-1], shape[:2])
-        _check(data.shape[-1], shape)
+        windows.check_depth(data.shape[-1], shape[2])
         outputs = shape[2] * shape[3]
-        check_grad(back, data.shape[0], where, outputs)
+        check_grad(node.layout, grad, x.shape[0], where.out, outputs)
         places = data.shape[0] * math.prod(where.out)
         parts = max(1, min(256, places // _PLACES))
         out: Array = device.allocate((parts, *shape[:2], outputs), x.dtype)

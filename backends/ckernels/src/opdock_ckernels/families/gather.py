@@ -13,7 +13,7 @@ from opdock_ckernels.dialect import TYPES, WORDS
 from opdock_ckernels.families.array import HELD
 from opdock_ckernels.picking import pick
 from opdock_ckernels.protocols import Array
-from opdock_ckernels.scattering import outside, positions
+from opdock_ckernels.scattering import positions
 
 __all__ = ["gatherer", "not_in", "table"]
 
@@ -103,9 +103,10 @@ def gather_nd(sig: NodeSig) -> Callable[[Array, Array], Array]:
                 f"{depth} vs. {params.ndim}"
             )
         limits, rest = params.shape[:depth], params.shape[depth:]
-        if math.prod(indices.shape[:-1]) and 0 in limits:
-            raise codegen.invalid("Requested more than 0 entries, but params is empty.")
-        at = positions(device, indices, limits, lambda host: outside(host, limits))
+        codegen.check_params(params, indices)
+        at = positions(
+            device, indices, limits, lambda host: codegen.outside(host, params.shape, "param shape")
+        )
         return pick(device, params, at, (*indices.shape[:-1], *rest), math.prod(rest))
 
     return run

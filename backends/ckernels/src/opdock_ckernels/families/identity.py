@@ -37,7 +37,7 @@ KERNEL void check(GLOBAL const T* x, GLOBAL int* found, i64 n) {
 """
 
 
-@table.binder("CheckNumerics", T=FLOATS, may_alias={0: 0})
+@table.binder("CheckNumerics", T=FLOATS, may_alias={0: 0}, keeps=())
 def check_numerics(sig: NodeSig) -> Callable[[Array], Array]:
     """The input, if all of it is finite."""
     device, dtype, message = sig.device, sig.in_dtypes[0], sig.attrs["message"]

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import REALS, KernelTable, NodeSig
+from opdock.plugin import REALS, KernelTable, NodeSig, windows
 from opdock_ckernels.dialect import TYPES
 from opdock_ckernels.folding import fold
 from opdock_ckernels.narrow import computed, widened
 from opdock_ckernels.protocols import Array
-from opdock_ckernels.windows import Window
+from opdock_ckernels.windows import numbers
 
 __all__ = ["table"]
 
@@ -78,22 +78,22 @@ class _Dilation:
     """A node's window and kernels."""
 
     def __init__(self, sig: NodeSig) -> None:
-        attrs, self.device = sig.attrs, sig.device
-        self._strides, self._rates = attrs["strides"][1:3], attrs["rates"][1:3]
-        self._padding, self._type = attrs["padding"], TYPES[computed(sig.in_dtypes[0]).name]
+        self.device, self._layout = sig.device, windows.Layout(sig.attrs)
+        self._type = TYPES[computed(sig.in_dtypes[0]).name]
 
-    def window(self, x: Array, taps: Array) -> Window:
+    def window(self, x: Array, taps: Array) -> windows.Window:
         """The geometry."""
-        return Window.make(x.shape[1:3], taps.shape[:2], self._strides, self._rates, self._padding)
+        windows.check_depth(x.shape[3], taps.shape[2])
+        return self._layout.window(x.shape[1:3], taps.shape[:2])
 
-    def launch(self, name: str, out: Array, where: Window, *args: Any) -> None:
+    def launch(self, name: str, out: Array, where: windows.Window, *args: Any) -> None:
         """Queues a kernel with an item for each element of `out`."""
         self.device.launch(
             self.device.kernel(_SOURCE, name, T=self._type), out.size, *args, np.int64(out.size),
-            np.int32(out.shape[-1]), *map(np.int32, where.numbers),
+            np.int32(out.shape[-1]), *numbers(where),
         )  # fmt: skip
 
-    def winners(self, x: Array, taps: Array) -> tuple[Array, Window]:
+    def winners(self, x: Array, taps: Array) -> tuple[Array, windows.Window]:
         """The row-major number of the first window element that gave each maximum."""
         where = self.window(x, taps)
         which: Array = self.device.allocate(

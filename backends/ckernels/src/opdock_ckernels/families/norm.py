@@ -164,16 +164,15 @@ def normalization(sig: NodeSig, relu: bool = False) -> Callable[..., tuple[Any, 
 
     def run(x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Any:
         rows, c, run = layout.of(x)
-        count = max(rows, 1)
         used, spread, bessel, share = mean, variance, 1.0, np.float32(1)
         if training:
             channel = 1 if layout.first else x.ndim - 1
             axes = [a for a in range(x.ndim) if a != channel]
-            # A batch without elements has finite statistics.
-            used = fold(device, "sum", x, axes, last=f"total / {count}.0f")
+            # The mean of no elements is 0 / 0, NaN as in TF.
+            used = fold(device, "sum", x, axes, last=f"total / {rows}.0f")
             (total,) = layout.partial("squares", 1, x, x, used)
-            spread = fold(device, "sum", total.reshape(1, c), (0,), last=f"total / {count}.0f")
-            bessel, share = count / max(count - 1, 1), factor
+            spread = fold(device, "sum", total.reshape(1, c), (0,), last=f"total / {rows}.0f")
+            bessel, share = rows / max(rows - 1, 1), factor
         y: Array = device.allocate(x.shape, x.dtype)
         inverse = layout.inverse(spread, epsilon)
         kernel = layout.kernel("scale_shift", run, relu)
@@ -213,8 +212,10 @@ def fused_batch_norm_grad(sig: NodeSig) -> Callable[..., tuple[Any, ...]]:
         layout.launch(
             kernel, x, grad, x, dx, mean, inverse, scale, total, projected, np.float32(share)
         )
-        dscale: Array = device.allocate((c,), np.dtype(np.float32))
-        device.launch(layout.kernel("product"), c, projected, inverse, dscale, np.int32(c))
+        dscale = projected
+        if x.size:
+            dscale = device.allocate((c,), np.dtype(np.float32))
+            device.launch(layout.kernel("product"), c, projected, inverse, dscale, np.int32(c))
         nothing = [device.allocate((0,), np.dtype(np.float32)) for _ in range(2)]
         return (dx, dscale, total, *nothing)
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig
+from opdock.plugin import KernelTable, NodeSig, windows
 from opdock_ckernels.dialect import WORDS
 from opdock_ckernels.families.array import HELD
 from opdock_ckernels.protocols import Array
-from opdock_ckernels.windows import VOLUME, Window
+from opdock_ckernels.windows import VOLUME, volume
 
 __all__ = ["table"]
 
@@ -38,34 +38,19 @@ KERNEL void patches(GLOBAL const T* x, GLOBAL T* y, i64 n, int c, VOLUME) {
 )
 
 
-def _window(space: tuple[int, ...], sig: NodeSig) -> Window:
-    """As for convolutions, but a window that is too wide has no positions."""
-    attrs = sig.attrs
-    sizes, strides = attrs["ksizes"][1:-1], attrs["strides"][1:-1]
-    rates = attrs["rates"][1:-1] if "rates" in attrs else [1] * len(space)
-    reach = [(k - 1) * d + 1 for k, d in zip(sizes, rates, strict=True)]
-    if attrs["padding"] == "VALID" and any(r > n for r, n in zip(reach, space, strict=True)):
-        zero = tuple(
-            max(0, (n - r) // s + 1) for n, r, s in zip(space, reach, strides, strict=True)
-        )
-        none = (0,) * len(space)
-        return Window(space, tuple(sizes), tuple(strides), tuple(rates), none, zero)
-    return Window.make(space, sizes, strides, rates, attrs["padding"])
-
-
 @table.binder("ExtractImagePatches", "ExtractVolumePatches", T=HELD)
 def patches(sig: NodeSig) -> Callable[[Array], Array]:
     """The elements under each position of a window, as channels; zeros where it sticks out."""
-    device, size = sig.device, sig.in_dtypes[0].size
+    device, size, layout = sig.device, sig.in_dtypes[0].size, windows.Layout(sig.attrs)
     words = 2 if size == 16 else 1  # an element of 16 bytes is two channels
     kernel = device.kernel(_SOURCE, "patches", T=WORDS[size // words])
 
     def run(x: Array) -> Array:
-        where = _window(x.shape[1:-1], sig)
+        where = layout.window(x.shape[1:-1], sig.attrs["ksizes"][1:-1])
         width = math.prod(where.window) * x.shape[-1]
         out: Array = device.allocate((x.shape[0], *where.out, width), x.dtype)
         count, channels = out.size * words, x.shape[-1] * words
-        device.launch(kernel, count, x, out, np.int64(count), np.int32(channels), *where.volume)
+        device.launch(kernel, count, x, out, np.int64(count), np.int32(channels), *volume(where))
         return out
 
     return run

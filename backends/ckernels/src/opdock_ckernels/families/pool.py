@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import FLOATS, REALS, DType, KernelTable, NodeSig, codegen, dtypes, errors
+from opdock.plugin import FLOATS, REALS, DType, KernelTable, NodeSig, codegen, dtypes, windows
 from opdock_ckernels.dialect import TYPES
 from opdock_ckernels.narrow import computed, widened
 from opdock_ckernels.pointwise import formula
 from opdock_ckernels.protocols import Array
-from opdock_ckernels.windows import VOLUME, Window
+from opdock_ckernels.windows import VOLUME, volume
 
 __all__ = ["table"]
 
@@ -170,14 +170,6 @@ KERNEL void avg_grad(GLOBAL const T* g, GLOBAL T* y, i64 n, int c, VOLUME) {
 """
 )
 _INT_MAX = 2**31 - 1
-_BATCH = "Pooling is not yet supported on the batch dimension."
-_DEPTH = "MaxPooling supports exactly one of pooling across depth or pooling across width/height."
-
-
-def _when(sig: NodeSig) -> bool | str:
-    if sig.attrs.get("data_format") == "NCHW_VECT_C":
-        return "the format NCHW_VECT_C is for int8 hardware only"
-    return True
 
 
 class _Pooling:
@@ -190,25 +182,7 @@ class _Pooling:
     """
 
     def __init__(self, sig: NodeSig, dtype: DType, ksize: Any = None, strides: Any = None) -> None:
-        attrs, self.device = sig.attrs, sig.device
-        size = codegen.ints(attrs["ksize"] if ksize is None else ksize)
-        steps = codegen.ints(attrs["strides"] if strides is None else strides)
-        self.first = attrs.get("data_format", "NHWC").startswith("NC")
-        self.channel = 1 if self.first else len(size) - 1
-        self.space = [a for a in range(1, len(size)) if a != self.channel]
-        if size[0] != 1 or steps[0] != 1:
-            raise errors.UnimplementedError(None, None, _BATCH)
-        if min(size) < 1 or min(steps) < 1:
-            raise codegen.invalid(
-                f"Pooling needs positive windows and steps, got {size} and {steps}"
-            )
-        self.deep = size[self.channel] != 1 or steps[self.channel] != 1
-        if self.deep and any(size[a] != 1 or steps[a] != 1 for a in self.space):
-            raise errors.UnimplementedError(None, None, _DEPTH)
-        self._pooled = [self.channel] if self.deep else self.space
-        self._ksize = [size[a] for a in self._pooled]
-        self._strides = [steps[a] for a in self._pooled]
-        self._padding = attrs["padding"]
+        self.device, self.layout = sig.device, windows.Pool(sig.attrs, ksize, strides)
         self._type = TYPES[computed(dtype).name]
 
     def kernel(self, name: str, size: int, places: str = "i64") -> Any:
@@ -230,16 +204,9 @@ class _Pooling:
 
     def place(self, shape: Sequence[int]) -> tuple[tuple[int, ...], tuple[Any, ...]]:
         """The output's shape, and the channels and geometry as kernels take them."""
-        ones = [1] * len(self._pooled)
-        where = Window.make(
-            [shape[a] for a in self._pooled], self._ksize, self._strides, ones, self._padding
-        )
-        out = list(shape)
-        for a, n in zip(self._pooled, where.out, strict=True):
-            out[a] = n
         # What lies behind the pooled dimensions counts as channels, what lies before as batch.
-        channels = math.prod(shape[max(self._pooled) + 1 :])
-        return tuple(out), (np.int32(channels), *where.volume)
+        channels = math.prod(shape[max(self.layout.pooled) + 1 :])
+        return self.layout.result(shape), (np.int32(channels), *volume(self.layout.on(shape)))
 
     def places(self, x: Array, entry: int = 0) -> tuple[Array, tuple[Any, ...]]:
         """Where the first maximum of each window lies in the memory of `x`, or of its entry."""
@@ -258,8 +225,8 @@ def _forward(pooling: _Pooling, name: str, x: Array) -> Array:
     return out
 
 
-@table.binder("MaxPool", "MaxPool3D", T=REALS, when=_when)
-@table.binder("AvgPool", "AvgPool3D", T=FLOATS, when=_when)
+@table.binder("MaxPool", "MaxPool3D", T=REALS, when=windows.plain_format)
+@table.binder("AvgPool", "AvgPool3D", T=FLOATS, when=windows.plain_format)
 def pool(sig: NodeSig) -> Callable[[Array], Array]:
     """The maximum of each window, or the mean of its elements that are not padding."""
     pooling = _Pooling(sig, sig.in_dtypes[0])
@@ -267,7 +234,7 @@ def pool(sig: NodeSig) -> Callable[[Array], Array]:
     return widened(sig.device, sig.in_dtypes[0], lambda x: _forward(pooling, name, x))
 
 
-@table.binder("MaxPoolV2", T=REALS, when=_when, host_inputs=("ksize", "strides"))
+@table.binder("MaxPoolV2", T=REALS, when=windows.plain_format, host_inputs=("ksize", "strides"))
 def max_pool_v2(sig: NodeSig) -> Callable[[Array, Any, Any], Array]:
     """The maximum of each window, the window given as input."""
     dtype = sig.in_dtypes[0]
@@ -279,17 +246,12 @@ def max_pool_v2(sig: NodeSig) -> Callable[[Array, Any, Any], Array]:
 
 
 # ---------------------------------------------------------------- gradients
-def _same_shape(what: str, got: Array, expected: Sequence[int]) -> None:
-    if got.shape != tuple(expected):
-        raise codegen.invalid(f"{what} has shape {list(got.shape)}, expected {list(expected)}")
-
-
 def _gradient(pooling: _Pooling, op: str, x: Array, out: Array, grad: Array) -> Array:
     device = pooling.device
     shape, numbers = pooling.place(x.shape)
     second = "GradGrad" in op
-    _same_shape("orig_output", out, shape)
-    _same_shape("grad", grad, x.shape if second else shape)
+    windows.check_shape("orig_output", out.shape, shape)
+    windows.check_shape("grad", grad.shape, x.shape if second else shape)
     result: Array = device.allocate(shape if second else x.shape, grad.dtype)
     if op == "MaxPool3DGrad":  # TF's rule for volumes: every element that is as good as the maximum
         kernel = pooling.kernel("equal_grad", x.size)
@@ -306,8 +268,9 @@ def _gradient(pooling: _Pooling, op: str, x: Array, out: Array, grad: Array) -> 
 
 
 @table.binder(
-    "MaxPoolGrad", "MaxPoolGradGrad", "MaxPool3DGrad", "MaxPool3DGradGrad", T=REALS, when=_when
-)
+    "MaxPoolGrad", "MaxPoolGradGrad", "MaxPool3DGrad", "MaxPool3DGradGrad", T=REALS,
+    when=windows.plain_format,
+)  # fmt: skip
 def max_pool_grad(sig: NodeSig) -> Callable[[Array, Array, Array], Array]:
     """The gradient goes to the first maximum of each window; and the gradient of that."""
     pooling = _Pooling(sig, sig.in_dtypes[0])
@@ -319,8 +282,9 @@ def max_pool_grad(sig: NodeSig) -> Callable[[Array, Array, Array], Array]:
 
 
 @table.binder(
-    "MaxPoolGradV2", "MaxPoolGradGradV2", T=REALS, when=_when, host_inputs=("ksize", "strides")
-)
+    "MaxPoolGradV2", "MaxPoolGradGradV2", T=REALS, when=windows.plain_format,
+    host_inputs=("ksize", "strides"),
+)  # fmt: skip
 def max_pool_grad_v2(sig: NodeSig) -> Callable[..., Array]:
     """As `max_pool_grad`, the window given as input."""
     dtype = sig.in_dtypes[0]
@@ -340,7 +304,7 @@ def avg_pool_grad(sig: NodeSig) -> Callable[[Any, Array], Array]:
     def run(shape: Any, grad: Array) -> Array:
         source = tuple(codegen.ints(shape))
         expected, numbers = pooling.place(source)
-        _same_shape("grad", grad, expected)
+        windows.check_shape("grad", grad.shape, expected)
         out: Array = device.allocate(source, grad.dtype)
         kernel = pooling.kernel("avg_grad", out.size)
         pooling.launch(kernel, out.size, numbers, grad, out)
@@ -350,7 +314,7 @@ def avg_pool_grad(sig: NodeSig) -> Callable[[Any, Array], Array]:
 
 
 # ---------------------------------------------------------------- with the maximum's place
-@table.binder("MaxPoolWithArgmax", T=REALS, when=_when)
+@table.binder("MaxPoolWithArgmax", T=REALS, when=windows.plain_format)
 def max_pool_with_argmax(sig: NodeSig) -> Callable[[Array], tuple[Array, Array]]:
     """The maxima and their flat places, within the batch entry unless the batch is included."""
     pooling, whole = _Pooling(sig, sig.in_dtypes[0]), bool(sig.attrs["include_batch_in_index"])
@@ -367,7 +331,9 @@ def max_pool_with_argmax(sig: NodeSig) -> Callable[[Array], tuple[Array, Array]]
     return widened(device, sig.in_dtypes[0], run)
 
 
-@table.binder("MaxPoolGradWithArgmax", "MaxPoolGradGradWithArgmax", T=REALS, when=_when)
+@table.binder(
+    "MaxPoolGradWithArgmax", "MaxPoolGradGradWithArgmax", T=REALS, when=windows.plain_format
+)
 def max_pool_grad_with_argmax(sig: NodeSig) -> Callable[[Array, Array, Array], Array]:
     """Adds each gradient to the input element that its place names; and the gradient of that."""
     device, pooling = sig.device, _Pooling(sig, sig.in_dtypes[0])
@@ -377,8 +343,8 @@ def max_pool_grad_with_argmax(sig: NodeSig) -> Callable[[Array, Array, Array], A
     def run(x: Array, grad: Array, argmax: Array) -> Array:
         entry = 0 if whole else math.prod(x.shape[1:])
         shape, numbers = pooling.place(x.shape)
-        _same_shape("argmax", argmax, shape)
-        _same_shape("grad", grad, x.shape if second else shape)
+        windows.check_shape("argmax", argmax.shape, shape)
+        windows.check_shape("grad", grad.shape, x.shape if second else shape)
         result: Array = device.allocate(shape if second else x.shape, grad.dtype)
         if not result.size or not argmax.size:
             device.fill_zero(result)

@@ -9,7 +9,7 @@ from typing import Any
 from opdock.plugin import KernelTable, NodeSig, codegen, dtypes
 from opdock_ckernels.families.array import HELD
 from opdock_ckernels.protocols import Array
-from opdock_ckernels.scattering import copied, outside, positions, scatter
+from opdock_ckernels.scattering import copied, positions, scatter
 
 __all__ = ["table"]
 
@@ -32,7 +32,7 @@ def _into(device: Any, how: str, out: Array, indices: Array, updates: Array) -> 
             f"updates.shape {codegen.dims(updates.shape)}, indices.shape "
             f"{codegen.dims(indices.shape)}, output.shape {codegen.dims(shape)}"
         )
-    at = positions(device, indices, shape[:depth], lambda host: outside(host, shape))
+    at = positions(device, indices, shape[:depth], lambda host: codegen.outside(host, shape))
     rows = updates.reshape(at.size, math.prod(shape[depth:]))
     scatter(device, how, out, at, rows, rows.shape[1])
     return out

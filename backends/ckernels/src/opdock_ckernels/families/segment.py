@@ -40,24 +40,21 @@ def _kernel(device: Any, name: str, ids: Array) -> Any:
     return device.kernel(_INSPECT, name, K=kind)
 
 
-def _count_sorted(device: Any, ids: Array) -> int:
-    """The number of segments of ascending ids.
+def _count_sorted(device: Any, ids: Array, limit: int | None = None) -> int:
+    """The number of segments of ascending ids, or `limit` if that is given.
 
     Raises:
-        InvalidArgumentError: they decrease, or are negative.
+        InvalidArgumentError: they decrease, are negative, or reach the limit.
     """
     if not ids.size:
-        return 0
+        return limit or 0
     found = device.allocate((2,), np.dtype(np.int32))
     device.fill_zero(found)
     device.launch(_kernel(device, "inspect", ids), ids.size, ids, found, np.int64(ids.size))
     wrong, count = (int(v) for v in device.download(found))
-    if wrong:
-        negative = device.download(ids)[0] < 0
-        raise codegen.invalid(
-            "segment ids must be >= 0" if negative else "segment ids are not increasing"
-        )
-    return count
+    if wrong or (limit is not None and count > limit):
+        raise codegen.unsorted_error(device.download(ids), limit)
+    return count if limit is None else limit
 
 
 def _stray(device: Any, ids: Array, low: int, high: int) -> tuple[int, int] | None:
@@ -163,13 +160,8 @@ def sparse(sig: NodeSig) -> Callable[..., Array]:
             raise codegen.invalid("segment_ids should be a vector.")
         if indices.size != ids.size:
             raise codegen.invalid("segment_ids and indices should have same size.")
-        least = _count_sorted(device, ids)
-        count = least if num_segments is None else codegen.ints(num_segments)[0]
-        if least > count:
-            raise codegen.invalid(
-                f"Segment id {least - 1} out of range [0, {count}), possibly because 'segment_ids' "
-                "input is not sorted."
-            )
+        given = None if num_segments is None else codegen.ints(num_segments)[0]
+        count = _count_sorted(device, ids, given)
         if (found := _stray(device, indices, 0, data.shape[0])) is not None:
             raise codegen.invalid(
                 f"Bad: indices[{found[0]}] == {found[1]} out of range [0, {data.shape[0]})"
@@ -216,6 +208,8 @@ def sparse_grad(sig: NodeSig) -> Callable[..., Array]:
     def run(grad: Array, indices: Array, ids: Array, output_dim0: Any) -> Array:
         (rows,) = codegen.ints(output_dim0)
         if (found := _stray(device, ids, 0, grad.shape[0])) is not None:
+            if rows and int(device.download(ids)[-1]) >= grad.shape[0]:
+                raise codegen.invalid("Invalid number of segments")
             raise codegen.invalid(f"Segment id {found[1]} out of range [0, {grad.shape[0]}).")
         if (found := _stray(device, indices, 0, rows)) is not None:
             raise codegen.invalid(f"Index {found[1]} out of range [0, {rows}).")

@@ -13,7 +13,7 @@ from opdock_ckernels.families.array import HELD
 from opdock_ckernels.families.gather import gatherer, not_in
 from opdock_ckernels.pointwise import formula
 from opdock_ckernels.protocols import Array
-from opdock_ckernels.scattering import copied, outside, positions, scatter
+from opdock_ckernels.scattering import copied, positions, scatter
 
 __all__ = ["table"]
 
@@ -97,7 +97,7 @@ def _slices(sig: NodeSig) -> Callable[..., Any]:
 
 
 def _flat(indices: np.ndarray[Any, Any], shape: tuple[int, ...]) -> Exception:
-    return outside(indices.reshape(-1, indices.shape[-1]), shape)
+    return codegen.outside(indices.reshape(-1, indices.shape[-1]), shape)
 
 
 for _name in ("Update", "Add", "Sub", "Mul", "Div", "Min", "Max"):

@@ -44,12 +44,12 @@ KERNEL void row(GLOBAL const T* x, PARAMS int n) {
 """
 _SOFTMAX = "for (int j = lane; j < n; j += L) { STORE_Y(at + j, exp(X(at + j) - top) / total) }"
 _LOG = "for (int j = lane; j < n; j += L) { STORE_Y(at + j, X(at + j) - top - log(total)) }"
-# Where a label is 0 the class adds nothing, even when its log probability is infinite.
+# As in TF, a class of no probability spoils the loss though its label is 0.
 _XENT = """
   mine = 0;
   for (int j = lane; j < n; j += L) {
     A label = P(at + j), shifted = X(at + j) - top;
-    if (label != 0) mine += label * (log(total) - shifted);
+    mine += label * (log(total) - shifted);
     STORE_Y(at + j, exp(shifted) / total - label)
   }
   GROUP_FOLD(sum, mine, u + w)
@@ -146,8 +146,10 @@ def sparse_xent(sig: NodeSig) -> Callable[[Array, Array], tuple[Array, Array]]:
         rows, n = features.shape
         loss = device.allocate((rows,), features.dtype)
         back = device.allocate((rows, n), features.dtype)
-        if rows and n == 0:
-            raise codegen.invalid("Must have at least one class, but got logits with 0 classes.")
+        if n == 0:
+            raise codegen.invalid(
+                f"Must have at least one class, but got logits shape {list(features.shape)}"
+            )
         if rows:
             flag = device.flag()
             device.launch(

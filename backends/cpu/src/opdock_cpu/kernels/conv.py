@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import KernelTable, NodeSig, errors
+from opdock.plugin import KernelTable, NodeSig, windows
 from opdock_cpu.im2col import conv_backward_data, conv_backward_filter, conv_forward
-from opdock_cpu.windows import Window, channels_first, channels_last, narrow, widen
+from opdock_cpu.windows import channels_first, channels_last, narrow, widen
 
 __all__ = ["Geometry", "table"]
 
@@ -19,34 +19,8 @@ Array = npt.NDArray[Any]
 table = KernelTable()
 
 
-class Geometry:
-    """A node's window, worked out once per input shape."""
-
-    def __init__(self, sig: NodeSig) -> None:
-        attrs = sig.attrs
-        rank = len(attrs["strides"])
-        self.first = attrs.get("data_format", "NHWC").startswith("NC")
-        self._space = range(2, rank) if self.first else range(1, rank - 1)
-        self._strides = self._spatial(attrs["strides"])
-        self._dilations = self._spatial(attrs["dilations"])
-        self._padding = attrs["padding"]
-        explicit = attrs.get("explicit_paddings") or [0] * (2 * rank)
-        self._explicit = [(explicit[2 * a], explicit[2 * a + 1]) for a in self._space]
-        self._known: dict[tuple[tuple[int, ...], tuple[int, ...]], Window] = {}
-
-    def _spatial(self, values: Sequence[int]) -> list[int]:
-        return [int(values[a]) for a in self._space]
-
-    def __call__(self, size: tuple[int, ...], window: tuple[int, ...]) -> Window:
-        """The window for spatial input sizes and window sizes."""
-        found = self._known.get((size, window))
-        if found is None:
-            if len(self._known) > 64:
-                self._known.clear()
-            found = self._known[size, window] = Window.make(
-                size, window, self._strides, self._dilations, self._padding, self._explicit
-            )
-        return found
+class Geometry(windows.Layout):
+    """A node's layout, and its images with channels last in the type to compute in."""
 
     def last(self, x: Array) -> Array:
         """A channels-last view in the type to compute in."""
@@ -56,31 +30,20 @@ class Geometry:
         """The result in the node's format and type."""
         return narrow(channels_first(x, self.first), dtype)
 
-    def sizes(self, shape: Array) -> tuple[tuple[int, ...], int]:
-        """The spatial sizes and the channels of a shape vector in the node's format."""
-        dims = [int(d) for d in shape]
-        return tuple(dims[a] for a in self._space), dims[1 if self.first else -1]
-
-
-def check_grad(grad: Array, batch: int, where: Window, outputs: int) -> None:
-    expected = (batch, *where.out, outputs)
-    if grad.shape != expected:
-        raise errors.InvalidArgumentError(
-            None,
-            None,
-            f"out_backprop has shape {list(grad.shape)} (channels last), expected {list(expected)} "
-            "from the input, the filter, strides and padding",
-        )
+    def check_grad(self, grad: Array, batch: int, where: windows.Window, outputs: int) -> None:
+        """That a gradient has the shape of the outputs."""
+        windows.check_shape("out_backprop", grad.shape, self.shape(batch, where.out, outputs))
 
 
 @table.binder("Conv2D", "Conv3D")
 def conv(sig: NodeSig) -> Callable[..., Array]:
     """Convolution of images or volumes."""
-    geometry = Geometry(sig)
+    geometry = Geometry(sig.attrs)
 
     def run(x: Array, kernel: Array) -> Array:
         data = geometry.last(x)
-        where = geometry(data.shape[1:-1], kernel.shape[:-2])
+        where = geometry.window(data.shape[1:-1], kernel.shape[:-2])
+        windows.groups(data.shape[-1], *kernel.shape[-2:])
         return geometry.finish(conv_forward(data, widen(kernel), where), x.dtype)
 
     return run
@@ -89,40 +52,31 @@ def conv(sig: NodeSig) -> Callable[..., Array]:
 @table.binder("Conv2DBackpropInput", "Conv3DBackpropInputV2", host_inputs=("input_sizes",))
 def conv_backprop_input(sig: NodeSig) -> Callable[..., Array]:
     """The gradient with respect to the input; also transposed convolution."""
-    geometry = Geometry(sig)
+    geometry = Geometry(sig.attrs)
 
     def run(input_sizes: Array, kernel: Array, grad: Array) -> Array:
-        size, channels = geometry.sizes(input_sizes)
-        where = geometry(size, kernel.shape[:-2])
-        data = geometry.last(grad)
-        check_grad(data, int(input_sizes[0]), where, kernel.shape[-1])
-        check_channels(channels, kernel.shape[-2])
-        result = conv_backward_data(data, widen(kernel), where, channels)
+        batch, size, channels = geometry.parts(input_sizes.tolist())
+        where = geometry.window(size, kernel.shape[:-2])
+        geometry.check_grad(grad, batch, where, kernel.shape[-1])
+        windows.groups(channels, *kernel.shape[-2:])
+        result = conv_backward_data(geometry.last(grad), widen(kernel), where, channels)
         return geometry.finish(result, grad.dtype)
 
     return run
 
 
-def check_channels(channels: int, inner: int) -> None:
-    if channels != inner and (inner == 0 or channels % inner):
-        raise errors.InvalidArgumentError(
-            None,
-            None,
-            f"input_sizes has {channels} channels, expected a multiple of the filter's {inner}",
-        )
-
-
 @table.binder("Conv2DBackpropFilter", "Conv3DBackpropFilterV2", host_inputs=("filter_sizes",))
 def conv_backprop_filter(sig: NodeSig) -> Callable[..., Array]:
     """The gradient with respect to the filter."""
-    geometry = Geometry(sig)
+    geometry = Geometry(sig.attrs)
 
     def run(x: Array, filter_sizes: Array, grad: Array) -> Array:
-        shape = tuple(int(d) for d in filter_sizes)
+        shape = tuple(filter_sizes.tolist())
+        batch, size, channels = geometry.parts(x.shape)
+        where = geometry.window(size, shape[:-2])
+        geometry.check_grad(grad, batch, where, shape[-1])
+        windows.groups(channels, *shape[-2:])
         data, back = geometry.last(x), geometry.last(grad)
-        where = geometry(data.shape[1:-1], shape[:-2])
-        check_grad(back, data.shape[0], where, shape[-1])
-        check_channels(data.shape[-1], shape[-2])
         result = conv_backward_filter(data, back, where, shape[-2])
         return narrow(np.ascontiguousarray(result), x.dtype)
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import KernelTable, NodeSig, errors
+from opdock.plugin import KernelTable, NodeSig, windows
 from opdock_cpu.kernels.conv import Geometry
-from opdock_cpu.windows import Window, narrow, pad, unpad, widen
+from opdock_cpu.windows import narrow, pad, unpad, widen
 
 __all__ = ["table"]
 
@@ -26,17 +26,6 @@ def _split(grad: Array, channels: int, multiplier: int) -> Array:
     return np.ascontiguousarray(grad).reshape(*grad.shape[:-1], channels, multiplier)
 
 
-def _check(grad: Array, batch: int, where: Window, outputs: int) -> None:
-    expected = (batch, *where.out, outputs)
-    if grad.shape != expected:
-        raise errors.InvalidArgumentError(
-            None,
-            None,
-            f"out_backprop has shape {list(grad.shape)} (channels last), expected {list(expected)} "
-            "from the input, the filter, strides and padding",
-        )
-
-
 def _batches(x: Array) -> Iterator[slice]:
     """Blocks of batch entries small enough to stay in cache over all window elements."""
     entry = max(x[0].nbytes, 1) if x.shape[0] else 1
@@ -48,12 +37,13 @@ def _batches(x: Array) -> Iterator[slice]:
 @table.binder("DepthwiseConv2dNative")
 def depthwise(sig: NodeSig) -> Callable[..., Array]:
     """Each input channel under its own filters."""
-    geometry = Geometry(sig)
+    geometry = Geometry(sig.attrs)
 
     def run(x: Array, kernel: Array) -> Array:
         data, taps = np.ascontiguousarray(geometry.last(x)), widen(kernel)
         channels, multiplier = taps.shape[2:]
-        where = geometry(data.shape[1:-1], taps.shape[:2])
+        windows.check_depth(data.shape[-1], channels)
+        where = geometry.window(data.shape[1:-1], taps.shape[:2])
         padded = pad(data, where)
         single = multiplier == 1
         shape = (data.shape[0], *where.out, channels, *([] if single else [multiplier]))
@@ -62,8 +52,8 @@ def depthwise(sig: NodeSig) -> Callable[..., Array]:
             total = out[entries]
             part = np.empty_like(total)
             total[...] = 0
-            for offset in where.offsets():
-                seen = padded[(entries, *where.slices(offset))]
+            for offset, here in where.taps():
+                seen = padded[(entries, *here)]
                 if single:
                     np.multiply(seen, taps[offset][:, 0], out=part)
                 else:
@@ -78,23 +68,23 @@ def depthwise(sig: NodeSig) -> Callable[..., Array]:
 @table.binder("DepthwiseConv2dNativeBackpropInput", host_inputs=("input_sizes",))
 def depthwise_backprop_input(sig: NodeSig) -> Callable[..., Array]:
     """The gradient with respect to the input."""
-    geometry = Geometry(sig)
+    geometry = Geometry(sig.attrs)
 
     def run(input_sizes: Array, kernel: Array, grad: Array) -> Array:
-        size, channels = geometry.sizes(input_sizes)
-        taps = widen(kernel)
-        where = geometry(size, taps.shape[:2])
-        back = geometry.last(grad)
-        _check(back, int(input_sizes[0]), where, channels * taps.shape[3])
+        batch, size, channels = geometry.parts(input_sizes.tolist())
+        taps, back = widen(kernel), geometry.last(grad)
+        windows.check_depth(channels, taps.shape[2])
+        where = geometry.window(size, taps.shape[:2])
+        geometry.check_grad(grad, batch, where, channels * taps.shape[3])
         split = _split(back, channels, taps.shape[3])
-        padded = np.zeros((back.shape[0], *where.padded_size, channels), back.dtype)
+        padded = np.zeros((back.shape[0], *where.padded, channels), back.dtype)
         for entries in _batches(back):
-            for offset in where.offsets():
+            for offset, here in where.taps():
                 if taps.shape[3] == 1:
                     spread = split[entries, ..., 0] * taps[offset][:, 0]
                 else:
                     spread = np.einsum("nhwcm,cm->nhwc", split[entries], taps[offset])
-                padded[(entries, *where.slices(offset))] += spread
+                padded[(entries, *here)] += spread
         return geometry.finish(unpad(padded, where), grad.dtype)
 
     return run
@@ -103,19 +93,19 @@ def depthwise_backprop_input(sig: NodeSig) -> Callable[..., Array]:
 @table.binder("DepthwiseConv2dNativeBackpropFilter", host_inputs=("filter_sizes",))
 def depthwise_backprop_filter(sig: NodeSig) -> Callable[..., Array]:
     """The gradient with respect to the filter."""
-    geometry = Geometry(sig)
+    geometry = Geometry(sig.attrs)
 
     def run(x: Array, filter_sizes: Array, grad: Array) -> Array:
-        shape = tuple(int(d) for d in filter_sizes)
+        shape = tuple(filter_sizes.tolist())
         data, back = np.ascontiguousarray(geometry.last(x)), geometry.last(grad)
-        where = geometry(data.shape[1:-1], shape[:2])
-        _check(back, data.shape[0], where, shape[2] * shape[3])
+        windows.check_depth(data.shape[-1], shape[2])
+        where = geometry.window(data.shape[1:-1], shape[:2])
+        geometry.check_grad(grad, data.shape[0], where, shape[2] * shape[3])
         split = _split(back, shape[2], shape[3])
         padded = pad(data, where)
         out = np.empty(shape, data.dtype)
-        for offset in where.offsets():
-            seen = padded[(slice(None), *where.slices(offset))]
-            out[offset] = np.einsum("nhwc,nhwcm->cm", seen, split)
+        for offset, here in where.taps():
+            out[offset] = np.einsum("nhwc,nhwcm->cm", padded[(slice(None), *here)], split)
         return narrow(out, x.dtype)
 
     return run

@@ -67,8 +67,8 @@ class _Format:
 
 
 def _count(x: Array, channels: int) -> np.float32:
-    """How many values each channel has; 1 for none, so that means stay finite."""
-    return np.float32(max(x.size // channels if channels else 1, 1))
+    """How many values each channel has, by which sums are divided; the mean of none is NaN."""
+    return np.float32(x.size // channels or np.nan) if channels else np.float32(np.nan)
 
 
 @table.binder("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
@@ -92,7 +92,7 @@ def fused_batch_norm(sig: NodeSig) -> Callable[..., tuple[Any, ...]]:
             y = data - form.spread(used_mean, fold)
             used_variance = form.dot(y, y, fold) / count
             batch_mean = used_mean.copy()
-            batch_variance = used_variance * (count / max(count - 1, np.float32(1)))
+            batch_variance = used_variance * (count / np.fmax(count - 1, np.float32(1)))
             if factor != 1:
                 batch_mean = mean * (1 - factor) + batch_mean * factor
                 batch_variance = variance * (1 - factor) + batch_variance * factor
@@ -127,7 +127,8 @@ def fused_batch_norm_grad(sig: NodeSig) -> Callable[..., tuple[Array, ...]]:
         centred = data - form.spread(mean, fold)
         doffset = form.sum(dy, fold)
         projected = form.dot(dy, centred, fold)
-        dscale = projected * inv
+        # Sums of nothing stay zero, though what they would be divided by is NaN.
+        dscale = projected * inv if x.size else projected
         if training:
             count = _count(x, len(scale))
             centred *= form.spread(inv * inv * projected / count, fold)

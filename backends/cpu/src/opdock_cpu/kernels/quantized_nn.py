@@ -9,14 +9,13 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import KernelTable, NodeSig, dtypes, errors
+from opdock.plugin import KernelTable, NodeSig, dtypes, errors, windows
 from opdock_cpu import ranges
 from opdock_cpu.im2col import conv_forward
 from opdock_cpu.int8 import BYTES, INT32, Factors, Outputs, centred, wrapped
-from opdock_cpu.kernels import pool
-from opdock_cpu.kernels.pool import Pooling
+from opdock_cpu.portable import portable_kernel
 from opdock_cpu.ranges import F32, integers, invalid, scalar, storage
-from opdock_cpu.windows import Window, pad
+from opdock_cpu.windows import counts, pad
 
 __all__ = ["Placement", "convolved", "table"]
 
@@ -58,11 +57,11 @@ class Placement:
                 "Current implementation only supports dilated rate as 1 in the row and column "
                 "dimensions."
             )
-        self._stride, self._padding = int(strides[1]), sig.attrs["padding"]
+        self._layout = windows.Layout(sig.attrs)
 
     def __call__(
         self, x: tuple[int, ...], kernel: tuple[int, ...]
-    ) -> tuple[tuple[int, int], Window]:
+    ) -> tuple[tuple[int, int], windows.Window]:
         """How many rows and columns to leave out at the start, and the window on the rest.
 
         Args:
@@ -75,18 +74,15 @@ class Placement:
         for name, shape in (("input", x), ("filter", kernel)):
             if len(shape) != 4:
                 raise invalid(f"{name} must be 4-dimensional: {list(shape)}")
-        if x[3] != kernel[2]:
-            raise invalid(f"input and filter must have the same depth: {x[3]} vs {kernel[2]}")
-        steps = (self._stride, self._stride)
-        plain = Window.make(x[1:3], kernel[:2], steps, (1, 1), self._padding)
+        windows.check_depth(x[3], kernel[2])
+        plain = self._layout.window(x[1:3], kernel[:2])
         # An odd rest goes to the end, and so does one of 2 where nothing is padded.
-        rests = [
-            n - (o - 1) * self._stride - k - (self._padding == "VALID")
-            for n, o, k in zip(plain.size, plain.out, plain.window, strict=True)
-        ]
-        unused = [max(rest, 0) // 2 for rest in rests]
-        size = tuple(n - u for n, u in zip(plain.size, unused, strict=True))
-        return (unused[0], unused[1]), dataclasses.replace(plain, size=size)
+        top, left = (
+            max(n - (o - 1) * s - k - (self._layout.padding == "VALID"), 0) // 2
+            for n, o, s, k in zip(plain.size, plain.out, plain.strides, plain.window)
+        )
+        size = (plain.size[0] - top, plain.size[1] - left)
+        return (top, left), dataclasses.replace(plain, size=size)
 
 
 def convolved(x: Array, kernel: Array, zeros: tuple[int, int], placement: Placement) -> Array:
@@ -142,31 +138,32 @@ def _relu(sig: NodeSig) -> Callable[..., Outputs]:
 # ---------------------------------------------------------------- pooling
 @table.binder("QuantizedMaxPool", T=BYTES)
 def _max_pool(sig: NodeSig) -> Callable[..., Outputs]:
-    plain, dtype = pool.max_pool(sig), sig.out_dtypes[0].np
+    dtype = sig.out_dtypes[0].np
+    plain = NodeSig("MaxPool", sig.name, sig.attrs, in_dtypes=[dtypes.as_dtype(dtype[0])])
+    pool = portable_kernel(plain)
 
     def run(x: Array, low: Array, high: Array) -> Outputs:
-        return _passed_on(plain(storage(x)), dtype, low, high)
+        return _passed_on(pool(storage(x)), dtype, low, high)
 
     return run
 
 
 @table.binder("QuantizedAvgPool", T=BYTES)
 def _avg_pool(sig: NodeSig) -> Callable[..., Outputs]:
-    dtype = sig.out_dtypes[0].np
-    pooling = Pooling(sig.attrs, sig.attrs["ksize"], sig.attrs["strides"])
-    if pooling.deep:
+    dtype, pool = sig.out_dtypes[0].np, windows.Pool(sig.attrs)
+    if pool.deep:
         raise errors.UnimplementedError(
             None, None, "Non-spatial pooling is not yet supported. Volunteers? :)"
         )
 
     def run(x: Array, low: Array, high: Array) -> Outputs:
-        data, where = pooling.view(storage(x))
-        padded = pad(data.astype(np.int32), where)
-        total = np.zeros((data.shape[0], *where.out, data.shape[3]), np.int32)
-        for offset in where.offsets():
-            total += padded[(slice(None), *where.slices(offset))]
+        where = pool.on(x.shape)
+        padded = pad(storage(x).astype(np.int32), where)
+        total = np.zeros(pool.result(x.shape), np.int32)
+        for _, here in where.taps():
+            total += padded[(slice(None), *here)]
         # Integers divide towards 0; a quotient in double precision is never rounded past one.
-        mean = np.trunc(total / where.counts()[None, ..., None])
+        mean = np.trunc(total / counts(where))
         return _passed_on(mean.astype(dtype[0]), dtype, low, high)
 
     return run

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import NUMBERS, REALS, KernelTable, NodeSig, as_dtype, errors
+from opdock.plugin import NUMBERS, REALS, KernelTable, NodeSig, as_dtype, codegen, errors
 
 __all__ = ["table"]
 
@@ -48,12 +48,7 @@ def flat_positions(indices: Array, shape: tuple[int, ...]) -> Array:
     limits = np.array(shape[:depth], np.int64)
     outside = ((rows < 0) | (rows >= limits)).any(axis=1)
     if outside.any():
-        bad = int(np.argmax(outside))
-        where = ",".join(str(int(i)) for i in np.unravel_index(bad, indices.shape[:-1] or (1,)))
-        raise errors.InvalidArgumentError(
-            None, None,
-            f"indices[{where}] = {_dims(rows[bad])} does not index into shape {_dims(shape)}",
-        )  # fmt: skip
+        raise codegen.outside(indices, shape)
     flat = np.zeros(rows.shape[0], np.int64)
     for i in range(depth):
         flat *= shape[i]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import NUMBERS, REALS, DType, KernelTable, NodeSig, dtypes, errors
+from opdock.plugin import NUMBERS, REALS, DType, KernelTable, NodeSig, codegen, dtypes, errors
 
 __all__ = ["table"]
 
@@ -42,11 +42,11 @@ def _fold_runs(ufunc: np.ufunc, rows: Array, starts: Array, dtype: DType) -> Arr
     return out
 
 
-def _check_sorted(ids: Array) -> None:
-    if ids.size and ids[0] < 0:
-        raise _invalid("segment ids must be >= 0")
-    if np.any(ids[1:] < ids[:-1]):
-        raise _invalid("segment ids are not increasing")
+def _check_sorted(ids: Array, count: int | None = None) -> None:
+    if not ids.size:
+        return
+    if ids[0] < 0 or np.any(ids[1:] < ids[:-1]) or (count is not None and ids[-1] >= count):
+        raise codegen.unsorted_error(ids, count)
 
 
 def _mean(total: Array, counts: Array) -> Array:
@@ -153,7 +153,6 @@ def _check_sparse(indices: Array, ids: Array) -> None:
         raise _invalid("segment_ids should be a vector.")
     if len(indices) != len(ids):
         raise _invalid("segment_ids and indices should have same size.")
-    _check_sorted(ids)
 
 
 _SPARSE = ("SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN")
@@ -169,13 +168,10 @@ def _sparse(sig: NodeSig) -> Callable[..., Array]:
 
     def run(data: Array, indices: Array, ids: Array, num_segments: Any = None) -> Array:
         _check_sparse(indices, ids)
+        given = None if num_segments is None else int(num_segments)
+        _check_sorted(ids, given)
         last = int(ids[-1]) + 1 if len(ids) else 0
-        count = last if num_segments is None else int(num_segments)
-        if last > count:
-            raise _invalid(
-                f"Segment id {last - 1} out of range [0, {count}), possibly because 'segment_ids' "
-                "input is not sorted."
-            )
+        count = last if given is None else given
         out = np.zeros((count, *data.shape[1:]), dtype.np)
         if not len(ids):
             return out
@@ -201,6 +197,8 @@ def _sparse_grad(sig: NodeSig) -> Callable[..., Array]:
 
     def run(grad: Array, indices: Array, ids: Array, output_dim0: Array) -> Array:
         rows = int(output_dim0)
+        if rows and len(ids) and ids[-1] >= grad.shape[0]:
+            raise _invalid("Invalid number of segments")
         bad = (ids < 0) | (ids >= max(grad.shape[0], 0))
         if bad.any():
             i = int(np.argmax(bad))

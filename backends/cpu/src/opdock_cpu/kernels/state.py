@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import INTS, NUMBERS, Kernel, KernelTable, errors
+from opdock.plugin import INTS, NUMBERS, Kernel, KernelTable, codegen, errors
 
 table = KernelTable()
 Combine = Callable[[Any, Any, Any], None]
@@ -90,11 +90,7 @@ def _scatter_nd(combine: Combine, resource: bool) -> Callable[..., Any]:
             limits = np.array(old.shape[:depth])
             bad = np.flatnonzero(((flat < 0) | (flat >= limits)).any(axis=1))
             if bad.size:
-                raise errors.InvalidArgumentError(
-                    None, None,
-                    f"indices[{int(bad[0])}] = {flat[bad[0]].tolist()} does not index into shape "
-                    f"{list(old.shape)}",
-                )  # fmt: skip
+                raise codegen.outside(indices, old.shape)
             fresh = old.copy()
             values = np.reshape(updates, (flat.shape[0], *old.shape[depth:]))
             combine(fresh, tuple(flat.T), values)

@@ -63,8 +63,8 @@ def xent(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
         powers = np.exp(shifted)
         total = powers.sum(axis=-1, keepdims=True)
         np.subtract(np.log(total), shifted, shifted)
-        # Where a label is 0 the class adds nothing, even when its log probability is infinite.
-        terms = np.multiply(target, shifted, out=np.zeros_like(shifted), where=target != 0)
+        # As in TF, a class of no probability spoils the loss though its label is 0.
+        terms = np.multiply(target, shifted, shifted)
         np.divide(powers, total, powers)
         np.subtract(powers, target, powers)
         return narrow(terms.sum(axis=-1), kind), narrow(powers, kind)
@@ -78,6 +78,12 @@ def sparse_xent(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
     kind = sig.in_dtypes[0].np
 
     def run(features: Array, labels: Array) -> tuple[Array, Array]:
+        if features.shape[1] == 0:
+            raise errors.InvalidArgumentError(
+                None,
+                None,
+                f"Must have at least one class, but got logits shape {list(features.shape)}",
+            )
         check_labels(labels, features.shape[1])
         shifted = _shift(widen(features))
         rows = np.arange(labels.shape[0])
@@ -93,12 +99,6 @@ def sparse_xent(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
 
 
 def check_labels(labels: Array, classes: int) -> None:
-    if labels.size == 0:
-        return
-    if classes == 0:
-        raise errors.InvalidArgumentError(
-            None, None, "Must have at least one class, but got logits with 0 classes."
-        )
     wrong = (labels < 0) | (labels >= classes)
     if wrong.any():
         values = " ".join(str(v) for v in labels[:32]) + (" ..." if labels.size > 32 else "")

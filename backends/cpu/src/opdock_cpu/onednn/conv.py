@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from opdock.plugin import windows
 from opdock_cpu.onednn.declarations import Alg, Arg, Prop, Query
 from opdock_cpu.onednn.memory import Desc, activations, any_layout, dense, strided
 from opdock_cpu.onednn.packing import Call
 from opdock_cpu.onednn.primitive import Attributes, Plan, Primitive
-from opdock_cpu.windows import Window
 
 __all__ = ["ConvShape", "backward_data", "backward_weights", "forward"]
 _SHARED_FROM = 1_500_000
@@ -37,7 +37,7 @@ class ConvShape:
     channels: int
     outputs: int
     groups: int
-    where: Window
+    where: windows.Window
     first: bool
     kind: int
 

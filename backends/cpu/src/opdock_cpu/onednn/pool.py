@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from opdock.plugin import windows
 from opdock_cpu.onednn.declarations import Alg, Arg, Prop, Query
 from opdock_cpu.onednn.memory import Desc, activations
 from opdock_cpu.onednn.primitive import Plan, Primitive
-from opdock_cpu.windows import Window
 
 __all__ = ["PoolShape", "average", "average_gradient", "maximum", "maximum_gradient"]
 
@@ -21,7 +21,7 @@ class PoolShape:
 
     batch: int
     channels: int
-    where: Window
+    where: windows.Window
     first: bool
     kind: int
 

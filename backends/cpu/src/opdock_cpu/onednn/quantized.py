@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import errors
+from opdock.plugin import errors, windows
 from opdock_cpu.onednn.conv import ConvShape
 from opdock_cpu.onednn.declarations import Alg, Arg, Prop, Query, Type
 from opdock_cpu.onednn.library import reason
@@ -28,7 +28,7 @@ from opdock_cpu.onednn.matmul import matrices, product
 from opdock_cpu.onednn.memory import any_layout, dense
 from opdock_cpu.onednn.packing import Call
 from opdock_cpu.onednn.primitive import Plan, Primitive
-from opdock_cpu.windows import Window, pad
+from opdock_cpu.windows import pad
 
 __all__ = ["ConvolutionS32", "ProductS32", "Weights", "exact"]
 
@@ -160,11 +160,9 @@ class ConvolutionS32:
         return out
 
 
-def _without_padding(where: Window) -> Window:
+def _without_padding(where: windows.Window) -> windows.Window:
     """The same windows on images that are padded already."""
-    return dataclasses.replace(
-        where, size=where.padded_size, pads=((0, 0),) * len(where.pads)
-    )
+    return dataclasses.replace(where, size=where.padded, pads=((0, 0),) * len(where.pads))
 
 
 def _convolution(shape: ConvShape) -> Call:

@@ -7,11 +7,11 @@ from typing import Any
 from opdock.contrib.framework.arg_scope import add_arg_scope
 from opdock.contrib.layers.common import channels, collect_variable, finish, variable_getter
 from opdock.contrib.layers.initializers import xavier_initializer
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.initializers import zeros_initializer
-from opdock.graph.operation import Tensor
-from opdock.graph.scopes import name_scope
-from opdock.graph.variable_scope import variable_scope
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.variables.initializers import zeros_initializer
+from opdock.graph.variables.variable_scope import variable_scope
 from opdock.layers.conv import Conv1D, Conv2D, Conv3D
 from opdock.layers.core import Dense, Dropout
 from opdock.layers.core import flatten as layers_flatten

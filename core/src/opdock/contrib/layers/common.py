@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from opdock.graph.collections import GraphKeys, add_to_collection, add_to_collections
+from opdock.graph.nodes.collections import GraphKeys, add_to_collection, add_to_collections
 
 
 def variable_getter(rename: Mapping[str, str] | None = None) -> Callable[..., Any]:

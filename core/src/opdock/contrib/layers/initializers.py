@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from opdock import dtypes
-from opdock.graph.operation import Tensor
+from opdock.graph.nodes.operation import Tensor
 from opdock.ops.random import random_uniform, truncated_normal
 
 

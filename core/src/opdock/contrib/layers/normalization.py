@@ -7,16 +7,16 @@ from typing import Any
 from opdock import errors
 from opdock.contrib.framework.arg_scope import add_arg_scope
 from opdock.contrib.layers.common import channels, collect_variable, finish, variable_getter
-from opdock.graph.collections import GraphKeys, add_to_collections
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.initializers import ones_initializer, zeros_initializer
-from opdock.graph.operation import Tensor
-from opdock.graph.scopes import control_dependencies
-from opdock.graph.variable_scope import get_variable, variable_scope
+from opdock.graph.nodes.collections import GraphKeys, add_to_collections
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import control_dependencies
+from opdock.graph.variables.initializers import ones_initializer, zeros_initializer
+from opdock.graph.variables.variable_scope import get_variable, variable_scope
 from opdock.layers.normalization import BatchNormalization
 from opdock.ops.array import reshape, shape
+from opdock.ops.composed.moments import moments
 from opdock.ops.identity import identity
-from opdock.ops.moments import moments
 from opdock.ops.norm import batch_normalization as nn_batch_normalization
 from opdock.train.moving_averages import assign_moving_average
 
@@ -29,15 +29,10 @@ class _BatchNorm(BatchNormalization):
         self._updates_collection = None
         self._zero_debias = zero_debias
 
-    def _move(self, inputs: Tensor, mean: Any, variance: Any, momentum: Any) -> None:
-        if not self._zero_debias:
-            super()._move(inputs, mean, variance, momentum)
-            return
-        pairs = ((self.moving_mean, mean, True), (self.moving_variance, variance, False))
-        self.add_update(
-            [assign_moving_average(v, new, momentum, zero_debias=z) for v, new, z in pairs],
-            inputs=inputs,
-        )
+    def _moved_mean(self, mean: Any, momentum: Any) -> Any:
+        if self._zero_debias:
+            return assign_moving_average(self.moving_mean, mean, momentum, zero_debias=True)
+        return super()._moved_mean(mean, momentum)
 
 
 @add_arg_scope
@@ -75,7 +70,7 @@ def batch_norm(
         data_format: "NHWC" or "NCHW".
         zero_debias_moving_mean: correct the moving mean for its start at zero.
         scope: the variable scope; "BatchNorm", made unique, by default.
-        renorm, renorm_clipping, renorm_decay, adjustment: not supported.
+        renorm, renorm_clipping, renorm_decay, adjustment: as of `tf.layers.batch_normalization`.
 
     Returns:
         A tensor like `inputs`.

@@ -6,13 +6,13 @@ import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from opdock.graph.collections import GraphKeys, add_to_collection, get_collection
-from opdock.graph.constant import constant
-from opdock.graph.convert import convert_to_tensor
-from opdock.graph.operation import Tensor
-from opdock.graph.scopes import name_scope
-from opdock.ops.nn_util import emit
+from opdock.graph.nodes.collections import GraphKeys, add_to_collection, get_collection
+from opdock.graph.nodes.constant import constant
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.reduce import reduce_sum
+from opdock.ops.support.nn_util import emit
 
 Regularizer = Callable[[Any], "Tensor | None"]
 

@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from opdock.dtypes import DType
-from opdock.kernels.restrict import restrict
-from opdock.kernels.signature import NodeSig
-from opdock.kernels.table import PORTABLE, Kernel, KernelTable, split_fields
+from opdock.kernels.select.restrict import restrict
+from opdock.kernels.select.signature import NodeSig
+from opdock.kernels.select.table import PORTABLE, Kernel, KernelTable, split_fields
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

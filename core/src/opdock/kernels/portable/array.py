@@ -10,7 +10,7 @@ import numpy as np
 from opdock import shapes
 from opdock.kernels.array_api import copy, device_ints, dims, ints, invalid
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 
 @portable("Reshape", host_inputs=("shape",), may_alias={0: 0})
@@ -41,25 +41,23 @@ def wanted_shape(source: Any, wanted: list[int]) -> tuple[int, ...]:
     for i, d in enumerate(wanted):
         if d < -1:
             raise invalid(f"Size {i} must be non-negative, not {d}")
-    if -1 not in wanted:
-        if math.prod(wanted) != size:
+    if -1 in wanted:
+        # Zeros on both sides cancel, so that the other lengths still say what is missing.
+        both = 0 in wanted and 0 in source
+        count = math.prod(d for d in source if d) if both else size
+        rest = math.prod(d for d in wanted if d > 0)
+        if count % rest and not both:
             raise invalid(
-                f"Input to reshape is a tensor with {size} values, but the requested shape has "
-                f"{math.prod(wanted)}"
+                f"Input to reshape is a tensor with {size} values, but the requested shape "
+                f"requires a multiple of {rest}"
             )
-        return tuple(wanted)
-    rest = -math.prod(wanted)
-    if rest == 0:
+        wanted = [count // rest if d == -1 else d for d in wanted]
+    if math.prod(wanted) != size:
         raise invalid(
-            "reshape cannot infer the missing input size for an empty tensor unless all "
-            "specified input sizes are non-zero"
+            f"Input to reshape is a tensor with {size} values, but the requested shape has "
+            f"{math.prod(wanted)}"
         )
-    if size % rest:
-        raise invalid(
-            f"Input to reshape is a tensor with {size} values, but the requested shape requires a "
-            f"multiple of {rest}"
-        )
-    return tuple(size // rest if d == -1 else d for d in wanted)
+    return tuple(wanted)
 
 
 @portable("ExpandDims", host_inputs=("dim",), may_alias={0: 0})

@@ -10,8 +10,8 @@ import numpy as np
 
 from opdock.kernels.array_api import invalid
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
-from opdock.kernels.summarize import summarize, summarize_edges
+from opdock.kernels.select.signature import NodeSig
+from opdock.kernels.select.summarize import summarize, summarize_edges
 
 
 @portable("Assert", host_inputs=("condition", "data"), keeps=())

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from opdock.dtypes import COMPLEX, DType, float32, float64
-from opdock.kernels.array_api import dims, invalid
+from opdock.kernels.array_api import dims, invalid, put
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 TYPES: frozenset[DType] = COMPLEX | {float32, float64}
 
@@ -193,8 +193,10 @@ def _factor_columns(xp: Any, a: Any) -> tuple[Any, Any]:
         exchange = place + step * moves
         a, order = _in_order(xp, a, exchange), _in_order(xp, order, exchange)
         factors = a[:, k + 1 :, k : k + 1] / a[:, k : k + 1, k : k + 1]
-        a[:, k + 1 :, k : k + 1] = factors
-        a[:, k + 1 :, k + 1 :] = a[:, k + 1 :, k + 1 :] - factors * a[:, k : k + 1, k + 1 :]
+        below, right = slice(k + 1, None), slice(k + 1, None)
+        a = put(xp, a, (slice(None), below, slice(k, k + 1)), factors)
+        rest = a[:, below, right] - factors * a[:, k : k + 1, right]
+        a = put(xp, a, (slice(None), below, right), rest)
     return a, order
 
 

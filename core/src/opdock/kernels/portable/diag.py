@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from opdock.graph import diagonals
-from opdock.kernels.array_api import copy, dims, full, ints, invalid, zeros
+from opdock.graph.nodes import diagonals
+from opdock.kernels.array_api import copy, dims, full, ints, invalid, put, zeros
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 
 @portable("Diag")
@@ -20,7 +20,7 @@ def diag(xp: Any, sig: NodeSig) -> Any:
         n = math.prod(diagonal.shape)
         out = zeros(xp, (n * n,), diagonal, dtype)
         if n:
-            out[:: n + 1] = xp.reshape(diagonal, (n,))
+            out = put(xp, out, slice(None, None, n + 1), xp.reshape(diagonal, (n,)))
         return xp.reshape(out, (*diagonal.shape, *diagonal.shape))
 
     return run
@@ -48,11 +48,12 @@ def _flat(xp: Any, x: Any) -> Any:
     return xp.reshape(x, (*x.shape[:-2], x.shape[-2] * x.shape[-1]))
 
 
-def _write(xp: Any, out: Any, rows: int, cols: int, k: int, values: Any) -> None:
-    """Writes one diagonal; `out` is flat, `values` start at the diagonal's first element."""
+def _write(xp: Any, out: Any, rows: int, cols: int, k: int, values: Any) -> Any:
+    """`out`, flat, with one diagonal; `values` start at the diagonal's first element."""
     where = diagonals.diagonal(k, rows, cols)
-    if where.length:
-        out[..., where.flat] = values[..., : where.length]
+    if not where.length:
+        return out
+    return put(xp, out, (..., where.flat), values[..., : where.length])
 
 
 @portable("MatrixDiag")
@@ -65,7 +66,7 @@ def matrix_diag(xp: Any, sig: NodeSig) -> Any:
             raise invalid("diagonal must be at least 1-dim, received shape: []")
         n = diagonal.shape[-1]
         out = zeros(xp, (*diagonal.shape[:-1], n * n), diagonal, dtype)
-        _write(xp, out, n, n, 0, diagonal)
+        out = _write(xp, out, n, n, 0, diagonal)
         return xp.reshape(out, (*diagonal.shape, n))
 
     return run
@@ -91,10 +92,10 @@ def matrix_diag_v2(xp: Any, sig: NodeSig) -> Any:
         except ValueError as e:
             raise invalid(str(e)) from None
         out = full(xp, (*batch, rows * cols), 0, dtype, diagonal)
-        out[...] = padding
+        out = put(xp, out, ..., padding)
         for k_ in range(lower, upper + 1):
             values = diagonal if lower == upper else diagonal[..., upper - k_, :]
-            _write(xp, out, rows, cols, k_, values)
+            out = _write(xp, out, rows, cols, k_, values)
         return xp.reshape(out, (*batch, rows, cols))
 
     return run
@@ -141,11 +142,12 @@ def matrix_diag_part_v2(xp: Any, sig: NodeSig) -> Any:
         flat = _flat(xp, x)
         batch = tuple(x.shape[:-2])
         out = full(xp, (*batch, upper - lower + 1, length), 0, dtype, x)
-        out[...] = padding
+        out = put(xp, out, ..., padding)
         for k_ in range(lower, upper + 1):
             where = diagonals.diagonal(k_, rows, cols)
             if where.length:
-                out[..., upper - k_, : where.length] = flat[..., where.flat]
+                place = (..., upper - k_, slice(where.length))
+                out = put(xp, out, place, flat[..., where.flat])
         return xp.reshape(out, (*batch, length)) if lower == upper else out
 
     return run
@@ -166,7 +168,7 @@ def matrix_set_diag(xp: Any, sig: NodeSig) -> Any:
                 f"input shape: {dims(x.shape)} and diagonal shape: {dims(diagonal.shape)}"
             )
         out = _flat(xp, copy(xp, x))
-        _write(xp, out, rows, cols, 0, diagonal)
+        out = _write(xp, out, rows, cols, 0, diagonal)
         return xp.reshape(out, x.shape)
 
     return run
@@ -192,7 +194,7 @@ def matrix_set_diag_v2(xp: Any, sig: NodeSig) -> Any:
         out = _flat(xp, copy(xp, x))
         for k_ in range(lower, upper + 1):
             values = diagonal if lower == upper else diagonal[..., upper - k_, :]
-            _write(xp, out, rows, cols, k_, values)
+            out = _write(xp, out, rows, cols, k_, values)
         return xp.reshape(out, x.shape)
 
     return run

@@ -12,15 +12,15 @@ from typing import Any
 
 from opdock import dtypes, errors, shapes
 from opdock.dtypes import DType
-from opdock.graph import registry
-from opdock.graph.opdef import OpDef
-from opdock.graph.registry import OpSpec
-from opdock.kernels.expr import functions_used, parse
-from opdock.kernels.functions import FUNCTIONS
-from opdock.kernels.lowering import Line, evaluator, lower
+from opdock.graph.nodes import registry
+from opdock.graph.nodes.opdef import OpDef
+from opdock.graph.nodes.registry import OpSpec
+from opdock.kernels.expr.functions import FUNCTIONS
+from opdock.kernels.expr.lowering import Line, evaluator, lower
+from opdock.kernels.expr.tree import functions_used, parse
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
-from opdock.kernels.table import Kernel
+from opdock.kernels.select.signature import NodeSig
+from opdock.kernels.select.table import Kernel
 
 _SCALARS = dtypes.NUMBERS | {dtypes.bool_}
 

@@ -11,7 +11,7 @@ import numpy as np
 from opdock import dtypes
 from opdock.kernels.array_api import dims, ints, invalid
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 _HALVES = (dtypes.float16, dtypes.bfloat16)
 

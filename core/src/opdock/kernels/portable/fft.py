@@ -8,7 +8,7 @@ from typing import Any
 from opdock.dtypes import COMPLEX
 from opdock.kernels.array_api import dtype_of, ints, invalid
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 _SUFFIXES = {"": 1, "2D": 2, "3D": 3}
 

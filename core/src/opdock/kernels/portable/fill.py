@@ -10,7 +10,7 @@ import numpy as np
 from opdock import dtypes
 from opdock.kernels.array_api import copy, dtype_of, full, home, ints, invalid
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 
 @portable("Fill", host_inputs=("dims",))

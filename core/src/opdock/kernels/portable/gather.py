@@ -9,7 +9,7 @@ import numpy as np
 
 from opdock.kernels.array_api import device_ints, dims, ints, invalid, zeros
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 
 def check_indices(xp: Any, indices: Any, limit: int) -> None:
@@ -98,7 +98,9 @@ def _take_batched(xp: Any, params: Any, indices: Any, axis: int, batch: int) -> 
     return xp.reshape(xp.permute_dims(rows, (0, 2, 1, 3)), (*lead, *outer, *rest, *inner))
 
 
-def flat_positions(xp: Any, indices: Any, shape: Any) -> tuple[Any, int]:
+def flat_positions(
+    xp: Any, indices: Any, shape: Any, what: str = "shape"
+) -> tuple[Any, int]:
     """Coordinates as flat positions in an array of `shape`'s leading dimensions, and their number.
 
     Raises:
@@ -116,16 +118,30 @@ def flat_positions(xp: Any, indices: Any, shape: Any) -> tuple[Any, int]:
     for i in range(depth):
         column = table[:, i]
         if count and (int(xp.min(column)) < 0 or int(xp.max(column)) >= shape[i]):
-            _complain(table, indices.shape, shape[:depth])
+            host = np.asarray([[int(v) for v in row] for row in table])
+            raise outside(host.reshape(indices.shape), shape, what)
         flat = flat * shape[i] + column
     return flat, math.prod(shape[:depth])
 
 
-def _complain(table: Any, shape: Any, limits: Any) -> None:
-    rows = np.asarray([[int(v) for v in row] for row in table])
-    bad = int(np.argwhere(((rows < 0) | (rows >= np.asarray(limits))).any(axis=1))[0, 0])
-    where = ",".join(str(int(i)) for i in np.unravel_index(bad, shape[:-1]))
-    raise invalid(f"indices[{where}] = {dims(rows[bad])} does not index into shape {dims(limits)}")
+def outside(indices: Any, shape: Any, what: str = "shape") -> Exception:
+    """The error of coordinates on the host that do not all lie in an array of `shape`."""
+    depth = indices.shape[-1]
+    rows = np.reshape(indices, (-1, depth))
+    bad = int(np.argmax(((rows < 0) | (rows >= np.array(shape[:depth]))).any(axis=1)))
+    where = ",".join(str(int(i)) for i in np.unravel_index(bad, indices.shape[:-1] or (1,)))
+    return invalid(
+        f"indices[{where}] = {dims(rows[bad])} does not index into {what} {dims(shape)}"
+    )
+
+
+def check_params(params: Any, indices: Any) -> None:
+    """Raises InvalidArgumentError where slices are asked of a tensor without elements."""
+    if math.prod(indices.shape[:-1]) and 0 in params.shape:
+        raise invalid(
+            "Requested more than 0 entries, but params is empty.  Params shape: "
+            f"{dims(params.shape)}"
+        )
 
 
 @portable("GatherNd")
@@ -137,11 +153,10 @@ def gather_nd(xp: Any, sig: NodeSig) -> Any:
         depth = indices.shape[-1]
         rest = tuple(params.shape[depth:])
         shape = (*indices.shape[:-1], *rest)
+        check_params(params, indices)
         if math.prod(shape) == 0:
-            if math.prod(indices.shape[:-1]) and math.prod(params.shape[:depth]) == 0:
-                raise invalid("Requested more than 0 entries, but params is empty.")
             return zeros(xp, shape, params, dtype)
-        flat, count = flat_positions(xp, indices, params.shape)
+        flat, count = flat_positions(xp, indices, params.shape, "param shape")
         return xp.reshape(xp.take(xp.reshape(params, (count, *rest)), flat, axis=0), shape)
 
     return run

@@ -9,7 +9,7 @@ import numpy as np
 from opdock import dtypes
 from opdock.kernels.array_api import device_ints, dtype_of, holds, invalid
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 
 def _when(sig: NodeSig) -> bool | str:

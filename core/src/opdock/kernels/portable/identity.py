@@ -7,7 +7,7 @@ from typing import Any
 from opdock import dtypes
 from opdock.kernels.array_api import invalid
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 
 @portable(
@@ -19,7 +19,7 @@ def identity(xp: Any, sig: NodeSig) -> Any:
     return lambda value: value
 
 
-@portable("CheckNumerics", T=dtypes.FLOATS, may_alias={0: 0})
+@portable("CheckNumerics", T=dtypes.FLOATS, may_alias={0: 0}, keeps=())
 def check_numerics(xp: Any, sig: NodeSig) -> Any:
     """The input, if all of it is finite."""
     message = sig.attrs["message"]

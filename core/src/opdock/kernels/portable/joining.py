@@ -8,7 +8,7 @@ import numpy as np
 
 from opdock.kernels.array_api import copy, dims, ints, invalid
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 
 def checked_axis(values: Any, axis: Any) -> int:

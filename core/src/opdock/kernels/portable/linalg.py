@@ -8,7 +8,7 @@ from typing import Any
 from opdock.dtypes import COMPLEX, FLOATS, DType, float32, int32, int64
 from opdock.kernels.array_api import dims, invalid
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 _TYPES: frozenset[DType] = FLOATS | COMPLEX | {int32, int64}
 

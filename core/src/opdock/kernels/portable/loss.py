@@ -7,7 +7,7 @@ from typing import Any
 
 from opdock import dtypes
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 _HALVES = (dtypes.float16, dtypes.bfloat16)
 

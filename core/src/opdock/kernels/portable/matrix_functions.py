@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from opdock.kernels.portable import portable
 from opdock.kernels.portable.decompositions import TYPES, check_square, is_empty
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 _DEGREE: Final = 7
 # The quotient of polynomials of that degree is exact to float64 for matrices up to this norm

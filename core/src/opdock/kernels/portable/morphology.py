@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
 from opdock.dtypes import REALS
 from opdock.kernels.array_api import invalid
 from opdock.kernels.portable import portable
-from opdock.kernels.portable.pool import Sliding
 from opdock.kernels.portable.segment import wide
-from opdock.kernels.signature import NodeSig
-from opdock.kernels.windows import Layout, Window
+from opdock.kernels.select.signature import NodeSig
+from opdock.kernels.sliding import Sliding
+from opdock.windows import Layout, Window, check_depth
 
 
 class Dilation(Sliding):
@@ -19,7 +20,7 @@ class Dilation(Sliding):
 
     def __init__(self, xp: Any, sig: NodeSig) -> None:
         super().__init__(xp)
-        self.layout = Layout({**sig.attrs, "dilations": sig.attrs["rates"]})
+        self.layout = Layout(sig.attrs)
         self.dtype = sig.in_dtypes[0].base_dtype
 
     def enter(self, *arrays: Any) -> Iterator[Any]:
@@ -35,12 +36,8 @@ class Dilation(Sliding):
         for name, value, rank in (("input", x, 4), ("filter", kernel, 3)):
             if len(value.shape) != rank:
                 raise invalid(f"{name} must be {rank}-dimensional: {tuple(value.shape)}")
-        if x.shape[3] != kernel.shape[2]:
-            raise invalid(
-                "input and filter must have the same depth: "
-                f"{x.shape[3]} vs {kernel.shape[2]}"
-            )
-        return self.layout.window(tuple(x.shape[1:3]), tuple(kernel.shape[:2]))
+        check_depth(x.shape[3], kernel.shape[2])
+        return self.layout.window(x.shape[1:3], kernel.shape[:2])
 
     def maxima(self, data: Any, kernel: Any, where: Window) -> Iterator[tuple[Any, Any]]:
         """For each element of the window: the maxima so far, and where this one is a new maximum.
@@ -48,14 +45,12 @@ class Dilation(Sliding):
         Padding never wins, whatever the filter adds to it.
         """
         xp, device = self.xp, getattr(data, "device", None)
-        padded = self.pad(data, where, 0)
         inside = xp.ones((1, *where.size, 1), dtype=xp.bool, device=device)
-        inside = self.pad(inside, where, value=False)
+        values, seen = self.taps(data, where), self.taps(inside, where, value=False)
         unseen = xp.ones((1, *where.out, 1), dtype=xp.bool, device=device)
         best = self.nothing(data, where)
-        for offset, here in where.taps():
-            index = (slice(None), *here, slice(None))
-            value, counts = padded[index] + kernel[(*offset, slice(None))], inside[index]
+        for (offset, _), value, counts in zip(where.taps(), values, seen):
+            value = value + kernel[(*offset, slice(None))]
             better = xp.logical_and(xp.logical_or(value > best, unseen), counts)
             unseen = xp.logical_and(unseen, xp.logical_not(counts))
             best = xp.where(better, value, best)
@@ -68,8 +63,8 @@ class Dilation(Sliding):
 
     def gradients(
         self, data: Any, kernel: Any, grad: Any, where: Window
-    ) -> Iterator[tuple[Any, Any, Any]]:
-        """For each element of the window: its index, its place, the gradients of those that won."""
+    ) -> Iterator[Any]:
+        """For each element of the window: the gradients of the windows in which it won."""
         xp = self.xp
         if tuple(grad.shape) != (data.shape[0], *where.out, data.shape[3]):
             raise invalid("out_backprop has incompatible size.")
@@ -77,9 +72,8 @@ class Dilation(Sliding):
         for number, (_, better) in enumerate(self.maxima(data, kernel, where)):
             winner = xp.where(better, xp.full_like(winner, number), winner)
         none = xp.zeros_like(grad)
-        for number, (offset, here) in enumerate(where.taps()):
-            won = xp.where(winner == number, grad, none)
-            yield (*offset, slice(None)), (slice(None), *here, slice(None)), won
+        for number in range(math.prod(where.window)):
+            yield xp.where(winner == number, grad, none)
 
 
 @portable("Dilation2D", T=REALS)
@@ -106,10 +100,8 @@ def dilation2d_backprop_input(xp: Any, sig: NodeSig) -> Any:
     def run(x: Any, kernel: Any, grad: Any) -> Any:
         where = dilation.window(x, kernel)
         data, taps, back = dilation.enter(x, kernel, grad)
-        out = dilation.pad(xp.zeros_like(data), where, 0)
-        for _, place, won in dilation.gradients(data, taps, back, where):
-            out[place] = out[place] + won
-        return xp.astype(out[(slice(None), *where.inner, slice(None))], x.dtype)
+        out = dilation.add_up(dilation.gradients(data, taps, back, where), where, data)
+        return xp.astype(out, x.dtype)
 
     return run
 
@@ -122,9 +114,8 @@ def dilation2d_backprop_filter(xp: Any, sig: NodeSig) -> Any:
     def run(x: Any, kernel: Any, grad: Any) -> Any:
         where = dilation.window(x, kernel)
         data, taps, back = dilation.enter(x, kernel, grad)
-        out = xp.zeros_like(taps)
-        for offset, _, won in dilation.gradients(data, taps, back, where):
-            out[offset] = xp.sum(won, axis=(0, 1, 2), dtype=out.dtype)
-        return xp.astype(out, kernel.dtype, copy=False)
+        won = dilation.gradients(data, taps, back, where)
+        rows = [xp.sum(part, axis=(0, 1, 2), dtype=taps.dtype) for part in won]
+        return xp.astype(xp.reshape(xp.stack(rows), taps.shape), kernel.dtype, copy=False)
 
     return run

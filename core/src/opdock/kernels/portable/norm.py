@@ -8,7 +8,7 @@ from typing import Any
 
 from opdock import dtypes
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 _HALVES = (dtypes.float16, dtypes.bfloat16)
 _FORWARD = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
@@ -33,9 +33,9 @@ def fused_batch_norm(xp: Any, sig: NodeSig) -> Callable[..., Any]:
         shape = (1, -1, 1, 1) if first else (1, 1, 1, -1)
         if training:
             count = math.prod(int(wide.shape[a]) for a in axes)
-            used_mean = xp.sum(wide, axis=axes) / max(count, 1)
+            used_mean = xp.sum(wide, axis=axes) / (count or math.nan)
             centred = wide - xp.reshape(used_mean, shape)
-            used_variance = xp.sum(centred * centred, axis=axes) / max(count, 1)
+            used_variance = xp.sum(centred * centred, axis=axes) / (count or math.nan)
             batch_mean = used_mean
             batch_variance = used_variance * (count / max(count - 1, 1))
             if factor != 1.0:

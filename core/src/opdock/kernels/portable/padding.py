@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes
-from opdock.kernels.array_api import dims, full, invalid
+from opdock.kernels.array_api import dims, full, invalid, put
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 
 def margins(paddings: Any, rank: int) -> list[tuple[int, int]]:
@@ -39,9 +39,8 @@ def pad(xp: Any, sig: NodeSig) -> Any:
         shape = tuple(d + a + b for d, (a, b) in zip(tensor.shape, pairs, strict=True))
         out = full(xp, shape, 0, dtype, tensor)
         if value is not None:
-            out[...] = value
-        out[inner(tensor.shape, pairs)] = tensor
-        return out
+            out = put(xp, out, ..., value)
+        return put(xp, out, inner(tensor.shape, pairs), tensor)
 
     return run
 
@@ -101,12 +100,12 @@ def mirror_pad_grad(xp: Any, sig: NodeSig) -> Any:
             core = xp.asarray(out[(*lead, slice(before, before + size), ...)], copy=True)
             if before:
                 head = (*lead, slice(skip, skip + before), ...)
-                core[head] = core[head] + xp.flip(out[(*lead, slice(0, before), ...)], axis=axis)
+                flipped = xp.flip(out[(*lead, slice(0, before), ...)], axis=axis)
+                core = put(xp, core, head, flipped, add=True)
             if after:
                 tail = (*lead, slice(size - skip - after, size - skip), ...)
-                core[tail] = core[tail] + xp.flip(
-                    out[(*lead, slice(before + size, before + size + after), ...)], axis=axis
-                )
+                end = (*lead, slice(before + size, before + size + after), ...)
+                core = put(xp, core, tail, xp.flip(out[end], axis=axis), add=True)
             out = core
         return xp.asarray(out, copy=True) if out is grad else out
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from opdock.kernels.array_api import device_ints, dims, invalid, zeros
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 
 @portable("DynamicPartition")

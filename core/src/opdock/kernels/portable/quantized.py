@@ -9,7 +9,7 @@ from typing import Any
 from opdock.kernels.array_api import copy, invalid
 from opdock.kernels.portable import portable
 from opdock.kernels.portable.array import reshape
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 
 @portable("QuantizedReshape", host_inputs=("shape",), may_alias={0: 0})

@@ -24,8 +24,8 @@ from opdock.kernels.philox import (
     stateless_place,
 )
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
-from opdock.kernels.streams import random_stream
+from opdock.kernels.select.signature import NodeSig
+from opdock.kernels.select.streams import random_stream
 
 Array = Any
 Draw = Callable[..., list[Array]]

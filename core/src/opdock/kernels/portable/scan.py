@@ -10,7 +10,7 @@ from opdock import dtypes
 from opdock.dtypes import NUMBERS
 from opdock.kernels.array_api import copy, dims, full, ints, invalid
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 _NARROW = (dtypes.float16, dtypes.bfloat16)
 

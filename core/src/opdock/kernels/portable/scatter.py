@@ -9,7 +9,7 @@ from opdock.kernels.array_api import copy, dims, invalid
 from opdock.kernels.portable import portable
 from opdock.kernels.portable.gather import flat_positions
 from opdock.kernels.portable.partition import last_of_each
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 
 @portable("TensorScatterUpdate")

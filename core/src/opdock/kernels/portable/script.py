@@ -9,10 +9,10 @@ import numpy as np
 
 from opdock import errors
 from opdock.dtypes import DType, as_dtype, proto_name, string
-from opdock.graph.python_functions import find
+from opdock.graph.control.python_functions import find
 from opdock.kernels.array_api import invalid
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 _CLASSES: tuple[tuple[type[Exception], type[errors.OpError]], ...] = (
     (TypeError, errors.InvalidArgumentError),

@@ -15,7 +15,7 @@ import numpy as np
 from opdock.dtypes import NUMBERS, REALS, DType, bfloat16, float16
 from opdock.kernels.array_api import device_ints, dims, dtype_of, full, ints, invalid
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 Combine = Callable[[Any, Any], Any]
 _COMBINE: Final = {"Sum": "add", "Prod": "multiply", "Max": "maximum", "Min": "minimum"}
@@ -91,6 +91,29 @@ def unsorted_segment(xp: Any, sig: NodeSig) -> Any:
         return xp.reshape(out, (count, *rest))
 
     return run
+
+
+def unsorted_error(ids: Any, count: int | None = None) -> Exception:
+    """The error of segment ids on the host that do not ascend from zero, or to below `count`.
+
+    TF looks at the last id first, then run by run.
+    """
+    last = int(ids[-1]) + 1
+    if count is not None and count < last:
+        return invalid("segment ids must be < num_segments")
+    count = last if count is None else count
+    if count <= 0:
+        return invalid("segment ids must be >= 0")
+    starts = np.flatnonzero(ids[1:] != ids[:-1])
+    for here, following in zip(ids[starts], ids[starts + 1], strict=True):
+        if following < here:
+            break
+        if not 0 <= here < count:
+            return invalid(
+                f"Segment id {here} out of range [0, {count}), possibly because 'segment_ids' "
+                "input is not sorted."
+            )
+    return invalid("segment ids are not increasing")
 
 
 def _check(xp: Any, data: Any, ids: Any, count: int) -> None:

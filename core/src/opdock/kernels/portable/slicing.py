@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock.graph import slicespec
-from opdock.kernels.array_api import dims, ints, invalid, zeros
+from opdock.graph.nodes import slicespec
+from opdock.kernels.array_api import dims, ints, invalid, put, zeros
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 
 @portable("Slice", host_inputs=("begin", "size"), may_alias={0: 0})
@@ -117,20 +117,19 @@ def strided_slice_grad(xp: Any, sig: NodeSig) -> Any:
         found = subscript(sig, out.shape, begin, end, strides)
         if tuple(dy.shape) != found.shape:
             raise invalid(f"shape of dy was {dims(dy.shape)} instead of {dims(found.shape)}")
-        put(xp, out, found.subscript, dy)
-        return out
+        return put_part(xp, out, found.subscript, dy)
 
     return run
 
 
-def put(xp: Any, out: Any, index: Any, value: Any) -> None:
-    """`out[index] = value`; new axes are dropped: not every namespace takes them on the left."""
+def put_part(xp: Any, out: Any, index: Any, value: Any) -> Any:
+    """`put` for any index; new axes are dropped: not every namespace takes them on the left."""
     if None in index:
         kept = tuple(i for i in index if i is not None)
         value = xp.reshape(value, out[forwards(kept, out.shape)[0]].shape)
         index = kept
     index, backwards = forwards(index, out.shape)
-    out[index] = xp.flip(value, axis=backwards) if backwards else value
+    return put(xp, out, index, xp.flip(value, axis=backwards) if backwards else value)
 
 
 @portable("StridedSliceAssign", host_inputs=("begin", "end", "strides"))
@@ -149,8 +148,7 @@ def strided_slice_assign(xp: Any, sig: NodeSig) -> Any:
                 )
             if len(value.shape) == 0:
                 value = xp.broadcast_to(value, found.shape)
-            put(xp, out, found.subscript, value)
-            cell.write(out)
+            cell.write(put_part(xp, out, found.subscript, value))
         return cell if returns_ref else None
 
     return run

@@ -8,7 +8,7 @@ from typing import Any
 from opdock.kernels.array_api import dims, invalid
 from opdock.kernels.portable import portable
 from opdock.kernels.portable.decompositions import TYPES, check_square, is_empty, numeric_failure
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 _SINGULAR = "Input matrix is not invertible."
 

@@ -8,7 +8,7 @@ from typing import Any
 from opdock import dtypes
 from opdock.kernels.array_api import dims, ints, invalid
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 
 def check_k(shape: Any, k: int) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from opdock.kernels.array_api import dims, ints, invalid, zeros
+from opdock.kernels.array_api import dims, ints, invalid, put, zeros
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 
 def check_blocks(x: Any, block: list[int], pairs: np.ndarray[Any, Any]) -> None:
@@ -40,7 +40,7 @@ def _to_batch(xp: Any, sig: NodeSig, x: Any, block: list[int], paddings: Any) ->
         inner = tuple(
             slice(int(a), int(a) + d) for d, (a, _) in zip(x.shape[1 : 1 + n], pairs, strict=True)
         )
-        wide[(slice(None), *inner, ...)] = x
+        wide = put(xp, wide, (slice(None), *inner, ...), x)
     else:
         wide = x
     counts = [size // b for size, b in zip(padded, block, strict=True)]

@@ -9,10 +9,10 @@ import numpy as np
 
 from opdock.dtypes import NUMBERS
 from opdock.kernels.array_api import device_ints, dims, ints, invalid
-from opdock.kernels.functions import FUNCTIONS
+from opdock.kernels.expr.functions import FUNCTIONS
 from opdock.kernels.portable import portable
 from opdock.kernels.portable.segment import wide
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 
 @portable(

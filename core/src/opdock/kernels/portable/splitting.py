@@ -7,7 +7,7 @@ from typing import Any
 from opdock import shapes
 from opdock.kernels.array_api import copy, dims, ints, invalid
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 # Outputs beyond these are copied, since the record names views one by one.
 _VIEWS = 256

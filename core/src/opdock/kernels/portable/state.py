@@ -12,7 +12,7 @@ from opdock.kernels.portable import portable
 from opdock.kernels.portable.gather import check_indices, flat_positions
 from opdock.kernels.portable.partition import last_of_each
 from opdock.kernels.portable.segment import fold, wide
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 _RULES = {
     "Add": ("add", "add"),

@@ -10,9 +10,9 @@ import numpy as np
 
 from opdock import dtypes
 from opdock.kernels.array_api import dims, ints, invalid
-from opdock.kernels.elements import Element, element, join, take_rows, unwrap, zeros
+from opdock.kernels.expr.elements import Element, element, join, take_rows, unwrap, zeros
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 
 class ListCell:

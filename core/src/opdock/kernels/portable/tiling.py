@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from opdock.kernels.array_api import copy, device_ints, dims, ints, invalid
+from opdock.kernels.array_api import copy, device_ints, dims, ints, invalid, put
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 
 @portable("Tile", host_inputs=("multiples",))
@@ -81,7 +81,7 @@ def reverse_sequence(xp: Any, sig: NodeSig) -> Any:
         for i, n in enumerate(lengths):
             where: list[Any] = [slice(None)] * len(tensor.shape)
             where[batch], where[along] = slice(i, i + 1), slice(0, n)
-            out[tuple(where)] = xp.flip(tensor[tuple(where)], axis=along)
+            out = put(xp, out, tuple(where), xp.flip(tensor[tuple(where)], axis=along))
         return out
 
     return run

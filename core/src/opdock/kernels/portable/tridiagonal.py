@@ -9,7 +9,7 @@ from opdock.kernels.array_api import invalid
 from opdock.kernels.portable import portable
 from opdock.kernels.portable.decompositions import TYPES, is_empty
 from opdock.kernels.portable.solve import check_batches
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 
 @portable("TridiagonalSolve", T=TYPES)

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from opdock import dtypes
+from opdock.kernels.array_api import invalid
 from opdock.kernels.portable import portable
-from opdock.kernels.signature import NodeSig
+from opdock.kernels.select.signature import NodeSig
 
 _HALVES = (dtypes.float16, dtypes.bfloat16)
 
@@ -61,10 +62,9 @@ def xent(xp: Any, sig: NodeSig) -> Callable[..., Any]:
         shifted = _shifted(xp, logits)
         powers = xp.exp(shifted)
         total = xp.sum(powers, axis=-1, keepdims=True)
-        # Where a label is 0 the class adds nothing, even when its log probability is infinite.
-        terms = target * (xp.log(total) - shifted)
-        terms = xp.where(target == 0, xp.zeros_like(terms), terms)
-        loss, back = xp.sum(terms, axis=-1), powers / total - target
+        # As in TF, a class of no probability spoils the loss though its label is 0.
+        loss = xp.sum(target * (xp.log(total) - shifted), axis=-1)
+        back = powers / total - target
         kind = features.dtype
         return xp.astype(loss, kind, copy=False), xp.astype(back, kind, copy=False)
 
@@ -77,6 +77,10 @@ def sparse_xent(xp: Any, sig: NodeSig) -> Callable[..., Any]:
     wide = _wide(xp, sig)
 
     def run(features: Any, labels: Any) -> Any:
+        if features.shape[1] == 0:
+            raise invalid(
+                f"Must have at least one class, but got logits shape {list(features.shape)}"
+            )
         shifted = _shifted(xp, wide(features))
         powers = xp.exp(shifted)
         total = xp.sum(powers, axis=-1, keepdims=True)

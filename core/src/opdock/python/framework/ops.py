@@ -1,29 +1,29 @@
 """TF's place of graphs, tensors, scopes and collections."""
 
-from opdock.graph.collections import (
+from opdock.graph.nodes.collections import (
     GraphKeys,
     add_to_collection,
     add_to_collections,
     get_collection,
     get_collection_ref,
 )
-from opdock.graph.composite import IndexedSlices
-from opdock.graph.convert import (
+from opdock.graph.nodes.composite import IndexedSlices
+from opdock.graph.nodes.convert import (
     convert_n_to_tensor,
     convert_to_tensor,
     convert_to_tensor_or_indexed_slices,
     register_tensor_conversion_function,
 )
-from opdock.graph.graph import (
+from opdock.graph.nodes.default_session import get_default_session
+from opdock.graph.nodes.graph import (
     Graph,
     get_default_graph,
-    get_default_session,
     reset_default_graph,
 )
-from opdock.graph.operation import Operation, Tensor
-from opdock.graph.registry import RegisterGradient
-from opdock.graph.registry import not_differentiable as NotDifferentiable
-from opdock.graph.scopes import (
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.registry import RegisterGradient
+from opdock.graph.nodes.registry import not_differentiable as NotDifferentiable
+from opdock.graph.nodes.scopes import (
     colocate_with,
     container,
     control_dependencies,

@@ -42,10 +42,12 @@ def reshape(attrs: Attrs, x: Array, wanted: Array) -> Array:
     """The elements in row-major order; one length may be left to be found."""
     lengths = [int(d) for d in wanted]
     if -1 in lengths:
-        known = 1
+        known = missing = 1
         for d in lengths:
-            known *= d if d != -1 else 1
-        lengths[lengths.index(-1)] = x.size // known
+            known *= d if d > 0 else 1
+        for d in x.shape:
+            missing *= 1 if d == 0 and 0 in lengths else d
+        lengths[lengths.index(-1)] = missing // known
     out = np.empty(lengths, x.dtype)
     for place, value in enumerate(x.flat):
         out.flat[place] = value

@@ -27,8 +27,8 @@ def _forward(attrs: Any, x: Array, scale: Array, offset: Array, mean: Array, var
     parts = zip(_channels(x, attrs), _channels(y, attrs), strict=True)
     for c, (source, target) in enumerate(parts):
         if attrs["is_training"]:
-            used_mean[c] = source.sum() / max(count, 1)
-            used_var[c] = ((source - used_mean[c]) ** 2).sum() / max(count, 1)
+            used_mean[c] = source.sum() / count if count else math.nan
+            used_var[c] = ((source - used_mean[c]) ** 2).sum() / count if count else math.nan
             batch_mean[c] = used_mean[c]
             batch_var[c] = used_var[c] * count / max(count - 1, 1)
             if factor != 1:

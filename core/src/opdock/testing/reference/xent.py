@@ -41,7 +41,7 @@ def xent(attrs: Any, features: Array, labels: Array) -> tuple[Array, Array]:
     loss, back = np.zeros(len(features)), np.zeros(features.shape)
     for row, (scores, target) in enumerate(zip(features, labels, strict=True)):
         logs = _log_row(scores)
-        loss[row] = -sum(t * v for t, v in zip(target, logs, strict=True) if t)
+        loss[row] = -sum(t * v for t, v in zip(target, logs, strict=True))
         back[row] = np.exp(logs) - target
     return loss, back
 

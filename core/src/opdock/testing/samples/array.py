@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.testing.sample import ErrorSample, Sample, Sampler, error_samples, samples
+from opdock.testing.harness.sample import ErrorSample, Sample, Sampler, error_samples, samples
 
 _INT = np.int32
 _SHAPES = (((2, 3), "plain"), ((), "scalar"), ((0, 3), "empty"), ((1, 2, 1, 3, 2), "rank5"))
@@ -50,6 +50,8 @@ def reshapes(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
         ((1,), (), "to-scalar"),
         ((), (1, 1), "of-scalar"),
         ((0, 3), (3, 0), "empty"),
+        ((0, 3), (-1,), "empty-flat"),
+        ((2, 0, 3), (0, -1, 2), "empty-inferred"),
         ((2, 1, 3, 2, 2), (6, 4), "rank5"),
     ):
         yield Sample([rng.normal(source), np.array(wanted, _INT)], {}, tag)

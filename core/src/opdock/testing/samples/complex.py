@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.testing.sample import Sample, Sampler, samples
+from opdock.testing.harness.sample import Sample, Sampler, samples
 from opdock.testing.samples.arithmetic import pairs
 
 _SHAPES = (((3, 4), "plain"), ((), "scalar"), ((0, 3), "empty"), ((2, 1, 3, 1, 2), "rank5"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.testing.sample import ErrorSample, Sample, Sampler, error_samples, samples
+from opdock.testing.harness.sample import ErrorSample, Sample, Sampler, error_samples, samples
 
 Case = tuple[tuple[int, ...], tuple[int, ...], dict[str, Any], str]
 
@@ -50,6 +50,9 @@ def cases_2d() -> Iterator[Case]:
     )  # fmt: skip
     yield (1, 4, 5, 5), (3, 3, 2, 2), _attrs((2, 2), "VALID", data_format="NCHW"), "first-grouped"
     yield (0, 4, 4, 2), (3, 3, 2, 2), _attrs(), "empty"
+    yield (2, 0, 4, 2), (3, 3, 2, 2), _attrs(), "empty-space"
+    yield (1, 4, 4, 0), (3, 2, 0, 2), _attrs((2, 1)), "no-inputs"
+    yield (1, 4, 4, 2), (3, 3, 2, 0), _attrs(), "no-outputs"
 
 
 def cases_3d() -> Iterator[Case]:
@@ -64,6 +67,8 @@ def cases_3d() -> Iterator[Case]:
     yield (1, 4, 3, 5, 1), (2, 1, 2, 1, 2), _attrs(one, "SAME", (2, 1, 2), "NDHWC"), "dilated"
     yield (1, 2, 2, 2, 2), (1, 1, 1, 2, 3), _attrs(one, "SAME", one, "NDHWC"), "pointwise"
     yield (0, 3, 3, 3, 1), (2, 2, 2, 1, 1), _attrs(one, "SAME", one, "NDHWC"), "empty"
+    yield (1, 3, 3, 3, 0), (2, 2, 2, 0, 1), _attrs(one, "SAME", one, "NDHWC"), "no-inputs"
+    yield (1, 3, 3, 3, 1), (2, 2, 2, 1, 0), _attrs(one, "SAME", one, "NDHWC"), "no-outputs"
 
 
 def out_shape(data: Sequence[int], kernel: Sequence[int], attrs: dict[str, Any]) -> tuple[int, ...]:

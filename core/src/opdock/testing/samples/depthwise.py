@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.testing.sample import ErrorSample, Sample, Sampler, error_samples, samples
+from opdock.testing.harness.sample import ErrorSample, Sample, Sampler, error_samples, samples
 
 Case = tuple[tuple[int, ...], tuple[int, ...], dict[str, Any], tuple[int, ...], str]
 

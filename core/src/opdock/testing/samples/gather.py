@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.testing.sample import ErrorSample, Sample, Sampler, error_samples, samples
+from opdock.testing.harness.sample import ErrorSample, Sample, Sampler, error_samples, samples
 
 _INT = np.int32
 
@@ -117,7 +117,14 @@ def bad_coordinates() -> Iterable[ErrorSample]:
         [x, np.array([[0, 1], [1, 3]], _INT)],
         {},
         "InvalidArgumentError",
-        r"indices\[1\] = \[1,3\] does not index into",
+        r"indices\[1\] = \[1,3\] does not index into param shape \[2,3\]",
+        "run",
+    )
+    yield ErrorSample(
+        [np.zeros((3, 0), np.float32), np.array([[1]], _INT)],
+        {},
+        "InvalidArgumentError",
+        r"Requested more than 0 entries, but params is empty.  Params shape: \[3,0\]",
         "run",
     )
     yield ErrorSample(

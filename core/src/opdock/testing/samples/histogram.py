@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.testing.sample import ErrorSample, Sample, Sampler, error_samples, samples
+from opdock.testing.harness.sample import ErrorSample, Sample, Sampler, error_samples, samples
 
 _VALUES = np.array([[1, 1, 2], [4, 7, 0]], np.int32)
 

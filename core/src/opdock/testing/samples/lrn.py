@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.testing.sample import Sample, Sampler, samples
+from opdock.testing.harness.sample import Sample, Sampler, samples
 
 _ATTRS: tuple[tuple[dict[str, Any], str], ...] = (
     ({"depth_radius": 5, "bias": 1.0, "alpha": 1.0, "beta": 0.5}, "wide"),

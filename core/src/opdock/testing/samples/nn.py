@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.testing.sample import ErrorSample, Sample, Sampler, error_samples, samples
+from opdock.testing.harness.sample import ErrorSample, Sample, Sampler, error_samples, samples
 
 _SHAPES = (((3, 4), "plain"), ((), "scalar"), ((2, 1, 3, 1, 2), "rank5"), ((257,), "odd"))
 

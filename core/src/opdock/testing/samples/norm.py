@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.testing.sample import ErrorSample, Sample, Sampler, error_samples, samples
+from opdock.testing.harness.sample import ErrorSample, Sample, Sampler, error_samples, samples
 
 
 def _attrs(training: bool, data_format: str = "NHWC", epsilon: float = 1e-3) -> dict[str, Any]:
@@ -31,6 +31,9 @@ def _cases() -> Iterator[tuple[tuple[int, ...], dict[str, Any], str]]:
     yield (2, 3, 2, 2), _attrs(False, "NCHW"), "inference-first"
     yield (1, 1, 1, 2), _attrs(True, epsilon=0.1), "one-pixel"
     yield (64, 4, 4, 2), _attrs(True), "many"
+    yield (0, 3, 2, 2), _attrs(True), "empty"
+    yield (2, 2, 0, 3), _attrs(True, "NCHW"), "empty-first"
+    yield (0, 3, 2, 2), _attrs(False), "empty-inference"
 
 
 def _channels(shape: tuple[int, ...], attrs: dict[str, Any]) -> int:
@@ -62,7 +65,9 @@ def _grads(dtype: np.dtype[Any], rng: Sampler, reserves: int) -> Iterable[Sample
         x = rng.normal(shape)
         wide = np.asarray(x, np.float64)
         axes = (0, 2, 3) if attrs["data_format"] == "NCHW" else (0, 1, 2)
-        mean, var = wide.mean(axis=axes), wide.var(axis=axes)
+        mean, var = np.full((2, n), np.nan)
+        if wide.size:
+            mean, var = wide.mean(axis=axes), wide.var(axis=axes)
         if not attrs["is_training"]:
             mean, var = _vector(rng, n), _vector(rng, n, positive=True)
         kept = [np.asarray(mean, np.float32), np.asarray(var, np.float32)]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes
-from opdock.testing.sample import ErrorSample, Sample, Sampler, error_samples, samples
+from opdock.testing.harness.sample import ErrorSample, Sample, Sampler, error_samples, samples
 
 F = np.float32
 RANGES = ((-3.0, 3.0), (0.0, 6.0), (-1.0, 2.5), (1.0, 3.0))

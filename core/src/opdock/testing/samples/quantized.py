@@ -9,7 +9,7 @@ import numpy as np
 
 from opdock import dtypes
 from opdock.dtypes import DType
-from opdock.testing.sample import ErrorSample, Sample, Sampler, error_samples, samples
+from opdock.testing.harness.sample import ErrorSample, Sample, Sampler, error_samples, samples
 from opdock.testing.samples.quantize import integers
 
 F = np.float32

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes
-from opdock.testing.sample import ErrorSample, Sample, Sampler, error_samples, samples
+from opdock.testing.harness.sample import ErrorSample, Sample, Sampler, error_samples, samples
 from opdock.testing.samples.quantize import integers
 from opdock.testing.samples.quantized import ENDS, of_type, scalars
 

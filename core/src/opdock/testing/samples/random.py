@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.testing.sample import ErrorSample, Sample, Sampler, error_samples, samples
+from opdock.testing.harness.sample import ErrorSample, Sample, Sampler, error_samples, samples
 
 _SEEDS = ({"seed": 87654321, "seed2": 7}, {"seed": 1234, "seed2": 0}, {"seed": 5, "seed2": 2**40})
 _SHAPES = ((5,), (3, 7), (), (0, 3), (2, 1, 3, 2, 2), (257,))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.testing.sample import ErrorSample, Sample, Sampler, error_samples, samples
+from opdock.testing.harness.sample import ErrorSample, Sample, Sampler, error_samples, samples
 
 
 def _ids(*values: int, dtype: Any = np.int32) -> np.ndarray[Any, Any]:
@@ -116,7 +116,11 @@ def bad_sorted() -> Iterable[ErrorSample]:
     """Ids that decrease, negative ids, too few ids."""
     data = np.zeros((3, 2), np.float32)
     yield ErrorSample([data, _ids(2, 1, 0)], {}, match="segment ids are not increasing")
-    yield ErrorSample([data, _ids(-1, 0, 1)], {}, match="segment ids must be >= 0")
+    yield ErrorSample([data, _ids(0, 0, -1)], {}, match="segment ids must be >= 0")
+    yield ErrorSample(
+        [data, _ids(-1, 0, 1)], {},
+        match=r"Segment id -1 out of range \[0, 2\), possibly because 'segment_ids' input is not",
+    )  # fmt: skip
     yield ErrorSample(
         [data, _ids(0, 1)], {}, match="segment_ids should be the same size as dimension 0 of input"
     )
@@ -146,3 +150,21 @@ def bad_sparse() -> Iterable[ErrorSample]:
         [data, _ids(0, 9), _ids(0, 1)], {}, match=r"indices\[1\] == 9 out of range \[0, 3\)"
     )
     yield ErrorSample([data, _ids(0, 1), _ids(1, 0)], {}, match="segment ids are not increasing")
+
+
+@error_samples("SparseSegmentSumWithNumSegments", "SparseSegmentMeanWithNumSegments")
+def bad_counted() -> Iterable[ErrorSample]:
+    """More segments than were said."""
+    yield ErrorSample(
+        [np.zeros((3, 2), np.float32), _ids(0, 1), _ids(0, 5), np.array(3, np.int32)], {},
+        match="segment ids must be < num_segments",
+    )  # fmt: skip
+
+
+@error_samples("SparseSegmentMeanGrad")
+def bad_gradients() -> Iterable[ErrorSample]:
+    """Segments without a gradient."""
+    yield ErrorSample(
+        [np.zeros((2, 2), np.float32), _ids(0, 1), _ids(0, 5), np.array(3, np.int32)], {},
+        match="Invalid number of segments",
+    )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.testing.sample import ErrorSample, Sample, error_samples, samples
+from opdock.testing.harness.sample import ErrorSample, Sample, error_samples, samples
 
 _CELLS = np.array([[0, 1], [1, 0], [1, 2]], np.int64)
 _SHAPE = np.array([2, 3], np.int64)

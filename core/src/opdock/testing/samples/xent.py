@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from opdock.testing.sample import ErrorSample, Sample, Sampler, error_samples, samples
+from opdock.testing.harness.sample import ErrorSample, Sample, Sampler, error_samples, samples
+
+# What is infinite and what is no number, first, last and in every place.
+_ODD = [
+    [np.inf, 0, 1], [-np.inf, 0, 1], [0, 1, -np.inf], [-np.inf] * 3, [np.nan, np.inf, 0],
+    [0, 1, np.nan], [np.nan] * 3,
+]  # fmt: skip
 
 
 @samples("Softmax", "LogSoftmax")
@@ -17,6 +23,8 @@ def softmax(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
         yield Sample([rng.normal(shape)], tag="x".join(map(str, shape)))
     yield Sample([np.array([[100.0, -100.0, 0.0], [7.0, 7.0, 7.0]], dtype)], tag="far")
     yield Sample([rng.normal((0, 3))], tag="empty", grad=False)
+    yield Sample([rng.normal((3, 0))], tag="no-class", grad=False)
+    yield Sample([np.array(_ODD, dtype)], tag="odd", grad=False)
 
 
 @samples("SoftmaxCrossEntropyWithLogits")
@@ -30,6 +38,9 @@ def xent(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     onehot = np.eye(3, dtype=np.float64).astype(dtype)
     yield Sample([np.array([[60, 0, -60]] * 3, dtype), onehot], tag="far", grad=False)
     yield Sample([rng.normal((0, 4)), rng.normal((0, 4))], tag="empty", grad=False)
+    yield Sample([rng.normal((4, 0)), rng.normal((4, 0))], tag="no-class", grad=False)
+    second = np.array([[0, 1, 0]], dtype)
+    yield Sample([np.array(_ODD, dtype), second], tag="odd", grad=False)
 
 
 @samples("SparseSoftmaxCrossEntropyWithLogits")
@@ -39,6 +50,8 @@ def sparse_xent(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     yield Sample([rng.normal((3, 4)), rng.indices((3,), 4, np.int32)], tag="int32")
     yield Sample([rng.normal((2, 1)), np.zeros(2, np.int64)], tag="one")
     yield Sample([rng.normal((0, 4)), np.zeros(0, np.int64)], tag="empty", grad=False)
+    odd = np.array(_ODD, dtype)
+    yield Sample([odd, np.ones(len(odd), np.int64)], tag="odd", grad=False)
 
 
 @error_samples("SparseSoftmaxCrossEntropyWithLogits")
@@ -52,6 +65,11 @@ def sparse_xent_errors() -> Iterable[ErrorSample]:
     yield ErrorSample(
         [logits, np.zeros(3, np.int32)], exception="ValueError",
         match="Dimensions must be equal, but are 2 and 3", phase="build", tag="size",
+    )  # fmt: skip
+    yield ErrorSample(
+        [np.zeros((0, 0), np.float32), np.zeros(0, np.int32)], exception="InvalidArgumentError",
+        match=r"Must have at least one class, but got logits shape \[0, ?0\]", phase="run",
+        tag="no-class",
     )  # fmt: skip
 
 

@@ -7,10 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, dtypes, errors
+from opdock.plugin import DType, KernelTable, NodeSig, dtypes, errors, windows
 from opdock_cpu.kernels import conv as numpy_conv
 from opdock_cpu.kernels import depthwise as numpy_depthwise
-from opdock_cpu.kernels.conv import Geometry
 from opdock_cpu.onednn import conv as primitives
 from opdock_cpu.onednn.conv import ConvShape
 from opdock_cpu.onednn.kernels.common import (
@@ -25,7 +24,7 @@ from opdock_cpu.onednn.memory import TYPES
 from opdock_cpu.onednn.packing import Call, Kept
 from opdock_cpu.onednn.stays import stays
 
-__all__ = ["plain_shape", "plainly", "shape_of", "sizes", "table", "when_conv"]
+__all__ = ["plainly", "shape_of", "table", "when_conv"]
 
 table = KernelTable()
 
@@ -49,42 +48,23 @@ def when_conv(sig: NodeSig) -> bool | str:
 
 
 def shape_of(
-    geometry: Geometry, sig: NodeSig, batch: int, space: Sequence[int], channels: int,
-    kernel: Sequence[int], depthwise: bool = False,
+    layout: windows.Layout, dtype: DType, shape: Sequence[int], kernel: Sequence[int],
+    depthwise: bool = False,
 ) -> ConvShape:  # fmt: skip
-    """The geometry of a call, from the input's sizes and TF's kernel shape.
+    """The geometry of a call, from the input's shape and TF's kernel shape.
 
     Raises:
         InvalidArgumentError: the kernel does not fit the input.
     """
-    *window, inner, outputs = (int(k) for k in kernel)
-    where = geometry(tuple(space), tuple(window))
+    batch, space, channels = layout.parts(shape)
+    *window, inner, outputs = kernel
+    where = layout.window(space, window)
     if depthwise:
+        windows.check_depth(channels, inner)
         groups, outputs = channels, channels * outputs
     else:
-        numpy_conv.check_channels(channels, inner)
-        groups = channels // inner
-        if outputs % groups:
-            raise errors.InvalidArgumentError(
-                None, None,
-                f"{outputs} output channels cannot be shared out over {groups} groups of inputs",
-            )  # fmt: skip
-    kind = TYPES[sig.out_dtypes[0]]
-    return ConvShape(batch, channels, outputs, groups, where, geometry.first, kind)
-
-
-def sizes(shape: Sequence[int], first: bool) -> tuple[int, tuple[int, ...], int]:
-    """(batch, space, channels) of an activation's shape."""
-    if first:
-        return int(shape[0]), tuple(int(d) for d in shape[2:]), int(shape[1])
-    return int(shape[0]), tuple(int(d) for d in shape[1:-1]), int(shape[-1])
-
-
-def plain_shape(shape: ConvShape, channels: int, space: Sequence[int]) -> tuple[int, ...]:
-    """The array shape of an activation."""
-    if shape.first:
-        return (shape.batch, channels, *space)
-    return (shape.batch, *space, channels)
+        groups = windows.groups(channels, inner, outputs)
+    return ConvShape(batch, channels, outputs, groups, where, layout.first, TYPES[dtype])
 
 
 def _tried(make: Callable[..., Call], shape: ConvShape, depthwise: bool) -> Call | None:
@@ -100,14 +80,12 @@ def forward_binder(depthwise: bool, fallback: Any) -> Callable[[NodeSig], Callab
     """The binder of a forward convolution."""
 
     def bind(sig: NodeSig) -> Callable[..., Array]:
-        geometry, dtype = Geometry(sig), sig.out_dtypes[0].np
+        layout, dtype = windows.Layout(sig.attrs), sig.out_dtypes[0].np
         kept = stays(sig, 1)
 
         def make(x: Array, kernel: Array) -> Callable[..., Array]:
-            shape = shape_of(
-                geometry, sig, *sizes(x.shape, geometry.first), kernel.shape, depthwise
-            )
-            target = plain_shape(shape, shape.outputs, shape.where.out)
+            shape = shape_of(layout, sig.out_dtypes[0], x.shape, kernel.shape, depthwise)
+            target = layout.shape(shape.batch, shape.where.out, shape.outputs)
             if size(target) == 0 or x.size == 0 or kernel.size == 0:
                 return plainly(fallback(sig))
             call = _tried(primitives.forward, shape, depthwise)
@@ -162,14 +140,13 @@ def input_binder(depthwise: bool, fallback: Any) -> Callable[[NodeSig], Callable
     """The binder of a gradient with respect to the input."""
 
     def bind(sig: NodeSig) -> Callable[..., Array]:
-        geometry, dtype = Geometry(sig), sig.out_dtypes[0].np
+        layout, dtype = windows.Layout(sig.attrs), sig.out_dtypes[0].np
         kept = stays(sig, 1)
 
         def make(input_sizes: Array, kernel: Array, grad: Array) -> Callable[..., Array]:
-            batch, space, channels = sizes(input_sizes.tolist(), geometry.first)
-            shape = shape_of(geometry, sig, batch, space, channels, kernel.shape, depthwise)
-            _check(shape, grad)
-            target = plain_shape(shape, channels, space)
+            target = tuple(input_sizes.tolist())
+            shape = shape_of(layout, sig.out_dtypes[0], target, kernel.shape, depthwise)
+            check_grad(layout, shape, grad)
             if size(target) == 0 or grad.size == 0 or kernel.size == 0:
                 return plainly(fallback(sig))
             call = _tried(primitives.backward_data, shape, depthwise)
@@ -197,22 +174,22 @@ def input_binder(depthwise: bool, fallback: Any) -> Callable[[NodeSig], Callable
     return bind
 
 
-def _check(shape: ConvShape, grad: Array) -> None:
-    last = np.moveaxis(grad, 1, -1) if shape.first else grad
-    numpy_conv.check_grad(last, shape.batch, shape.where, shape.outputs)
+def check_grad(layout: windows.Layout, shape: ConvShape, grad: Array) -> None:
+    """That a gradient has the shape of the outputs."""
+    expected = layout.shape(shape.batch, shape.where.out, shape.outputs)
+    windows.check_shape("out_backprop", grad.shape, expected)
 
 
 def filter_binder(depthwise: bool, fallback: Any) -> Callable[[NodeSig], Callable[..., Array]]:
     """The binder of a gradient with respect to the filter."""
 
     def bind(sig: NodeSig) -> Callable[..., Array]:
-        geometry, dtype = Geometry(sig), sig.out_dtypes[0].np
+        layout, dtype = windows.Layout(sig.attrs), sig.out_dtypes[0].np
 
         def make(x: Array, filter_sizes: Array, grad: Array) -> Callable[..., Array]:
-            batch, space, channels = sizes(x.shape, geometry.first)
-            kernel = tuple(int(d) for d in filter_sizes)
-            shape = shape_of(geometry, sig, batch, space, channels, kernel, depthwise)
-            _check(shape, grad)
+            kernel = tuple(filter_sizes.tolist())
+            shape = shape_of(layout, sig.out_dtypes[0], x.shape, kernel, depthwise)
+            check_grad(layout, shape, grad)
             if x.size == 0 or grad.size == 0 or size(kernel) == 0:
                 return plainly(fallback(sig))
             call = _tried(primitives.backward_weights, shape, depthwise)

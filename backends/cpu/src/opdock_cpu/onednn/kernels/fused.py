@@ -8,9 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, dtypes, errors
+from opdock.plugin import KernelTable, NodeSig, dtypes, errors, windows
 from opdock_cpu.kernels import linalg as numpy_linalg
-from opdock_cpu.kernels.conv import Geometry
 from opdock_cpu.onednn import conv as primitives
 from opdock_cpu.onednn.conv import ConvShape
 from opdock_cpu.onednn.epilogue import Epilogue
@@ -23,7 +22,7 @@ from opdock_cpu.onednn.kernels.common import (
     known,
     size,
 )  # fmt: skip
-from opdock_cpu.onednn.kernels.conv import plain_shape, shape_of, sizes
+from opdock_cpu.onednn.kernels.conv import shape_of
 from opdock_cpu.onednn.kernels.linalg import blas_product, blas_serves, multiply, packing_pays
 from opdock_cpu.onednn.matmul import matrices
 from opdock_cpu.onednn.memory import dense
@@ -47,14 +46,6 @@ def _when(sig: NodeSig) -> bool | str:
     return size(out) > 0 or "the result is empty"
 
 
-class _Member:
-    """A convolution inside a fused node, as `Geometry` and `shape_of` take a node."""
-
-    def __init__(self, sig: NodeSig) -> None:
-        self.attrs = sig.attrs["conv"]
-        self.out_dtypes = sig.out_dtypes
-
-
 def _stays(sig: NodeSig, member: str, index: int) -> bool:
     """Whether an input of a member is a constant or the value of a variable."""
     return index in kept_of(sig.attrs[member]) or sig.const(index) is not None
@@ -75,13 +66,10 @@ class _FusedConv:
         self, sig: NodeSig, depthwise: bool, norm: bool, residual: bool, activation: str,
         x: Array, kernel: Array,
     ) -> None:  # fmt: skip
-        member: Any = _Member(sig)
-        geometry = Geometry(member)
-        self.shape: ConvShape = shape_of(
-            geometry, member, *sizes(x.shape, geometry.first), kernel.shape, depthwise
-        )
-        shape = self.shape
-        self.target = plain_shape(shape, shape.outputs, shape.where.out)
+        layout = windows.Layout(sig.attrs["conv"])
+        shape = shape_of(layout, sig.out_dtypes[0], x.shape, kernel.shape, depthwise)
+        self.shape: ConvShape = shape
+        self.target = layout.shape(shape.batch, shape.where.out, shape.outputs)
         if not size(self.target) or not x.size or not kernel.size:
             raise _decline("an array is empty")
         vector = dense((1, shape.outputs, *[1] * len(shape.where.out))) if norm else None
@@ -266,13 +254,12 @@ for _activation in FUSED_MATMUL:
 )
 def filter_and_bias_gradient(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
     """The gradients of a convolution's filter and of the bias that was added to its result."""
-    member: Any = _Member(sig)
-    geometry = Geometry(member)
+    layout = windows.Layout(sig.attrs["conv"])
 
     def make(x: Array, filter_sizes: Array, grad: Array) -> Callable[..., tuple[Array, Array]]:
-        kernel = tuple(int(d) for d in filter_sizes)
-        shape = shape_of(geometry, member, *sizes(x.shape, geometry.first), kernel)
-        target = plain_shape(shape, shape.outputs, shape.where.out)
+        kernel = tuple(filter_sizes.tolist())
+        shape = shape_of(layout, sig.out_dtypes[0], x.shape, kernel)
+        target = layout.shape(shape.batch, shape.where.out, shape.outputs)
         if grad.shape != target or not x.size or not grad.size or not size(kernel):
             raise _decline(f"a gradient of shape {list(grad.shape)}, expected {list(target)}")
         run = primitives.backward_weights(shape, shape.weights(), bias=True).bind()

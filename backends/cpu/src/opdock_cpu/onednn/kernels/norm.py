@@ -7,11 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, errors
+from opdock.plugin import KernelTable, NodeSig, errors, windows
 from opdock_cpu.kernels import norm as numpy_kernels
 from opdock_cpu.onednn import norm as primitives
 from opdock_cpu.onednn.kernels.common import F32, PRIORITY, Array, PerShape, declined
-from opdock_cpu.onednn.kernels.conv import sizes
 
 __all__ = ["table"]
 
@@ -28,8 +27,8 @@ def _when(sig: NodeSig) -> bool | str:
     return bool(channels) or "scale is not a vector"
 
 
-def _dims(shape: tuple[int, ...], first: bool) -> tuple[int, ...]:
-    batch, space, channels = sizes(shape, first)
+def _dims(shape: tuple[int, ...], data_format: str) -> tuple[int, ...]:
+    batch, space, channels = windows.Format(data_format, len(shape)).parts(shape)
     return (batch, channels, *space)
 
 
@@ -47,7 +46,7 @@ def fused_batch_norm(sig: NodeSig) -> Callable[..., tuple[Any, ...]]:
     numpy_kernel = numpy_kernels.fused_batch_norm(sig)
 
     def make(x: Array) -> Callable[..., tuple[Any, ...]]:
-        dims = _dims(x.shape, first)
+        dims = _dims(x.shape, attrs["data_format"])
         if x.size == 0:
             return numpy_kernel
         run = primitives.batch_norm(dims, first, epsilon, training).run
@@ -105,7 +104,7 @@ def fused_batch_norm_grad(sig: NodeSig) -> Callable[..., tuple[Array, ...]]:
     numpy_kernel = numpy_kernels.fused_batch_norm_grad(sig)
 
     def make(grad: Array, x: Array) -> Callable[..., tuple[Array, ...]]:
-        dims = _dims(x.shape, first)
+        dims = _dims(x.shape, attrs["data_format"])
         if x.size == 0 or grad.shape != x.shape:
             return numpy_kernel
         run = primitives.batch_norm_gradient(dims, first, epsilon, training).run
@@ -149,7 +148,7 @@ def lrn(sig: NodeSig) -> Callable[..., Array]:
     parameters = _lrn_parameters(sig.attrs)
 
     def make(x: Array) -> Callable[..., Any]:
-        return primitives.lrn(_dims(x.shape, False), *parameters).run
+        return primitives.lrn(_dims(x.shape, "NHWC"), *parameters).run
 
     shapes = PerShape(make)
 
@@ -167,7 +166,7 @@ def _lrn_grad_when(sig: NodeSig) -> bool | str:
     why = _lrn_when(sig)
     if why is not True:
         return why
-    dims = _dims(tuple(n or 0 for n in sig.in_shapes[1] or ()), False)
+    dims = _dims(tuple(n or 0 for n in sig.in_shapes[1] or ()), "NHWC")
     if not primitives.has_lrn_gradient(dims, *_lrn_parameters(sig.attrs)):
         return "oneDNN has no fast gradient for these sizes"
     return True
@@ -179,7 +178,7 @@ def lrn_grad(sig: NodeSig) -> Callable[..., Array]:
     parameters = _lrn_parameters(sig.attrs)
 
     def make(x: Array) -> Callable[..., Any]:
-        return primitives.lrn_gradient(_dims(x.shape, False), *parameters)
+        return primitives.lrn_gradient(_dims(x.shape, "NHWC"), *parameters)
 
     shapes = PerShape(make)
 

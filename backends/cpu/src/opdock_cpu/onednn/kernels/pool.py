@@ -1,25 +1,24 @@
 """Pooling on oneDNN, two and three dimensions, both data formats.
 
 oneDNN's maximum passes over NaNs and takes nothing below the least finite float for one. Inputs
-that hold such values go to the NumPy kernel, which treats them as TF does.
+that hold such values go to the portable kernel, which treats them as TF does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig
-from opdock_cpu.kernels import pool as numpy_kernels
-from opdock_cpu.kernels.pool import Pooling
+from opdock.plugin import KernelTable, NodeSig, windows
 from opdock_cpu.onednn import pool as primitives
 from opdock_cpu.onednn.declarations import Type
 from opdock_cpu.onednn.kernels.common import F32, PRIORITY, Array, PerShape, declined, size
-from opdock_cpu.onednn.kernels.conv import plainly, sizes
+from opdock_cpu.onednn.kernels.conv import plainly
 from opdock_cpu.onednn.memory import aligned
 from opdock_cpu.onednn.pool import PoolShape
+from opdock_cpu.portable import portable_kernel
 
 __all__ = ["table"]
 
@@ -32,32 +31,21 @@ def _when(sig: NodeSig) -> bool | str:
     why = declined(sig, *(i for i, t in enumerate(sig.in_dtypes) if t in F32))
     if why:
         return why
-    attrs = sig.attrs
-    first = attrs.get("data_format", "NHWC").startswith("NC")
-    channel = 1 if first else len(attrs["ksize"]) - 1
+    attrs, channel = sig.attrs, windows.Layout(sig.attrs).channel
     if any(attrs[what][axis] != 1 for what in ("ksize", "strides") for axis in (0, channel)):
         return "it pools over the batch or the channels"
-    if attrs.get("data_format") == "NCHW_VECT_C":
-        return "the format NCHW_VECT_C is for int8 hardware only"
+    plain = windows.plain_format(sig)
+    if plain is not True:
+        return plain
     out = sig.out_shapes[0]
     if out is None or None in out:
         return "the shape of the result is not known when the program is prepared"
     return size(out) > 0 or "the result is empty"
 
 
-def _pooling(sig: NodeSig) -> Pooling:
-    return Pooling(sig.attrs, sig.attrs["ksize"], sig.attrs["strides"])
-
-
-def _shape(pooling: Pooling, dims: Any) -> PoolShape:
-    batch, space, channels = sizes(dims, pooling.first)
-    return PoolShape(batch, channels, pooling.window(space), pooling.first, Type.F32)
-
-
-def _array_shape(shape: PoolShape) -> tuple[int, ...]:
-    if shape.first:
-        return (shape.batch, shape.channels, *shape.where.out)
-    return (shape.batch, *shape.where.out, shape.channels)
+def _shape(pool: windows.Pool, shape: Sequence[int]) -> PoolShape:
+    batch, space, channels = pool.parts(shape)
+    return PoolShape(batch, channels, pool.window(space, pool.ksize), pool.first, Type.F32)
 
 
 def _is_plain(x: Array) -> bool:
@@ -68,19 +56,18 @@ def _is_plain(x: Array) -> bool:
 _Pool = Callable[..., Array]
 
 
-def _forward(sig: NodeSig, make_primitive: Any, fallback: Any, guarded: bool) -> _Pool:
-    pooling, numpy_kernel = _pooling(sig), plainly(fallback(sig))
+def _forward(sig: NodeSig, make_primitive: Any, guarded: bool) -> _Pool:
+    pool, plain = windows.Pool(sig.attrs), plainly(portable_kernel(sig))
 
     def make(x: Array) -> Callable[..., Array]:
-        shape = _shape(pooling, x.shape)
-        target = _array_shape(shape)
+        shape, target = _shape(pool, x.shape), pool.result(x.shape)
         if x.size == 0 or size(target) == 0:
-            return numpy_kernel
+            return plain
         run = make_primitive(shape).run
 
         def call(x: Array, out: Array | None) -> Array:
             if guarded and not _is_plain(x):
-                return numpy_kernel(x, out)
+                return plain(x, out)
             if out is None:
                 out = np.empty(target, np.float32)
             run(x, out)
@@ -98,25 +85,25 @@ _OPTIONS: Final[Any] = {"T": F32, "out": True, "priority": PRIORITY, "when": _wh
 @table.binder("MaxPool", "MaxPool3D", **_OPTIONS)
 def max_pool(sig: NodeSig) -> Callable[..., Array]:
     """The maximum of each window."""
-    return _forward(sig, primitives.maximum, numpy_kernels.max_pool, True)
+    return _forward(sig, primitives.maximum, True)
 
 
 @table.binder("AvgPool", "AvgPool3D", **_OPTIONS)
 def avg_pool(sig: NodeSig) -> Callable[..., Array]:
     """The mean of each window's elements that are not padding."""
-    return _forward(sig, primitives.average, numpy_kernels.avg_pool, False)
+    return _forward(sig, primitives.average, False)
 
 
 @table.binder("AvgPoolGrad", "AvgPool3DGrad", host_inputs=("orig_input_shape",), **_OPTIONS)
 def avg_pool_grad(sig: NodeSig) -> Callable[..., Array]:
     """Each output's gradient is shared out over its window."""
-    pooling, numpy_kernel = _pooling(sig), plainly(numpy_kernels.avg_pool_grad(sig))
+    pool, plain = windows.Pool(sig.attrs), plainly(portable_kernel(sig))
 
     def make(input_shape: Array, grad: Array) -> Callable[..., Array]:
-        target = tuple(int(d) for d in input_shape)
-        shape = _shape(pooling, target)
-        if grad.size == 0 or size(target) == 0 or grad.shape != _array_shape(shape):
-            return numpy_kernel  # which says what is wrong with them
+        target = tuple(input_shape.tolist())
+        shape = _shape(pool, target)
+        if grad.size == 0 or size(target) == 0 or grad.shape != pool.result(target):
+            return plain  # which says what is wrong with them
         run = primitives.average_gradient(shape).run
 
         def call(input_shape: Array, grad: Array, out: Array | None) -> Array:
@@ -139,19 +126,19 @@ def avg_pool_grad(sig: NodeSig) -> Callable[..., Array]:
 @table.binder("MaxPoolGrad", **_OPTIONS)
 def max_pool_grad(sig: NodeSig) -> Callable[..., Array]:
     """The gradient goes to the first maximum of each window."""
-    pooling, numpy_kernel = _pooling(sig), plainly(numpy_kernels.max_pool_grad(sig))
+    pool, plain = windows.Pool(sig.attrs), plainly(portable_kernel(sig))
 
     def make(x: Array, y: Array, grad: Array) -> Callable[..., Array]:
-        shape = _shape(pooling, x.shape)
-        if x.size == 0 or grad.size == 0 or not y.shape == grad.shape == _array_shape(shape):
-            return numpy_kernel  # which says what is wrong with them
+        shape = _shape(pool, x.shape)
+        if x.size == 0 or grad.size == 0 or not y.shape == grad.shape == pool.result(x.shape):
+            return plain  # which says what is wrong with them
         forward, backward, extent = primitives.maximum_gradient(shape)
         free: list[tuple[Array, Array]] = []
 
         def call(x: Array, y: Array, grad: Array, out: Array | None) -> Array:
             # A maximum is NaN if its window holds one, and there are fewer of them than elements.
             if not _is_plain(y):
-                return numpy_kernel(x, y, grad, out)
+                return plain(x, y, grad, out)
             again, places = held = free.pop() if free else (np.empty_like(grad), aligned(extent))
             if out is None:
                 out = np.empty(x.shape, np.float32)

@@ -1,0 +1,1 @@
+"""Passes that ask for no device: what is fetched, constant, equal, or needed."""

@@ -1,0 +1,158 @@
+"""Branches: a condition that is known when the program is prepared leaves one way to go.
+
+An If becomes the nodes of its branch; a While that never turns becomes its inputs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from opdock import errors, shapes
+from opdock.compiler.clean.fold import Evaluate, fold
+from opdock.compiler.clean.prune import prune, refine_shapes
+from opdock.compiler.ir.block import FEED, Block, Node, Value
+from opdock.compiler.ir.state import has_effect
+from opdock.graph.nodes import registry
+from opdock.graph.nodes.traits import Control
+
+if TYPE_CHECKING:
+    from opdock.graph.control.func_graph import FuncGraph
+
+
+def branches(block: Block, evaluate: Evaluate) -> bool:
+    """Resolves what is known, in place.
+
+    Args:
+        block: the program.
+        evaluate: runs one node on host arrays.
+
+    Returns:
+        Whether anything changed; constants may then be found that were none before.
+    """
+    block.looked_at("branches", len(block.nodes))
+    if not any(n.traits.control is not Control.NONE for n in block.nodes):
+        return False
+    mapping: dict[Value, Value] = {}
+    controls: dict[Node, list[Node]] = {}
+    fresh: list[Node] = []
+    effects: set[Node] = set()
+    for node in block.nodes:
+        node.inputs = [mapping.get(v, v) for v in node.inputs]
+        if has_effect(node) or any(n in effects for n in (*node.control, *_made_by(node))):
+            effects.add(node)
+        found = None
+        control = node.traits.control
+        if control is Control.COND:
+            found = _branch(node, effects)
+        elif control is Control.LOOP and _never_turns(node, evaluate):
+            found = [], list(node.inputs)
+        if found is None:
+            fresh.append(node)
+            continue
+        nodes, results = found
+        fresh += nodes
+        mapping.update(zip(node.values(), results, strict=True))
+        ends = [n for n in nodes if has_effect(n)] + [v.node for v in results]
+        controls[node] = list(dict.fromkeys(ends or node.control))
+        known = control is Control.COND
+        why = "its condition is known" if known else "its condition is false at once"
+        block.folded.append((node.name, node.op, f"branches: {why}"))
+    if not controls:
+        return False
+    block.nodes = fresh
+    block.replace(mapping, controls)
+    block.sweep()
+    return True
+
+
+def _made_by(node: Node) -> list[Node]:
+    return [v.node for v in node.inputs]
+
+
+# ---------------------------------------------------------------- If
+def _branch(node: Node, effects: set[Node]) -> tuple[list[Node], list[Value]] | None:
+    """The nodes of the branch that is taken, and its results; None when that is not known."""
+    condition = node.inputs[0].node.const()
+    if condition is None or condition.ndim or condition.dtype.kind not in "biuf":
+        return None
+    function = node.attrs["then_branch" if condition else "else_branch"]
+    given = node.inputs[1:]
+    if any(
+        v.dtype._is_ref_dtype != t._dtype._is_ref_dtype
+        for v, t in zip(given, function.inputs, strict=True)
+    ):
+        return None
+    body = _body(function, given)
+    if body is None:
+        return None
+    results = body.fetches
+    if any(
+        v.dtype.base_dtype is not d.base_dtype or v.dtype._is_ref_dtype
+        for v, d in zip(results, node.out_dtypes, strict=True)
+    ):
+        return None
+    used = {v for n in body.nodes for v in n.inputs} | set(results)
+    if any(v not in used and v.node in effects for v in given):
+        return None  # What makes it has to run, and nothing else would wait for it.
+    for inner in body.nodes:
+        if not inner.stateful and not inner.name.startswith(f"{node.name}/"):
+            # Random state goes by the name, which stays the same for that reason.
+            inner.name = f"{node.name}/{inner.name}"
+        inner.requested = inner.requested or node.requested
+        inner.id = node.id
+        if not inner.is_const:
+            inner.control = list(dict.fromkeys([*inner.control, *node.control]))
+    if not node.control:
+        return body.nodes, results
+    own = {n for n in body.nodes if not n.is_const}
+    made = [v if v.node in own else Value(_waiting(node, v, i), 0) for i, v in enumerate(results)]
+    return body.nodes + [v.node for v in made if v.node not in own], made
+
+
+def _waiting(node: Node, value: Value, index: int) -> Node:
+    """A value that was there before, after what a conditional waits for."""
+    made = Node(
+        "Identity", f"{node.name}/awaited_{index}", spec=registry.get("Identity"),
+        attrs={"T": value.dtype.base_dtype}, inputs=[value], out_dtypes=[value.dtype],
+        out_shapes=[value.shape], origin=node.origin, requested=node.requested, order=node.id,
+    )  # fmt: skip
+    made.control = list(node.control)
+    return made
+
+
+def _body(function: FuncGraph, given: list[Value]) -> Block | None:
+    """The nodes of a function with its arguments put in; None where the shapes do not fit."""
+    feeds = [
+        (t, t._dtype, shapes.merge(v.shape, t._shape))
+        for t, v in zip(function.inputs, given, strict=True)
+        if shapes.is_compatible(v.shape, t._shape)
+    ]
+    if len(feeds) < len(given):
+        return None
+    body = prune(function.outputs, function.targets, feeds)
+    try:
+        refine_shapes(body)
+    except errors.OpError:
+        return None
+    arguments: dict[Value, Value] = dict(zip(body.feeds, given, strict=True))
+    body.feeds = []
+    body.nodes = [n for n in body.nodes if n.op != FEED]
+    body.replace(arguments, {})
+    return body
+
+
+# ---------------------------------------------------------------- While
+def _never_turns(node: Node, evaluate: Evaluate) -> bool:
+    function: Any = node.attrs["cond"]
+    if node.control or any(v.dtype._is_ref_dtype for v in node.inputs):
+        return False
+    body = _body(function, list(node.inputs))
+    if body is None or any(has_effect(n) for n in body.nodes):
+        return False
+    try:
+        fold(body, evaluate)
+    except errors.OpError:
+        return False
+    answer = body.fetches[0]
+    value = answer.node.const()
+    return value is not None and not value.any()

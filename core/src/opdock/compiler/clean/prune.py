@@ -1,0 +1,203 @@
+"""Prune: the IR of just the nodes that the fetches need, with feeds cut in."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+from opdock import errors, shapes
+from opdock.compiler.ir.block import FEED, Block, Node, Value
+from opdock.dtypes import DType
+from opdock.graph.nodes.constant_value import constant_for_shapes
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.registry import PartialShape
+from opdock.graph.nodes.traits import Cost
+from opdock.shapes import Shape
+
+
+def prune(
+    fetches: Sequence[Tensor],
+    targets: Sequence[Operation],
+    feeds: Sequence[tuple[Tensor, DType, Shape]],
+) -> Block:
+    """Builds the block of everything that `fetches` and `targets` depend on.
+
+    Args:
+        fetches: tensors to return.
+        targets: operations to run for their effect.
+        feeds: (tensor, type, concrete shape) that the caller supplies; any tensor can be fed.
+    """
+    block = Block()
+    nodes: dict[Operation, Node] = {}
+    fed: dict[Tensor, Value] = {}
+    for i, (tensor, dtype, shape) in enumerate(feeds):
+        node = Node(
+            FEED, tensor.name, spec=None, attrs={"index": i}, inputs=[], out_dtypes=[dtype],
+            out_shapes=[shape], origin=tensor.op, requested=tensor.op.device, order=tensor.op._id,
+        )  # fmt: skip
+        fed[tensor] = Value(node, 0)
+        block.nodes.append(node)
+        block.feeds.append(fed[tensor])
+    roots = [t.op for t in fetches if t not in fed] + list(targets)
+    # To wait for a fed placeholder is to wait for nothing.
+    arrived = {t.op for t in fed if t.op.spec.traits.placeholder} - set(targets)
+    doubtful = {t for t in fed if _has_shaped(t)}
+    for op in _in_order(roots, fed, arrived):
+        nodes[op] = _node(op, nodes, fed)
+        if doubtful and not doubtful.isdisjoint(op._inputs):
+            nodes[op].out_shapes = [None] * len(op.outputs)
+            doubtful.update(op.outputs)
+        block.nodes.append(nodes[op])
+    block.fetches = [fed[t] if t in fed else Value(nodes[t.op], t.value_index) for t in fetches]
+    block.targets = [nodes[op] for op in targets]
+    _release_constants(block)
+    return block
+
+
+def _has_shaped(tensor: Tensor) -> bool:
+    """Whether static shapes may rest on the value that the tensor has when nobody feeds it."""
+    if tensor.op.type.startswith("Placeholder") or not tensor.dtype.is_numpy_compatible:
+        return False
+    known = constant_for_shapes(tensor)
+    return any(known.shape or ()) if isinstance(known, PartialShape) else known is not None
+
+
+def _in_order(
+    roots: list[Operation], fed: dict[Tensor, Value], arrived: set[Operation]
+) -> list[Operation]:
+    """Operations in executable order: depth first from the roots, earlier-made ones first.
+
+    Raises:
+        InvalidArgumentError: the graph has a cycle.
+    """
+    order: list[Operation] = []
+    state: dict[Operation, int] = dict.fromkeys(arrived, 2)
+    stack: list[tuple[Operation, bool]] = [(r, False) for r in reversed(roots)]
+    while stack:
+        op, done = stack.pop()
+        if done:
+            state[op] = 2
+            order.append(op)
+            continue
+        if op in state:
+            continue
+        state[op] = 1
+        stack.append((op, True))
+        needed = [t._op for t in op._inputs if t not in fed]
+        # The arguments of a body are there when it is called.
+        needed += [c for c in op._control_inputs if c.type != "_Arg"]
+        for other in needed:
+            if state.get(other) == 1:
+                # It waits for this op, as all that is seen and not finished does.
+                raise errors.InvalidArgumentError(
+                    None, op, f"Graph is invalid, contains a cycle with node '{other.name}'"
+                )
+            if other not in state:
+                stack.append((other, False))
+    # The order in which the user made the ops is executable too, and is the one users expect:
+    # an update made last runs last.
+    order.sort(key=lambda op: op._id)
+    return order if _is_executable(order) else _topological(order)
+
+
+def _is_executable(order: list[Operation]) -> bool:
+    members, seen = set(order), set()
+    for op in order:
+        for t in op._inputs:
+            if t._op in members and t._op not in seen:
+                return False
+        for c in op._control_inputs:
+            if c in members and c not in seen:
+                return False
+        seen.add(op)
+    return True
+
+
+def _topological(order: list[Operation]) -> list[Operation]:
+    """The operations so that each follows what it needs, otherwise in the order of creation."""
+    members = set(order)
+    waiting: dict[Operation, int] = {}
+    users: dict[Operation, list[Operation]] = {}
+    for op in order:
+        needs = {t._op for t in op._inputs} | set(op._control_inputs)
+        needs &= members
+        waiting[op] = len(needs)
+        for other in needs:
+            users.setdefault(other, []).append(op)
+    ready = [(op._id, op) for op in order if not waiting[op]]
+    heapq.heapify(ready)
+    out: list[Operation] = []
+    while ready:
+        _, op = heapq.heappop(ready)
+        out.append(op)
+        for user in users.get(op, ()):
+            waiting[user] -= 1
+            if not waiting[user]:
+                heapq.heappush(ready, (user._id, user))
+    if len(out) < len(order):
+        stuck = next(op for op in order if waiting[op])
+        raise errors.InvalidArgumentError(
+            None, stuck, f"Graph is invalid, contains a cycle with node '{stuck.name}'"
+        )
+    return out
+
+
+def _node(op: Operation, nodes: dict[Operation, Node], fed: dict[Tensor, Value]) -> Node:
+    inputs = [fed[t] if t in fed else Value(nodes[t._op], t._value_index) for t in op._inputs]
+    node = Node(
+        op.type, op.name, spec=op.spec, attrs=op.attrs, inputs=inputs,
+        out_dtypes=[t._dtype for t in op.outputs], out_shapes=[t._shape for t in op.outputs],
+        origin=op, requested=op.device, order=op._id,
+    )  # fmt: skip
+    node.control = [nodes[c] for c in op._control_inputs if c in nodes]
+    return node
+
+
+def lone_node(op: Operation) -> Node:
+    """An operation as a node without its inputs, to ask where it may run."""
+    return Node(
+        op.type, op.name, spec=op.spec, attrs=op.attrs, inputs=[], out_dtypes=[], out_shapes=[],
+        origin=op, requested=op.device, order=op._id,
+    )  # fmt: skip
+
+
+def _release_constants(block: Block) -> None:
+    """A constant waits for nothing: what it was made to wait for, its consumers wait for."""
+    for node in block.nodes:
+        for value in node.inputs:
+            source = value.node
+            if source.is_const and source.control:
+                node.control = list(dict.fromkeys([*node.control, *source.control]))
+    wanted = {v.node for v in block.fetches} | set(block.targets)
+    for node in block.nodes:
+        if node.is_const and node not in wanted:
+            node.control = []
+
+
+def refine_shapes(block: Block) -> None:
+    """Runs every shape function again, now that the shapes of the feeds are known.
+
+    Raises:
+        InvalidArgumentError: the fed shapes do not fit an op; the message names both.
+    """
+    for node in block.nodes:
+        if node.is_const or not node.inputs:
+            continue
+        try:
+            node.infer()
+        except ValueError as e:
+            raise errors.InvalidArgumentError(
+                None, node.origin, _runtime_text(node, str(e))
+            ) from None
+
+
+def _runtime_text(node: Node, text: str) -> str:
+    inputs = node.inputs
+    if len(inputs) == 2 and text.startswith("Dimensions must be equal"):
+        a, b = shapes.text(inputs[0].shape), shapes.text(inputs[1].shape)
+        if node.traits.cost is Cost.PRODUCT:
+            text = f"Matrix size-incompatible: In[0]: {a}, In[1]: {b}. {text}"
+        else:
+            text = f"Incompatible shapes: {a} vs. {b}. {text}"
+    line = node.origin.user_line if node.origin is not None else ""
+    return f"{text}\n\t [[node {node.name} (defined at {line})]]" if line else text

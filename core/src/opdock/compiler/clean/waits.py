@@ -1,0 +1,52 @@
+"""Waits: a node need not wait for what changes nothing.
+
+TF's gradients tie the results of one op together, so that all are computed before an optimizer
+writes what they read. The compiler keeps reads and writes in order by itself, and such ties would
+only keep apart what could be computed at once.
+"""
+
+from __future__ import annotations
+
+from opdock.compiler.clean.dead import asked_for, needless
+from opdock.compiler.ir.block import Block, Node
+from opdock.compiler.ir.state import has_effect
+
+
+def waits(block: Block) -> None:
+    """Drops, in place, waiting for nodes without an effect that run in any case or need not run.
+
+    A node with an effect goes on waiting: what it waits for may fail, and then it must not run.
+    So does what the user asked for, which may be a group and nothing else.
+    """
+    effects: set[Node] = set()  # nodes that have an effect or wait for one
+    for node in block.nodes:
+        if has_effect(node) or any(n in effects for n in _before(node)):
+            effects.add(node)
+    live = _live(block, effects)
+    kept = asked_for(block)
+    idle: set[Node] = set()
+    for node in block.nodes:
+        if node.control and node not in kept and not has_effect(node):
+            node.control = [c for c in node.control if c not in idle]
+        if node not in effects and (
+            node in live or (needless(node) and all(n in idle for n in _before(node)))
+        ):
+            idle.add(node)
+    block.sweep()
+
+
+def _before(node: Node) -> list[Node]:
+    return [*(v.node for v in node.inputs), *node.control]
+
+
+def _live(block: Block, effects: set[Node]) -> set[Node]:
+    """What runs even if nothing waits for nodes without an effect."""
+    live: set[Node] = set()
+    stack = [v.node for v in (*block.fetches, *block.feeds)] + list(block.targets)
+    while stack:
+        node = stack.pop()
+        if node not in live:
+            live.add(node)
+            stack.extend(v.node for v in node.inputs)
+            stack.extend(c for c in node.control if c in effects)
+    return live

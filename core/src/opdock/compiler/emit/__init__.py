@@ -1,0 +1,1 @@
+"""From placed nodes to steps: copies, slots, buffers, threads."""

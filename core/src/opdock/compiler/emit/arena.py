@@ -1,0 +1,154 @@
+"""Where planned buffers go: places in one block of memory a device, or buffers that are shared.
+
+A device that can make buffers over parts of a block (`ArenaDevice`) gets one block, in which a
+place is free again for results of any shape; on others a buffer serves results of its own shape.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from opdock.compiler.place.target import Target
+from opdock.dtypes import DType
+
+ALIGNMENT: Final = 64
+"""Of places in a block: a cache line, and the widest vector."""
+
+
+class Form(NamedTuple):
+    """What a result's buffer must be like."""
+
+    target: Target
+    shape: tuple[int, ...]
+    dtype: DType
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the elements take."""
+        size = int(self.dtype.size)
+        for dim in self.shape:
+            size *= dim
+        return size
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A buffer to allocate; `offset` is its place in the device's block, if it is in one."""
+
+    form: Form
+    offset: int | None = None
+
+
+class Buffers:
+    """Hands out buffers by index while a program is planned.
+
+    Attributes:
+        planned: the buffers, by index.
+        blocks: how large a block each device needs.
+    """
+
+    def __init__(self) -> None:
+        self.planned: list[Planned] = []
+        self.blocks: dict[Target, _Block] = {}
+        self._free: dict[Form, list[int]] = {}
+        self._index: dict[Hashable, int] = {}
+
+    def take(self, form: Form) -> int:
+        """The index of a buffer of that form that nobody uses."""
+        if not _in_block(form):
+            idle = self._free.get(form)
+            return idle.pop() if idle else self._new(Planned(form))
+        block = self.blocks.setdefault(form.target, _Block())
+        planned = Planned(form, block.take(form.nbytes))
+        # The same place in the same form is the same buffer.
+        found = self._index.get(planned)
+        if found is None:
+            found = self._index[planned] = self._new(planned)
+        return found
+
+    def give(self, index: int) -> None:
+        """Says that a buffer's value is not needed any more."""
+        planned = self.planned[index]
+        if planned.offset is None:
+            self._free.setdefault(planned.form, []).append(index)
+        else:
+            self.blocks[planned.form.target].give(planned.offset, planned.form.nbytes)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of all blocks and buffers."""
+        alone = sum(p.form.nbytes for p in self.planned if p.offset is None)
+        return alone + sum(b.size for b in self.blocks.values())
+
+    def _new(self, planned: Planned) -> int:
+        self.planned.append(planned)
+        return len(self.planned) - 1
+
+
+def _in_block(form: Form) -> bool:
+    plain = form.dtype.is_numpy_compatible and form.dtype.name != "string"
+    return plain and hasattr(form.target.device, "arena")
+
+
+class _Block:
+    """A block of memory with a list of free places: the smallest that fits is taken."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._free: list[tuple[int, int]] = []  # (offset, size), by offset
+
+    def take(self, nbytes: int) -> int:
+        size = _rounded(nbytes)
+        fits = [(s, offset) for offset, s in self._free if s >= size]
+        if fits:
+            found, offset = min(fits)
+            self._free.remove((offset, found))
+            if found > size:
+                bisect.insort(self._free, (offset + size, found - size))
+            return offset
+        # What is free at the end becomes part of the new place.
+        if self._free and sum(self._free[-1]) == self.size:
+            offset, _ = self._free.pop()
+        else:
+            offset = self.size
+        self.size = offset + size
+        return offset
+
+    def give(self, offset: int, nbytes: int) -> None:
+        size = _rounded(nbytes)
+        at = bisect.bisect(self._free, (offset, size))
+        if at < len(self._free) and self._free[at][0] == offset + size:
+            size += self._free.pop(at)[1]
+        if at and sum(self._free[at - 1]) == offset:
+            start, before = self._free.pop(at - 1)
+            offset, size = start, before + size
+        bisect.insort(self._free, (offset, size))
+
+
+def _rounded(nbytes: int) -> int:
+    return max(-(-nbytes // ALIGNMENT), 1) * ALIGNMENT
+
+
+def allocate(buffers: list[Planned], blocks: dict[Target, int]) -> list[Any]:
+    """The buffers, by index.
+
+    Raises:
+        OpError, MemoryError: a device cannot give what is asked for.
+    """
+    made: list[Any] = [None] * len(buffers)
+    for target, size in blocks.items():
+        inside = [i for i, b in enumerate(buffers) if b.offset is not None
+                  and b.form.target is target]  # fmt: skip
+        places = [(buffers[i].offset, buffers[i].form.shape, buffers[i].form.dtype) for i in inside]
+        for i, buffer in zip(inside, target.device.arena(size, places), strict=True):
+            made[i] = buffer
+    for i, planned in enumerate(buffers):
+        if planned.offset is None:
+            made[i] = planned.form.target.device.empty(planned.form.shape, planned.form.dtype)
+    return made
+
+
+__all__ = ["ALIGNMENT", "Buffers", "Form", "Planned", "allocate"]

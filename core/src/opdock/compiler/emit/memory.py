@@ -1,0 +1,227 @@
+"""Memory plan: which results go into buffers that the program owns and uses again every step.
+
+A result may live in a planned buffer only if nobody can hold it after the step: it is neither
+fetched nor stored in a variable, nor an alias of such a value. A gradient that an optimizer reads
+to write fresh state is not held: `Kernel.keeps` says so. Results of
+one device whose lifetimes do not meet share memory; an elementwise op or cluster may write over an
+input that dies there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from opdock.compiler.emit.arena import Buffers, Form, Planned
+from opdock.compiler.emit.schedule import Schedule, Step
+from opdock.compiler.ir.state import cell_inputs, flat_indices
+from opdock.compiler.place.target import Target
+from opdock.kernels.expr.cluster import CLUSTER
+
+# NumPy checks overlapping operands: for tiny results a second buffer costs less than the check.
+_IN_PLACE_FROM: Final = 4096
+_Held = tuple[Form, int, int]  # of an alias root: (form, buffer, the slot that it was made for)
+
+
+@dataclass(slots=True)
+class MemoryPlan:
+    """The buffers to allocate, and figures for `explain`.
+
+    Attributes:
+        buffers: index to what to allocate.
+        blocks: the size of each device's block of memory, where buffers are places in one.
+        planned_bytes: the size of all blocks and buffers: their peak, as they are there all along.
+        naive_bytes: what one buffer per planned result would take.
+        shared: slots whose buffer someone else may hold: the caller (feeds), the program
+            (constants) or a variable. Such a value is copied before the caller gets it.
+        kept_params: feeds that outlive the step, so the caller's array is copied first.
+    """
+
+    buffers: list[Planned] = field(default_factory=list)
+    blocks: dict[Target, int] = field(default_factory=dict)
+    planned_bytes: int = 0
+    naive_bytes: int = 0
+    shared: frozenset[int] = frozenset()
+    kept_params: frozenset[int] = frozenset()
+
+
+def plan_memory(schedule: Schedule, share: bool = True) -> MemoryPlan:
+    """Sets `Step.out` and `Step.frees`, and returns the buffers to allocate.
+
+    Without `share` no result gets a planned buffer.
+    """
+    last = _last_uses(schedule)
+    root = _aliases(schedule)
+    escaping = _escaping(schedule, root)
+    group_end = _group_ends(schedule, last, root)
+    plan, buffers = MemoryPlan(), Buffers()
+    held: dict[int, _Held] = {}
+    dying: dict[int, list[int]] = {}
+    for r, end in group_end.items():
+        dying.setdefault(end, []).append(r)
+    for i, step in enumerate(schedule.steps):
+        ends_here = dying.get(i, [])
+        found: list[int | None] = []
+        for j, slot in enumerate(step.outputs if share else ()):
+            form = _form(step, j, escaping, root)
+            if form is None:
+                found.append(None)
+                continue
+            over = _writes_over(step, j) and form.nbytes >= _IN_PLACE_FROM
+            buffer = _in_place(step, form, root, ends_here, held) if over else None
+            if buffer is None:
+                buffer = buffers.take(form)
+            found.append(buffer)
+            held[root[slot]] = (form, buffer, slot)
+            plan.naive_bytes += form.nbytes
+        if len(found) == 1:
+            step.out = found[0]
+        elif any(b is not None for b in found):
+            step.outs = tuple(found)
+        for r in ends_here:
+            dead = held.pop(r, None)
+            if dead is not None:
+                buffers.give(dead[1])
+    plan.buffers = buffers.planned
+    plan.blocks = {target: block.size for target, block in buffers.blocks.items()}
+    plan.planned_bytes = buffers.nbytes
+    _mark_frees(schedule, last)
+    kept = _kept(schedule, root)
+    held_elsewhere = kept | {root[s] for s in (*schedule.presets, *schedule.params)}
+    plan.shared = frozenset(s for s in range(schedule.n_slots) if root[s] in held_elsewhere)
+    plan.kept_params = frozenset(s for s in schedule.params if root[s] in kept)
+    return plan
+
+
+def _last_uses(schedule: Schedule) -> dict[int, int]:
+    last: dict[int, int] = {}
+    for i, step in enumerate(schedule.steps):
+        for slot in step.inputs:
+            last[slot] = i
+        for slot in step.outputs:
+            last.setdefault(slot, i)
+    for slot in schedule.fetches:
+        last[slot] = len(schedule.steps)
+    return last
+
+
+def _aliases(schedule: Schedule) -> list[int]:
+    """For each slot the representative of the set of slots that may share its buffer."""
+    parent = list(range(schedule.n_slots))
+
+    def find(slot: int) -> int:
+        while parent[slot] != slot:
+            parent[slot] = parent[parent[slot]]
+            slot = parent[slot]
+        return slot
+
+    for step in schedule.steps:
+        if step.kind in ("alias", "builtin") and step.node.traits.forwards:
+            for a, b in zip(step.inputs, step.outputs, strict=False):
+                parent[find(b)] = find(a)
+        elif step.kind == "copy":
+            # A copy between two views of host memory may be no copy at all.
+            parent[find(step.outputs[0])] = find(step.inputs[0])
+        elif step.kind == "kernel" and step.node.kernel is not None:
+            for out, into in step.node.kernel.may_alias.items():
+                if out < len(step.outputs) and into < len(step.inputs):
+                    parent[find(step.outputs[out])] = find(step.inputs[into])
+    return [find(s) for s in range(schedule.n_slots)]
+
+
+def _escaping(schedule: Schedule, root: list[int]) -> set[int]:
+    out = {root[s] for s in schedule.fetches}
+    out.update(root[s] for s in schedule.presets)
+    out.update(root[s] for s in schedule.params)
+    for step in schedule.steps:
+        if step.kind == "copy" and step.node.attrs.get("shares"):
+            # Two devices see this memory, and neither waits until the other has read it.
+            out.add(root[step.inputs[0]])
+        # Control flow may return what it is given, or keep it.
+        if step.kind in ("control", "read"):
+            out.update(root[s] for s in (*step.inputs, *step.outputs))
+        out.update(root[s] for s in _keeps(step))
+    return out
+
+
+def _kept(schedule: Schedule, root: list[int]) -> set[int]:
+    """Alias roots that a variable, queue or user function may hold after the step."""
+    out: set[int] = set()
+    for step in schedule.steps:
+        if step.kind == "read":
+            out.add(root[step.outputs[0]])
+        elif step.kind == "control":
+            out.update(root[s] for s in (*step.inputs, *step.outputs))
+        out.update(root[s] for s in _keeps(step))
+    return out
+
+
+def _keeps(step: Step) -> list[int]:
+    """The slots whose buffers the step's op may hold on to when the step is over.
+
+    Ops that build lists keep what goes into them. Of stateful ops, the kernel's record tells.
+    """
+    node = step.node
+    if node.spec is None or step.kind in ("alias", "read"):
+        return []
+    if any(d.name == "variant" for d in node.out_dtypes):
+        return [*step.inputs, *step.outputs]
+    # A variable that is only read for its value makes no op stateful here.
+    if not node.spec.stateful and not cell_inputs(node):
+        return []
+    names = node.traits.keeps if node.kernel is None else node.kernel.keeps
+    if names is None:
+        return [*step.inputs, *step.outputs]
+    definition = node.spec.definition
+    inputs = flat_indices(definition.inputs, names, node)
+    outputs = flat_indices(definition.outputs, names, node)
+    return [step.inputs[i] for i in inputs] + [step.outputs[i] for i in outputs]
+
+
+def _group_ends(schedule: Schedule, last: dict[int, int], root: list[int]) -> dict[int, int]:
+    ends: dict[int, int] = {}
+    for slot, end in last.items():
+        ends[root[slot]] = max(end, ends.get(root[slot], -1))
+    return ends
+
+
+def _form(step: Step, output: int, escaping: set[int], root: list[int]) -> Form | None:
+    """What a planned buffer for a result must be like; None if it may not have one."""
+    kernel = step.node.kernel
+    if step.kind != "kernel" or kernel is None or not kernel.out or kernel.may_alias:
+        return None
+    shape = step.node.out_shapes[output]
+    if shape is None or None in shape or root[step.outputs[output]] in escaping:
+        return None
+    if step.node.target is None or output in step.node.host_outputs:
+        return None
+    known = tuple(dim for dim in shape if dim is not None)
+    return Form(step.node.target, known, step.node.out_dtypes[output].base_dtype)
+
+
+def _writes_over(step: Step, output: int) -> bool:
+    """Whether a result may lie where an input of its form lies: each element is read before."""
+    node = step.node
+    if node.op == CLUSTER:
+        return output < len(step.outputs) - len(node.attrs["reduces"])
+    return node.spec is not None and node.spec.expr is not None
+
+
+def _in_place(
+    step: Step, form: Form, root: list[int], ends_here: list[int], held: dict[int, _Held]
+) -> int | None:
+    for slot in step.inputs:
+        r = root[slot]
+        # A view of the buffer among the operands would be read after it has been written.
+        if any(root[s] == r and s != slot for s in step.inputs):
+            continue
+        if r in ends_here and r in held and held[r] == (form, held[r][1], slot):
+            return held.pop(r)[1]
+    return None
+
+
+def _mark_frees(schedule: Schedule, last: dict[int, int]) -> None:
+    keep = set(schedule.fetches) | set(schedule.presets)
+    for slot, end in last.items():
+        if end < len(schedule.steps) and slot not in keep:
+            schedule.steps[end].frees.append(slot)

@@ -1,0 +1,1 @@
+"""Several nodes as one: the patterns that backends declare, and elementwise clusters."""

@@ -1,0 +1,251 @@
+"""Form: each part becomes a node, as far as the device has a kernel for it.
+
+A part that is declined comes apart: into the pieces that it was joined of, into what its reductions
+are and what they are not, into halves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from opdock.compiler.emit.partition import declare_memory
+from opdock.compiler.fuse.cluster_line import Composer
+from opdock.compiler.fuse.parts import Candidate, Part, Parts
+from opdock.compiler.fuse.recompute import recomputed, source
+from opdock.compiler.ir.block import FEED, Block, Fused, Node, Value
+from opdock.compiler.place.ladder import climb
+from opdock.compiler.place.placer import GAVE_UP, Placer
+from opdock.kernels.expr.cluster import CLUSTER, Reduce
+from opdock.kernels.expr.lowering import Line
+
+FUSION: Final = "cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A node, and what it takes the place of.
+
+    Attributes:
+        node: the node.
+        members: the nodes that it computes, in executable order.
+        gone: those of them that are gone when it is there.
+        outputs: for each of its results the values that are the same.
+    """
+
+    node: Node
+    members: list[Node]
+    gone: list[Node]
+    outputs: list[list[Value]]
+
+
+def form(parts: Parts, block: Block, placer: Placer) -> list[Cluster]:
+    """Makes the nodes of parts; puts none into the block.
+
+    Args:
+        parts: as merged; what is declined comes apart, and owners change with that.
+        block: gets a note in `missed` for each node that is declined.
+        placer: knows the devices, and which kernels gave up at run time.
+
+    Returns:
+        The clusters in an executable order.
+    """
+    former = _Former(parts, block, placer)
+    # From the end: what a part computes again, an earlier one need not hand out.
+    for part in reversed(parts.found):
+        former.settle(part)
+    former.made.reverse()
+    return former.made
+
+
+def refused_alone(node: Node, candidate: Candidate, placer: Placer) -> str:
+    """Why the device's kernel would not take an elementwise op alone; empty when it would."""
+    composer = Composer()
+    assert candidate.member is not None
+    line, inputs = composer.line([composer.add(node, candidate.member)])
+    if not inputs:
+        return ""
+    single = Part(candidate.key, [node])
+    return _declined(_node(single, [node], (), line, inputs, [[Value(node, 0)]]), placer)
+
+
+@dataclass(slots=True)
+class _Former:
+    """Parts become nodes, the last first.
+
+    Attributes:
+        made: the clusters so far.
+        copies: for each node in a cluster, what that has copies of.
+        needed: the inputs of clusters.
+    """
+
+    parts: Parts
+    block: Block
+    placer: Placer
+    made: list[Cluster] = field(default_factory=list)
+    copies: dict[Node, list[Node]] = field(default_factory=dict)
+    needed: set[Value] = field(default_factory=set)
+
+    def settle(self, part: Part) -> None:
+        """Makes a node of a part, if one comes of it."""
+        self.parts.own(part)
+        part.nodes = self._still_used(part)
+        part.again = recomputed(self.parts, part)[0]
+        if part.pays:
+            self._form(part)
+
+    def _still_used(self, part: Part) -> list[Node]:
+        """The nodes of a part less those of which all that use them have copies."""
+        inside, kept = set(part.all()), set(part.ends)
+        for node in reversed(part.nodes):
+            users = self.parts.flow.users.get(Value(node, 0), ())
+            if any(u in kept for u in users) or self._leaves(node, inside):
+                kept.add(node)
+        return [n for n in part.nodes if n in kept]
+
+    def _leaves(self, node: Node, inside: set[Node]) -> bool:
+        """Whether a part's value is used by others, as far as they have no copy of it."""
+        value, flow = Value(node, 0), self.parts.flow
+        return (
+            value in flow.fetched
+            or value in self.needed
+            or any(
+                u not in inside and node not in self.copies.get(u, ())
+                for u in flow.users.get(value, ())
+            )
+        )
+
+    # ------------------------------------------------------------ coming apart
+    def _form(self, part: Part) -> None:
+        """Makes a node of a part; one that is declined comes apart."""
+        refused = self._try(part)
+        if not refused or GAVE_UP in refused:
+            # What gave up would most likely do so in parts as well, each in a step of the user's.
+            return
+        if part.pieces:
+            for piece in reversed(part.pieces):
+                self.settle(piece)
+        elif part.ends:
+            self._shed(part)
+        elif len(part.nodes) > 3:
+            half = len(part.nodes) // 2
+            self._form(Part(part.key, part.nodes[:half]))
+            self._form(Part(part.key, part.nodes[half:]))
+
+    def _shed(self, part: Part) -> None:
+        """Leaves a part the reductions that the kernel takes; the others may do without it."""
+        kept: list[Node] = []
+        # The deepest value is the hardest to compute again.
+        for node in reversed(part.ends) if len(part.all()) > 2 else ():
+            tried = self._cluster(Part(part.key, part.nodes, [node, *kept], part.again))
+            if tried is not None and not _declined(tried.node, self.placer):
+                kept.insert(0, node)
+        rest = [n for n in part.ends if n not in kept]
+        if rest and (kept or part.nodes):
+            self.settle(Part(part.key, [], rest))
+        if not kept or self._try(Part(part.key, part.nodes, kept, part.again)):
+            bare = Part(part.key, part.nodes)
+            if bare.pays:
+                self._form(bare)
+
+    def _try(self, part: Part) -> str:
+        """Makes a node of a part as it is; the reason if it is declined."""
+        cluster = self._cluster(part)
+        if cluster is None:
+            return ""
+        refused = _declined(cluster.node, self.placer)
+        if refused:
+            self.block.missed.append((cluster.node.name, FUSION, refused))
+            return refused
+        self.made.append(cluster)
+        self.copies.update(dict.fromkeys(part.all(), part.again))
+        self.needed.update(cluster.node.inputs)
+        return ""
+
+    # ------------------------------------------------------------ one node
+    def _cluster(self, part: Part) -> Cluster | None:
+        """The cluster of a part; None if nothing would be left of it."""
+        flow, candidates = self.parts.flow, self.parts.candidates
+        skipped: list[Node] = []
+
+        def through(value: Value) -> Value:
+            found, nodes = source(flow, value, part.key[1])
+            skipped.extend(nodes)
+            return found
+
+        composer = Composer(through)
+        for node in flow.in_order((*part.again, *part.nodes)):
+            member = candidates[node].member
+            assert member is not None
+            composer.add(node, member)
+        inside = set(part.all())
+        self.parts.visits += len(inside)
+        outputs: dict[int, list[Value]] = {}
+        for node in part.nodes:
+            if self._leaves(node, inside):
+                value = Value(node, 0)
+                outputs.setdefault(composer.at[value], []).append(value)
+        steps, results = list(outputs), list(outputs.values())
+        for node in part.ends:
+            member = candidates[node].member
+            steps.append(
+                composer.read(node, node.inputs[0]) if member is None
+                else composer.add(node, member)
+            )  # fmt: skip
+            results.append([Value(node, 0)])
+        line, inputs = composer.line(steps)
+        if not inputs or not steps:
+            return None
+        members = flow.in_order({*skipped, *part.again, *part.all()})
+        reduces = (candidates[n].reduce for n in part.ends)
+        node = _node(part, members, reduces, line, inputs, results)
+        return Cluster(node, members, part.all(), results)
+
+
+def _node(
+    part: Part, members: list[Node], reduces: Iterable[Reduce | None], line: Line,
+    inputs: list[Value], outputs: list[list[Value]],
+) -> Node:  # fmt: skip
+    """A cluster's node, which takes the name of the last that it takes the place of."""
+    gone = set(part.all())
+    last = next(n for n in reversed(members) if n in gone)
+    firsts = tuple(values[0] for values in outputs)
+    names = tuple(f"x{i}" for i in range(len(inputs)))
+    attrs = {
+        "line": line, "names": names, "shape": part.key[1], "reduces": tuple(reduces),
+        "members": tuple((n.name, n.op) for n in members),
+    }  # fmt: skip
+    node = Node(
+        CLUSTER, last.name, spec=None, attrs=attrs, inputs=list(inputs),
+        out_dtypes=[v.dtype.base_dtype for v in firsts], out_shapes=[v.shape for v in firsts],
+        origin=last.origin, requested=last.requested, order=last.id,
+    )  # fmt: skip
+    node.target, node.why = last.target, f"{len(members)} ops in one pass"
+    node.fused = Fused(FUSION, tuple(members), names, tuple(inputs), firsts)
+    node.control = _controls(members, set(inputs))
+    for member in members:
+        # When the kernel gives up as it runs, they run.
+        declare_memory(member)
+    return node
+
+
+def _controls(members: list[Node], inputs: set[Value]) -> list[Node]:
+    """What the members wait for: their controls, and inputs of which only the shape counts."""
+    inside = set(members)
+    found = [c for m in members for c in m.control]
+    found += [
+        v.node for m in members for v in m.inputs
+        if v not in inputs and not (v.node.is_const or v.node.op == FEED)
+    ]  # fmt: skip
+    return [n for n in dict.fromkeys(found) if n not in inside]
+
+
+def _declined(node: Node, placer: Placer) -> str:
+    """Gives a node the kernel that takes it; the reason if none does."""
+    assert node.target is not None
+    choice, lost = climb(node, node.target, placer.resources, placer.banned)
+    if choice is None:
+        return "; ".join(str(r) for r in lost if r.kernel != "decomposition")
+    node.kernel, node.how = choice.kernel, choice.kind
+    return ""

@@ -1,0 +1,1 @@
+"""The program under construction: nodes, values, blocks, and what must stay in order."""

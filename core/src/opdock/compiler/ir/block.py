@@ -1,0 +1,282 @@
+"""The compiler's IR: a list of nodes in executable order. It is never the user's graph."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from opdock import shapes
+from opdock.dtypes import DType
+from opdock.graph.nodes.constant import const_op
+from opdock.graph.nodes.registry import OpSpec, PartialShape, ShapeSig
+from opdock.graph.nodes.traits import PLAIN, Traits
+from opdock.shapes import Shape
+
+if TYPE_CHECKING:
+    from opdock.compiler.place.target import Target
+    from opdock.graph.nodes.operation import Operation
+    from opdock.kernels.select.table import Kernel
+
+Array = np.ndarray[Any, Any]
+FEED: Final = "_Feed"
+COPY: Final = "_Copy"
+HOST: Final = "host"
+_MAX_DEPTH: Final = 8  # how far back a shape vector is followed
+
+
+class Value(NamedTuple):
+    """Output `index` of `node`."""
+
+    node: Node
+    index: int  # type: ignore[assignment]  # tuple.index is of no use here
+
+    @property
+    def dtype(self) -> DType:
+        """The element type."""
+        return self.node.out_dtypes[self.index]
+
+    @property
+    def shape(self) -> Shape:
+        """The static shape."""
+        return self.node.out_shapes[self.index]
+
+
+class Node:
+    """One step of the program under construction.
+
+    Attributes:
+        op: the op type; `FEED` and `COPY` are the compiler's own.
+        inputs: data inputs in op order.
+        control: nodes that must run before.
+        origin: the user's operation, or the one this node was derived from.
+        target: the device it was placed on.
+        kernel: the chosen kernel; None for structural nodes.
+        how: "native", "portable", "decomposed", "builtin", "copy", "feed" or "control".
+        fused: what the node stands for, if fusion made it.
+    """
+
+    __slots__ = (
+        "attrs", "control", "fused", "host_inputs", "host_outputs", "how", "id", "inputs",
+        "kernel", "name", "op", "origin", "out_dtypes", "out_shapes", "rejections", "requested",
+        "spec", "target", "why",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        op: str,
+        name: str,
+        *,
+        spec: OpSpec | None,
+        attrs: dict[str, Any],
+        inputs: list[Value],
+        out_dtypes: list[DType],
+        out_shapes: list[Shape],
+        origin: Operation | None = None,
+        requested: str = "",
+        order: int = 0,
+    ) -> None:
+        self.op = op
+        self.name = name
+        self.spec = spec
+        self.attrs = attrs
+        self.inputs = inputs
+        self.control: list[Node] = []
+        self.out_dtypes = out_dtypes
+        self.out_shapes = out_shapes
+        self.origin = origin
+        self.requested = requested
+        self.id = order
+        self.target: Target | None = None
+        self.kernel: Kernel | None = None
+        self.how = ""
+        self.why = ""
+        self.rejections: list[Any] = []
+        self.host_inputs: frozenset[int] = frozenset()
+        self.host_outputs: frozenset[int] = frozenset()
+        self.fused: Fused | None = None
+
+    @property
+    def traits(self) -> Traits:
+        """What the op type declares."""
+        return PLAIN if self.spec is None else self.spec.traits
+
+    @property
+    def builtin(self) -> bool:
+        """Whether the runtime carries the node out on any device."""
+        return self.traits.builtin or (self.spec is None and self.op in (FEED, COPY))
+
+    @property
+    def is_const(self) -> bool:
+        """Whether the node is a constant; `const` gives its value."""
+        return self.spec is const_op
+
+    @property
+    def is_alias(self) -> bool:
+        """Whether the one output is the input, for whoever may look through the node."""
+        return self.traits.forwards and len(self.out_dtypes) == 1
+
+    @property
+    def stateful(self) -> bool:
+        """Whether the node reads or changes state, so that it is neither folded nor merged."""
+        if self.spec is None:
+            return self.op == FEED
+        if self.spec.is_stateful:
+            return True
+        # Every pass asks, so this is quick.
+        for node, index in self.inputs:
+            if node.out_dtypes[index]._is_ref_dtype:
+                return True
+        return any(d._is_ref_dtype for d in self.out_dtypes)
+
+    def const(self) -> Array | None:
+        """The value of a Const node."""
+        if self.spec is not const_op:
+            return None
+        value: Array = self.attrs["value"]
+        return value
+
+    def values(self) -> list[Value]:
+        """All outputs."""
+        return [Value(self, i) for i in range(len(self.out_dtypes))]
+
+    def infer(self) -> None:
+        """Refines the output shapes by running the shape function on the current input shapes.
+
+        Raises:
+            ValueError: the input shapes do not fit the op.
+        """
+        if self.spec is None or self.spec.shape_fn is None:
+            return
+        inferred = self.spec.infer(self.shape_sig(self.spec))
+        for i, shape in enumerate(inferred):
+            # set_shape may know more than inference; where they contradict, what runs decides.
+            if shapes.is_compatible(shape, self.out_shapes[i]):
+                self.out_shapes[i] = shapes.merge(shape, self.out_shapes[i])
+            else:
+                self.out_shapes[i] = shape
+
+    def shape_sig(self, spec: OpSpec, depth: int = 0) -> ShapeSig:
+        """What a shape function sees of the node."""
+        return ShapeSig(
+            spec,
+            self.name,
+            [v.shape for v in self.inputs],
+            [v.dtype for v in self.inputs],
+            self.attrs,
+            len(self.out_dtypes),
+            functools.partial(self.known_input, depth=depth),
+        )
+
+    def known_input(self, index: int, depth: int = 0) -> Array | PartialShape | None:
+        """What is known of an input's value without running anything."""
+        node, output = self.inputs[index]
+        if node.is_const:
+            return node.const()
+        found = node.known_outputs(depth)
+        return None if found is None else found[output]
+
+    def known_outputs(self, depth: int = 0) -> Sequence[Array | PartialShape | None] | None:
+        """What static shapes, and what is known of the inputs, say of the outputs."""
+        spec = self.spec
+        if spec is None or spec.known_fn is None or depth > _MAX_DEPTH:
+            return None
+        return spec.known_fn(self.shape_sig(spec, depth + 1))
+
+    def __repr__(self) -> str:
+        return f"<{self.op} {self.name}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """The nodes that a fused node stands for: what runs if its kernel declines after all.
+
+    Attributes:
+        fusion: the pattern's name, or "cluster".
+        members: the nodes in executable order, placed and with their own kernels.
+        names: a name for each input, by which a kernel may ask for it in host memory.
+        inputs: the values, as members know them, that are the fused node's inputs in order.
+        results: the members' values that are its outputs in order.
+    """
+
+    fusion: str
+    members: tuple[Node, ...]
+    names: tuple[str, ...]
+    inputs: tuple[Value, ...]
+    results: tuple[Value, ...]
+
+
+@dataclass(slots=True)
+class Block:
+    """A program under construction.
+
+    Attributes:
+        nodes: in executable order (each after its inputs and controls).
+        feeds: the values that the caller passes, in order.
+        fetches: the values that the caller gets, in order.
+        targets: nodes that run for their effect.
+        cells: indices of fetches that are a variable itself, not its value: a loop's turn hands
+            it to the next.
+        folded: (node name, op, why) of nodes that a pass removed, for `explain`.
+        missed: (node name, fusion, why) of fusions that were found and not applied.
+        visits: how many nodes each pass looked at, so that tests can see that cost stays linear.
+    """
+
+    nodes: list[Node] = field(default_factory=list)
+    feeds: list[Value] = field(default_factory=list)
+    fetches: list[Value] = field(default_factory=list)
+    targets: list[Node] = field(default_factory=list)
+    cells: frozenset[int] = frozenset()
+    folded: list[tuple[str, str, str]] = field(default_factory=list)
+    missed: list[tuple[str, str, str]] = field(default_factory=list)
+    visits: dict[str, int] = field(default_factory=dict)
+    copies: int = 0
+
+    def looked_at(self, name: str, count: int) -> None:
+        """Adds to the visits of a pass."""
+        self.visits[name] = self.visits.get(name, 0) + count
+
+    def replace(self, mapping: dict[Value, Value], controls: dict[Node, list[Node]]) -> None:
+        """Rewires uses of values, and of removed nodes as controls, all at once."""
+        if not mapping and not controls:
+            return
+        for node in self.nodes:
+            if any(v in mapping for v in node.inputs):
+                node.inputs = [_final(v, mapping) for v in node.inputs]
+            if any(c in controls for c in node.control):
+                node.control = _unique(
+                    r for c in node.control for r in _final_controls(c, controls) if r is not node
+                )
+        self.fetches = [_final(v, mapping) for v in self.fetches]
+        self.targets = _unique(r for t in self.targets for r in _final_controls(t, controls))
+
+    def sweep(self) -> None:
+        """Drops nodes that nothing needs."""
+        live: set[Node] = set()
+        stack = [v.node for v in self.fetches] + list(self.targets) + [v.node for v in self.feeds]
+        while stack:
+            node = stack.pop()
+            if node not in live:
+                live.add(node)
+                stack.extend(v.node for v in node.inputs)
+                stack.extend(node.control)
+        self.nodes = [n for n in self.nodes if n in live]
+
+
+def _final(value: Value, mapping: dict[Value, Value]) -> Value:
+    while value in mapping:
+        value = mapping[value]
+    return value
+
+
+def _final_controls(node: Node, controls: dict[Node, list[Node]]) -> list[Node]:
+    if node not in controls:
+        return [node]
+    return [r for c in controls[node] for r in _final_controls(c, controls)]
+
+
+def _unique(items: Iterable[Node]) -> list[Node]:
+    return list(dict.fromkeys(items))

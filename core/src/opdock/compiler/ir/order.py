@@ -1,0 +1,108 @@
+"""What must stay in order: data, controls, and the reads and writes of each variable.
+
+Fusion moves nodes, and a node that reads a variable must go on seeing the same writes.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from opdock import errors
+from opdock.compiler.ir.block import FEED, Block, Node
+from opdock.compiler.ir.state import cell_inputs, is_state, written
+
+Before = dict[Node, list[Node]]
+_ARGUMENT = "argument"  # the one root of all variables when some come from outside
+
+
+def state_order(nodes: Iterable[Node]) -> Before:
+    """For each node with an effect on state, or that sees one: the nodes that must precede it.
+
+    Only the nearest ones are listed: the order is what follows from them.
+    """
+    found: Before = {}
+    roots: dict[Node, Any] = {}
+    reads: dict[Any, list[Node]] = {}
+    writer: dict[Any, Node] = {}
+    effect: Node | None = None
+    shared = False
+    for node in nodes:
+        touched = [i for i, v in enumerate(node.inputs) if is_state(v)]
+        shared = shared or (node.op == FEED and any(is_state(v) for v in node.values()))
+        if touched:
+            cells = cell_inputs(node)
+            changed = written(node, cells)
+            for i in touched:
+                root = _ARGUMENT if shared else _root(node.inputs[i].node, roots)
+                last = writer.get(root)
+                if last is not None:
+                    found.setdefault(node, []).append(last)
+                if i in changed:
+                    readers = (r for r in reads.pop(root, ()) if r is not node)
+                    found.setdefault(node, []).extend(readers)
+                    writer[root] = node
+                else:
+                    reads.setdefault(root, []).append(node)
+        if node.spec is not None and node.spec.has_effect:
+            if effect is not None:
+                found.setdefault(node, []).append(effect)
+            effect = node
+    return found
+
+
+def _root(node: Node, known: dict[Node, Any]) -> Any:
+    """The node that holds the state to which the outputs of `node` refer."""
+    chain = []
+    while node not in known:
+        chain.append(node)
+        source = next((v.node for v in node.inputs if is_state(v)), None)
+        if source is None:
+            known[node] = node
+            break
+        node = source
+    root = known[node]
+    known.update(dict.fromkeys(chain, root))
+    return root
+
+
+def preceding(node: Node, before: Mapping[Node, list[Node]]) -> Iterator[Node]:
+    """All that must run before a node; some may come twice."""
+    for value in node.inputs:
+        yield value.node
+    yield from node.control
+    yield from before.get(node, ())
+
+
+def sort(block: Block, before: Mapping[Node, list[Node]], place: Mapping[Node, int]) -> None:
+    """Puts the nodes in executable order, as near to the order of `place` as it goes.
+
+    Raises:
+        InternalError: they wait for each other.
+    """
+    waiting: dict[Node, int] = {}
+    users: dict[Node, list[Node]] = {}
+    present = set(block.nodes)
+    for node in block.nodes:
+        needs = {p for p in preceding(node, before) if p in present}
+        waiting[node] = len(needs)
+        for other in needs:
+            users.setdefault(other, []).append(node)
+    # Equal places cannot be: each node has one of its own.
+    ready = [(place[n], n) for n in block.nodes if not waiting[n]]
+    heapq.heapify(ready)
+    nodes: list[Node] = []
+    while ready:
+        _, node = heapq.heappop(ready)
+        nodes.append(node)
+        for user in users.get(node, ()):
+            waiting[user] -= 1
+            if not waiting[user]:
+                heapq.heappush(ready, (place[user], user))
+    if len(nodes) < len(block.nodes):
+        stuck = next(n for n in block.nodes if waiting[n])
+        raise errors.InternalError(
+            None, stuck.origin, f"Fusion made a cycle with node '{stuck.name}' ({stuck.op})."
+        )
+    block.nodes = nodes

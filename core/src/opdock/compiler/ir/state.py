@@ -1,0 +1,75 @@
+"""State: which inputs of a node are variables and other resources, and what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from opdock import dtypes
+from opdock.compiler.ir.block import Node, Value
+from opdock.graph.nodes.opdef import ArgDef
+from opdock.graph.nodes.traits import Control
+from opdock.kernels.select.arguments import positions
+
+# Handles and references are names of state, not data: they are never copied.
+HANDLES: Final = frozenset({dtypes.resource, dtypes.variant})
+_NONE: Final[frozenset[int]] = frozenset()
+
+
+def is_state(value: Value) -> bool:
+    """Whether a value names a variable or another resource."""
+    return value.dtype._is_ref_dtype or value.dtype is dtypes.resource
+
+
+def cell_inputs(node: Node) -> frozenset[int]:
+    """The flat indices of inputs that take a variable itself rather than its value."""
+    if node.spec is None:
+        return _NONE
+    if node.traits.control is not Control.NONE:
+        return _control_cells(node)
+    if not node.spec.takes_refs and not any(v.dtype in HANDLES for v in node.inputs):
+        return _NONE
+    found: set[int] = set()
+    where = positions(node.spec.definition.inputs, node.attrs)
+    for arg in node.spec.definition.inputs:
+        found.update(i for i in where[arg.name] if arg.is_ref or node.inputs[i].dtype in HANDLES)
+    return frozenset(found)
+
+
+def written(node: Node, cells: frozenset[int] | None = None) -> frozenset[int]:
+    """Those of a node's `cell_inputs` that it changes.
+
+    Args:
+        node: any node.
+        cells: its `cell_inputs`, where they are at hand.
+    """
+    cells = cell_inputs(node) if cells is None else cells
+    if not cells or node.spec is None:
+        return _NONE
+    return cells - flat_indices(node.spec.definition.inputs, node.traits.reads, node)
+
+
+def has_effect(node: Node) -> bool:
+    """Whether a run without the node is a different run, even if nobody uses its result."""
+    if node.spec is None:
+        return False
+    return node.spec.has_effect or not node.traits.drop or (node.stateful and bool(written(node)))
+
+
+def _control_cells(node: Node) -> frozenset[int]:
+    """Inputs of a control-flow node that its bodies take as variables."""
+    first = 1 if node.traits.control is Control.COND else 0
+    body = node.attrs["then_branch" if first else "body"]
+    return frozenset(
+        i + first
+        for i, tensor in enumerate(body.inputs)
+        if tensor.dtype._is_ref_dtype or tensor.dtype in HANDLES
+    )
+
+
+def flat_indices(args: tuple[ArgDef, ...], names: Iterable[str], node: Node) -> frozenset[int]:
+    """The flat indices of the inputs, or outputs, that belong to arguments of these names."""
+    if not names:
+        return _NONE
+    where = positions(args, node.attrs)
+    return frozenset(i for name in names for i in where.get(name, ()))

@@ -1,0 +1,1 @@
+"""Which device and which kernel each node gets, and in which data format."""

@@ -1,0 +1,235 @@
+"""The ladder: how a node finds its kernel on one device, with a reason for each rejection.
+
+Own kernel, then portable kernel, then the op's decomposition, or the op in the other data format
+between transposes. The next device is `place`'s step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from opdock import errors
+from opdock.compiler.ir.block import Block, Node, Value
+from opdock.compiler.place.formats import in_other_format
+from opdock.compiler.place.target import Target
+from opdock.graph.control import func_graph
+from opdock.graph.control.func_graph import arg_op
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.kernels.select.selection import Rejection, select
+from opdock.kernels.select.signature import NodeSig
+from opdock.kernels.select.table import Kernel
+
+MAX_DEPTH = 6
+
+
+@dataclass(slots=True)
+class Choice:
+    """How a device would run a node.
+
+    Attributes:
+        kind: "builtin", "native", "portable" or "decomposed".
+        kernel: the kernel, when there is a single one.
+        plugin: where the kernel comes from.
+        parts: the inner choices of a decomposition, by operation of `body`.
+        body: the traced decomposition.
+    """
+
+    kind: str
+    kernel: Kernel | None = None
+    plugin: str = ""
+    body: Any = None
+    outputs: list[Tensor] = field(default_factory=list)
+    parts: dict[Operation, Choice] = field(default_factory=dict)
+
+
+Banned = Callable[[str, str, str], "str | None"]  # (node, device, kernel label) -> reason
+
+
+def node_sig(node: Node, target: Target | None, resources: Any = None) -> NodeSig:
+    """The signature under which kernels are chosen and bound."""
+    consts = {}
+    for i, value in enumerate(node.inputs):
+        array = value.node.const()
+        if array is not None:
+            consts[i] = array
+    return NodeSig(
+        op=node.op,
+        name=node.name,
+        attrs=node.attrs,
+        in_shapes=tuple(v.shape for v in node.inputs),
+        in_dtypes=tuple(v.dtype.base_dtype for v in node.inputs),
+        out_shapes=tuple(node.out_shapes),
+        out_dtypes=tuple(d.base_dtype for d in node.out_dtypes),
+        consts=consts,
+        device=None if target is None else target.device,
+        resources=resources,
+    )
+
+
+def climb(
+    node: Node, target: Target, resources: Any, banned: Banned, depth: int = 0
+) -> tuple[Choice | None, list[Rejection]]:
+    """The first rung of `target`'s ladder that admits `node`, and why the others do not."""
+    rejections: list[Rejection] = []
+    if node.builtin:
+        return Choice("builtin", plugin="opdock"), rejections
+    barred = banned(node.name, target.name, "*")
+    if barred:
+        return None, [Rejection(device=target.name, reason=barred)]
+    try:
+        index = target.index
+        sig = node_sig(node, target, resources)
+    except errors.OpError as e:
+        return None, [Rejection(device=target.name, reason=f"the device did not open: {e}")]
+    selection = select(sig, index, target.name)
+    rejections += selection.rejections
+    admitted = () if selection.chosen is None else (selection.chosen, *selection.alternatives)
+    for entry in admitted:
+        barred = banned(node.name, target.name, entry.kernel.qualname)
+        if not barred:
+            kind = "portable" if entry.kernel.is_portable else "native"
+            return Choice(kind, kernel=entry.kernel, plugin=entry.plugin), rejections
+        rejections.append(
+            Rejection(
+                device=target.name, kernel=entry.kernel.qualname, plugin=entry.plugin, reason=barred
+            )
+        )
+    decomposed, why = _decompose(node, target, resources, banned, depth)
+    if decomposed is None and node.is_alias:
+        return Choice("builtin", plugin="opdock"), rejections
+    if decomposed is None:
+        rejections.append(Rejection(device=target.name, kernel="decomposition", reason=why))
+    return decomposed, rejections
+
+
+def _decompose(
+    node: Node, target: Target, resources: Any, banned: Banned, depth: int
+) -> tuple[Choice | None, str]:
+    fn = None if node.spec is None else node.spec.decomposition_fn
+    turned = in_other_format(node) if fn is None else None
+    if (fn is None and turned is None) or node.spec is None:
+        return None, "the op has none"
+    if depth >= MAX_DEPTH:
+        return None, "nested too deeply"
+    inputs = [(v.dtype, v.shape) for v in node.inputs]
+    sig = node.shape_sig(node.spec)
+
+    def build(*tensors: Tensor) -> Any:
+        if turned is not None:
+            return turned(*tensors)
+        assert fn is not None
+        return fn(sig, *tensors)
+
+    try:
+        body, result = func_graph.trace(f"{node.name}/decomposed", build, inputs, outer=_NO_OUTER)
+    except (ValueError, TypeError, NotImplementedError) as e:
+        return None, f"does not apply here: {e}"
+    outputs = _as_list(result)
+    if len(outputs) != len(node.out_dtypes):
+        return None, f"gives {len(outputs)} outputs, the op has {len(node.out_dtypes)}"
+    parts: dict[Operation, Choice] = {}
+    inner = body_nodes(body, node)
+    for op in body.get_operations():
+        if op.spec is arg_op:
+            continue
+        choice, lost = climb(inner[op], target, resources, banned, depth + 1)
+        if choice is None:
+            return (
+                None,
+                f"its op {op.type} has no kernel here ({lost[-1].reason if lost else 'none'})",
+            )
+        parts[op] = choice
+    return Choice("decomposed", plugin="opdock", body=body, outputs=outputs, parts=parts), ""
+
+
+class _NoOuter:
+    """Stands for the absent outer graph of a decomposition: it captures nothing."""
+
+    seed = None
+    _device_functions: tuple[()] = ()
+    _container = ""
+    _name_stack = ""
+
+    def __init__(self) -> None:
+        self._collections: dict[Any, Any] = {}
+        self._scoped_state: dict[Any, Any] = {}
+
+    @property
+    def _names_in_use(self) -> dict[str, int]:
+        """None yet: a decomposition has names of its own."""
+        return {}
+
+    def _may_capture(self, other: Any) -> bool:
+        return False
+
+
+_NO_OUTER: Any = _NoOuter()
+
+
+def _as_list(result: Any) -> list[Tensor]:
+    if isinstance(result, Operation):
+        return []
+    if isinstance(result, (list, tuple)):
+        return list(result)
+    return [] if result is None else [result]
+
+
+def body_nodes(body: Any, node: Node) -> dict[Operation, Node]:
+    """The operations of a traced body as nodes, with arguments wired to the inputs of `node`."""
+    made: dict[Operation, Node] = {}
+    values: dict[Tensor, Value] = {}
+    for op in body.get_operations():
+        if op.spec is arg_op:
+            values[op.outputs[0]] = node.inputs[op.attrs["index"]]
+            continue
+        inner = Node(
+            op.type,
+            f"{node.name}/{op.name}",
+            spec=op.spec,
+            attrs=op.attrs,
+            inputs=[values[t] for t in op.inputs],
+            out_dtypes=[t.dtype for t in op.outputs],
+            out_shapes=[t.raw_shape for t in op.outputs],
+            origin=node.origin,
+            requested=node.requested,
+            order=node.id,
+        )
+        inner.control = [made[c] for c in op.control_inputs if c in made]
+        made[op] = inner
+        values.update({t: Value(inner, i) for i, t in enumerate(op.outputs)})
+    return made
+
+
+def expand(block: Block, node: Node, choice: Choice) -> tuple[list[Node], dict[Value, Value]]:
+    """The nodes of a decomposition in place of `node`, and where its outputs now come from."""
+    made = body_nodes(choice.body, node)
+    out: list[Node] = []
+    mapping: dict[Value, Value] = {}
+    values: dict[Tensor, Value] = {}
+    for op in choice.body.get_operations():
+        if op.spec is arg_op:
+            values[op.outputs[0]] = node.inputs[op.attrs["index"]]
+            continue
+        inner, part = made[op], choice.parts[op]
+        inner.inputs = [mapping.get(v, v) for v in inner.inputs]
+        inner.control = inner.control + node.control
+        inner.target, inner.how, inner.kernel = node.target, "decomposed", part.kernel
+        inner.why = f"from {node.op} '{node.name}'"
+        if part.kind == "decomposed":
+            nested, nested_map = expand(block, inner, part)
+            out += nested
+            mapping.update(nested_map)
+        else:
+            if part.kind == "builtin":
+                inner.how = "builtin"
+            out.append(inner)
+        values.update({t: Value(inner, i) for i, t in enumerate(op.outputs)})
+    for i, tensor in enumerate(choice.outputs):
+        value = values[tensor]
+        mapping[Value(node, i)] = mapping.get(value, value)
+    return out, mapping
+
+
+__all__ = ["Banned", "Choice", "Rejection", "climb", "expand", "node_sig"]

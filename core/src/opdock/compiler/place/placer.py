@@ -1,0 +1,350 @@
+"""Place: a device and a kernel for every node, with the reasons on record."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from opdock import errors
+from opdock.compiler.ir.block import FEED, Block, Node, Value
+from opdock.compiler.ir.state import is_state
+from opdock.compiler.place.ladder import Choice, climb, expand
+from opdock.compiler.place.target import Target
+from opdock.graph.nodes.devicespec import DeviceSpec
+from opdock.graph.nodes.traits import Control
+from opdock.kernels.select.selection import Rejection
+
+PlaceHook = Callable[[Node, Sequence[Target]], "str | None"]
+GAVE_UP = "gave up at run time"
+LOCAL = "/job:localhost/replica:0/task:0"
+
+
+@dataclass(slots=True)
+class Placer:
+    """What placement needs to know of the session.
+
+    Attributes:
+        targets: the session's devices, most preferred first.
+        soft: `allow_soft_placement`.
+        resources: handed to `when` and `bind` through the signature.
+        bans: (node, device, kernel) to the reason why that kernel gave up at run time; the
+            kernel "*" stands for the device as a whole.
+        unavailable: for a device type that no device has, why (a plugin's reason), or None.
+        hook: a plugin's answer for a node, or None.
+        lost: names of devices that were lost to the reasons.
+    """
+
+    targets: Sequence[Target]
+    soft: bool = False
+    resources: Any = None
+    bans: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    unavailable: Callable[[str], str | None] = lambda _: None
+    hook: PlaceHook | None = None
+    lost: dict[str, str] = field(default_factory=dict)
+
+    def banned(self, node: str, device: str, kernel: str) -> str | None:
+        """Why `kernel` on `device` may not run `node` any more, or None."""
+        if kernel == "*" and device in self.lost:
+            return f"the device was lost: {self.lost[device]}"
+        return self.bans.get((node, device, kernel))
+
+    def home(self, node: Node) -> Target | None:
+        """The device that holds the value of a variable's node, or None."""
+        if self.resources is None or not node.traits.holds:
+            return None
+        name = node.attrs.get("shared_name") or node.name
+        cell = self.resources.get("variable", node.attrs.get("container", ""), name)
+        if cell is None or not cell.initialized:
+            return None
+        return next((t for t in self.targets if t.name == cell.home), None)
+
+    # ------------------------------------------------------------ candidates
+    def candidates(self, node: Node, requested: str) -> tuple[list[Target], bool]:
+        """The devices that satisfy `requested`, and whether the request had to be softened.
+
+        Raises:
+            InvalidArgumentError: no device satisfies it and soft placement does not help.
+            UnavailableError: the device was lost, and soft placement is off.
+        """
+        if not requested:
+            return [t for t in self.targets if t.automatic and t.name not in self.lost], False
+        spec = DeviceSpec.from_string(requested)
+        found = [t for t in self.targets if t.matches(spec)]
+        alive = [t for t in found if t.name not in self.lost]
+        if alive:
+            return alive, False
+        if found and not self.soft:
+            raise errors.UnavailableError(
+                None, node.origin,
+                f"Cannot assign a device for operation {node.name}: it was explicitly assigned to "
+                f"{requested}, but {found[0].name} was lost: {self.lost[found[0].name]}"
+                + _line(node),
+            )  # fmt: skip
+        job_only = DeviceSpec(job=spec.job, replica=spec.replica, task=spec.task)
+        if not self.soft or not any(t.matches(job_only) for t in self.targets):
+            raise errors.InvalidArgumentError(
+                None, node.origin, self._unknown_device(node, requested, spec)
+            )
+        same_type = [
+            t for t in self.targets
+            if spec.device_type and t.matches(DeviceSpec(device_type=spec.device_type))
+            and t.name not in self.lost
+        ]  # fmt: skip
+        return same_type + [t for t in self._downwards() if t not in same_type], True
+
+    def _downwards(self) -> list[Target]:
+        """Soft placement's order: by priority down to the host."""
+        alive = [t for t in self.targets if t.automatic and t.name not in self.lost]
+        return sorted(alive, key=lambda t: -t.priority)
+
+    def _unknown_device(self, node: Node, requested: str, spec: DeviceSpec) -> str:
+        available = ", ".join(t.name for t in self.targets)
+        text = (
+            f"Cannot assign a device for operation {node.name}: {{{{node {node.name}}}}} was "
+            "explicitly "
+            f"assigned to {requested} but available devices are [ {available} ]. Make sure the "
+            "device specification refers to a valid device."
+        )
+        why = self.unavailable(spec.device_type) if spec.device_type else None
+        if why:
+            text += f" No {spec.device_type} device: {why}."
+        return text + _line(node)
+
+
+def place(block: Block, placer: Placer) -> None:
+    """Assigns `target`, `kernel` and `how` to every node; decompositions are expanded in place.
+
+    Raises:
+        InvalidArgumentError: a node has no kernel on any device that it may use; the message
+            holds the table of rejections and the user's line.
+    """
+    groups = _groups(block)
+    for members in groups.values():
+        _place_group(members, placer)
+    _expand_all(block)
+
+
+# ---------------------------------------------------------------- colocation
+def _groups(block: Block) -> dict[Node, list[Node]]:
+    """Nodes that must share a device: `_class` attributes, and users of one variable."""
+    parent: dict[Node, Node] = {n: n for n in block.nodes}
+
+    def find(node: Node) -> Node:
+        while parent[node] is not node:
+            parent[node] = parent[parent[node]]
+            node = parent[node]
+        return node
+
+    by_name: dict[str, Node] = {}
+    for node in block.nodes:
+        by_name.setdefault(node.name, node)
+    for node in block.nodes:
+        for group in node.attrs.get("_class") or ():
+            name = group.removeprefix("loc:@")
+            if name in by_name:
+                parent[find(node)] = find(by_name[name])
+            else:
+                # The named node was pruned; those that follow it still belong together.
+                by_name[name] = node
+        for value in node.inputs:
+            holder = value.node
+            if (
+                is_state(value)
+                and holder in parent
+                and node.traits.control is Control.NONE
+            ):
+                parent[find(node)] = find(holder)
+    groups: dict[Node, list[Node]] = {}
+    for node in block.nodes:
+        groups.setdefault(find(node), []).append(node)
+    return groups
+
+
+def _requested(members: list[Node]) -> tuple[str, Node]:
+    """The merged request of a group. Conflicting requests: the state holder's wins, as it owns."""
+    if not any(n.requested for n in members):
+        return "", members[0]
+    merged = DeviceSpec()
+    asking = members[0]
+    ordered = sorted(members, key=lambda n: (not n.traits.holds, n.id))
+    for node in reversed(ordered):
+        if node.requested:
+            merged.merge_from(DeviceSpec.from_string(node.requested))
+            asking = node
+    return merged.to_string(), asking
+
+
+# ---------------------------------------------------------------- one group
+def _place_group(members: list[Node], placer: Placer) -> None:
+    requested, asking = _requested(members)
+    if placer.hook is not None and not requested:
+        requested = placer.hook(members[0], placer.targets) or ""
+    candidates, softened = placer.candidates(asking, requested)
+    homes = [t for n in members if (t := placer.home(n)) is not None]
+    if homes:
+        # The values are there already; what cannot work on them there gets copies.
+        candidates, softened = homes[:1], False
+    able = _that_hold(members, candidates)
+    preferred = next(able, None)
+    if preferred is None and (placer.soft or not requested):
+        able = _that_hold(members, placer._downwards())
+        preferred = next(able, None)
+        softened = softened or preferred is not None
+    offered = candidates if preferred is None else itertools.chain((preferred,), able)
+    working = [n for n in members if not n.builtin]
+    lost: dict[Node, list[Rejection]] = {n: [] for n in working}
+    best: tuple[int, Target, dict[Node, Choice]] | None = None
+    for target in offered:
+        choices = _choose(working, target, placer, lost)
+        missing = len(working) - len(choices)
+        if missing == 0:
+            best = (0, target, choices)
+            break
+        if best is None or missing < best[0]:
+            best = (missing, target, choices)
+    if best is None:
+        raise errors.InvalidArgumentError(
+            None, asking.origin, f"There is no device for operation {asking.name}."
+        )
+    missing, target, choices = best
+    for node in members:
+        node.target = target
+        node.rejections = lost.get(node, [])
+        node.why = _why(node, requested, softened, target, preferred or candidates[0])
+        if node in choices:
+            _take(node, choices[node])
+        elif node.builtin:
+            node.how = "feed" if node.op == FEED else "builtin"
+        else:
+            _fall_back(node, target, requested, placer, lost)
+
+
+def _that_hold(members: list[Node], targets: Iterable[Target]) -> Iterator[Target]:
+    """The devices that can store what all members make.
+
+    One at a time: the answer opens the device, and those after the one that is taken stay closed.
+    """
+    return (t for t in targets if all(_holds(t, n) for n in members))
+
+
+def _holds(target: Target, node: Node) -> bool:
+    """Whether the device can store what a structural node makes, keeps or passes on."""
+    if not node.builtin or node.traits.on_host or not node.out_dtypes:
+        return True
+    try:
+        if target.is_host:
+            return True
+        supported = getattr(target.device, "dtypes", None)
+    except errors.OpError:
+        return False
+    held = [d.base_dtype for d in node.out_dtypes]
+    if node.traits.holds and "dtype" in node.attrs:
+        held = [node.attrs["dtype"].base_dtype]
+    return all(
+        d.name == "resource" or (not d.np.hasobject and (supported is None or d in supported))
+        for d in held
+    )
+
+
+def _choose(
+    working: list[Node], target: Target, placer: Placer, lost: dict[Node, list[Rejection]]
+) -> dict[Node, Choice]:
+    choices: dict[Node, Choice] = {}
+    for node in working:
+        choice, rejections = climb(node, target, placer.resources, placer.banned)
+        lost[node] += rejections
+        if choice is not None:
+            choices[node] = choice
+    return choices
+
+
+def _take(node: Node, choice: Choice) -> None:
+    node.how, node.kernel = choice.kind, choice.kernel
+    if choice.kind == "decomposed":
+        # Held until `_expand_all`: expanding changes the list that placement walks.
+        node.attrs = {**node.attrs, "__choice": choice}
+
+
+def _why(
+    node: Node, requested: str, softened: bool, target: Target, preferred: Target
+) -> str:
+    if softened:
+        return f"asked for {requested}, which cannot be had; moved by soft placement"
+    if requested:
+        return (
+            f"asked for {requested}" if node.requested else f"placed with its group on {requested}"
+        )
+    if target is preferred:
+        return "the preferred device"
+    return f"no kernel on {preferred.name}"
+
+
+def _fall_back(
+    node: Node, home: Target, requested: str, placer: Placer, lost: dict[Node, list[Rejection]]
+) -> None:
+    """The ladder's last rung: another device, with copies.
+
+    Without soft placement it is open only to nodes that were not asked to be on a device.
+    """
+    tried = {r.device for r in lost[node]}
+    if placer.soft or not requested:
+        for target in placer._downwards():
+            if target.name in tried:
+                continue
+            choice, rejections = climb(node, target, placer.resources, placer.banned)
+            lost[node] += rejections
+            if choice is not None:
+                node.target = target
+                node.rejections = lost[node]
+                node.why = f"no kernel on {home.name}; moved by soft placement"
+                _take(node, choice)
+                return
+    raise errors.InvalidArgumentError(
+        None, node.origin, _no_kernel(node, home, requested, lost[node])
+    )
+
+
+def _no_kernel(node: Node, home: Target, requested: str, lost: list[Rejection]) -> str:
+    head = f"Cannot assign a device for operation {node.name}: "
+    if requested:
+        head += (
+            f"Could not satisfy explicit device specification '{requested}' because no supported "
+            f"kernel for {home.device_type} devices is available."
+        )
+    else:
+        head += f"No device has a kernel for op {node.op}."
+    types = ", ".join(
+        f"{v.dtype.name}{list(v.shape) if v.shape is not None else '?'}" for v in node.inputs
+    )
+    table = "\n".join(f"  {r}" for r in lost) or "  (no kernel is registered)"
+    return f"{head}\nOp {node.op}({types}) was rejected by:\n{table}{_line(node)}"
+
+
+def _line(node: Node) -> str:
+    line = node.origin.user_line if node.origin is not None else ""
+    return f"\n\t [[node {node.name} (defined at {line})]]" if line else ""
+
+
+def _expand_all(block: Block) -> None:
+    if not any("__choice" in n.attrs for n in block.nodes):
+        return
+    mapping: dict[Value, Value] = {}
+    controls: dict[Node, list[Node]] = {}
+    fresh: list[Node] = []
+    for node in block.nodes:
+        node.inputs = [mapping.get(v, v) for v in node.inputs]
+        choice = node.attrs.pop("__choice", None)
+        if choice is None:
+            fresh.append(node)
+            continue
+        parts, outputs = expand(block, node, choice)
+        fresh += parts
+        mapping.update(outputs)
+        controls[node] = [p for p in parts if p.stateful] or parts[-1:]
+        block.folded.append(
+            (node.name, node.op, f"decomposed into {len(parts)} ops on {node.target}")
+        )
+    block.nodes = fresh
+    block.replace(mapping, controls)

@@ -1,0 +1,96 @@
+"""A device as the compiler sees it: name, kernels, and where its buffers live."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from opdock.graph.nodes.devicespec import DeviceSpec
+
+if TYPE_CHECKING:
+    from opdock.kernels.select.selection import KernelIndex
+    from opdock.plugins.patterns import FusionPattern
+
+
+@dataclass(eq=False, slots=True)
+class Target:
+    """One device of a session.
+
+    Attributes:
+        name: the full name, `/job:localhost/replica:0/task:0/device:CPU:0`.
+        aliases: further full names (a pool member under its backend's own type).
+        backend: the backend's name.
+        distribution: the installed distribution that supplies it.
+        priority: higher ones get the nodes that ask for no device.
+        automatic: whether placement may choose it for nodes that do not ask for it.
+        open: opens the device; returns (device, index of its kernels, fusions).
+    """
+
+    name: str
+    aliases: tuple[str, ...]
+    backend: str
+    distribution: str
+    priority: int
+    open: Any
+    description: str = ""
+    automatic: bool = True
+    _opened: Any = field(default=None, repr=False)
+
+    def opened(self) -> Any:
+        """(device, kernel index, fusions), opening the device on first use."""
+        if self._opened is None:
+            self._opened = self.open()
+        return self._opened
+
+    @property
+    def device(self) -> Any:
+        """The open device."""
+        return self.opened()[0]
+
+    @property
+    def index(self) -> KernelIndex:
+        """The device's kernels by op."""
+        index: KernelIndex = self.opened()[1]
+        return index
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the device has been opened; no node is placed on one that has not."""
+        return self._opened is not None
+
+    @property
+    def fusions(self) -> Sequence[FusionPattern]:
+        """The patterns that the device computes at once."""
+        fusions: Sequence[FusionPattern] = self.opened()[2]
+        return fusions
+
+    @property
+    def is_host(self) -> bool:
+        """Whether buffers are NumPy arrays in host memory."""
+        return bool(getattr(self.device, "is_host", False))
+
+    @property
+    def device_type(self) -> str:
+        """The type part of the name: "CPU"."""
+        return DeviceSpec.from_string(self.name).device_type or ""
+
+    def matches(self, spec: DeviceSpec) -> bool:
+        """Whether this device satisfies a possibly partial specification."""
+        return any(_matches(DeviceSpec.from_string(n), spec) for n in (self.name, *self.aliases))
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+
+def _matches(full: DeviceSpec, wanted: DeviceSpec) -> bool:
+    return (
+        wanted.job in (None, full.job)
+        and wanted.replica in (None, full.replica)
+        and wanted.task in (None, full.task)
+        and (
+            wanted.device_type is None
+            or wanted.device_type.upper() == (full.device_type or "").upper()
+        )
+        and wanted.device_index in (None, full.device_index)
+    )

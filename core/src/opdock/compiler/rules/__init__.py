@@ -1,0 +1,1 @@
+"""Rewrite rules, and the one walk that applies them."""

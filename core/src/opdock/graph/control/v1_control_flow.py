@@ -1,0 +1,292 @@
+"""TF 1's first control flow, rewritten as functional If and While when a GraphDef is imported.
+
+Old graphs hold branches and loops as nodes among the others: Switch and Merge around a branch, and
+Enter, Exit and NextIteration around a loop. A program here is a straight line, so each such pattern
+becomes one node that runs functions. Inner patterns go first; what an outer one then finds inside
+is an ordinary node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from opdock import errors
+from opdock.dtypes import DType, as_dtype
+from opdock.graph.nodes import registry
+from opdock.graph.serial.attr_proto import native_attr
+from opdock.io import protos
+
+SWITCH: Final = frozenset({"Switch", "RefSwitch"})
+MERGE: Final = frozenset({"Merge", "RefMerge"})
+ENTER: Final = frozenset({"Enter", "RefEnter"})
+EXIT: Final = frozenset({"Exit", "RefExit"})
+NEXT: Final = frozenset({"NextIteration", "RefNextIteration"})
+V1_OPS: Final = SWITCH | MERGE | ENTER | EXIT | NEXT | {"LoopCond"}
+
+PARAMETER: Final = "opdock_arg"
+_SMALL: Final = 256  # bytes up to which a constant is copied into a function instead of passed
+Edge = tuple[str, int]  # node and output; -1 is a control edge
+
+
+@dataclass
+class FlatFunction:
+    """A function body whose edges are a graph's: "node:k", and parameter i is "opdock_arg<i>:0"."""
+
+    parameters: list[DType] = field(default_factory=list)
+    nodes: list[Any] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+
+
+def functionalize(graph_def: Any) -> tuple[Any, dict[str, FlatFunction]]:
+    """A GraphDef without switches and loops, and the functions that its new nodes name.
+
+    Raises:
+        UnimplementedError: a pattern is not one that `tf.cond` and `tf.while_loop` make.
+    """
+    rewriter = Rewriter(graph_def)
+    rewriter.run()
+    return rewriter.result(), rewriter.functions
+
+
+def parse(text: str) -> Edge:
+    """(node, output index) of an input, -1 for a control edge."""
+    if text.startswith("^"):
+        return text[1:], -1
+    name, _, index = text.partition(":")
+    return name, int(index) if index.isdecimal() else 0
+
+
+def text_of(edge: Edge) -> str:
+    """An edge as NodeDef writes it."""
+    name, index = edge
+    return f"^{name}" if index < 0 else f"{name}:{index}"
+
+
+def unsupported(node: Any, why: str) -> errors.UnimplementedError:
+    """The error for control flow that has no functional form here."""
+    return errors.UnimplementedError(
+        None,
+        None,
+        f"Node '{node.name}' ({node.op}) belongs to control flow of TF 1's first kind that is not"
+        f" supported: {why}.",
+    )
+
+
+class Rewriter:
+    """The nodes of a graph being rewritten."""
+
+    def __init__(self, graph_def: Any) -> None:
+        self._def = graph_def
+        self.nodes: dict[str, Any] = {}
+        for node in graph_def.node:
+            copy = protos.NodeDef()
+            copy.CopyFrom(node)
+            self.nodes[node.name] = copy
+        self.functions: dict[str, FlatFunction] = {}
+        # Merges of loops: they close a cycle, so no walk may go through them.
+        self.loop_merges = {
+            n.name
+            for n in self.nodes.values()
+            if n.op in MERGE and any(self.op(parse(t)[0]) in NEXT for t in n.input)
+        }
+        self.switches = [n for n in self.nodes.values() if n.op in SWITCH]
+        self.merges = [n for n in self.nodes.values() if n.op in MERGE]
+        self.exits = [n for n in self.nodes.values() if n.op in EXIT]
+        self.frames: dict[str, list[Any]] = {}
+        for node in self.nodes.values():
+            if node.op in ENTER:
+                self.frames.setdefault(node.attr["frame_name"].s.decode(), []).append(node)
+        self.done: set[str] = set()
+
+    def op(self, name: str) -> str:
+        """The op type of a node; "" when there is none of that name."""
+        node = self.nodes.get(name)
+        return "" if node is None else str(node.op)
+
+    def run(self) -> None:
+        """Rewrites one pattern after the other, inner ones first."""
+        from opdock.graph.control.v1_conds import rewrite_a_cond
+        from opdock.graph.control.v1_loops import rewrite_a_loop
+
+        while rewrite_a_cond(self) or rewrite_a_loop(self):
+            pass
+        for node in self.nodes.values():
+            if node.op in EXIT or (node.op in MERGE and node.name not in self.done):
+                raise unsupported(node, "it is no pattern of tf.cond or tf.while_loop")
+
+    def result(self) -> Any:
+        """The rewritten graph. What still hangs on a switch or a loop was inside of one."""
+        users: dict[str, list[str]] = {}
+        for node in self.nodes.values():
+            for text in node.input:
+                users.setdefault(parse(text)[0], []).append(node.name)
+        dropped = [n.name for n in self.nodes.values() if n.op in V1_OPS]
+        gone = set(dropped)
+        while dropped:
+            for user in users.get(dropped.pop(), ()):
+                if user not in gone:
+                    gone.add(user)
+                    dropped.append(user)
+        out = protos.GraphDef()
+        out.versions.CopyFrom(self._def.versions)
+        out.library.CopyFrom(self._def.library)
+        for node in self.nodes.values():
+            if node.name not in gone:
+                made = out.node.add()
+                made.CopyFrom(node)
+                keep_colocation(made, lambda name: name in self.nodes and name not in gone)
+        return out
+
+    # ------------------------------------------------------------ making nodes
+    def unique(self, name: str) -> str:
+        """A node name that is free."""
+        found, number = name, 1
+        while found in self.nodes or found in self.functions:
+            found, number = f"{name}_{number}", number + 1
+        return found
+
+    def add(self, name: str, op: str, inputs: Iterable[str]) -> Any:
+        """Adds a node."""
+        node = self.nodes[name] = protos.NodeDef(name=name, op=op, input=list(inputs))
+        return node
+
+    def replace_by_identity(self, name: str, source: str) -> None:
+        """Makes a Merge or Exit the Identity of an output of the new node."""
+        old = self.nodes[name]
+        new = protos.NodeDef(name=name, op="Identity", device=old.device, input=[source])
+        new.attr["T"].type = old.attr["T"].type % 100
+        self.nodes[name] = new
+
+    # ------------------------------------------------------------ looking around
+    def region(
+        self, roots: Iterable[Edge], stop: Callable[[str], bool]
+    ) -> tuple[set[str], set[Edge]]:
+        """Nodes from which the roots follow, up to where `stop` holds; and the edges there."""
+        seen: set[str] = set()
+        stops: set[Edge] = set()
+        waiting = list(roots)
+        while waiting:
+            edge = waiting.pop()
+            name = edge[0]
+            if stop(name):
+                stops.add(edge)
+            elif name not in seen and name in self.nodes:
+                seen.add(name)
+                waiting.extend(parse(t) for t in self.nodes[name].input)
+        return seen, stops
+
+    def inside(self, region: set[str], stop: Callable[[str], bool]) -> set[str]:
+        """The nodes of a region that depend on a stop: the others are of the graph around it."""
+        depends: dict[str, bool] = {}
+        for root in region:
+            waiting = [root]
+            while waiting:
+                name = waiting[-1]
+                if name in depends:
+                    waiting.pop()
+                    continue
+                sources = [parse(t)[0] for t in self.nodes[name].input]
+                open_sources = [s for s in sources if s in region and s not in depends]
+                if open_sources and not any(stop(s) for s in sources):
+                    waiting.extend(open_sources)
+                    continue
+                depends[name] = any(stop(s) or depends.get(s, False) for s in sources)
+                waiting.pop()
+        return {name for name, inner in depends.items() if inner}
+
+    def is_small_constant(self, name: str) -> bool:
+        """Whether a node is a constant that a function may as well have for its own."""
+        node = self.nodes[name]
+        return bool(node.op == "Const" and node.attr["value"].ByteSize() <= _SMALL)
+
+    def dtype(self, edge: Edge) -> DType:
+        """The element type of an output."""
+        node = self.nodes[edge[0]]
+        if node.op in SWITCH | ENTER | MERGE | EXIT | NEXT:
+            found = as_dtype(node.attr["T"].type).base_dtype
+            return found.as_ref if node.op.startswith("Ref") else found
+        index = edge[1]
+        definition = registry.get(node.op).definition
+        for arg in definition.outputs:
+            if arg.type_list_attr:
+                types = native_attr(node.attr[arg.type_list_attr], "list(type)")
+            else:
+                count = int(node.attr[arg.number_attr].i) if arg.number_attr else 1
+                default = definition.attrs[arg.type_attr].default if arg.type_attr else None
+                known = arg.dtype or (
+                    native_attr(node.attr[arg.type_attr], "type")
+                    if arg.type_attr in node.attr
+                    else default
+                )
+                if index < count and known is not None:
+                    return known.as_ref if arg.is_ref else known
+                types = [known] * min(count, 1 << 20)
+            if index < len(types):
+                return types[index]  # type: ignore[no-any-return]
+            index -= len(types)
+        raise unsupported(node, f"it has no output {edge[1]}")
+
+    # ------------------------------------------------------------ making functions
+    def function(
+        self, members: Iterable[str], mapping: dict[Edge, int], outputs: Iterable[Edge]
+    ) -> FlatFunction:
+        """A body of copies of `members`, in which the mapped edges are parameters."""
+        body = FlatFunction()
+        names = set(members)
+        parameter = {edge: f"{PARAMETER}{i}:0" for edge, i in mapping.items()}
+        for name in self.nodes:
+            if name not in names:
+                continue
+            copy = protos.NodeDef()
+            copy.CopyFrom(self.nodes[name])
+            edges = [parse(t) for t in copy.input]
+            copy.input[:] = [
+                parameter.get(e) or text_of(e) for e in edges if e[1] >= 0 or e[0] in names
+            ]
+            keep_colocation(copy, names.__contains__)
+            body.nodes.append(copy)
+        for i, edge in enumerate(outputs):
+            if edge not in parameter:
+                body.outputs.append(text_of(edge))
+                continue
+            # A function returns values of its own.
+            name = f"{PARAMETER}_result{i}"
+            node = protos.NodeDef(name=name, op="Identity", input=[parameter[edge]])
+            node.attr["T"].type = self.dtype(edge).base_dtype.as_datatype_enum
+            body.nodes.append(node)
+            body.outputs.append(f"{name}:0")
+        return body
+
+    def is_stateful(self, members: Iterable[str]) -> bool:
+        """Whether any of these nodes is."""
+        return any(
+            registry.get(self.op(n)).stateful
+            or any(a.is_ref for a in registry.get(self.op(n)).definition.inputs)
+            for n in members
+        )
+
+    def outside_edges(self, region: set[str], inner: set[str]) -> list[Edge]:
+        """Edges from the graph around into the inner nodes, in file order."""
+        found: dict[Edge, None] = {}
+        for name in self.nodes:
+            if name in inner:
+                for text in self.nodes[name].input:
+                    edge = parse(text)
+                    outer = edge[0] in region and edge[0] not in inner and edge[1] >= 0
+                    if outer and not self.is_small_constant(edge[0]):
+                        found[edge] = None
+        return list(found)
+
+
+def keep_colocation(node: Any, known: Callable[[str], bool]) -> None:
+    """Drops colocation with nodes that are elsewhere now."""
+    if "_class" not in node.attr:
+        return
+    groups = node.attr["_class"].list
+    kept = [g for g in groups.s if not g.startswith(b"loc:@") or known(g[5:].decode())]
+    if len(kept) < len(groups.s):
+        del node.attr["_class"]
+        if kept:
+            node.attr["_class"].list.s.extend(kept)

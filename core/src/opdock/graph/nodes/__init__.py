@@ -1,0 +1,1 @@
+"""Operations, tensors, graphs, and everything that adds a node to one."""

@@ -1,0 +1,205 @@
+"""Values made of several tensors: `IndexedSlices` and `SparseTensor`."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+from opdock import dtypes, shapes
+from opdock.dtypes import DType
+from opdock.graph.nodes.constant_value import known_shape
+from opdock.graph.nodes.convert import convert_to_tensor, register_tensor_conversion_function
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
+from opdock.shapes import TensorShape
+
+
+class IndexedSlicesValue(NamedTuple):
+    """The fetched value of an `IndexedSlices`."""
+
+    values: Any
+    indices: Any
+    dense_shape: Any
+
+
+class SparseTensorValue(NamedTuple):
+    """The fetched value of a `SparseTensor`, also accepted as a feed."""
+
+    indices: Any
+    values: Any
+    dense_shape: Any
+
+
+class IndexedSlices:
+    """Rows of a larger tensor: `dense[indices[i]]` has the contribution `values[i]`.
+
+    The gradient of a gather; repeated indices add up.
+    """
+
+    _is_tensor_like = True
+
+    def __init__(self, values: Tensor, indices: Tensor, dense_shape: Tensor | None = None) -> None:
+        self._values = values
+        self._indices = indices
+        self._dense_shape = dense_shape
+
+    @property
+    def values(self) -> Tensor:
+        """The slices, stacked along the first axis."""
+        return self._values
+
+    @property
+    def indices(self) -> Tensor:
+        """1-D indices of the slices in the dense tensor."""
+        return self._indices
+
+    @property
+    def dense_shape(self) -> Tensor | None:
+        """The shape of the dense tensor, if known."""
+        return self._dense_shape
+
+    @property
+    def shape(self) -> TensorShape:
+        """The static shape of the dense tensor."""
+        if self._dense_shape is None:
+            return TensorShape(None)
+        return TensorShape(known_shape(self._dense_shape))
+
+    @property
+    def name(self) -> str:
+        """The name of the values."""
+        return self._values.name
+
+    @property
+    def device(self) -> str:
+        """The requested device of the values."""
+        return self._values.device
+
+    @property
+    def op(self) -> Operation:
+        """The op that produces the values."""
+        return self._values.op
+
+    @property
+    def dtype(self) -> DType:
+        """The element type."""
+        return self._values.dtype
+
+    @property
+    def graph(self) -> Any:
+        """The graph of the values."""
+        return self._values.graph
+
+    def __neg__(self) -> IndexedSlices:
+        return IndexedSlices(-self._values, self._indices, self._dense_shape)
+
+    def __repr__(self) -> str:
+        shape = "" if self._dense_shape is None else f", dense_shape={self._dense_shape}"
+        return f"IndexedSlices(indices={self._indices}, values={self._values}{shape})"
+
+
+def _densify(
+    value: IndexedSlices, dtype: Any = None, name: str | None = None, as_ref: bool = False
+) -> Tensor:
+    from opdock.graph.nodes.registry import get
+
+    if dtype is not None and not dtypes.as_dtype(dtype).is_compatible_with(value.dtype):
+        raise ValueError(
+            f"Tensor conversion requested dtype {dtypes.as_dtype(dtype).name} for IndexedSlices "
+            f"with dtype {value.dtype.name}"
+        )
+    if value.dense_shape is None:
+        raise ValueError(f"Tensor conversion requires dense_shape for IndexedSlices: {value}")
+    if shapes.num_elements(value.shape.raw) is None:
+        warnings.warn(
+            "Converting sparse IndexedSlices to a dense Tensor of unknown shape. This may consume "
+            "a large amount of memory.",
+            stacklevel=3,
+        )
+    rows = get("StridedSlice")(value.dense_shape, [0], [1], [1], shrink_axis_mask=1)
+    dense: Tensor = get("UnsortedSegmentSum")(value.values, value.indices, rows, name=name)
+    return dense
+
+
+class SparseTensor:
+    """A tensor given by its non-empty cells: `indices` [N, rank], `values` [N], `dense_shape`."""
+
+    _is_tensor_like = False
+
+    def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:
+        with name_scope(None, "SparseTensor", [indices, values, dense_shape]):
+            self._indices = convert_to_tensor(indices, dtypes.int64, "indices")
+            self._values = convert_to_tensor(values, name="values")
+            self._dense_shape = convert_to_tensor(dense_shape, dtypes.int64, "dense_shape")
+        index_shape = shapes.with_rank(self._indices.raw_shape, 2)
+        value_shape = shapes.with_rank(self._values.raw_shape, 1)
+        dims = shapes.with_rank(self._dense_shape.raw_shape, 1)
+        shapes.merge_dim(index_shape[0], value_shape[0])
+        shapes.merge_dim(index_shape[1], dims[0])
+
+    @classmethod
+    def from_value(cls, value: Any) -> SparseTensor:
+        """A SparseTensor from a `SparseTensorValue` or a SparseTensor."""
+        if isinstance(value, SparseTensor):
+            return value
+        if not isinstance(value, SparseTensorValue):
+            raise TypeError(f"Neither a SparseTensor nor SparseTensorValue: {value!r}.")
+        return cls(value.indices, value.values, value.dense_shape)
+
+    @property
+    def indices(self) -> Tensor:
+        """int64 [N, rank]: the coordinates of the non-empty cells."""
+        return self._indices
+
+    @property
+    def values(self) -> Tensor:
+        """[N]: the values of the non-empty cells."""
+        return self._values
+
+    @property
+    def dense_shape(self) -> Tensor:
+        """int64 [rank]: the shape of the dense tensor."""
+        return self._dense_shape
+
+    @property
+    def shape(self) -> TensorShape:
+        """The static dense shape."""
+        return TensorShape(known_shape(self._dense_shape))
+
+    def get_shape(self) -> TensorShape:
+        """The static dense shape."""
+        return self.shape
+
+    @property
+    def op(self) -> Operation:
+        """The op that produces the values."""
+        return self._values.op
+
+    @property
+    def dtype(self) -> DType:
+        """The type of the values."""
+        return self._values.dtype
+
+    @property
+    def graph(self) -> Any:
+        """The graph of the parts."""
+        return self._indices.graph
+
+    def eval(self, feed_dict: Any = None, session: Any = None) -> SparseTensorValue:
+        """Evaluates the parts in `session` or the default session."""
+        from opdock.graph.nodes.default_session import default_session_for
+
+        session = default_session_for(
+            self.graph, session, "eval", "Cannot evaluate tensor using `eval()`"
+        )
+        parts = session.run([self._indices, self._values, self._dense_shape], feed_dict)
+        return SparseTensorValue(*parts)
+
+    def __repr__(self) -> str:
+        return (
+            f"SparseTensor(indices={self._indices}, values={self._values}, "
+            f"dense_shape={self._dense_shape})"
+        )
+
+
+register_tensor_conversion_function(IndexedSlices, _densify)

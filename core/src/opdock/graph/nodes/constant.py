@@ -1,0 +1,256 @@
+"""`tf.constant` and the Const op."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opdock import dtypes, shapes
+from opdock.dtypes import DType
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.registry import ShapeSig, define_op
+from opdock.graph.nodes.traits import Fails, Traits
+from opdock.shapes import Shape
+
+const_op = define_op("Const", "-> output: dtype", "value: tensor, dtype: type")
+const_op.declare(Traits(builtin=True, fails=Fails.NEVER))
+
+
+@const_op.shape
+def _const_shape(sig: ShapeSig) -> Shape:
+    shape: Shape = sig.attrs["value"].shape
+    return shape
+
+
+const_op.not_differentiable()
+
+
+def constant(
+    value: Any,
+    dtype: Any = None,
+    shape: Any = None,
+    name: str = "Const",
+    verify_shape: bool = False,
+) -> Tensor:
+    """A tensor with a fixed value.
+
+    Args:
+        value: a number, string, nested list or array.
+        dtype: the element type; inferred from `value` by default (Python floats are float32,
+            integers int32).
+        shape: the shape; a shorter `value` is extended by repeating its last element.
+        name: the node's name.
+        verify_shape: reject a `value` of any other shape instead.
+
+    Raises:
+        TypeError: `value` does not fit `dtype`.
+        ValueError: `value` is ragged, None, or has too many elements for `shape`.
+    """
+    from opdock.graph.nodes.graph import get_default_graph
+
+    array = to_array(value, None if dtype is None else dtypes.as_dtype(dtype))
+    if shape is not None:
+        array = _fill_shape(array, shapes.as_shape(shape), verify_shape)
+    elif array is value:
+        array = array.copy()  # The caller may change their array; the graph may not.
+    element = dtypes.as_dtype(array.dtype) if dtype is None else dtypes.as_dtype(dtype).base_dtype
+    graph = get_default_graph()
+    op = graph._create_op(
+        const_op, graph.unique_name(name or "Const") if not name or name[-1] != "/" else name[:-1],
+        [], {"value": array, "dtype": element}, [element],
+    )  # fmt: skip
+    return op.outputs[0]
+
+
+def _fill_shape(array: np.ndarray[Any, Any], shape: Shape, verify: bool) -> np.ndarray[Any, Any]:
+    if shape is None or None in shape:
+        raise ValueError(f"A constant needs a fully defined shape, got {shapes.text(shape)}.")
+    if verify and array.shape != shape:
+        raise TypeError(f"Expected Tensor's shape: {shape}, got {array.shape}.")
+    wanted = int(np.prod(shape, dtype=np.int64))  # type: ignore[arg-type]
+    if wanted == 0:
+        return np.empty(shape, array.dtype)
+    if array.size > wanted:
+        raise ValueError(
+            f"Too many elements provided. Takes at most {wanted}, but got {array.size}."
+        )
+    if array.size == wanted:
+        return array.reshape(shape).copy()  # type: ignore[arg-type]
+    if array.size == 0:
+        raise ValueError(f"A constant of shape {shape} cannot be filled from an empty value.")
+    flat = array.reshape(-1)
+    out = np.full(wanted, flat[-1], array.dtype)
+    out[: flat.size] = flat
+    return out.reshape(shape)
+
+
+# ---------------------------------------------------------------- Python values to arrays
+def to_array(value: Any, dtype: DType | None) -> np.ndarray[Any, Any]:
+    """`value` as an array of a tensor type, by TF's rules.
+
+    Raises:
+        TypeError: an element does not fit `dtype` ("Expected int32, got 1.5 of type 'float'").
+        ValueError: `value` is None or ragged.
+    """
+    if value is None:
+        raise ValueError("None values not supported.")
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _from_numpy(np.asarray(value), dtype)
+    if dtype is not None:
+        dtype = dtype.base_dtype
+        _check_elements(value, dtype)
+        if dtype is dtypes.string:
+            return _string_array(value)
+        if dtype.is_quantized:
+            return _quantized(value, dtype)
+        try:
+            return np.array(value, dtype.np)
+        except (ValueError, TypeError) as e:
+            raise _conversion_error(value, dtype, e) from None
+        except OverflowError:
+            raise TypeError(
+                f"Expected {dtype.name}, got {value!r} which is out of range."
+            ) from None
+    return _inferred(value)
+
+
+def _from_numpy(array: np.ndarray[Any, Any], dtype: DType | None) -> np.ndarray[Any, Any]:
+    if array.dtype.kind in "SU" or array.dtype == object:
+        if dtype is not None and dtype.base_dtype is not dtypes.string:
+            if array.dtype == object:
+                return to_array(array.tolist(), dtype)
+            raise TypeError(f"Expected {dtype.name}, got an array of strings.")
+        return _string_array(array)
+    if dtype is None:
+        dtypes.as_dtype(array.dtype)
+        return array
+    target = dtype.base_dtype
+    if target.np.hasobject:
+        raise TypeError(f"Expected {target.name}, got an array of {array.dtype.name}.")
+    if target.is_quantized:
+        return array.astype(target.np[0]).view(target.np) if array.dtype != target.np else array
+    if array.dtype == target.np:
+        return array
+    with np.errstate(all="ignore"):
+        return array.astype(target.np)
+
+
+def _inferred(value: Any) -> np.ndarray[Any, Any]:
+    if isinstance(value, bool):
+        return np.array(value)
+    if isinstance(value, float):
+        return np.array(value, np.float32)
+    if isinstance(value, int):
+        return _int_array(np.array(value), value)
+    if isinstance(value, (str, bytes)):
+        return _string_array(value)
+    try:
+        array = np.array(value)
+    except UnicodeError:
+        # Text beside bytes that are no ASCII.
+        return _object_array(value, np.array(value, object))
+    except ValueError as e:
+        raise ValueError(f"Argument must be a dense tensor: {value!r} - {e}") from None
+    if array.dtype.kind in "SU":
+        return _string_array(value)
+    if array.dtype == object:
+        return _object_array(value, array)
+    typed = _typed_leaf(value)
+    if array.dtype == np.float64 and not typed:
+        return array.astype(np.float32)
+    if array.dtype == np.int64 and not typed:
+        return _int_array(array, value)
+    if array.dtype.kind == "c" and not typed:
+        return array
+    dtypes.as_dtype(array.dtype)
+    return array
+
+
+def _object_array(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    leaves = list(array.reshape(-1))
+    if any(v is None for v in leaves):
+        raise ValueError("None values not supported.")
+    if all(isinstance(v, (str, bytes)) for v in leaves):
+        return _string_array(value)
+    if any(isinstance(v, (list, tuple, np.ndarray)) for v in leaves):
+        raise ValueError(f"Argument must be a dense tensor: {value!r} is ragged.")
+    if all(hasattr(v, "__index__") or hasattr(v, "value") for v in leaves):
+        return to_array([int(v) for v in leaves], None).reshape(array.shape)
+    bad = next(v for v in leaves if not isinstance(v, (str, bytes)))
+    raise TypeError(f"Failed to convert object of type {type(bad)} to Tensor. Contents: {value!r}.")
+
+
+def _int_array(array: np.ndarray[Any, Any], value: Any) -> np.ndarray[Any, Any]:
+    if array.size == 0:
+        return array.astype(np.int32)
+    low, high = array.min(), array.max()
+    if low >= -(2**31) and high < 2**31:
+        return array.astype(np.int32)
+    return array.astype(np.int64)
+
+
+def _typed_leaf(value: Any) -> bool:
+    """Whether the elements carry a NumPy type of their own, which then counts."""
+    while isinstance(value, (list, tuple)):
+        if not value:
+            return False
+        value = value[0]
+    return isinstance(value, (np.ndarray, np.generic))
+
+
+def _string_array(value: Any) -> np.ndarray[Any, Any]:
+    source = np.array(value, dtype=object)
+    out = np.empty(source.shape, object)
+    flat_in, flat_out = source.reshape(-1), out.reshape(-1)
+    for i, item in enumerate(flat_in):
+        if isinstance(item, str):
+            flat_out[i] = item.encode()
+        elif isinstance(item, bytes):
+            flat_out[i] = bytes(item)
+        else:
+            raise TypeError(
+                f"Expected string, got {item!r} of type '{type(item).__name__}' instead."
+            )
+    return out
+
+
+def _quantized(value: Any, dtype: DType) -> np.ndarray[Any, Any]:
+    storage = dtype.np[0]
+    return np.array(value, storage).view(dtype.np)
+
+
+def _check_elements(value: Any, dtype: DType) -> None:
+    """TypeError on the first leaf whose Python type does not fit `dtype`."""
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            _check_elements(item, dtype)
+        return
+    if value is None:
+        raise ValueError("None values not supported.")
+    ok = True
+    if isinstance(value, (str, bytes)):
+        ok = dtype is dtypes.string
+    elif dtype is dtypes.string:
+        ok = isinstance(value, np.ndarray)
+    elif isinstance(value, bool):
+        ok = dtype.is_bool
+    elif isinstance(value, float):
+        ok = dtype.is_floating or dtype.is_complex
+    elif isinstance(value, complex):
+        ok = dtype.is_complex
+    elif isinstance(value, int):
+        ok = not dtype.is_bool
+    if not ok:
+        raise TypeError(
+            f"Expected {dtype.name}, got {value!r} of type '{type(value).__name__}' instead."
+        )
+
+
+def _conversion_error(value: Any, dtype: DType, error: Exception) -> Exception:
+    if "inhomogeneous" in str(error) or "sequence" in str(error):
+        return ValueError(f"Argument must be a dense tensor: {value!r} - {error}")
+    return TypeError(
+        f"Failed to convert object of type {type(value)} to Tensor of type {dtype.name}. "
+        f"Contents: {value!r}. ({error})"
+    )

@@ -1,0 +1,183 @@
+"""What a graph contains: operations by name, tensors, and collections."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.version import GRAPH_DEF_VERSION
+
+
+def as_text(name: str | bytes) -> str:
+    """A name as text; TF takes names as bytes too."""
+    return name.decode() if isinstance(name, bytes) else name
+
+
+class GraphContents:
+    """The part of `Graph` that finds things."""
+
+    def __init__(self) -> None:
+        self._ops: list[Operation] = []
+        self._by_name: dict[str, Operation] = {}
+        self._collections: dict[Any, list[Any]] = {}
+        self._finalized = False
+        self._producer = GRAPH_DEF_VERSION
+        self._min_consumer = 0
+        self._bad_consumers: set[int] = set()
+        self._unfeedable: set[Tensor] = set()
+        self._unfetchable: set[Any] = set()
+
+    @property
+    def graph_def_versions(self) -> Any:
+        """The VersionDef that `as_graph_def` writes."""
+        from opdock.io import protos
+
+        return protos.VersionDef(
+            producer=self._producer,
+            min_consumer=self._min_consumer,
+            bad_consumers=sorted(self._bad_consumers),
+        )
+
+    def _check_not_finalized(self) -> None:
+        if self._finalized:
+            raise RuntimeError("Graph is finalized and cannot be modified.")
+
+    # ------------------------------------------------------------ look-up
+    def get_operations(self) -> list[Operation]:
+        """All operations in the order in which they were made."""
+        return list(self._ops)
+
+    def get_operation_by_name(self, name: str) -> Operation:
+        """The operation called `name`.
+
+        Raises:
+            KeyError: there is none.
+            TypeError: `name` is not a string.
+        """
+        if not isinstance(name, (str, bytes)):
+            raise TypeError(f"Operation names are strings (or similar), not {type(name).__name__}.")
+        op: Operation = self.as_graph_element(name, allow_tensor=False)
+        return op
+
+    def get_tensor_by_name(self, name: str) -> Tensor:
+        """The tensor called `name` ("op:index"); raises as `get_operation_by_name` does."""
+        if not isinstance(name, (str, bytes)):
+            raise TypeError(f"Tensor names are strings (or similar), not {type(name).__name__}.")
+        tensor: Tensor = self.as_graph_element(name, allow_operation=False)
+        return tensor
+
+    def as_graph_element(
+        self, obj: Any, allow_tensor: bool = True, allow_operation: bool = True
+    ) -> Any:
+        """The Tensor or Operation that `obj` (itself, a name, or a variable) stands for.
+
+        Raises:
+            TypeError: `obj` cannot stand for one.
+            ValueError: it belongs to another graph, or the name is malformed.
+            KeyError: no such name.
+        """
+        kinds = " or ".join(
+            k for k, ok in (("Tensor", allow_tensor), ("Operation", allow_operation)) if ok
+        )
+        convert = getattr(obj, "_as_graph_element", None)
+        if convert is not None:
+            obj = convert()
+        if isinstance(obj, (str, bytes)):
+            return self._element_by_name(as_text(obj), allow_tensor, allow_operation)
+        if isinstance(obj, Tensor) and allow_tensor:
+            if obj.graph is not self:
+                raise ValueError(f"Tensor {obj} is not an element of this graph.")
+            return obj
+        if isinstance(obj, Operation) and allow_operation:
+            if obj.graph is not self:
+                raise ValueError(f"Operation {obj!r} is not an element of this graph.")
+            return obj
+        raise TypeError(f"Can not convert a {type(obj).__name__} into a {kinds}.")
+
+    def _element_by_name(self, name: str, allow_tensor: bool, allow_operation: bool) -> Any:
+        if ":" in name and allow_tensor:
+            op_name, _, index = name.partition(":")
+            if not index.isdigit():
+                raise ValueError(
+                    f"The name {name!r} looks a like a Tensor name, but is not a valid one. Tensor "
+                    'names must be of the form "<op_name>:<output_index>".'
+                )
+            op = self._by_name.get(op_name)
+            if op is None:
+                raise KeyError(
+                    f"The name {name!r} refers to a Tensor which does not exist. The operation, "
+                    f"{op_name!r}, does not exist in the graph."
+                )
+            if int(index) >= len(op.outputs):
+                raise KeyError(
+                    f"The name {name!r} refers to a Tensor which does not exist. The operation, "
+                    f"{op_name!r}, exists but only has {len(op.outputs)} outputs."
+                )
+            return op.outputs[int(index)]
+        if ":" in name:
+            raise ValueError(f"Name {name!r} appears to refer to a Tensor, not an Operation.")
+        if not allow_operation:
+            if name in self._by_name:
+                raise ValueError(
+                    f"The name {name!r} refers to an Operation, not a Tensor. Tensor names must be "
+                    'of the form "<op_name>:<output_index>".'
+                )
+            raise ValueError(
+                f"The name {name!r} looks like an (invalid) Operation name, not a Tensor. Tensor "
+                'names must be of the form "<op_name>:<output_index>".'
+            )
+        found = self._by_name.get(name)
+        if found is None:
+            raise KeyError(f"The name {name!r} refers to an Operation not in the graph.")
+        return found
+
+    # ------------------------------------------------------------ collections
+    def add_to_collection(self, name: Any, value: Any) -> None:
+        """Appends `value` to the collection `name`."""
+        self._check_not_finalized()
+        self._collections.setdefault(name, []).append(value)
+
+    def add_to_collections(self, names: Any, value: Any) -> None:
+        """Appends `value` to each collection, once even if a name repeats."""
+        for name in (names,) if isinstance(names, str) else dict.fromkeys(names):
+            self.add_to_collection(name, value)
+
+    def get_collection(self, name: Any, scope: str | None = None) -> list[Any]:
+        """A copy of a collection; with `scope`, the items whose names match it at the start."""
+        items = self._collections.get(name, [])
+        if scope is None:
+            return list(items)
+        pattern = re.compile(scope)
+        return [i for i in items if hasattr(i, "name") and pattern.match(i.name)]
+
+    def get_collection_ref(self, name: Any) -> list[Any]:
+        """The collection itself, made when missing."""
+        return self._collections.setdefault(name, [])
+
+    def get_all_collection_keys(self) -> list[Any]:
+        """The string names of the collections that users see."""
+        return [k for k in self._collections if isinstance(k, str)]
+
+    def clear_collection(self, name: Any) -> None:
+        """Empties a collection."""
+        self._check_not_finalized()
+        self._collections.pop(name, None)
+
+    # ------------------------------------------------------------ feeding and fetching
+    def prevent_feeding(self, tensor: Tensor) -> None:
+        """Marks a tensor as not feedable."""
+        self._unfeedable.add(tensor)
+
+    def is_feedable(self, tensor: Any) -> bool:
+        """Whether `tensor` may be fed."""
+        return tensor not in self._unfeedable
+
+    def prevent_fetching(self, op: Any) -> None:
+        """Marks an operation as not fetchable."""
+        self._unfetchable.add(op)
+
+    def is_fetchable(self, tensor_or_op: Any) -> bool:
+        """Whether it may be fetched."""
+        op = tensor_or_op.op if isinstance(tensor_or_op, Tensor) else tensor_or_op
+        return op not in self._unfetchable

@@ -1,0 +1,483 @@
+"""The two citizens of a graph: `Operation` (node) and `Tensor` (edge)."""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from opdock import shapes
+from opdock.dtypes import DType
+from opdock.shapes import Shape, TensorShape
+
+if TYPE_CHECKING:
+    from opdock.graph.nodes.graph import Graph
+    from opdock.graph.nodes.registry import OpSpec
+
+_PACKAGE_DIR = str(Path(__file__).resolve().parents[2]) + os.sep
+_MAX_FRAMES = 4
+_internal_code: dict[CodeType, bool] = {}
+Frames = tuple[tuple[CodeType, int], ...]
+
+
+class _Known(threading.local):
+    """A frame that is being executed, and the user frames from there outwards."""
+
+    frame: FrameType | None = None
+    frames: Frames = ()
+
+
+_known = _Known()
+
+
+def capture_frames() -> Frames:
+    """The innermost user frames as (code, instruction offset): cheap to take, decoded on demand."""
+    frames: list[tuple[CodeType, int]] = []
+    frame: FrameType | None = sys._getframe(1)
+    known = _known.frame
+    while frame is not None and len(frames) < _MAX_FRAMES:
+        if frame is known:
+            return (*frames, *_known.frames)[:_MAX_FRAMES]
+        code = frame.f_code
+        internal = _internal_code.get(code)
+        if internal is None:
+            internal = code.co_filename.startswith(_PACKAGE_DIR) or code.co_filename == _CONTEXTLIB
+            _internal_code[code] = internal
+        if not internal:
+            frames.append((code, frame.f_lasti))
+        frame = frame.f_back
+    return tuple(frames)
+
+
+@contextlib.contextmanager
+def frames_known(frame: FrameType) -> Iterator[None]:
+    """Looks for user frames beyond `frame`, that of the caller, only once.
+
+    What makes many operations for one call of the user is spared a walk for each.
+    """
+    frames = capture_frames()
+    before = _known.frame, _known.frames
+    _known.frame, _known.frames = frame, frames
+    try:
+        yield
+    finally:
+        _known.frame, _known.frames = before
+
+
+_CONTEXTLIB = sys.modules["contextlib"].__file__ if "contextlib" in sys.modules else ""
+
+
+def _line_of(code: CodeType, lasti: int) -> int:
+    line = code.co_firstlineno
+    for start, end, number in code.co_lines():
+        if start <= lasti < end and number is not None:
+            return number
+    return line
+
+
+def with_line(error: ValueError, frames: Frames) -> ValueError:
+    """An error with the line of the user that caused it."""
+    if not frames:
+        return error
+    code, lasti = frames[0]
+    return ValueError(f"{error}\n  created at {code.co_filename}:{_line_of(code, lasti)}")
+
+
+class Operation:
+    """A node: an op type with attributes, inputs, control inputs and outputs."""
+
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "_control_inputs",
+        "_device",
+        "_frames",
+        "_id",
+        "_inputs",
+        "_name",
+        "_original_op",
+        "_spec",
+        "attrs",
+        "graph",
+        "outputs",
+    )
+
+    def __init__(
+        self,
+        graph: Graph,
+        spec: OpSpec,
+        name: str,
+        inputs: list[Tensor],
+        attrs: dict[str, Any],
+        control_inputs: list[Operation],
+        output_dtypes: list[DType],
+        output_shapes: list[Shape],
+        op_id: int,
+        frames: Frames,
+    ) -> None:
+        self.graph = graph
+        self._spec = spec
+        self._name = name
+        self._inputs = inputs
+        self._control_inputs = control_inputs
+        self.attrs = attrs
+        self._device = ""
+        self._id = op_id
+        self._frames = frames
+        self._original_op: Operation | None = None
+        self.outputs = [
+            Tensor(self, i, dtype, shape)
+            for i, (dtype, shape) in enumerate(zip(output_dtypes, output_shapes, strict=True))
+        ]
+
+    # ------------------------------------------------------------ identity
+    @property
+    def name(self) -> str:
+        """The full name, unique in the graph."""
+        return self._name
+
+    @property
+    def type(self) -> str:
+        """The op type, e.g. "MatMul"."""
+        return self._spec.name
+
+    @property
+    def spec(self) -> OpSpec:
+        """The registered definition of the op type."""
+        return self._spec
+
+    @property
+    def inputs(self) -> list[Tensor]:
+        """The data inputs, lists flattened."""
+        return self._inputs
+
+    @property
+    def control_inputs(self) -> list[Operation]:
+        """Operations that run before this one without giving it data."""
+        return self._control_inputs
+
+    @property
+    def control_outputs(self) -> list[Operation]:
+        """Operations that have this one as control input."""
+        return [op for op in self.graph.get_operations() if self in op._control_inputs]
+
+    @property
+    def device(self) -> str:
+        """The requested device, possibly partial or empty."""
+        return self._device
+
+    def _set_device(self, device: Any) -> None:
+        from opdock.graph.nodes.devicespec import DeviceSpec
+
+        self._device = device.to_string() if isinstance(device, DeviceSpec) else (device or "")
+
+    def colocation_groups(self) -> list[bytes]:
+        """The groups (`loc:@name`) that this op must share a device with."""
+        groups = self.attrs.get("_class")
+        if not groups:
+            return [f"loc:@{self._name}".encode()]
+        found = [g for g in groups if g.startswith("loc:@")]
+        return [g.encode() for g in found] or [f"loc:@{self._name}".encode()]
+
+    # ------------------------------------------------------------ attributes
+    def get_attr(self, name: str) -> Any:
+        """The value of an attribute as TF returns it: strings as bytes, shapes as protobuf.
+
+        Raises:
+            ValueError: the op has no such attribute.
+        """
+        if name not in self.attrs:
+            raise ValueError(f"Operation '{self._name}' has no attr named '{name}'.")
+        return _public_attr(self.attrs[name], self._spec.attr_type(name))
+
+    def _set_attr(self, name: str, value: Any) -> None:
+        from opdock.graph.serial.attr_proto import native_attr
+
+        self.attrs[name] = native_attr(value)
+        self.graph._changed()
+
+    @property
+    def node_def(self) -> Any:
+        """This node as a NodeDef."""
+        from opdock.graph.serial.graphdef import to_node_def
+
+        return to_node_def(self)
+
+    @property
+    def op_def(self) -> Any:
+        """The op type's definition as an OpDef."""
+        return self._spec.to_proto()
+
+    # ------------------------------------------------------------ edits
+    def _add_control_input(self, op: Operation) -> None:
+        self._add_control_inputs([op])
+
+    def _add_control_inputs(self, ops: list[Operation]) -> None:
+        for op in ops:
+            if op not in self._control_inputs:
+                self._control_inputs = [*self._control_inputs, op]
+        self.graph._changed()
+
+    def _update_input(self, index: int, tensor: Tensor) -> None:
+        self.graph._check_same_graph(tensor)
+        self._inputs = [*self._inputs]
+        self._inputs[index] = tensor
+        tensor._add_consumer(self)
+        self.graph._changed()
+
+    # ------------------------------------------------------------ where it came from
+    @property
+    def traceback(self) -> list[tuple[str, int, str, str]]:
+        """User frames, outermost first: (file, line, function, source line)."""
+        out = []
+        for code, lasti in reversed(self._frames):
+            line = _line_of(code, lasti)
+            source = linecache.getline(code.co_filename, line).strip()
+            out.append((code.co_filename, line, code.co_name, source))
+        return out
+
+    @property
+    def user_line(self) -> str:
+        """The user's line that created the op as "file:line"; empty when there is none."""
+        if not self._frames:
+            return ""
+        code, lasti = self._frames[0]
+        return f"{code.co_filename}:{_line_of(code, lasti)}"
+
+    def run(self, feed_dict: dict[Any, Any] | None = None, session: Any = None) -> None:
+        """Runs the operation in `session` or the default session."""
+        from opdock.graph.nodes.default_session import default_session_for
+
+        default_session_for(
+            self.graph, session, "run", "Cannot execute operation using `run()`"
+        ).run(self, feed_dict)
+
+    def values(self) -> tuple[Tensor, ...]:
+        """The outputs."""
+        return tuple(self.outputs)
+
+    def __lt__(self, other: Operation) -> bool:
+        return self._id < other._id
+
+    def __str__(self) -> str:
+        return str(self.node_def)
+
+    def __repr__(self) -> str:
+        return f"<tf.Operation '{self._name}' type={self.type}>"
+
+
+def _public_attr(value: Any, attr_type: str | None) -> Any:
+    if isinstance(value, str):
+        return value.encode()
+    if attr_type == "shape":
+        return TensorShape(value).as_proto()
+    if attr_type == "tensor":
+        from opdock.io.tensor_proto import make_tensor_proto
+
+        return make_tensor_proto(value)
+    if isinstance(value, list):
+        inner = attr_type[5:-1] if attr_type is not None and attr_type.startswith("list(") else None
+        return [_public_attr(v, inner) for v in value]
+    return value
+
+
+class Tensor:
+    """An edge: one output of an operation, with a type and a static shape.
+
+    `==` is identity; `tf.equal` compares elements.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_consumers", "_dtype", "_op", "_shape", "_value_index")
+
+    __array_priority__ = 100
+    OVERLOADABLE_OPERATORS: ClassVar[set[str]] = {
+        "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__div__", "__rdiv__",
+        "__truediv__", "__rtruediv__", "__floordiv__", "__rfloordiv__", "__mod__", "__rmod__",
+        "__lt__", "__le__", "__gt__", "__ge__", "__and__", "__rand__", "__or__", "__ror__",
+        "__xor__", "__rxor__", "__getitem__", "__pow__", "__rpow__", "__invert__", "__neg__",
+        "__abs__", "__matmul__", "__rmatmul__",
+    }  # fmt: skip
+
+    if TYPE_CHECKING:
+        # `ops.operators` installs these: the ops stand above this layer.
+        def __add__(self, other: Any) -> Tensor: ...
+        def __radd__(self, other: Any) -> Tensor: ...
+        def __sub__(self, other: Any) -> Tensor: ...
+        def __rsub__(self, other: Any) -> Tensor: ...
+        def __mul__(self, other: Any) -> Tensor: ...
+        def __rmul__(self, other: Any) -> Tensor: ...
+        def __truediv__(self, other: Any) -> Tensor: ...
+        def __rtruediv__(self, other: Any) -> Tensor: ...
+        def __floordiv__(self, other: Any) -> Tensor: ...
+        def __rfloordiv__(self, other: Any) -> Tensor: ...
+        def __mod__(self, other: Any) -> Tensor: ...
+        def __rmod__(self, other: Any) -> Tensor: ...
+        def __pow__(self, other: Any) -> Tensor: ...
+        def __rpow__(self, other: Any) -> Tensor: ...
+        def __matmul__(self, other: Any) -> Tensor: ...
+        def __rmatmul__(self, other: Any) -> Tensor: ...
+        def __and__(self, other: Any) -> Tensor: ...
+        def __rand__(self, other: Any) -> Tensor: ...
+        def __or__(self, other: Any) -> Tensor: ...
+        def __ror__(self, other: Any) -> Tensor: ...
+        def __xor__(self, other: Any) -> Tensor: ...
+        def __rxor__(self, other: Any) -> Tensor: ...
+        def __lt__(self, other: Any) -> Tensor: ...
+        def __le__(self, other: Any) -> Tensor: ...
+        def __gt__(self, other: Any) -> Tensor: ...
+        def __ge__(self, other: Any) -> Tensor: ...
+        def __getitem__(self, key: Any) -> Tensor: ...
+        def __neg__(self) -> Tensor: ...
+        def __abs__(self) -> Tensor: ...
+        def __invert__(self) -> Tensor: ...
+
+    def __init__(self, op: Operation, value_index: int, dtype: DType, shape: Shape) -> None:
+        self._op = op
+        self._value_index = value_index
+        self._dtype = dtype
+        self._shape = shape
+        self._consumers: list[Operation] | None = None
+
+    @property
+    def op(self) -> Operation:
+        """The operation that produces this tensor."""
+        return self._op
+
+    @property
+    def value_index(self) -> int:
+        """Which output of `op` this is."""
+        return self._value_index
+
+    @property
+    def dtype(self) -> DType:
+        """The element type."""
+        return self._dtype
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that holds the tensor."""
+        return self._op.graph
+
+    @property
+    def name(self) -> str:
+        """The name, "op_name:index"."""
+        return f"{self._op._name}:{self._value_index}"
+
+    @property
+    def device(self) -> str:
+        """The requested device of the producing op."""
+        return self._op._device
+
+    @property
+    def raw_shape(self) -> Shape:
+        """The static shape as a raw tuple (see `opdock.shapes`)."""
+        return self._shape
+
+    @property
+    def shape(self) -> TensorShape:
+        """The static shape."""
+        return TensorShape(self._shape)
+
+    def get_shape(self) -> TensorShape:
+        """The static shape."""
+        return TensorShape(self._shape)
+
+    def _shape_as_list(self) -> list[int | None] | None:
+        return None if self._shape is None else list(self._shape)
+
+    def set_shape(self, shape: Any) -> None:
+        """Refines the static shape; ValueError when it contradicts what is known."""
+        try:
+            self._shape = shapes.merge(self._shape, shapes.as_shape(shape))
+        except ValueError as e:
+            raise ValueError(f"{e} (tensor '{self.name}')") from None
+
+    def consumers(self) -> list[Operation]:
+        """The operations that take this tensor as input."""
+        return list(self._consumers or ())
+
+    def _add_consumer(self, op: Operation) -> None:
+        if self._consumers is None:
+            self._consumers = [op]
+        else:
+            self._consumers.append(op)
+
+    def eval(self, feed_dict: dict[Any, Any] | None = None, session: Any = None) -> Any:
+        """Evaluates the tensor in `session` or the default session."""
+        from opdock.graph.nodes.default_session import default_session_for
+
+        return default_session_for(
+            self.graph, session, "eval", "Cannot evaluate tensor using `eval()`"
+        ).run(self, feed_dict)
+
+    @staticmethod
+    def _override_operator(operator: str, func: Callable[..., Any]) -> None:
+        if operator not in Tensor.OVERLOADABLE_OPERATORS:
+            raise ValueError(f"Overriding {operator} is disallowed")
+        setattr(Tensor, operator, func)
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TypeError(
+            f"Tensor objects are only iterable when eager execution is enabled. To iterate over "
+            f"this tensor ({self.name}) use tf.map_fn or tf.unstack."
+        )
+
+    def __bool__(self) -> bool:
+        raise TypeError(
+            f"Using a `tf.Tensor` ({self.name}) as a Python `bool` is not allowed. Use `if t is "
+            "not "
+            "None:` instead of `if t:` to test if a tensor is defined, and use TensorFlow ops such "
+            "as tf.cond to execute subgraphs conditioned on the value of a tensor."
+        )
+
+    def __len__(self) -> int:
+        raise TypeError(
+            f"len is not well defined for the symbolic tensor {self.name}. Use `x.shape` instead."
+        )
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray[Any, Any]:
+        raise NotImplementedError(
+            f"Cannot convert a symbolic Tensor ({self.name}) to a numpy array; run it in a Session."
+        )
+
+    def __copy__(self) -> Tensor:
+        return self
+
+    def __str__(self) -> str:
+        shape = "" if self._shape is None else f", shape={TensorShape(self._shape)}"
+        device = f", device={self._op._device}" if self._op._device else ""
+        return f'Tensor("{self.name}"{shape}, dtype={self._dtype.name}{device})'
+
+    def __repr__(self) -> str:
+        return (
+            f"<tf.Tensor '{self.name}' shape={TensorShape(self._shape)} dtype={self._dtype.name}>"
+        )
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether `value` is a Tensor or a graph object that stands for one (variable, slices)."""
+    return isinstance(value, Tensor) or getattr(value, "_is_tensor_like", False)
+
+
+__all__ = ["Operation", "Tensor", "capture_frames", "is_tensor"]
+
+
+def out_of_reach(tensor: Tensor, user: str, graph: Graph) -> ValueError:
+    """The error that an operation of a graph uses a tensor of another one, in TF's words."""
+    name, loop = tensor._op.name, getattr(tensor.graph, "loop", None)
+    if loop is None or loop is getattr(graph, "loop", None):
+        return ValueError(f"{tensor} of {tensor.graph} must be from the same graph as '{user}'.")
+    why = f"'{name}' is in a while loop"
+    if getattr(graph, "loop", None) is not None:
+        why = "they are in different while loops"
+    return ValueError(
+        f"Cannot use '{name}' as input to '{user}' because {why}. See info log for more details."
+    )

@@ -1,0 +1,423 @@
+"""The op registry: `define_op`, and the definitions that every op family hangs its parts on."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from opdock import errors, shapes
+from opdock.dtypes import DType, resource
+from opdock.graph.nodes import opdef
+from opdock.graph.nodes.traits import PLAIN, Traits
+from opdock.shapes import Shape
+
+if TYPE_CHECKING:
+    from opdock.graph.nodes.operation import Operation, Tensor
+
+_REGISTRY: dict[str, OpSpec] = {}
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+GradientFn = Callable[..., Any]
+
+
+class ShapeSig:
+    """What a shape function sees of a node.
+
+    Attributes:
+        spec: the op's definition.
+        name: the node's name.
+        shapes: static shapes of all inputs, lists flattened.
+        dtypes: element types of all inputs.
+        attrs: the attributes as native values, defaults filled in.
+        n_outputs: the number of outputs, lists flattened.
+    """
+
+    __slots__ = ("_consts", "attrs", "dtypes", "n_outputs", "name", "shapes", "spec")
+
+    def __init__(
+        self,
+        spec: OpSpec,
+        name: str,
+        input_shapes: list[Shape],
+        input_dtypes: list[DType],
+        attrs: dict[str, Any],
+        n_outputs: int,
+        consts: Callable[[int], Any] | None = None,
+    ) -> None:
+        self.spec = spec
+        self.name = name
+        self.shapes = input_shapes
+        self.dtypes = input_dtypes
+        self.attrs = attrs
+        self.n_outputs = n_outputs
+        self._consts = consts
+
+    @property
+    def op(self) -> str:
+        """The op type."""
+        return self.spec.name
+
+    def known(self, index: int) -> np.ndarray[Any, Any] | PartialShape | None:
+        """What is known of the value of input `index`: all of it, some entries, or nothing."""
+        return None if self._consts is None else self._consts(index)
+
+    def const(self, index: int) -> np.ndarray[Any, Any] | None:
+        """The value of input `index` if it is known without running anything."""
+        value = self.known(index)
+        return value if isinstance(value, np.ndarray) else getattr(value, "array", None)
+
+    def const_shape(self, index: int) -> Shape:
+        """Input `index` read as a shape vector: its entries where known, None elsewhere.
+
+        Entries of -1 are unknown dimensions.
+        """
+        value = self.known(index)
+        if isinstance(value, PartialShape):
+            return value.shape
+        if value is not None:
+            return tuple(None if d < 0 else int(d) for d in np.asarray(value).reshape(-1))
+        length = self.shapes[index]
+        if length is not None and len(length) == 1 and length[0] is not None:
+            return (None,) * length[0]
+        return None
+
+
+class PartialShape:
+    """A shape vector of which only some entries are known."""
+
+    __slots__ = ("shape",)
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+
+
+class OpSpec:
+    """One op type. Calling it adds a node to the graph; its decorators attach the op's parts."""
+
+    def __init__(
+        self,
+        name: str,
+        signature: str,
+        attrs: str,
+        *,
+        stateful: bool,
+        commutative: bool,
+        aggregate: bool,
+        allows_uninitialized_input: bool,
+        expr: str | None,
+        probe: bool = False,
+    ) -> None:
+        self.name = name
+        self._signature = signature
+        self._attrs = attrs
+        self.stateful = stateful
+        self.commutative = commutative
+        self.aggregate = aggregate
+        self.allows_uninitialized_input = allows_uninitialized_input
+        self.expr = expr
+        self.probe = probe
+        self.shape_fn: Callable[[ShapeSig], Any] | None = None
+        self.gradient_fn: GradientFn | None = None
+        self.is_differentiable = True
+        self.decomposition_fn: Callable[..., Any] | None = None
+        self.known_fn: Callable[[ShapeSig], Sequence[Any]] | None = None
+        self.traits = PLAIN
+        self._def: opdef.OpDef | None = None
+        self._builder: Any = None
+
+    # ------------------------------------------------------------ definition
+    @property
+    def definition(self) -> opdef.OpDef:
+        """The parsed definition (parsed on first use: importing 500 ops must stay cheap)."""
+        if self._def is None:
+            self._def = opdef.parse(self.name, self._signature, self._attrs)
+        return self._def
+
+    @functools.cached_property
+    def takes_refs(self) -> bool:
+        """Whether an argument is declared as a reference to a variable."""
+        return any(a.is_ref for a in self.definition.inputs)
+
+    @property
+    def is_stateful(self) -> bool:
+        """TF's flag, unless the op's traits say that it means nothing here."""
+        return self.stateful and self.traits.effect is not False
+
+    @functools.cached_property
+    def has_effect(self) -> bool:
+        """Whether a step without the op is another step, beyond the state that it writes."""
+        traits = self.traits
+        if traits.effect is not None:
+            return traits.effect
+        if not self.stateful or traits.random or traits.holds:
+            return False
+        state = {a.name for a in self.definition.inputs if a.is_ref or a.dtype is resource}
+        return not state or not state.issubset(traits.reads)
+
+    def attr_type(self, name: str) -> str | None:
+        """The declared type of an attribute, or None for an undeclared one such as `_class`."""
+        found = self.definition.attrs.get(name)
+        return None if found is None else found.type
+
+    def to_proto(self) -> Any:
+        """The definition as TF's OpDef message."""
+        from opdock.graph.serial.attr_proto import to_op_def
+
+        return to_op_def(self)
+
+    # ------------------------------------------------------------ parts
+    def shape(self, fn: _F) -> _F:
+        """Attaches the shape function `fn(sig) -> Shape | list[Shape]`."""
+        self.shape_fn = fn
+        return fn
+
+    def gradient(self, fn: _F) -> _F:
+        """Attaches the gradient `fn(op, *output_grads) -> input gradients`."""
+        self.gradient_fn = fn
+        return fn
+
+    def not_differentiable(self) -> OpSpec:
+        """Declares that no gradient flows through the op."""
+        self.is_differentiable = False
+        return self
+
+    def known(self, fn: _F) -> _F:
+        """Attaches `fn(sig) -> values`: what static shapes and known inputs say of the outputs.
+
+        A value is an array, a `PartialShape` for a vector of which some entries are known, or None.
+        """
+        self.known_fn = fn
+        return fn
+
+    def declare(self, traits: Traits) -> OpSpec:
+        """Declares what the op means to the compiler and the runtime."""
+        self.traits = traits
+        return self
+
+    def decomposition(self, fn: _F) -> _F:
+        """Attaches `fn(sig, *inputs) -> outputs`, the op in terms of simpler ops."""
+        self.decomposition_fn = fn
+        return fn
+
+    def infer(self, sig: ShapeSig) -> list[Shape]:
+        """Static output shapes; ValueError with TF's wording, the node and the input shapes."""
+        if self.shape_fn is None:
+            return [None] * sig.n_outputs
+        try:
+            result = self.shape_fn(sig)
+        except (ValueError, errors.InvalidArgumentError) as e:
+            raise ValueError(f"{e} {_describe(sig)}") from None
+        if sig.n_outputs == 1 and not isinstance(result, list):
+            return [result]
+        return list(result) if result is not None else [None] * sig.n_outputs
+
+    # ------------------------------------------------------------ building nodes
+    def __call__(self, *inputs: Any, name: str | None = None, **attrs: Any) -> Any:
+        """Adds a node to the current graph.
+
+        Args:
+            *inputs: one argument per input: tensors or values that convert to them; a list for
+                list arguments.
+            name: the node's name; the op type by default.
+            **attrs: attributes that the inputs do not determine.
+
+        Returns:
+            An Operation (no output), a Tensor, a list of tensors (one list output), or a
+            namedtuple (several outputs).
+
+        Raises:
+            TypeError: an input or attribute has the wrong type.
+            ValueError: an attribute value or a shape is not allowed.
+        """
+        if self._builder is None:
+            from opdock.graph.nodes.builder import Builder
+
+            self._builder = Builder(self)
+        return self._builder.build(inputs, name, attrs)
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}: {self._signature}>"
+
+
+def _describe(sig: ShapeSig) -> str:
+    text = f"for '{sig.name}' (op: '{sig.op}') with input shapes: "
+    text += ", ".join(shapes.text(s) for s in sig.shapes)
+    known = []
+    for i in range(len(sig.shapes)):
+        value = sig.const(i)
+        if value is not None and value.ndim <= 1 and 0 < value.size <= 16:
+            body = " ".join(str(v) for v in value.reshape(-1))
+            known.append(f"input[{i}] = <{body}>")
+    if known:
+        text += " and with computed input tensors: " + ", ".join(known)
+    return text + "."
+
+
+def define_op(
+    name: str,
+    signature: str,
+    attrs: str = "",
+    *,
+    stateful: bool = False,
+    commutative: bool = False,
+    aggregate: bool = False,
+    allows_uninitialized_input: bool = False,
+    expr: str | None = None,
+    probe: bool = False,
+) -> OpSpec:
+    """Registers an op type under TF's name, argument names, attributes and defaults.
+
+    Args:
+        name: the op type, e.g. "MatMul".
+        signature: "a: T, b: T -> product: T"; see `opdock.graph.nodes.opdef`.
+        attrs: "T: {float, double}, transpose_a: bool = false".
+        stateful: whether equal nodes may give unequal results, so none is folded or merged.
+        commutative: whether the order of the inputs does not matter.
+        aggregate: whether the op is associative over its inputs.
+        allows_uninitialized_input: whether a variable that it refers to may have no value yet.
+        expr: the scalar expression of an elementwise op over its argument names.
+        probe: whether the op is for tests of graphs alone: `all_ops` passes over it.
+
+    Raises:
+        ValueError: the name is taken.
+    """
+    if name in _REGISTRY:
+        raise ValueError(f"Op '{name}' is registered already.")
+    spec = OpSpec(
+        name, signature, attrs, stateful=stateful, commutative=commutative,
+        aggregate=aggregate, allows_uninitialized_input=allows_uninitialized_input, expr=expr,
+        probe=probe,
+    )  # fmt: skip
+    _REGISTRY[name] = spec
+    return spec
+
+
+def get(name: str) -> OpSpec:
+    """The definition of op type `name`; `NotFoundError` in TF's words when there is none."""
+    spec = _REGISTRY.get(name)
+    if spec is None:
+        load_all()
+        spec = _REGISTRY.get(name)
+    if spec is None:
+        raise errors.NotFoundError(
+            None,
+            None,
+            f"Op type not registered '{name}'. Make sure the op is defined by opdock or by an "
+            "installed plugin (hook opdock_ops); `opdock doctor` lists the plugins.",
+        )
+    return spec
+
+
+def find(name: str) -> OpSpec | None:
+    """The definition of op type `name`, or None."""
+    try:
+        return get(name)
+    except errors.NotFoundError:
+        return None
+
+
+def all_ops(probes: bool = False) -> Iterator[OpSpec]:
+    """Every registered op by name; those for tests of graphs only with `probes`."""
+    load_all()
+    return iter([_REGISTRY[k] for k in sorted(_REGISTRY) if probes or not _REGISTRY[k].probe])
+
+
+def load_all() -> None:
+    """Imports every op family, so that ops reached by name only are known."""
+    import importlib
+    import pkgutil
+
+    # By name: the families stand above this layer.
+    families = importlib.import_module("opdock.ops")
+    for module in pkgutil.iter_modules(families.__path__):
+        importlib.import_module(f"{families.__name__}.{module.name}")
+
+
+def gradient_of(op: Operation) -> GradientFn | None:
+    """The gradient function for a node, honouring `gradient_override_map`.
+
+    Returns None for an op that is declared not differentiable.
+
+    Raises:
+        LookupError: the op has no gradient.
+    """
+    override = op.attrs.get("_gradient_op_type")
+    if override is not None:
+        if override not in _PYTHON_GRADIENTS:
+            raise LookupError(f"No gradient registered under the name '{override}'.")
+        return _PYTHON_GRADIENTS[override]
+    spec = op.spec
+    if not spec.is_differentiable or (
+        spec.name in _PYTHON_GRADIENTS and _PYTHON_GRADIENTS[spec.name] is None
+    ):
+        return None
+    fn = spec.gradient_fn or _PYTHON_GRADIENTS.get(spec.name)
+    if fn is None:
+        raise LookupError(
+            f"No gradient defined for operation '{op.name}' (op type: {spec.name}), created at "
+            f"{op.user_line}"
+        )
+    return fn
+
+
+# Registered by programs; None for what they declare not differentiable.
+_PYTHON_GRADIENTS: dict[str, GradientFn | None] = {}
+
+
+def keeps_slices(fn: _F) -> _F:
+    """Marks a gradient function that takes IndexedSlices as they are; others get them dense."""
+    fn.keeps_slices = True  # type: ignore[attr-defined]
+    return fn
+
+
+class RegisterGradient:
+    """Decorator that registers a gradient function under an op type or override name.
+
+    Raises:
+        KeyError: the name has a gradient already.
+    """
+
+    def __init__(self, op_type: str) -> None:
+        if not isinstance(op_type, str):
+            raise TypeError("op_type must be a string")
+        self._op_type = op_type
+
+    def __call__(self, f: GradientFn) -> GradientFn:
+        """Registers `f` and returns it."""
+        spec = _REGISTRY.get(self._op_type)
+        taken = spec is not None and (spec.gradient_fn is not None or not spec.is_differentiable)
+        if taken or self._op_type in _PYTHON_GRADIENTS:
+            raise KeyError(f"Registering two gradients with name '{self._op_type}'!")
+        _PYTHON_GRADIENTS[self._op_type] = f
+        return f
+
+
+def not_differentiable(op_type: str) -> None:
+    """Declares an op type not differentiable (TF's `tf.NotDifferentiable`).
+
+    The type need not be registered, now or ever.
+
+    Raises:
+        TypeError: `op_type` is no string.
+        KeyError: it has a gradient.
+    """
+    if not isinstance(op_type, str):
+        raise TypeError("op_type must be a string")
+    spec = _REGISTRY.get(op_type)
+    if _PYTHON_GRADIENTS.get(op_type) or (spec is not None and spec.gradient_fn is not None):
+        raise KeyError(f"Registering two gradients with name '{op_type}'!")
+    _PYTHON_GRADIENTS[op_type] = None
+
+
+def flatten_inputs(groups: Sequence[Any]) -> list[Tensor]:
+    """Input groups (tensor or list per argument) as one list."""
+    flat: list[Tensor] = []
+    for group in groups:
+        if isinstance(group, (list, tuple)):
+            flat.extend(group)
+        else:
+            flat.append(group)
+    return flat

@@ -1,0 +1,120 @@
+"""Scopes of the default graph as functions, and `name_scope` with default names."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from opdock.graph.nodes.graph import Graph, get_default_graph
+
+
+def graph_of(values: Any) -> Graph:
+    """The graph that `values` live in, the default graph when none of them has one.
+
+    Raises:
+        ValueError: two values live in different graphs.
+    """
+    default = get_default_graph()
+    found: Any = None
+    for value in values or ():
+        graph = getattr(value, "graph", None)
+        if not isinstance(graph, Graph) or graph is default or default._may_capture(graph):
+            continue
+        if found is not None and found.graph is not graph:
+            raise ValueError(f"{value} must be from the same graph as {found}.")
+        found = value
+    return default if found is None else found.graph
+
+
+class name_scope:
+    """Context manager that prefixes op names; yields the scope string with a trailing "/".
+
+    Args:
+        name: the scope's name; None takes `default_name`.
+        default_name: used when `name` is None.
+        values: tensors that determine the graph.
+    """
+
+    def __init__(
+        self, name: str | None, default_name: str | None = None, values: Any = None
+    ) -> None:
+        if default_name is not None and not isinstance(default_name, str):
+            raise TypeError(
+                f"`default_name` type ({type(default_name).__name__}) is not a string type. "
+                "You likely meant to pass this into the `values` kwarg."
+            )
+        self._name = default_name if name is None else name
+        if self._name is None and values is not None:
+            raise ValueError(
+                f"At least one of name ({name}) and default_name ({default_name}) must be provided."
+            )
+        self._values = values
+        self._stack: contextlib.ExitStack | None = None
+
+    @property
+    def name(self) -> str | None:
+        """The name that the scope asks for."""
+        return self._name
+
+    def __enter__(self) -> str:
+        stack = contextlib.ExitStack()
+        graph = graph_of(self._values)
+        try:
+            if graph is not get_default_graph():
+                stack.enter_context(graph.as_default())
+            scope = stack.enter_context(graph.name_scope(self._name))
+        except BaseException:
+            stack.close()
+            raise
+        self._stack = stack
+        return scope
+
+    def __exit__(self, *exc: object) -> None:
+        if self._stack is not None:
+            stack, self._stack = self._stack, None
+            stack.close()
+
+
+@contextlib.contextmanager
+def op_scope(values: Any, name: str | None, default_name: str | None = None) -> Iterator[str]:
+    """`name_scope` with TF's older argument order."""
+    with name_scope(name, default_name, values) as scope:
+        yield scope
+
+
+def device(device_name_or_function: Any) -> contextlib.AbstractContextManager[None]:
+    """Places operations made inside: a device string, DeviceSpec, function of the op, or None."""
+    return get_default_graph().device(device_name_or_function)
+
+
+def colocate_with(
+    op: Any, ignore_existing: bool = False
+) -> contextlib.AbstractContextManager[None]:
+    """Puts operations made inside on the device of `op`."""
+    return get_default_graph().colocate_with(op, ignore_existing)
+
+
+def control_dependencies(control_inputs: Any) -> contextlib.AbstractContextManager[None]:
+    """Runs `control_inputs` before the operations made inside."""
+    return get_default_graph().control_dependencies(control_inputs)
+
+
+def container(container_name: str) -> contextlib.AbstractContextManager[str]:
+    """Puts variables and queues made inside into a resource container."""
+    return get_default_graph().container(container_name)
+
+
+@contextlib.contextmanager
+def init_scope() -> Iterator[None]:
+    """Leaves branches, loops and control dependencies, but no name scope.
+
+    For what is made once, before any of them runs: variables and their initial values.
+    """
+    graph: Any = get_default_graph()
+    scope = graph.get_name_scope()
+    while getattr(graph, "outer", None) is not None:
+        graph = graph.outer
+    scope = f"{scope}/" if scope else ""
+    with graph.as_default(), graph.control_dependencies(None), graph.name_scope(scope):
+        yield

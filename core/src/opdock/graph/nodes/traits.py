@@ -1,0 +1,159 @@
+"""Traits: what compiler and runtime know of an op type, declared where the op is defined.
+
+No pass knows an op by its name, so an op of a plugin is treated like any other. What is not
+declared is assumed to be as bad as it can be for an op with that signature: a stateful op has an
+effect, an argument that is a reference or a handle is written, a result may depend on values in
+ways that fail.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class Control(enum.Enum):
+    """How an op runs the functions in its attributes."""
+
+    NONE = enum.auto()
+    COND = enum.auto()
+    """One of two branches, chosen by the first input."""
+    LOOP = enum.auto()
+    """A body, as long as a condition holds."""
+
+
+class Cost(enum.Enum):
+    """How the work of an op grows."""
+
+    BYTES = enum.auto()
+    """With the bytes that it reads and writes."""
+    PRODUCT = enum.auto()
+    """As a product of matrices: each element of one factor meets many of the other."""
+    WAIT = enum.auto()
+    """It waits for something else than a processor: a file, a user's function, another step."""
+
+
+class Fails(enum.Enum):
+    """When a kernel of the op may raise."""
+
+    NEVER = enum.auto()
+    BY_SHAPE = enum.auto()
+    """Where shapes do not fit, which shape inference finds out if it knows them."""
+    BY_VALUE = enum.auto()
+
+
+# ---------------------------------------------------------------- layout
+@dataclass(frozen=True, slots=True)
+class Formatted:
+    """An op with a `data_format`: `NHWC` has the channels last, `NCHW` first.
+
+    Attributes:
+        data: the inputs that have the format.
+        vectors: the inputs that have an entry for each dimension.
+        results: the outputs that have the format.
+        leads: whether the op is worth a change of format of its own; others follow their inputs.
+    """
+
+    data: tuple[int, ...]
+    vectors: tuple[int, ...] = ()
+    results: tuple[int, ...] = (0,)
+    leads: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Elementwise:
+    """Each element of a result depends on those at its place alone.
+
+    Attributes:
+        scalar_or_full: the inputs for which broadcasting has rules of its own, so that anything
+            between a scalar and the full rank cannot be turned.
+    """
+
+    scalar_or_full: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """The axes in an input go, or stay with size one if the attribute `keep_dims` is set."""
+
+    axes: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class DropsAxes:
+    """Axes of size one go: those in an attribute, or all if it is empty."""
+
+    attr: str
+
+
+@dataclass(frozen=True, slots=True)
+class PerAxis:
+    """Inputs hold a row for each dimension of the first input."""
+
+    vectors: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AlongAxis:
+    """The op works along the one axis in an input (-1: the last input)."""
+
+    axis: int
+
+
+Layout = Formatted | Elementwise | Reduction | DropsAxes | PerAxis | AlongAxis
+
+
+# ---------------------------------------------------------------- traits
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Traits:
+    """The traits of an op type.
+
+    Attributes:
+        holds: the op names state, such as a variable: its output is a reference or a handle.
+        reads: arguments, references or handles, whose state is left as it is. All others of these
+            types are written.
+        effect: whether a step without the op is another step, beyond what it writes: such ops
+            keep their order. By default a stateful op has one, unless it is random, holds state
+            or only reads it.
+        random: results come from a random stream; equal nodes give unequal results.
+        foreign: it runs code of the user's, whose errors are failures and no reason to try another
+            kernel.
+        keeps: arguments and results whose memory may be held when the step is over; None for all of
+            them, if the op is stateful. Only for ops without kernels: a kernel's record tells.
+        forwards: each output is the input in the same place, unchanged.
+        fold, merge, drop: whether a node with constant inputs may become a constant, equal ones
+            become one, and one whose results nobody uses be left out, as far as effects allow it.
+        fails: when a kernel may raise; an op that fails by value is computed even if only waited
+            for.
+        commutes: the order of its two inputs does not matter, although TF does not flag it.
+        placeholder: it stands for a value that the caller supplies, and computes nothing.
+        builtin: the runtime carries it out on every device; no backend brings a kernel for it.
+        on_host: its results are numbers in host memory, wherever it runs.
+        control: how it runs functions.
+        cost: how its work grows.
+        layout: what becomes of it when the dimensions of its inputs come in another order; None
+            if it has to see them as they were. Ops with a scalar expression are elementwise.
+    """
+
+    holds: bool = False
+    reads: tuple[str, ...] = ()
+    effect: bool | None = None
+    random: bool = False
+    foreign: bool = False
+    keeps: tuple[str, ...] | None = None
+    forwards: bool = False
+    fold: bool = True
+    merge: bool = True
+    drop: bool = True
+    fails: Fails = Fails.BY_VALUE
+    commutes: bool = False
+    placeholder: bool = False
+    builtin: bool = False
+    on_host: bool = False
+    control: Control = Control.NONE
+    cost: Cost = Cost.BYTES
+    layout: Layout | None = None
+
+
+PLAIN = Traits()
+"""Of an op that declares nothing."""

@@ -1,0 +1,1 @@
+"""Graphs as protobufs, out and in."""

@@ -1,0 +1,285 @@
+"""Bodies of functional control flow: FuncGraph to FunctionDef and back."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from opdock import dtypes, errors
+from opdock.graph.control.func_graph import FuncGraph, make_room
+from opdock.graph.control.v1_control_flow import PARAMETER, FlatFunction
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.io import protos
+from opdock.shapes import Shape
+
+if TYPE_CHECKING:
+    from opdock.graph.nodes.graph import Graph
+
+
+class FunctionLibraryWriter:
+    """Collects the functions that a GraphDef mentions and writes them into its library."""
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+        self._names: dict[int, str] = {}
+        self._waiting: list[tuple[str, FuncGraph]] = []
+
+    def name_of(self, function: Any) -> str:
+        """The library name of a FuncGraph: its own, numbered when another has it."""
+        name = self._names.get(id(function))
+        if name is None:
+            taken = set(self._names.values())
+            name, number = function.func_name, 1
+            while name in taken:
+                name, number = f"{function.func_name}_{number}", number + 1
+            self._names[id(function)] = name
+            self._waiting.append((name, function))
+        return name
+
+    def finish(self) -> None:
+        """Writes the functions, including those that they mention themselves."""
+        while self._waiting:
+            name, function = self._waiting.pop(0)
+            write_function(name, function, self._library.function.add(), self.name_of)
+
+
+def write_function(name: str, function: FuncGraph, proto: Any, functions: Any) -> None:
+    """Fills a FunctionDef from a FuncGraph."""
+    from opdock.graph.serial.attr_proto import encode_shape
+    from opdock.graph.serial.graphdef import fill_node_def
+
+    proto.signature.name = name
+    arg_names: dict[Tensor, str] = {}
+    for tensor in function.inputs:
+        arg_names[tensor] = tensor.op.name
+        proto.signature.input_arg.add(
+            name=tensor.op.name, type=tensor.dtype.base_dtype.as_datatype_enum
+        )
+        index = len(proto.signature.input_arg) - 1
+        shape_attr = proto.arg_attr[index].attr["_output_shapes"].list
+        shape_attr.shape.append(encode_shape(tensor.raw_shape))
+    # Readers run every stateful node, so what nobody needs is left out.
+    needed = function.needed()
+    operations = [op for op in function.get_operations() if op in needed and op.type != "_Arg"]
+    for op in operations:
+        node = proto.node_def.add()
+        fill_node_def(op, node, functions)
+        del node.input[:]
+        node.input.extend(_edge(t, arg_names) for t in op.inputs)
+        node.input.extend(f"^{c.name}" for c in op.control_inputs if c.type != "_Arg")
+    for i, tensor in enumerate(function.outputs):
+        out = f"output_{i}"
+        proto.signature.output_arg.add(name=out, type=tensor.dtype.base_dtype.as_datatype_enum)
+        proto.ret[out] = _edge(tensor, arg_names)
+    for op in function.targets:
+        proto.signature.control_output.append(op.name)
+        proto.control_ret[op.name] = op.name
+    if any(op.spec.stateful for op in operations):
+        proto.signature.is_stateful = True
+
+
+def _edge(tensor: Tensor, arg_names: dict[Tensor, str]) -> str:
+    """A tensor as function bodies name it: "arg", or "node:output:index within it"."""
+    name = arg_names.get(tensor)
+    if name is not None:
+        return name
+    arg, index = output_arg(tensor.op, tensor.value_index)
+    return f"{tensor.op.name}:{arg}:{index}"
+
+
+def output_arg(op: Operation, index: int) -> tuple[str, int]:
+    """(argument name, index within the argument) of a flat output index."""
+    for arg, count in _output_counts(op):
+        if index < count:
+            return arg, index
+        index -= count
+    raise IndexError(index)
+
+
+def _output_counts(op: Operation) -> list[tuple[str, int]]:
+    out = []
+    for arg in op.spec.definition.outputs:
+        if arg.type_list_attr:
+            count = len(op.attrs[arg.type_list_attr])
+        else:
+            count = op.attrs[arg.number_attr] if arg.number_attr else 1
+        out.append((arg.name, count))
+    return out
+
+
+class FunctionLibraryReader:
+    """Builds FuncGraphs from a FunctionDefLibrary, each once."""
+
+    def __init__(
+        self, library: Any, outer: Graph, flat: dict[str, FlatFunction] | None = None
+    ) -> None:
+        self._defs = {f.signature.name: f for f in library.function}
+        self._flat = flat or {}
+        self._built: dict[str, FuncGraph] = {}
+        self._open: list[str] = []
+        self._outer = outer
+
+    def function(self, name: str) -> FuncGraph:
+        """The body of a function.
+
+        Raises:
+            ValueError: the library has no such function, or it is malformed.
+            UnimplementedError: it is generic over types or calls itself.
+        """
+        built = self._built.get(name)
+        if built is None:
+            definition = self._defs.get(name)
+            if definition is None:
+                raise ValueError(f"Function '{name}' is not in the library of the GraphDef")
+            if name in self._open:
+                raise errors.UnimplementedError(None, None, f"Function '{name}' calls itself")
+            self._open.append(name)
+            make_room(len(self._open))
+            built = self._built[name] = self._build(name, definition)
+            self._open.pop()
+        return built
+
+    def is_flat(self, name: str) -> bool:
+        """Whether the function comes from rewritten control flow: it has no shapes yet."""
+        return name in self._flat
+
+    def flat(self, name: str, shapes: list[Shape]) -> FuncGraph:
+        """The body of a function of rewritten control flow for arguments of these shapes."""
+        found = self._flat[name]
+        graph = FuncGraph(name, self._outer)
+        with graph.as_default():
+            for dtype, shape in zip(found.parameters, shapes, strict=True):
+                graph.add_input(dtype, shape)
+        mapped = {f"{PARAMETER}{i}:0": t for i, t in enumerate(graph.inputs)}
+        importer = self._importer(graph, protos.GraphDef(node=found.nodes), mapped)
+        graph.outputs = [mapped[e] if e in mapped else importer._returned(e) for e in found.outputs]
+        return graph
+
+    def loop(
+        self, cond: str, body: str, shapes: list[Shape]
+    ) -> tuple[FuncGraph, FuncGraph, list[Shape]]:
+        """Condition and body of a loop, and the shapes that hold in every turn."""
+        while True:
+            graph = self.flat(body, shapes)
+            wider = [
+                common_shape(a, t.raw_shape) for a, t in zip(shapes, graph.outputs, strict=True)
+            ]
+            if wider == shapes:
+                return self.flat(cond, shapes), graph, shapes
+            shapes = wider
+
+    def _importer(self, graph: FuncGraph, nodes: Any, mapped: dict[str, Tensor]) -> Any:
+        """Imports the nodes of a body into its graph."""
+        from opdock.graph.serial.importer import _Importer
+
+        used = {t for n in nodes.node for t in n.input}
+        with graph.as_default():
+            importer = _Importer(graph, nodes, "", {k: v for k, v in mapped.items() if k in used})
+            importer._functions = self
+            importer.run(None)
+        return importer
+
+    def _build(self, name: str, definition: Any) -> FuncGraph:
+        graph = FuncGraph(name, self._outer)
+        edges: dict[str, str] = {}
+        flat = protos.GraphDef()
+        with graph.as_default():
+            for index, arg in enumerate(definition.signature.input_arg):
+                if not arg.type:
+                    raise errors.UnimplementedError(
+                        None, None, f"Function '{name}' is generic over '{arg.type_attr}'"
+                    )
+                graph.add_input(
+                    dtypes.as_dtype(arg.type), _arg_shape(definition, index), _safe(arg.name)
+                )
+                edges[arg.name] = f"{PARAMETER}{index}:0"
+        for node in definition.node_def:
+            copy = flat.node.add()
+            copy.CopyFrom(node)
+            # A body has no node for a parameter, so a control edge from one means nothing.
+            copy.input[:] = [
+                _flat_edge(t, edges, definition)
+                for t in node.input
+                if not (t.startswith("^") and t[1:] in edges)
+            ]
+        mapped = {f"{PARAMETER}{i}:0": t for i, t in enumerate(graph.inputs)}
+        graph.outputs = self._import(graph, flat, mapped, edges, definition)
+        returned = set(definition.control_ret.values())
+        graph.targets = [
+            op for op in graph.get_operations() if op.name in returned or _acts(op)
+        ]  # fmt: skip
+        return graph
+
+    def _import(
+        self, graph: FuncGraph, flat: Any, mapped: dict[str, Tensor], edges: Any, definition: Any
+    ) -> list[Tensor]:
+        importer = self._importer(graph, flat, mapped)
+        outputs: list[Any] = []
+        for arg in definition.signature.output_arg:
+            edge = _flat_edge(definition.ret[arg.name], edges, definition)
+            if edge in mapped:
+                outputs.append(mapped[edge])
+            else:
+                outputs.append(importer._returned(edge if ":" in edge else f"{edge}:0"))
+        return outputs
+
+
+def _acts(op: Operation) -> bool:
+    """Whether an operation of a function of a library runs for its own sake."""
+    return op.type != "_Arg" and (
+        bool(op.spec.stateful)
+        or any(t._dtype._is_ref_dtype or t._dtype.name == "resource" for t in op.inputs)
+    )
+
+
+def common_shape(a: Shape, b: Shape) -> Shape:
+    """What two shapes agree on."""
+    if a is None or b is None or len(a) != len(b):
+        return None
+    return tuple(x if x == y else None for x, y in zip(a, b, strict=True))
+
+
+def _arg_shape(definition: Any, index: int) -> Any:
+    from opdock.graph.serial.attr_proto import decode_shape
+
+    if index not in definition.arg_attr:
+        return None
+    known = definition.arg_attr[index].attr
+    for key in ("_output_shapes", "_user_specified_shape"):
+        if key in known and known[key].list.shape:
+            return decode_shape(known[key].list.shape[0])
+    return None
+
+
+def _safe(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.]", "_", name) or "arg"
+
+
+def _flat_edge(text: str, edges: dict[str, str], definition: Any) -> str:
+    """Turns "node:output:i" of a function body into "node:k" of a graph."""
+    if text.startswith("^"):
+        return text
+    if text in edges:
+        return edges[text]
+    name, _, rest = text.partition(":")
+    arg, _, number = rest.partition(":")
+    node = next((n for n in definition.node_def if n.name == name), None)
+    if node is None or not (number or "0").isdecimal():
+        raise ValueError(f"Function '{definition.signature.name}' has no value '{text}'")
+    return f"{name}:{_first_index(node, arg) + int(number or 0)}"
+
+
+def _first_index(node: Any, arg_name: str) -> int:
+    """The flat index at which an output argument of a node starts."""
+    from opdock.graph.nodes import registry
+    from opdock.graph.serial.attr_proto import native_attr
+
+    first = 0
+    for arg in registry.get(node.op).definition.outputs:
+        if arg.name == arg_name:
+            return first
+        if arg.type_list_attr:
+            first += len(native_attr(node.attr[arg.type_list_attr], "list(type)"))
+        else:
+            first += int(node.attr[arg.number_attr].i) if arg.number_attr else 1
+    raise ValueError(f"Op {node.op} has no output '{arg_name}' (node '{node.name}')")

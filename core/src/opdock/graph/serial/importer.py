@@ -1,0 +1,492 @@
+"""`import_graph_def`: a GraphDef's nodes as operations of the current graph."""
+
+from __future__ import annotations
+
+import heapq
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from opdock import errors
+from opdock.graph.control.v1_control_flow import V1_OPS, functionalize
+from opdock.graph.nodes import registry
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.devicespec import DeviceSpec
+from opdock.graph.nodes.graph import get_default_graph
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.serial.attr_proto import native_attr
+from opdock.graph.serial.function_def import FunctionLibraryReader, common_shape
+from opdock.graph.serial.graphdef import build_node
+from opdock.graph.serial.import_compat import check_unknown_attrs, strip_producer_defaults
+from opdock.io import protos
+from opdock.shapes import Shape
+from opdock.version import GRAPH_DEF_VERSION, GRAPH_DEF_VERSION_MIN_PRODUCER, VERSION
+
+if TYPE_CHECKING:
+    from opdock.graph.nodes.graph import Graph
+    from opdock.graph.nodes.registry import OpSpec
+
+_NODE_NAME: Final = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
+
+
+def import_graph_def(
+    graph_def: Any,
+    input_map: dict[str, Any] | None = None,
+    return_elements: list[str] | None = None,
+    name: str | None = None,
+    op_dict: Any = None,
+    producer_op_list: Any = None,
+) -> list[Any] | None:
+    """Adds the nodes of a GraphDef to the current graph.
+
+    Args:
+        graph_def: a `GraphDef`.
+        input_map: tensor names of `graph_def` ("x:0", "^op" for a control input) to tensors of
+            the current graph that take their place.
+        return_elements: names of operations ("op") and tensors ("op:0") to return.
+        name: prefix of the new names, "import" by default; "" adds no prefix.
+        op_dict: ignored, as in TF.
+        producer_op_list: an `OpList` of the program that wrote the GraphDef; attributes that it
+            added and left at their defaults are dropped.
+
+    Returns:
+        The requested elements in order, or None without `return_elements`.
+
+    Raises:
+        TypeError: an argument has the wrong type.
+        ValueError: `graph_def` is malformed, a name of `input_map` or `return_elements` is not
+            in it, or a type does not match.
+        tf.errors.NotFoundError: an op type is not registered.
+    """
+    graph_def = _checked_graph_def(graph_def)
+    input_map = _checked_input_map(input_map)
+    return_elements = _checked_return_elements(return_elements)
+    if producer_op_list is not None:
+        strip_producer_defaults(graph_def, producer_op_list)
+    graph = get_default_graph()
+    with name_scope(name, "import", list(input_map.values())) as scope:
+        mapped = _converted(input_map, name)
+        return _Importer(graph, graph_def, scope.rstrip("/"), mapped).run(return_elements)
+
+
+# ---------------------------------------------------------------- arguments
+def _checked_graph_def(graph_def: Any) -> Any:
+    if isinstance(graph_def, protos.GraphDef):
+        return graph_def
+    # A GraphDef of TensorFlow's own generated module has the same wire format.
+    descriptor = getattr(graph_def, "DESCRIPTOR", None)
+    if descriptor is not None and descriptor.name == "GraphDef":
+        return protos.GraphDef.FromString(graph_def.SerializeToString())
+    raise TypeError("graph_def must be a GraphDef proto.")
+
+
+def _checked_input_map(input_map: Any) -> dict[str, Any]:
+    if input_map is None:
+        return {}
+    if not (isinstance(input_map, dict) and all(isinstance(k, (str, bytes)) for k in input_map)):
+        raise TypeError("input_map must be a dictionary mapping strings to Tensor objects.")
+    return {k.decode() if isinstance(k, bytes) else k: v for k, v in input_map.items()}
+
+
+def _checked_return_elements(elements: Any) -> list[str] | None:
+    if elements is None:
+        return None
+    if isinstance(elements, str) or not all(isinstance(e, (str, bytes)) for e in elements):
+        raise TypeError("return_elements must be a list of strings.")
+    return [e.decode() if isinstance(e, bytes) else e for e in elements]
+
+
+def _converted(input_map: dict[str, Any], name: str | None) -> dict[str, Any]:
+    """The values as tensors, or operations for control inputs ("^name")."""
+    if all(isinstance(v, (Tensor, Operation)) for v in input_map.values()):
+        return input_map
+    if name == "":
+        raise ValueError(
+            "tf.import_graph_def() requires a non-empty `name` if `input_map` contains non-Tensor"
+            " values. Try calling tf.convert_to_tensor() on `input_map` values before calling"
+            " tf.import_graph_def()."
+        )
+    with name_scope("_inputs"):
+        return {
+            k: v if isinstance(v, (Tensor, Operation)) else convert_to_tensor(v)
+            for k, v in input_map.items()
+        }
+
+
+def parse_input(text: str) -> tuple[str, int]:
+    """("node", index) of a NodeDef input; index -1 for a control input.
+
+    Raises:
+        ValueError: the text names no input.
+    """
+    if text.startswith("^"):
+        name, index = text[1:], -1
+    else:
+        name, colon, number = text.partition(":")
+        if colon and not (number.isdecimal() and len(number) < 10):
+            raise ValueError(f"Cannot convert {text!r} to a tensor name.")
+        index = int(number) if colon else 0
+    # An exported scope names what it needs from outside with a "$", for an input_map to give.
+    if not _NODE_NAME.match(name.removeprefix("$")):
+        raise ValueError(f"Cannot convert {text!r} to a tensor name.")
+    return name, index
+
+
+# ---------------------------------------------------------------- the import
+class _Importer:
+    def __init__(
+        self, graph: Graph, graph_def: Any, prefix: str, input_map: dict[str, Any]
+    ) -> None:
+        self._graph = graph
+        self._def = graph_def
+        self._prefix = prefix
+        self._map = {_canonical(k): v for k, v in input_map.items()}
+        self._given = {_canonical(k): k for k in input_map}
+        self._used: set[str] = set()
+        self._nodes: dict[str, Any] = {}
+        self._specs: dict[str, OpSpec] = {}
+        self._new: dict[str, Operation] = {}
+        self._names: dict[str, str] = {}
+        self._functions: FunctionLibraryReader | None = None
+
+    def run(self, return_elements: list[str] | None) -> list[Any] | None:
+        self._graph._check_not_finalized()
+        self._check_versions()
+        if any(n.op in V1_OPS for n in self._def.node):
+            self._def, flat = functionalize(self._def)
+            self._functions = FunctionLibraryReader(self._def.library, self._graph, flat)
+        self._check_nodes()
+        self._check_map()
+        order = self._order()
+        self._choose_names()
+        first = len(self._graph._ops)
+        devices, self._graph._device_functions = self._graph._device_functions, []
+        try:
+            for node in order:
+                self._new[node.name] = self._import_node(node)
+            self._graph._device_functions = devices
+            self._place(order)
+            self._merge_versions()
+            return None if return_elements is None else [self._returned(e) for e in return_elements]
+        except BaseException:
+            self._undo(first)
+            raise
+        finally:
+            self._graph._device_functions = devices
+
+    def _undo(self, first: int) -> None:
+        """Takes back the nodes of an import that failed: it adds all or none."""
+        graph = self._graph
+        with graph._lock:
+            for op in graph._ops[first:]:
+                del graph._by_name[op.name]
+                graph._names_in_use.pop(op.name.lower(), None)
+                for controller in graph._controllers:
+                    controller.seen.discard(op)
+                for tensor in op.inputs:
+                    if tensor._consumers and op in tensor._consumers:
+                        tensor._consumers.remove(op)
+            del graph._ops[first:]
+            graph._changed()
+
+    # ------------------------------------------------------------ checks before any change
+    def _check_versions(self) -> None:
+        versions = self._def.versions
+        if versions.producer < GRAPH_DEF_VERSION_MIN_PRODUCER:
+            raise ValueError(
+                f"GraphDef producer version {versions.producer} below min producer"
+                f" {GRAPH_DEF_VERSION_MIN_PRODUCER} supported by TensorFlow {VERSION}.  Please"
+                " regenerate your graph."
+            )
+        if versions.min_consumer > GRAPH_DEF_VERSION:
+            raise ValueError(
+                f"GraphDef min consumer version {versions.min_consumer} above current version"
+                f" {GRAPH_DEF_VERSION} for TensorFlow {VERSION}.  Please upgrade TensorFlow."
+            )
+        if GRAPH_DEF_VERSION in versions.bad_consumers:
+            raise ValueError(
+                f"GraphDef disallows consumer version {GRAPH_DEF_VERSION}.  Please upgrade"
+                " TensorFlow: this version is likely buggy."
+            )
+
+    def _merge_versions(self) -> None:
+        """The graph is as old as its oldest part, and asks for what any part asks for."""
+        versions, graph = self._def.versions, self._graph
+        graph._producer = min(graph._producer, versions.producer)
+        graph._min_consumer = max(graph._min_consumer, versions.min_consumer)
+        graph._bad_consumers.update(versions.bad_consumers)
+
+    def _check_nodes(self) -> None:
+        for node in self._def.node:
+            if not _NODE_NAME.match(node.name):
+                raise ValueError(
+                    f"Node '{node.name}': Node name contains invalid characters (op {node.op})"
+                )
+            if node.name in self._nodes:
+                raise ValueError(f"Node '{node.name}' is not unique")
+            self._nodes[node.name] = node
+            self._specs[node.name] = self._spec_of(node)
+
+    def _spec_of(self, node: Any) -> OpSpec:
+        try:
+            return registry.get(node.op)
+        except errors.NotFoundError as e:
+            if any(f.signature.name == node.op for f in self._def.library.function):
+                raise errors.UnimplementedError(
+                    None, None, f"Node '{node.name}' calls the function '{node.op}' as an op"
+                ) from None
+            raise errors.NotFoundError(None, None, f"{e.message} (node '{node.name}')") from None
+
+    def _check_map(self) -> None:
+        """Every key of the map that no node uses must at least name an output of one."""
+        self._used = {
+            _canonical(text) for node in self._def.node for text in node.input if text
+        } & set(self._map)
+        missing = []
+        for key in self._map:
+            if key in self._used:
+                continue
+            name, index = parse_input(key)
+            if name not in self._nodes or index > self._known_outputs(name):
+                missing.append(self._given[key])
+        if missing:
+            raise ValueError(
+                f"Attempted to map inputs that were not found in graph_def: [{', '.join(missing)}]"
+            )
+
+    def _known_outputs(self, name: str) -> int:
+        """The highest index that a plain output list of the node has; no bound when it varies."""
+        outputs = self._specs[name].definition.outputs
+        return 1 << 20 if any(a.is_list for a in outputs) else len(outputs) - 1
+
+    def _order(self) -> list[Any]:
+        """The nodes so that inputs come first, otherwise in file order."""
+        position = {name: i for i, name in enumerate(self._nodes)}
+        waiting = [0] * len(position)
+        users: list[list[int]] = [[] for _ in position]
+        for i, node in enumerate(self._def.node):
+            seen_control = False
+            for text in node.input:
+                try:
+                    name, index = parse_input(text)
+                except ValueError:
+                    raise ValueError(f"Node '{node.name}': Unknown input node '{text}'") from None
+                if seen_control and index >= 0:
+                    raise ValueError(
+                        f"Node '{node.name}': Control dependencies must come after regular"
+                        " dependencies"
+                    )
+                seen_control = index < 0
+                if _canonical(text) in self._map:
+                    continue
+                if name not in position:
+                    raise ValueError(f"Node '{node.name}': Unknown input node '{text}'")
+                waiting[i] += 1
+                users[position[name]].append(i)
+        nodes = list(self._def.node)
+        ready = [i for i, n in enumerate(waiting) if n == 0]
+        heapq.heapify(ready)
+        order = []
+        while ready:
+            i = heapq.heappop(ready)
+            order.append(nodes[i])
+            for user in users[i]:
+                waiting[user] -= 1
+                if waiting[user] == 0:
+                    heapq.heappush(ready, user)
+        if len(order) != len(nodes):
+            stuck = [n for n, w in zip(nodes, waiting, strict=True) if w]
+            raise ValueError(
+                f"{len(stuck)} nodes in a cycle, e.g. {', '.join(repr(n.name) for n in stuck[:5])}"
+            )
+        return order
+
+    def _choose_names(self) -> None:
+        """Full names; one that the graph has already gets a number, as do its users' inputs."""
+        existing = self._graph._by_name
+        scopes = set()
+        for name in list(existing):  # other threads may build too
+            at = name.find("/")
+            while at >= 0:
+                scopes.add(name[:at])
+                at = name.find("/", at + 1)
+        taken = {self._full(n) for n in self._nodes}
+        for name in self._nodes:
+            full = self._full(name)
+            if full in existing or full in scopes:
+                number = 1
+                while f"{full}_{number}" in existing or f"{full}_{number}" in taken:
+                    number += 1
+                full = f"{full}_{number}"
+                taken.add(full)
+            self._names[name] = full
+
+    def _full(self, name: str) -> str:
+        return f"{self._prefix}/{name}" if self._prefix else name
+
+    # ------------------------------------------------------------ nodes
+    def _import_node(self, node: Any) -> Operation:
+        spec = self._specs[node.name]
+        inputs: list[Tensor] = []
+        controls: list[Operation] = []
+        for text in node.input:
+            found = self._resolve(node, text)
+            if isinstance(found, Tensor):
+                inputs.append(found)
+            else:
+                controls.append(found)
+        attrs = self._attributes(node, spec, inputs)
+        shapes_attr = attrs.pop("_output_shapes", None)
+        full = self._names[node.name]
+        try:
+            op = build_node(self._graph, spec, full, inputs, attrs)
+        except TypeError as e:
+            raise ValueError(f"Node '{full}': {e}") from e
+        self._graph._names_in_use.setdefault(full.lower(), 1)
+        if controls:
+            op._add_control_inputs(controls)
+        if shapes_attr is not None:
+            self._refine_shapes(op, shapes_attr)
+        return op
+
+    def _resolve(self, node: Any, text: str) -> Tensor | Operation:
+        mapped = self._map.get(_canonical(text))
+        name, index = parse_input(text)
+        if mapped is not None:
+            if index < 0:
+                return mapped.op if isinstance(mapped, Tensor) else mapped
+            if isinstance(mapped, Operation):
+                raise ValueError(f"input_map maps '{text}' to {mapped!r}, which is not a tensor")
+            return mapped  # type: ignore[no-any-return]
+        op = self._new[name]
+        if index < 0:
+            return op
+        if index >= len(op.outputs):
+            raise ValueError(
+                f"Node '{node.name}': Connecting to invalid output {index} of source node {name}"
+                f" which has {len(op.outputs)} outputs."
+            )
+        return op.outputs[index]
+
+    def _attributes(self, node: Any, spec: OpSpec, inputs: list[Tensor]) -> dict[str, Any]:
+        attrs: dict[str, Any] = {}
+        for name, value in node.attr.items():
+            try:
+                attrs[name] = native_attr(value, spec.attr_type(name))
+            except (TypeError, ValueError) as e:
+                raise ValueError(f"Node '{node.name}', attr '{name}': {e}") from None
+        check_unknown_attrs(spec, node.name, attrs)
+        self._bind_flat(attrs, [t.raw_shape for t in inputs])
+        for name, value in attrs.items():
+            attrs[name] = self._with_functions(value)
+        groups = attrs.get("_class")
+        if groups:
+            attrs["_class"] = [self._colocation(node, g) for g in groups]
+        return attrs
+
+    def _bind_flat(self, attrs: dict[str, Any], shapes: list[Shape]) -> None:
+        """Functions of rewritten control flow, built for the shapes that they are called with."""
+        names = {
+            k: v.name
+            for k, v in attrs.items()
+            if isinstance(v, protos.NameAttrList)
+            and self._functions is not None
+            and self._functions.is_flat(v.name)
+        }
+        if not names:
+            return
+        assert self._functions is not None
+        if "body" in names:
+            attrs["cond"], attrs["body"], attrs["output_shapes"] = self._functions.loop(
+                names["cond"], names["body"], shapes
+            )
+            return
+        for key, name in names.items():
+            attrs[key] = self._functions.flat(name, shapes[1:])
+        results = [[t.raw_shape for t in attrs[key].outputs] for key in names]
+        attrs["output_shapes"] = [common_shape(a, b) for a, b in zip(*results, strict=True)]
+
+    def _with_functions(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._with_functions(v) for v in value]
+        if not isinstance(value, protos.NameAttrList):
+            return value
+        if self._functions is None:
+            self._functions = FunctionLibraryReader(self._def.library, self._graph)
+        return self._functions.function(value.name)
+
+    def _colocation(self, node: Any, group: str | bytes) -> str | bytes:
+        if not isinstance(group, str) or not group.startswith("loc:@"):
+            return group
+        target = group[5:]
+        if target not in self._nodes:
+            raise ValueError(
+                f"Node '{node.name}' expects to be colocated with unknown node '{target}'"
+            )
+        return f"loc:@{self._names[target]}"
+
+    def _refine_shapes(self, op: Operation, shapes_attr: Any) -> None:
+        known = shapes_attr if isinstance(shapes_attr, list) else []
+        for tensor, shape in zip(op.outputs, known, strict=False):
+            try:
+                tensor.set_shape(shape)
+            except ValueError as e:
+                raise ValueError(
+                    f"Node '{op.name}' has an _output_shapes attribute inconsistent with the"
+                    f" GraphDef for output #{tensor.value_index}: {e}"
+                ) from None
+
+    # ------------------------------------------------------------ devices
+    def _place(self, order: list[Any]) -> None:
+        """Each node keeps its own device, completed by the device scopes around the import; a
+        node that is colocated with others takes theirs, whatever its own is."""
+        colocated = []
+        for node in order:
+            op = self._new[node.name]
+            partners = [n for g in op.colocation_groups() if (n := g[5:].decode()) != op.name]
+            if partners:
+                colocated.append((op, partners))
+                continue
+            op._device = _canonical_device(node)
+            for function in reversed(self._graph._device_functions):
+                if function is None:
+                    break
+                op._set_device(function(op))
+        for op, partners in colocated:
+            devices = (self._graph._by_name[p].device for p in partners)
+            op._set_device(next(filter(None, devices), ""))
+
+    # ------------------------------------------------------------ results
+    def _returned(self, element: str) -> Tensor | Operation:
+        if ":" not in element:
+            if element not in self._new:
+                raise ValueError(f"Requested return node '{element}' not found in graph def")
+            return self._new[element]
+        mapped = self._map.get(element)
+        if isinstance(mapped, Tensor):
+            return mapped
+        name, index = parse_input(element)
+        op = self._new.get(name)
+        if op is None:
+            raise ValueError(f"Requested return tensor '{element}' not found in graph def")
+        if index >= len(op.outputs):
+            raise ValueError(
+                f"Invalid return output {index} of node '{name}', which has {len(op.outputs)}"
+                " output(s)"
+            )
+        return op.outputs[index]
+
+
+def _canonical(text: str) -> str:
+    """Writes "x" as "x:0"; leaves control inputs alone."""
+    return text if text.startswith("^") or ":" in text else f"{text}:0"
+
+
+def _canonical_device(node: Any) -> str:
+    try:
+        return DeviceSpec.from_string(node.device).to_string() if node.device else ""
+    except ValueError as e:
+        raise ValueError(f"Node '{node.name}': {e}") from None
+
+
+__all__ = ["import_graph_def", "parse_input"]

@@ -1,0 +1,1 @@
+"""Variables: reference and resource ones, scopes, partitions, initializers."""

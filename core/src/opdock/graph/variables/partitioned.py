@@ -1,0 +1,497 @@
+"""Partitioned variables: one variable cut along one axis into several, saved as one."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from opdock import dtypes, shapes
+from opdock.dtypes import DType
+from opdock.graph.nodes.constant_value import constant_value
+from opdock.graph.nodes.convert import convert_to_tensor, register_tensor_conversion_function
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.registry import get
+from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.variables.variable import Variable
+from opdock.shapes import Shape, TensorShape
+
+__all__ = [
+    "create_partitioned_variables", "fixed_size_partitioner", "min_max_variable_partitioner",
+    "variable_axis_size_partitioner",
+]  # fmt: skip
+
+Partitioner = Callable[..., list[int]]
+
+
+class PartitionedVariable:
+    """Several variables that are parts of one, in order along one axis.
+
+    It converts to the whole tensor; iterating gives the parts.
+
+    Args:
+        name: the name of the whole.
+        shape: the shape of the whole.
+        dtype: the element type.
+        variable_list: the parts.
+        partitions: the number of parts along each axis.
+    """
+
+    def __init__(
+        self, name: str, shape: Any, dtype: DType, variable_list: list[Any], partitions: list[int]
+    ) -> None:
+        if not isinstance(variable_list, (list, tuple)):
+            raise TypeError(f"variable_list is not a list or tuple: {variable_list}")
+        if len(partitions) != len(shapes.as_shape(shape) or ()):
+            raise ValueError(f"partitions {partitions} does not match the shape {shape}")
+        self._name = name
+        self._shape = TensorShape(shape)
+        self._dtype = dtype
+        self._variable_list = list(variable_list)
+        self._partitions = list(partitions)
+
+    # ------------------------------------------------------------ facts
+    @property
+    def name(self) -> str:
+        """The name of the whole."""
+        return self._name
+
+    @property
+    def dtype(self) -> DType:
+        """The element type."""
+        return self._dtype
+
+    @property
+    def shape(self) -> TensorShape:
+        """The shape of the whole."""
+        return self._shape
+
+    def get_shape(self) -> TensorShape:
+        """The shape of the whole."""
+        return self._shape
+
+    @property
+    def graph(self) -> Any:
+        """The graph of the parts."""
+        return self._variable_list[0].graph
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._variable_list)
+
+    def __len__(self) -> int:
+        return len(self._variable_list)
+
+    def _get_variable_list(self) -> list[Any]:
+        return self._variable_list
+
+    def _get_partitions(self) -> list[int]:
+        return self._partitions
+
+    def _partition_axes(self) -> list[int]:
+        return [i for i, n in enumerate(self._partitions) if n > 1] or [0]
+
+    # ------------------------------------------------------------ values
+    def as_tensor(self) -> Tensor:
+        """The whole, joined from the parts."""
+        with name_scope(None):
+            return self._concat()
+
+    def _concat(self) -> Tensor:
+        if len(self._variable_list) == 1:
+            with name_scope(None):
+                return get("Identity")(convert_to_tensor(self._variable_list[0]), name=self._name)  # type: ignore[no-any-return]
+        with name_scope(self._name + "/ConcatPartitions/"):
+            parts = [convert_to_tensor(v) for v in self._variable_list]
+            joined = get("ConcatV2")(parts, self._partition_axes()[0], name="concat")
+        with name_scope(None):
+            return get("Identity")(joined, name=self._name)  # type: ignore[no-any-return]
+
+    def _apply(self, method: str, value: Any, read_value: bool, **kwargs: Any) -> list[Any]:
+        tensors = isinstance(value, (list, tuple)) and all(hasattr(v, "graph") for v in value)
+        if isinstance(value, PartitionedVariable) or tensors:
+            parts = list(value)
+        else:
+            axis = self._partition_axes()[0]
+            sizes = [v.shape.as_list()[axis] for v in self._variable_list]
+            whole = convert_to_tensor(value, self._dtype)
+            parts = list(get("SplitV")(whole, sizes, axis, num_split=len(sizes)))
+        done = [
+            getattr(v, method)(p, **kwargs) for v, p in zip(self._variable_list, parts, strict=True)
+        ]
+        return done if read_value else [d.op if hasattr(d, "op") else d for d in done]
+
+    def assign(
+        self,
+        value: Any,
+        use_locking: bool = False,
+        name: str | None = None,
+        read_value: bool = True,
+    ) -> list[Any]:
+        """Assigns to each part its share of `value`; returns one result per part."""
+        return self._apply("assign", value, read_value, use_locking=use_locking)
+
+    def assign_add(
+        self,
+        value: Any,
+        use_locking: bool = False,
+        name: str | None = None,
+        read_value: bool = True,
+    ) -> list[Any]:
+        """Adds to each part its share of `value`; returns one result per part."""
+        return self._apply("assign_add", value, read_value, use_locking=use_locking)
+
+    def assign_sub(
+        self,
+        value: Any,
+        use_locking: bool = False,
+        name: str | None = None,
+        read_value: bool = True,
+    ) -> list[Any]:
+        """Subtracts from each part its share of `value`; returns one result per part."""
+        return self._apply("assign_sub", value, read_value, use_locking=use_locking)
+
+    @property
+    def initializer(self) -> Operation:
+        """An operation that initializes all parts."""
+        from opdock.graph.nodes.scopes import control_dependencies
+
+        with control_dependencies([v.initializer for v in self._variable_list]):
+            done: Operation = get("NoOp")()
+            return done
+
+    def __repr__(self) -> str:
+        return (
+            f"<tf.PartitionedVariable '{self._name}' shape={self._shape} dtype={self._dtype.name} "
+            f"in {len(self)} parts>"
+        )
+
+
+def _to_tensor(
+    var: PartitionedVariable, dtype: Any = None, name: str | None = None, as_ref: bool = False
+) -> Any:
+    if dtype is not None and not dtypes.as_dtype(dtype).is_compatible_with(var.dtype):
+        raise ValueError(
+            f"Incompatible type conversion requested to type '{dtypes.as_dtype(dtype).name}' for "
+            f"variable of type '{var.dtype.name}'"
+        )
+    if as_ref:
+        raise NotImplementedError("PartitionedVariable doesn't support being used as a reference.")
+    return var.as_tensor()
+
+
+register_tensor_conversion_function(PartitionedVariable, _to_tensor)
+
+
+# ---------------------------------------------------------------- get_variable
+def get_partitioned(
+    store: Any,
+    name: str,
+    shape: Shape,
+    dtype: DType | None,
+    initializer: Any,
+    partitioner: Partitioner | None,
+    reuse: Any,
+    options: dict[str, Any],
+) -> PartitionedVariable | None:
+    """The partitioned variable `name` of a store, made or shared as `reuse` says.
+
+    Args:
+        store: the VariableStore.
+        name: the name of the whole.
+        shape: the shape of the whole, None to take the initializer's.
+        dtype: the element type.
+        initializer: a value for the whole, or an initializer that is called for each part.
+        partitioner: the number of parts along each axis, from `shape` and `dtype`.
+        reuse: as in `tf.get_variable`.
+        options: further arguments for each part.
+
+    Returns:
+        The variable, or None for a scalar, which has no parts.
+
+    Raises:
+        ValueError: the variable exists and may not, or the reverse; or the partition is malformed.
+    """
+    if shape == ():
+        return None
+    found: PartitionedVariable | None = store._partitioned.get(name)
+    if found is not None:
+        return _shared(name, found, shape, dtype, reuse)
+    if reuse is True:
+        raise ValueError(
+            f"PartitionedVariable {name} does not exist, or was not created with "
+            "tf.get_variable(). "
+            "Did you mean to set reuse=False or reuse=tf.AUTO_REUSE in VarScope?"
+        )
+    if not callable(partitioner):
+        raise ValueError(f"Partitioner must be callable, but received: {partitioner}")
+    value = None
+    if initializer is not None and not callable(initializer):
+        value = convert_to_tensor(initializer, dtype)
+        shape, dtype = value.raw_shape, value.dtype.base_dtype
+    if shape is None or None in shape:
+        raise ValueError(
+            f"Shape of a new partitioned variable ({name}) must be fully defined, but instead was "
+            f"{TensorShape(shape)}."
+        )
+    whole = [int(d or 0) for d in shape]
+    partitions = _partitions(partitioner, whole, dtype or dtypes.float32)
+    axis, count = _cut(partitions)
+    parts = []
+    for i, (offset, size) in enumerate(_slices(whole, count, axis)):
+        part = _part(
+            store,
+            f"{name}/part_{i}",
+            value,
+            initializer,
+            whole,
+            offset,
+            size,
+            dtype,
+            reuse,
+            options,
+        )
+        part._set_save_slice_info(Variable.SaveSliceInfo(name, whole, offset, size))
+        parts.append(part)
+    made = PartitionedVariable(name, whole, parts[0].dtype.base_dtype, parts, partitions)
+    store._partitioned[name] = made
+    return made
+
+
+def _shared(
+    name: str, found: PartitionedVariable, shape: Shape, dtype: DType | None, reuse: Any
+) -> PartitionedVariable:
+    if reuse is None or reuse is False:
+        raise ValueError(
+            f"Partitioned variable with name {name} already exists. Did you mean to set "
+            "reuse=True or "
+            "reuse=tf.AUTO_REUSE in VarScope?"
+        )
+    if shape is not None and not shapes.is_compatible(shape, found.shape.raw):
+        raise ValueError(
+            f"Trying to reuse partitioned variable {name}, but specified shape "
+            f"{TensorShape(shape)} "
+            f"and found shape {found.shape}."
+        )
+    if dtype is not None and dtype is not found.dtype:
+        raise ValueError(
+            f"Trying to reuse partitioned variable {name}, but specified dtype {dtype.name} "
+            "and found "
+            f"dtype {found.dtype.name}."
+        )
+    return found
+
+
+def _part(
+    store: Any, name: str, value: Tensor | None, initializer: Any, whole: list[int],
+    offset: list[int], size: list[int], dtype: DType | None, reuse: Any, options: dict[str, Any],
+) -> Any:  # fmt: skip
+    kwargs: dict[str, Any] = {"dtype": dtype, "reuse": reuse, **options}
+    if value is not None:
+        with name_scope(name + "/PartitionedInitializer/"):
+            kwargs["initializer"] = get("Slice")(value, offset, size)
+    else:
+        kwargs["shape"] = size
+        kwargs["initializer"] = _with_place(initializer, PartitionInfo(whole, offset))
+    return store._true_getter(name, **kwargs)
+
+
+class PartitionInfo:
+    """Where a part lies in the whole, for initializers that ask.
+
+    Attributes:
+        full_shape: the shape of the whole.
+        var_offset: where the part begins on each axis.
+    """
+
+    def __init__(self, full_shape: list[int], var_offset: list[int]) -> None:
+        self.full_shape = full_shape
+        self.var_offset = var_offset
+
+
+def _with_place(initializer: Any, info: PartitionInfo) -> Any:
+    """The initializer, told where the part lies if it wants to know."""
+    if initializer is None:
+        return None
+    made: Any = initializer() if inspect.isclass(initializer) else initializer
+    try:
+        parameters = inspect.signature(made).parameters
+    except (TypeError, ValueError):
+        return made
+    if "partition_info" not in parameters:
+        return made
+
+    def initialize(shape: Any, dtype: Any = None, partition_info: Any = None) -> Any:
+        return made(shape, dtype=dtype, partition_info=info)
+
+    return initialize
+
+
+def _partitions(partitioner: Partitioner, shape: list[int], dtype: DType) -> list[int]:
+    found = partitioner(shape=TensorShape(shape), dtype=dtype)
+    if not isinstance(found, Sequence) or isinstance(found, str):
+        raise ValueError(f"Partitioner must return a sequence, but saw: {found}")
+    if len(found) != len(shape):
+        raise ValueError(
+            "Partitioner returned a partition list that does not match the Variable's rank: "
+            f"{found} "
+            f"vs. {shape}"
+        )
+    if any(n < 1 for n in found):
+        raise ValueError(f"Partitioner returned zero partitions for some axes: {found}")
+    return [int(n) for n in found]
+
+
+def _cut(partitions: list[int]) -> tuple[int, int]:
+    """(axis, number of parts)."""
+    axes = [i for i, n in enumerate(partitions) if n > 1]
+    if len(axes) > 1:
+        raise ValueError(
+            f"Cannot slice this variable along more than one dimension: partitions: {partitions}"
+        )
+    axis = axes[0] if axes else 0
+    return axis, partitions[axis]
+
+
+def _slices(shape: list[int], count: int, axis: int) -> Iterator[tuple[list[int], list[int]]]:
+    """(offset, shape) of each part; the first ones get what does not divide evenly."""
+    least, excess = divmod(shape[axis], count)
+    offset = [0] * len(shape)
+    for i in range(count):
+        size = list(shape)
+        size[axis] = least + (i < excess)
+        yield list(offset), size
+        offset[axis] += size[axis]
+
+
+# ---------------------------------------------------------------- partitioners
+def fixed_size_partitioner(num_shards: int, axis: int = 0) -> Partitioner:
+    """A partitioner that cuts `axis` into `num_shards` parts, or fewer if it is shorter."""
+
+    def partition(shape: Any, **unused: Any) -> list[int]:
+        sizes = shapes.as_shape(shape) or ()
+        out = [1] * len(sizes)
+        out[axis] = min(num_shards, int(sizes[axis] or 1))
+        return out
+
+    return partition
+
+
+def variable_axis_size_partitioner(
+    max_shard_bytes: int,
+    axis: int = 0,
+    bytes_per_string_element: int = 16,
+    max_shards: int | None = None,
+) -> Partitioner:
+    """A partitioner that keeps each part below `max_shard_bytes` if `axis` is long enough.
+
+    Args:
+        max_shard_bytes: the largest size of a part.
+        axis: the axis to cut.
+        bytes_per_string_element: what a string counts.
+        max_shards: the largest number of parts.
+
+    Raises:
+        ValueError: a limit is not positive.
+    """
+    if max_shard_bytes < 1 or bytes_per_string_element < 1:
+        raise ValueError("Both max_shard_bytes and bytes_per_string_element must be positive.")
+    if max_shards and max_shards < 1:
+        raise ValueError("max_shards must be positive.")
+
+    def partition(shape: Any, dtype: Any) -> list[int]:
+        sizes = [int(d or 0) for d in shapes.as_shape(shape) or ()]
+        out = [1] * len(sizes)
+        rest = math.prod(s for i, s in enumerate(sizes) if i != axis % len(sizes))
+        per_entry = _element_bytes(dtype, bytes_per_string_element) * rest
+        entries = max(1, max_shard_bytes // per_entry) if per_entry else sizes[axis]
+        count = math.ceil(sizes[axis] / entries) if entries else 1
+        count = min(count, sizes[axis])
+        if max_shards:
+            count = min(count, max_shards)
+        out[axis] = max(1, count)
+        return out
+
+    return partition
+
+
+def min_max_variable_partitioner(
+    max_partitions: int = 1,
+    axis: int = 0,
+    min_slice_size: int = 256 << 10,
+    bytes_per_string_element: int = 16,
+) -> Partitioner:
+    """A partitioner with as many parts as keep each above `min_slice_size` bytes.
+
+    Args:
+        max_partitions: the largest number of parts.
+        axis: the axis to cut.
+        min_slice_size: the least size of a part.
+        bytes_per_string_element: what a string counts.
+    """
+
+    def partition(shape: Any, dtype: Any) -> list[int]:
+        sizes = [int(d or 0) for d in shapes.as_shape(shape) or ()]
+        out = [1] * len(sizes)
+        total = math.prod(sizes) * _element_bytes(dtype, bytes_per_string_element)
+        wanted = max(1, math.ceil(total / min_slice_size))
+        out[axis] = max(1, min(sizes[axis], max_partitions, wanted))
+        return out
+
+    return partition
+
+
+def _element_bytes(dtype: Any, string_bytes: int) -> int:
+    base = dtypes.as_dtype(dtype).base_dtype
+    return string_bytes if base is dtypes.string else int(base.size)
+
+
+def create_partitioned_variables(
+    shape: Any,
+    slicing: list[int],
+    initializer: Any,
+    dtype: Any = dtypes.float32,
+    trainable: bool = True,
+    collections: Any = None,
+    name: str | None = None,
+    reuse: Any = None,
+) -> list[Any]:
+    """The parts of a new variable, cut as `slicing` says.
+
+    Args:
+        shape: the shape of the whole.
+        slicing: the number of parts along each axis; at most one may exceed 1.
+        initializer: a value for the whole, or an initializer that is called for each part.
+        dtype: the element type.
+        trainable: whether optimizers train it.
+        collections: graph collections, GLOBAL_VARIABLES by default.
+        name: the name of the whole, "PartitionedVariable" by default.
+        reuse: as in `tf.get_variable`.
+
+    Returns:
+        The variables in order.
+
+    Raises:
+        ValueError: `slicing` does not fit the shape.
+    """
+    sizes = shapes.as_shape(shape)
+    if isinstance(shape, Tensor):
+        known = constant_value(shape)
+        sizes = None if known is None else tuple(int(d) for d in known)
+    if len(slicing) != len(sizes or ()):
+        raise ValueError(f"The slicing should have the rank of the shape: {slicing} vs. {shape}")
+    from opdock.graph.variables.variable_scope import (
+        get_variable_scope,
+        variable_scope,
+        variable_store,
+    )
+
+    with variable_scope(name, "PartitionedVariable", reuse=reuse):
+        scope = get_variable_scope()
+        with name_scope(None):
+            made = get_partitioned(
+                variable_store(), scope.name, sizes, dtypes.as_dtype(dtype).base_dtype, initializer,
+                lambda **unused: list(slicing), scope.reuse,
+                {"trainable": trainable, "collections": collections},
+            )  # fmt: skip
+    return [] if made is None else list(made)

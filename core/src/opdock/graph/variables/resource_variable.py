@@ -1,0 +1,223 @@
+"""Resource variables: a handle, with reads and writes as operations of their own."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from opdock import dtypes, shapes
+from opdock.dtypes import DType
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.graph import get_default_graph
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.registry import get
+from opdock.graph.nodes.scopes import (
+    colocate_with,
+    control_dependencies,
+    device,
+    init_scope,
+    name_scope,
+)
+from opdock.graph.variables.ref_variable import _safe
+from opdock.graph.variables.variable import (
+    Variable,
+    VariableAggregation,
+    VariableSynchronization,
+    initial_tensor,
+)
+from opdock.shapes import Shape, TensorShape
+
+
+class ResourceVariable(Variable):
+    """A variable behind a handle; each read sees the value at the time when it runs."""
+
+    _dtype: DType
+    _shape: Shape
+
+    def __init__(
+        self,
+        initial_value: Any = None,
+        trainable: Any = None,
+        collections: Any = None,
+        validate_shape: bool = True,
+        caching_device: Any = None,
+        name: str | None = None,
+        variable_def: Any = None,
+        dtype: Any = None,
+        expected_shape: Any = None,
+        import_scope: str | None = None,
+        constraint: Any = None,
+        synchronization: Any = VariableSynchronization.AUTO,
+        aggregation: Any = VariableAggregation.NONE,
+        shape: Any = None,
+    ) -> None:
+        if variable_def is not None:
+            if initial_value is not None:
+                raise ValueError("variable_def and initial_value are mutually exclusive.")
+            self._restore_from(variable_def, import_scope)
+            self._dtype = self._handle.op.attrs["dtype"]
+            self._shape = self._handle.op.attrs["shape"]
+            return
+        initial_value, from_function = self._prepare(initial_value, name)
+        if constraint is not None and not callable(constraint):
+            raise ValueError("The `constraint` argument must be a callable.")
+        self._trainable = True if trainable is None else bool(trainable)
+        self._constraint = constraint
+        self._synchronization, self._aggregation = synchronization, aggregation
+        with init_scope():
+            with name_scope(name, "Variable", [] if from_function else [initial_value]) as scope:
+                self._build(
+                    scope,
+                    initial_value,
+                    from_function,
+                    dtype,
+                    validate_shape,
+                    caching_device,
+                    shape,
+                )
+            self._register(collections, self._trainable)
+
+    def _build(
+        self, scope: str, initial_value: Any, from_function: bool, dtype: Any,
+        validate_shape: bool, caching_device: Any, shape: Any,
+    ) -> None:  # fmt: skip
+        graph = get_default_graph()
+        true_name = scope[:-1]
+        element = None if dtype is None else dtypes.as_dtype(dtype)
+        attr = {"_class": [f"loc:@{true_name}"]}
+        with (
+            graph._attr_scope(attr if from_function else {}),
+            name_scope("Initializer"),
+            device(None),
+        ):
+            value = initial_tensor(initial_value() if from_function else initial_value, element)
+        known = value.raw_shape if shape is None else shapes.as_shape(shape)
+        if validate_shape and (known is None or None in known):
+            raise ValueError(f"initial_value must have a shape specified: {value}")
+        self._initial_value = value
+        self._dtype = value.dtype.base_dtype
+        self._shape = known if validate_shape else None
+        self._handle = get("VarHandleOp")(
+            dtype=self._dtype, shape=self._shape, shared_name=true_name, name=scope
+        )
+        with name_scope("IsInitialized"):
+            self._is_initialized_tensor = get("VarIsInitializedOp")(self._handle)
+        with name_scope("Assign") as assign_scope, colocate_with(self._handle.op):
+            self._initializer_op = get("AssignVariableOp")(
+                self._handle, _safe(value), dtype=self._dtype, name=assign_scope
+            )
+        with name_scope("Read"), contextlib.ExitStack() as stack:
+            if caching_device is not None:
+                stack.enter_context(device(caching_device))
+            else:
+                stack.enter_context(colocate_with(self._handle.op))
+            self._snapshot = self._read()
+
+    def _read(self, name: str | None = None) -> Tensor:
+        value: Tensor = get("ReadVariableOp")(self._handle, dtype=self._dtype, name=name)
+        value.set_shape(self._shape)
+        return value
+
+    # ------------------------------------------------------------ facts
+    @property
+    def dtype(self) -> DType:
+        """The element type."""
+        return self._dtype
+
+    @property
+    def shape(self) -> TensorShape:
+        """The static shape."""
+        return TensorShape(self._shape)
+
+    def set_shape(self, shape: Any) -> None:
+        """Refines the static shape."""
+        self._shape = shapes.merge(self._shape, shapes.as_shape(shape))
+
+    @property
+    def handle(self) -> Tensor:
+        """The handle."""
+        return self._handle
+
+    @property
+    def create(self) -> Any:
+        """The initializer."""
+        return self._initializer_op
+
+    def _gradient_source(self) -> Tensor:
+        return self._handle
+
+    def _as_graph_element(self) -> Tensor:
+        return self._snapshot
+
+    def _initialized(self) -> Tensor:
+        return self.is_initialized()
+
+    def is_initialized(self, name: str | None = None) -> Tensor:
+        """Whether the variable has a value."""
+        return get("VarIsInitializedOp")(self._handle, name=name)  # type: ignore[no-any-return]
+
+    # ------------------------------------------------------------ values and updates
+    def value(self) -> Tensor:
+        """A read of the value. Each call makes one, so it sees what has been written before it."""
+        with colocate_with(self._handle.op, ignore_existing=True), device(None):
+            return self._read()
+
+    def read_value(self) -> Tensor:
+        """A read of its own, made under the current control dependencies."""
+        with name_scope("Read"):
+            value = self._read()
+        return get("Identity")(value)  # type: ignore[no-any-return]
+
+    def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
+        """Rows of the value, without reading the rest."""
+        with name_scope("Gather" if name is None else name):
+            ids = convert_to_tensor(indices)
+            rows: Tensor = get("ResourceGather")(self._handle, ids, dtype=self._dtype)
+        if self._shape is not None and ids.raw_shape is not None:
+            rows.set_shape((*ids.raw_shape, *self._shape[1:]))
+        return get("Identity")(rows)  # type: ignore[no-any-return]
+
+    def _lazy_read(self, op: Any) -> Tensor:
+        with control_dependencies([op]):
+            return self.read_value()
+
+    def _update(self, op: str, value: Any, name: str | None, read_value: bool) -> Any:
+        tensor = convert_to_tensor(value, self._dtype, "value")
+        if not shapes.is_compatible(self._shape, tensor.raw_shape):
+            raise ValueError(
+                f"Cannot assign to variable {self.name} due to variable shape {self.shape} and "
+                "value "
+                f"shape {tensor.shape} are incompatible"
+            )
+        done = get(op)(self._handle, tensor, dtype=self._dtype, name=name)
+        return self._lazy_read(done) if read_value else done
+
+    def assign(
+        self,
+        value: Any,
+        use_locking: bool = False,
+        name: str | None = None,
+        read_value: bool = True,
+    ) -> Any:
+        """Assigns `value`; returns the new value, or the operation."""
+        return self._update("AssignVariableOp", value, name, read_value)
+
+    def assign_add(
+        self,
+        delta: Any,
+        use_locking: bool = False,
+        name: str | None = None,
+        read_value: bool = True,
+    ) -> Any:
+        """Adds `delta`; returns the new value, or the operation."""
+        return self._update("AssignAddVariableOp", delta, name, read_value)
+
+    def assign_sub(
+        self,
+        delta: Any,
+        use_locking: bool = False,
+        name: str | None = None,
+        read_value: bool = True,
+    ) -> Any:
+        """Subtracts `delta`; returns the new value, or the operation."""
+        return self._update("AssignSubVariableOp", delta, name, read_value)

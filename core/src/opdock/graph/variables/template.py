@@ -1,0 +1,150 @@
+"""`make_template`: a function that makes its variables once and shares them ever after."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from opdock.graph.nodes.collections import GraphKeys
+from opdock.graph.nodes.graph import get_default_graph
+from opdock.graph.variables.variable_scope import VariableScope, variable_scope
+
+__all__ = ["make_template"]
+
+
+def make_template(
+    name_: str,
+    func_: Callable[..., Any],
+    create_scope_now_: bool = False,
+    unique_name_: str | None = None,
+    custom_getter_: Callable[..., Any] | None = None,
+    **kwargs: Any,
+) -> Template:
+    """Makes `func_` share the variables that `tf.get_variable` makes in it between all calls.
+
+    Args:
+        name_: the name of the variable scope, made unique.
+        func_: the function; it makes variables with `tf.get_variable`.
+        create_scope_now_: take the scope's name now instead of at the first call.
+        unique_name_: the name of the scope as it is; two templates of one name share variables.
+        custom_getter_: a custom getter for the scope.
+        **kwargs: arguments to bind to `func_`.
+
+    Returns:
+        A function that opens the scope and calls `func_`.
+
+    Raises:
+        ValueError: `unique_name_` with `create_scope_now_`, or, at a later call, a new trainable
+            variable.
+    """
+    if kwargs:
+        func_ = functools.partial(func_, **kwargs)
+    return Template(name_, func_, create_scope_now_, unique_name_, custom_getter_)
+
+
+class Template:
+    """A function with variables of its own; see `make_template`."""
+
+    def __init__(
+        self,
+        name: str,
+        func: Callable[..., Any],
+        create_scope_now: bool = False,
+        unique_name: str | None = None,
+        custom_getter: Callable[..., Any] | None = None,
+    ) -> None:
+        if name is None:
+            raise ValueError("name cannot be None.")
+        if create_scope_now and unique_name is not None:
+            raise ValueError("unique_name_ cannot be given together with create_scope_now_.")
+        self._name = name
+        self._func = func
+        self._unique_name = unique_name
+        self._custom_getter = custom_getter
+        self._scope: VariableScope | None = None
+        self._called = False
+        if create_scope_now:
+            with self._open(auxiliary_name_scope=False) as scope:
+                self._scope = scope
+
+    def _open(self, **kwargs: Any) -> variable_scope:
+        return variable_scope(
+            self._unique_name, self._name, custom_getter=self._custom_getter, **kwargs
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._scope is not None:
+            with variable_scope(self._scope, reuse=self._called):
+                return self._call(*args, **kwargs)
+        with self._open() as scope:
+            self._scope = scope
+            return self._call(*args, **kwargs)
+
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
+        graph = get_default_graph()
+        before = list(graph.get_collection(GraphKeys.TRAINABLE_VARIABLES))
+        result = self._func(*args, **kwargs)
+        if self._called:
+            known = {id(v) for v in before}
+            made = [
+                v.name
+                for v in graph.get_collection(GraphKeys.TRAINABLE_VARIABLES)
+                if id(v) not in known
+            ]
+            if made:
+                raise ValueError(
+                    "Trainable variable created when calling a template after the first time, "
+                    "perhaps you used tf.Variable when you meant tf.get_variable: "
+                    f"{', '.join(made)} (template '{self._name}')"
+                )
+        self._called = True
+        return result
+
+    @property
+    def name(self) -> str:
+        """The name that was asked for."""
+        return self._name
+
+    @property
+    def func(self) -> Callable[..., Any]:
+        """The function."""
+        return self._func
+
+    @property
+    def variable_scope(self) -> VariableScope | None:
+        """The scope of the variables, None before the first call."""
+        return self._scope
+
+    @property
+    def variable_scope_name(self) -> str | None:
+        """The scope's name with a slash at its end, None before the first call."""
+        if self._scope is None:
+            return None
+        name = self._scope.name
+        return name if not name or name.endswith("/") else f"{name}/"
+
+    def _collection(self, key: str) -> list[Any]:
+        if self._scope is None:
+            return []
+        return list(get_default_graph().get_collection(key, self.variable_scope_name))
+
+    @property
+    def variables(self) -> list[Any]:
+        """The global and local variables made so far."""
+        return self.global_variables + self.local_variables
+
+    @property
+    def trainable_variables(self) -> list[Any]:
+        """The trainable variables made so far."""
+        return self._collection(GraphKeys.TRAINABLE_VARIABLES)
+
+    @property
+    def global_variables(self) -> list[Any]:
+        """The global variables made so far."""
+        return self._collection(GraphKeys.GLOBAL_VARIABLES)
+
+    @property
+    def local_variables(self) -> list[Any]:
+        """The local variables made so far."""
+        return self._collection(GraphKeys.LOCAL_VARIABLES)

@@ -1,0 +1,109 @@
+"""Lists of variables, and the operations that initialize them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opdock.graph.nodes.collections import GraphKeys
+from opdock.graph.nodes.graph import get_default_graph
+from opdock.graph.nodes.operation import Operation
+from opdock.graph.nodes.registry import get
+from opdock.graph.nodes.scopes import device, name_scope
+
+__all__ = [
+    "all_variables", "assert_variables_initialized", "global_variables",
+    "global_variables_initializer", "initialize_all_variables", "initialize_local_variables",
+    "initialize_variables", "local_variables", "local_variables_initializer", "model_variables",
+    "moving_average_variables", "report_uninitialized_variables", "trainable_variables",
+    "variables_initializer",
+]  # fmt: skip
+
+
+def _collection(key: str, scope: str | None) -> list[Any]:
+    return get_default_graph().get_collection(key, scope)
+
+
+def global_variables(scope: str | None = None) -> list[Any]:
+    """The variables that are shared and saved, those whose names match `scope` when given."""
+    return _collection(GraphKeys.GLOBAL_VARIABLES, scope)
+
+
+all_variables = global_variables
+
+
+def local_variables(scope: str | None = None) -> list[Any]:
+    """The variables of this process that are not saved."""
+    return _collection(GraphKeys.LOCAL_VARIABLES, scope)
+
+
+def model_variables(scope: str | None = None) -> list[Any]:
+    """The variables that inference needs."""
+    return _collection(GraphKeys.MODEL_VARIABLES, scope)
+
+
+def trainable_variables(scope: str | None = None) -> list[Any]:
+    """The variables that optimizers update by default."""
+    return _collection(GraphKeys.TRAINABLE_VARIABLES, scope)
+
+
+def moving_average_variables(scope: str | None = None) -> list[Any]:
+    """The variables that have a moving average."""
+    return _collection(GraphKeys.MOVING_AVERAGE_VARIABLES, scope)
+
+
+def _group(ops: list[Operation], name: str) -> Operation:
+    with get_default_graph().control_dependencies(ops):
+        done: Operation = get("NoOp")(name=name)
+    return done
+
+
+def variables_initializer(var_list: list[Any], name: str = "init") -> Operation:
+    """An operation that initializes the given variables."""
+    return _group([v.initializer for v in var_list], name)
+
+
+initialize_variables = variables_initializer
+
+
+def global_variables_initializer() -> Operation:
+    """An operation that initializes all global variables."""
+    return variables_initializer(global_variables())
+
+
+initialize_all_variables = global_variables_initializer
+
+
+def local_variables_initializer() -> Operation:
+    """An operation that initializes all local variables."""
+    return variables_initializer(local_variables())
+
+
+initialize_local_variables = local_variables_initializer
+
+
+def report_uninitialized_variables(
+    var_list: list[Any] | None = None, name: str = "report_uninitialized_variables"
+) -> Any:
+    """A string tensor with the names of the variables that have no value yet."""
+    from opdock import dtypes
+    from opdock.graph.nodes.constant import constant
+
+    if var_list is None:
+        var_list = global_variables() + local_variables()
+    with name_scope(name), device("/cpu:0"):
+        names = constant([v.op.name for v in var_list], dtypes.string)
+        if not var_list:
+            return constant([], dtypes.string)
+        missing = get("LogicalNot")(get("Pack")([v._initialized() for v in var_list], axis=0))
+        where = get("Reshape")(get("Where")(missing), [-1])
+        return get("GatherV2")(names, where, 0)
+
+
+def assert_variables_initialized(var_list: list[Any] | None = None) -> Any:
+    """An operation that fails unless all variables have a value; None without variables."""
+    if var_list is None:
+        var_list = global_variables() + local_variables()
+    if not var_list:
+        return None
+    reads = [v.read_value() for v in var_list]
+    return _group([r.op for r in reads], "assert_variables_initialized")

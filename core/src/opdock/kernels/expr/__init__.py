@@ -1,0 +1,1 @@
+"""Scalar expressions: one text an elementwise op, lowered to typed lines and rendered."""

@@ -1,0 +1,345 @@
+"""Lowering: scalar expressions to a typed straight line of steps, and its evaluation on arrays.
+
+A `Line` is what every user of expressions walks: the evaluator here, and the code generators of
+backends ("float v3 = expf(v1);" is one step). Steps refer to earlier steps by index.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from opdock import dtypes
+from opdock.dtypes import DType
+from opdock.kernels.expr import tree as ex
+from opdock.kernels.expr.functions import FUNCTIONS
+from opdock.shapes import Shape
+
+INPUT, NUMBER, CAST = "input", "number", "cast"
+_NARROW = frozenset({dtypes.float16, dtypes.bfloat16})
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One value of a line.
+
+    Attributes:
+        op: `INPUT`, `NUMBER`, `CAST`, or the name of a function.
+        args: the indices of the steps it takes.
+        dtype: its element type.
+        value: the input's name, or the number.
+    """
+
+    op: str
+    args: tuple[int, ...]
+    dtype: DType
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Typed steps in order of computation; `results` are the indices of the outputs."""
+
+    steps: tuple[Step, ...]
+    results: tuple[int, ...]
+
+    @property
+    def functions(self) -> frozenset[str]:
+        """The functions applied."""
+        return frozenset(s.op for s in self.steps) - {INPUT, NUMBER, CAST}
+
+    @property
+    def may_raise(self) -> bool:
+        """Whether some input values are errors (an integer division by zero)."""
+        return any(
+            self.steps[s.args[-1]].dtype in FUNCTIONS[s.op].raises
+            for s in self.steps
+            if s.op in FUNCTIONS
+        )
+
+
+def lower(
+    roots: Sequence[ex.Expr],
+    inputs: Mapping[str, DType],
+    attrs: Mapping[str, Any] | None = None,
+    results: Sequence[DType | None] | None = None,
+    *,
+    widen: bool = True,
+) -> Line:
+    """Types the expressions and lays them out as one line.
+
+    Args:
+        roots: the expressions, one per output; shared parts are computed once.
+        inputs: the input names that may occur, with their types.
+        attrs: attribute values for the other names and for the types of casts.
+        results: the type that each output must have; a plain number takes it.
+        widen: compute float16 and bfloat16 in float32, rounding at the end and at casts.
+
+    Raises:
+        ValueError: a name is unknown, or types do not fit.
+    """
+    known = {
+        name: value
+        for name, value in (attrs or {}).items()
+        if name not in inputs and isinstance(value, (bool, int, float, DType))
+    }
+    builder = _Lowering(inputs, widen)
+    indices = []
+    for i, root in enumerate(roots):
+        bound = fold_numbers(ex.substitute(root, known))
+        indices.append(builder.result(bound, results[i] if results is not None else None))
+    return Line(tuple(builder.steps), tuple(indices))
+
+
+class _Lowering:
+    """The state of one `lower`: steps so far, and each node's step and type before widening."""
+
+    def __init__(self, inputs: Mapping[str, DType], widen: bool) -> None:
+        self.inputs = inputs
+        self.widen = widen
+        self.steps: list[Step] = []
+        self._index: dict[tuple[Any, ...], int] = {}
+        self._done: dict[ex.Expr, tuple[int, DType]] = {}
+        self._untyped: set[ex.Expr] = set()
+
+    def result(self, root: ex.Expr, wanted: DType | None) -> int:
+        for node in ex.walk(root):
+            if node not in self._done and node not in self._untyped:
+                if self._takes_any_type(node):
+                    self._untyped.add(node)
+                else:
+                    self._done[node] = self._node(node)
+        if root in self._untyped:
+            if wanted is None:
+                raise ValueError(f"'{root}' has no type of its own.")
+            index, dtype = self._typed(root, wanted), wanted
+        else:
+            index, dtype = self._done[root]
+        if wanted is not None and dtype is not wanted:
+            raise ValueError(f"'{root}' is {dtype.name}, the op's output is {wanted.name}.")
+        return index if self.steps[index].dtype is dtype else self._add(CAST, (index,), dtype)
+
+    def _add(self, op: str, args: tuple[int, ...], dtype: DType, value: Any = None) -> int:
+        key = (op, args, dtype, type(value), repr(value))
+        found = self._index.get(key)
+        if found is None:
+            found = self._index[key] = len(self.steps)
+            self.steps.append(Step(op, args, dtype, value))
+        return found
+
+    def _wide(self, dtype: DType) -> DType:
+        return dtypes.float32 if self.widen and dtype in _NARROW else dtype
+
+    def _widened(self, index: int) -> int:
+        dtype = self.steps[index].dtype
+        wide = self._wide(dtype)
+        return index if wide is dtype else self._add(CAST, (index,), wide)
+
+    def _takes_any_type(self, node: ex.Expr) -> bool:
+        """Whether a node is made of numbers, like `where(x > 0, 1, -1)`: its user types it."""
+        if isinstance(node, ex.Apply) and FUNCTIONS[node.function].result in ("same", "real"):
+            return all(a in self._untyped for a in _typed_args(node.function, node.args))
+        return isinstance(node, ex.Number)
+
+    def _typed(self, node: ex.Expr, dtype: DType) -> int:
+        """The step of an argument in company of type `dtype`."""
+        if node not in self._untyped:
+            return self._done[node][0]
+        wide = self._wide(dtype)
+        if isinstance(node, ex.Number):
+            return self._add(NUMBER, (), wide, node.value)
+        assert isinstance(node, ex.Apply)
+        function = FUNCTIONS[node.function]
+        if dtype not in function.domain or function.result_type(dtype) is not dtype:
+            raise ValueError(f"'{node.function}' does not take {dtype.name}.")
+        return self._call(node.function, node.args, dtype)
+
+    def _call(self, name: str, args: tuple[ex.Expr, ...], dtype: DType) -> int:
+        indices = [self._typed(a, dtype) for a in _typed_args(name, args)]
+        if name == "where":
+            indices.insert(0, self._condition(args[0]))
+        return self._add(name, tuple(indices), FUNCTIONS[name].result_type(self._wide(dtype)))
+
+    def _node(self, node: ex.Expr) -> tuple[int, DType]:
+        match node:
+            case ex.Name(name=name):
+                if name not in self.inputs:
+                    raise ValueError(f"'{name}' is neither an input nor a numeric attribute.")
+                dtype = self.inputs[name].base_dtype
+                return self._widened(self._add(INPUT, (), dtype, name)), dtype
+            case ex.Cast(arg=arg, to=to):
+                return self._cast(arg, to if isinstance(to, DType) else dtypes.as_dtype(to))
+            case ex.Apply(function=function, args=args):
+                return self._apply(function, args)
+        raise ValueError(f"Not a scalar expression: {node!r}")
+
+    def _cast(self, arg: ex.Expr, to: DType) -> tuple[int, DType]:
+        if arg in self._untyped:
+            return self._widened(self._typed(arg, to)), to
+        index, dtype = self._done[arg]
+        if dtype is to:
+            return index, to
+        return self._widened(self._add(CAST, (index,), to)), to
+
+    def _apply(self, name: str, args: tuple[ex.Expr, ...]) -> tuple[int, DType]:
+        function = FUNCTIONS[name]
+        operand: DType | None = None
+        for arg in _typed_args(name, args):
+            if arg in self._untyped:
+                continue
+            dtype = self._done[arg][1]
+            if operand is not None and dtype is not operand:
+                raise ValueError(f"'{name}' is applied to {operand.name} and {dtype.name}.")
+            operand = dtype
+        if operand is None:
+            raise ValueError(f"'{name}' is applied to numbers without a type.")
+        if operand not in function.domain:
+            raise ValueError(f"'{name}' does not take {operand.name}.")
+        return self._call(name, args, operand), function.result_type(operand)
+
+    def _condition(self, arg: ex.Expr) -> int:
+        if arg in self._untyped:
+            return self._typed(arg, dtypes.bool_)
+        index, dtype = self._done[arg]
+        if dtype is not dtypes.bool_:
+            raise ValueError(f"The condition '{arg}' is {dtype.name}, not bool.")
+        return index
+
+
+def _typed_args(name: str, args: tuple[ex.Expr, ...]) -> tuple[ex.Expr, ...]:
+    """The arguments that share a type: all but the condition of `where`."""
+    return args[1:] if name == "where" else args
+
+
+def fold_numbers(root: ex.Expr) -> ex.Expr:
+    """`root` with functions of numbers only replaced by their value (int or float64)."""
+    done: dict[ex.Expr, ex.Expr] = {}
+    for node in ex.walk(root):
+        new = node
+        if isinstance(node, ex.Apply):
+            args = [done[a] for a in node.args]
+            values = [a.value for a in args if isinstance(a, ex.Number)]
+            new = ex.apply(node.function, *args)
+            if len(values) == len(args):
+                new = ex.number(_value_of(node.function, values))
+        elif isinstance(node, ex.Cast):
+            new = ex.cast(done[node.arg], node.to)
+        done[node] = new
+    return done[root]
+
+
+def _value_of(name: str, values: Sequence[ex.Scalar]) -> ex.Scalar:
+    whole = all(isinstance(v, (bool, int)) for v in values) and name != "div"
+    kind = np.int64 if whole and dtypes.int64 in FUNCTIONS[name].domain else np.float64
+    arrays = [np.asarray(v, np.bool_ if isinstance(v, bool) else kind) for v in values]
+    with np.errstate(all="ignore"):
+        result = FUNCTIONS[name].evaluate(np, *arrays).item()
+    if isinstance(result, complex):
+        raise ValueError(f"'{name}' of numbers is complex.")
+    return result  # type: ignore[no-any-return]
+
+
+# ---------------------------------------------------------------- arrays
+def namespace_dtype(xp: Any, dtype: DType) -> Any:
+    """The type object by which the array namespace `xp` knows `dtype`."""
+    found = getattr(xp, dtype.name, None)
+    return dtype.np if found is None else found
+
+
+def _last_uses(
+    code: Sequence[tuple[int, Callable[..., Any], tuple[int, ...]]], results: Sequence[int]
+) -> list[list[int]]:
+    """For each call the values that nothing needs after it: whole arrays, in a long line many."""
+    needed, dead = set(results), []
+    for i, _, args in reversed(code):
+        dead.append([a for a in dict.fromkeys((*args, i)) if a not in needed])
+        needed.update(args)
+    return dead[::-1]
+
+
+def evaluator(
+    line: Line, xp: Any, inputs: Sequence[str], shape: Shape = None
+) -> Callable[..., Any]:
+    """A function of arrays, in the order of `inputs`, that computes the line's results.
+
+    Args:
+        line: the steps.
+        xp: an array-API namespace.
+        inputs: the names of the positional arguments.
+        shape: the shape of the results where it is known; otherwise the arguments' broadcast.
+
+    Returns:
+        `fn(*arrays)`: one array, or a tuple if the line has several results.
+    """
+    registers: list[Any] = [None] * len(line.steps)
+    loads: list[tuple[int, int]] = []
+    code: list[tuple[int, Callable[..., Any], tuple[int, ...]]] = []
+    varying = set()
+    for i, step in enumerate(line.steps):
+        dtype = namespace_dtype(xp, step.dtype)
+        if step.op == INPUT:
+            loads.append((i, list(inputs).index(step.value)))
+        elif step.op == NUMBER:
+            registers[i] = xp.asarray(_representable(step), dtype=dtype)
+        elif step.op == CAST:
+            code.append((i, _caster(xp, line.steps[step.args[0]].dtype, dtype), step.args))
+        else:
+            code.append((i, _bound(FUNCTIONS[step.op].evaluate, xp), step.args))
+        if step.op == INPUT or any(a in varying for a in step.args):
+            varying.add(i)
+    used = {position for _, position in loads}
+    spread = len(used) < len(inputs) or any(r not in varying for r in line.results)
+    results = line.results
+    steps = [(i, function, args, dead) for (i, function, args), dead in zip(
+        code, _last_uses(code, results), strict=True)]  # fmt: skip
+
+    def run(*arrays: Any) -> Any:
+        values = list(registers)
+        for i, position in loads:
+            values[i] = arrays[position]
+        for i, function, args, dead in steps:
+            values[i] = function(*[values[a] for a in args])
+            for d in dead:
+                values[d] = None
+        out = tuple(values[r] for r in results)
+        if spread:
+            out = tuple(_spread(xp, v, arrays, shape) for v in out)
+        return out if len(out) > 1 else out[0]
+
+    return run
+
+
+def _bound(evaluate: Callable[..., Any], xp: Any) -> Callable[..., Any]:
+    return lambda *args: evaluate(xp, *args)
+
+
+def _caster(xp: Any, source: DType, target: Any) -> Callable[..., Any]:
+    if source.is_complex and target not in (xp.complex64, xp.complex128):
+        return lambda x: xp.astype(xp.real(x), target)
+    return lambda x: xp.astype(x, target)
+
+
+def _representable(step: Step) -> Any:
+    value = step.value
+    if step.dtype.is_bool:
+        return bool(value)
+    if step.dtype.is_integer and isinstance(value, float):
+        if not math.isfinite(value) or not value.is_integer():
+            raise ValueError(f"The number {value} is not a {step.dtype.name}.")
+        return int(value)
+    return value
+
+
+def _spread(xp: Any, value: Any, arrays: Sequence[Any], shape: Shape) -> Any:
+    """`value`, which need not depend on every input, in the full broadcast shape."""
+    if shape is None or None in shape:
+        shape = np.broadcast_shapes(*(tuple(a.shape) for a in arrays))
+    if tuple(value.shape) == shape:
+        return value
+    return value + xp.zeros(shape, dtype=value.dtype) if value.dtype != xp.bool else xp.logical_or(
+        value, xp.zeros(shape, dtype=value.dtype)
+    )

@@ -1,0 +1,1 @@
+"""Kernel records, the table, and which of them serves a node."""

@@ -1,0 +1,52 @@
+"""Narrows a kernel to the element types that a device's buffers can hold."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+from opdock.dtypes import ALL, DType, resource
+from opdock.graph.nodes import registry
+from opdock.graph.nodes.opdef import ArgDef, OpDef
+from opdock.kernels.select.table import Kernel
+
+
+def restrict(kernel: Kernel, allowed: frozenset[DType]) -> Kernel | None:
+    """The kernel with tighter type constraints, or None when nothing is left of it.
+
+    Arguments in host memory may have any type. The constraints stay data, so what the kernel claims
+    is what the device can do.
+
+    Args:
+        kernel: a kernel written without the device in mind.
+        allowed: the types of the device's buffers.
+    """
+    spec = registry.find(kernel.op)
+    if spec is None:
+        # An op type that no graph can hold, such as a fusion's: its kernel says what it takes.
+        return kernel
+    on_device = list(_device_arguments(spec.definition, kernel))
+    if any(arg.dtype is not None and arg.dtype not in allowed for arg in on_device):
+        return None
+    types = dict(kernel.dtypes)
+    for attr in {a.type_attr or a.type_list_attr for a in on_device} - {""}:
+        types[attr] = types.get(attr, _declared(spec.definition, attr)) & allowed
+        if not types[attr]:
+            return None
+    return dataclasses.replace(kernel, dtypes=types)
+
+
+def _device_arguments(definition: OpDef, kernel: Kernel) -> Iterable[ArgDef]:
+    # A handle names a variable and is no value in the device's memory.
+    yield from (
+        a for a in definition.inputs if a.name not in kernel.host_inputs and a.dtype is not resource
+    )
+    yield from (
+        a for a in definition.outputs
+        if a.name not in kernel.host_outputs and a.dtype is not resource
+    )  # fmt: skip
+
+
+def _declared(definition: OpDef, attr: str) -> frozenset[DType]:
+    declared = definition.attrs[attr].allowed
+    return ALL if declared is None else frozenset(declared)

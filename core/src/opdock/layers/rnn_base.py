@@ -1,0 +1,142 @@
+"""What cells of recurrent networks share: the base class, states, checks of their types."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from opdock.dtypes import as_dtype
+from opdock.graph.nodes.constant_value import constant_value
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import name_scope
+from opdock.layers.base import Layer, static
+from opdock.ops.array import shape
+from opdock.ops.fill import zeros
+from opdock.shapes import TensorShape
+from opdock.util import nest
+
+
+class LSTMStateTuple(NamedTuple):
+    """The state of an LSTM cell: the memory `c` and the output `h`."""
+
+    c: Any
+    h: Any
+
+    @property
+    def dtype(self) -> Any:
+        """The type of both.
+
+        Raises:
+            TypeError: they differ.
+        """
+        if self.c.dtype != self.h.dtype:
+            raise TypeError(f"Inconsistent internal state: {self.c.dtype} vs {self.h.dtype}")
+        return self.c.dtype
+
+
+def dims(size: Any) -> list[int | None]:
+    """A size of a state or an output as a shape without the batch."""
+    return [size] if isinstance(size, int) else TensorShape(size).as_list()
+
+
+def known_int(value: Any) -> int | None:
+    """An int or a scalar tensor as an int; None where it is not known now."""
+    known = value if isinstance(value, int) else constant_value(convert_to_tensor(value))
+    return None if known is None else int(known)
+
+
+def check_types(*values: Any) -> None:
+    """Raises ValueError where a tensor holds neither floats nor complex numbers."""
+    for dtype in (as_dtype(t.dtype) for t in nest.flatten(values)):
+        if not (dtype.is_floating or dtype.is_complex):
+            raise ValueError(
+                f"RNN cell only supports floating point inputs, but saw dtype: {dtype}"
+            )
+
+
+class RNNCell(Layer):
+    """One step: `output, new_state = cell(inputs, state)`.
+
+    Subclasses define `call(inputs, state)`, `state_size` and `output_size`.
+    """
+
+    def __call__(self, inputs: Any, state: Any, scope: Any = None, **kwargs: Any) -> Any:
+        """Makes the ops of one step.
+
+        Args:
+            inputs: a tensor [batch, size].
+            state: a tensor or structure of tensors as `state_size` says.
+            scope: the variable scope at the first call; the class's name by default.
+
+        Returns:
+            The output and the new state.
+        """
+        if scope is not None:
+            kwargs["scope"] = scope
+        return super().__call__(inputs, state, **kwargs)
+
+    @property
+    def state_size(self) -> Any:
+        """The sizes of the state: an int, a shape, or a structure of them."""
+        raise NotImplementedError("Abstract method")
+
+    @property
+    def output_size(self) -> Any:
+        """The size of the output."""
+        raise NotImplementedError("Abstract method")
+
+    def get_initial_state(
+        self, inputs: Any = None, batch_size: Any = None, dtype: Any = None
+    ) -> Any:
+        """The state to begin with: zeros.
+
+        Args:
+            inputs: a tensor whose first dimension and type say what the others are.
+            batch_size: an int or a scalar tensor; needed without `inputs`.
+            dtype: the type of the state; needed without `inputs`.
+
+        Raises:
+            ValueError: something is missing, or contradicts `inputs`.
+        """
+        if inputs is not None:
+            inputs = convert_to_tensor(inputs, name="inputs")
+            (known, *_) = static(inputs.shape)
+            if batch_size is not None and known_int(batch_size) != known:
+                raise ValueError(
+                    "batch size from input tensor is different from the input param. Input tensor "
+                    f"batch: {known}, batch_size: {batch_size}"
+                )
+            if dtype is not None and inputs.dtype != dtype:
+                raise ValueError(
+                    "dtype from input tensor is different from the input param. Input tensor "
+                    f"dtype: {inputs.dtype}, dtype: {dtype}"
+                )
+            batch_size = shape(inputs)[0] if known is None else known
+            dtype = inputs.dtype
+        if batch_size is None or dtype is None:
+            raise ValueError(
+                "batch_size and dtype cannot be None while constructing initial state: "
+                f"batch_size={batch_size}, dtype={dtype}"
+            )
+        return self.zero_state(batch_size, dtype)
+
+    def zero_state(self, batch_size: Any, dtype: Any) -> Any:
+        """A state of zeros.
+
+        Args:
+            batch_size: an int or a scalar tensor.
+            dtype: the type of the state.
+        """
+        with name_scope(type(self).__name__ + "ZeroState", values=[batch_size]):
+            return self._zeros(self.state_size, batch_size, dtype)
+
+    def _zeros(self, sizes: Any, batch: Any, dtype: Any) -> Any:
+        known = known_int(batch)
+
+        def zero(size: Any) -> Tensor:
+            made = zeros([batch, *dims(size)], dtype)
+            made.set_shape([known, *dims(size)])
+            return made
+
+        flat = [zero(s) for s in nest.flatten(sizes)]
+        return nest.pack_sequence_as(sizes, flat) if nest.is_sequence(sizes) else flat[0]

@@ -1,0 +1,1 @@
+"""Public functions made of several ops; no op is defined here."""

@@ -1,0 +1,145 @@
+"""Division and the other functions that choose an op by their arguments' types."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from opdock import dtypes
+from opdock.dtypes import DType
+from opdock.graph.nodes.constant import constant
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import name_scope
+from opdock.ops.arithmetic import div_no_nan_op, floor_div_op, mul_no_nan_op, real_div_op
+from opdock.ops.cast import cast
+
+__all__ = ["div", "div_no_nan", "divide", "floordiv", "truediv"]
+
+# The type in which integers are divided; None divides as they are.
+_TRUEDIV: Final[dict[DType, DType | None]] = {
+    dtypes.uint8: dtypes.float32, dtypes.int8: dtypes.float32,
+    dtypes.uint16: dtypes.float32, dtypes.int16: dtypes.float32,
+    dtypes.int32: dtypes.float64, dtypes.int64: dtypes.float64,
+    **dict.fromkeys(dtypes.FLOATS | dtypes.COMPLEX),
+}  # fmt: skip
+
+
+def _check_same(x: Tensor, y: Tensor) -> None:
+    if x.dtype.base_dtype is not y.dtype.base_dtype:
+        raise TypeError(
+            f"x and y must have the same dtype, got {x.dtype.base_dtype!r} != "
+            f"{y.dtype.base_dtype!r}"
+        )
+
+
+def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """`x / y` as Python 3 divides: integers become floats first.
+
+    Args:
+        x: a tensor of numbers.
+        y: a tensor of the same type.
+        name: a name for the operation.
+
+    Returns:
+        A tensor in the broadcast shape: float32 for integers of up to 16 bits, float64 for int32
+        and int64, else the type of `x`.
+
+    Raises:
+        TypeError: the types differ, or are not numbers.
+    """
+    with name_scope(name, "truediv", [x, y]) as scope:
+        x = convert_to_tensor(x, name="x")
+        y = convert_to_tensor(y, name="y", preferred_dtype=x.dtype.base_dtype)
+        _check_same(x, y)
+        kind = x.dtype.base_dtype
+        if kind not in _TRUEDIV:
+            raise TypeError(f"Invalid dtype {kind!r} in __truediv__.")
+        wide = _TRUEDIV[kind]
+        if wide is not None:
+            x, y = cast(x, wide), cast(y, wide)
+        return real_div_op(x, y, name=scope)  # type: ignore[no-any-return]
+
+
+def div(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """`x / y` as Python 2 divides: floats exactly, integers by `tf.floordiv`.
+
+    Args:
+        x: a tensor of numbers.
+        y: a tensor of the same type.
+        name: a name for the operation.
+
+    Raises:
+        TypeError: the types differ.
+    """
+    with name_scope(name, "div", [x, y]) as scope:
+        x = convert_to_tensor(x, name="x")
+        y = convert_to_tensor(y, name="y", dtype=x.dtype.base_dtype)
+        _check_same(x, y)
+        exact = x.dtype.is_floating or x.dtype.is_complex
+        return (real_div_op if exact else floor_div_op)(x, y, name=scope)  # type: ignore[no-any-return]
+
+
+def floordiv(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """`floor(x / y)`, elementwise, with broadcasting.
+
+    Args:
+        x: a tensor of real numbers.
+        y: a tensor of the same type.
+        name: a name for the operation.
+
+    Raises:
+        TypeError: the types differ.
+        tf.errors.InvalidArgumentError: an integer is divided by zero.
+    """
+    with name_scope(name, "floordiv", [x, y]) as scope:
+        return floor_div_op(x, y, name=scope)  # type: ignore[no-any-return]
+
+
+class _Named:
+    """A dividend that carries the name for its quotient."""
+
+    def __init__(self, x: Any, name: str) -> None:
+        self._x, self._name = x, name
+
+    def __truediv__(self, y: Any) -> Tensor:
+        return truediv(self._x, y, self._name)
+
+
+def divide(x: Any, y: Any, name: str | None = None) -> Any:
+    """`x / y` by Python 3's operator; plain numbers give a plain number."""
+    return x / y if name is None else _Named(x, name) / y
+
+
+def div_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """`x / y`, but 0 where `y` is 0.
+
+    Args:
+        x: a tensor of floats or complex numbers.
+        y: a tensor of the same type.
+        name: a name for the operation.
+
+    Raises:
+        TypeError: the types differ.
+    """
+    with name_scope(name, "div_no_nan", [x, y]) as scope:
+        x = convert_to_tensor(x, name="x")
+        y = convert_to_tensor(y, name="y", dtype=x.dtype.base_dtype)
+        _check_same(x, y)
+        return div_no_nan_op(x, y, name=scope)  # type: ignore[no-any-return]
+
+
+def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
+    """`x * y`, but 0 where `y` is 0 even if `x` is infinite or NaN; types as `tf.div_no_nan`."""
+    with name_scope(name, "multiply_no_nan", [x, y]) as scope:
+        x = convert_to_tensor(x, name="x")
+        y = convert_to_tensor(y, name="y", dtype=x.dtype.base_dtype)
+        _check_same(x, y)
+        return mul_no_nan_op(x, y, name=scope)  # type: ignore[no-any-return]
+
+
+def reciprocal_no_nan(x: Any, name: str | None = None) -> Tensor:
+    """`1 / x`, but 0 where `x` is 0, elementwise, for floats and complex numbers."""
+    with name_scope(name, "reciprocal_no_nan", [x]) as scope:
+        x = convert_to_tensor(x, name="x")
+        one = constant(1, dtype=x.dtype.base_dtype, name="one")
+        return div_no_nan_op(one, x, name=scope)  # type: ignore[no-any-return]

@@ -1,0 +1,273 @@
+"""`tf.while_loop`: a While op whose condition and body are functions of their own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, cast
+
+from opdock import dtypes, shapes
+from opdock.graph.control.func_graph import FuncGraph
+from opdock.graph.nodes.composite import IndexedSlices, SparseTensor
+from opdock.graph.nodes.constant_value import constant_value
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.graph import get_default_graph
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import control_dependencies, name_scope
+from opdock.ops.control import _share_captures, check_scalar, stateless_while_op, while_op
+from opdock.ops.registry import get
+from opdock.shapes import Shape
+from opdock.util import nest
+
+__all__ = ["while_loop"]
+
+
+def while_loop(
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: Any,
+    shape_invariants: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+    maximum_iterations: Any = None,
+    return_same_structure: bool = False,
+) -> Any:
+    """Repeats `body` as long as `cond` holds.
+
+    Args:
+        cond: function of the loop variables to a scalar bool tensor.
+        body: function of the loop variables to their next values, in the same structure.
+        loop_vars: the initial values: a (nested) list, tuple or dict of tensors.
+        shape_invariants: shapes that hold in every turn, where they differ from the initial ones.
+        back_prop: whether gradients flow through the loop.
+        parallel_iterations, swap_memory: accepted for TF's signature.
+        name: the name scope.
+        maximum_iterations: a limit on the number of turns.
+        return_same_structure: keep a structure of one element.
+
+    Raises:
+        TypeError: an argument has the wrong type, or `cond` gives no bool.
+        ValueError: `loop_vars` is empty, or the structure or a shape changes in the body.
+    """
+    if not callable(cond):
+        raise TypeError("cond must be callable.")
+    if not callable(body):
+        raise TypeError("body must be callable.")
+    if parallel_iterations < 1:
+        raise TypeError("parallel_iterations must be a positive integer.")
+    if not nest.flatten(loop_vars):
+        raise ValueError("No loop variables provided")
+    limit = None if maximum_iterations is None else _count(maximum_iterations)
+    if limit is not None and constant_value(limit) is None:
+        # Known only when the graph runs: the turns are counted.
+        counted = _counted(cond, body, loop_vars, limit)
+        invariants = (
+            None if shape_invariants is None else (shapes.TensorShape([]), shape_invariants)
+        )
+        start = (convert_to_tensor(0), loop_vars)
+        result = while_loop(*counted, start, invariants, parallel_iterations, back_prop, name=name)
+        return _unpacked(result[1], return_same_structure)
+    with name_scope(
+        name, "while", [v for v in nest.flatten(loop_vars) if hasattr(v, "graph")]
+    ) as scope:
+        loop = _Loop(scope, loop_vars, shape_invariants, limit)
+        loop.trace(cond, body)
+        outputs = loop.build(parallel_iterations, back_prop)
+    result = nest.pack_sequence_as(loop.result, outputs, expand_composites=True)
+    return _unpacked(result, return_same_structure)
+
+
+def _unpacked(result: Any, keep: bool) -> Any:
+    """The only variable of a loop of one tensor; other results as they are."""
+    if keep or not isinstance(result, (list, tuple)):
+        return result
+    return result[0] if len(nest.flatten(result, expand_composites=True)) == 1 else result
+
+
+class _Loop:
+    def __init__(self, scope: str, loop_vars: Any, invariants: Any, limit: Any) -> None:
+        self.scope = scope
+        self.structure = loop_vars
+        self.start = [convert_to_tensor(v) for v in nest.flatten(loop_vars, expand_composites=True)]
+        self.start = [get("Identity")(t) if t.dtype._is_ref_dtype else t for t in self.start]
+        self.shapes = self._invariants(invariants)
+        self.limit = limit
+        outer = get_default_graph()
+        base = scope.replace("/", "_") + str(len(outer.get_operations()))
+        self.cond_graph = FuncGraph(base + "_cond", outer, is_loop=True)
+        self.body_graph = FuncGraph(base + "_body", outer, is_loop=True)
+
+    def _invariants(self, invariants: Any) -> list[Shape]:
+        if invariants is None:
+            return [t.raw_shape for t in self.start]
+        flat = nest.flatten_up_to(self.structure, invariants)
+        items = nest.flatten(self.structure)
+        expanded = [s for i, f in zip(items, flat, strict=True) for s in _expanded(i, f)]
+        for tensor, shape in zip(self.start, expanded, strict=True):
+            if not shapes.is_compatible(tensor.raw_shape, shape):
+                raise ValueError(
+                    f"The shape invariant specified for {tensor.name} is not compatible with "
+                    "the initial shape of the loop variable. It enters the loop with shape "
+                    f"{_text(tensor.raw_shape)}, but the specified shape invariant is "
+                    f"{_text(shape)}."
+                )
+        return expanded
+
+    def trace(self, cond: Callable[..., Any], body: Callable[..., Any]) -> None:
+        with self.cond_graph.as_default():
+            arguments = self._arguments(self.cond_graph, "Merge")
+            keep = convert_to_tensor(_call(cond, self.structure, arguments))
+            if keep.dtype.base_dtype is not dtypes.bool_:
+                raise TypeError(
+                    f"Input 'input' of 'LoopCond' Op has type {keep.dtype.name} that does not "
+                    "match expected type of bool."
+                )
+            check_scalar(keep, f"{self.scope}LoopCond", "LoopCond")
+            self.cond_graph.outputs = [get("Identity")(keep, name="LoopCond")]
+        with self.body_graph.as_default():
+            arguments = self._arguments(self.body_graph, "Identity")
+            result = _call(body, self.structure, arguments)
+            self.body_graph.outputs = self._results(result)
+
+    def _arguments(self, graph: FuncGraph, name: str) -> list[Tensor]:
+        return [
+            graph.add_input(t.dtype, shape, name)
+            for t, shape in zip(self.start, self.shapes, strict=True)
+        ]
+
+    def _results(self, result: Any) -> list[Tensor]:
+        items = self._checked(result)
+        out = []
+        for item, start, shape in zip(items, self.start, self.shapes, strict=True):
+            tensor = convert_to_tensor(item, None if hasattr(item, "dtype") else start.dtype)
+            if tensor.dtype.base_dtype is not start.dtype.base_dtype:
+                raise TypeError(
+                    f"Loop variable {start.name} enters the loop with dtype {start.dtype.name} "
+                    "but has "
+                    f"dtype {tensor.dtype.name} after one iteration."
+                )
+            if not _less_specific(shape, tensor.raw_shape):
+                raise ValueError(
+                    f"Input tensor '{start.name}' enters the loop with shape {_text(shape)}, but "
+                    f"has shape {_text(tensor.raw_shape)} after one iteration. To allow the shape "
+                    "to vary across iterations, use the `shape_invariants` argument of "
+                    "tf.while_loop to specify a less-specific shape."
+                )
+            out.append(get("Identity")(tensor, name="NextIteration"))
+        return out
+
+    def _checked(self, result: Any) -> list[Any]:
+        """What the body returns, flat; the first layer may be a list in place of a tuple."""
+        if not nest.is_sequence(result):
+            result = [result]
+        if not isinstance(self.structure, (list, tuple)):
+            nest.assert_same_structure(self.structure, result, expand_composites=True)
+        elif self._is_the_variable(result):
+            result = [result]
+        else:
+            nest.assert_same_structure(list(self.structure), list(result), expand_composites=True)
+        self.result = result
+        return nest.flatten(result, expand_composites=True)
+
+    def _is_the_variable(self, result: Any) -> bool:
+        """Whether the body returns the only variable itself: a counted loop may."""
+        if self.limit is None or len(self.structure) > 1:
+            return False
+        try:
+            nest.assert_same_structure(self.structure[0], result, expand_composites=True)
+        except (TypeError, ValueError):
+            return False
+        return True
+
+    def build(self, parallel_iterations: int, back_prop: bool) -> list[Tensor]:
+        graphs = [self.cond_graph, self.body_graph]
+        written = self.cond_graph.written() | self.body_graph.written()
+        for graph in graphs:
+            graph.read_again(written)
+            graph.forget_unused()
+        awaited = [op for graph in graphs for op in graph.awaited()]
+        captures = _share_captures(graphs)
+        for _, inner in self.body_graph.captures:
+            # What is only read passes through unchanged.
+            self.body_graph.outputs.append(inner)
+        inputs = [*self.start, *captures]
+        stateful = self.cond_graph.stateful or self.body_graph.stateful
+        op = while_op if stateful else stateless_while_op
+        attrs: dict[str, Any] = {}
+        if not back_prop:
+            attrs["_back_prop"] = False
+        if self.limit is not None:
+            attrs["_maximum_iterations"] = math.ceil(cast("Any", constant_value(self.limit)))
+        with control_dependencies(awaited):
+            outputs = op(
+                inputs, cond=self.cond_graph, body=self.body_graph,
+                output_shapes=[*self.shapes, *[c.raw_shape for c in captures]],
+                parallel_iterations=parallel_iterations, name=self.scope, **attrs,
+            )  # fmt: skip
+        return list(outputs)[: len(self.start)]
+
+
+def _expanded(item: Any, invariant: Any) -> list[Shape]:
+    """The shapes of the tensors of a loop variable, of which the user gives one shape."""
+    shape = shapes.as_shape(invariant)
+    if isinstance(item, SparseTensor):
+        # It is a vector of one dimension: the rank.
+        if shape is not None and len(shape) != 1:
+            raise ValueError(f"Expected a shape with 1 dimension, got {_text(shape)}")
+        rank = None if shape is None else shape[0]
+        return [(None, rank), (None,), (rank,)]
+    if isinstance(item, IndexedSlices):
+        # It is that of the values.
+        rows: list[Shape] = [shape, None if shape is None else shape[:1]]
+        return rows if item.dense_shape is None else [*rows, shape and (len(shape),)]
+    return [shape]
+
+
+def _count(value: Any) -> Tensor:
+    count = convert_to_tensor(value, name="maximum_iterations")
+    if count.raw_shape:
+        raise ValueError(f"maximum_iterations must be a scalar, saw shape: {count.shape}")
+    return count
+
+
+def _counted(
+    cond: Callable[..., Any], body: Callable[..., Any], structure: Any, limit: Tensor
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """`cond` and `body` of a loop that also counts its turns, up to `limit`."""
+
+    def keep(turn: Any, state: Any) -> Any:
+        return get("LogicalAnd")(
+            get("Less")(get("Cast")(turn, DstT=limit.dtype), limit),
+            _call(cond, structure, nest.flatten(state, expand_composites=True)),
+        )
+
+    def step(turn: Any, state: Any) -> Any:
+        after = _call(body, structure, nest.flatten(state, expand_composites=True))
+        if nest.is_sequence(structure) and not nest.is_sequence(after):
+            after = nest.pack_sequence_as(structure, [after])
+        return turn + 1, after
+
+    return keep, step
+
+
+def _call(fn: Callable[..., Any], structure: Any, arguments: list[Tensor]) -> Any:
+    packed = nest.pack_sequence_as(structure, arguments, expand_composites=True)
+    if isinstance(structure, dict) or (
+        hasattr(structure, "_fields") and not isinstance(structure, (list, tuple))
+    ):
+        return fn(packed)
+    return fn(*packed) if isinstance(packed, (list, tuple)) else fn(packed)
+
+
+def _text(shape: Shape) -> str:
+    return str(shapes.TensorShape(shape))
+
+
+def _less_specific(wide: Shape, narrow: Shape) -> bool:
+    if wide is None:
+        return True
+    if narrow is None or len(wide) != len(narrow):
+        return False
+    return all(w is None or w == n for w, n in zip(wide, narrow, strict=True))

@@ -1,0 +1,276 @@
+"""`tf.TensorArray`: an array of tensors for use in loops."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from opdock import dtypes, shapes
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import colocate_with, name_scope
+from opdock.ops import tensor_array_raw as raw
+from opdock.ops.registry import get
+from opdock.shapes import Shape, TensorShape
+
+__all__ = ["TensorArray"]
+
+
+class _Elements:
+    """What is known of the elements, shared by all versions of an array."""
+
+    def __init__(self, shape: Shape, known: bool, infer: bool) -> None:
+        self.shape = shape
+        self.known = known
+        self.infer = infer
+
+    def merge(self, shape: Shape) -> None:
+        """Takes the shape of a new element into account."""
+        if not self.infer:
+            return
+        if not self.known:
+            self.shape, self.known = shape, True
+        elif not shapes.is_compatible(self.shape, shape):
+            raise ValueError(
+                f"Inconsistent shapes: saw {TensorShape(shape)} but expected "
+                f"{TensorShape(self.shape)} (and infer_shape=True)"
+            )
+        else:
+            self.shape = shapes.merge(self.shape, shape)
+
+
+class TensorArray:
+    """An array of tensors of one type, written once and read one element at a time.
+
+    Each writing method returns a new `TensorArray` on the same storage; go on with that one, as
+    the old one does not know of the write. It may be a loop variable of `tf.while_loop`.
+
+    Args:
+        dtype: type of the elements.
+        size: the number of elements, an int32 scalar.
+        dynamic_size: whether writing beyond the end makes the array longer.
+        clear_after_read: drop an element when it is read; True by default.
+        tensor_array_name: a name for messages.
+        handle: an existing array's handle in place of `size`.
+        flow: the flow that goes with `handle`.
+        infer_shape: require equal shapes of all elements, and use them as static shape.
+        element_shape: the shape of the elements.
+        colocate_with_first_write_call: accepted for TF's signature; the array lives where it is
+            made and elements come to it.
+        name: a name for the operations.
+
+    Raises:
+        ValueError: both or none of `handle` and `size` are given, or `handle` comes with an
+            argument of new arrays.
+        TypeError: `handle` is no tensor.
+    """
+
+    def __init__(
+        self,
+        dtype: Any,
+        size: Any = None,
+        dynamic_size: bool | None = None,
+        clear_after_read: bool | None = None,
+        tensor_array_name: str | None = None,
+        handle: Tensor | None = None,
+        flow: Tensor | None = None,
+        infer_shape: bool = True,
+        element_shape: Any = None,
+        colocate_with_first_write_call: bool = True,
+        name: str | None = None,
+    ) -> None:
+        _check_arguments(handle, size, tensor_array_name, dynamic_size, clear_after_read)
+        self._dtype = dtypes.as_dtype(dtype).base_dtype
+        self._dynamic = dynamic_size or False
+        self._first_write = colocate_with_first_write_call
+        known = None if element_shape is None else shapes.as_shape(element_shape)
+        self._elements = _Elements(
+            known, element_shape is not None, infer_shape or element_shape is not None
+        )
+        with name_scope(name, "TensorArray", [handle, size, flow]) as scope:
+            if handle is not None:
+                self._handle = handle
+                self._flow = convert_to_tensor(0.0) if flow is None else flow
+                return
+            self._handle, self._flow = raw.tensor_array_op(
+                convert_to_tensor(size, dtypes.int32, "size"), dtype=self._dtype,
+                element_shape=known,
+                identical_element_shapes=self._elements.infer, dynamic_size=self._dynamic,
+                clear_after_read=True if clear_after_read is None else clear_after_read,
+                tensor_array_name=tensor_array_name or "", name=scope,
+            )  # fmt: skip
+
+    # ------------------------------------------------------------ facts
+    @property
+    def dtype(self) -> dtypes.DType:
+        """The type of the elements."""
+        return self._dtype
+
+    @property
+    def handle(self) -> Tensor:
+        """The handle of the storage."""
+        return self._handle
+
+    @property
+    def flow(self) -> Tensor:
+        """The scalar that orders the operations on the array."""
+        return self._flow
+
+    @property
+    def graph(self) -> Any:
+        """The graph of the flow."""
+        return self._flow.graph
+
+    @property
+    def dynamic_size(self) -> bool:
+        """Whether the array may grow."""
+        return self._dynamic
+
+    @property
+    def element_shape(self) -> TensorShape:
+        """The static shape of the elements, as far as it is known."""
+        return TensorShape(self._elements.shape if self._elements.known else None)
+
+    # ------------------------------------------------------------ as a loop variable
+    def _composite_parts(self) -> list[Tensor]:
+        return [self._flow]
+
+    def _from_parts(self, parts: list[Tensor]) -> TensorArray:
+        return self._with_flow(parts[0])
+
+    def _with_flow(self, flow: Tensor) -> TensorArray:
+        other = TensorArray.__new__(TensorArray)
+        other.__dict__.update(self.__dict__)
+        other._flow = flow
+        return other
+
+    @contextlib.contextmanager
+    def _scope(self, name: str | None, default: str, *values: Any) -> Iterator[str]:
+        with (
+            name_scope(name, default, [self._handle, *values]) as scope,
+            colocate_with(self._handle),
+        ):
+            yield scope
+
+    # ------------------------------------------------------------ methods
+    def identity(self) -> TensorArray:
+        """The same array, after the operations so far and the control dependencies in force."""
+        return self._with_flow(get("Identity")(self._flow))
+
+    def grad(self, source: str, flow: Tensor | None = None, name: str | None = None) -> TensorArray:
+        """The array of gradients that the computation called `source` collects."""
+        flow = self._flow if flow is None else flow
+        with self._scope(name, "TensorArrayGrad"):
+            handle, out = raw.tensor_array_grad_op(self._handle, flow, source=source)
+        shape = self._elements.shape if self._elements.known else None
+        return TensorArray(
+            self._dtype,
+            handle=handle,
+            flow=out,
+            infer_shape=self._elements.infer,
+            element_shape=shape,
+        )
+
+    def read(self, index: Any, name: str | None = None) -> Tensor:
+        """The element at `index`, an int32 scalar."""
+        with self._scope(name, "TensorArrayRead", index):
+            value: Tensor = raw.tensor_array_read_op(
+                self._handle, index, self._flow, dtype=self._dtype
+            )
+        if self._elements.known:
+            value.set_shape(self._elements.shape)
+        return value
+
+    def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
+        """Stores `value` at `index`.
+
+        Raises:
+            ValueError: the static shape of `value` does not fit the other elements'.
+        """
+        with self._scope(name, "TensorArrayWrite", index, value):
+            value = convert_to_tensor(value, self._dtype, name="value")
+            self._elements.merge(value.raw_shape)
+            flow = raw.tensor_array_write_op(self._handle, index, value, self._flow)
+        return self._with_flow(flow)
+
+    def stack(self, name: str | None = None) -> Tensor:
+        """All elements, stacked along a new first axis. They must have one shape."""
+        with self._scope(name, "TensorArrayStack"):
+            return self.gather(get("Range")(0, self.size(), 1))
+
+    def gather(self, indices: Any, name: str | None = None) -> Tensor:
+        """The elements at `indices` (int32 vector), stacked."""
+        shape = self._elements.shape if self._elements.known else None
+        with self._scope(name, "TensorArrayGather", indices):
+            value: Tensor = raw.tensor_array_gather_op(
+                self._handle, indices, self._flow, dtype=self._dtype, element_shape=shape
+            )
+        return value
+
+    def concat(self, name: str | None = None) -> Tensor:
+        """All elements joined along their first axis; only that may differ."""
+        known = self._elements.shape if self._elements.known else None
+        rest = None if known is None else known[1:]
+        with self._scope(name, "TensorArrayConcat"):
+            value, _ = raw.tensor_array_concat_op(
+                self._handle, self._flow, dtype=self._dtype, element_shape_except0=rest
+            )
+        out: Tensor = value
+        return out
+
+    def unstack(self, value: Any, name: str | None = None) -> TensorArray:
+        """Stores the rows of `value`, one per element."""
+        with self._scope(name, "TensorArrayUnstack", value):
+            value = convert_to_tensor(value, self._dtype, name="value")
+            return self.scatter(get("Range")(0, _rows(value), 1), value)
+
+    def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
+        """Stores row i of `value` at `indices[i]`."""
+        with self._scope(name, "TensorArrayScatter", indices, value):
+            value = convert_to_tensor(value, self._dtype, name="value")
+            if value.raw_shape is not None:
+                self._elements.merge(value.raw_shape[1:])
+            flow = raw.tensor_array_scatter_op(self._handle, indices, value, self._flow)
+        return self._with_flow(flow)
+
+    def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
+        """Stores consecutive parts of `value` of the given lengths (int64 vector)."""
+        with self._scope(name, "TensorArraySplit", value, lengths):
+            value = convert_to_tensor(value, self._dtype, name="value")
+            lengths = get("Cast")(convert_to_tensor(lengths), DstT=dtypes.int64)
+            if value.raw_shape is not None and len(value.raw_shape) > 0:
+                self._elements.merge((None, *value.raw_shape[1:]))
+            flow = raw.tensor_array_split_op(self._handle, value, lengths, self._flow)
+        return self._with_flow(flow)
+
+    def size(self, name: str | None = None) -> Tensor:
+        """The number of elements."""
+        with colocate_with(self._handle):
+            found: Tensor = raw.tensor_array_size_op(self._handle, self._flow, name=name)
+        return found
+
+    def close(self, name: str | None = None) -> Operation:
+        """An operation that drops the elements."""
+        with colocate_with(self._handle):
+            done: Operation = raw.tensor_array_close_op(self._handle, name=name)
+        return done
+
+
+def _rows(value: Tensor) -> Any:
+    known = value.raw_shape
+    if known and known[0] is not None:
+        return known[0]
+    return get("StridedSlice")(get("Shape")(value), [0], [1], [1], shrink_axis_mask=1)
+
+
+def _check_arguments(handle: Any, size: Any, array_name: Any, dynamic: Any, clear: Any) -> None:
+    if handle is not None and array_name:
+        raise ValueError("Cannot construct with both handle and tensor_array_name")
+    if handle is not None and not isinstance(handle, Tensor):
+        raise TypeError("Handle must be a Tensor")
+    if handle is None and size is None:
+        raise ValueError("Size must be provided if handle is not provided")
+    for what, value in (("a size", size), ("dynamic_size", dynamic), ("clear_after_read", clear)):
+        if handle is not None and value is not None:
+            raise ValueError(f"Cannot provide both a handle and {what} at the same time")

@@ -1,0 +1,1 @@
+"""What op families share; neither ops nor public functions."""

@@ -1,0 +1,123 @@
+"""The second derivative of batch normalization, as graph ops.
+
+The training op's gradient is a function of (dy, x, scale): the batch statistics are functions of x
+and are recomputed here, so the result does not depend on what a device keeps in its reserves.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opdock import dtypes
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.ops.support.nn_util import emit, is_zero
+from opdock.windows import Format
+
+
+def _wide(tensor: Tensor) -> Any:
+    if tensor.dtype.base_dtype is dtypes.float32:
+        return tensor
+    return emit("Cast", tensor, DstT=dtypes.float32)
+
+
+def _narrow(tensor: Tensor, dtype: dtypes.DType) -> Any:
+    if tensor.dtype.base_dtype is dtype:
+        return tensor
+    return emit("Cast", tensor, DstT=dtype)
+
+
+class _Channels:
+    """Reductions over everything but the channels; results broadcast against the data."""
+
+    def __init__(self, data_format: str) -> None:
+        where = Format(data_format, 4)
+        self._axes = [0, *where.space]
+        self._first = data_format == "NCHW"
+
+    def sum(self, tensor: Any) -> Any:
+        return emit("Sum", tensor, self._axes, keep_dims=True)
+
+    def mean(self, tensor: Any) -> Any:
+        return emit("Mean", tensor, self._axes, keep_dims=True)
+
+    def spread(self, vector: Any) -> Any:
+        return emit("Reshape", vector, [1, -1, 1, 1] if self._first else [1, 1, 1, -1])
+
+    def flat(self, tensor: Any) -> Any:
+        return emit("Reshape", tensor, [-1])
+
+
+def batch_norm_grad_grad(op: Operation, g_x: Any, g_scale: Any, g_offset: Any) -> list[Any]:
+    """Gradients of a training FusedBatchNormGrad node with respect to (dy, x, scale).
+
+    Args:
+        op: the FusedBatchNormGrad node.
+        g_x: the gradient at `x_backprop`.
+        g_scale: the gradient at `scale_backprop`.
+        g_offset: the gradient at `offset_backprop`.
+    """
+    dy, x, scale = _wide(op.inputs[0]), _wide(op.inputs[1]), op.inputs[2]
+    over = _Channels(op.attrs["data_format"])
+    centred = x - over.mean(x)
+    inv = emit("Rsqrt", over.mean(emit("Square", centred)) + op.attrs["epsilon"])
+    normal = centred * inv
+    gamma = over.spread(scale)
+    dy_mean, dy_normal = over.mean(dy), over.mean(dy * normal)
+    # What the first derivative is for scale 1.
+    unit = inv * (dy - dy_mean - normal * dy_normal)
+    d_dy: Any = None
+    d_x: Any = None
+    d_scale = None
+    if not is_zero(g_x):
+        g = _wide(g_x)
+        g_mean, g_normal = over.mean(g), over.mean(g * normal)
+        d_dy = gamma * inv * (g - g_mean - normal * g_normal)
+        bend = 3.0 * dy_normal * g_normal + dy_mean * g_mean - over.mean(dy * g)
+        d_x = gamma * inv * inv * (
+            normal * bend + g_normal * (dy_mean - dy) + dy_normal * (g_mean - g)
+        )  # fmt: skip
+        d_scale = over.flat(over.sum(g * unit))
+    if not is_zero(g_scale):
+        g = over.spread(g_scale)
+        d_dy = _plus(d_dy, g * normal)
+        d_x = _plus(d_x, g * unit)
+    if not is_zero(g_offset):
+        d_dy = _plus(d_dy, over.spread(g_offset) + emit("ZerosLike", dy))
+    return [_like(d_dy, op.inputs[0]), _like(d_x, op.inputs[1]), d_scale]
+
+
+def frozen_batch_norm_grad_grad(op: Operation, g_x: Any, g_scale: Any, g_offset: Any) -> list[Any]:
+    """Gradients of an inference FusedBatchNormGrad node with respect to (dy, x, scale).
+
+    Args:
+        op: the FusedBatchNormGrad node.
+        g_x: the gradient at `x_backprop`.
+        g_scale: the gradient at `scale_backprop`.
+        g_offset: the gradient at `offset_backprop`.
+    """
+    dy, x, scale, mean, variance = op.inputs[:5]
+    dy, x = _wide(dy), _wide(x)
+    over = _Channels(op.attrs["data_format"])
+    inv = emit("Rsqrt", over.spread(variance) + op.attrs["epsilon"])
+    d_dy: Any = None
+    d_x: Any = None
+    d_scale = None
+    if not is_zero(g_x):
+        g = _wide(g_x)
+        d_dy = g * (over.spread(scale) * inv)
+        d_scale = over.flat(over.sum(g * dy) * inv)
+    if not is_zero(g_scale):
+        g = over.spread(g_scale) * inv
+        d_dy = _plus(d_dy, g * (x - over.spread(mean)))
+        d_x = g * dy
+    if not is_zero(g_offset):
+        d_dy = _plus(d_dy, over.spread(g_offset) + emit("ZerosLike", dy))
+    return [_like(d_dy, op.inputs[0]), _like(d_x, op.inputs[1]), d_scale]
+
+
+def _plus(a: Any, b: Any) -> Any:
+    return b if a is None else a + b
+
+
+def _like(value: Any, original: Tensor) -> Any:
+    return None if value is None else _narrow(value, original.dtype.base_dtype)

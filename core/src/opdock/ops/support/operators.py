@@ -1,0 +1,148 @@
+"""Python's operators on tensors and sparse tensors.
+
+Importing this module installs them. `==` stays identity: `tf.equal` compares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from opdock import dtypes
+from opdock.graph.nodes.composite import SparseTensor
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import name_scope
+from opdock.ops.arithmetic import (
+    add_op,
+    add_v2_op,
+    floor_mod_op,
+    mul_op,
+    pow,
+    sub_op,
+)  # fmt: skip
+from opdock.ops.compare import (
+    greater_equal_op,
+    greater_op,
+    less_equal_op,
+    less_op,
+    logical_and_op,
+    logical_not_op,
+    logical_or_op,
+    logical_xor,
+)  # fmt: skip
+from opdock.ops.composed.division import div, floordiv, truediv
+from opdock.ops.elementary import abs, neg_op
+from opdock.ops.registry import OpSpec, get
+
+__all__: list[str] = []
+
+BinaryFn = Callable[..., Any]
+
+
+def _add(x: Any, y: Any, name: str | None = None) -> Any:
+    """`x + y`: `AddV2`, or `Add` for strings."""
+    op = add_op if x.dtype.base_dtype is dtypes.string else add_v2_op
+    return op(x, y, name=name)
+
+
+def _mul(x: Any, y: Any, name: str | None = None) -> Any:
+    """`x * y`; a SparseTensor on the right keeps its indices."""
+    if isinstance(y, SparseTensor):
+        values = get("SparseDenseCwiseMul")(y.indices, y.values, y.dense_shape, x, name=name)
+        return SparseTensor(y.indices, values, y.dense_shape)
+    return mul_op(x, y, name=name)
+
+
+def _matmul(x: Any, y: Any, name: str | None = None) -> Any:
+    from opdock.ops.linalg import matmul
+
+    return matmul(x, y, name=name)
+
+
+def _left(fn: BinaryFn, scope_name: str) -> BinaryFn:
+    """`x op y` with the tensor on the left; `y` is converted inside the op's scope."""
+    reflected = f"__r{scope_name}__"
+    plain = isinstance(fn, OpSpec) or fn is _add or fn is _mul
+
+    def operator(x: Any, y: Any) -> Any:
+        if plain and type(y) is Tensor:
+            return fn(x, y, name=scope_name)  # nothing to convert, so no scope to open
+        with name_scope(None, scope_name, [x, y]) as scope:
+            if not isinstance(y, (Tensor, SparseTensor)):
+                try:
+                    y = convert_to_tensor(y, preferred_dtype=x.dtype.base_dtype, name="y")
+                except TypeError:
+                    # The right-hand side may know how to combine itself with a tensor.
+                    if hasattr(type(y), reflected):
+                        return NotImplemented
+                    raise
+            return fn(x, y, name=scope)
+
+    operator.__name__ = f"__{scope_name}__"
+    return operator
+
+
+def _right(fn: BinaryFn, scope_name: str) -> BinaryFn:
+    """`y op x` with the tensor on the right; the left operand takes its type."""
+
+    def operator(x: Any, y: Any) -> Any:
+        with name_scope(None, scope_name, [y, x]) as scope:
+            y = convert_to_tensor(y, dtype=x.dtype.base_dtype, name="x")
+            return fn(y, x, name=scope)
+
+    operator.__name__ = f"__r{scope_name}__"
+    return operator
+
+
+def _method(fn: BinaryFn) -> BinaryFn:
+    """`fn`, often an op definition, as something that becomes a method when a class holds it."""
+
+    def operator(*operands: Any) -> Any:
+        return fn(*operands)
+
+    return operator
+
+
+_BINARY: dict[str, BinaryFn] = {
+    "add": _add, "sub": sub_op, "mul": _mul, "div": div, "truediv": truediv, "floordiv": floordiv,
+    "mod": floor_mod_op, "pow": pow, "matmul": _matmul, "and": logical_and_op, "or": logical_or_op,
+    "xor": logical_xor,
+}  # fmt: skip
+
+
+def _sparse(op: str, scope_name: str) -> BinaryFn:
+    """`sparse op dense`: the dense side broadcasts, the indices stay."""
+
+    def operator(sp: SparseTensor, y: Any) -> SparseTensor:
+        with name_scope(None, scope_name, [sp.indices, sp.values, sp.dense_shape, y]) as scope:
+            y = convert_to_tensor(y, dtype=sp.dtype.base_dtype, name="y")
+            values = get(op)(sp.indices, sp.values, sp.dense_shape, y, name=scope)
+            return SparseTensor(sp.indices, values, sp.dense_shape)
+
+    operator.__name__ = f"__{scope_name}__"
+    return operator
+
+
+def install() -> None:
+    """Gives Tensor and SparseTensor their operators."""
+    override = Tensor._override_operator
+    for scope_name, fn in _BINARY.items():
+        override(f"__{scope_name}__", _left(fn, scope_name))
+        override(f"__r{scope_name}__", _right(fn, scope_name))
+    for operator, op in (
+        ("__lt__", less_op), ("__le__", less_equal_op), ("__gt__", greater_op),
+        ("__ge__", greater_equal_op),
+    ):  # fmt: skip
+        override(operator, _method(op))
+    override("__invert__", _method(logical_not_op))
+    override("__neg__", _method(neg_op))
+    override("__abs__", _method(abs))
+    for scope_name, name in (
+        ("mul", "SparseDenseCwiseMul"), ("div", "SparseDenseCwiseDiv"),
+        ("truediv", "SparseDenseCwiseDiv"),
+    ):  # fmt: skip
+        setattr(SparseTensor, f"__{scope_name}__", _sparse(name, scope_name))
+
+
+install()

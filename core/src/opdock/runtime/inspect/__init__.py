@@ -1,0 +1,1 @@
+"""Looking at programs: explanations, traces, bisection, saved cases."""

@@ -1,0 +1,480 @@
+"""`Session.bisect`: the first op at which two devices disagree.
+
+The graph runs once on the first device, whose values count as right. Then every op runs by itself
+on the second device, with the first one's inputs: an op that differs there is wrong by itself. When
+none is, the whole graph runs on the second device, and the first op whose value has drifted too far
+is the answer. The session's own variables are copied for this and stay as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opdock import errors
+from opdock.compiler import pipeline
+from opdock.compiler.clean.prune import prune, refine_shapes
+from opdock.compiler.ir.block import FEED, HOST
+from opdock.compiler.ir.state import cell_inputs
+from opdock.dtypes import DType
+from opdock.graph.nodes import registry
+from opdock.graph.nodes.devicespec import DeviceSpec
+from opdock.graph.nodes.graph import Graph
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.traits import Control
+from opdock.graph.serial.graphdef import build_node, to_graph_def
+from opdock.runtime.engine import Engine
+from opdock.runtime.fetch import FetchPlan, feed_array, feed_items
+from opdock.runtime.inspect.cases import Case, device_scope, difference, plain_config
+from opdock.shapes import Shape
+
+if TYPE_CHECKING:
+    from opdock.runtime.session import BaseSession
+
+__all__ = ["Bisection", "Divergence", "bisect"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass
+class Divergence:
+    """An op whose results differ between the two devices.
+
+    Attributes:
+        op, type: its name and op type.
+        line: the user's line that made it, "file:line".
+        alone: whether it is wrong by itself; otherwise the error came with its inputs.
+        inputs: what the first device gave it; variables as their values.
+        expected: its results on the first device, variables that it changed at the end.
+        got: the same on the second device.
+        error: what differs, in words.
+        largest: the largest absolute and relative difference over all results.
+        path: the file of the replayable case, or None.
+    """
+
+    op: str
+    type: str
+    line: str
+    alone: bool
+    inputs: list[Array]
+    expected: list[Array]
+    got: list[Array]
+    error: str
+    largest: tuple[float, float]
+    path: Path | None = None
+
+    def __str__(self) -> str:
+        how = "is wrong by itself" if self.alone else "has drifted too far, though right by itself"
+        at = f", defined at {self.line}" if self.line else ""
+        absolute, relative = self.largest
+        lines = [
+            f"{self.op} ({self.type}{at}) {how}",
+            f"  {self.error}",
+            f"  largest difference: {absolute:.3g} absolute, {relative:.3g} relative",
+            f"  inputs: {', '.join(_kind(v) for v in self.inputs) or 'none'}",
+        ]
+        if self.path is not None:
+            lines.append(f"  saved: {self.path} (opdock replay-case {self.path} --device ...)")
+        return "\n".join(lines)
+
+
+@dataclass
+class Bisection:
+    """What `Session.bisect` found; true when the devices diverge.
+
+    Attributes:
+        first: the first op that diverges, or None.
+        device_a, device_b: the devices that were compared.
+        checked: how many ops ran by themselves on the second device.
+        skipped: ops that could not, with the reasons.
+    """
+
+    device_a: str
+    device_b: str
+    first: Divergence | None = None
+    checked: int = 0
+    skipped: dict[str, str] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return self.first is not None
+
+    def __str__(self) -> str:
+        lines = [f"{self.device_b} against {self.device_a}: {self.checked} ops compared one by one"]
+        lines.append("no divergence" if self.first is None else str(self.first))
+        lines += [f"not compared by itself: {op}: {why}" for op, why in self.skipped.items()]
+        return "\n".join(lines)
+
+
+def bisect(
+    session: BaseSession,
+    fetches: Any,
+    device_a: str,
+    device_b: str,
+    feed_dict: Any = None,
+    save: str | Path | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> Bisection:
+    """See `Session.bisect`."""
+    scopes = device_scope(device_a), device_scope(device_b)
+    plan = FetchPlan(session.graph, fetches)
+    feeds = {t: feed_array(t, v) for t, v in feed_items(session.graph, feed_dict or {})}
+    state = _state_of(session)
+    order = _order(plan, feeds)
+    truth = _Walk(scopes[0], order, plan, feeds, state)
+    truth.run()
+    found = Bisection(*scopes)
+    for op in order:
+        case = _case(op, truth, found)
+        if case is None:
+            continue
+        case.rtol, case.atol = rtol, atol
+        values, error = _alone(case, scopes[1])
+        found.checked += 1
+        if error:
+            case.about |= {"truth": scopes[0], "wrong": scopes[1], "error": error}
+            path = case.save(save if save is not None else _file_name(op))
+            found.first = _divergence(op, truth, case, values, error, path)
+            return found
+    found.first = _drift(scopes[1], order, plan, feeds, state, truth, (rtol, atol))
+    return found
+
+
+# ---------------------------------------------------------------- the graph as it stands
+def _state_of(session: BaseSession) -> dict[tuple[str, str], Array]:
+    """The values of the session's variables, by container and name."""
+    engine = session._engine
+    found = {}
+    for (kind, container, name), cell in list(engine.resources._items.items()):
+        if kind == "variable" and cell.initialized:
+            found[(container, name)] = _to_host(cell.read(), engine, cell.home)
+    return found
+
+
+def _to_host(value: Any, engine: Engine, where: str) -> Array:
+    if isinstance(value, np.ndarray | np.generic):
+        return np.array(value)
+    return np.asarray(engine.between(where, HOST)(value))
+
+
+def _order(plan: FetchPlan, feeds: dict[Tensor, Any]) -> list[Operation]:
+    """The operations that the fetches need, in the order in which they run."""
+    block = prune(plan.tensors, plan.targets, _typed(feeds))
+    return [n.origin for n in block.nodes if n.op != FEED and n.origin is not None]
+
+
+def _typed(feeds: dict[Tensor, Any]) -> list[tuple[Tensor, DType, Shape]]:
+    return [(t, t.dtype.base_dtype, np.shape(v)) for t, v in feeds.items()]
+
+
+def _is_data(tensor: Tensor) -> bool:
+    return not tensor.dtype._is_ref_dtype and tensor.dtype.name not in ("resource", "variant")
+
+
+def _is_drawn(op: Operation) -> bool:
+    """Whether the op draws without a seed, so that no two runs are alike."""
+    seeds = [op.attrs.get(name) for name in ("seed", "seed2")]
+    return bool(op.spec.stateful) and seeds == [0, 0]
+
+
+def _variable_of(tensor: Tensor) -> Operation | None:
+    """The variable that a reference or a handle leads to."""
+    op = tensor.op
+    while not op.spec.traits.holds:
+        behind = [t for t in op.inputs if not _is_data(t)]
+        if not behind:
+            return None
+        op = behind[0].op
+    return op
+
+
+def _cell_key(op: Operation) -> tuple[str, str]:
+    return op.attrs.get("container") or "localhost", op.attrs.get("shared_name") or op.name
+
+
+# ---------------------------------------------------------------- one run of everything
+class _Walk:
+    """The graph on one device, step by step, with every value kept.
+
+    Attributes:
+        values: data tensor to its value.
+        before, after: operation to the values of the variables it takes, by input.
+    """
+
+    def __init__(
+        self,
+        scope: str,
+        order: Sequence[Operation],
+        plan: FetchPlan,
+        feeds: dict[Tensor, Array],
+        state: dict[tuple[str, str], Array],
+    ) -> None:
+        self.values: dict[Tensor, Any] = dict(feeds)
+        self.before: dict[Operation, dict[int, Array | None]] = {}
+        self.after: dict[Operation, dict[int, Array | None]] = {}
+        self._engine = Engine(plain_config(soft=True))
+        _check_device(self._engine, scope)
+        self._feeds = list(feeds.values())
+        self._tensors = [
+            t for op in order for t in op.outputs if _is_data(t) and t not in feeds
+        ]  # fmt: skip
+        block = prune(self._tensors, [*plan.targets, *order], _typed(feeds))
+        refine_shapes(block)
+        for node in block.nodes:
+            node.requested = scope
+        self._program = self._engine.bind(
+            *pipeline.finish(
+                block, self._engine.placer, self._engine.evaluate, self._engine.options
+            )
+        )
+        self._restore(state)
+
+    def _restore(self, state: dict[tuple[str, str], Array]) -> None:
+        for slot, node in self._program.schedule.presets.items():
+            if node.traits.holds:
+                value = state.get(_cell_key_of(node.attrs, node.name))
+                if value is not None:
+                    cell = self._program._presets[slot]
+                    cell.write(self._engine.between(HOST, _memory(node.target))(value))
+
+    def run(self) -> None:
+        """Runs every step."""
+        program = self._program
+        slots: dict[int, Any] = dict(program._presets)
+        slots.update(zip(program.schedule.params, self._feeds, strict=True))
+        for i, step in enumerate(program.schedule.steps):
+            op = step.node.origin
+            watched = None
+            if op is not None and step.kind != "read" and not all(map(_is_data, op.inputs)):
+                watched = op
+            if watched is not None and watched not in self.before:
+                self.before[watched] = self._cells(watched)
+            inputs = [slots[s] for s in step.inputs]
+            try:
+                results = program._call(i, step, inputs, planned=False)
+            except Exception as e:
+                results = program._instead(e, step, inputs)
+            slots.update(zip(step.outputs, results, strict=False))
+            if watched is not None:
+                self.after[watched] = self._cells(watched)
+        fetched = (slots[s] for s in program.schedule.fetches)
+        self.values.update(
+            (t, np.array(v, copy=True)) for t, v in zip(self._tensors, fetched, strict=True)
+        )
+
+    def _cells(self, op: Operation) -> dict[int, Array | None]:
+        found: dict[int, Array | None] = {}
+        for i, tensor in enumerate(op.inputs):
+            variable = None if _is_data(tensor) else _variable_of(tensor)
+            if variable is None:
+                continue
+            cell = self._engine.resources.get("variable", *_cell_key(variable))
+            held = cell is not None and cell.initialized
+            found[i] = _to_host(cell.read(), self._engine, cell.home) if held else None
+        return found
+
+
+def _cell_key_of(attrs: dict[str, Any], name: str) -> tuple[str, str]:
+    return attrs.get("container") or "localhost", attrs.get("shared_name") or name
+
+
+def _memory(target: Any) -> str:
+    return HOST if target is None or target.is_host else str(target.name)
+
+
+def _check_device(engine: Engine, scope: str) -> None:
+    spec = DeviceSpec.from_string(scope)
+    if not any(t.matches(spec) for t in engine.devices.targets):
+        known = ", ".join(t.name for t in engine.devices.targets)
+        raise errors.InvalidArgumentError(
+            None, None, f"There is no device {scope}; devices are {known}"
+        )
+
+
+# ---------------------------------------------------------------- one op by itself
+def _case(op: Operation, truth: _Walk, found: Bisection) -> Case | None:
+    """The op alone, with the first device's inputs and results; None when it need not or cannot."""
+    if op.spec.traits.builtin and op.spec.traits.control is Control.NONE:
+        return None
+    why = _obstacle(op, truth)
+    if why:
+        found.skipped[op.name] = why
+        return None
+    return _Single(op, truth).case()
+
+
+def _obstacle(op: Operation, truth: _Walk) -> str:
+    if _is_drawn(op):
+        return "it draws random numbers without a seed"
+    for i, tensor in enumerate(op.inputs):
+        if _is_data(tensor):
+            if tensor not in truth.values:
+                return f"its input {tensor.name} cannot be kept"
+        elif tensor.dtype.name == "variant" or i not in truth.before.get(op, {}):
+            return f"its input {tensor.name} is neither a value nor a variable"
+    if not any(map(_is_data, op.outputs)) and not truth.after.get(op):
+        return "it has no result to compare"
+    if any(t.dtype.name in ("resource", "variant") for t in op.outputs):
+        return "its result is a handle"
+    return ""
+
+
+class _Single:
+    """A graph of one op: placeholders for values, variables with a placeholder to start from."""
+
+    def __init__(self, op: Operation, truth: _Walk) -> None:
+        self._op, self._truth = op, truth
+        self._graph = Graph()
+        self._feeds: dict[str, Array] = {}
+        self._init: list[str] = []
+        self._state: dict[tuple[str, str], tuple[str, Array]] = {}
+        self._made: dict[tuple[str, str], Tensor] = {}
+
+    def case(self) -> Case:
+        """The case."""
+        op, truth = self._op, self._truth
+        refs = self._ref_inputs()
+        inputs = [
+            self._value(i, truth.values[t]) if _is_data(t)
+            else self._variable(i, t) if i in refs or t.dtype.name == "resource"
+            else self._value(i, truth.before[op][i])
+            for i, t in enumerate(op.inputs)
+        ]  # fmt: skip
+        attrs = {k: v for k, v in op.attrs.items() if k != "_class"}
+        build_node(self._graph, op.spec, op.name, inputs, attrs)
+        kept = [t for t in op.outputs if _is_data(t)]
+        return Case(
+            to_graph_def(self._graph), self._feeds, [t.name for t in kept],
+            [truth.values[t] for t in kept], self._init, [n for n, _ in self._state.values()],
+            [v for _, v in self._state.values()],
+            about={"op": op.name, "type": op.type, "line": op.user_line},
+        )  # fmt: skip
+
+    def _ref_inputs(self) -> frozenset[int]:
+        """The inputs that take a variable itself rather than its value."""
+        fed = [(t, t.dtype.base_dtype, t.raw_shape) for t in self._op.inputs if _is_data(t)]
+        return cell_inputs(prune([], [self._op], fed).nodes[-1])
+
+    def _add(self, kind: str, name: str, inputs: list[Tensor], **attrs: Any) -> Operation:
+        return build_node(self._graph, registry.get(kind), name, inputs, attrs)
+
+    def _value(self, i: int, value: Any, name: str = "input") -> Tensor:
+        dtype = self._op.inputs[i].dtype.base_dtype
+        made = self._add("Placeholder", f"{name}_{i}", [], dtype=dtype, shape=np.shape(value))
+        self._feeds[f"{name}_{i}:0"] = np.asarray(value)
+        return made.outputs[0]
+
+    def _variable(self, i: int, tensor: Tensor) -> Tensor:
+        source = _variable_of(tensor)
+        assert source is not None
+        key = _cell_key(source)
+        if key in self._made:
+            return self._made[key]
+        attrs = {k: source.attrs[k] for k in ("dtype", "shape") if k in source.attrs}
+        held = self._add(source.type, f"variable_{i}", [], **attrs).outputs[0]
+        self._made[key] = held
+        resource = tensor.dtype.name == "resource"
+        before, after = (walk[self._op][i] for walk in (self._truth.before, self._truth.after))
+        if before is not None:
+            kind = "AssignVariableOp" if resource else "Assign"
+            start = self._start(i, before, source.attrs["dtype"])
+            extra = {} if resource else {"validate_shape": False}
+            self._init.append(self._add(kind, f"start_{i}", [held, start], **extra).name)
+        if after is not None:
+            read = held
+            if resource:
+                read = self._add(
+                    "ReadVariableOp", f"read_{i}", [held], dtype=source.attrs["dtype"]
+                ).outputs[0]  # fmt: skip
+            self._state[key] = (read.name, after)
+        return held
+
+    def _start(self, i: int, value: Array, dtype: DType) -> Tensor:
+        made = self._add("Placeholder", f"state_{i}", [], dtype=dtype.base_dtype, shape=value.shape)
+        self._feeds[f"state_{i}:0"] = value
+        return made.outputs[0]
+
+
+def _alone(case: Case, scope: str) -> tuple[list[Array], str]:
+    """The op's results on the second device, and what is wrong with them."""
+    try:
+        values = case.run(scope)
+    except errors.OpError as e:
+        return [], f"{type(e).__name__}: {e.message}"
+    return values, case.difference(values)
+
+
+# ---------------------------------------------------------------- what was found
+def _drift(
+    scope: str,
+    order: Sequence[Operation],
+    plan: FetchPlan,
+    feeds: dict[Tensor, Array],
+    state: dict[tuple[str, str], Array],
+    truth: _Walk,
+    slack: tuple[float | None, float | None],
+) -> Divergence | None:
+    """The first op whose value differs when everything runs on the second device."""
+    drawn = {t: truth.values[t] for op in order if _is_drawn(op) for t in op.outputs if _is_data(t)}
+    walk = _Walk(scope, order, plan, {**feeds, **drawn}, state)
+    walk.run()
+    for op, wanted, got, name in _pairs(order, truth, walk):
+        error = difference(got, wanted, name, *slack)
+        if error:
+            inputs = [truth.values[t] for t in op.inputs if t in truth.values]
+            return Divergence(
+                op.name, op.type, op.user_line, False, inputs, [wanted], [got], error,
+                _largest([wanted], [got]),
+            )  # fmt: skip
+    return None
+
+
+def _pairs(
+    order: Sequence[Operation], truth: _Walk, walk: _Walk
+) -> Iterator[tuple[Operation, Array, Array, str]]:
+    for op in order:
+        for tensor in op.outputs:
+            if tensor in truth.values and tensor in walk.values:
+                yield op, truth.values[tensor], walk.values[tensor], tensor.name
+        for i, wanted in truth.after.get(op, {}).items():
+            got = walk.after.get(op, {}).get(i)
+            if wanted is not None and got is not None:
+                yield op, wanted, got, f"variable of input {i}"
+
+
+def _divergence(
+    op: Operation, truth: _Walk, case: Case, values: list[Array], error: str, path: Path
+) -> Divergence:
+    wanted = [*case.expected, *case.expected_state]
+    return Divergence(
+        op.name, op.type, op.user_line, True, list(case.feeds.values()), wanted, values, error,
+        _largest(wanted, values), path,
+    )  # fmt: skip
+
+
+def _largest(wanted: Sequence[Array], got: Sequence[Array]) -> tuple[float, float]:
+    absolute = relative = 0.0
+    for w, g in zip(wanted, got, strict=False):
+        if w.shape != g.shape or w.dtype.kind in "OSU" or not w.size:
+            continue
+        wide = np.complex128 if w.dtype.kind == "c" else np.float64
+        with np.errstate(all="ignore"):
+            gap = np.abs(g.astype(wide) - w.astype(wide))
+            gap = np.where(np.isnan(gap), 0.0 if (w == g).all() else np.inf, gap)
+            absolute = max(absolute, float(gap.max()))
+            relative = max(relative, float((gap / np.maximum(np.abs(w.astype(wide)), 1e-30)).max()))
+    return absolute, relative
+
+
+def _kind(value: Array) -> str:
+    return f"{value.dtype.name}{list(value.shape)}"
+
+
+def _file_name(op: Operation) -> str:
+    return f"opdock-case-{re.sub(r'[^A-Za-z0-9_.-]+', '-', op.name)}.npz"

@@ -1,0 +1,180 @@
+"""`Session.explain`: every decision about a program, as data and as text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from opdock.compiler.emit.memory import MemoryPlan
+from opdock.compiler.ir.block import COPY, FEED, Node
+from opdock.graph.nodes.traits import Control
+from opdock.runtime.program.program import Program
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What became of one node.
+
+    Attributes:
+        node: the node's name.
+        op: the op type.
+        requested: the device that was asked for, or empty.
+        device: where it runs; empty for nodes that a pass removed.
+        how: native, portable, decomposed, builtin, copy, feed, control, fused or removed.
+        kernel: where the kernel's code lives; for a copy the way it takes: upload, download, dlpack
+            or a plugin's function.
+        why: the reason for the device; for a copy the whole route and its cost.
+        rejections: each kernel or device that did not get the node, and why.
+        line: the user's line that made the op.
+        fusion: the pattern, or "cluster", by which the node was fused or stands for others.
+        members: for a node that stands for others, their names.
+        into: for a node that was fused, the op type that took it in.
+        missed: each fusion that was found here and not applied, and why.
+    """
+
+    node: str
+    op: str
+    requested: str
+    device: str
+    how: str
+    kernel: str
+    why: str
+    rejections: tuple[str, ...] = ()
+    line: str = ""
+    fusion: str = ""
+    members: tuple[str, ...] = ()
+    into: str = ""
+    missed: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Explanation:
+    """The decisions about one program.
+
+    Attributes:
+        rows: one a node, in the order in which they run; then the nodes that were fused, then those
+            that were removed.
+        memory: the memory plan.
+        moves: ops that left a device at run time in this session.
+        replay: whether steps are replayed from a recording, or why not; empty where no device
+            records.
+    """
+
+    rows: list[Row]
+    memory: MemoryPlan
+    moves: list[Any] = field(default_factory=list)
+    replay: str = ""
+
+    def counts(self) -> dict[str, int]:
+        """How many nodes ran each way."""
+        return dict(Counter(r.how for r in self.rows))
+
+    def fusions(self) -> dict[str, int]:
+        """How often each fusion was applied: by pattern name, or "cluster"."""
+        return dict(Counter(r.fusion for r in self.rows if r.members))
+
+    def summary(self) -> str:
+        """A few lines: ops by device and way, copies, fallbacks, memory."""
+        lines = []
+        by_device: dict[str, Counter[str]] = {}
+        for row in self.rows:
+            if row.device and row.how not in ("feed", "fused"):
+                by_device.setdefault(row.device, Counter())[row.how] += 1
+        for device, ways in sorted(by_device.items()):
+            parts = ", ".join(f"{n} {how}" for how, n in sorted(ways.items()))
+            lines.append(f"{device}: {sum(ways.values())} ops ({parts})")
+        ways = Counter(r.kernel for r in self.rows if r.how == "copy")
+        if ways:
+            parts = ", ".join(f"{n} by {way}" for way, n in sorted(ways.items()))
+            lines.append(f"{sum(ways.values())} copies between devices a step ({parts})")
+        fused = sum(1 for r in self.rows if r.how == "fused")
+        if fused:
+            parts = ", ".join(f"{n} {name}" for name, n in sorted(self.fusions().items()))
+            lines.append(f"{fused} ops fused into {sum(self.fusions().values())} ({parts})")
+        removed = sum(1 for r in self.rows if r.how == "removed")
+        lines.append(
+            f"{removed} ops removed by the compiler; {self.memory.planned_bytes} bytes planned "
+            f"in {len(self.memory.buffers)} buffers (one each would take {self.memory.naive_bytes})"
+        )
+        if self.replay:
+            lines.append(f"whole steps: {self.replay}")
+        lines += [f"run-time fallback: {m}" for m in self.moves]
+        return "\n".join(lines)
+
+    def table(self, rejections: bool = False) -> str:
+        """All rows as aligned text, with the rejections below each when asked for."""
+        head = ("node", "op", "device", "how", "kernel", "why")
+        body = [
+            (r.node, r.op, r.device.rsplit("/device:", 1)[-1], r.how, r.kernel, r.why)
+            for r in self.rows
+        ]
+        widths = [max(len(str(x[i])) for x in [head, *body]) for i in range(len(head))]
+        lines = ["  ".join(c.ljust(w) for c, w in zip(head, widths, strict=True)).rstrip()]
+        for cells, row in zip(body, self.rows, strict=True):
+            lines.append("  ".join(c.ljust(w) for c, w in zip(cells, widths, strict=True)).rstrip())
+            if rejections:
+                lines += [f"    not {r}" for r in (*row.rejections, *row.missed)]
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return f"{self.table()}\n\n{self.summary()}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The explanation as plain data."""
+        names = Row.__dataclass_fields__
+        return {
+            "rows": [{n: getattr(r, n) for n in names} for r in self.rows],
+            "planned_bytes": self.memory.planned_bytes,
+            "naive_bytes": self.memory.naive_bytes,
+            "fusions": self.fusions(),
+            "moves": [str(m) for m in self.moves],
+            "replay": self.replay,
+        }
+
+
+def explain(program: Program, moves: list[Any]) -> Explanation:
+    """The explanation of a compiled program."""
+    missed: dict[str, list[str]] = {}
+    for name, fusion, why in program.block.missed:
+        missed.setdefault(name, []).append(f"fusion '{fusion}': {why}")
+    nodes = program.block.nodes
+    rows = [_row(n, missed) for n in nodes]
+    rows += [_fused_row(m, n, missed) for n in nodes if n.fused for m in n.fused.members]
+    rows += [
+        Row(node=name, op=op, requested="", device="", how="removed", kernel="", why=why)
+        for name, op, why in program.block.folded
+    ]
+    replay = "" if program.replay is None else program.replay.state
+    return Explanation(rows, program.plan, moves, replay)
+
+
+def _row(node: Node, missed: dict[str, list[str]]) -> Row:
+    kernel = "" if node.kernel is None else node.kernel.qualname
+    if node.op == COPY:
+        kernel = node.attrs["how"]
+    how = "copy" if node.op == COPY else "feed" if node.op == FEED else node.how
+    if node.traits.control is not Control.NONE:
+        how = "control"
+    return Row(
+        node=node.name, op=node.op, requested=node.requested,
+        device=node.target.name if node.target is not None else "host",
+        how=how, kernel=kernel, why=node.why, rejections=tuple(str(r) for r in node.rejections),
+        line=_line(node), fusion="" if node.fused is None else node.fused.fusion,
+        members=() if node.fused is None else tuple(m.name for m in node.fused.members),
+        missed=tuple(missed.get(node.name, ())),
+    )  # fmt: skip
+
+
+def _fused_row(member: Node, node: Node, missed: dict[str, list[str]]) -> Row:
+    assert node.fused is not None
+    made = _row(member, missed)
+    return replace(
+        made, how="fused", kernel="" if node.kernel is None else node.kernel.qualname,
+        why=f"part of {node.op} '{node.name}' by fusion '{node.fused.fusion}'",
+        fusion=node.fused.fusion, into=node.op,
+    )  # fmt: skip
+
+
+def _line(node: Node) -> str:
+    return node.origin.user_line if node.origin is not None else ""

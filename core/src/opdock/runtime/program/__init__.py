@@ -1,0 +1,1 @@
+"""A bound program, and what runs it."""

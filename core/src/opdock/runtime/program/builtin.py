@@ -1,0 +1,148 @@
+"""Structural ops: they name, hold, pass on or move values, and compute nothing.
+
+They run on every device without a kernel of its backend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from opdock import errors, shapes
+from opdock.compiler.ir.block import Node
+from opdock.runtime.resources import ResourceManager
+
+Bind = Callable[[Node, ResourceManager], Callable[..., Any]]
+
+
+def _assign(node: Node, resources: ResourceManager) -> Callable[..., Any]:
+    if not node.attrs.get("validate_shape", True):
+        return _store
+    static = node.inputs[0].shape
+
+    def assign(cell: Any, value: Any) -> Any:
+        if static is not None and not shapes.is_compatible(static, tuple(value.shape)):
+            raise errors.InvalidArgumentError(
+                None, None,
+                "Assign requires shapes of both tensors to match. lhs shape= "
+                f"{shapes.text(static)} "
+                f"rhs shape= {shapes.text(tuple(value.shape))}",
+            )  # fmt: skip
+        cell.write(value)
+        return cell
+
+    return assign
+
+
+def _store(cell: Any, value: Any) -> Any:
+    cell.write(value)
+    return cell
+
+
+def _assign_variable(node: Node, resources: ResourceManager) -> Callable[..., Any]:
+    def assign(cell: Any, value: Any) -> None:
+        cell.write(value)
+
+    return assign
+
+
+def _read(node: Node, resources: ResourceManager) -> Callable[..., Any]:
+    return lambda cell: cell.read()
+
+
+def _initialized(node: Node, resources: ResourceManager) -> Callable[..., Any]:
+    return lambda cell: np.bool_(cell.initialized)
+
+
+def _destroy(node: Node, resources: ResourceManager) -> Callable[..., Any]:
+    ignore = node.attrs.get("ignore_lookup_error", True)
+
+    def destroy(cell: Any) -> None:
+        if not ignore and not cell.initialized:
+            raise errors.NotFoundError(None, None, f"Resource {cell.name} does not exist.")
+        cell.clear()
+
+    return destroy
+
+
+def _variable_shape(node: Node, resources: ResourceManager) -> Callable[..., Any]:
+    dtype = node.out_dtypes[0].np
+    return lambda cell: np.array(cell.read().shape, dtype)
+
+
+def _shape(node: Node, resources: ResourceManager) -> Callable[..., Any]:
+    dtype = node.out_dtypes[0].np
+    return lambda x: np.array(np.shape(x), dtype)
+
+
+def _shape_n(node: Node, resources: ResourceManager) -> Callable[..., Any]:
+    dtype = node.out_dtypes[0].np if node.out_dtypes else np.dtype(np.int32)
+    if len(node.out_dtypes) == 1:
+        return lambda x: np.array(np.shape(x), dtype)
+    return lambda *xs: tuple(np.array(np.shape(x), dtype) for x in xs)
+
+
+def _size(node: Node, resources: ResourceManager) -> Callable[..., Any]:
+    dtype = node.out_dtypes[0].np
+    return lambda x: np.array(int(np.prod(np.shape(x), dtype=np.int64)), dtype)
+
+
+def _rank(node: Node, resources: ResourceManager) -> Callable[..., Any]:
+    dtype = node.out_dtypes[0].np
+    return lambda x: np.array(len(np.shape(x)), dtype)
+
+
+def _nothing(node: Node, resources: ResourceManager) -> Callable[..., Any]:
+    return lambda *inputs: None
+
+
+def _pass_all(node: Node, resources: ResourceManager) -> Callable[..., Any]:
+    return (lambda x: x) if len(node.out_dtypes) == 1 else (lambda *inputs: inputs)
+
+
+def _placeholder(node: Node, resources: ResourceManager) -> Callable[..., Any]:
+    from opdock.dtypes import proto_name
+
+    dtype = proto_name(node.out_dtypes[0])
+    shape = node.attrs.get("shape")
+    text = f"You must feed a value for placeholder tensor '{node.name}' with dtype {dtype}"
+    if shape:
+        text += f" and shape {shapes.text(shape)}"
+
+    def missing() -> Any:
+        raise errors.InvalidArgumentError(None, None, text)
+
+    return missing
+
+
+BUILTINS: Final[dict[str, Bind]] = {
+    "Assign": _assign,
+    "AssignVariableOp": _assign_variable,
+    "ReadVariableOp": _read,
+    "IsVariableInitialized": _initialized,
+    "VarIsInitializedOp": _initialized,
+    "DestroyResourceOp": _destroy,
+    "VariableShape": _variable_shape,
+    "Shape": _shape,
+    "ShapeN": _shape_n,
+    "Size": _size,
+    "Rank": _rank,
+    "NoOp": _nothing,
+    "ControlTrigger": _nothing,
+    "IdentityN": _pass_all,
+    "Placeholder": _placeholder,
+    "PlaceholderV2": _placeholder,
+}
+
+
+def variable_cell(node: Node, resources: ResourceManager) -> Any:
+    """The storage that a variable node names."""
+    shared = node.attrs.get("shared_name") or node.name
+    dtype = node.attrs.get("dtype")
+    container = node.attrs.get("container", "")
+    cell = resources.cell(container, shared, dtype, resource=not node.out_dtypes[0]._is_ref_dtype)
+    if node.target is not None and not cell.initialized:
+        cell.home = node.target.name
+    return cell

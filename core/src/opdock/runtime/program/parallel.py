@@ -1,0 +1,165 @@
+"""Steps on several threads: independent heavy ops run at the same time.
+
+The caller's thread goes through the program; helpers take over heavy steps that are ready. It never
+waits for a helper to begin, so a step ends even when all helpers are busy elsewhere.
+"""
+
+from __future__ import annotations
+
+import heapq
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from opdock.compiler.emit.overlap import Overlap
+from opdock.runtime.program.program import Program
+from opdock.runtime.recover.lost import RestartError, has_effect
+
+
+class Helpers:
+    """Threads that a session's steps share, started when first needed."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._started = 0
+        self._lock = threading.Lock()
+
+    def ask(self, task: Callable[[], None]) -> None:
+        """Runs `task`, which must not raise, on a helper, some time."""
+        if self._started < self._count:
+            with self._lock:
+                if self._started < self._count:
+                    self._started += 1
+                    threading.Thread(target=self._serve, daemon=True, name="opdock-op").start()
+        self._tasks.put(task)
+
+    def _serve(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            task()
+            del task  # it holds a step's values
+
+    def close(self) -> None:
+        """Ends the threads once they are idle."""
+        for _ in range(self._started):
+            self._tasks.put(None)
+
+
+def run_parallel(
+    program: Program, feeds: Sequence[Any], overlap: Overlap, helpers: Helpers
+) -> Sequence[Any]:
+    """Runs one step, its heavy parts on several threads.
+
+    Results are those of the straight line: the order of ops with effects, and of any two that
+    depend on each other, is kept.
+
+    Raises:
+        OpError: the first error of a step; steps that had not begun by then do not run.
+    """
+    program.steps_run += 1
+    run = _Run(program, feeds, overlap, helpers)
+    run.lead()
+    if run.error is not None:
+        raise run.error
+    return tuple(run.values[s] for s in program.schedule.fetches)
+
+
+class _Run:
+    """One step. `ready` steps are the caller's to run, `heavy` ones anybody's."""
+
+    def __init__(
+        self, program: Program, feeds: Sequence[Any], overlap: Overlap, helpers: Helpers
+    ) -> None:
+        self.program = program
+        self.overlap = overlap
+        self.helpers = helpers
+        self.values = program.initial(feeds)
+        self.waiting = list(overlap.waiting)
+        self.uses = overlap.uses.copy()
+        self.uses.update(program.schedule.fetches)
+        self.ready: list[int] = []
+        self.heavy: list[int] = []
+        self.left = len(self.waiting)
+        self.running = 0
+        self.error: BaseException | None = None
+        self.changed = threading.Condition()
+        for i, count in enumerate(self.waiting):
+            if count == 0:
+                self._push(i)
+
+    def lead(self) -> None:
+        """The caller's part: everything that helpers do not take."""
+        self._summon(len(self.heavy))
+        while True:
+            with self.changed:
+                while not (self.ready or self.heavy) and self._going():
+                    self.changed.wait()
+                if not self._going():
+                    # A step that has begun may still write to what the caller gave.
+                    while self.running:
+                        self.changed.wait()
+                    return
+                i = heapq.heappop(self.ready or self.heavy)
+                self.running += 1
+            self._one(i)
+
+    def help(self) -> None:
+        """A helper's part: one heavy step, if one is still to be had."""
+        with self.changed:
+            if not self.heavy or not self._going():
+                return
+            i = heapq.heappop(self.heavy)
+            self.running += 1
+        self._one(i)
+
+    def _going(self) -> bool:
+        return self.left > 0 and self.error is None
+
+    def _push(self, i: int) -> bool:
+        """Whether the step, which is ready now, is one for helpers."""
+        heavy = i in self.overlap.heavy
+        heapq.heappush(self.heavy if heavy else self.ready, i)
+        return heavy
+
+    def _summon(self, count: int) -> None:
+        for _ in range(count):
+            self.helpers.ask(self.help)
+
+    def _one(self, i: int) -> None:
+        step = self.program.schedule.steps[i]
+        try:
+            inputs = [self.values[s] for s in step.inputs]
+            try:
+                # Planned buffers assume the straight order, so results get their own here.
+                results = self.program._call(i, step, inputs, planned=False)
+            except Exception as e:
+                results = self.program._instead(e, step, inputs)
+        except BaseException as e:
+            if isinstance(e, RestartError):
+                # Steps that come later in the straight line may have run already.
+                e.again = e.again and not any(map(has_effect, self.program.schedule.steps))
+            with self.changed:
+                self.running -= 1
+                # The first error is the step's; those of others that were under way are not told.
+                self.error = self.error or e
+                self.changed.notify_all()
+            return
+        self._done(i, results)
+
+    def _done(self, i: int, results: Sequence[Any]) -> None:
+        step, summoned = self.program.schedule.steps[i], 0
+        with self.changed:
+            self.values.update(zip(step.outputs, results, strict=False))
+            for slot in step.inputs:
+                self.uses[slot] -= 1
+                if not self.uses[slot]:
+                    del self.values[slot]
+            self.left -= 1
+            self.running -= 1
+            for follower in self.overlap.followers[i]:
+                self.waiting[follower] -= 1
+                if self.waiting[follower] == 0:
+                    summoned += self._push(follower)
+            self.changed.notify_all()
+        self._summon(summoned)

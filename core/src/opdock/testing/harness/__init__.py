@@ -1,0 +1,1 @@
+"""How samples become claims and are run."""

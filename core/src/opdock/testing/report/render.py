@@ -1,0 +1,280 @@
+"""The report for people: Markdown matrix, badge, and tables on the terminal."""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from opdock.graph.nodes import registry
+from opdock.testing.harness.claims import possible_dtypes
+from opdock.testing.report.report import Report, UnitOutcome
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["badge", "badge_svg", "markdown", "print_report"]
+
+_DTYPES: Final = (
+    "float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8",
+    "uint16", "uint32", "uint64", "complex64", "complex128", "bool", "string", "qint8", "qint16",
+    "qint32", "quint8", "quint16",
+)  # fmt: skip
+_SHORT: Final = {
+    "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "int8": "i8",
+    "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16",
+    "uint32": "u32", "uint64": "u64", "complex64": "c64", "complex128": "c128", "bool": "bool",
+    "string": "str", "qint8": "q8", "qint16": "q16", "qint32": "q32", "quint8": "qu8",
+    "quint16": "qu16",
+}  # fmt: skip
+_CELL: Final = {"passed": "✓", "failed": "✗", "skipped": "s", "known-bug": "b"}
+_LEGEND: Final = (
+    "✓ passes · ✗ fails · b known bug · s skipped for a typed reason · – not claimed · "
+    "empty: the op does not have the type"
+)
+
+
+_SHOWN: Final = 20
+_DEFINITION: Final = re.compile(r'^\w+ = \w+\(\s*"(\w+)"|define_op\(\s*"(\w+)"', re.MULTILINE)
+
+
+def percent(part: int, whole: int) -> str:
+    """Such as "98.5 %"; a dash of nothing."""
+    return f"{100.0 * part / whole:.1f} %" if whole else "–"
+
+
+def badge(report: Report) -> dict[str, Any]:
+    """The score as data for a shields.io endpoint badge."""
+    passed, claimed = report.score()
+    made, total = report.coverage()
+    color = "brightgreen" if report.proven and claimed else "red"
+    if report.proven and any(s.known_bugs for s in report.levels()):
+        color = "yellow"
+    return {
+        "schemaVersion": 1,
+        "label": "opdock conformance",
+        "message": f"{passed}/{claimed} claims, {percent(made, total)} of all",
+        "color": color,
+    }
+
+
+_HEX: Final = {"brightgreen": "#4c1", "yellow": "#dfb317", "red": "#e05d44"}
+_LETTER: Final = 6.2  # the mean width of a letter of Verdana at 11 pixels
+
+
+def badge_svg(report: Report) -> str:
+    """The badge as an image of its own, for where no badge service can reach."""
+    from xml.sax.saxutils import escape
+
+    data = badge(report)
+    label, message = escape(data["label"]), escape(data["message"])
+    left, right = (round(len(data[k]) * _LETTER) + 10 for k in ("label", "message"))
+    text = 'fill="#fff" text-anchor="middle" font-family="Verdana,sans-serif" font-size="11"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" '
+        f'aria-label="{label}: {message}">\n'
+        f'<rect width="{left}" height="20" fill="#555"/>\n'
+        f'<rect x="{left}" width="{right}" height="20" fill="{_HEX[data["color"]]}"/>\n'
+        f'<text x="{left / 2}" y="14" {text}>{label}</text>\n'
+        f'<text x="{left + right / 2}" y="14" {text}>{message}</text>\n'
+        "</svg>\n"
+    )
+
+
+# ---------------------------------------------------------------- Markdown
+def markdown(report: Report) -> str:
+    """The report as Markdown: scores, how ops ran, the matrix, what is not as it should be.
+
+    It holds nothing that changes from machine to machine or from day to day, so that a committed
+    one changes only with what it says.
+    """
+    device = report.device
+    passed, claimed = report.score()
+    made, total = report.coverage()
+    score = (
+        f"**{passed}/{claimed}** claims pass ({percent(passed, claimed)}); "
+        f"**{made}/{total}** of all pairs of op and type are claimed ({percent(made, total)})."
+    )
+    lines = [
+        f"# Conformance of {device['backend']} ({device['name'].rsplit('device:', 1)[-1]})",
+        "",
+        f"{device['distribution'] or device['backend']}, plugin API {device['api']}",
+        "",
+        score,
+        "",
+        "| level | claimed | passed | failed | known bugs | skipped | unclaimed | cases |",
+        "| --- | --: | --: | --: | --: | --: | --: | --: |",
+    ]
+    for s in report.levels():
+        if s.level == "L7":
+            continue
+        lines.append(
+            f"| {s.level} | {s.claimed} | {s.passed} | {s.failed} | {s.known_bugs} | {s.skipped} "
+            f"| {s.unclaimed} | {s.cases} |"
+        )
+    ways = report.ways()
+    if ways:
+        told = ", ".join(f"{n} {way}" for way, n in ways.items())
+        lines += ["", f"All ops in a session that prefers the device: {told}."]
+    if report.claims():
+        lines += ["", "## Ops and types", "", _LEGEND, "", *_matrix(report)]
+    lines += _section("Failures", [f"- `{r.id}`: {r.reason}" for r in report.failures()])
+    wider = [f"- {reason}: {', '.join(who)}" for reason, who in _widened(report).items()]
+    lines += _section("Wider tolerances", wider)
+    return "\n".join(lines) + "\n"
+
+
+def _section(title: str, lines: list[str]) -> list[str]:
+    return ["", f"## {title}", "", *lines] if lines else []
+
+
+def _matrix(report: Report) -> list[str]:
+    claims: dict[str, dict[str, UnitOutcome]] = defaultdict(dict)
+    for outcome in report.claims():
+        claims[outcome.op][outcome.dtype] = outcome
+    gradients: dict[str, list[UnitOutcome]] = defaultdict(list)
+    for outcome in report.outcomes:
+        if outcome.level == "L3":
+            gradients[outcome.op].append(outcome)
+    head = ["op", *(_SHORT[d] for d in _DTYPES), "gradient"]
+    rows = ["| " + " | ".join(head) + " |", "| --- |" + " :-: |" * (len(head) - 1)]
+    for op in sorted(claims):
+        spec = registry.find(op)
+        possible = {d.name for d in possible_dtypes(spec)} if spec else set()
+        cells = [_cell(claims[op].get(d), d in possible) for d in _DTYPES]
+        rows.append("| " + " | ".join([op, *cells, _gradient(gradients[op])]) + " |")
+    return rows
+
+
+def _cell(outcome: UnitOutcome | None, possible: bool) -> str:
+    if outcome is None:
+        return "–" if possible else ""
+    return _CELL[outcome.status]
+
+
+def _gradient(outcomes: list[UnitOutcome]) -> str:
+    statuses = {o.status for o in outcomes}
+    return next((_CELL[s] for s in ("failed", "known-bug", "passed") if s in statuses), "")
+
+
+# ---------------------------------------------------------------- terminal
+def print_report(report: Report, console: Console, verbose: bool = False) -> None:
+    """Prints scores, the matrix of op families and types, and what went wrong."""
+    from rich.markup import escape
+
+    console.print(_levels_table(report))
+    if report.claims():
+        console.print(_family_table(report))
+    ways = report.ways()
+    if ways:
+        told = ", ".join(f"{n} {way}" for way, n in ways.items())
+        ran = sum(n for way, n in ways.items() if way not in ("failed", "exempt"))
+        whole = ran + ways.get("failed", 0)
+        console.print(f"all ops: {ran}/{whole} run ({percent(ran, whole)}): {told}")
+    lines = _failure_lines(report, verbose)
+    for line in lines if verbose else lines[:_SHOWN]:
+        console.print(f"[red]failed[/] {escape(line)}", soft_wrap=True)
+    if len(lines) > _SHOWN and not verbose:
+        console.print(f"... and {len(lines) - _SHOWN} more units (--verbose, --json)")
+    if verbose:
+        for reason, who in _widened(report).items():
+            text = escape(f"{reason}: {', '.join(who)}")
+            console.print(f"[yellow]wider[/] {text}", soft_wrap=True)
+    passed, claimed = report.score()
+    made, total = report.coverage()
+    if claimed:
+        console.print(
+            f"claims passed: {passed}/{claimed} ({percent(passed, claimed)}); "
+            f"claimed of all: {made}/{total} ({percent(made, total)})"
+        )
+
+
+def _failure_lines(report: Report, verbose: bool) -> list[str]:
+    """One line per failed unit; with `verbose` one per case."""
+    lines = []
+    for outcome in report.outcomes:
+        bad = [r for r in outcome.results if r.status == "failed"]
+        if verbose:
+            lines += [f"{r.id}: {r.reason}" for r in bad]
+        elif bad:
+            more = f" (and {len(bad) - 1} more cases)" if len(bad) > 1 else ""
+            lines.append(f"{bad[0].id}: {bad[0].reason}{more}")
+    return lines
+
+
+def _widened(report: Report) -> dict[str, list[str]]:
+    """Tolerance and reason -> the claims that use it."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for result in report.widened():
+        found[result.widened].append(f"{result.op} {result.dtype}")
+    return found
+
+
+def _levels_table(report: Report) -> Any:
+    from rich.table import Table
+
+    from opdock.testing.harness.suite import LEVELS
+
+    table = Table(title=f"conformance of {report.device['name']}", title_justify="left")
+    table.add_column("level")
+    for name in ("claimed", "passed", "failed", "known bugs", "skipped", "unclaimed", "cases", "s"):
+        table.add_column(name, justify="right")
+    for s in report.levels():
+        counts = (s.claimed, s.passed, s.failed, s.known_bugs, s.skipped, s.unclaimed, s.cases)
+        style = "red" if s.failed else "green"
+        cells = [str(n) if n else "" for n in counts]
+        title = f"{s.level} {LEVELS[s.level][0]}"
+        table.add_row(title, *cells, f"{s.seconds:.1f}", style=style)
+    if any(s.level == "L5" for s in report.levels()) or not report.fusions:
+        table.caption = f"{report.fusions} fusions declared"
+    return table
+
+
+def _family_table(report: Report) -> Any:
+    from rich.table import Table
+
+    families = _families()
+    counts: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    for outcome in report.claims():
+        counts[families.get(outcome.op, "other")][outcome.dtype][outcome.status] += 1
+    used = [d for d in _DTYPES if any(d in row for row in counts.values())]
+    table = Table(title="claims passed by family and type", title_justify="left", box=None)
+    table.add_column("family")
+    for dtype in used:
+        table.add_column(_SHORT[dtype], justify="right")
+    for family in sorted(counts):
+        table.add_row(family, *(_family_cell(counts[family][d]) for d in used))
+    return table
+
+
+def _family_cell(count: Counter[str]) -> str:
+    made = count["passed"] + count["failed"] + count["known-bug"]
+    if not made:
+        return "[dim]s[/]" if count["skipped"] else ""
+    if count["passed"] == made:
+        return f"[green]{made}[/]"
+    return f"[red]{count['passed']}/{made}[/]"
+
+
+@functools.cache
+def _families() -> dict[str, str]:
+    """Op type -> the file under `opdock.ops` that defines it."""
+    found: dict[str, str] = {}
+    for name, module in sorted(sys.modules.items()):
+        if not name.startswith("opdock.ops.") or not module.__file__:
+            continue
+        source = Path(module.__file__).read_text(encoding="utf-8")
+        for assigned, defined in _DEFINITION.findall(source):
+            found[assigned or defined] = name.removeprefix("opdock.ops.")
+    for spec in registry.all_ops():  # made in a loop: their shape function tells
+        home = str(getattr(spec.shape_fn, "__module__", "")).removeprefix("opdock.ops.")
+        if spec.name not in found and home and not home.startswith("support."):
+            found[spec.name] = home
+    for spec in registry.all_ops():
+        twin = found.get(spec.name.removeprefix("Resource"))
+        if spec.name not in found and twin:
+            found[spec.name] = twin
+    return found
