@@ -186,3 +186,10 @@ def test_map_fold_scan():
     assert [v.tolist() for v in run(state, feed)] == [[1, 3, 6], [1, 2, 6]]
     with pytest.raises(TypeError, match="callable"):
         tf.map_fn(3, x)
+
+
+def test_an_element_of_another_type_fails_when_it_is_written():
+    y = tf.map_fn(lambda v: tf.cast(v, tf.int32), tf.ones([2]))
+    text = "TensorArray dtype is float but Op is trying to write dtype int32."
+    with pytest.raises(tf.errors.InvalidArgumentError, match=text):
+        run(y)

@@ -277,3 +277,13 @@ def test_random_ops_in_a_loop_differ_from_turn_to_turn():
     )  # fmt: skip
     with start() as session:
         assert len(set(session.run(y))) == 5
+
+
+def test_a_predicate_that_turns_out_to_be_no_scalar():
+    p = tf.placeholder(tf.bool)
+    y = tf.cond(p, lambda: 1, lambda: 2)
+    z = tf.while_loop(lambda _: p, lambda i: i + 1, [0])
+    with start() as session:
+        for fetch in (y, z):
+            with pytest.raises(tf.errors.InvalidArgumentError, match=r"but it has shape \[2\]"):
+                session.run(fetch, {p: [True, False]})
