@@ -83,7 +83,9 @@ def _in_order(
             continue
         state[op] = 1
         stack.append((op, True))
-        needed = [t._op for t in op._inputs if t not in fed] + op._control_inputs
+        needed = [t._op for t in op._inputs if t not in fed]
+        # The arguments of a body are there when it is called.
+        needed += [c for c in op._control_inputs if c.type != "_Arg"]
         for other in needed:
             if state.get(other) == 1:
                 # It waits for this op, as all that is seen and not finished does.
