@@ -1,6 +1,7 @@
 """A backend that takes images in one data format only, or prefers one: what the tests say.
 
-Its kernels for images are the CPU's; all others are core's portable ones.
+Its kernels are core's portable ones, and the CPU's for batch normalization; those for images take
+the formats that `settings` name.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 
 from opdock import plugin
 from opdock.plugin import BackendSpec, BaseDevice, DeviceAttributes, KernelTable, Probe, hookimpl
-from opdock_cpu.kernels import conv, depthwise, norm, pool
+from opdock_cpu.kernels import norm
 
 NAME = "picky-for-tests"
 DEVICE = "/device:PICKY:0"
@@ -37,8 +38,6 @@ class PickyArray(np.ndarray):
 
 
 class PickyDevice(BaseDevice):
-    namespace = xp
-
     @property
     def data_format(self):
         return settings["prefers"]
@@ -77,11 +76,13 @@ def noting(bind):
     return binder
 
 
+def of_images(kernel):
+    return "data_format" in plugin.find_op(kernel.op).definition.attrs
+
+
 table = KernelTable([
-    dataclasses.replace(k, when=willing(k.when), bind=noting(k.bind))
-    for family in (conv, depthwise, norm, pool)
-    for k in family.table
-    if k.bind is not None
+    dataclasses.replace(k, when=willing(k.when), bind=noting(k.bind)) if of_images(k) else k
+    for k in (*norm.table, *plugin.mount(xp))
 ])  # fmt: skip
 
 
