@@ -76,14 +76,19 @@ def noting(bind):
     return binder
 
 
+def picky(kernel):
+    return dataclasses.replace(kernel, when=willing(kernel.when), bind=noting(kernel.bind))
+
+
 def of_images(kernel):
     return "data_format" in plugin.find_op(kernel.op).definition.attrs
 
 
+# Without a kernel of both formats behind it, a normalization would be taken to pieces.
 table = KernelTable([
-    dataclasses.replace(k, when=willing(k.when), bind=noting(k.bind)) if of_images(k) else k
-    for k in (*norm.table, *plugin.mount(xp))
-])  # fmt: skip
+    *map(picky, norm.table),
+    *(picky(k) if of_images(k) and "Norm" not in k.op else k for k in plugin.mount(xp)),
+])
 
 
 def use(only=None, prefers=None):
