@@ -15,6 +15,7 @@ from opdock.dtypes import DType
 from opdock.graph.nodes import registry
 from opdock.graph.nodes.opdef import OpDef
 from opdock.graph.nodes.registry import OpSpec
+from opdock.kernels.array_api import put
 from opdock.kernels.expr.functions import FUNCTIONS
 from opdock.kernels.expr.lowering import Line, evaluator, lower, writes_to
 from opdock.kernels.expr.tree import Apply, functions_used, parse
@@ -90,7 +91,8 @@ def _bind(spec: OpSpec, xp: Any, sig: NodeSig) -> Any:
         try:
             shapes.broadcast(tuple(x.shape), tuple(y.shape))
         except ValueError:
-            return xp.asarray(spec.name == "NotEqual", dtype=xp.bool)
+            apart = xp.asarray(spec.name == "NotEqual", dtype=xp.bool)
+            return apart if out is None else put(xp, out, ..., apart)
         return run(x, y) if out is None else run(x, y, out)
 
     return compare
