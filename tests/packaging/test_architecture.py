@@ -13,12 +13,13 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 CORE = ROOT / "core" / "src"
 
-BASE = {"errors", "dtypes", "shapes", "version", "windows", "docstrings"}
+BASE = {"errors", "dtypes", "shapes", "version", "axes", "windows", "docstrings"}
 # First name under `opdock.` -> the names under `opdock.` that it may import.
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "dtypes": BASE,
     "shapes": BASE,
+    "axes": {"errors"},
     "windows": {"errors"},
     "docstrings": set(),
     "io": BASE,  # wire formats: protobufs, records, tables
