@@ -102,6 +102,15 @@ class Graph(GraphContents):
         self._edits += 1
         self._known_values.clear()
 
+    @property
+    def _variable_creator_stack(self) -> tuple[Any, ...]:
+        found: tuple[Any, ...] = self._scoped_state.get("variable_creators", ())
+        return found
+
+    @_variable_creator_stack.setter
+    def _variable_creator_stack(self, creators: tuple[Any, ...]) -> None:
+        self._scoped_state["variable_creators"] = creators
+
     # ------------------------------------------------------------ making operations
     def _create_op(
         self,

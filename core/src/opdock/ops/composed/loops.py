@@ -222,7 +222,7 @@ def _counted(
 
 
 def _limit(value: Any) -> int:
-    return int(constant_value(_count(value)))  # type: ignore[arg-type]
+    return int(constant_value(_count(value)))
 
 
 def _call(fn: Callable[..., Any], structure: Any, arguments: list[Tensor]) -> Any:
