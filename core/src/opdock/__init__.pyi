@@ -315,6 +315,7 @@ from opdock.ops.identity import identity as identity
 from opdock.ops.identity import identity_n as identity_n
 from opdock.ops.identity import placeholder as placeholder
 from opdock.ops.identity import placeholder_with_default as placeholder_with_default
+from opdock.ops.identity import sparse_placeholder as sparse_placeholder
 from opdock.ops.identity import stop_gradient as stop_gradient
 from opdock.ops.io import matching_files as matching_files
 from opdock.ops.io import read_file as read_file

@@ -401,6 +401,7 @@ NAMES: Final[dict[str, tuple[str, str]]] = {
     "space_to_batch_nd": ("opdock.ops.spacebatch", "space_to_batch_nd"),
     "space_to_depth": ("opdock.ops.spacebatch", "space_to_depth"),
     "sparse_matmul": ("opdock.ops.linalg", "sparse_matmul"),
+    "sparse_placeholder": ("opdock.ops.identity", "sparse_placeholder"),
     "sparse_segment_mean": ("opdock.ops.sparse_segment", "sparse_segment_mean"),
     "sparse_segment_sqrt_n": ("opdock.ops.sparse_segment", "sparse_segment_sqrt_n"),
     "sparse_segment_sum": ("opdock.ops.sparse_segment", "sparse_segment_sum"),
