@@ -159,6 +159,7 @@ EXTRA: dict[str, dict[str, str]] = {
 }
 # Modules with __all__ that speak for themselves besides opdock.ops.*.
 FAMILIES = (
+    "graph/variables/flavour.py",
     "graph/variables/variable.py",
     "graph/variables/variable_scope.py",
     "graph/variables/template.py",

@@ -70,6 +70,12 @@ from opdock.graph.nodes.scopes import op_scope as op_scope
 from opdock.graph.nodes.seeds import get_seed as get_seed
 from opdock.graph.nodes.seeds import set_random_seed as set_random_seed
 from opdock.graph.serial.importer import import_graph_def as import_graph_def
+from opdock.graph.variables.flavour import VariableAggregation as VariableAggregation
+from opdock.graph.variables.flavour import VariableSynchronization as VariableSynchronization
+from opdock.graph.variables.flavour import disable_resource_variables as disable_resource_variables
+from opdock.graph.variables.flavour import enable_resource_variables as enable_resource_variables
+from opdock.graph.variables.flavour import resource_variables_enabled as resource_variables_enabled
+from opdock.graph.variables.flavour import variable_creator_scope as variable_creator_scope
 from opdock.graph.variables.initializers import constant_initializer as constant_initializer
 from opdock.graph.variables.initializers import glorot_normal_initializer as glorot_normal_initializer
 from opdock.graph.variables.initializers import glorot_uniform_initializer as glorot_uniform_initializer
@@ -87,8 +93,6 @@ from opdock.graph.variables.partitioned import min_max_variable_partitioner as m
 from opdock.graph.variables.partitioned import variable_axis_size_partitioner as variable_axis_size_partitioner
 from opdock.graph.variables.template import make_template as make_template
 from opdock.graph.variables.variable import Variable as Variable
-from opdock.graph.variables.variable import VariableAggregation as VariableAggregation
-from opdock.graph.variables.variable import VariableSynchronization as VariableSynchronization
 from opdock.graph.variables.variable_lists import all_variables as all_variables
 from opdock.graph.variables.variable_lists import assert_variables_initialized as assert_variables_initialized
 from opdock.graph.variables.variable_lists import global_variables as global_variables
@@ -109,7 +113,6 @@ from opdock.graph.variables.variable_scope import get_local_variable as get_loca
 from opdock.graph.variables.variable_scope import get_variable as get_variable
 from opdock.graph.variables.variable_scope import get_variable_scope as get_variable_scope
 from opdock.graph.variables.variable_scope import no_regularizer as no_regularizer
-from opdock.graph.variables.variable_scope import variable_creator_scope as variable_creator_scope
 from opdock.graph.variables.variable_scope import variable_op_scope as variable_op_scope
 from opdock.graph.variables.variable_scope import variable_scope as variable_scope
 from opdock.io.protos import AttrValue as AttrValue
@@ -312,6 +315,7 @@ from opdock.ops.identity import identity as identity
 from opdock.ops.identity import identity_n as identity_n
 from opdock.ops.identity import placeholder as placeholder
 from opdock.ops.identity import placeholder_with_default as placeholder_with_default
+from opdock.ops.identity import sparse_placeholder as sparse_placeholder
 from opdock.ops.identity import stop_gradient as stop_gradient
 from opdock.ops.io import matching_files as matching_files
 from opdock.ops.io import read_file as read_file
