@@ -40,6 +40,7 @@ Scalar = Callable[[Sequence[Array]], float]
 
 _DIFFERENTIABLE = dtypes.FLOATS | dtypes.COMPLEX
 _DIRECTIONS = 2
+_TIGHTER = 16.0  # Of 19,000 directions on the CPU 29 ask for the elements then, and none at 4.
 _STEP = 1e-5
 
 
@@ -297,4 +298,4 @@ def _agrees(
     with np.errstate(all="ignore"):
         terms = np.real(np.conj(slopes) * direction)
         slack = base.atol + base.rtol * float(np.sqrt(np.square(terms).sum()))
-        return bool(abs(float(terms.sum()) - numeric) <= slack)
+        return bool(abs(float(terms.sum()) - numeric) <= slack / _TIGHTER)
