@@ -22,7 +22,7 @@ _AT_ONCE = 40
 def sources(tmp_path_factory):
     """(text, options) of every kernel, collected in a process that sees the stand-in."""
     out = tmp_path_factory.mktemp("sources") / "sources.json"
-    subprocess.run([sys.executable, HERE / "sources.py", out], check=True, timeout=600)
+    subprocess.run([sys.executable, HERE / "sources.py", out], check=True)
     return json.loads(out.read_text(encoding="utf-8"))
 
 
@@ -31,7 +31,6 @@ def compiler():
     return nvrtc.library()
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.slow
 def test_every_source_compiles(sources, compiler):
     assert len(sources) > 500, "the samples reach only a part of the kernels"

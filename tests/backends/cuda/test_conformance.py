@@ -24,7 +24,6 @@ OPS = (  # noqa: SIM905
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("level", ["L0", "L1", "L2"])
 def test_the_claims_hold(level, tmp_path):
     if shutil.which("g++") is None and shutil.which("c++") is None:
