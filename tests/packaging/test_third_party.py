@@ -86,6 +86,7 @@ with tf.Session() as sess:
     assert run(stranger, "-c", program).strip() == "[[2.0, 2.0], [0.0, 0.0]]"
 
 
+@pytest.mark.prove
 def test_it_conforms_wholly(user: Path) -> None:
     """The same units pass as in the workspace: the committed baseline holds them."""
     assert set(backends(user)) == {"cpu", "echo"}
