@@ -1,6 +1,6 @@
 """A backend that takes images in one data format only, or prefers one: what the tests say.
 
-Its kernels for images are the CPU's; all others are core's portable ones.
+Its kernels for images are the CPU's, and of pooling core's as its own; all others are portable.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ import array_api_compat.numpy as xp
 import numpy as np
 
 from opdock import plugin
+from opdock.dtypes import REALS
+from opdock.kernels.portable import family, mount
 from opdock.plugin import BackendSpec, BaseDevice, DeviceAttributes, KernelTable, Probe, hookimpl
-from opdock_cpu.kernels import conv, depthwise, norm, pool
+from opdock_cpu.kernels import conv, depthwise, norm
 
 NAME = "picky-for-tests"
 DEVICE = "/device:PICKY:0"
@@ -37,8 +39,7 @@ class PickyArray(np.ndarray):
 
 
 class PickyDevice(BaseDevice):
-    namespace = xp
-
+    # No namespace: core's convolutions and pools would take the other format.
     @property
     def data_format(self):
         return settings["prefers"]
@@ -77,12 +78,13 @@ def noting(bind):
     return binder
 
 
-table = KernelTable([
+images = [
     dataclasses.replace(k, when=willing(k.when), bind=noting(k.bind))
-    for family in (conv, depthwise, norm, pool)
-    for k in family.table
+    for k in (*conv.table, *depthwise.table, *norm.table, *family("pool", lambda sig: xp, REALS))
     if k.bind is not None
-])  # fmt: skip
+]
+strict = {k.op for k in images} - {k.op for k in norm.table}
+table = KernelTable([*images, *(k for k in mount(xp) if k.op not in strict)])
 
 
 def use(only=None, prefers=None):
