@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import subprocess
 import sys
 import textwrap
@@ -130,6 +131,27 @@ def test_what_changes_from_run_to_run_is_no_part_of_the_key() -> None:
     assert ("flags" in described) or ("Features" in described)
     assert "MHz" not in described
     assert described == llvm._processor()
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the names are those of x86-64")
+@pytest.mark.parametrize(("processor", "half"), [("x86-64-v2", False), ("x86-64-v3", True)])
+def test_code_for_a_processor_that_is_named(processor: str, half: bool, tmp_path: Path) -> None:
+    """What the named one lacks is not in the code: without conversions NumPy serves float16."""
+    code = """
+        from opdock_cpu.jit import compiled
+        for kind in (np.float32, np.float16):
+            compiled._known.clear()
+            x = tf.placeholder(kind, [5000])
+            y = tf.nn.relu(x * 2.0 + 1.0) * x
+            value = np.linspace(-1, 1, 5000).astype(kind)
+            with tf.Session() as session:
+                got = session.run(y, {x: value})
+            np.testing.assert_allclose(got, np.maximum(value * 2 + 1, 0) * value, 2e-3, 1e-3)
+            (found,) = compiled._known.values()
+            print(found.address is not None, "half precision" in found.failure)
+    """
+    words = output(code, OPDOCK_CACHE=str(tmp_path), OPDOCK_JIT="sync", OPDOCK_JIT_CPU=processor)
+    assert words.split("\n") == ["True False", f"{half} {not half}"]
 
 
 def test_calls_with_many_arguments() -> None:
