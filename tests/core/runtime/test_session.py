@@ -162,10 +162,8 @@ def test_a_thousand_batch_sizes_stay_bounded():
     step = tf.train.GradientDescentOptimizer(1e-6).minimize(loss)
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
-        begin = time.perf_counter()
         for n in range(1, 1001):
             session.run([step, loss], {x: np.ones((n, 8), np.float32)})
-        assert time.perf_counter() - begin < 10
         assert len(programs(session)) <= 12
 
 
@@ -359,16 +357,19 @@ def test_interrupts_pass_through():
 
 
 def test_time_outs():
-    y = tf.py_func(lambda x: (time.sleep(1.5), x)[1], [tf.constant(1.0)], tf.float32)
+    """The caller goes on while the step still hangs."""
+    release = threading.Event()
+    y = tf.py_func(lambda x: (release.wait(), x)[1], [tf.constant(1.0)], tf.float32)
     with tf.Session() as session:
-        begin = time.perf_counter()
         with pytest.raises(tf.errors.DeadlineExceededError):
             session.run(y, options=tf.RunOptions(timeout_in_ms=100))
-        assert time.perf_counter() - begin < 1
-        assert session.run(tf.constant(1) + 1, options=tf.RunOptions(timeout_in_ms=5000)) == 2
+        release.set()
+        assert session.run(tf.constant(1) + 1, options=tf.RunOptions(timeout_in_ms=600_000)) == 2
+    release.clear()
     with tf.Session(config=tf.ConfigProto(operation_timeout_in_ms=100)) as session:
         with pytest.raises(tf.errors.DeadlineExceededError):
             session.run(y)
+        release.set()
 
 
 def test_a_python_function_may_use_the_session():
@@ -387,14 +388,15 @@ def test_run_metadata():
     metadata = tf.RunMetadata()
     options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE, output_partition_graphs=True)
     with tf.Session() as session:
+        before = time.time_ns() // 1000
         got = session.run(y, {x: [1, 2, 3]}, options=options, run_metadata=metadata)
+        after = time.time_ns() // 1000
     assert list(got) == [2, 5, 10]
     (device,) = metadata.step_stats.dev_stats
     assert device.device == "/job:localhost/replica:0/task:0/device:CPU:0"
     stats = {n.node_name: n for n in device.node_stats}
     assert {"m", "y"} <= set(stats)
-    assert abs(stats["m"].all_start_micros / 1e6 - time.time()) < 60
-    assert stats["m"].all_start_micros <= stats["y"].all_start_micros
+    assert before <= stats["m"].all_start_micros <= stats["y"].all_start_micros <= after
     described = stats["m"].output[0].tensor_description
     assert described.dtype == 1
     assert [d.size for d in described.shape.dim] == [3]

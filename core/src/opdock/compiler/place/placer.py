@@ -12,7 +12,7 @@ from opdock.compiler.ir.block import FEED, Block, Node, Value
 from opdock.compiler.ir.state import is_state
 from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.ladder import Choice, climb, expand
-from opdock.compiler.place.target import Target
+from opdock.compiler.place.target import Target, parsed
 from opdock.graph.nodes.devicespec import DeviceSpec
 from opdock.graph.nodes.traits import Control
 from opdock.kernels.select.selection import Rejection
@@ -65,7 +65,7 @@ class Placer:
         """
         if not requested:
             return [t for t in self.targets if t.automatic and self._alive(t)], False
-        spec = DeviceSpec.from_string(requested)
+        spec = parsed(requested)
         found = [t for t in self.targets if t.matches(spec)]
         alive = [t for t in found if self._alive(t)]
         if alive:
@@ -169,7 +169,7 @@ def _requested(members: list[Node]) -> tuple[str, Node]:
     ordered = sorted(members, key=lambda n: (not n.traits.holds, n.id))
     for node in reversed(ordered):
         if node.requested:
-            merged.merge_from(DeviceSpec.from_string(node.requested))
+            merged.merge_from(parsed(node.requested))
             asking = node
     return merged.to_string(), asking
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -51,11 +51,14 @@ def test_ops_of_a_branch_and_of_a_turn_overlap():
 
 
 def test_effects_keep_the_order_of_the_straight_line():
-    seen = []
+    seen, alone = [], threading.Lock()
 
     def note(k):
-        time.sleep(0.001 * (5 - k))
+        assert alone.acquire(blocking=False), "two effects at once"
+        for _ in range(1000 * (5 - int(k))):
+            os.sched_yield()  # whoever may run, runs
         seen.append(int(k))
+        alone.release()
         return k
 
     ops = [tf.py_func(note, [tf.constant(k)], tf.int32) for k in range(5)]
