@@ -9,17 +9,15 @@ each one lives.
 from __future__ import annotations
 
 import importlib
-import sys
-from importlib.machinery import ModuleSpec
-from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
-from opdock import _api
+from opdock import _api, _public
 
 __version__ = "0.1.0"
 newaxis = None
 
 _loaded = False
+_public.install()
 
 
 def _load_operators() -> None:
@@ -42,25 +40,6 @@ def __getattr__(name: str) -> Any:
     value = getattr(importlib.import_module(found[0]), found[1])
     globals()[name] = value
     return value
-
-
-class _PublicModules:
-    """Lets `import opdock.nn` find the module where it is written: `opdock.api.nn`."""
-
-    def find_spec(self, name: str, *_: Any) -> ModuleSpec | None:
-        package, _dot, module = name.rpartition(".")
-        where = _api.SUBMODULES.get(module) if package == "opdock" else None
-        return None if where in (None, name) else ModuleSpec(name, cast(Any, self), origin=where)
-
-    def create_module(self, spec: ModuleSpec) -> None:
-        """The module exists under its own name; the one that Python makes is forgotten."""
-
-    def exec_module(self, module: ModuleType) -> None:
-        where = _api.SUBMODULES[module.__name__.rpartition(".")[2]]
-        sys.modules[module.__name__] = importlib.import_module(where)
-
-
-sys.meta_path.append(cast(Any, _PublicModules()))
 
 
 def __dir__() -> list[str]:
