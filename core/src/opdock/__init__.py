@@ -9,7 +9,10 @@ each one lives.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, cast
 
 from opdock import _api
 
@@ -35,10 +38,29 @@ def __getattr__(name: str) -> Any:
     if not _loaded and name not in ("dtypes", "errors", "shapes", "version"):
         _load_operators()
     if found is None:
-        return importlib.import_module(f"opdock.{name}")
+        return importlib.import_module(_api.SUBMODULES[name])
     value = getattr(importlib.import_module(found[0]), found[1])
     globals()[name] = value
     return value
+
+
+class _PublicModules:
+    """Lets `import opdock.nn` find the module where it is written: `opdock.api.nn`."""
+
+    def find_spec(self, name: str, *_: Any) -> ModuleSpec | None:
+        package, _dot, module = name.rpartition(".")
+        where = _api.SUBMODULES.get(module) if package == "opdock" else None
+        return None if where in (None, name) else ModuleSpec(name, cast(Any, self), origin=where)
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """The module exists under its own name; the one that Python makes is forgotten."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        where = _api.SUBMODULES[module.__name__.rpartition(".")[2]]
+        sys.modules[module.__name__] = importlib.import_module(where)
+
+
+sys.meta_path.append(cast(Any, _PublicModules()))
 
 
 def __dir__() -> list[str]:

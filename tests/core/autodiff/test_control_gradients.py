@@ -243,3 +243,14 @@ def test_back_prop_false_stops_gradients():
     y = tf.while_loop(lambda i, _: i < 2, lambda i, v: (i + 1, v * v), [0, x], back_prop=False)[1]
     assert tf.gradients(y, x) == [None]
     assert tf.gradients(tf.map_fn(lambda v: v * v, x, back_prop=False), x) == [None]
+
+
+def test_a_loop_variable_without_influence_has_zeros():
+    x, y = tf.constant(3.0), tf.constant(2.0)
+
+    def body(x, y):
+        stopped = tf.stop_gradient(tf.square(y))
+        return tf.square(x) + stopped, stopped
+
+    end = tf.while_loop(lambda x, _: x < 100.0, body, [x, y])[0]
+    assert run(tf.gradients(end, [x, y])) == [156.0, 0.0]

@@ -109,3 +109,13 @@ def test_a_loop_that_turns_stays(compiled):
         assert session.run(y, {x: 1.0}) == 8.0
         assert session.run(z, {x: 1.0, n: 0}) == 1.0
         assert session.run(z, {x: 1.0, n: 2}) == 4.0
+
+
+def test_constants_of_a_known_branch_wait_for_what_the_conditional_waited_for():
+    x = tf.placeholder(tf.bool, [])
+    with tf.control_dependencies([tf.Assert(x, ["no"])]):
+        y = tf.cond(tf.constant(True), lambda: tf.constant(1), lambda: tf.constant(2))
+    with tf.Session() as session:
+        assert session.run(y, {x: True}) == 1
+        with pytest.raises(tf.errors.InvalidArgumentError, match="no"):
+            session.run(y, {x: False})

@@ -127,11 +127,47 @@ def test_two_gradient_calls_do_not_mix():
     np.testing.assert_allclose([a, b], [[2, 4], [6, 12]])
 
 
-def test_second_derivatives_through_an_array_say_why_not():
-    x = tf.constant([1.0, 2.0])
-    (dx,) = tf.gradients(tf.map_fn(lambda v: v * v * v, x), x)
-    with pytest.raises(LookupError, match="second derivative through the TensorArray"):
-        tf.gradients(dx, x)
+def by_hand(x):
+    """The cubes of elements that are read and written one at a time."""
+    source = tf.TensorArray(tf.float32, 3).unstack(x)
+    cubes = tf.TensorArray(tf.float32, 0, dynamic_size=True)
+    for i in range(3):
+        cubes = cubes.write(i, source.read(i) ** 3)
+    return cubes.stack()
+
+
+def in_a_loop(x):
+    """The same, where what a turn reads the turn before has written."""
+    array = tf.TensorArray(tf.float32, 4, clear_after_read=False).write(0, x[0] * 0.0)
+    turn = lambda i, a: (i + 1, a.write(i + 1, a.read(i) + x[i] ** 3))
+    return tf.while_loop(lambda i, _: i < 3, turn, [0, array])[1].read(3)
+
+
+@pytest.mark.parametrize(
+    "cubes",
+    [
+        by_hand,
+        in_a_loop,
+        lambda x: tf.map_fn(lambda v: v**3, x),
+        lambda x: tf.foldl(lambda a, v: a + v**3, x, initializer=0.0),
+        lambda x: tf.scan(lambda _, v: v**3, x, initializer=0.0),
+        lambda x: tf.TensorArray(tf.float32, 2).split(x, [1, 2]).concat() ** 3,
+        lambda x: tf.map_fn(lambda v: tf.map_fn(lambda w: w**3, v), tf.stack([x]))[0],
+    ],
+)
+def test_derivatives_of_every_order_through_an_array(cubes):
+    x = tf.constant([1.0, 2.0, 3.0])
+    (first,) = tf.gradients(cubes(x), x)
+    (second,) = tf.gradients(first, x)
+    (third,) = tf.gradients(second, x)
+    expected = [[3, 12, 27], [6, 12, 18], [6, 6, 6]]
+    np.testing.assert_allclose(run([first, second, third]), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [np.float64, tf.float64, "float64"])
+def test_the_types_of_what_is_mapped(kind):
+    y = tf.map_fn(lambda v: (v, tf.cast(v, tf.float64)), tf.ones([2]), dtype=(np.float32, kind))
+    assert [v.dtype for v in run(y)] == [np.float32, np.float64]
 
 
 def test_map_fold_scan():
@@ -150,3 +186,10 @@ def test_map_fold_scan():
     assert [v.tolist() for v in run(state, feed)] == [[1, 3, 6], [1, 2, 6]]
     with pytest.raises(TypeError, match="callable"):
         tf.map_fn(3, x)
+
+
+def test_an_element_of_another_type_fails_when_it_is_written():
+    y = tf.map_fn(lambda v: tf.cast(v, tf.int32), tf.ones([2]))
+    text = "TensorArray dtype is float but Op is trying to write dtype int32."
+    with pytest.raises(tf.errors.InvalidArgumentError, match=text):
+        run(y)

@@ -28,9 +28,10 @@ def structures():
     return v, {
         "tensor": lambda: a, "operation": lambda: op, "variable": lambda: v, "name": lambda: "a:0",
         "list": lambda: [a, b, op], "tuple": lambda: (a, b), "variables": lambda: [v, a],
-        "names": lambda: ("a:0", "op"), "dict": lambda: {"x": a, "y": b}, "pair": lambda: Pair(a, b),
-        "ordered": lambda: collections.OrderedDict(x=a, y=[b]), "sparse": lambda: {"s": sparse},
-        "nested": lambda: [a, {"k": (b, [v])}, Pair(op, {3: a})], "empty": lambda: [[], {}],
+        "names": lambda: ("a:0", "op"), "dict": lambda: {"x": a, "y": b},
+        "pair": lambda: Pair(a, b), "ordered": lambda: collections.OrderedDict(x=a, y=[b]),
+        "sparse": lambda: {"s": sparse}, "empty": lambda: [[], {}],
+        "nested": lambda: [a, {"k": (b, [v])}, Pair(op, {3: a})],
     }  # fmt: skip
 
 
@@ -183,7 +184,11 @@ def test_threads_run_while_one_edits_and_builds(graph):
 
     with tf.Session() as session:
         call = session.make_callable(y, [x])
-        ways = (call, lambda v: session.run(y, {x: v}), lambda v: session.run([[y], x], {x: v})[0][0])
+        ways = (
+            call,
+            lambda v: session.run(y, {x: v}),
+            lambda v: session.run([[y], x], {x: v})[0][0],
+        )
         threads = [threading.Thread(target=work, args=(way,)) for way in ways]
         for t in threads:
             t.start()

@@ -201,7 +201,7 @@ def test_structured_loop_variables():
     )  # fmt: skip
     with start() as session:
         got = session.run(y)
-        assert got == {"i": 3, "x": [8.0]}
+        assert got == [{"i": 3, "x": [8.0]}]
 
 
 def test_an_error_in_a_body_names_the_op_and_the_line():
@@ -277,3 +277,13 @@ def test_random_ops_in_a_loop_differ_from_turn_to_turn():
     )  # fmt: skip
     with start() as session:
         assert len(set(session.run(y))) == 5
+
+
+def test_a_predicate_that_turns_out_to_be_no_scalar():
+    p = tf.placeholder(tf.bool)
+    y = tf.cond(p, lambda: 1, lambda: 2)
+    z = tf.while_loop(lambda _: p, lambda i: i + 1, [0])
+    with start() as session:
+        for fetch in (y, z):
+            with pytest.raises(tf.errors.InvalidArgumentError, match=r"but it has shape \[2\]"):
+                session.run(fetch, {p: [True, False]})

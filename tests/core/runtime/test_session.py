@@ -193,7 +193,6 @@ def test_the_graph_may_grow_between_runs():
         assert session.run(y, {x: 1.0}) == 2
 
 
-
 # ---------------------------------------------------------------- callables
 def test_make_callable():
     x, y = tf.placeholder(tf.float32, []), tf.placeholder(tf.float32, [])
@@ -430,7 +429,7 @@ def test_explain():
     with tf.Session() as session:
         told = session.explain(y, {x: [1.0, 2.0]})
     row = next(r for r in told.rows if r.node == "y")
-    assert (row.op, row.requested, row.how) == ("Add", "/device:CPU:0", "native")
+    assert (row.op, row.requested, row.how) == ("Add", "/device:CPU:0", "portable")
     assert row.device.endswith("CPU:0")
     assert row.kernel
     assert row.line.startswith(__file__)

@@ -21,7 +21,13 @@ from opdock.autodiff.flow import (
     zeros,
 )
 from opdock.autodiff.gradients import gradients
-from opdock.autodiff.recording import BackwardGraph, LoopRecording, loop_recording, plain_scope
+from opdock.autodiff.recording import (
+    BackwardGraph,
+    LoopRecording,
+    loop_recording,
+    plain_scope,
+    shared_captures,
+)
 from opdock.graph.control.func_graph import FuncGraph
 from opdock.graph.nodes.composite import IndexedSlices
 from opdock.graph.nodes.convert import convert_to_tensor
@@ -29,7 +35,6 @@ from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import get
 from opdock.ops import tensor_list
-from opdock.ops.control import _share_captures
 from opdock.shapes import Shape
 
 __all__ = ["while_gradient"]
@@ -51,9 +56,18 @@ def while_gradient(op: Operation, *grads: Any) -> list[Any]:
     given = [dense(g) for g in grads]
     flowing = _flowing(body, given)
     recording = loop_recording(op)
-    found = _Backward(recording, flowing, given).gradients() if flowing else {}
+    if not flowing:
+        return [None] * len(op.inputs)
+    found = _Backward(recording, flowing, given).gradients()
     # The recordings are further inputs by now.
-    return [found.get(j) for j in range(len(op.inputs))]
+    return [found[j] if j in found else _no_influence(op, body, j) for j in range(len(op.inputs))]
+
+
+def _no_influence(op: Operation, body: FuncGraph, j: int) -> Tensor | None:
+    """Zeros for a variable of the loop, as TF has it, and None for what is only read."""
+    start = op.inputs[j]
+    numbers = start.dtype.is_floating or start.dtype.is_complex
+    return zeros(start) if numbers and body.outputs[j] is not body.inputs[j] else None
 
 
 class _Backward:
@@ -160,7 +174,7 @@ class _Backward:
                 condition.add_input(t.dtype, t.raw_shape) for t in graph.inputs[: len(self.starts)]
             ]
             condition.outputs = [get("Less")(parameters[0], self.recording.turns)]
-        captures = _share_captures([condition, graph])
+        captures = shared_captures([condition, graph])
         graph.outputs = [*self.ends, *(graph.rests.get(t, t) for _, t in graph.captures)]
         return list(
             get("While" if graph.stateful else "StatelessWhile")(
@@ -187,25 +201,28 @@ def _flowing(body: FuncGraph, grads: Sequence[Any]) -> list[int]:
     From the outputs with a gradient back through the body, again from the parameters found, until
     there are no more.
     """
+    reached: set[Tensor] = set()
+    places = {t: j for j, t in enumerate(body.inputs)}
     flowing = {j for j, g in enumerate(grads) if g is not None}
-    while True:
-        reached = _ancestors([body.outputs[j] for j in flowing])
-        grown = flowing | {
-            j for j, t in enumerate(body.inputs) if t in reached and is_source(t, body)
-        }
-        if grown == flowing:
-            return sorted(flowing)
-        flowing = grown
+    fresh = list(flowing)
+    while fresh:
+        ends = [body.outputs[j] for j in fresh]
+        found = [places[t] for t in _ancestors(ends, reached) if t in places]
+        fresh = [j for j in found if j not in flowing and is_source(body.inputs[j], body)]
+        flowing.update(fresh)
+    return sorted(flowing)
 
 
-def _ancestors(ends: list[Tensor]) -> set[Tensor]:
-    seen: set[Tensor] = set()
+def _ancestors(ends: list[Tensor], seen: set[Tensor]) -> list[Tensor]:
+    """What the ends are computed from, itself included, and was not seen before."""
+    found: list[Tensor] = []
     stack = list(ends)
     while stack:
         tensor = stack.pop()
         if tensor in seen or not may_flow(tensor.dtype):
             continue
         seen.add(tensor)
+        found.append(tensor)
         if tensor.op.spec.is_differentiable:
             stack.extend(tensor.op.inputs)
-    return seen
+    return found

@@ -7,11 +7,16 @@ from typing import Any
 
 from opdock.autodiff.flow import dense, is_source, returned, zeros
 from opdock.autodiff.gradients import gradients
-from opdock.autodiff.recording import BackwardGraph, Recording, branch_recordings
+from opdock.autodiff.recording import (
+    BackwardGraph,
+    Recording,
+    branch_recordings,
+    shared_captures,
+)
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation
 from opdock.graph.nodes.registry import get
-from opdock.ops.control import _share_captures, _widest
+from opdock.ops.control import _widest
 
 __all__ = ["if_gradient"]
 
@@ -41,7 +46,7 @@ def if_gradient(op: Operation, *grads: Any) -> list[Any]:
     result: list[Any] = [None] * len(op.inputs)
     if not wanted:
         return result
-    captures = _share_captures(list(graphs))
+    captures = shared_captures(graphs)
     stateful = any(g.stateful for g in graphs)
     outputs = get("If" if stateful else "StatelessIf")(
         op.inputs[0], captures, Tout=[t.dtype.base_dtype for t in graphs[0].outputs],

@@ -9,6 +9,7 @@ vector-Jacobian products in reverse.)
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from enum import Enum
@@ -23,7 +24,7 @@ from opdock.graph.nodes.convert import (
     internal_convert_to_tensor_or_indexed_slices,
 )
 from opdock.graph.nodes.graph import Graph, get_default_graph
-from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.operation import Operation, Tensor, frames_known
 from opdock.graph.nodes.registry import get, gradient_of
 from opdock.graph.nodes.scopes import name_scope
 
@@ -84,6 +85,7 @@ def gradients(
         ) from None
     graph = get_default_graph()
     with (
+        frames_known(sys._getframe()),
         name_scope(
             name, "gradients", [*ys, *xs, *stop_gradients, *[g for g in grad_ys if g is not None]]
         ) as scope,
@@ -208,10 +210,7 @@ def _inputs_of(op: Operation, captures: dict[Tensor, Tensor]) -> Sequence[Tensor
 
 def _order(op: Operation) -> tuple[int, int]:
     """Sorts operations by their making; those of a body come after those of outer graphs."""
-    depth, graph = 0, getattr(op.graph, "outer", None)
-    while graph is not None:
-        depth, graph = depth + 1, getattr(graph, "outer", None)
-    return depth, op._id
+    return getattr(op.graph, "depth", 0), op._id
 
 
 class _Walk:

@@ -9,18 +9,20 @@ is computed twice, so random and stateful bodies have exact gradients too.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from typing import Any, cast
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, cast
 
 from opdock import dtypes, errors
 from opdock.dtypes import DType
 from opdock.graph.control.func_graph import FuncGraph
-from opdock.graph.nodes.graph import Graph
+from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import get
 from opdock.ops import tensor_list
+from opdock.ops.control import _share_captures
 from opdock.shapes import Shape
 
+_DEEP: Final = 3
 _FUNCTIONAL = ("If", "StatelessIf", "While", "StatelessWhile")
 
 
@@ -37,15 +39,15 @@ class BackwardGraph(FuncGraph):
         self.recording = recording
         self.rests: dict[Tensor, Tensor] = {}
 
-    def _may_capture(self, other: Graph) -> bool:
-        return other is self.recording.body or super()._may_capture(other)
+    def _has_values_of(self, other: Graph) -> bool:
+        return other is self.recording.body
 
-    def _adopt(self, tensor: Tensor) -> Tensor:
+    def _adopt(self, tensor: Tensor, user: str = "") -> Tensor:
         found = self._captured.get(tensor)
         if found is None and tensor.graph is self.recording.body:
             with plain_scope(self):
                 found = self._captured[tensor] = self.recording.recover(self, tensor)
-        return super()._adopt(tensor) if found is None else found
+        return super()._adopt(tensor, user) if found is None else found
 
     def add_variable(self, dtype: DType, shape: Shape) -> Tensor:
         """Adds a parameter in front of those that stand for captured tensors."""
@@ -56,10 +58,33 @@ class BackwardGraph(FuncGraph):
         return parameter
 
     def pop(self, items: Tensor, like: Tensor) -> Tensor:
-        """This turn's element of a list of the outer graph."""
-        parameter = self._adopt(items)
+        """This turn's element of a list that the forward op returns."""
+        parameter = self._captured.get(items)
+        if parameter is None:
+            parameter = self._captured[items] = self.add_input(items.dtype, (), "recorded")
+            self.captures.append((items, parameter))
         self.rests[parameter], element = tensor_list.pop(parameter, like)
         return element
+
+    def recover_together(self, items: Sequence[Tensor]) -> None:
+        """Gets lists of the forward body as one list of them.
+
+        Deep in nested bodies every list has a way through all bodies around, out of the forward
+        ones and into the backward ones. So they go as one from there on. Further out each goes
+        by itself, as the compiler drops lists that nobody needs.
+        """
+        body = self.recording.body
+        found = [t for t in dict.fromkeys(items) if t.graph is body and t not in self._captured]
+        if len(found) < 2 or self.depth < _DEEP:
+            return
+        with plain_scope(body):
+            packed = tensor_list.empty(found[0])
+            for item in found:
+                packed = tensor_list.push(packed, item)
+        with plain_scope(self):
+            rest = self._adopt(packed)
+            for item in reversed(found):
+                rest, self._captured[item] = tensor_list.pop(rest, item)
 
 
 class Recording:
@@ -157,6 +182,18 @@ class LoopRecording(Recording):
         return index
 
 
+def shared_captures(graphs: Sequence[FuncGraph]) -> list[Tensor]:
+    """What backward bodies, and conditions, take from outside, in the order of their parameters.
+
+    The default graph has all of it by then.
+    """
+    captures = _share_captures(list(graphs))
+    outer = get_default_graph()
+    if isinstance(outer, BackwardGraph):
+        outer.recover_together([t for t in captures if t.dtype.base_dtype is dtypes.variant])
+    return captures
+
+
 def branch_recordings(op: Operation) -> list[BranchRecording]:
     """The recordings of both branches of an If, made on first use: [then, else]."""
     found: list[BranchRecording] | None = op.__dict__.get("_recordings")
@@ -208,12 +245,26 @@ def _add_output(op: Operation, types: str, dtype: DType, shape: Shape) -> int:
 
 def _check_unshared(op: Operation) -> None:
     """Raises UnimplementedError when another op runs one of the bodies: it cannot be extended."""
-    bodies = {id(v) for v in op.attrs.values() if isinstance(v, FuncGraph)}
-    for other in op.graph.get_operations():
-        if other is not op and other.type in _FUNCTIONAL:
-            if any(id(v) in bodies for v in other.attrs.values()):
+    users = _users_of_functions(op.graph)
+    for function in op.attrs.values():
+        for other in users.get(function, ()) if isinstance(function, FuncGraph) else ():
+            if other is not op:
                 raise errors.UnimplementedError(
                     None, op,
                     f"The gradient of '{op.name}' ({op.type}) cannot be built: '{other.name}' runs "
                     "the same function, and recording values in it would change both.",
                 )  # fmt: skip
+
+
+def _users_of_functions(graph: Graph) -> dict[FuncGraph, list[Operation]]:
+    """The operations of a graph by the functions that they run; each is looked at once."""
+    known: tuple[int, dict[FuncGraph, list[Operation]]]
+    known = graph.__dict__.get("_users_of_functions", (0, {}))
+    seen, users = known
+    for op in graph._ops[seen:]:
+        if op.type in _FUNCTIONAL:
+            for function in op.attrs.values():
+                if isinstance(function, FuncGraph):
+                    users.setdefault(function, []).append(op)
+    graph.__dict__["_users_of_functions"] = len(graph._ops), users
+    return users

@@ -9,6 +9,8 @@ becomes an argument. Only the taken branch runs.
 from __future__ import annotations
 
 import builtins
+import functools
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -211,111 +213,142 @@ def cond(
         TypeError: `pred` is a Python bool or no bool tensor, or a function is not callable.
         ValueError: the structures or types of the results differ.
     """
-    true_fn = fn1 if true_fn is None else true_fn
-    false_fn = fn2 if false_fn is None else false_fn
-    if not callable(true_fn):
-        raise TypeError("true_fn must be callable.")
-    if not callable(false_fn):
-        raise TypeError("false_fn must be callable.")
-    if isinstance(pred, bool):
-        raise TypeError("pred must not be a Python bool")
+    then_fn = _callable("true_fn", true_fn, "fn1", fn1)
+    else_fn = _callable("false_fn", false_fn, "fn2", fn2)
     with name_scope(name, "cond", [pred]) as scope:
-        condition = convert_to_tensor(pred, name="pred")
-        if condition.dtype.base_dtype is not dtypes.bool_:
-            raise TypeError(
-                f"Input 'pred' of 'If' Op has type {condition.dtype.name} that does not match "
-                "expected type of bool."
-            )
-        try:
-            shapes.with_rank(condition.raw_shape, 0)
-        except ValueError as e:
-            raise ValueError(f"{e}: the predicate of tf.cond, {condition!r}") from None
-        branches = [_trace_branch(scope, "true", true_fn), _trace_branch(scope, "false", false_fn)]
-        _match(branches)
+        condition = _predicate(pred, scope)
+        branches = [_Branch(scope, "true", then_fn), _Branch(scope, "false", else_fn)]
+        _match(branches[0], branches[1], strict)
+        awaited = [op for b in branches for op in b.graph.awaited()]
         captures = _share_captures([b.graph for b in branches])
         stateful = any(b.graph.stateful for b in branches)
-        op = if_op if stateful else stateless_if_op
-        node = op(
-            condition, captures, Tout=[t.dtype.base_dtype for t in branches[0].tensors],
-            then_branch=branches[0].graph, else_branch=branches[1].graph,
-            output_shapes=_common_shapes(branches), name=scope,
-        )  # fmt: skip
-    outputs = [] if isinstance(node, Operation) else list(node)
-    if not outputs:
-        return node if branches[0].is_op else branches[0].pack([])
-    if branches[0].is_op:
-        return outputs[0].op
-    result = branches[0].pack(outputs)
-    if (
-        not strict
-        and isinstance(result, (list, _tuple))
-        and len(result) == 1
-        and not hasattr(result, "_fields")
-    ):
-        return result[0]
-    return result
+        with control_dependencies(awaited):
+            outputs = (if_op if stateful else stateless_if_op)(
+                condition, captures, Tout=[t.dtype.base_dtype for t in branches[0].tensors],
+                then_branch=branches[0].graph, else_branch=branches[1].graph,
+                output_shapes=_common_shapes(branches), name=scope,
+            )  # fmt: skip
+    result = nest.pack_sequence_as(branches[0].result, list(outputs), expand_composites=True)
+    return result if strict else _unpacked(result)
+
+
+def _callable(what: str, fn: Any, old: str, old_fn: Any) -> Callable[[], Any]:
+    if fn is not None and old_fn is not None:
+        raise TypeError(f"cond(): {what} and {old} may not be set simultaneously.")
+    fn = old_fn if fn is None else fn
+    if fn is None:
+        raise TypeError(f"cond(): {what} argument required")
+    if not callable(fn):
+        raise TypeError(f"{what} must be callable.")
+    return fn  # type: ignore[no-any-return]
+
+
+def _predicate(pred: Any, scope: str) -> Tensor:
+    if isinstance(pred, bool):
+        raise TypeError("pred must not be a Python bool")
+    condition = convert_to_tensor(pred, name="pred")
+    if condition.dtype.base_dtype is not dtypes.bool_:
+        raise TypeError(
+            f"Input 'pred' of 'Switch' Op has type {condition.dtype.name} that does not match "
+            "expected type of bool."
+        )
+    check_scalar(condition, f"{scope}Switch", "Switch", 2)
+    return condition
+
+
+def check_scalar(decides: Tensor, name: str, op: str, count: int = 1) -> None:
+    """Checks what decides about branches and turns, in the words of TF's op.
+
+    Raises:
+        ValueError: it is no scalar.
+    """
+    known = decides.raw_shape
+    if known:
+        given = ", ".join([shapes.text(known)] * count)
+        raise ValueError(
+            f"Shape must be rank 0 but is rank {len(known)} for '{name}' (op: '{op}') with input "
+            f"shapes: {given}."
+        )
+
+
+def _unpacked(result: Any) -> Any:
+    """The only element of a list or tuple of one; anything else as it is."""
+    return result[0] if isinstance(result, (list, _tuple)) and len(result) == 1 else result
 
 
 class _Branch:
-    """A traced branch: its graph, result tensors and structure."""
+    """A traced branch: its graph, result tensors and structure.
 
-    def __init__(self, graph: FuncGraph, result: Any) -> None:
-        self.graph = graph
-        self.result = result
-        self.is_op = isinstance(result, Operation)
-        self.tensors: list[Tensor] = []
-        with graph.as_default():
-            for item in (
-                [] if self.is_op or result is None else nest.flatten(result, expand_composites=True)
-            ):
-                if isinstance(item, Operation):
-                    with control_dependencies([item]):
-                        self.tensors.append(convert_to_tensor(True))
-                    continue
-                tensor = convert_to_tensor(item)
-                if (
-                    tensor.graph is not graph
-                    or tensor.dtype._is_ref_dtype
-                    or tensor.op.type == "_Arg"
-                ):
-                    # A branch returns values of its own: a copy of what comes from outside.
-                    tensor = get("Identity")(tensor)
-                self.tensors.append(tensor)
-        graph.outputs = list(self.tensors)
+    Raises:
+        ValueError: the function returns nothing.
+    """
 
-    def pack(self, tensors: list[Tensor]) -> Any:
-        """Tensors in the branch's structure."""
-        if self.result is None:
-            return None
-        return nest.pack_sequence_as(self.result, tensors, expand_composites=True)
+    def __init__(self, scope: str, kind: str, fn: Callable[[], Any]) -> None:
+        outer = get_default_graph()
+        count = len(outer.get_operations())
+        self.graph = FuncGraph(f"{scope.replace('/', '_')}{kind}_{count}", outer)
+        with self.graph.as_default():
+            self.result = fn()
+            if self.result is None:
+                raise ValueError(f"{kind}_fn must have a return value.")
+            self.tensors = [
+                self._own(item, kind == "true")
+                for item in nest.flatten(self.result, expand_composites=True)
+            ]
+        self._finish()
+
+    def _own(self, item: Any, taken: bool) -> Tensor:
+        if isinstance(item, Operation):
+            # What stands for an operation tells which branch ran.
+            with control_dependencies([item]):
+                return convert_to_tensor(taken)
+        tensor = convert_to_tensor(item)
+        foreign = tensor.graph is not self.graph or tensor.op.type == "_Arg"
+        if foreign or tensor.dtype._is_ref_dtype:
+            # A branch returns values of its own: a copy of what comes from outside.
+            tensor = get("Identity")(tensor)
+        return tensor
+
+    def _finish(self) -> None:
+        self.graph.outputs = list(self.tensors)
+        self.graph.read_again(self.graph.written())
+        self.graph.forget_unused()
+
+    def widen_indices(self) -> None:
+        """Makes the indices of slices int64."""
+        found: list[Any] = []
+        with self.graph.as_default():
+            for item in nest.flatten(self.result):
+                if isinstance(item, IndexedSlices) and item.indices.dtype is dtypes.int32:
+                    indices = get("Cast")(item.indices, DstT=dtypes.int64)
+                    item = IndexedSlices(item.values, indices, item.dense_shape)
+                found.append(item)
+            self.result = nest.pack_sequence_as(self.result, found)
+            self.tensors = [
+                self._own(t, True) for t in nest.flatten(self.result, expand_composites=True)
+            ]
+        self._finish()
 
 
-def _trace_branch(scope: str, kind: str, fn: Callable[[], Any]) -> _Branch:
-    outer = get_default_graph()
-    graph = FuncGraph(f"{scope.replace('/', '_')}{kind}_{len(outer.get_operations())}", outer)
-    with graph.as_default():
-        result = fn()
-    return _Branch(graph, result)
-
-
-def _match(branches: list[_Branch]) -> None:
-    a, b = branches
-    if a.is_op != b.is_op:
-        raise ValueError(
-            "The two structures don't have the same nested structure: one branch returns an "
-            "operation."
-        )
-    if a.is_op:
-        return
-    if (a.result is None) != (b.result is None):
-        raise ValueError(
-            "true_fn and false_fn must return the same structure; one of them returns None."
-        )
-    if a.result is not None:
-        try:
-            nest.assert_same_structure(a.result, b.result, expand_composites=True)
-        except (ValueError, TypeError) as e:
-            raise ValueError(f"Incompatible return values of true_fn and false_fn: {e}") from None
+def _match(a: _Branch, b: _Branch, strict: bool) -> None:
+    """Checks that branches return the same structure of the same types."""
+    if not strict:
+        a.result, b.result = _unpacked(a.result), _unpacked(b.result)
+    try:
+        nest.assert_same_structure(a.result, b.result, expand_composites=True)
+    except TypeError as e:
+        raise TypeError(f"Incompatible return types of true_fn and false_fn: {e}") from None
+    except ValueError as e:
+        raise ValueError(f"Incompatible return values of true_fn and false_fn: {e}") from None
+    slices = [
+        [i for i in nest.flatten(branch.result) if isinstance(i, IndexedSlices)]
+        for branch in (a, b)
+    ]
+    if any(x.indices.dtype is not y.indices.dtype for x, y in zip(*slices, strict=True)):
+        a.widen_indices()
+        b.widen_indices()
+    if not a.tensors:
+        raise ValueError("true_fn and false_fn must return at least one result.")
     for x, y in zip(a.tensors, b.tensors, strict=True):
         if x.dtype.base_dtype is not y.dtype.base_dtype:
             raise ValueError(
@@ -325,10 +358,11 @@ def _match(branches: list[_Branch]) -> None:
 
 
 def _common_shapes(branches: list[_Branch]) -> list[Shape]:
-    out: list[Shape] = []
-    for x, y in zip(branches[0].tensors, branches[1].tensors, strict=True):
-        out.append(_widest(x.raw_shape, y.raw_shape))
-    return out
+    first, second = branches
+    return [
+        _widest(x.raw_shape, y.raw_shape)
+        for x, y in zip(first.tensors, second.tensors, strict=True)
+    ]
 
 
 def _widest(a: Shape, b: Shape) -> Shape:
@@ -379,41 +413,66 @@ def case(
     Raises:
         TypeError, ValueError: the pairs are malformed.
     """
-    pairs = list(pred_fn_pairs.items() if isinstance(pred_fn_pairs, dict) else pred_fn_pairs)
-    if not pairs and default is None:
+    pairs = _pairs(pred_fn_pairs)
+    predicates, functions = [p for p, _ in pairs], [fn for _, fn in pairs]
+    with name_scope(name, "case", [predicates]):
+        tests = list(predicates)
+        if default is None:
+            default = _last_resort(tests, functions)
+            del tests[-1], functions[-1]
+        chosen: Callable[[], Any] = default
+        for test, fn in reversed(list(zip(tests, functions, strict=True))):
+            chosen = functools.partial(cond, test, fn, chosen, strict)
+        checks = [_at_most(tests, 1, "Input error: exclusive=True")] if exclusive else []
+        with control_dependencies(checks):
+            return chosen()
+
+
+def _pairs(pred_fn_pairs: Any) -> list[Any]:
+    """Predicates with their functions, checked."""
+    if not isinstance(pred_fn_pairs, (list, _tuple, dict)):
+        raise TypeError("fns must be a list, tuple, or dict")
+    if isinstance(pred_fn_pairs, OrderedDict):
+        pred_fn_pairs = list(pred_fn_pairs.items())
+    elif isinstance(pred_fn_pairs, dict):
+        pred_fn_pairs = sorted(pred_fn_pairs.items(), key=lambda pair: pair[0].name)
+    if not pred_fn_pairs:
         raise ValueError("Must have at least one predicate and function")
-    for pair in pairs:
+    pairs = []
+    for pair in pred_fn_pairs:
         if not isinstance(pair, _tuple) or len(pair) != 2:
             raise TypeError(f"Each entry in pred_fn_pairs must be a 2-tuple, got {pair!r}")
-        if not isinstance(pair[0], Tensor) and not hasattr(pair[0], "graph"):
-            raise TypeError(f"pred must be Tensor, got {pair[0]!r}")
-        if not callable(pair[1]):
-            raise TypeError(f"fn for pred {pair[0].name} must be callable.")
-    with name_scope(name, "case", [p for p, _ in pairs]):
-        predicates = [convert_to_tensor(p) for p, _ in pairs]
-        checks: list[Operation] = []
-        if exclusive and len(predicates) > 1:
-            checks.append(_at_most_one(predicates))
-        if default is None:
-            default, pairs, predicates = pairs[-1][1], pairs[:-1], predicates[:-1]
-        fallback: Callable[[], Any] = default
-        for predicate, (_, fn) in reversed(list(zip(predicates, pairs, strict=True))):
-            fallback = _chain(predicate, fn, fallback, strict)
-        with control_dependencies(checks):
-            return fallback()
+        pred, fn = pair
+        pred = convert_to_tensor(pred) if hasattr(pred, "_gradient_source") else pred
+        if not isinstance(pred, Tensor):
+            raise TypeError(f"pred must be a Tensor, got: {pred}")
+        if pred.dtype.base_dtype is not dtypes.bool_:
+            raise TypeError(f"pred must be Tensor of type bool: {pred.name}")
+        if not callable(fn):
+            raise TypeError(f"fn for pred {pred.name} must be callable.")
+        pairs.append((pred, fn))
+    return pairs
 
 
-def _chain(
-    pred: Tensor, fn: Callable[[], Any], rest: Callable[[], Any], strict: bool
-) -> Callable[[], Any]:
-    return lambda: cond(get("Identity")(pred), fn, rest, strict=strict)
+def _last_resort(predicates: list[Tensor], functions: list[Callable[[], Any]]) -> Any:
+    """The last function, which fails where no predicate holds."""
+
+    def last() -> Any:
+        message = "Input error: None of conditions evaluated as True:"
+        data = [convert_to_tensor(message), get("Pack")(predicates, axis=0, name="preds_c")]
+        with control_dependencies([get("Assert")(predicates[-1], data)]):
+            return functions[-1]()
+
+    predicates, functions = list(predicates), list(functions)
+    return last
 
 
-def _at_most_one(predicates: list[Tensor]) -> Operation:
-    count = get("Sum")(get("Cast")(get("Pack")(predicates, axis=0), DstT=dtypes.int32), [0])
-    ok = get("Less")(count, 2)
-    message = "Input error: exclusive=True: more than 1 conditions evaluated as True"
-    done: Operation = get("Assert")(
-        ok, [convert_to_tensor(message), get("Pack")(predicates, axis=0)]
-    )
+def _at_most(predicates: list[Tensor], count: int, message: str) -> Operation:
+    """An operation that fails where more than some predicates hold."""
+    holding = get("Pack")(predicates, axis=0, name="preds_c")
+    total = get("Sum")(get("Cast")(holding, DstT=dtypes.int32), [0], name="num_true_conds")
+    names = ", ".join(p.name for p in predicates)
+    text = f"{message}: more than {count} conditions ({names}) evaluated as True:"
+    data = [convert_to_tensor(text), holding]
+    done: Operation = get("Assert")(get("LessEqual")(total, count), data)
     return done

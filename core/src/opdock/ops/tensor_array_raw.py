@@ -112,12 +112,10 @@ def _gradient_array(op: Operation, flow: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @tensor_array_grad_op.gradient
-def _grad_gradient(op: Operation, *grads: Any) -> Any:
-    raise LookupError(
-        f"No second derivative through the TensorArray of '{op.name}': the array of its gradients "
-        "belongs to one gradient computation. Stack the elements and differentiate the stack, or "
-        "write the loop over tensors."
-    )
+def _grad_gradient(op: Operation, handle: Any, flow: Tensor | None) -> list[Any]:
+    # An array of gradients has one of its own for each computation that differentiates it, which
+    # its reads and writes find by its handle; here only their order passes on.
+    return [None, flow]
 
 
 @tensor_array_read_op.gradient

@@ -11,7 +11,7 @@ from typing import Any
 from opdock import dtypes, shapes
 from opdock.dtypes import DType
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.ops.registry import ShapeSig, define_op
+from opdock.ops.registry import ShapeSig, define_op, get
 from opdock.shapes import Shape
 
 __all__: list[str] = []
@@ -103,16 +103,29 @@ def _split_gradient(op: Operation, grad: Tensor | None) -> list[Any]:
 def _push_gradient(op: Operation, grad: Tensor | None) -> list[Any]:
     if grad is None:
         return [None, None]
-    rest, element = pop(grad, op.inputs[1])
+    like = op.inputs[1]
+    known = like.raw_shape
+    unknown = like.dtype.base_dtype is not dtypes.variant and (known is None or None in known)
+    # An empty list stands for zeros, and a list that is too short for more of them.
+    rest, element = tensor_list_pop_back_op(
+        grad, get("Shape")(like) if unknown else _shape_of(like),
+        element_dtype=like.dtype.base_dtype, _zeros=True,
+    )  # fmt: skip
+    element.set_shape(known)
     return [rest, element]
 
 
 @tensor_list_pop_back_op.gradient
 def _pop_gradient(op: Operation, rest: Tensor | None, element: Tensor | None) -> list[Any]:
-    if element is None:
-        return [rest, None]
+    popped = op.outputs[1]
+    if rest is None and element is None:
+        return [None, None]
     if rest is None:
-        rest = empty(op.outputs[1])
+        rest = empty(popped)
+    if element is None:
+        # The rest keeps its place.
+        is_list = popped.dtype.base_dtype is dtypes.variant
+        element = empty(popped) if is_list else get("ZerosLike")(popped)
     return [tensor_list_push_back_op(rest, element), None]
 
 

@@ -168,8 +168,8 @@ def feed_items(graph: Graph, feed_dict: Any) -> list[tuple[Tensor, Any]]:
     out: list[tuple[Tensor, Any]] = []
     for key, value in feed_dict.items():
         if isinstance(key, SparseTensor):
-            parts = value if isinstance(value, (tuple, SparseTensorValue)) else tuple(value)
-            out += zip((key.indices, key.values, key.dense_shape), parts, strict=True)
+            # The shape may be left out where it is a constant.
+            out += zip((key.indices, key.values, key.dense_shape), value, strict=False)
             continue
         if isinstance(key, IndexedSlices):
             tensors = [key.values, key.indices] + (

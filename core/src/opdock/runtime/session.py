@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from opdock.runtime.inspect.bisect import Bisection
     from opdock.runtime.partial import PartialRun
     from opdock.runtime.program.program import Program
+
 _ARRAY: Final = np.ndarray
 _NOTHING: Final[tuple[Sequence[Any], Key]] = (), ()
 

@@ -105,13 +105,16 @@ def assert_same_structure(
     nest1: Any, nest2: Any, check_types: bool = True, expand_composites: bool = False
 ) -> None:
     """Raises ValueError (another structure) or TypeError (another sequence type) unless equal."""
-    first, second = flatten(nest1, expand_composites), flatten(nest2, expand_composites)
-    if is_sequence(nest1) != is_sequence(nest2) or len(first) != len(second):
-        raise ValueError(
+    try:
+        _assert_same(nest1, nest2, check_types)
+        if len(flatten(nest1, expand_composites)) != len(flatten(nest2, expand_composites)):
+            raise ValueError("The two structures don't have the same number of elements.")
+    except (ValueError, TypeError) as e:
+        raise type(e)(
             "The two structures don't have the same nested structure.\n\n"
-            f"First structure: {nest1!r}\n\nSecond structure: {nest2!r}"
-        )
-    _assert_same(nest1, nest2, check_types)
+            f"First structure: {nest1!r}\n\nSecond structure: {nest2!r}\n\n"
+            f"More specifically: {e}"
+        ) from None
 
 
 def _assert_same(a: Any, b: Any, check_types: bool) -> None:
@@ -147,7 +150,13 @@ def flatten_up_to(shallow_tree: Any, input_tree: Any) -> list[Any]:
     """The parts of `input_tree` at the leaves of `shallow_tree`."""
     if not is_sequence(shallow_tree):
         return [input_tree]
+    shallow, given = _items(shallow_tree), _items(input_tree)
+    if len(shallow) != len(given):
+        raise ValueError(
+            "The two structures don't have the same sequence length. Input structure has length "
+            f"{len(given)}, while shallow structure has length {len(shallow)}."
+        )
     out: list[Any] = []
-    for a, b in zip(_items(shallow_tree), _items(input_tree), strict=True):
+    for a, b in zip(shallow, given, strict=True):
         out += flatten_up_to(a, b)
     return out

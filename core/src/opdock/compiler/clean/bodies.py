@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opdock import shapes
-from opdock.compiler.clean.branches import acts
 from opdock.compiler.clean.loops import passes_on
 from opdock.compiler.clean.prune import prune
 from opdock.compiler.ir.block import FEED, Block, Node, Value
@@ -31,8 +30,7 @@ def body(function: FuncGraph, node: Node, first: int) -> Block:
         first: the index of the node's input that is the function's first argument.
     """
     feeds = [(t, t._dtype, t._shape) for t in function.inputs]
-    acting = [op for op in function.get_operations() if acts(op)]
-    block = prune(function.outputs, acting, feeds)
+    block = prune(function.outputs, function.targets, feeds)
     loops = node.traits.control is Control.LOOP
     if not loops:
         _narrow(block.feeds, node, first)

@@ -12,11 +12,11 @@ from opdock.compiler.clean.fold import Evaluate, fold
 from opdock.compiler.clean.prune import prune, refine_shapes
 from opdock.compiler.ir.block import FEED, Block, Node, Value
 from opdock.compiler.ir.state import has_effect
+from opdock.graph.nodes import registry
 from opdock.graph.nodes.traits import Control
 
 if TYPE_CHECKING:
     from opdock.graph.control.func_graph import FuncGraph
-    from opdock.graph.nodes.operation import Operation
 
 
 def branches(block: Block, evaluate: Evaluate) -> bool:
@@ -65,15 +65,6 @@ def branches(block: Block, evaluate: Evaluate) -> bool:
     return True
 
 
-def acts(op: Operation) -> bool:
-    """Whether an operation of a body runs for its own sake."""
-    return (
-        bool(op.spec.stateful)
-        or any(t._dtype._is_ref_dtype for t in op.inputs)
-        or any(t._dtype.name == "resource" for t in op.inputs)
-    )
-
-
 def _made_by(node: Node) -> list[Node]:
     return [v.node for v in node.inputs]
 
@@ -91,7 +82,7 @@ def _branch(node: Node, effects: set[Node]) -> tuple[list[Node], list[Value]] | 
         for v, t in zip(given, function.inputs, strict=True)
     ):
         return None
-    body = _body(function, given, [op for op in function.get_operations() if acts(op)])
+    body = _body(function, given)
     if body is None:
         return None
     results = body.fetches
@@ -104,17 +95,32 @@ def _branch(node: Node, effects: set[Node]) -> tuple[list[Node], list[Value]] | 
     if any(v not in used and v.node in effects for v in given):
         return None  # What makes it has to run, and nothing else would wait for it.
     for inner in body.nodes:
-        if not inner.stateful:
+        if not inner.stateful and not inner.name.startswith(f"{node.name}/"):
             # Random state goes by the name, which stays the same for that reason.
             inner.name = f"{node.name}/{inner.name}"
         inner.requested = inner.requested or node.requested
         inner.id = node.id
         if not inner.is_const:
             inner.control = list(dict.fromkeys([*inner.control, *node.control]))
-    return body.nodes, results
+    if not node.control:
+        return body.nodes, results
+    own = {n for n in body.nodes if not n.is_const}
+    made = [v if v.node in own else Value(_waiting(node, v, i), 0) for i, v in enumerate(results)]
+    return body.nodes + [v.node for v in made if v.node not in own], made
 
 
-def _body(function: FuncGraph, given: list[Value], roots: list[Operation]) -> Block | None:
+def _waiting(node: Node, value: Value, index: int) -> Node:
+    """A value that was there before, after what a conditional waits for."""
+    made = Node(
+        "Identity", f"{node.name}/awaited_{index}", spec=registry.get("Identity"),
+        attrs={"T": value.dtype.base_dtype}, inputs=[value], out_dtypes=[value.dtype],
+        out_shapes=[value.shape], origin=node.origin, requested=node.requested, order=node.id,
+    )  # fmt: skip
+    made.control = list(node.control)
+    return made
+
+
+def _body(function: FuncGraph, given: list[Value]) -> Block | None:
     """The nodes of a function with its arguments put in; None where the shapes do not fit."""
     feeds = [
         (t, t._dtype, shapes.merge(v.shape, t._shape))
@@ -123,7 +129,7 @@ def _body(function: FuncGraph, given: list[Value], roots: list[Operation]) -> Bl
     ]
     if len(feeds) < len(given):
         return None
-    body = prune(function.outputs, roots, feeds)
+    body = prune(function.outputs, function.targets, feeds)
     try:
         refine_shapes(body)
     except errors.OpError:
@@ -140,10 +146,8 @@ def _never_turns(node: Node, evaluate: Evaluate) -> bool:
     function: Any = node.attrs["cond"]
     if node.control or any(v.dtype._is_ref_dtype for v in node.inputs):
         return False
-    if any(acts(op) for op in function.get_operations()):
-        return False
-    body = _body(function, list(node.inputs), [])
-    if body is None:
+    body = _body(function, list(node.inputs))
+    if body is None or any(has_effect(n) for n in body.nodes):
         return False
     try:
         fold(body, evaluate)

@@ -91,20 +91,18 @@ def _size(values: list[Value]) -> int | None:
 def _used_in_turns(block: Block, moved: set[Node]) -> list[Value]:
     """The results of moved nodes that those left behind need."""
     found: dict[Value, None] = {}
-    seen: set[Node] = set()
-    values, nodes = list(block.fetches), list(block.targets)
-    while values or nodes:
-        while values:
-            value = values.pop()
-            if value.node in moved:
-                found[value] = None
-            else:
-                nodes.append(value.node)
-        node = nodes.pop()
-        if node not in seen and node not in moved:
+    seen: set[Node] = set(moved)
+    stack = list(block.targets)
+    values = list(block.fetches)
+    while values or stack:
+        found.update((v, None) for v in values if v.node in moved)
+        stack += [v.node for v in values]
+        node = stack.pop()
+        values = []
+        if node not in seen:
             seen.add(node)
-            values += node.inputs
-            nodes += node.control
+            values = node.inputs
+            stack += node.control
     return list(found)
 
 

@@ -1,63 +1,60 @@
-"""Loops: variables that nobody needs are not computed, and what no turn changes goes around.
+"""Loops: what nobody needs of a loop or a conditional is not computed, and not passed in.
 
 The gradient of a loop collects one for everything that its body uses, and the forward loop records
 what each of them needs. Usually only some are asked for: the rest is found here, where it is known
 what is fetched, first in the backward loop and then, as its lists are no longer used, in the
-forward one.
+forward one. What no turn of a loop changes goes around it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from opdock.compiler.clean.branches import acts
 from opdock.compiler.clean.dead import asked_for
+from opdock.compiler.clean.dependence import branch_flow, indices_of, loop_flow
 from opdock.compiler.ir.block import Block, Node, Value
 from opdock.graph.nodes.traits import Control
 
 if TYPE_CHECKING:
     from opdock.graph.control.func_graph import FuncGraph
-    from opdock.graph.nodes.operation import Operation, Tensor
 
 __all__ = ["loops", "passes_on"]
 
 
 
 def loops(block: Block) -> None:
-    """Narrows each loop to the variables that its condition, its effects or its users need.
+    """Narrows each loop and conditional to what its users and its effects need.
 
     Args:
         block: changed in place.
     """
     block.looked_at("loops", len(block.nodes))
-    if not any(_is_loop(n) for n in block.nodes):
+    if not any(_is_control(n) for n in block.nodes):
         return
     mapping: dict[Value, Value] = {}
     controls: dict[Node, list[Node]] = {}
-    # Who runs a loop for its own sake wants all of it computed.
-    asked = [v for n in asked_for(block) if _is_loop(n) for v in n.values()]
-    used = {*block.fetches, *block.feeds, *asked}
+    used = {*block.fetches, *block.feeds, *_awaited(block)}
     needed = {v.node for v in used} | set(block.targets)
     fresh: list[Node] = []
-    # Users come last, so when a loop's turn comes it is known what is used of it.
+    # Users come last, so when a node's turn comes it is known what is used of it.
     for node in reversed(block.nodes):
         if node not in needed:
             continue
-        if _is_loop(node):
+        if _is_control(node):
             around = _around(node, used)
             mapping.update(around)
             used.update(around.values())
             needed.update(v.node for v in around.values())
             wanted = [v.index for v in node.values() if v in used and v not in around]
-            narrow = _narrowed(node, wanted)
-            if narrow is not None:
-                made, kept = narrow
+            is_loop = node.traits.control is Control.LOOP
+            narrow = _narrowed_loop if is_loop else _narrowed_if
+            found = narrow(node, wanted)
+            if found is not None:
+                made, kept = found
                 mapping.update((Value(node, i), Value(made, k)) for k, i in enumerate(kept))
                 controls[node] = [made]
-                removed = len(node.inputs) - len(kept)
-                why = f"loops: {removed} of {len(node.inputs)} variables are not needed"
-                block.folded.append((node.name, node.op, why))
+                _tell(block, node, made)
                 node = made
         fresh.append(node)
         used.update(node.inputs)
@@ -67,19 +64,28 @@ def loops(block: Block) -> None:
     block.replace(mapping, controls)
 
 
-def _is_loop(node: Node | Operation) -> bool:
-    return node.spec is not None and node.spec.traits.control is Control.LOOP
-
-
 def passes_on(function: FuncGraph, index: int) -> bool:
     """Whether a loop's body hands a variable to the next turn as it is."""
     parameter, result = function.inputs[index], function.outputs[index]
     # A reference is read when its value is needed, and by then it may be another.
     if parameter.dtype._is_ref_dtype:
         return False
-    while result.op.spec.traits.forwards:
+    while result.op.spec.traits.forwards and not result.op.control_inputs:
         result = result.op.inputs[result.value_index]
     return result is parameter
+
+
+def _is_control(node: Node) -> bool:
+    return node.traits.control is not Control.NONE
+
+
+def _awaited(block: Block) -> list[Value]:
+    """All results of what is run for its own sake, and of what has effects that others wait for."""
+    waited = {c for n in block.nodes for c in n.control if c.stateful}
+    return [
+        v for n in (*asked_for(block), *waited) if _is_control(n)
+        for v in n.values()
+    ]  # fmt: skip
 
 
 def _around(node: Node, used: set[Value]) -> dict[Value, Value]:
@@ -87,7 +93,7 @@ def _around(node: Node, used: set[Value]) -> dict[Value, Value]:
 
     Users of a loop with effects may have to see them.
     """
-    if node.stateful:
+    if node.stateful or node.traits.control is Control.COND:
         return {}
     body: FuncGraph = node.attrs["body"]
     return {
@@ -95,80 +101,57 @@ def _around(node: Node, used: set[Value]) -> dict[Value, Value]:
     }
 
 
-def _narrowed(node: Node, used: Sequence[int]) -> tuple[Node, list[int]] | None:
+def _narrowed_loop(node: Node, used: Sequence[int]) -> tuple[Node, list[int]] | None:
     """A loop with only the variables that it needs, and which those are; None if it needs all."""
     body: FuncGraph = node.attrs["body"]
     cond: FuncGraph = node.attrs["cond"]
-    kept = sorted(_needed(cond, body, used))
+    kept = list(indices_of(loop_flow(cond, body).needs(used)))
     if len(kept) == len(node.inputs):
         return None
     attrs = {
-        **node.attrs,
         "T": [node.attrs["T"][i] for i in kept],
         "cond": cond.part(kept, range(len(cond.outputs))),
         "body": body.part(kept, kept),
     }
+    return _like(node, attrs, [node.inputs[i] for i in kept], kept), kept
+
+
+def _narrowed_if(node: Node, used: Sequence[int]) -> tuple[Node, list[int]] | None:
+    """A conditional with the results in use and the arguments that they need; None if all are."""
+    branches = {key: node.attrs[key] for key in ("then_branch", "else_branch")}
+    given = list(indices_of(branch_flow(list(branches.values())).needs(used)))
+    if len(given) == len(node.inputs) - 1 and len(used) == len(node.out_dtypes):
+        return None
+    attrs = {
+        "Tin": [node.inputs[1 + i].dtype.base_dtype for i in given],
+        "Tout": [node.attrs["Tout"][i] for i in used],
+        **{key: branch.part(given, used) for key, branch in branches.items()},
+    }
+    inputs = [node.inputs[0], *(node.inputs[1 + i] for i in given)]
+    return _like(node, attrs, inputs, used), list(used)
+
+
+def _like(node: Node, attrs: dict[str, Any], inputs: list[Value], results: Sequence[int]) -> Node:
+    """A node with other inputs and some of another's results."""
+    attrs = {**node.attrs, **attrs}
     if attrs["output_shapes"]:
-        attrs["output_shapes"] = [attrs["output_shapes"][i] for i in kept]
+        attrs["output_shapes"] = [attrs["output_shapes"][i] for i in results]
     made = Node(
-        node.op, node.name, spec=node.spec, attrs=attrs, origin=node.origin,
-        inputs=[node.inputs[i] for i in kept], out_dtypes=[node.out_dtypes[i] for i in kept],
-        out_shapes=[node.out_shapes[i] for i in kept], requested=node.requested, order=node.id,
+        node.op, node.name, spec=node.spec, attrs=attrs, origin=node.origin, inputs=inputs,
+        out_dtypes=[node.out_dtypes[i] for i in results],
+        out_shapes=[node.out_shapes[i] for i in results],
+        requested=node.requested, order=node.id,
     )  # fmt: skip
     made.control = list(node.control)
-    return made, kept
+    return made
 
 
-def _needed(cond: FuncGraph, body: FuncGraph, used: Iterable[int]) -> set[int]:
-    """The variables that some turn needs for the condition, an effect or a used result."""
-    walk = _Walk(body)
-    needed = {*used, *walk.needs([], _acting(body))}
-    needed |= _Walk(cond).needs(cond.outputs, _acting(cond))
-    pending = list(needed)
-    while pending:
-        found = walk.needs([body.outputs[pending.pop()]]) - needed
-        needed |= found
-        pending += found
-    return needed
-
-
-def _acting(function: FuncGraph) -> list[Operation]:
-    return [op for op in function.get_operations() if acts(op)]
-
-
-class _Walk:
-    """A walk from values of a function back to its parameters, going nowhere twice."""
-
-    def __init__(self, function: FuncGraph) -> None:
-        self._parameters = {t: i for i, t in enumerate(function.inputs)}
-        self._seen: set[Operation] = set()
-        self._loops: dict[Operation, set[int]] = {}
-
-    def needs(self, values: Iterable[Tensor], ops: Iterable[Operation] = ()) -> set[int]:
-        """The parameters, not found before, on which values and operations depend."""
-        found: set[int] = set()
-        tensors, pending = list(values), list(ops)
-        while tensors or pending:
-            if pending:
-                op = pending.pop()
-            else:
-                tensor = tensors.pop()
-                op = tensor.op
-                if _is_loop(op):
-                    tensors += self._through(op, [tensor.value_index])
-                elif tensor in self._parameters:
-                    found.add(self._parameters[tensor])
-            if op not in self._seen:
-                self._seen.add(op)
-                tensors += self._through(op, []) if _is_loop(op) else op._inputs
-                pending += op._control_inputs
-        return found
-
-    def _through(self, loop: Operation, used: list[int]) -> list[Tensor]:
-        """What goes into a loop within this one and is needed for some of its results."""
-        known = self._loops.setdefault(loop, set())
-        if known.issuperset(used) and used:
-            return []
-        fresh = _needed(loop.attrs["cond"], loop.attrs["body"], known.union(used)) - known
-        known |= fresh
-        return [loop._inputs[i] for i in fresh]
+def _tell(block: Block, node: Node, made: Node) -> None:
+    before, left = len(node.inputs), len(made.inputs)
+    what = "variables"
+    if node.traits.control is Control.COND:
+        what = "arguments"
+        if before == left:
+            before, left, what = len(node.out_dtypes), len(made.out_dtypes), "results"
+    why = f"loops: {before - left} of {before} {what} are not needed"
+    block.folded.append((node.name, node.op, why))

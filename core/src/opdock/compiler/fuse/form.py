@@ -226,7 +226,9 @@ def _node(
     node.control = _controls(members, set(inputs))
     for member in members:
         # When the kernel gives up as it runs, they run.
-        declare_memory(member)
+        kernel = member.kernel
+        if kernel is not None and (kernel.host_inputs or kernel.host_outputs):
+            declare_memory(member)
     return node
 
 

@@ -148,10 +148,16 @@ class _NoOuter:
     seed = None
     _device_functions: tuple[()] = ()
     _container = ""
+    _name_stack = ""
 
     def __init__(self) -> None:
         self._collections: dict[Any, Any] = {}
         self._scoped_state: dict[Any, Any] = {}
+
+    @property
+    def _names_in_use(self) -> dict[str, int]:
+        """None yet: a decomposition has names of its own."""
+        return {}
 
     def _may_capture(self, other: Any) -> bool:
         return False

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final, cast
 
 from opdock.dtypes import DType
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.graph.nodes.registry import ShapeSig, define_op
+from opdock.graph.nodes.registry import ShapeSig, define_op, get
 from opdock.graph.nodes.traits import Traits
 from opdock.shapes import Shape
 
@@ -27,6 +28,18 @@ def _arg_shape(sig: ShapeSig) -> Shape:
 arg_op.not_differentiable()
 
 
+# What Python recurses by at most when bodies are traced, differentiated, compiled and run.
+_CALLS_PER_BODY: Final = 64
+_CALLS: Final = 1000
+
+
+def make_room(depth: int) -> None:
+    """Lets Python recurse as deep as bodies nested `depth` times need."""
+    needed = _CALLS + _CALLS_PER_BODY * depth
+    if depth > 4 and sys.getrecursionlimit() < needed:
+        sys.setrecursionlimit(needed)
+
+
 class FuncGraph(Graph):
     """A graph with inputs and outputs. Tensors of outer graphs become inputs when used.
 
@@ -35,16 +48,25 @@ class FuncGraph(Graph):
         inputs: the parameters, explicit ones first, then captures.
         outputs: the results.
         captures: (outer tensor, inner parameter) in order of first use.
+        targets: operations that run for their own sake. All else runs only where a result or a
+            target depends on it.
+        depth: how many bodies this one is in, itself included.
+        loop: the innermost body of a loop that this is or is in.
     """
 
-    def __init__(self, name: str, outer: Graph | None) -> None:
+    def __init__(self, name: str, outer: Graph | None, is_loop: bool = False) -> None:
         super().__init__()
         self.func_name = name
         self.outer = outer
+        self.loop: FuncGraph | None = self if is_loop else getattr(outer, "loop", None)
         self.inputs: list[Tensor] = []
         self.outputs: list[Tensor] = []
         self.captures: list[tuple[Tensor, Tensor]] = []
+        self.targets: list[Operation] = []
+        self.depth: int = 1 + getattr(outer, "depth", 0)
         self._captured: dict[Tensor, Tensor] = {}
+        self._awaited: dict[Operation, Operation] = {}
+        make_room(self.depth)
         if outer is not None:
             # Variables, seeds and collections belong to the program, not to a branch.
             self._seed = outer.seed
@@ -52,6 +74,9 @@ class FuncGraph(Graph):
             self._scoped_state = outer._scoped_state
             self._device_functions = list(outer._device_functions)
             self._container = outer._container
+            # Names are those of TF, where a body is a part of the graph.
+            self._names_in_use = outer._names_in_use
+            self._name_stack = outer._name_stack
 
     @property
     def building_function(self) -> bool:
@@ -80,12 +105,16 @@ class FuncGraph(Graph):
         finally:
             self._controllers = saved
 
-    def _adopt(self, tensor: Tensor) -> Tensor:
+    def _adopt(self, tensor: Tensor, user: str = "") -> Tensor:
+        reference = _read_reference(tensor)
+        if reference is not None and self._writes(reference):
+            return self._read(reference)
         found = self._captured.get(tensor)
         if found is not None:
             return found
         if not self._may_capture(tensor.graph):
-            raise ValueError(f"{tensor} must be from the same graph as {self.func_name}.")
+            self._captured[tensor] = found = super()._adopt(tensor, user)
+            return found
         if self.outer is not None and tensor.graph is not self.outer:
             tensor_outer = self.outer._adopt(tensor)
         else:
@@ -94,30 +123,107 @@ class FuncGraph(Graph):
             inner = self._copy_constant(tensor_outer)
         else:
             inner = self.add_input(
-                tensor_outer._dtype, tensor_outer._shape, tensor_outer._op.name.replace("/", "_")
+                tensor_outer._dtype, tensor_outer._shape, _last_part(tensor_outer._op.name)
             )
             self.captures.append((tensor_outer, inner))
         self._captured[tensor] = inner
         return inner
 
-    def _copy_constant(self, tensor: Tensor) -> Tensor:
-        """Small constants are copied: shape functions inside can then see their values."""
-        op = tensor._op
-        saved, self._controllers = self._controllers, []
-        try:
-            copy = self._create_op(
-                op.spec,
-                self.unique_name(op.name.replace("/", "_")),
-                [],
-                dict(op.attrs),
-                [tensor._dtype],
-            )
-        finally:
-            self._controllers = saved
-        return copy.outputs[0]
-
     def _may_capture(self, other: Graph) -> bool:
-        return self.outer is not None and (self.outer is other or self.outer._may_capture(other))
+        graph: Graph | None = self
+        while isinstance(graph, FuncGraph):
+            if graph.outer is other or graph._has_values_of(other):
+                return True
+            graph = graph.outer
+        return False
+
+    def _has_values_of(self, other: Graph) -> bool:
+        """Whether the tensors of another body, which has run before, are at hand."""
+        return False
+
+    # ------------------------------------------------------------ waiting
+    def _control_input(self, item: Any) -> Operation | None:
+        op = item if isinstance(item, Operation) else getattr(item, "op", None)
+        if isinstance(op, Operation) and op.graph is not self and self._may_capture(op.graph):
+            return self._await(op)
+        return super()._control_input(item)
+
+    def _await(self, op: Operation) -> Operation | None:
+        """What stands in here for an operation of a graph around; None if it ran long before."""
+        found = self._awaited.get(op)
+        if found is None and not self._has_values_of(op.graph):
+            if op.graph is not self.outer and cast("FuncGraph", self.outer)._await(op) is None:
+                return None
+            with self.control_dependencies(None):
+                found = self._create_op(get("NoOp"), self.unique_name("awaited"), [], {}, [])
+            self._awaited[op] = found
+        return found
+
+    def awaited(self) -> list[Operation]:
+        """The operations of the outer graph for which a call of this function waits."""
+        needed = self.needed()
+        found = [op for op, stand_in in self._awaited.items() if stand_in in needed]
+        return [
+            op if op.graph is self.outer else cast("FuncGraph", self.outer)._awaited[op]
+            for op in found
+        ]
+
+    # ------------------------------------------------------------ what runs
+    def needed(self) -> set[Operation]:
+        """The operations on which the results and the targets depend."""
+        found: set[Operation] = set()
+        stack = [t._op for t in self.outputs] + self.targets
+        while stack:
+            op = stack.pop()
+            if op not in found:
+                found.add(op)
+                stack += [t._op for t in op._inputs]
+                stack += op._control_inputs
+        return found
+
+    # ------------------------------------------------------------ references
+    def _writes(self, reference: Tensor) -> bool:
+        """Whether the body hands a reference of an outer graph to more than reads."""
+        inner = self._captured.get(reference)
+        return inner is not None and any(c.type != "Identity" for c in inner.consumers())
+
+    def _read(self, reference: Tensor) -> Tensor:
+        dtype = reference._dtype.base_dtype
+        inputs, name = [self._adopt(reference)], self.unique_name("read")
+        return self._create_op(get("Identity"), name, inputs, {"T": dtype}, [dtype]).outputs[0]
+
+    def written(self) -> set[Tensor]:
+        """The references of outer graphs that the body writes."""
+        return {t for t in self._captured if t._dtype._is_ref_dtype and self._writes(t)}
+
+    def read_again(self, written: set[Tensor]) -> None:
+        """Has a body read what its turns write, where it took the value from before the first.
+
+        In TF a read shares the memory of the variable, so one made before a loop sees what the
+        loop writes.
+        """
+        for outer, inner in list(self._captured.items()):
+            reference = _read_reference(outer)
+            if reference is not None and reference in written:
+                with self.control_dependencies(None):
+                    value = self._read(reference)
+                # It takes the place of the argument in the order of the body.
+                value._op._id = inner._op._id
+                for consumer in inner.consumers():
+                    consumer._inputs = [value if t is inner else t for t in consumer._inputs]
+                    value._add_consumer(consumer)
+
+    def forget_unused(self) -> None:
+        """Drops captures that no result and no target depends on."""
+        needed = self.needed()
+        unused = {inner for _, inner in self.captures if inner._op not in needed}
+        if not unused:
+            return
+        self.captures = [c for c in self.captures if c[1] not in unused]
+        self.inputs = [t for t in self.inputs if t not in unused]
+        self._captured = {k: v for k, v in self._captured.items() if v not in unused}
+        for index, tensor in enumerate(self.inputs):
+            tensor._op.attrs["index"] = index
 
     def part(self, parameters: Sequence[int], results: Sequence[int]) -> FuncGraph:
         """This function with some of its parameters and results only, over the same operations.
@@ -133,8 +239,20 @@ class FuncGraph(Graph):
 
     @property
     def stateful(self) -> bool:
-        """Whether any op of the body is stateful."""
-        return any(op.spec.stateful or _has_ref(op) for op in self._ops)
+        """Whether any op that runs is stateful."""
+        return any(op.spec.stateful or _has_ref(op) for op in self.needed())
+
+
+def _read_reference(tensor: Tensor) -> Tensor | None:
+    """The reference of which a tensor is the value; None for other tensors."""
+    op = tensor._op
+    if op.type != "Identity" or not op._inputs[0]._dtype._is_ref_dtype:
+        return None
+    return op._inputs[0]
+
+
+def _last_part(name: str) -> str:
+    return name.rpartition("/")[2]
 
 
 def _is_small_fact(tensor: Tensor) -> bool:

@@ -322,6 +322,8 @@ def _graph_for(inputs: tuple[Any, ...]) -> Graph:
                 continue
             if default._may_capture(graph):
                 continue
+            if getattr(graph, "depth", 0):
+                continue  # Of a body: the graph that makes the node says whether it can have it.
             if found is not None and found.graph is not graph:
                 raise ValueError(f"{item} must be from the same graph as {found}.")
             found = item

@@ -12,7 +12,13 @@ from opdock.dtypes import DType
 from opdock.graph.nodes.constant_value import constant_for_shapes
 from opdock.graph.nodes.contents import GraphContents, as_text
 from opdock.graph.nodes.devicespec import DeviceFunction, merge_device
-from opdock.graph.nodes.operation import Operation, Tensor, capture_frames
+from opdock.graph.nodes.operation import (
+    Operation,
+    Tensor,
+    capture_frames,
+    out_of_reach,
+    with_line,
+)
 from opdock.graph.nodes.registry import OpSpec, ShapeSig
 
 _OP_NAME: Final = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
@@ -102,6 +108,15 @@ class Graph(GraphContents):
         self._known_values.clear()
         self._tell()
 
+    @property
+    def _variable_creator_stack(self) -> tuple[Any, ...]:
+        found: tuple[Any, ...] = self._scoped_state.get("variable_creators", ())
+        return found
+
+    @_variable_creator_stack.setter
+    def _variable_creator_stack(self, creators: tuple[Any, ...]) -> None:
+        self._scoped_state["variable_creators"] = creators
+
     # ------------------------------------------------------------ making operations
     def _create_op(
         self,
@@ -117,7 +132,7 @@ class Graph(GraphContents):
         for i, tensor in enumerate(inputs):
             if tensor._op.graph is not self:
                 inputs = [*inputs]
-                inputs[i] = self._adopt(tensor)
+                inputs[i] = self._adopt(tensor, name)
         if name not in self._names_in_use and not _OP_NAME.match(name):
             raise ValueError(f"'{name}' is not a valid node name")
         sig = ShapeSig(
@@ -133,7 +148,7 @@ class Graph(GraphContents):
         try:
             output_shapes = spec.infer(sig)
         except ValueError as e:
-            raise _with_line(e, frames) from None
+            raise with_line(e, frames) from None
         control = self._control_inputs_for(inputs) if self._controllers else []
         with self._lock:
             self._last_id += 1
@@ -169,8 +184,10 @@ class Graph(GraphContents):
         if self._current_original_op is not None:
             op._original_op = self._current_original_op
         if self._scope_attrs:
+            from opdock.graph.serial.attr_proto import native_attr
+
             for key, value in self._scope_attrs.items():
-                op.attrs.setdefault(key, value(op) if callable(value) else value)
+                op.attrs.setdefault(key, native_attr(value(op) if callable(value) else value))
         override = self._gradient_overrides.get(op.type)
         if override is not None:
             op.attrs.setdefault("_gradient_op_type", override)
@@ -182,20 +199,29 @@ class Graph(GraphContents):
 
     def _control_inputs_for(self, inputs: list[Tensor]) -> list[Operation]:
         input_ops = {t._op for t in inputs}
-        out: list[Operation] = []
+        out: dict[Operation, None] = {}
         for controller in self._controllers:
             # An input made inside the block depends on the controls already.
-            if not controller.seen.isdisjoint(input_ops):
-                continue
-            out.extend(c for c in controller.inputs if c not in input_ops and c not in out)
-        return out
+            if controller.seen.isdisjoint(input_ops):
+                out.update(dict.fromkeys(c for c in controller.inputs if c not in input_ops))
+        return list(out)
 
-    def _adopt(self, tensor: Tensor) -> Tensor:
+    def _adopt(self, tensor: Tensor, user: str = "") -> Tensor:
         """A tensor of another graph as one of this graph's; function bodies capture it."""
-        raise ValueError(
-            f"{tensor} is not an element of this graph (it must be from the same graph; "
-            f"graphs are {tensor.graph} and {self})."
-        )
+        loop: Any = getattr(tensor.graph, "loop", None)
+        around: Any = self
+        while around is not None and around is not loop:
+            around = getattr(around, "outer", None)
+        of_a_branch = around is loop and getattr(tensor.graph, "depth", 0) > 0
+        if of_a_branch and tensor._op.type == "Const":
+            return self._copy_constant(tensor)  # What else is there may not run.
+        raise out_of_reach(tensor, user, self)
+
+    def _copy_constant(self, tensor: Tensor) -> Tensor:
+        op = tensor._op
+        with self.control_dependencies(None):
+            name = self.unique_name(op.name.rpartition("/")[2])
+            return self._create_op(op.spec, name, [], dict(op.attrs), [tensor._dtype]).outputs[0]
 
     def _may_capture(self, other: Graph) -> bool:
         return False
@@ -258,7 +284,8 @@ class Graph(GraphContents):
             new = ""
         old, self._name_stack = self._name_stack, new
         try:
-            yield new + "/" if new else ""
+            # "/" is the top under a name that ends in "/", as scopes to re-enter do.
+            yield new + "/" if new or name else ""
         finally:
             self._name_stack = old
 
@@ -312,16 +339,15 @@ class Graph(GraphContents):
         if control_inputs is None:
             controller = _Controller([], True)
         else:
-            ops: list[Operation] = []
-            for item in control_inputs:
+            found = [
                 # To wait for a resource variable is to wait for its handle, not to read it.
-                op = self.as_graph_element(
+                self._control_input(
                     item.values if _is_slices(item)
                     else item.op if hasattr(item, "_gradient_source") else item
-                )  # fmt: skip
-                op = op.op if isinstance(op, Tensor) else op
-                if op not in ops:
-                    ops.append(op)
+                )
+                for item in control_inputs
+            ]  # fmt: skip
+            ops = [op for op in dict.fromkeys(found) if op is not None]
             controller = _Controller(ops, False)
         saved = self._controllers
         self._controllers = [] if controller.new_stack else [*saved, controller]
@@ -329,6 +355,11 @@ class Graph(GraphContents):
             yield
         finally:
             self._controllers = saved
+
+    def _control_input(self, item: Any) -> Operation | None:
+        """The operation of this graph to wait for in place of `item`; None for none."""
+        found = self.as_graph_element(item)
+        return found.op if isinstance(found, Tensor) else found
 
     @contextlib.contextmanager
     def container(self, container_name: str) -> Iterator[str]:
@@ -342,11 +373,10 @@ class Graph(GraphContents):
     @contextlib.contextmanager
     def gradient_override_map(self, op_type_map: dict[str, str]) -> Iterator[None]:
         """Gives operations made inside other gradients: op type to registered gradient name."""
-        if not isinstance(op_type_map, dict):
+        if not isinstance(op_type_map, dict) or not all(
+            isinstance(text, str) for item in op_type_map.items() for text in item
+        ):
             raise TypeError("op_type_map must be a dictionary mapping strings to strings")
-        for key, value in op_type_map.items():
-            if not (isinstance(key, str) and isinstance(value, str)):
-                raise TypeError("op_type_map must be a dictionary mapping strings to strings")
         old = self._gradient_overrides
         self._gradient_overrides = {**old, **op_type_map}
         try:
@@ -412,15 +442,6 @@ class Graph(GraphContents):
         from opdock.graph.serial.graphdef import create_from_flat
 
         return create_from_flat(self, op_type, inputs, name, attrs or {})
-
-
-def _with_line(error: ValueError, frames: Any) -> ValueError:
-    if not frames:
-        return error
-    from opdock.graph.nodes.operation import _line_of
-
-    code, lasti = frames[0]
-    return ValueError(f"{error}\n  created at {code.co_filename}:{_line_of(code, lasti)}")
 
 
 def _is_slices(item: Any) -> bool:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from opdock import shapes
+from opdock import errors, shapes
 from opdock.dtypes import DType
 from opdock.shapes import Shape, TensorShape
 
@@ -26,11 +28,24 @@ _internal_code: dict[CodeType, bool] = {}
 Frames = tuple[tuple[CodeType, int], ...]
 
 
+class _Known(threading.local):
+    """A frame that is being executed, and the user frames from there outwards."""
+
+    frame: FrameType | None = None
+    frames: Frames = ()
+
+
+_known = _Known()
+
+
 def capture_frames() -> Frames:
     """The innermost user frames as (code, instruction offset): cheap to take, decoded on demand."""
     frames: list[tuple[CodeType, int]] = []
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
+    known = _known.frame
     while frame is not None and len(frames) < _MAX_FRAMES:
+        if frame is known:
+            return (*frames, *_known.frames)[:_MAX_FRAMES]
         code = frame.f_code
         internal = _internal_code.get(code)
         if internal is None:
@@ -38,8 +53,23 @@ def capture_frames() -> Frames:
             _internal_code[code] = internal
         if not internal:
             frames.append((code, frame.f_lasti))
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return tuple(frames)
+
+
+@contextlib.contextmanager
+def frames_known(frame: FrameType) -> Iterator[None]:
+    """Looks for user frames beyond `frame`, that of the caller, only once.
+
+    What makes many operations for one call of the user is spared a walk for each.
+    """
+    frames = capture_frames()
+    before = _known.frame, _known.frames
+    _known.frame, _known.frames = frame, frames
+    try:
+        yield
+    finally:
+        _known.frame, _known.frames = before
 
 
 _CONTEXTLIB = sys.modules["contextlib"].__file__ if "contextlib" in sys.modules else ""
@@ -51,6 +81,36 @@ def _line_of(code: CodeType, lasti: int) -> int:
         if start <= lasti < end and number is not None:
             return number
     return line
+
+
+def with_line(error: ValueError, frames: Frames) -> ValueError:
+    """An error with the line of the user that caused it."""
+    if not frames:
+        return error
+    code, lasti = frames[0]
+    return ValueError(f"{error}\n  created at {code.co_filename}:{_line_of(code, lasti)}")
+
+
+class Reference:
+    """Stands for an object in dictionaries and sets: equal if it is the same object."""
+
+    __slots__ = ("_wrapped",)
+
+    def __init__(self, wrapped: Any) -> None:
+        self._wrapped = wrapped
+
+    def deref(self) -> Any:
+        """The object."""
+        return self._wrapped
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Reference) and self._wrapped is other._wrapped
+
+    def __hash__(self) -> int:
+        return id(self._wrapped)
+
+    def __repr__(self) -> str:
+        return f"<Reference wrapping {self._wrapped!r}>"
 
 
 class Operation:
@@ -179,6 +239,14 @@ class Operation:
         return self._spec.to_proto()
 
     # ------------------------------------------------------------ edits
+    @property
+    def _control_outputs(self) -> list[Operation]:
+        return self.control_outputs
+
+    def _remove_all_control_inputs(self) -> None:
+        self._control_inputs = []
+        self.graph._changed()
+
     def _add_control_input(self, op: Operation) -> None:
         self._add_control_inputs([op])
 
@@ -190,8 +258,23 @@ class Operation:
 
     def _update_input(self, index: int, tensor: Tensor) -> None:
         self.graph._check_same_graph(tensor)
+        if not 0 <= index < len(self._inputs):
+            raise errors.OutOfRangeError(
+                None, self,
+                f"Cannot update edge. Input index [{index}] is greater than the number of total "
+                f"inputs [{len(self._inputs)}].",
+            )  # fmt: skip
+        old = self._inputs[index]
+        if not shapes.is_compatible(tensor._shape, old._shape):
+            raise errors.InvalidArgumentError(
+                None, self,
+                f"Cannot update edge, incompatible shapes: {shapes.text(tensor._shape)} and "
+                f"{shapes.text(old._shape)}.",
+            )  # fmt: skip
         self._inputs = [*self._inputs]
         self._inputs[index] = tensor
+        if old._consumers:
+            old._consumers.remove(self)
         tensor._add_consumer(self)
         self.graph._changed()
 
@@ -352,6 +435,13 @@ class Tensor:
         """The static shape."""
         return TensorShape(self._shape)
 
+    def _shape_tuple(self) -> Shape:
+        return self._shape
+
+    def experimental_ref(self) -> Reference:
+        """A stand-in for dictionaries and sets that compares by identity."""
+        return Reference(self)
+
     def _shape_as_list(self) -> list[int | None] | None:
         return None if self._shape is None else list(self._shape)
 
@@ -430,3 +520,16 @@ def is_tensor(value: Any) -> bool:
 
 
 __all__ = ["Operation", "Tensor", "capture_frames", "is_tensor"]
+
+
+def out_of_reach(tensor: Tensor, user: str, graph: Graph) -> ValueError:
+    """The error that an operation of a graph uses a tensor of another one, in TF's words."""
+    name, loop = tensor._op.name, getattr(tensor.graph, "loop", None)
+    if loop is None or loop is getattr(graph, "loop", None):
+        return ValueError(f"{tensor} of {tensor.graph} must be from the same graph as '{user}'.")
+    why = f"'{name}' is in a while loop"
+    if getattr(graph, "loop", None) is not None:
+        why = "they are in different while loops"
+    return ValueError(
+        f"Cannot use '{name}' as input to '{user}' because {why}. See info log for more details."
+    )

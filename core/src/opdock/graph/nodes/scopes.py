@@ -112,10 +112,9 @@ def init_scope() -> Iterator[None]:
     For what is made once, before any of them runs: variables and their initial values.
     """
     graph: Any = get_default_graph()
-    scopes = [graph.get_name_scope()]
+    scope = graph.get_name_scope()
     while getattr(graph, "outer", None) is not None:
         graph = graph.outer
-        scopes.insert(0, graph.get_name_scope())
-    scope = "".join(f"{s}/" for s in scopes if s)
+    scope = f"{scope}/" if scope else ""
     with graph.as_default(), graph.control_dependencies(None), graph.name_scope(scope):
         yield

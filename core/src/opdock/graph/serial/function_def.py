@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from opdock import dtypes, errors
-from opdock.graph.control.func_graph import FuncGraph
+from opdock.graph.control.func_graph import FuncGraph, make_room
 from opdock.graph.control.v1_control_flow import PARAMETER, FlatFunction
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.io import protos
@@ -14,8 +14,6 @@ from opdock.shapes import Shape
 
 if TYPE_CHECKING:
     from opdock.graph.nodes.graph import Graph
-
-_MAX_DEPTH = 64
 
 
 class FunctionLibraryWriter:
@@ -60,9 +58,10 @@ def write_function(name: str, function: FuncGraph, proto: Any, functions: Any) -
         index = len(proto.signature.input_arg) - 1
         shape_attr = proto.arg_attr[index].attr["_output_shapes"].list
         shape_attr.shape.append(encode_shape(tensor.raw_shape))
-    for op in function.get_operations():
-        if op.type == "_Arg":
-            continue
+    # Readers run every stateful node, so what nobody needs is left out.
+    needed = function.needed()
+    operations = [op for op in function.get_operations() if op in needed and op.type != "_Arg"]
+    for op in operations:
         node = proto.node_def.add()
         fill_node_def(op, node, functions)
         del node.input[:]
@@ -72,7 +71,10 @@ def write_function(name: str, function: FuncGraph, proto: Any, functions: Any) -
         out = f"output_{i}"
         proto.signature.output_arg.add(name=out, type=tensor.dtype.base_dtype.as_datatype_enum)
         proto.ret[out] = _edge(tensor, arg_names)
-    if any(op.spec.stateful for op in function.get_operations()):
+    for op in function.targets:
+        proto.signature.control_output.append(op.name)
+        proto.control_ret[op.name] = op.name
+    if any(op.spec.stateful for op in operations):
         proto.signature.is_stateful = True
 
 
@@ -129,9 +131,10 @@ class FunctionLibraryReader:
             definition = self._defs.get(name)
             if definition is None:
                 raise ValueError(f"Function '{name}' is not in the library of the GraphDef")
-            if name in self._open or len(self._open) > _MAX_DEPTH:
+            if name in self._open:
                 raise errors.UnimplementedError(None, None, f"Function '{name}' calls itself")
             self._open.append(name)
+            make_room(len(self._open))
             built = self._built[name] = self._build(name, definition)
             self._open.pop()
         return built
@@ -201,6 +204,10 @@ class FunctionLibraryReader:
             ]
         mapped = {f"{PARAMETER}{i}:0": t for i, t in enumerate(graph.inputs)}
         graph.outputs = self._import(graph, flat, mapped, edges, definition)
+        returned = set(definition.control_ret.values())
+        graph.targets = [
+            op for op in graph.get_operations() if op.name in returned or _acts(op)
+        ]  # fmt: skip
         return graph
 
     def _import(
@@ -215,6 +222,14 @@ class FunctionLibraryReader:
             else:
                 outputs.append(importer._returned(edge if ":" in edge else f"{edge}:0"))
         return outputs
+
+
+def _acts(op: Operation) -> bool:
+    """Whether an operation of a function of a library runs for its own sake."""
+    return op.type != "_Arg" and (
+        bool(op.spec.stateful)
+        or any(t._dtype._is_ref_dtype or t._dtype.name == "resource" for t in op.inputs)
+    )
 
 
 def common_shape(a: Shape, b: Shape) -> Shape:

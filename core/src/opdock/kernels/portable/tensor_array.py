@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from opdock import shapes
-from opdock.dtypes import DType
+from opdock.dtypes import DType, proto_name
 from opdock.kernels.array_api import dims, ints, invalid
 from opdock.kernels.expr.elements import Element, element, join, take_rows, unwrap, zeros
 from opdock.kernels.portable import portable
@@ -73,9 +73,9 @@ class TensorArrayState:
             InvalidArgumentError: the index, type or shape does not fit, or the place is taken.
         """
         if dtype is not self.dtype:
-            raise self._error(
-                f"Could not write to TensorArray index {index} because the value dtype is "
-                f"{dtype.name} but TensorArray dtype is {self.dtype.name}."
+            raise invalid(
+                f"TensorArray dtype is {proto_name(self.dtype)} but Op is trying to write dtype "
+                f"{proto_name(dtype)}."
             )
         with self._lock:
             self._grow(index)

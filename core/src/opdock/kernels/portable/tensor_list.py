@@ -56,10 +56,14 @@ def push(xp: Any, sig: NodeSig) -> Any:
     host_outputs=("output_handle",),
 )
 def pop(xp: Any, sig: NodeSig) -> Any:
-    """The cell before, and the element."""
+    """The cell before, and the element; of a list that stands for zeros, zeros."""
+    dtype, stands_for_zeros = sig.out_dtypes[1], sig.attrs.get("_zeros", False)
 
     def run(handle: Any, shape: Any) -> Any:
         cell = unwrap(handle)
+        if cell.last is None and stands_for_zeros:
+            zero = EMPTY if dtype is dtypes.variant else zeros(sig, tuple(ints(shape)), dtype)
+            return EMPTY, zero
         if cell.last is None:
             raise invalid("Trying to pop from an empty list.")
         return cell.rest, cell.last.on(sig.device)
@@ -127,24 +131,23 @@ def length(xp: Any, sig: NodeSig) -> Any:
 
 @portable("AddN", T=frozenset({dtypes.variant}), host_inputs=("inputs",), host_outputs=("sum",))
 def add(xp: Any, sig: NodeSig) -> Any:
-    """The sums element by element; an empty list stands for zeros."""
+    """The sums element by element from the end; what a list lacks stands for zeros."""
     return lambda *handles: functools.reduce(
         lambda a, b: _sum(xp, sig, a, b), [unwrap(h) for h in handles]
     )
 
 
 def _sum(xp: Any, sig: NodeSig, a: ListCell, b: ListCell) -> ListCell:
-    if not a.length or not b.length:
-        return a if a.length else b
-    if a.length != b.length:
-        raise invalid(f"Cannot add lists of {a.length} and {b.length} elements.")
-    pairs = list(zip(_elements(a), _elements(b), strict=True))
-    out = EMPTY
-    for x, y in reversed(pairs):
+    totals = []
+    while a.last is not None and b.last is not None:
+        x, y = a.last, b.last
         if isinstance(x.value, ListCell):
-            total = _sum(xp, sig, x.value, y.value)
+            totals.append(_sum(xp, sig, x.value, y.value))
         else:
-            total = xp.add(x.on(sig.device), y.on(sig.device))
+            totals.append(xp.add(x.on(sig.device), y.on(sig.device)))
+        a, b = a.rest or EMPTY, b.rest or EMPTY
+    out = a if a.length else b
+    for total in reversed(totals):
         out = ListCell(element(total, sig), out, out.length + 1)
     return out
 

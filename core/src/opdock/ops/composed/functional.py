@@ -49,12 +49,10 @@ def map_fn(
     with name_scope(name, "map", nest.flatten(elems)):
         rows = _Rows(elems)
         types = elems if dtype is None else dtype
-        kinds = [
-            dtypes.as_dtype(t.dtype if hasattr(t, "graph") or hasattr(t, "shape") else t)
-            for t in nest.flatten(types)
-        ]
         if dtype is None:
             kinds = [t.dtype.base_dtype for t in rows.tensors]
+        else:
+            kinds = [dtypes.as_dtype(t) for t in nest.flatten(dtype)]
         outs = [_new_array(k, rows.count, infer_shape) for k in kinds]
 
         def turn(i: Any, arrays: list[Any]) -> Any:
@@ -204,8 +202,8 @@ class _Rows:
         for tensor in self.tensors:
             if tensor.raw_shape == ():
                 raise ValueError(
-                    f"elems must be 1+ dimensional Tensors, not scalars: '{tensor.name}' has "
-                    "shape ()"
+                    "elems must be a 1+ dimensional Tensor, not a scalar: "
+                    f"'{tensor.name}' has shape ()"
                 )
         self.static_count = next(
             (t.raw_shape[0] for t in self.tensors if t.raw_shape and t.raw_shape[0] is not None),

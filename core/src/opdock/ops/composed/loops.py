@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from opdock import dtypes, shapes
 from opdock.graph.control.func_graph import FuncGraph
@@ -12,8 +13,8 @@ from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Tensor
-from opdock.graph.nodes.scopes import name_scope
-from opdock.ops.control import _share_captures, stateless_while_op, while_op
+from opdock.graph.nodes.scopes import control_dependencies, name_scope
+from opdock.ops.control import _share_captures, check_scalar, stateless_while_op, while_op
 from opdock.ops.registry import get
 from opdock.shapes import Shape
 from opdock.util import nest
@@ -58,29 +59,31 @@ def while_loop(
         raise TypeError("parallel_iterations must be a positive integer.")
     if not nest.flatten(loop_vars):
         raise ValueError("No loop variables provided")
-    if maximum_iterations is not None and constant_value(_count(maximum_iterations)) is None:
+    limit = None if maximum_iterations is None else _count(maximum_iterations)
+    if limit is not None and constant_value(limit) is None:
         # Known only when the graph runs: the turns are counted.
-        counted = _counted(cond, body, loop_vars, _count(maximum_iterations))
+        counted = _counted(cond, body, loop_vars, limit)
         invariants = (
             None if shape_invariants is None else (shapes.TensorShape([]), shape_invariants)
         )
         start = (convert_to_tensor(0), loop_vars)
-        result = while_loop(*counted, start, invariants, parallel_iterations, back_prop, name=name)[
-            1
-        ]
-        single = isinstance(result, (list, tuple)) and len(result) == 1
-        return result[0] if single and not return_same_structure else result
+        result = while_loop(*counted, start, invariants, parallel_iterations, back_prop, name=name)
+        return _unpacked(result[1], return_same_structure)
     with name_scope(
         name, "while", [v for v in nest.flatten(loop_vars) if hasattr(v, "graph")]
     ) as scope:
-        loop = _Loop(scope, loop_vars, shape_invariants, maximum_iterations)
+        loop = _Loop(scope, loop_vars, shape_invariants, limit)
         loop.trace(cond, body)
         outputs = loop.build(parallel_iterations, back_prop)
-    result = nest.pack_sequence_as(loop_vars, outputs, expand_composites=True)
-    single = (
-        isinstance(result, (list, tuple)) and len(result) == 1 and not hasattr(result, "_fields")
-    )
-    return result[0] if single and not return_same_structure else result
+    result = nest.pack_sequence_as(loop.result, outputs, expand_composites=True)
+    return _unpacked(result, return_same_structure)
+
+
+def _unpacked(result: Any, keep: bool) -> Any:
+    """The only variable of a loop of one tensor; other results as they are."""
+    if keep or not isinstance(result, (list, tuple)):
+        return result
+    return result[0] if len(nest.flatten(result, expand_composites=True)) == 1 else result
 
 
 class _Loop:
@@ -93,67 +96,49 @@ class _Loop:
         self.limit = limit
         outer = get_default_graph()
         base = scope.replace("/", "_") + str(len(outer.get_operations()))
-        self.cond_graph = FuncGraph(base + "_cond", outer)
-        self.body_graph = FuncGraph(base + "_body", outer)
+        self.cond_graph = FuncGraph(base + "_cond", outer, is_loop=True)
+        self.body_graph = FuncGraph(base + "_body", outer, is_loop=True)
 
     def _invariants(self, invariants: Any) -> list[Shape]:
         if invariants is None:
             return [t.raw_shape for t in self.start]
         flat = nest.flatten_up_to(self.structure, invariants)
-        expanded: list[Any] = []
-        for item, invariant in zip(nest.flatten(self.structure), flat, strict=True):
-            if isinstance(item, (IndexedSlices, SparseTensor)):
-                count = len(nest.flatten(item, expand_composites=True))
-                rank = shapes.as_shape(invariant)
-                expanded += (
-                    [None] * count
-                    if rank is None
-                    else [(None, len(rank)), (None,), (len(rank),)][:count]
-                )
-            else:
-                expanded.append(shapes.as_shape(invariant))
+        items = nest.flatten(self.structure)
+        expanded = [s for i, f in zip(items, flat, strict=True) for s in _expanded(i, f)]
         for tensor, shape in zip(self.start, expanded, strict=True):
             if not shapes.is_compatible(tensor.raw_shape, shape):
                 raise ValueError(
-                    f"The shape invariant specified for {tensor.name} is not compatible with the "
-                    "initial "
-                    f"shape of the loop variable. It enters the loop with shape "
-                    f"{shapes.text(tensor.raw_shape)}, but the specified shape invariant is "
-                    f"{shapes.text(shape)}."
+                    f"The shape invariant specified for {tensor.name} is not compatible with "
+                    "the initial shape of the loop variable. It enters the loop with shape "
+                    f"{_text(tensor.raw_shape)}, but the specified shape invariant is "
+                    f"{_text(shape)}."
                 )
         return expanded
 
     def trace(self, cond: Callable[..., Any], body: Callable[..., Any]) -> None:
         with self.cond_graph.as_default():
-            arguments = self._arguments(self.cond_graph)
+            arguments = self._arguments(self.cond_graph, "Merge")
             keep = convert_to_tensor(_call(cond, self.structure, arguments))
             if keep.dtype.base_dtype is not dtypes.bool_:
                 raise TypeError(
                     f"Input 'input' of 'LoopCond' Op has type {keep.dtype.name} that does not "
-                    "match "
-                    "expected type of bool."
+                    "match expected type of bool."
                 )
-            if keep.raw_shape is not None and keep.raw_shape != ():
-                keep = get("Reshape")(keep, convert_to_tensor([], dtypes.int32))
-            self.cond_graph.outputs = [get("Identity")(keep)]
+            check_scalar(keep, f"{self.scope}LoopCond", "LoopCond")
+            self.cond_graph.outputs = [get("Identity")(keep, name="LoopCond")]
         with self.body_graph.as_default():
-            arguments = self._arguments(self.body_graph)
+            arguments = self._arguments(self.body_graph, "Identity")
             result = _call(body, self.structure, arguments)
             self.body_graph.outputs = self._results(result)
 
-    def _arguments(self, graph: FuncGraph) -> list[Tensor]:
+    def _arguments(self, graph: FuncGraph, name: str) -> list[Tensor]:
         return [
-            graph.add_input(t.dtype, s, t.op.name.rsplit("/", 1)[-1])
-            for t, s in zip(self.start, self.shapes, strict=True)
+            graph.add_input(t.dtype, shape, name)
+            for t, shape in zip(self.start, self.shapes, strict=True)
         ]
 
     def _results(self, result: Any) -> list[Tensor]:
-        items = nest.flatten(result, expand_composites=True)
-        wanted = nest.flatten(self.structure, expand_composites=True)
-        if isinstance(result, (Tensor, list, tuple)) and len(items) == len(wanted):
-            pass
-        else:
-            nest.assert_same_structure(self.structure, result, expand_composites=True)
+        items = self._checked(result)
         out = []
         for item, start, shape in zip(items, self.start, self.shapes, strict=True):
             tensor = convert_to_tensor(item, None if hasattr(item, "dtype") else start.dtype)
@@ -165,19 +150,45 @@ class _Loop:
                 )
             if not _less_specific(shape, tensor.raw_shape):
                 raise ValueError(
-                    f"Loop variable {start.name} enters the loop with shape "
-                    f"{shapes.text(shape)}, but "
-                    f"has shape {shapes.text(tensor.raw_shape)} after one iteration. To allow "
-                    "the shape "
+                    f"Input tensor '{start.name}' enters the loop with shape {_text(shape)}, but "
+                    f"has shape {_text(tensor.raw_shape)} after one iteration. To allow the shape "
                     "to vary across iterations, use the `shape_invariants` argument of "
-                    "tf.while_loop to "
-                    "specify a less-specific shape."
+                    "tf.while_loop to specify a less-specific shape."
                 )
-            out.append(get("Identity")(tensor))
+            out.append(get("Identity")(tensor, name="NextIteration"))
         return out
 
+    def _checked(self, result: Any) -> list[Any]:
+        """What the body returns, flat; the first layer may be a list in place of a tuple."""
+        if not nest.is_sequence(result):
+            result = [result]
+        if not isinstance(self.structure, (list, tuple)):
+            nest.assert_same_structure(self.structure, result, expand_composites=True)
+        elif self._is_the_variable(result):
+            result = [result]
+        else:
+            nest.assert_same_structure(list(self.structure), list(result), expand_composites=True)
+        self.result = result
+        return nest.flatten(result, expand_composites=True)
+
+    def _is_the_variable(self, result: Any) -> bool:
+        """Whether the body returns the only variable itself: a counted loop may."""
+        if self.limit is None or len(self.structure) > 1:
+            return False
+        try:
+            nest.assert_same_structure(self.structure[0], result, expand_composites=True)
+        except (TypeError, ValueError):
+            return False
+        return True
+
     def build(self, parallel_iterations: int, back_prop: bool) -> list[Tensor]:
-        captures = _share_captures([self.cond_graph, self.body_graph])
+        graphs = [self.cond_graph, self.body_graph]
+        written = self.cond_graph.written() | self.body_graph.written()
+        for graph in graphs:
+            graph.read_again(written)
+            graph.forget_unused()
+        awaited = [op for graph in graphs for op in graph.awaited()]
+        captures = _share_captures(graphs)
         for _, inner in self.body_graph.captures:
             # What is only read passes through unchanged.
             self.body_graph.outputs.append(inner)
@@ -188,17 +199,37 @@ class _Loop:
         if not back_prop:
             attrs["_back_prop"] = False
         if self.limit is not None:
-            attrs["_maximum_iterations"] = _limit(self.limit)
-        outputs = op(
-            inputs, cond=self.cond_graph, body=self.body_graph,
-            output_shapes=[*self.shapes, *[c.raw_shape for c in captures]],
-            parallel_iterations=parallel_iterations, name=self.scope, **attrs,
-        )  # fmt: skip
+            attrs["_maximum_iterations"] = math.ceil(cast("Any", constant_value(self.limit)))
+        with control_dependencies(awaited):
+            outputs = op(
+                inputs, cond=self.cond_graph, body=self.body_graph,
+                output_shapes=[*self.shapes, *[c.raw_shape for c in captures]],
+                parallel_iterations=parallel_iterations, name=self.scope, **attrs,
+            )  # fmt: skip
         return list(outputs)[: len(self.start)]
 
 
+def _expanded(item: Any, invariant: Any) -> list[Shape]:
+    """The shapes of the tensors of a loop variable, of which the user gives one shape."""
+    shape = shapes.as_shape(invariant)
+    if isinstance(item, SparseTensor):
+        # It is a vector of one dimension: the rank.
+        if shape is not None and len(shape) != 1:
+            raise ValueError(f"Expected a shape with 1 dimension, got {_text(shape)}")
+        rank = None if shape is None else shape[0]
+        return [(None, rank), (None,), (rank,)]
+    if isinstance(item, IndexedSlices):
+        # It is that of the values.
+        rows: list[Shape] = [shape, None if shape is None else shape[:1]]
+        return rows if item.dense_shape is None else [*rows, shape and (len(shape),)]
+    return [shape]
+
+
 def _count(value: Any) -> Tensor:
-    return convert_to_tensor(value, None if hasattr(value, "dtype") else dtypes.int32)
+    count = convert_to_tensor(value, name="maximum_iterations")
+    if count.raw_shape:
+        raise ValueError(f"maximum_iterations must be a scalar, saw shape: {count.shape}")
+    return count
 
 
 def _counted(
@@ -208,7 +239,7 @@ def _counted(
 
     def keep(turn: Any, state: Any) -> Any:
         return get("LogicalAnd")(
-            get("Less")(turn, get("Cast")(limit, DstT=dtypes.int32)),
+            get("Less")(get("Cast")(turn, DstT=limit.dtype), limit),
             _call(cond, structure, nest.flatten(state, expand_composites=True)),
         )
 
@@ -221,10 +252,6 @@ def _counted(
     return keep, step
 
 
-def _limit(value: Any) -> int:
-    return int(constant_value(_count(value)))  # type: ignore[arg-type]
-
-
 def _call(fn: Callable[..., Any], structure: Any, arguments: list[Tensor]) -> Any:
     packed = nest.pack_sequence_as(structure, arguments, expand_composites=True)
     if isinstance(structure, dict) or (
@@ -232,6 +259,10 @@ def _call(fn: Callable[..., Any], structure: Any, arguments: list[Tensor]) -> An
     ):
         return fn(packed)
     return fn(*packed) if isinstance(packed, (list, tuple)) else fn(packed)
+
+
+def _text(shape: Shape) -> str:
+    return str(shapes.TensorShape(shape))
 
 
 def _less_specific(wide: Shape, narrow: Shape) -> bool:

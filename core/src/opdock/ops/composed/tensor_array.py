@@ -189,7 +189,7 @@ class TensorArray:
             ValueError: the static shape of `value` does not fit the other elements'.
         """
         with self._scope(name, "TensorArrayWrite", index, value):
-            value = convert_to_tensor(value, self._dtype, name="value")
+            value = convert_to_tensor(value, preferred_dtype=self._dtype, name="value")
             self._elements.merge(value.raw_shape)
             flow = raw.tensor_array_write_op(self._handle, index, value, self._flow)
         return self._with_flow(flow)
@@ -228,7 +228,7 @@ class TensorArray:
     def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
         """Stores row i of `value` at `indices[i]`."""
         with self._scope(name, "TensorArrayScatter", indices, value):
-            value = convert_to_tensor(value, self._dtype, name="value")
+            value = convert_to_tensor(value, preferred_dtype=self._dtype, name="value")
             if value.raw_shape is not None:
                 self._elements.merge(value.raw_shape[1:])
             flow = raw.tensor_array_scatter_op(self._handle, indices, value, self._flow)

@@ -203,9 +203,7 @@ class ProgramCache:
             found: Entry | None = call.programs.get(key)
             return found or self.kept.compile(call, key, functools.partial(self._compile, call))
 
-    def _compile(
-        self, call: Call, tensors: Sequence[Tensor], concrete: Sequence[Shape]
-    ) -> Entry:
+    def _compile(self, call: Call, tensors: Sequence[Tensor], concrete: Sequence[Shape]) -> Entry:
         feeds: list[tuple[Tensor, DType, Shape]] = [
             (t, t._dtype.base_dtype, s) for t, s in zip(tensors, concrete, strict=True)
         ]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from opdock import errors
 from opdock.compiler.ir.block import Node
 from opdock.graph.nodes.traits import Control
 from opdock.runtime.program.program import Program
@@ -31,7 +32,7 @@ def _bind_if(node: Node, compile_body: CompileBody) -> Callable[..., Any]:
     branches: dict[bool, Program] = {}
 
     def run(predicate: Any, *inputs: Any) -> Any:
-        taken = bool(predicate)
+        taken = _decided(predicate)
         branch = branches.get(taken)
         if branch is None:
             function = node.attrs["then_branch" if taken else "else_branch"]
@@ -50,12 +51,21 @@ def _bind_while(node: Node, compile_body: CompileBody) -> Callable[..., Any]:
         values: Sequence[Any] = state
         count = 0
         with condition.turns() as keep, body.turns() as turn:
-            while (limit is None or count < limit) and bool(np.asarray(keep(values)[0])):
+            while (limit is None or count < limit) and _decided(keep(values)[0]):
                 values = turn(values)
                 count += 1
         return _unpack(values)
 
     return run
+
+
+def _decided(predicate: Any) -> bool:
+    if np.ndim(predicate):
+        shape = ",".join(map(str, np.shape(predicate)))
+        raise errors.InvalidArgumentError(
+            None, None, f"The second input must be a scalar, but it has shape [{shape}]"
+        )
+    return bool(predicate)
 
 
 def _unpack(values: Sequence[Any]) -> Any:
