@@ -1,10 +1,12 @@
-# Every target sets up what it needs: on a fresh clone, `make demo` and `make test` are enough.
+# Every target sets up what it needs: on a fresh clone, `make demo` and `make test` are enough. Only
+# tests need more than .venv, an OpenCL device and a C++ compiler, and only for them is apt asked.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint conformance variants matrices opencl torch bench docs api clean
+.PHONY: help setup demo test prove lint conformance variants matrices opencl torch bench docs api clean
 
 VENV    := .venv/bin
 STAMP   := .venv/.opdock-setup
-MEMBERS := pyproject.toml constraints.txt tools/make_venv.sh tools/setup_opencl.sh core/pyproject.toml \
+TESTED  := .venv/.opdock-tests
+MEMBERS := pyproject.toml constraints.txt tools/make_venv.sh core/pyproject.toml \
            $(wildcard backends/*/pyproject.toml) $(wildcard plugins/*/pyproject.toml)
 # Two workers: what the target machine has; more if it has more.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -lt 8 ] && echo $$n || echo 8)
@@ -18,13 +20,21 @@ $(STAMP): $(MEMBERS)
 	./tools/make_venv.sh
 	@touch $@
 
+$(TESTED): $(STAMP) tools/setup_opencl.sh tools/setup_compiler.sh
+	./tools/setup_opencl.sh
+	./tools/setup_compiler.sh
+	@touch $@
+
 setup: $(STAMP)  ## .venv with every workspace member editable (fast the second time)
 
 demo: $(STAMP)  ## train a digit classifier and explain where each op ran
 	$(VENV)/python examples/digits.py $(ARGS)
 
-test: $(STAMP)  ## every test (ARGS="-k words" for some)
-	$(VENV)/python -m pytest -n $(WORKERS) $(ARGS)
+test: $(TESTED)  ## every test but the exhaustive ones (ARGS="-k words" for some)
+	$(VENV)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+
+prove: $(TESTED)  ## the exhaustive tests: whole suites where `make test` takes samples
+	$(VENV)/python -m pytest -n $(WORKERS) --dist worksteal -m prove $(ARGS)
 
 lint: $(STAMP)  ## ruff, and mypy --strict on the core and the backends
 	$(VENV)/ruff check .
@@ -34,18 +44,18 @@ conformance: $(STAMP)  ## the conformance suite on the CPU and on the example ba
 	$(VENV)/opdock conformance --device cpu:0 $(ARGS)
 	$(VENV)/opdock conformance --device echo:0 $(ARGS)
 
-variants: $(STAMP)  ## the CPU backend without oneDNN, without generated code, on 1, 2 and 4 threads
+variants: $(STAMP)  ## the CPU backend without parts of it, with older instructions, on 1, 2 and 4 threads
 	WORKERS=$(WORKERS) ./tools/prove_cpu.sh $(ARGS)
 
 # A page for torch needs `make torch` first: make matrices MATRICES=torch
 MATRICES ?= cpu echo opencl
-matrices: $(STAMP)  ## write what each backend computes into docs/conformance/
+matrices: $(TESTED)  ## write what each backend computes into docs/conformance/
 	for name in $(MATRICES); do \
 	  $(VENV)/opdock conformance --device $$name:0 --markdown docs/conformance/$$name.md \
 	    --badge docs/conformance/$$name.svg $(ARGS) || exit 1; \
 	done
 
-opencl: $(STAMP)  ## prove the OpenCL backend on this machine's first device
+opencl: $(TESTED)  ## prove the OpenCL backend on this machine's first device
 	$(VENV)/opdock conformance --device opencl:0 --baseline backends/opencl/conformance.json $(ARGS)
 
 bench: $(STAMP)  ## time the suite into docs/benchmarks.md (ARGS="--full --peer torch=PYTHON --plot")

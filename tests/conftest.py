@@ -1,9 +1,45 @@
-"""Settings of all tests."""
+"""Settings of all tests, and their order: what takes long begins first, on every worker."""
 
 from __future__ import annotations
 
+import os
+
+import pytest
 from hypothesis import settings
 
 # An example's time says how busy the machine is, not whether the code is right.
 settings.register_profile("opdock", deadline=None)
 settings.load_profile("opdock")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Deals the long tests out to the workers.
+
+    Each worker begins with a stretch of the list of its own and takes from the end of another's
+    when it is done (`--dist worksteal`), so long tests stand at the front of every stretch, and
+    tests that share what is costly to make stand together.
+    """
+    together: dict[str, list[pytest.Item]] = {}
+    rest = []
+    for item in items:
+        group = item.get_closest_marker("xdist_group")
+        if group is not None:
+            together.setdefault(group.args[0], []).append(item)
+        elif item.get_closest_marker("slow"):
+            together[item.nodeid] = [item]
+        else:
+            rest.append(item)
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    hands: list[list[pytest.Item]] = [[] for _ in range(workers)]
+    for tests in sorted(together.values(), key=len):
+        min(hands, key=len).extend(tests)
+    # As xdist cuts the list: from the front, each worker its share of what is left.
+    left = len(items)
+    items.clear()
+    for i, hand in enumerate(hands):
+        share = left // (workers - i)
+        left -= share
+        take = max(0, share - len(hand)) if i < workers - 1 else len(rest)
+        items += hand + rest[:take]
+        del rest[:take]

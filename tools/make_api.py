@@ -159,6 +159,7 @@ EXTRA: dict[str, dict[str, str]] = {
 }
 # Modules with __all__ that speak for themselves besides opdock.ops.*.
 FAMILIES = (
+    "graph/variables/flavour.py",
     "graph/variables/variable.py",
     "graph/variables/variable_scope.py",
     "graph/variables/template.py",
@@ -289,11 +290,15 @@ def collect() -> dict[str, tuple[str, str]]:
     return found
 
 
-def submodules() -> list[str]:
-    """The public submodules that exist."""
-    return [
-        s for s in SUBMODULES if (ROOT / f"{s}.py").exists() or (ROOT / s / "__init__.py").exists()
-    ]
+def submodules() -> dict[str, str]:
+    """The public submodules that exist, and where each one is."""
+    found = {}
+    for name in sorted(SUBMODULES):
+        if (ROOT / f"api/{name}.py").exists():
+            found[name] = f"opdock.api.{name}"
+        elif (ROOT / f"{name}.py").exists() or (ROOT / name / "__init__.py").exists():
+            found[name] = f"opdock.{name}"
+    return found
 
 
 def render() -> dict[Path, str]:
@@ -314,9 +319,9 @@ def render() -> dict[Path, str]:
     ]
     for public, (module, inner) in sorted(found.items()):
         lines.append(f'    "{public}": ("{module}", "{inner}"),')
-    lines += ["}", "SUBMODULES: Final = frozenset({"]
-    lines += [f'    "{s}",' for s in sorted(submodules())]
-    lines += ["})", ""]
+    lines += ["}", "SUBMODULES: Final = {"]
+    lines += [f'    "{name}": "{module}",' for name, module in submodules().items()]
+    lines += ["}", ""]
     stub = [
         '"""The public namespace for type checkers; tools/make_api.py writes it."""',
         "# ruff: noqa: E501, I001",
@@ -325,7 +330,8 @@ def render() -> dict[Path, str]:
     for module, names in sorted(groups.items()):
         for public, inner in names.items():
             stub.append(f"from {module} import {inner} as {public}")
-    stub += [f"from opdock import {s} as {s}" for s in sorted(submodules())]
+    for name, module in submodules().items():
+        stub.append(f"from {module.rpartition('.')[0]} import {name} as {name}")
     stub += ["", "__version__: str", ""]
     return {ROOT / "_api.py": "\n".join(lines), ROOT / "__init__.pyi": "\n".join(stub)}
 

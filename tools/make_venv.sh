@@ -46,5 +46,3 @@ for folder in backends/* plugins/*; do
 done
 # The build backend is already here, so an editable install need not fetch it once a member.
 "${pip[@]}" install -c "$constraints" --no-build-isolation "${members[@]}" --group dev --group demo
-./tools/setup_opencl.sh
-./tools/setup_compiler.sh

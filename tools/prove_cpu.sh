@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Proves the CPU backend as machines differ: with oneDNN, generated code or both absent, with
-# generated code from the first step on, and on one, two and four threads. Each time the whole
-# conformance suite runs, and the replay of what TensorFlow computed where its data is at hand.
+# generated code from the first step on, with the instructions of older processors (oneDNN, OpenBLAS
+# and generated code each have a switch that leaves newer ones out), and on one, two and four threads.
+# Each time the whole conformance suite runs, and the replay of what TensorFlow computed where its
+# data is at hand.
 #
 #   tools/prove_cpu.sh [VARIANT ...]     all of them without a name
 set -uo pipefail
@@ -13,12 +15,14 @@ declare -A variants=(
   [without-generated-code]="OPDOCK_JIT=off"
   [numpy-alone]="OPDOCK_ONEDNN=off OPDOCK_JIT=off"
   [compiled-at-once]="OPDOCK_JIT=sync"
+  [avx2]="ONEDNN_MAX_CPU_ISA=AVX2 OPENBLAS_CORETYPE=Haswell OPDOCK_JIT_CPU=x86-64-v3"
+  [sse41]="ONEDNN_MAX_CPU_ISA=SSE41 OPENBLAS_CORETYPE=Nehalem OPDOCK_JIT_CPU=x86-64-v2"
   [one-thread]="OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1"
   [two-threads]="OMP_NUM_THREADS=2 OPENBLAS_NUM_THREADS=2"
   [four-threads]="OMP_NUM_THREADS=4 OPENBLAS_NUM_THREADS=4"
 )
-order=(usual without-onednn without-generated-code numpy-alone compiled-at-once one-thread two-threads
-       four-threads)
+order=(usual without-onednn without-generated-code numpy-alone compiled-at-once avx2 sse41 one-thread
+       two-threads four-threads)
 failed=0
 for name in "${@:-${order[@]}}"; do
   [ -v "variants[$name]" ] || { echo "no variant '$name'; there are: ${order[*]}" >&2; exit 2; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Gives this machine a C++ compiler if it has none: the tests run the text of every CUDA kernel on the
-# host with it. `tools/make_venv.sh` calls it. Without root it says so, and those tests skip.
+# host with it. `make test` calls it. Without root it says so, and those tests skip.
 set -euo pipefail
 
 if command -v g++ >/dev/null || command -v c++ >/dev/null; then exit; fi

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Gives this machine an OpenCL device if it has none that works: PoCL, which runs OpenCL on the
 # processor. Debian's package comes first, because its compiler is newer than the wheel's and is
-# built for any processor; the wheel needs no root. `tools/make_venv.sh` calls it. A machine on which
+# built for any processor; the wheel needs no root. `make test` calls it. A machine on which
 # neither works is told so: its tests of the OpenCL backend then skip with that reason.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -40,7 +40,7 @@ NAMES = [
 
 def command(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, str(RUN), *words], capture_output=True, text=True, check=False, timeout=100
+        [sys.executable, str(RUN), *words], capture_output=True, text=True, check=False
     )
 
 

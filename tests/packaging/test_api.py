@@ -31,7 +31,7 @@ def test_a_listed_name_exists(name):
 
 @pytest.mark.parametrize("name", sorted(_api.SUBMODULES))
 def test_a_listed_submodule_imports(name):
-    assert getattr(tf, name).__name__ == f"opdock.{name}"
+    assert getattr(tf, name).__name__ == tf._api.SUBMODULES[name]
 
 
 def test_an_unknown_name_is_an_attribute_error():

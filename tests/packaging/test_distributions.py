@@ -21,7 +21,7 @@ FOLDERS = [
     *sorted(p.relative_to(ROOT).parent for p in ROOT.glob("plugins/*/pyproject.toml")),
     Path(),
 ]
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.xdist_group("packaging")]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packaging")]
 
 
 def project(folder: Path) -> dict:

@@ -8,7 +8,6 @@ was given may be changed before.
 from __future__ import annotations
 
 import threading
-import time
 
 import array_api_compat.numpy
 import numpy as np
@@ -81,16 +80,17 @@ class LateDevice(BaseDevice):
     def upload(self, array):
         if array.dtype != np.float32:
             raise errors.UnimplementedError(None, None, f"no {array.dtype} here")
-        staged, box = np.array(array), []
+        staged, box, wanted = np.array(array), [], threading.Event()
 
         def transfer():
-            time.sleep(0.02)
+            wanted.wait()
             box.append(staged.copy())
 
-        thread = threading.Thread(target=transfer)
+        thread = threading.Thread(target=transfer, daemon=True)
         thread.start()
 
         def wait():
+            wanted.set()
             thread.join()
             return box[0]
 

@@ -13,7 +13,6 @@ BROKEN = {
     "twin": ("duplicate", "opdock-fixture-gadget-a has an entry point 'gadget_a' already"),
     "same-type": ("duplicate", "has a backend with the own_type 'GADGET_B' already"),
     "probe-crashes": ("probe-crashed", "OSError: ioctl 0x2a failed"),
-    "probe-hangs": ("probe-timeout", "gave no answer in 2 s"),
 }
 
 
@@ -29,6 +28,12 @@ def test_doctor_tells_what_is_wrong(plugins, name):
     assert (status["state"], status["kind"]) == ("quarantined", kind)
     assert reason in status["reason"]
     assert status["version"] == "1.2.3"
+
+
+def test_a_probe_that_hangs_is_given_up(site):
+    found = site.plugins(FIXTURE_HANGS="1", OPDOCK_PROBE_TIMEOUT="2")["opdock-fixture-probe-hangs"]
+    assert (found["state"], found["kind"]) == ("quarantined", "probe-timeout")
+    assert "gave no answer in 2 s" in found["reason"]
 
 
 def test_what_raised_keeps_its_traceback(plugins):

@@ -61,6 +61,32 @@ def test_programs_run_there():
     np.testing.assert_allclose(got, expected, rtol=1e-6)
 
 
+def network(device):
+    """The gradients of a convnet's loss, and the kernels that compute them."""
+    rng = np.random.default_rng(0)
+    image = rng.standard_normal((2, 8, 8, 3)).astype(np.float32)
+    shapes = [(3, 3, 3, 4), (3, 3, 4, 2), (128, 5)]
+    with tf.Graph().as_default(), tf.device(device):
+        weights = [tf.constant(rng.standard_normal(s).astype(np.float32)) for s in shapes]
+        x = tf.placeholder(tf.float32, image.shape)
+        y = tf.nn.relu(tf.nn.conv2d(x, weights[0], 1, "SAME", dilations=2))
+        y = tf.nn.max_pool(y, 2, 2, "VALID")
+        y = tf.nn.depthwise_conv2d_native(y, weights[1], [1, 1, 1, 1], "SAME")
+        y = tf.matmul(tf.reshape(y, [2, 128]), weights[2])
+        gradients = tf.gradients(tf.reduce_sum(tf.tanh(y)), [x, *weights])
+        with tf.Session(config=tf.ConfigProto(allow_soft_placement=False)) as sess:
+            told = sess.explain(gradients, {x: image})
+            return sess.run(gradients, {x: image}), {row.op: row.how for row in told.rows}
+
+
+def test_a_whole_convnet_runs_on_nothing_but_an_array_namespace():
+    found, how = network("/device:ECHO:0")
+    assert {how[op] for op in how if "Conv" in op or "Pool" in op} == {"portable"}
+    assert {"Conv2DBackpropInput", "Conv2DBackpropFilter", "MaxPoolGrad"} <= set(how)
+    for got, wanted in zip(found, network("/device:CPU:0")[0], strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+
+
 def test_placement_does_not_choose_it_unasked():
     with tf.Graph().as_default(), tf.Session() as sess:
         metadata = tf.RunMetadata()

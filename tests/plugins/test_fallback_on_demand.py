@@ -37,9 +37,9 @@ with tf.Session(config=SOFT) as sess:
         got, _ = sess.run([y, late], {x: value})
         wrong += not np.array_equal(got, value + value)
         wrong += sess.run(count) != 1001 * (i + 1)
-    session_programs = sum(len(p) for p in sess._by_elements.values())
+    session_programs = len(sess._cache.entries())
 print(wrong, session_programs < 20, len(log.getvalue().splitlines()))
-print(len(sess._engine.fallback.moves), len(sess._engine.placer.bans))
+print(len(sess._engine.experience.moves), len(sess._engine.experience.bans))
 """) == ["0 True 1", "1 1"]  # fmt: skip
 
 

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import statistics
-
 import pytest
 
-
-def test_import_takes_little_and_discovers_nothing(site):
-    program = """
-import time
-start = time.perf_counter()
-import opdock
-print(time.perf_counter() - start)
+# What a module brings along besides itself and the standard library.
+HEAD = """
 import sys
-heavy = {"pluggy", "opdock.plugins.manager", "opdock.plugins.discovery", "tensorboard", "scipy"}
-assert not heavy & set(sys.modules), heavy & set(sys.modules)
-assert not [m for m in sys.modules if m.startswith(("opdock_", "fixture_"))]
+before = set(sys.modules)
+def loaded():
+    names = {m.partition(".")[0] for m in set(sys.modules) - before}
+    return names - set(sys.stdlib_module_names)
 """
-    seconds = [float(site.run("-c", program).stdout) for _ in range(5)]
-    assert statistics.median(seconds) < 0.15, seconds
+
+
+def test_import_loads_little_and_discovers_nothing(site):
+    """`make bench` tells the milliseconds."""
+    program = f"""{HEAD}
+import opdock
+assert loaded() <= {{"opdock", "numpy", "ml_dtypes"}}, loaded()
+assert not [m for m in sys.modules if m.startswith("opdock.plugins")]
+ops = [m for m in sys.modules if m.startswith("opdock.ops.")]
+assert not ops, ops
+"""
+    site.run("-c", program)
 
 
 def test_building_a_graph_loads_no_plugin(site):
@@ -44,12 +48,11 @@ assert "opdock.plugins.manager" not in sys.modules
     ],
 )
 def test_a_plugin_module_is_light(site, module, heavy):
-    program = f"""
-import time
-start = time.perf_counter()
+    program = f"""{HEAD}
+import opdock.plugin
+before = set(sys.modules)
 import {module}
-assert time.perf_counter() - start < 0.5
-import sys
+assert loaded() == {{"{module}"}}, loaded()
 assert {heavy!r} not in sys.modules
 """
     site.run("-c", program)

@@ -292,7 +292,7 @@ def test_a_decline_in_a_thousand_runs(demand, told):
         for run in range(RUNS):
             demand.declines = run >= RUNS // 2
             assert right(sess, x, y, run), run
-        assert len(sess._engine.fallback.moves) == 2
+        assert len(sess._engine.experience.moves) == 2
     assert len(told()) == 2  # the product and the sum
 
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from opdock import _api
+from opdock import _api, _public
 
 __version__ = "0.1.0"
 newaxis = None
 
 _loaded = False
+_public.install()
 
 
 def _load_operators() -> None:
@@ -35,7 +36,7 @@ def __getattr__(name: str) -> Any:
     if not _loaded and name not in ("dtypes", "errors", "shapes", "version"):
         _load_operators()
     if found is None:
-        return importlib.import_module(f"opdock.{name}")
+        return importlib.import_module(_api.SUBMODULES[name])
     value = getattr(importlib.import_module(found[0]), found[1])
     globals()[name] = value
     return value

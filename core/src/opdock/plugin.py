@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from opdock import dtypes, errors, windows
+from opdock import axes, dtypes, errors, windows
 from opdock.devices.base import BaseDevice, NullEvent, NullStream
 from opdock.devices.protocols import (
     Buffer,
@@ -130,6 +130,7 @@ __all__ = [
     "Traits",
     "all_ops",
     "as_dtype",
+    "axes",
     "codegen",
     "define_op",
     "dtypes",

@@ -487,13 +487,6 @@ def unknown_shape(ndims: int | None = None) -> TensorShape:
     return TensorShape(None if ndims is None else (None,) * ndims)
 
 
-def normalize_axis(axis: int, rank: int) -> int:
-    """A non-negative axis; ValueError in TF's words when out of range."""
-    if not -rank <= axis < rank:
-        raise ValueError(f"Invalid reduction dimension {axis} for input with {rank} dimensions.")
-    return axis + rank if axis < 0 else axis
-
-
 def dimension_value(dimension: Any) -> int | None:
     """The integer or None behind a `Dimension` (TF's `tf.dimension_value`)."""
     return dimension.value if isinstance(dimension, Dimension) else dimension

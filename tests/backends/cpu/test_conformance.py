@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests.conformance import each, loses_nothing
 
 
-@pytest.mark.timeout(900)
-def test_every_claim_passes_and_nothing_is_lost(tmp_path):
+@pytest.mark.slow
+@pytest.mark.parametrize("levels", ["L0 L1 L4 L5 L6 ops", "L2", "L3"])
+def test_every_claim_passes_and_nothing_is_lost(levels, tmp_path):
     report = tmp_path / "report.md"
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "opdock.cli.main", "conformance", "--device", "cpu:0"),
-            *("--baseline", str(ROOT / "backends/cpu/conformance.json")),
-            *("--markdown", str(report)),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    words = [*each("--level", levels.split()), "--markdown", str(report)]
+    loses_nothing("cpu:0", "backends/cpu/conformance.json", *words)
     assert "MatMul" in report.read_text()

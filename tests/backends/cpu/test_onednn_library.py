@@ -32,7 +32,7 @@ with tf.Session() as session:
 def run(code, **env):
     return subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, **env}, capture_output=True, text=True,
-        check=True, timeout=120,
+        check=True,
     ).stdout  # fmt: skip
 
 

@@ -7,7 +7,13 @@ import pytest
 
 import opdock as tf
 from opdock_cpu.jit import llvm
-from tests.backends.cpu.onednn import close_to_float64, data, kernels, needs_onednn
+from tests.backends.cpu.onednn import (
+    close_to_float64,
+    data,
+    instructions,
+    kernels,
+    needs_onednn,
+)  # fmt: skip
 
 pytestmark = needs_onednn
 
@@ -207,7 +213,11 @@ def test_gradient_of_local_response_normalization(channels, radius):
         return tf.gradients(_lrn(x, radius), x, dy)
 
     shape = (2, 7, 6, channels)
-    close_to_float64(build, data(*shape), data(*shape, seed=1), op="LRNGrad")
+    # Only with AVX-512 has oneDNN a gradient that is faster than the plain formula.
+    declined = "" if instructions()[0] else "oneDNN has no fast gradient for these sizes"
+    close_to_float64(
+        build, data(*shape), data(*shape, seed=1), op="LRNGrad", declined=declined
+    )
 
 
 @pytest.mark.parametrize(("channels", "radius"), [(5, 0), (32, 0), (2, 1), (20, 3), (40, 5)])

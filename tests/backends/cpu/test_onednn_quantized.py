@@ -11,18 +11,26 @@ from opdock_cpu.im2col import conv_forward
 from opdock_cpu.onednn.conv import ConvShape
 from opdock_cpu.onednn.declarations import Type
 from opdock_cpu.onednn.quantized import ConvolutionS32, ProductS32, exact
-from tests.backends.cpu.onednn import kernels, needs_onednn
+from tests.backends.cpu.onednn import instructions, needs_onednn, rows
 
-pytestmark = [needs_onednn, pytest.mark.skipif(bool(exact()), reason=exact() or "exact")]
+pytestmark = needs_onednn
 
 ZEROS = [(0, 0), (9, 0), (0, 125), (-300, 200), (200, 128)]
 BYTES, SIGNED = np.uint8, np.int8
 
 
-def factors(a, b, kind=SIGNED):
+def factors(a, b, kind=SIGNED, largest=255):
     """Integers so large that sums of their products are no float32 numbers."""
     rng = np.random.RandomState(0)
-    return rng.randint(180, 256, a).astype(BYTES), rng.randint(90, 128, b).astype(kind)
+    left = rng.randint(largest * 7 // 10, largest + 1, a)
+    return left.astype(BYTES), rng.randint(90, 128, b).astype(kind)
+
+
+LARGEST = 31 if exact() else 255
+"""What oneDNN multiplies exactly here.
+
+Without instructions for bytes it adds up in 16 bits first, and rounds sums to float32.
+"""
 
 
 def wrapped(sums):
@@ -33,7 +41,7 @@ def wrapped(sums):
 @pytest.mark.parametrize("kind", [BYTES, SIGNED])
 @pytest.mark.parametrize(("transpose_a", "transpose_b"), [(False, False), (True, True)])
 def test_product(zeros, kind, transpose_a, transpose_b):
-    a, b = factors((50, 4096), (4096, 33), kind)
+    a, b = factors((50, 4096), (4096, 33), kind, LARGEST)
     left = np.asfortranarray(a) if transpose_a else a
     right = np.ascontiguousarray(b.T) if transpose_b else b
     multiply = ProductS32(a.shape, right.shape, transpose_b, kind is BYTES)
@@ -49,8 +57,8 @@ def test_product(zeros, kind, transpose_a, transpose_b):
 def test_convolution(zeros, kind, stride, padding):
     layout = windows.Layout({"strides": [1, stride, stride, 1], "padding": padding})
     where = layout.window((9, 10), (3, 3))
-    x, w = factors((2, 9, 10, 512), (3, 3, 512, 20), kind)
-    zeros = (max(zeros[0], 0), zeros[1])
+    x, w = factors((2, 9, 10, 512), (3, 3, 512, 20), kind, LARGEST)
+    zeros = (min(max(zeros[0], 0), LARGEST), zeros[1])
     shape = ConvShape(2, 512, 20, 1, where, False, Type.U8)
     middle = 128 if kind is BYTES else 0
     convolve = ConvolutionS32(shape, zeros[0] != 0, kind is BYTES, zeros[1] != middle)
@@ -83,6 +91,12 @@ CONV = {"strides": [1, 1, 1, 1], "padding": "SAME"}
 ENDS = [(0.0, 6.0, -1.0, 1.0), (-1.0, 3.0, -2.0, 1.5), (1.0, 2.0, 0.0, 1.0), (-2.0, -1.0, 0.0, 1.0)]
 
 
+def kernel(session, outputs, feeds, op):
+    """What computes the op, and why others do not."""
+    row = rows(session, list(outputs), feeds)[op]
+    return row.kernel, " ".join(row.rejections)
+
+
 def plain(found):
     return [v.view(v.dtype[0]) if v.dtype.names else v for v in map(np.asarray, found)]
 
@@ -99,14 +113,14 @@ def plain(found):
     ],
 )
 def test_both_kernels_agree_in_every_bit(op, left, right, attrs, kind, ends, monkeypatch):
-    x, w = factors(left, right, kind)
+    x, w = factors(left, right, kind, LARGEST)
     results = []
-    for label in ("onednn", "opdock_cpu.kernels"):
-        if label != "onednn":
-            monkeypatch.setattr("opdock_cpu.onednn.kernels.quantized.exact", lambda: "not now")
+    for label, why_not in (("onednn", ""), ("opdock_cpu.kernels", "not now")):
+        # Factors of these sizes are exact wherever oneDNN is.
+        monkeypatch.setattr("opdock_cpu.onednn.kernels.quantized.exact", lambda why=why_not: why)
         with tf.Graph().as_default(), tf.Session() as session:
             outputs, feeds = build(op, x, w, ends, **attrs)
-            assert label in kernels(session, list(outputs), feeds)[op]
+            assert label in kernel(session, outputs, feeds, op)[0]
             results.append(plain(session.run(list(outputs), feeds)))
             # The second step takes the weights as the first laid them out.
             results.append(plain(session.run(list(outputs), feeds)))
@@ -115,8 +129,21 @@ def test_both_kernels_agree_in_every_bit(op, left, right, attrs, kind, ends, mon
             np.testing.assert_array_equal(a, b)
 
 
-def test_fed_weights_are_laid_out_in_every_step():
-    a, b = factors((80, 64), (64, 60), SIGNED)
+def test_the_largest_factors_are_multiplied_exactly_on_any_processor():
+    """By oneDNN where there are instructions for it, else by NumPy, which `explain` tells."""
+    a, b = np.full((80, 640), 255, BYTES), np.full((640, 60), 127, SIGNED)
+    with tf.Graph().as_default(), tf.Session() as session:
+        outputs, feeds = build("QuantizedMatMul", a, b, ENDS[0])
+        used, why_not = kernel(session, outputs, feeds, "QuantizedMatMul")
+        assert ("onednn" in used) == instructions()[1] == (exact() == "")
+        assert "in 16 bits, which overflow" in why_not or instructions()[1]
+        out, *_ = plain(session.run(list(outputs), feeds))
+    np.testing.assert_array_equal(out, 255 * 127 * 640)
+
+
+def test_fed_weights_are_laid_out_in_every_step(monkeypatch):
+    monkeypatch.setattr("opdock_cpu.onednn.kernels.quantized.exact", lambda: "")
+    a, b = factors((80, 64), (64, 60), SIGNED, LARGEST)
     with tf.Graph().as_default(), tf.Session() as session:
         x, w = tf.placeholder(tf.quint8, a.shape), tf.placeholder(tf.qint8, b.shape)
         found = tf.raw_ops.QuantizedMatMul(
@@ -127,11 +154,11 @@ def test_fed_weights_are_laid_out_in_every_step():
             np.testing.assert_array_equal(out, a.astype(np.int64) @ factor)
 
 
-def test_little_work_stays_with_numpy():
+def test_little_work_stays_with_numpy(monkeypatch):
+    monkeypatch.setattr("opdock_cpu.onednn.kernels.quantized.exact", lambda: "")
     a, b = factors((2, 3), (3, 4), SIGNED)
     with tf.Graph().as_default(), tf.Session() as session:
         outputs, feeds = build("QuantizedMatMul", a, b, ENDS[0])
-        rows = session.explain(list(outputs), feeds).rows
-        row = next(r for r in rows if r.op == "QuantizedMatMul")
-        assert "onednn" not in row.kernel
-        assert any("multiply-adds; oneDNN pays from" in str(r) for r in row.rejections)
+        used, why_not = kernel(session, outputs, feeds, "QuantizedMatMul")
+    assert "onednn" not in used
+    assert "multiply-adds; oneDNN pays from" in why_not

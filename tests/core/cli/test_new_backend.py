@@ -24,7 +24,7 @@ def run(package, *words, **environ):
     env = {k: v for k, v in os.environ.items() if not k.startswith(("OPDOCK_", "PYTEST"))}
     return subprocess.run(
         [sys.executable, *words], cwd=package, env=env | environ, capture_output=True, text=True,
-        check=False, timeout=100,
+        check=False,
     )  # fmt: skip
 
 

@@ -32,9 +32,7 @@ def compiled():
     """(session, fetches, feed_dict) to the bound program."""
 
     def get(session, fetches, feed_dict=None):
-        plan = session._plan(fetches)
-        values, key = session._feeds(feed_dict)
-        return (plan.programs.get(key) or session._entry(plan, values, key)).program
+        return session._program(fetches, feed_dict)
 
     return get
 

@@ -1,6 +1,7 @@
 """A backend that takes images in one data format only, or prefers one: what the tests say.
 
-Its kernels for images are the CPU's; all others are core's portable ones.
+Its kernels are core's portable ones, and the CPU's for batch normalization; those for images take
+the formats that `settings` name.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 
 from opdock import plugin
 from opdock.plugin import BackendSpec, BaseDevice, DeviceAttributes, KernelTable, Probe, hookimpl
-from opdock_cpu.kernels import conv, depthwise, norm, pool
+from opdock_cpu.kernels import norm
 
 NAME = "picky-for-tests"
 DEVICE = "/device:PICKY:0"
@@ -37,8 +38,6 @@ class PickyArray(np.ndarray):
 
 
 class PickyDevice(BaseDevice):
-    namespace = xp
-
     @property
     def data_format(self):
         return settings["prefers"]
@@ -77,12 +76,19 @@ def noting(bind):
     return binder
 
 
+def picky(kernel):
+    return dataclasses.replace(kernel, when=willing(kernel.when), bind=noting(kernel.bind))
+
+
+def of_images(kernel):
+    return "data_format" in plugin.find_op(kernel.op).definition.attrs
+
+
+# Without a kernel of both formats behind it, a normalization would be taken to pieces.
 table = KernelTable([
-    dataclasses.replace(k, when=willing(k.when), bind=noting(k.bind))
-    for family in (conv, depthwise, norm, pool)
-    for k in family.table
-    if k.bind is not None
-])  # fmt: skip
+    *map(picky, norm.table),
+    *(picky(k) if of_images(k) and "Norm" not in k.op else k for k in plugin.mount(xp)),
+])
 
 
 def use(only=None, prefers=None):

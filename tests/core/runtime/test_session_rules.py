@@ -146,3 +146,17 @@ def test_threads_build_one_graph(graph) -> None:
         thread.join()
     assert not failed, failed
     assert len({op.name for op in graph.get_operations()}) == len(graph.get_operations())
+
+
+def test_sparse_placeholders(graph) -> None:
+    value = tf.SparseTensorValue([[0, 1], [1, 0]], [2.0, 3.0], [2, 2])
+    anything = tf.sparse_placeholder(tf.float32, name="any")
+    assert anything.values.op.name == "any/values"
+    fixed = tf.sparse_placeholder(tf.float32, shape=[2, 2])
+    partial = tf.sparse_placeholder(tf.float32, shape=[None, 2])
+    assert fixed.get_shape().as_list() == [2, 2]
+    assert partial.indices.shape.as_list() == [None, 2]
+    with tf.Session() as sess:
+        assert sess.run(anything, {anything: value}).dense_shape.tolist() == [2, 2]
+        assert sess.run(fixed, {fixed: value[:2]}).values.tolist() == [2, 3]
+        assert sess.run(partial, {partial: tuple(value)}).indices.tolist() == [[0, 1], [1, 0]]

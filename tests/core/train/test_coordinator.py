@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 
@@ -12,21 +11,22 @@ import opdock as tf
 
 def test_stopping():
     coord = tf.train.Coordinator()
-    turns = []
+    turning = threading.Barrier(4)
 
     def loop():
+        turning.wait()
         while not coord.should_stop():
-            turns.append(1)
-            time.sleep(0.001)
+            coord.wait_for_stop(0.01)
 
     threads = [threading.Thread(target=loop) for _ in range(3)]
     for t in threads:
         t.start()
+    turning.wait()
     assert not coord.wait_for_stop(0.01)
     coord.request_stop()
     coord.join(threads)
     assert coord.should_stop()
-    assert turns
+    assert not any(t.is_alive() for t in threads)
 
 
 def test_the_first_error_is_raised_by_join():

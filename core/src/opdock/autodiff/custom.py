@@ -39,7 +39,7 @@ def custom_gradient(f: Callable[..., Any] | None = None) -> Callable[..., Any]:
         _check_new(set(_variables(graph)) - before)
         outputs = list(result) if isinstance(result, (list, tuple)) else [result]
         outputs = [convert_to_tensor(y) for y in outputs]
-        used = _used_variables(graph, outputs, fences)
+        used = used_variables(graph, outputs, fences)
         reads = [convert_to_tensor(v) for v in used]
         n_out = len(outputs)
 
@@ -110,7 +110,7 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
     return recomputed
 
 
-def _used_variables(graph: Any, outputs: list[Any], fences: list[Any]) -> list[Any]:
+def used_variables(graph: Any, outputs: list[Any], fences: list[Any]) -> list[Any]:
     """Trainable variables on which the outputs depend by ways other than the inputs."""
     seen: set[Any] = set()
     stops = {f.op for f in fences}

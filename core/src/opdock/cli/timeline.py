@@ -24,7 +24,7 @@ def command(file: Path, output: Path | None, tag: str | None, memory: bool, data
     FileWriter.add_run_metadata recorded runs. Open the result in chrome://tracing or
     https://ui.perfetto.dev.
     """
-    from opdock.timeline import Timeline
+    from opdock.api.timeline import Timeline
 
     stats = _step_stats(file, tag)
     trace = Timeline(stats).generate_chrome_trace_format(show_dataflow=dataflow, show_memory=memory)

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
 
+from opdock.compiler.clean import bodies
 from opdock.compiler.clean.branches import branches
 from opdock.compiler.clean.cse import cse
 from opdock.compiler.clean.dead import dead
 from opdock.compiler.clean.fold import Evaluate, fold
+from opdock.compiler.clean.hoist import hoist
 from opdock.compiler.clean.loops import loops
 from opdock.compiler.clean.prune import prune, refine_shapes
 from opdock.compiler.clean.waits import waits
 from opdock.compiler.emit.memory import MemoryPlan, plan_memory
+from opdock.compiler.emit.overlap import Overlap, overlap
 from opdock.compiler.emit.partition import partition
 from opdock.compiler.emit.schedule import Schedule, schedule
 from opdock.compiler.fuse.cluster import cluster
 from opdock.compiler.fuse.patterns import fuse
-from opdock.compiler.ir.block import HOST, Block
+from opdock.compiler.ir.block import HOST, Block, Node
 from opdock.compiler.place.layout import layout
 from opdock.compiler.place.placer import Placer, place
+from opdock.compiler.place.target import Target, memory_of
 from opdock.compiler.rules import (
     algebra,
     facts,
@@ -38,6 +42,9 @@ from opdock.devices.routes import RouteTable
 from opdock.dtypes import DType
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.shapes import Shape
+
+if TYPE_CHECKING:
+    from opdock.graph.control.func_graph import FuncGraph
 
 Pass = Callable[[Block], None]
 # The passes that are rules, in the order in which their rules are tried on a node.
@@ -67,12 +74,18 @@ class Options:
         extra: passes of plugins by stage, in order: (name, function).
         router: finds the ways between devices.
         relaxed: whether rewrites may change the last bits of results.
+        threads: how many steps may run at the same time.
+        cores: how many the machine has.
+        one_core: whether kernels use one core each.
     """
 
     disabled: frozenset[str] = frozenset()
     extra: dict[str, list[tuple[str, Pass]]] = field(default_factory=dict)
     router: Router = field(default_factory=lambda: Router(RouteTable(), tuple))
     relaxed: bool = False
+    threads: int = 1
+    cores: int = 1
+    one_core: bool = False
 
     @property
     def passes(self) -> AbstractSet[str]:
@@ -81,84 +94,137 @@ class Options:
         return frozenset(OPTIONAL) - off
 
 
-def lower(
-    fetches: Sequence[Tensor],
-    targets: Sequence[Operation],
-    feeds: Sequence[tuple[Tensor, DType, Shape]],
-    placer: Placer,
-    evaluate: Evaluate,
-    options: Options,
-) -> tuple[Block, Schedule, MemoryPlan]:
-    """Compiles up to, but not including, the binding of kernels.
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """All that a program is bound from.
 
-    Raises:
-        InvalidArgumentError: shapes do not fit, or a node cannot be placed.
+    Attributes:
+        block: the placed nodes, copies among them.
+        schedule: them as a line of steps over slots.
+        plan: the buffers for the results.
+        overlap: how the steps run on several threads, where that pays.
+        once: of a loop's body, what no turn changes: it takes the body's arguments, and its results
+            are further ones of `schedule`.
     """
-    block = prune(fetches, targets, feeds)
-    refine_shapes(block)
-    return finish(block, placer, evaluate, options)
+
+    block: Block
+    schedule: Schedule
+    plan: MemoryPlan
+    overlap: Overlap | None
+    once: Compiled | None = None
+
+    def without_buffers(self) -> Compiled:
+        """The same with no result in a planned buffer."""
+        for step in self.schedule.steps:
+            step.out, step.outs, step.frees = None, (), []
+        return replace(self, plan=plan_memory(self.schedule, share=False))
 
 
-def finish(
-    block: Block, placer: Placer, evaluate: Evaluate, options: Options, results_at: str = HOST
-) -> tuple[Block, Schedule, MemoryPlan]:
-    """The passes after pruning."""
-    improve(block, evaluate, options)
-    return line_up(block, placer, options, results_at)
+@dataclass(slots=True)
+class Compiler:
+    """From blocks to what programs are bound from; `lower` is the order of all passes.
 
+    Attributes:
+        placer: finds devices and kernels.
+        evaluate: computes a node whose inputs are constants.
+        options: of the session.
+    """
 
-def improve(block: Block, evaluate: Evaluate, options: Options) -> None:
-    """The passes that ask for no device, in place."""
-    _before_place(block, evaluate, options.passes)
-    _plugins(block, options, "before_place")
+    placer: Placer
+    evaluate: Evaluate
+    options: Options
 
+    def step(
+        self,
+        fetches: Sequence[Tensor],
+        targets: Sequence[Operation],
+        feeds: Sequence[tuple[Tensor, DType, Shape]],
+    ) -> Compiled:
+        """Compiles what a call of `Session.run` asks for.
 
-def line_up(
-    block: Block, placer: Placer, options: Options, results_at: str = HOST
-) -> tuple[Block, Schedule, MemoryPlan]:
-    """Placement and all that follows; a function body's results stay on its own device."""
-    on = options.passes
-    place(block, placer)
-    _plugins(block, options, "after_place")
-    # What follows sees placed nodes, and runs before copies exist.
-    if "layout" in on:
-        layout(block, placer)
-    if "fuse" in on:
-        fuse(block, placer, options.disabled)
-    if "cluster" in on:
-        cluster(block, placer)
-    _plugins(block, options, "after_fuse")
-    partition(block, options.router, results_at)
-    lined_up = schedule(block)
-    plan = plan_memory(lined_up) if "memory" in on else plan_memory(lined_up, share=False)
-    return block, lined_up, plan
+        Raises:
+            InvalidArgumentError: shapes do not fit, or a node cannot be placed.
+        """
+        return self.lower(prune(fetches, targets, feeds))
 
+    def body(self, function: FuncGraph, node: Node, first: int) -> Compiled:
+        """Compiles a function of a placed control-flow node: see `bodies.body`."""
+        # The host decides whether a loop goes on.
+        results_at = HOST if function is node.attrs.get("cond") else memory_of(node.target)
+        return self.lower(bodies.body(function, node, first), node.target, results_at)
 
-def _before_place(block: Block, evaluate: Evaluate, on: AbstractSet[str]) -> None:
-    """The passes that ask for no device."""
-    if "fold" in on:
-        fold(block, evaluate)
-    while "branches" in on and branches(block, evaluate):
-        # A branch may hold conditions of its own, and shapes that were unknown outside of it.
-        if "fold" not in on:
-            break
-        fold(block, evaluate)
-    if "loops" in on:
-        loops(block)
-    if "dead" in on:
-        dead(block)
-        waits(block)
-    constants = rewrite(block, {name: rules for name, rules in RULES.items() if name in on})
-    if constants and "fold" in on:
-        fold(block, evaluate)
-    if "cse" in on:
-        cse(block)
+    def lower(
+        self, block: Block, home: Target | None = None, results_at: str = HOST
+    ) -> Compiled:
+        """Compiles a pruned block.
 
+        Args:
+            block: changed in place.
+            home: of a body, the device of its arguments, where its work stays if it can.
+            results_at: where the results must end.
+        """
+        refine_shapes(block)
+        if home is not None:
+            bodies.stay(block, home, self.placer)
+        self._improve(block)
+        place = memory_of(home)
+        once = None
+        if home is not None and "hoist" in self.options.passes:
+            first = hoist(block, place == HOST)
+            once = None if first is None else self._line_up(first, place)
+        return replace(self._line_up(block, results_at), once=once)
 
-def _plugins(block: Block, options: Options, stage: str) -> None:
-    for name, run in options.extra.get(stage, ()):
-        if name not in options.disabled:
-            run(block)
+    def _improve(self, block: Block) -> None:
+        """The passes that ask for no device."""
+        on = self.options.passes
+        if "fold" in on:
+            fold(block, self.evaluate)
+        while "branches" in on and branches(block, self.evaluate):
+            # A branch may hold conditions of its own, and shapes that were unknown outside of it.
+            if "fold" not in on:
+                break
+            fold(block, self.evaluate)
+        if "loops" in on:
+            loops(block)
+        if "dead" in on:
+            dead(block)
+            waits(block)
+        constants = rewrite(block, {name: rules for name, rules in RULES.items() if name in on})
+        if constants and "fold" in on:
+            fold(block, self.evaluate)
+        if "cse" in on:
+            cse(block)
+        self._plugins(block, "before_place")
+
+    def _line_up(self, block: Block, results_at: str) -> Compiled:
+        """Placement and all that follows."""
+        on, options = self.options.passes, self.options
+        place(block, self.placer)
+        self._plugins(block, "after_place")
+        # What follows sees placed nodes, and runs before copies exist.
+        if "layout" in on:
+            layout(block, self.placer)
+        if "fuse" in on:
+            fuse(block, self.placer, options.disabled)
+        if "cluster" in on:
+            cluster(block, self.placer)
+        self._plugins(block, "after_fuse")
+        partition(block, options.router, results_at)
+        lined_up = schedule(block)
+        plan = plan_memory(lined_up, share="memory" in on)
+        spread = overlap(lined_up.steps, options.threads, options.cores, options.one_core)
+        return Compiled(block, lined_up, plan, spread)
+
+    def only_copies(self, block: Block) -> Compiled:
+        """Placed nodes as they are, to run once; results stay where they are made."""
+        partition(block, self.options.router, None)
+        lined_up = schedule(block)
+        return Compiled(block, lined_up, plan_memory(lined_up, share=False), None)
+
+    def _plugins(self, block: Block, stage: str) -> None:
+        for name, run in self.options.extra.get(stage, ()):
+            if name not in self.options.disabled:
+                run(block)
 
 
 # RewriterConfig's names for what passes here do; each is off where its toggle says OFF.

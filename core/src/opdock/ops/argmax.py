@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock import dtypes, shapes
+from opdock import axes, dtypes, shapes
 from opdock.graph.nodes.operation import Tensor
 from opdock.ops.registry import OpSpec, ShapeSig, define_op
 from opdock.ops.support import array_util
@@ -36,12 +36,7 @@ def _arg_shape(sig: ShapeSig) -> Shape:
         return ()
     if axis is None:
         return (None,) * (n - 1)
-    if not -n <= axis < n:
-        raise ValueError(
-            f"Dimension ({axis}) must be in the range [{-n}, {n}), where {n} is the number of "
-            "dimensions in the input."
-        )
-    axis %= n
+    axis = axes.searched(axis, source, static=True)
     return source[:axis] + source[axis + 1 :]
 
 

@@ -232,11 +232,13 @@ expand_dims_op = define_op(
     "T: type, Tdim: {int32, int64} = DT_INT32",
 )  # fmt: skip
 for _op in (reshape_op, expand_dims_op):
-    _op.declare(Traits(fails=Fails.NEVER))
+    _op.declare(Traits(fails=Fails.NEVER, repeats=0, reshapes=True))
 squeeze_op = define_op(
     "Squeeze", "input: T -> output: T", "T: type, squeeze_dims: list(int) >= 0 = []"
 )
-squeeze_op.declare(Traits(fails=Fails.NEVER, layout=DropsAxes("squeeze_dims")))
+squeeze_op.declare(
+    Traits(fails=Fails.NEVER, repeats=0, reshapes=True, layout=DropsAxes("squeeze_dims"))
+)
 
 
 @expand_dims_op.shape
@@ -336,7 +338,7 @@ broadcast_to_op = define_op(
     "BroadcastTo", "input: T, shape: Tidx -> output: T",
     "T: type, Tidx: {int32, int64} = DT_INT32",
 )  # fmt: skip
-broadcast_to_op.declare(Traits(fails=Fails.BY_SHAPE))
+broadcast_to_op.declare(Traits(fails=Fails.BY_SHAPE, repeats=0))
 broadcast_args_op = define_op(
     "BroadcastArgs", "s0: T, s1: T -> r0: T", "T: {int32, int64} = DT_INT32"
 ).not_differentiable()

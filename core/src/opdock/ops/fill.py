@@ -33,6 +33,7 @@ fill_op = define_op(
     "Fill", "dims: index_type, value: T -> output: T",
     "T: type, index_type: {int32, int64} = DT_INT32",
 )  # fmt: skip
+fill_op.declare(Traits(repeats=1))
 zeros_like_op = define_op("ZerosLike", "x: T -> y: T", "T: type").not_differentiable()
 ones_like_op = define_op(
     "OnesLike", "x: T -> y: T",

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from opdock import dtypes, shapes
+from opdock.graph.nodes.composite import SparseTensor
+from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.registry import Elementwise, Fails, ShapeSig, Traits, define_op, keeps_slices
 from opdock.ops.support import common_shapes
@@ -12,7 +16,7 @@ from opdock.shapes import Shape
 
 __all__ = [
     "check_numerics", "guarantee_const", "identity", "identity_n", "placeholder",
-    "placeholder_with_default", "stop_gradient",
+    "placeholder_with_default", "sparse_placeholder", "stop_gradient",
 ]  # fmt: skip
 
 
@@ -217,6 +221,33 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tenso
         A tensor to be used as a key of `feed_dict`; evaluating it unfed is an error.
     """
     return placeholder_op(dtype=dtypes.as_dtype(dtype).base_dtype, shape=shape, name=name)  # type: ignore[no-any-return]
+
+
+def sparse_placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> SparseTensor:
+    """A sparse tensor whose parts must be fed.
+
+    Args:
+        dtype: the type of the values.
+        shape: the dense shape: when it is fully known it is a constant, which need not be fed.
+        name: a prefix for the names of the parts.
+    """
+
+    def part(what: str) -> str | None:
+        return None if name is None else f"{name}/{what}"
+
+    rank: int | None = None
+    dense: Any = None
+    if isinstance(shape, Tensor):
+        dense, rank = shape, None if shape.raw_shape is None else shape.raw_shape[0]
+    elif shape is not None:
+        sizes = shapes.as_shape(shape)
+        rank = None if sizes is None else len(sizes)
+        if sizes is not None and None not in sizes:
+            dense = convert_to_tensor(np.array(sizes, np.int64), dtypes.int64, part("shape"))
+    if dense is None:
+        dense = placeholder(dtypes.int64, [rank], part("shape"))
+    values = placeholder(dtype, [None], part("values"))
+    return SparseTensor(placeholder(dtypes.int64, [None, rank], part("indices")), values, dense)
 
 
 def placeholder_with_default(input: Any, shape: Any, name: str | None = None) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock import shapes
+from opdock import axes, shapes
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
@@ -39,12 +39,7 @@ def _transpose_shape(sig: ShapeSig) -> Shape:
     array_util.with_dim(count, n)
     if perm is None:
         return (None,) * n
-    for axis in perm:
-        if not -n <= axis < n:
-            raise ValueError(f"perm dim {axis} is out of range of input rank {n}")
-    if len({axis % n for axis in perm}) != n:
-        raise ValueError(f"perm {perm} is not a permutation of the {n} dimensions")
-    return tuple(source[axis] for axis in perm)
+    return tuple(source[axis] for axis in axes.permutation(perm, n, static=True))
 
 
 @transpose_op.gradient

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes, shapes
+from opdock.axes import reduced
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
@@ -77,10 +78,10 @@ def _reduction_shape(sig: ShapeSig) -> Shape:
     keep = sig.attrs["keep_dims"]
     if axes is None or source is None:
         return (None,) * len(source) if keep and source is not None else None
-    reduced = {shapes.normalize_axis(axis, len(source)) for axis in axes}
+    gone = reduced(axes, len(source), static=True)
     if keep:
-        return tuple(1 if i in reduced else dim for i, dim in enumerate(source))
-    return tuple(dim for i, dim in enumerate(source) if i not in reduced)
+        return tuple(1 if i in gone else dim for i, dim in enumerate(source))
+    return tuple(dim for i, dim in enumerate(source) if i not in gone)
 
 
 def reduced_shape(input_shape: Any, axes: Any) -> Tensor:
@@ -97,8 +98,8 @@ def _static_kept(op: Operation) -> tuple[int | None, ...] | None:
     source, axes = op.inputs[0].raw_shape, constant_value(op.inputs[1])
     if source is None or axes is None:
         return None
-    reduced = {int(axis) % len(source) for axis in axes.reshape(-1)} if source else set()
-    return tuple(1 if i in reduced else dim for i, dim in enumerate(source))
+    gone = {int(axis) % len(source) for axis in axes.reshape(-1)} if source else set()
+    return tuple(1 if i in gone else dim for i, dim in enumerate(source))
 
 
 def _kept_shape(op: Operation) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes, shapes
+from opdock.axes import reversed_
 from opdock.graph.nodes.composite import IndexedSlices
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
@@ -37,7 +38,7 @@ tile_op = define_op(
     "Tile", "input: T, multiples: Tmultiples -> output: T",
     "T: type, Tmultiples: {int32, int64} = DT_INT32",
 )  # fmt: skip
-tile_op.declare(Traits(fails=Fails.BY_SHAPE, layout=PerAxis((1,))))
+tile_op.declare(Traits(fails=Fails.BY_SHAPE, repeats=0, layout=PerAxis((1,))))
 
 
 @tile_op.shape
@@ -153,13 +154,7 @@ def _reverse_v2_shape(sig: ShapeSig) -> Shape:
     source, axes = sig.shapes[0], array_util.const_ints(sig, 1)
     _at_most_8(source)
     if axes is not None and source is not None:
-        n, seen = len(source), set()
-        for i, axis in enumerate(axes):
-            if not -n <= axis < n:
-                raise ValueError(f"'axis'[{i}] = {axis} is out of valid range [0, {n - 1}]")
-            if axis % n in seen:
-                raise ValueError(f"axis {axis % n} specified more than once.")
-            seen.add(axis % n)
+        reversed_(axes, len(source))
     return source
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock import dtypes, errors, shapes
+from opdock import dtypes, shapes
 from opdock.graph.nodes.composite import (
     IndexedSlices,
     IndexedSlicesValue,
@@ -21,20 +21,19 @@ Rebuild = Callable[["list[Any]"], Any]
 
 
 class FetchPlan:
-    """The tensors and operations that a fetch structure stands for, and how to rebuild it."""
+    """The tensors and operations that a fetch structure stands for, and how to rebuild it.
 
-    __slots__ = ("_rebuild", "programs", "targets", "tensors")
+    Attributes:
+        tensors, targets: what has to be computed, each once.
+        restore: makes the user's structure of a list with one value per tensor.
+    """
+
+    __slots__ = ("restore", "targets", "tensors")
 
     def __init__(self, graph: Graph, fetches: Any) -> None:
         self.tensors: list[Tensor] = []
         self.targets: list[Operation] = []
-        self.programs: Any = None
-        index: dict[Tensor, int] = {}
-        self._rebuild = self._build(graph, fetches, index)
-
-    def restore(self, values: list[Any]) -> Any:
-        """The user's structure with `values` (one per tensor) in place of tensors."""
-        return self._rebuild(values)
+        self.restore = self._build(graph, fetches, {})
 
     # ------------------------------------------------------------ structure
     def _build(self, graph: Graph, fetch: Any, index: dict[Tensor, int]) -> Rebuild:
@@ -107,6 +106,11 @@ class FetchPlan:
         return lambda values: values[i]
 
 
+def has_conversion(fetch: Any) -> bool:
+    """Whether a user's function says what a fetch stands for."""
+    return isinstance(fetch, tuple(_FETCHED_TYPES))
+
+
 def _packer(contract: Callable[[list[Any]], Any]) -> Callable[..., Any]:
     return lambda *values: contract(list(values))
 
@@ -164,8 +168,8 @@ def feed_items(graph: Graph, feed_dict: Any) -> list[tuple[Tensor, Any]]:
     out: list[tuple[Tensor, Any]] = []
     for key, value in feed_dict.items():
         if isinstance(key, SparseTensor):
-            parts = value if isinstance(value, (tuple, SparseTensorValue)) else tuple(value)
-            out += zip((key.indices, key.values, key.dense_shape), parts, strict=True)
+            # The shape may be left out where it is a constant.
+            out += zip((key.indices, key.values, key.dense_shape), value, strict=False)
             continue
         if isinstance(key, IndexedSlices):
             tensors = [key.values, key.indices] + (
@@ -261,18 +265,3 @@ def _as_array(value: Any, wanted: dtypes.DType) -> Any:
         return np.asarray(value, wanted.np)
     except OverflowError:
         return np.asarray(value).astype(wanted.np)
-
-
-def fetched(value: Any, shared: bool) -> Any:
-    """A raw host buffer as what `Session.run` returns: scalars for 0-d, never the program's own.
-
-    Raises:
-        InvalidArgumentError: the value is no data (a handle).
-    """
-    if value is None:
-        raise errors.InvalidArgumentError(None, None, "The fetched tensor has no value.")
-    if type(value) is np.ndarray:
-        if value.ndim == 0:
-            return value[()]
-        return value.copy() if shared else value
-    return value

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
@@ -13,22 +11,22 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 import numpy as np
 
 from opdock import errors, shapes
-from opdock.dtypes import DType
 from opdock.graph.nodes.default_session import pop_default_session, push_default_session
 from opdock.graph.nodes.graph import Graph, get_default_graph
-from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.runtime.cache.callables import make_callable
-from opdock.runtime.cache.variants import Entry, Variants
+from opdock.runtime.cache.programs import Call, ProgramCache
+from opdock.runtime.cache.variants import Entry, Key
 from opdock.runtime.engine import Engine
-from opdock.runtime.fetch import FetchPlan, feed_array, feed_items
+from opdock.runtime.fetch import feed_array, feed_items
 from opdock.runtime.inspect.explain import Explanation, explain
-from opdock.shapes import Shape
 
 if TYPE_CHECKING:
     from opdock.runtime.inspect.bisect import Bisection
     from opdock.runtime.partial import PartialRun
+    from opdock.runtime.program.program import Program
 
-_MAX_PLANS: Final = 512
+_ARRAY: Final = np.ndarray
+_NOTHING: Final[tuple[Sequence[Any], Key]] = (), ()
 
 
 class BaseSession:
@@ -57,12 +55,7 @@ class BaseSession:
         self._closed = False
         self._engine = Engine(config)
         self._engine.prepare()
-        self._plans: dict[Any, FetchPlan] = {}
-        self._by_elements: dict[Any, Variants] = {}
-        self._feed_types: dict[Tensor, np.dtype[Any]] = {}
-        self._edits = self._graph._edits
-        self._generation = 0  # how often all programs were forgotten
-        self._compile_lock = threading.RLock()
+        self._cache = ProgramCache(self._graph, self._engine)
         self._partial_runs: dict[str, PartialRun] = {}
         self._partial_count = 0
 
@@ -96,8 +89,7 @@ class BaseSession:
         """Frees the session's state; running it afterwards is an error."""
         if not self._closed:
             self._closed = True
-            self._plans.clear()
-            self._by_elements.clear()
+            self._cache.forget()
             self._partial_runs.clear()
             self._engine.close()
 
@@ -126,12 +118,18 @@ class BaseSession:
             ValueError: a fetch or feed names nothing, or a fed value does not fit.
             OpError: an op failed; the error names it and the user's line.
         """
-        plan = self._plan(fetches)
-        values, key = self._feeds(feed_dict)
+        values, key = self._feeds(feed_dict) if feed_dict else _NOTHING
+        call = self._cache.find(fetches) or self._prepare(fetches)
+        return self._step(call, values, key, options, run_metadata)
+
+    def _step(
+        self, call: Call, values: Sequence[Any], key: Key, options: Any, run_metadata: Any
+    ) -> Any:
+        """One step that is fed `values`, arrays of the right types, whose tensors are in `key`."""
         try:
-            entry = plan.programs.get(key)
+            entry = call.programs.get(key)
             if entry is None:
-                entry = self._entry(plan, values, key)
+                entry = self._compile(call, values, key)
             if entry.keep:
                 values = entry.own(values)
             if options is None and run_metadata is None and entry.plain:
@@ -141,56 +139,23 @@ class BaseSession:
         except errors.OpError as e:
             if getattr(e, "again", False):
                 # A device was lost or full, nothing has outlasted the step: place it elsewhere.
-                return self.run(fetches, feed_dict, options, run_metadata)
+                again = self._cache.renew(call)
+                return self._step(again, values, key, options, run_metadata)
             raise
-        return plan.restore(entry.deliver(raw))
+        return call.restore(entry.deliver(raw))
 
-    def _plan(self, fetches: Any) -> FetchPlan:
-        if self._closed:
-            raise RuntimeError("Attempted to use a closed Session.")
-        graph = self._graph
-        if graph._edits != self._edits or self._engine.stale:
-            self._forget_programs()
-        try:
-            key: Any = (list, tuple(fetches)) if type(fetches) is list else fetches
-            plan = self._plans.get(key)
-        except TypeError:
-            key, plan = None, None
-        if plan is not None:
-            return plan
-        if graph.version == 0:
-            raise RuntimeError(
-                "The Session graph is empty. Add operations to the graph before calling run()."
-            )
-        plan = FetchPlan(graph, fetches)
-        elements = (tuple(plan.tensors), tuple(plan.targets))
-        plan.programs = self._by_elements.setdefault(elements, Variants())
-        if key is not None and _cacheable(fetches):
-            if len(self._plans) >= _MAX_PLANS:
-                self._plans.pop(next(iter(self._plans)))
-            self._plans[key] = plan
-        return plan
-
-    def _forget_programs(self) -> None:
-        with self._compile_lock:
-            self._edits = self._graph._edits
-            self._engine.stale = False
-            self._plans.clear()
-            self._by_elements.clear()
-            self._generation += 1
-
-    def _feeds(self, feed_dict: Any) -> tuple[list[Any], Any]:
+    def _feeds(self, feed_dict: Any) -> tuple[Sequence[Any], Key]:
         """The fed arrays, and the key of the program that takes them."""
-        if not feed_dict:
-            return [], ()
-        values, key = [], []
-        types = self._feed_types
+        values: list[Any] = []
+        key: Key = ()
+        types = self._cache.kept.fed
         for tensor, value in feed_dict.items():
-            wanted = types.get(tensor) if type(tensor) is Tensor else None
-            if wanted is None:
+            try:
+                wanted = types[tensor]
+            except KeyError:
                 return self._slow_feeds(feed_dict)
             kind = type(value)
-            if kind is np.ndarray and value.dtype is wanted:
+            if kind is _ARRAY and value.dtype is wanted:
                 array = value
             elif kind is wanted.type:
                 # Kernels take arrays faster than NumPy's scalar objects.
@@ -198,42 +163,49 @@ class BaseSession:
             else:
                 array = feed_array(tensor, value)
             values.append(array)
-            key.append((tensor, array.shape))
-        return values, tuple(key)
+            key += (tensor, array.shape)
+        return values, key
 
-    def _slow_feeds(self, feed_dict: Any) -> tuple[list[Any], Any]:
-        values, key = [], []
+    def _slow_feeds(self, feed_dict: Any) -> tuple[Sequence[Any], Key]:
+        self._check_runs()
+        values: list[Any] = []
+        key: Key = ()
+        types = self._cache.kept.fed
         for tensor, value in feed_items(self._graph, feed_dict):
             array = feed_array(tensor, value)
             values.append(array)
-            key.append((tensor, getattr(array, "shape", ())))
+            key += (tensor, getattr(array, "shape", ()))
             base = tensor._dtype.base_dtype
             if base.is_numpy_compatible and base.name != "string":
-                self._feed_types[tensor] = base.np
-        return values, tuple(key)
+                types[tensor] = base.np
+        return values, key
 
     # ------------------------------------------------------------ programs
-    def _entry(self, plan: FetchPlan, values: Sequence[Any], key: Any) -> Entry:
+    def _check_runs(self) -> None:
+        """Raises RuntimeError where nothing can run. Nothing is cached then: hits need no look."""
+        if self._closed:
+            raise RuntimeError("Attempted to use a closed Session.")
+        if self._graph.version == 0:
+            raise RuntimeError(
+                "The Session graph is empty. Add operations to the graph before calling run()."
+            )
+
+    def _prepare(self, fetches: Any) -> Call:
+        self._check_runs()
+        return self._cache.prepare(fetches)
+
+    def _compile(self, call: Call, values: Sequence[Any], key: Key) -> Entry:
         """The entry for fed values whose key has none of its own."""
-        for (tensor, shape), value in zip(key, values, strict=True):
+        for tensor, shape, value in zip(key[::2], key[1::2], values, strict=True):
             if not shapes.is_compatible(tensor._shape, shape):
                 feed_array(tensor, value)
-        with self._compile_lock:
-            # Another thread may have been quicker.
-            found: Entry | None = plan.programs.get(key)
-            if found is None:
-                make = functools.partial(self._compile, plan)
-                found = plan.programs.find(key, make)
-            return found
+        return self._cache.compile(call, key)
 
-    def _compile(
-        self, plan: FetchPlan, tensors: Sequence[Tensor], concrete: Sequence[Shape]
-    ) -> Entry:
-        feeds: list[tuple[Tensor, DType, Shape]] = [
-            (t, t._dtype.base_dtype, s) for t, s in zip(tensors, concrete, strict=True)
-        ]
-        program = self._engine.compile(self._graph, plan.tensors, plan.targets, feeds)
-        return Entry(program, self._engine.plain(program))
+    def _program(self, fetches: Any, feed_dict: Any = None) -> Program:
+        """The program that `run` would take, compiled if there is none."""
+        values, key = self._feeds(feed_dict) if feed_dict else _NOTHING
+        call = self._cache.find(fetches) or self._prepare(fetches)
+        return (call.programs.get(key) or self._compile(call, values, key)).program
 
     # ------------------------------------------------------------ partial runs
     def partial_run_setup(self, fetches: Any, feeds: Any = None) -> str:
@@ -276,11 +248,7 @@ class BaseSession:
 
         Compiles the program if needed; runs nothing.
         """
-        plan = self._plan(fetches)
-        values, key = self._feeds(feed_dict)
-        entry = plan.programs.get(key) or self._entry(plan, values, key)
-        fallback = self._engine.fallback
-        return explain(entry.program, [*fallback.moves.values(), *fallback.losses.reports])
+        return explain(self._program(fetches, feed_dict), self._engine.experience)
 
     def bisect(
         self,
@@ -334,15 +302,6 @@ class BaseSession:
             yield self
         finally:
             pop_default_session(self)
-
-
-def _cacheable(fetches: Any) -> bool:
-    """Whether the fetch's key is an identity: names and nested lists may change their meaning."""
-    if type(fetches) is list:
-        return all(
-            isinstance(f, (Tensor, Operation)) or hasattr(f, "_as_graph_element") for f in fetches
-        )
-    return isinstance(fetches, (Tensor, Operation, str)) or hasattr(fetches, "_as_graph_element")
 
 
 class Session(BaseSession):

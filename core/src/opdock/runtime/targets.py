@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from opdock import errors
+from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.ladder import climb
 from opdock.compiler.place.target import Target
 from opdock.devices.pool import DevicePool, PoolDevice, PoolOptions
@@ -31,13 +32,13 @@ class DeviceInfo:
 
 @dataclass
 class SessionDevices:
-    """The devices that a session may use, best first; no value passes through those `lost`."""
+    """The devices that a session may use, best first; no value passes through lost ones."""
 
     targets: list[Target]
     manager: PluginManager
     config: SessionConfig
     pool: DevicePool
-    lost: Mapping[str, str] = field(default_factory=dict)
+    experience: Experience
 
     @functools.cached_property
     def host(self) -> Target | None:
@@ -75,7 +76,7 @@ class SessionDevices:
         def place(node: Any, targets: Any) -> str | None:
             candidates = []
             for target in targets:
-                choice, _ = climb(node, target, None, lambda *_: None)
+                choice, _ = climb(node, target, None, self.experience)
                 if choice is not None:
                     kernel = "" if choice.kernel is None else choice.kernel.qualname
                     candidates.append(Candidate(device=target.name, kernel=kernel))
@@ -99,7 +100,7 @@ class SessionDevices:
     def _places(self) -> list[Place]:
         found = [(t, self.pool.find(t.name)) for t in self.targets if t._opened is not None]
         return [
-            Place(t.name, p.own_type, t.device, passable=t.name not in self.lost)
+            Place(t.name, p.own_type, t.device, passable=t.name not in self.experience.lost)
             for t, p in found
             if p is not None
         ]
@@ -120,7 +121,7 @@ class SessionDevices:
         self.targets = []
 
 
-def discover(config: SessionConfig) -> SessionDevices:
+def discover(config: SessionConfig, experience: Experience) -> SessionDevices:
     """The devices that a session with this configuration may use.
 
     Raises:
@@ -140,7 +141,7 @@ def discover(config: SessionConfig) -> SessionDevices:
             'opdock found no device. Install a backend, for instance: pip install "opdock-cpu". '
             "`opdock doctor` shows the state of every plugin.",
         )  # fmt: skip
-    return SessionDevices(targets, manager, config, pool)
+    return SessionDevices(targets, manager, config, pool, experience)
 
 
 def _admitted(device: PoolDevice, config: SessionConfig) -> bool:

@@ -10,7 +10,6 @@ from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.registry import get
 from opdock.graph.variables import initializers
-from opdock.train.applied import AppliedOptimizer
 from opdock.train.optimizer import Optimizer
 
 
@@ -26,7 +25,7 @@ def _accumulator(optimizer: Optimizer, var: Any, value: float, slot: str) -> Non
     optimizer._get_or_make_slot(var, filled, slot, optimizer._name)
 
 
-class AdagradOptimizer(AppliedOptimizer):
+class AdagradOptimizer(Optimizer):
     """AdaGrad (Duchi et al. 2011).
 
     Args:
@@ -67,7 +66,7 @@ class AdagradOptimizer(AppliedOptimizer):
         return [self._cast("learning_rate", var), None]
 
 
-class ProximalAdagradOptimizer(AppliedOptimizer):
+class ProximalAdagradOptimizer(Optimizer):
     """AdaGrad with l1 and l2 by proximal steps; see `AdagradOptimizer`."""
 
     _update_op = "ProximalAdagrad"
@@ -110,7 +109,7 @@ class ProximalAdagradOptimizer(AppliedOptimizer):
         ]
 
 
-class AdagradDAOptimizer(AppliedOptimizer):
+class AdagradDAOptimizer(Optimizer):
     """AdaGrad dual averaging (Duchi et al. 2011), for sparse linear models.
 
     Args:
@@ -172,7 +171,7 @@ class AdagradDAOptimizer(AppliedOptimizer):
         ]
 
 
-class FtrlOptimizer(AppliedOptimizer):
+class FtrlOptimizer(Optimizer):
     """FTRL-proximal (McMahan et al. 2013).
 
     Args:

@@ -10,10 +10,10 @@ from opdock.graph.nodes.registry import get
 from opdock.graph.nodes.scopes import colocate_with, control_dependencies
 from opdock.graph.variables import initializers
 from opdock.ops import control, state
-from opdock.train.applied import AppliedOptimizer
+from opdock.train.optimizer import Optimizer
 
 
-class AdadeltaOptimizer(AppliedOptimizer):
+class AdadeltaOptimizer(Optimizer):
     """AdaDelta (Zeiler 2012).
 
     Args:
@@ -49,7 +49,7 @@ class AdadeltaOptimizer(AppliedOptimizer):
         return [self._cast(n, var) for n in ("learning_rate", "rho", "epsilon")] + [None]
 
 
-class RMSPropOptimizer(AppliedOptimizer):
+class RMSPropOptimizer(Optimizer):
     """RMSProp (Tieleman & Hinton 2012).
 
     Args:
@@ -101,7 +101,7 @@ class RMSPropOptimizer(AppliedOptimizer):
         ]
 
 
-class AdamOptimizer(AppliedOptimizer):
+class AdamOptimizer(Optimizer):
     """Adam (Kingma & Ba 2014), in the form whose epsilon is outside the corrected root.
 
     Args:

@@ -1,16 +1,20 @@
-"""Optimizers whose update of a variable is one op of `ops.training`."""
+"""Updates of a variable by one op of `ops.training`: what most optimizers do.
+
+It is the base of `Optimizer`, so that each optimizer descends from that directly, as in TF.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.registry import get
-from opdock.train.optimizer import Optimizer
 
 
-class AppliedOptimizer(Optimizer):
-    """An optimizer whose update is one Apply op.
+class AppliedUpdates:
+    """The update of a variable as one Apply op.
+
+    An optimizer that does it otherwise overrides the four `_apply` methods that it needs.
 
     Attributes:
         _update_op: the name in the ops' table ("Momentum" for ApplyMomentum).
@@ -21,8 +25,15 @@ class AppliedOptimizer(Optimizer):
     _slot_order: tuple[str, ...] = ()
     _flags: dict[str, Any]
 
-    def __init__(self, use_locking: bool, name: str) -> None:
-        super().__init__(use_locking, name)
+    if TYPE_CHECKING:
+        _use_locking: bool
+
+        def get_slot(self, var: Any, name: str) -> Any:
+            """See `Optimizer`."""
+
+        def _call_if_callable(self, param: Any) -> Any: ...
+
+    def __init__(self) -> None:
         self._flags = {}
         self._tensors: dict[str, Any] = {}
 
@@ -58,6 +69,8 @@ class AppliedOptimizer(Optimizer):
         return self._call("ResourceSparseApply", grad, var, indices, True)
 
     def _call(self, prefix: str, grad: Any, var: Any, indices: Any, resource: bool) -> Any:
+        if not self._update_op:
+            raise NotImplementedError
         inputs: list[Any] = []
         for value in self._inputs(var):
             if value is None:

@@ -7,10 +7,10 @@ from typing import Any
 
 from opdock.graph.nodes.composite import IndexedSlices
 from opdock.graph.nodes.registry import get
-from opdock.train.applied import AppliedOptimizer
+from opdock.train.optimizer import Optimizer
 
 
-class GradientDescentOptimizer(AppliedOptimizer):
+class GradientDescentOptimizer(Optimizer):
     """Gradient descent.
 
     Args:
@@ -44,7 +44,7 @@ class GradientDescentOptimizer(AppliedOptimizer):
         )
 
 
-class ProximalGradientDescentOptimizer(AppliedOptimizer):
+class ProximalGradientDescentOptimizer(Optimizer):
     """Gradient descent with l1 and l2 by proximal steps.
 
     Args:
@@ -82,7 +82,7 @@ class ProximalGradientDescentOptimizer(AppliedOptimizer):
         ]
 
 
-class MomentumOptimizer(AppliedOptimizer):
+class MomentumOptimizer(Optimizer):
     """Gradient descent with momentum, optionally Nesterov's.
 
     Args:

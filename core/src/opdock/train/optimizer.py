@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from opdock import dtypes
+from opdock.autodiff.custom import used_variables
 from opdock.autodiff.gradients import gradients
 from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.composite import IndexedSlices
@@ -21,9 +22,10 @@ from opdock.graph.variables.variable import Variable
 from opdock.graph.variables.variable_lists import trainable_variables
 from opdock.ops import control
 from opdock.train import slot_creator
+from opdock.train.applied import AppliedUpdates
 
 
-class Optimizer:
+class Optimizer(AppliedUpdates):
     """Base class. A subclass says how one gradient updates one variable.
 
     Args:
@@ -41,6 +43,7 @@ class Optimizer:
     def __init__(self, use_locking: bool, name: str) -> None:
         if not name:
             raise ValueError("Must specify the optimizer name")
+        super().__init__()
         self._use_locking = use_locking
         self._name = name
         self._slots: dict[str, dict[Any, Any]] = {}
@@ -105,14 +108,23 @@ class Optimizer:
     ) -> list[tuple[Any, Any]]:
         """The gradients of `loss` as (gradient or None, variable) pairs.
 
+        Args:
+            loss: the tensor to minimize, or a function that makes it: by default its variables are
+                the trainable ones that the result depends on.
+            var_list, gate_gradients, aggregation_method, colocate_gradients_with_ops, grad_loss:
+                see `minimize`; a function's gradients heed the first and the last only.
+
         Raises:
             ValueError: there is no variable, or `gate_gradients` is unknown.
             TypeError: `var_list` holds something that is no variable.
         """
         if callable(loss):
-            raise RuntimeError(
-                "`loss` passed to Optimizer.compute_gradients should be a tensor, not a function."
-            )
+            loss = loss()
+            if var_list is None:
+                var_list = used_variables(get_default_graph(), [loss], [])
+            with get_default_graph().control_dependencies([loss]):
+                found = gradients(loss, _flat(var_list), grad_ys=grad_loss)
+            return list(zip(found, _flat(var_list), strict=True))
         if gate_gradients not in (self.GATE_NONE, self.GATE_OP, self.GATE_GRAPH):
             raise ValueError(
                 "gate_gradients must be one of: Optimizer.GATE_NONE, Optimizer.GATE_OP, "
@@ -289,18 +301,6 @@ class Optimizer:
 
     def _prepare(self) -> None:
         """Makes tensors that all updates share."""
-
-    def _apply_dense(self, grad: Any, var: Any) -> Any:
-        raise NotImplementedError
-
-    def _resource_apply_dense(self, grad: Any, var: Any) -> Any:
-        raise NotImplementedError
-
-    def _apply_sparse(self, grad: Any, var: Any) -> Any:
-        raise NotImplementedError
-
-    def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any) -> Any:
-        raise NotImplementedError
 
     def _apply_sparse_duplicate_indices(self, grad: Any, var: Any) -> Any:
         values, indices = deduplicate(grad.values, grad.indices)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from opdock.plugin import NUMBERS, KernelTable, NodeSig, codegen, dtypes
+from opdock.plugin import NUMBERS, KernelTable, NodeSig, axes, codegen, dtypes
 from opdock_ckernels.protocols import Array
 from opdock_ckernels.strided import contiguous, strides_of, take
 
@@ -69,20 +69,7 @@ def transpose(sig: NodeSig) -> Callable[..., Array]:
     device = sig.device
 
     def run(x: Array, perm: Any, out: Array | None) -> Array:
-        order = codegen.ints(perm)
-        if len(order) != x.ndim:
-            raise codegen.invalid(
-                f"transpose expects a vector of size {x.ndim}. But input(1) is a vector of size "
-                f"{len(order)}"
-            )
-        for i, axis in enumerate(order):
-            if not -x.ndim <= axis < x.ndim:
-                raise codegen.invalid(f"{axis} is out of range [0 .. {x.ndim})")
-            order[i] = axis % x.ndim
-        for axis in range(x.ndim):
-            if axis not in order:
-                raise codegen.invalid(f"{axis} is missing from {codegen.dims(order)}")
-        return contiguous(device, x, order, out)
+        return contiguous(device, x, axes.permutation(perm, x.ndim), out)
 
     return run
 

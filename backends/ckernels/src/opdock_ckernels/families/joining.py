@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from opdock.plugin import KernelTable, NodeSig, codegen
+from opdock.plugin import KernelTable, NodeSig, axes, codegen
 from opdock_ckernels.families.array import HELD
 from opdock_ckernels.protocols import Array
 from opdock_ckernels.strided import place, strides_of
@@ -35,7 +35,7 @@ def concat_v2(sig: NodeSig) -> Callable[..., Array]:
 
     def run(*args: Any) -> Array:
         *values, axis, out = args
-        return join(device, values, codegen.checked_axis(values, axis), out)
+        return join(device, values, axes.joined(values, axis), out)
 
     return run
 
@@ -47,7 +47,7 @@ def concat(sig: NodeSig) -> Callable[..., Array]:
 
     def run(axis: Any, *args: Any) -> Array:
         *values, out = args
-        return join(device, values, codegen.checked_axis(values, axis), out)
+        return join(device, values, axes.joined(values, axis), out)
 
     return run
 

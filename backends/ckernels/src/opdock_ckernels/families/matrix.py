@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, codegen
+from opdock.plugin import KernelTable, NodeSig, axes, codegen
 from opdock_ckernels.dialect import WORDS
 from opdock_ckernels.families.array import HELD
 from opdock_ckernels.families.complex import conjugate
@@ -25,7 +25,7 @@ def conjugate_transpose(sig: NodeSig) -> Callable[[Array, Any], Array]:
     device, complex_ = sig.device, sig.in_dtypes[0].is_complex
 
     def run(x: Array, perm: Any) -> Array:
-        turned = contiguous(device, x, codegen.permutation(perm, x.ndim))
+        turned = contiguous(device, x, axes.permutation(perm, x.ndim))
         return conjugate(device, turned) if complex_ else turned
 
     return run

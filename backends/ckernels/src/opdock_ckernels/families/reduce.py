@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import FLOATS, REALS, KernelTable, NodeSig, codegen, dtypes
+from opdock.plugin import FLOATS, REALS, KernelTable, NodeSig, axes, codegen, dtypes
 from opdock_ckernels.dialect import TYPES
 from opdock_ckernels.folding import fold
 from opdock_ckernels.protocols import Array
@@ -39,10 +39,10 @@ def reduction(sig: NodeSig) -> Callable[..., Array]:
     device, keep = sig.device, bool(sig.attrs["keep_dims"])
 
     def run(x: Array, indices: Any, out: Array | None) -> Array:
-        axes = codegen.reduced_axes(indices, x.ndim)
-        if not axes and sig.op != "EuclideanNorm":
+        along = axes.reduced(indices, x.ndim)
+        if not along and sig.op != "EuclideanNorm":
             return take(device, x, x.shape, strides_of(x.shape), 0, out)
-        return fold(device, how, x, axes, keep, first=first, last=last, into=out)
+        return fold(device, how, x, along, keep, first=first, last=last, into=out)
 
     return run
 
@@ -79,7 +79,7 @@ def arg_extreme(sig: NodeSig) -> Callable[[Array, Any], Array]:
     kernel = device.kernel(head + text, "arg", **types)
 
     def run(x: Array, dimension: Any) -> Array:
-        axis = codegen.arg_axis(dimension, x.shape)
+        axis = axes.searched(dimension, x.shape)
         out: Array = device.allocate((*x.shape[:axis], *x.shape[axis + 1 :]), out_type.np)
         inner = int(np.prod(x.shape[axis + 1 :], dtype=np.int64))
         sizes = (np.int64(v) for v in (out.size, x.shape[axis], inner))

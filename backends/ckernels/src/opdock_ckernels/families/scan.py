@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import FLOATS, REALS, KernelTable, NodeSig, codegen
+from opdock.plugin import FLOATS, REALS, KernelTable, NodeSig, axes, codegen
 from opdock_ckernels.dialect import TYPES
 from opdock_ckernels.narrow import computed
 from opdock_ckernels.protocols import Array
@@ -104,7 +104,7 @@ def scan(sig: NodeSig) -> Callable[[Array, Any], Array]:
     fold, spread = _kernels(sig)
 
     def run(x: Array, axis: Any) -> Array:
-        at = codegen.scan_axis(np.asarray(axis), x.ndim)
+        at = axes.scanned(axis, x.ndim)
         out: Array = device.allocate(x.shape, x.dtype)
         if not out.size:
             return out

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from opdock.plugin import KernelTable, NodeSig, codegen
+from opdock.plugin import KernelTable, NodeSig, axes, codegen
 from opdock_ckernels.families.array import HELD
 from opdock_ckernels.protocols import Array
 from opdock_ckernels.scattering import copied
@@ -22,7 +22,7 @@ def slice_(sig: NodeSig) -> Callable[..., Array]:
     device = sig.device
 
     def run(x: Array, begin: Any, size: Any, out: Array | None) -> Array:
-        where = codegen.block(x.shape, codegen.ints(begin), codegen.ints(size))
+        where = axes.block(x.shape, begin, size)
         steps = strides_of(x.shape)
         offset = sum(w.start * s for w, s in zip(where, steps, strict=True))
         return take(device, x, [w.stop - w.start for w in where], steps, offset, out)

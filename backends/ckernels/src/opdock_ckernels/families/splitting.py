@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from opdock.plugin import KernelTable, NodeSig, codegen
+from opdock.plugin import KernelTable, NodeSig, axes, codegen
 from opdock_ckernels.families.array import HELD
 from opdock_ckernels.protocols import Array
 from opdock_ckernels.strided import strides_of, take
@@ -25,22 +25,13 @@ def _cut(device: Any, x: Array, axis: int, lengths: Sequence[int], drop: bool = 
     return out[0] if len(out) == 1 else tuple(out)
 
 
-def _axis(split_dim: Any, rank: int) -> int:
-    (axis,) = codegen.ints(split_dim)
-    if not -rank <= axis < rank:
-        raise codegen.invalid(
-            f"-input rank(-{rank}) <= split_dim < input rank ({rank}), but got {axis}"
-        )
-    return axis % rank
-
-
 @table.binder("Split", T=HELD, host_inputs=("split_dim",))
 def split(sig: NodeSig) -> Callable[[Any, Array], Any]:
     """Equal pieces."""
     device, count = sig.device, sig.attrs["num_split"]
 
     def run(split_dim: Any, x: Array) -> Any:
-        axis = _axis(split_dim, x.ndim)
+        axis = axes.split(split_dim, x.ndim)
         size = x.shape[axis]
         if size % count:
             raise codegen.invalid(
@@ -58,7 +49,7 @@ def split_v(sig: NodeSig) -> Callable[[Array, Any, Any], Any]:
     device = sig.device
 
     def run(x: Array, size_splits: Any, split_dim: Any) -> Any:
-        axis, sizes = _axis(split_dim, x.ndim), codegen.ints(size_splits)
+        axis, sizes = axes.split(split_dim, x.ndim), codegen.ints(size_splits)
         total, given = x.shape[axis], sum(s for s in sizes if s != -1)
         if sizes.count(-1) > 1:
             raise codegen.invalid("There can only be one -1 in the input.")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, codegen
+from opdock.plugin import KernelTable, NodeSig, axes, codegen
 from opdock_ckernels.along import along
 from opdock_ckernels.dialect import TYPES, WORDS
 from opdock_ckernels.families.array import HELD
@@ -49,14 +49,7 @@ def reverse_v2(sig: NodeSig) -> Callable[..., Array]:
     device = sig.device
 
     def run(x: Array, axis: Any, out: Array | None) -> Array:
-        rank, axes = x.ndim, codegen.ints(axis)
-        for i, a in enumerate(axes):
-            if not -rank <= a < rank:
-                raise codegen.invalid(f"'axis'[{i}] = {a} is out of valid range [0, {rank - 1}]")
-        chosen = [a % rank for a in axes]
-        if len(set(chosen)) != len(chosen):
-            raise codegen.invalid(f"axis {max(chosen, key=chosen.count)} specified more than once.")
-        return _backwards(device, x, chosen, out)
+        return _backwards(device, x, axes.reversed_(axis, x.ndim), out)
 
     return run
 
@@ -124,22 +117,8 @@ def roll(sig: NodeSig) -> Callable[[Array, Any, Any], Array]:
     device = sig.device
 
     def run(x: Array, shift: Any, axis: Any) -> Array:
-        rank, shifts, axes = x.ndim, codegen.ints(shift), codegen.ints(axis)
-        if rank < 1:
-            raise codegen.invalid("input must be 1-D or higher")
-        if np.shape(shift) != np.shape(axis):
-            raise codegen.invalid(
-                f"shift and axis must have the same size: {codegen.dims(np.shape(shift))} vs. "
-                f"{codegen.dims(np.shape(axis))}"
-            )
-        for a in axes:
-            if not -rank <= a < rank:
-                raise codegen.invalid(f"axis {a} is out of range")
-        total: dict[int, int] = {}
-        for s, a in zip(shifts, axes, strict=True):
-            total[a % rank] = total.get(a % rank, 0) + s
         out = x
-        for a, s in total.items():
+        for a, s in axes.rolled(shift, axis, x.ndim).items():
             n = x.shape[a]
             if n and s % n:
                 out = along(device, out, a, n, "(j + p) % n", -s % n)

@@ -165,13 +165,11 @@ define internal void @task(ptr %args) nounwind {
 """
 _DENSE = {
     "SUM_PHIS": "%w = phi K [ZERO, %top], [%w1, %sum]\n  %c = phi K [ZERO, %top], [%c1, %sum]",
-    # A class of probability 0 adds nothing, even where its logit is -inf.
+    # As in TF, a logit of -inf spoils the loss though the class's label is 0.
     "SUM_STEPS": """%lp = getelementptr K, ptr %labels, i64 %j
   %lv = load K, ptr %lp
-  %none = fcmp oeq K %lv, ZERO
   %cost = fmul K %lv, %d
-  %kept = select i1 %none, K ZERO, K %cost
-  %c1 = fadd reassoc K %c, %kept
+  %c1 = fadd reassoc K %c, %cost
   %w1 = fadd reassoc K %w, %lv""",
     "EACH": """%gp = getelementptr K, ptr %labels, i64 %k
   %gv = load K, ptr %gp

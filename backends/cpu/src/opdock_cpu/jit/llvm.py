@@ -12,6 +12,7 @@ import importlib.util
 import itertools
 import os
 import platform
+import re
 import tempfile
 import threading
 from functools import cache
@@ -57,6 +58,14 @@ def why_not_started() -> str:
     return reason
 
 
+def _wanted() -> str:
+    """The processor that code is generated for, by LLVM's name; empty for the one that it runs on.
+
+    A process has one: LLVM is started for it.
+    """
+    return os.environ.get("OPDOCK_JIT_CPU", "")
+
+
 @cache
 def _machine() -> tuple[Any, Any, str]:
     """The target machine, the engine that holds what was loaded, and the processor's name."""
@@ -65,7 +74,9 @@ def _machine() -> tuple[Any, Any, str]:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_default_triple()
-    cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    cpu, features = _wanted(), ""
+    if not cpu:
+        cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
     # Another machine may compile; the engine that loads objects owns the one it is given.
     machines = [
         target.create_target_machine(cpu=cpu, features=features, opt=3, jit=True)
@@ -87,7 +98,8 @@ def _identity() -> str:
     """What code depends on besides its source: the compiler and the processor."""
     import llvmlite
 
-    return f"{llvmlite.__version__} {platform.machine()} {_processor() or _machine()[2]}"
+    processor = _wanted() or _processor() or _machine()[2]
+    return f"{llvmlite.__version__} {platform.machine()} {processor}"
 
 
 def _processor() -> str:
@@ -143,6 +155,10 @@ def load_cached(source: str, name: str) -> int | None:
         _lock.release()
 
 
+_HALF = re.compile(rb"__(?:extendhf[sdx]f2|trunc[sdx]fhf2)")
+"""Functions of a compiler's run time, which is not here, that LLVM calls where F16C is not."""
+
+
 def _emit(source: str) -> bytes:
     import llvmlite.binding as llvm
 
@@ -155,6 +171,11 @@ def _emit(source: str) -> bytes:
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
     code: bytes = machine.emit_object(module)
+    absent = _HALF.search(code)
+    if absent:
+        raise RuntimeError(
+            f"the processor does not convert half precision ({absent[0].decode()} would have to)"
+        )
     return code
 
 

@@ -7,6 +7,7 @@ sample variance", 1983, shifted data). Where those rows tell too little, the sum
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from opdock.plugin import KernelTable, NodeSig, codegen, dtypes
 from opdock_cpu.jit import llvm
 from opdock_cpu.jit.generated import Generated
 from opdock_cpu.kernels import norm as numpy_kernels
+from opdock_cpu.onednn.library import reason
 
 __all__ = ["table"]
 
@@ -23,6 +25,8 @@ table = KernelTable()
 _F32: Final = frozenset({dtypes.float32})
 _PRIORITY: Final = 20
 _SMALL: Final = 1 << 12
+_ONEDNN_BELOW: Final = 30_000
+"""Elements below which oneDNN's one call, on one thread, ends before the passes here."""
 _KEPT: Final = 32
 _SAMPLE: Final = 64
 """Rows of which the mean is the first guess."""
@@ -41,7 +45,10 @@ def _when(sig: NodeSig) -> bool | str:
     shape = sig.in_shapes[0]
     if shape is None or None in shape:
         return "the shape is not known"
-    if np.prod([n or 0 for n in shape]) < _SMALL:
+    count = math.prod(n or 0 for n in shape)
+    # oneDNN has fast code for whole vectors of channels.
+    fast = shape[-1] and shape[-1] % 8 == 0 and not reason()
+    if count < (_ONEDNN_BELOW if fast else _SMALL):
         return "few elements"
     return True
 

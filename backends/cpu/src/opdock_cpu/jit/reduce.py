@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import DType, Kernel, KernelTable, NodeSig, codegen, dtypes, errors
+from opdock.plugin import DType, Kernel, KernelTable, NodeSig, axes, codegen, dtypes, errors
 from opdock_cpu.jit import llvm
 from opdock_cpu.jit.generated import Generated, folds_well, in_buffer, layout_of
 from opdock_cpu.kernels import nn as numpy_nn
@@ -65,7 +65,7 @@ def _axes(sig: NodeSig, indices: Any, rank: int) -> Shape | None:
     if indices is None:
         return None
     try:
-        return codegen.reduced_axes(np.asarray(indices), rank)
+        return axes.reduced(indices, rank)
     except errors.OpError:
         return None
 

@@ -1,9 +1,9 @@
-"""Arithmetic of two tensors, and sums of many: NumPy's ufuncs where they mean what TF means."""
+"""Arithmetic that a call of NumPy does in fewer passes than the op's scalar expression."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -28,43 +28,6 @@ table = KernelTable()
 
 _INEXACT = FLOATS | COMPLEX
 _STRING = frozenset({dtypes.string})
-
-
-def _bind_ufunc(ufunc: np.ufunc) -> Callable[[NodeSig], Binary]:
-    """A binder that hands out the ufunc itself: a step is then one ufunc call."""
-
-    def bind(sig: NodeSig) -> Binary:
-        return ufunc
-
-    bind.__qualname__ = f"numpy.{ufunc.__name__}"
-    return bind
-
-
-# np.power refuses negative powers of integers itself, with a ValueError.
-_UFUNCS: Final = (
-    (("Add", "AddV2"), np.add, NUMBERS),
-    (("Sub",), np.subtract, NUMBERS),
-    (("Mul",), np.multiply, NUMBERS),
-    (("Div", "RealDiv"), np.divide, _INEXACT),
-    (("FloorMod",), np.remainder, FLOATS),
-    (("TruncateMod", "Mod"), np.fmod, FLOATS),
-    (("Pow",), np.power, NUMBERS),
-    (("Atan2",), np.arctan2, FLOATS),
-    (("NextAfter",), np.nextafter, FLOATS),
-)
-for _ops, _ufunc, _types in _UFUNCS:
-    table.binder(*_ops, T=_types, out=True)(_bind_ufunc(_ufunc))
-
-
-# NumPy 2.4 deprecates a positional `out` for these two.
-@table.binder("Maximum", T=REALS, out=True)
-def _maximum(sig: NodeSig) -> Binary:
-    return lambda x, y, out: np.maximum(x, y, out=out)
-
-
-@table.binder("Minimum", T=REALS, out=True)
-def _minimum(sig: NodeSig) -> Binary:
-    return lambda x, y, out: np.minimum(x, y, out=out)
 
 
 def _reuse(value: Any) -> Any:
@@ -118,6 +81,11 @@ table.binder("TruncateMod", "Mod", T=INTS, out=True)(_checked(np.fmod))
 table.binder("Div", "TruncateDiv", T=INTS, out=True)(_checked(_truncate_divide))
 
 
+@table.binder("TruncateMod", "Mod", T=FLOATS, out=True)
+def _truncate_mod(sig: NodeSig) -> Binary:
+    return np.fmod
+
+
 @table.binder("FloorDiv", T=FLOATS, out=True)
 def _floor_divide(sig: NodeSig) -> Binary:
     def run(x: Array, y: Array, out: Array | None = None) -> Array:
@@ -164,24 +132,7 @@ def _xlogy(sig: NodeSig) -> Binary:
     return run
 
 
-# ---------------------------------------------------------------- squares and sums
-@table.binder("SquaredDifference", T=NUMBERS, out=True)
-def _squared_difference(sig: NodeSig) -> Binary:
-    if sig.out_dtypes[0].is_complex:
-
-        def modulus(x: Array, y: Array, out: Array | None = None) -> Array:
-            difference = np.subtract(x, y)
-            return np.multiply(difference, np.conjugate(difference), out)
-
-        return modulus
-
-    def run(x: Array, y: Array, out: Array | None = None) -> Array:
-        difference = np.subtract(x, y, out)
-        return np.square(difference, _reuse(difference))
-
-    return run
-
-
+# ---------------------------------------------------------------- sums
 @table.binder("AddN", "AccumulateNV2", T=NUMBERS, out=True)
 def _add_n(sig: NodeSig) -> Callable[..., Array]:
     count = len(sig.in_dtypes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -14,26 +14,6 @@ __all__ = ["table"]
 Array = Any  # an ndarray, or the NumPy scalar that stands for a 0-d one
 
 table = KernelTable()
-
-_UFUNCS: Final = {
-    "BitwiseAnd": np.bitwise_and, "BitwiseOr": np.bitwise_or, "BitwiseXor": np.bitwise_xor,
-    "Invert": np.invert,
-}  # fmt: skip
-
-
-def _bind_ufunc(ufunc: np.ufunc) -> Callable[[NodeSig], Callable[..., Array]]:
-    """A binder that hands out the ufunc itself: a step is then one ufunc call."""
-
-    def bind(sig: NodeSig) -> Callable[..., Array]:
-        return ufunc
-
-    bind.__qualname__ = f"numpy.{ufunc.__name__}"
-    return bind
-
-
-for _op, _ufunc in _UFUNCS.items():
-    table.binder(_op, T=INTS, out=True)(_bind_ufunc(_ufunc))
-
 
 @table.binder("LeftShift", "RightShift", T=INTS, out=True)
 def _shift(sig: NodeSig) -> Callable[..., Array]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from opdock.plugin import ALL, NUMBERS, QUANTIZED, REALS, KernelTable, NodeSig, dtypes, errors
+from opdock.plugin import ALL, NUMBERS, QUANTIZED, KernelTable, NodeSig, dtypes, errors
 
 __all__ = ["table"]
 
@@ -16,21 +16,8 @@ Binary = Callable[..., Array]
 
 table = KernelTable()
 
-_PLAIN = NUMBERS | {dtypes.bool}
 _DATA = ALL - {dtypes.resource, dtypes.variant}
 _STRING = frozenset({dtypes.string})
-
-
-def _bind_ufunc(ufunc: np.ufunc) -> Callable[[NodeSig], Binary]:
-    """A binder that hands out the ufunc itself: a step is then one ufunc call."""
-
-    def bind(sig: NodeSig) -> Binary:
-        if sig.attrs.get("incompatible_shape_error", True):
-            return ufunc
-        return _or_scalar(ufunc)
-
-    bind.__qualname__ = f"numpy.{ufunc.__name__}"
-    return bind
 
 
 def _or_scalar(ufunc: np.ufunc) -> Binary:
@@ -44,22 +31,6 @@ def _or_scalar(ufunc: np.ufunc) -> Binary:
         return ufunc(x, y, out)
 
     return run
-
-
-_COMPARISONS: Final[dict[str, np.ufunc]] = {
-    "Less": np.less, "LessEqual": np.less_equal, "Greater": np.greater,
-    "GreaterEqual": np.greater_equal,
-}  # fmt: skip
-_EQUALITIES: Final[dict[str, np.ufunc]] = {"Equal": np.equal, "NotEqual": np.not_equal}
-_LOGIC: Final[dict[str, np.ufunc]] = {
-    "LogicalAnd": np.logical_and, "LogicalOr": np.logical_or, "LogicalNot": np.logical_not,
-}  # fmt: skip
-for _op, _ufunc in _COMPARISONS.items():
-    table.binder(_op, T=REALS, out=True)(_bind_ufunc(_ufunc))
-for _op, _ufunc in _EQUALITIES.items():
-    table.binder(_op, T=_PLAIN, out=True)(_bind_ufunc(_ufunc))
-for _op, _ufunc in _LOGIC.items():
-    table.binder(_op, out=True)(_bind_ufunc(_ufunc))
 
 
 @table.binder("Equal", "NotEqual", T=_STRING | QUANTIZED)

@@ -43,13 +43,3 @@ def _imag(sig: NodeSig) -> Callable[..., Array]:
 @table.binder("Angle", T=COMPLEX, out=True)
 def _angle(sig: NodeSig) -> Callable[..., Array]:
     return lambda x, out=None: np.arctan2(x.imag, x.real, out)
-
-
-@table.binder("ComplexAbs", T=COMPLEX, out=True)
-def _complex_abs(sig: NodeSig) -> Callable[..., Array]:
-    return np.absolute
-
-
-@table.binder("Conj", T=COMPLEX, out=True)
-def _conj(sig: NodeSig) -> Callable[..., Array]:
-    return np.conjugate

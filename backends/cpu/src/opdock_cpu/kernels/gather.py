@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import KernelTable, NodeSig, errors
+from opdock.plugin import KernelTable, NodeSig, axes, errors
 
 __all__ = ["table"]
 
@@ -65,15 +65,10 @@ def gather_v2(sig: NodeSig) -> Callable[..., Array]:
     """Slices by index along a dimension."""
     axis = sig.const(2)
     if axis is not None and sig.in_shapes[0] is not None:
-        at = int(axis) % len(sig.in_shapes[0])
+        at = axes.gathered(axis, len(sig.in_shapes[0]))
         return lambda params, indices, axis, out: _take(params, indices, at, out)
 
     def run(params: Any, indices: Any, axis: Any, out: Array | None) -> Array:
-        given, rank = int(axis), params.ndim
-        if not -rank <= given < rank:
-            raise errors.InvalidArgumentError(
-                None, None, f"Expected axis in the range [{-rank}, {rank}), but got {given}"
-            )
-        return _take(params, indices, given % rank, out)
+        return _take(params, indices, axes.gathered(axis, params.ndim), out)
 
     return run

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import KernelTable, NodeSig, errors
+from opdock.plugin import KernelTable, NodeSig, axes, errors
 
 __all__ = ["table"]
 
@@ -29,31 +29,6 @@ def _known(shapes: Any) -> bool:
     return all(s is not None and None not in s for s in shapes)
 
 
-def _join_axis(values: Any, given: int) -> int:
-    """The non-negative axis; InvalidArgumentError when the inputs do not fit along it."""
-    first = values[0].shape
-    rank = len(first)
-    if rank == 0 or not -rank <= given < rank:
-        raise _invalid(
-            f"ConcatOp : Expected concatenating dimensions in the range [{-rank}, {rank}), "
-            f"but got {given}"
-        )
-    axis = given % rank
-    for i, value in enumerate(values):
-        shape = value.shape
-        if len(shape) != rank:
-            raise _invalid(
-                f"ConcatOp : Ranks of all input tensors should match: shape[0] = {_dims(first)} "
-                f"vs. shape[{i}] = {_dims(shape)}"
-            )
-        if shape[:axis] != first[:axis] or shape[axis + 1 :] != first[axis + 1 :]:
-            raise _invalid(
-                f"ConcatOp : Dimensions of inputs should match: shape[0] = {_dims(first)} vs. "
-                f"shape[{i}] = {_dims(shape)}"
-            )
-    return axis
-
-
 @table.binder("ConcatV2", out=True, host_inputs=("axis",))
 def concat_v2(sig: NodeSig) -> Callable[..., Array]:
     """The inputs one after the other."""
@@ -66,7 +41,7 @@ def concat_v2(sig: NodeSig) -> Callable[..., Array]:
 
     def run(*args: Any) -> Array:
         values = args[:-2]
-        return concatenate(values, _join_axis(values, int(args[-2])), args[-1])
+        return concatenate(values, axes.joined(values, int(args[-2])), args[-1])
 
     return run
 
@@ -77,7 +52,7 @@ def concat(sig: NodeSig) -> Callable[..., Array]:
 
     def run(*args: Any) -> Array:
         values = args[1:-1]
-        return np.concatenate(values, _join_axis(values, int(args[0])), args[-1])
+        return np.concatenate(values, axes.joined(values, int(args[0])), args[-1])
 
     return run
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import KernelTable, NodeSig, errors
+from opdock.plugin import KernelTable, NodeSig, axes
 
 __all__ = ["table"]
 
@@ -35,26 +35,6 @@ def copy_turned(out: Array, view: Array) -> None:
                 out[i : i + _ROWS, j : j + _COLS] = view[i : i + _ROWS, j : j + _COLS]
 
 
-def _permutation(perm: Any, rank: int) -> tuple[int, ...]:
-    axes = [int(a) for a in np.asarray(perm).reshape(-1)]
-    if len(axes) != rank:
-        raise errors.InvalidArgumentError(
-            None, None,
-            f"transpose expects a vector of size {rank}. But input(1) is a vector of size "
-            f"{len(axes)}",
-        )  # fmt: skip
-    for axis in axes:
-        if not -rank <= axis < rank:
-            raise errors.InvalidArgumentError(None, None, f"{axis} is out of range [0 .. {rank})")
-    out = tuple(a % rank for a in axes)
-    if len(set(out)) != rank:
-        missing = next(i for i in range(rank) if i not in out)
-        raise errors.InvalidArgumentError(
-            None, None, f"{missing} is missing from {{{','.join(map(str, out))}}}."
-        )
-    return out
-
-
 @table.binder("Transpose", "ConjugateTranspose", out=True, host_inputs=("perm",))
 def transpose(sig: NodeSig) -> Callable[..., Array]:
     """The dimensions in another order."""
@@ -62,11 +42,10 @@ def transpose(sig: NodeSig) -> Callable[..., Array]:
     const, shape = sig.const(1), sig.in_shapes[0]
     fixed = None
     if const is not None and shape is not None:
-        fixed = _permutation(const, len(shape))
+        fixed = axes.permutation(const, len(shape))
 
     def run(x: Any, perm: Any, out: Array | None) -> Array:
-        axes = _permutation(perm, x.ndim) if fixed is None else fixed
-        view = x.transpose(axes)
+        view = x.transpose(axes.permutation(perm, x.ndim) if fixed is None else fixed)
         if out is None:
             out = np.empty(view.shape, view.dtype)
         if conjugate:

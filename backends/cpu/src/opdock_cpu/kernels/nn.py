@@ -20,18 +20,6 @@ _FLOATS = frozenset({dtypes.float32, dtypes.float64})
 _NATIVE = dtypes.REALS - {dtypes.bfloat16}
 
 
-@table.binder("Relu", T=_NATIVE, out=True)
-def relu(sig: NodeSig) -> Callable[..., Any]:
-    """max(x, 0)."""
-    zero = sig.in_dtypes[0].np.type(0)
-    maximum = np.maximum
-
-    def run(x: Array, out: Array | None) -> Any:
-        return maximum(x, zero, out=out)
-
-    return run
-
-
 @table.binder("ReluGrad", T=_NATIVE, out=True)
 def relu_grad(sig: NodeSig) -> Callable[..., Any]:
     """The gradient where the feature is positive."""
@@ -40,18 +28,6 @@ def relu_grad(sig: NodeSig) -> Callable[..., Any]:
 
     def run(gradients: Array, features: Array, out: Array | None) -> Any:
         return multiply(gradients, greater(features, zero), out)
-
-    return run
-
-
-@table.binder("Relu6", T=_NATIVE, out=True)
-def relu6(sig: NodeSig) -> Callable[..., Any]:
-    """min(max(x, 0), 6)."""
-    kind = sig.in_dtypes[0].np.type
-    low, high = kind(0), kind(6)
-
-    def run(x: Array, out: Array | None) -> Any:
-        return np.minimum(np.maximum(x, low, out=out), high, out=out)
 
     return run
 

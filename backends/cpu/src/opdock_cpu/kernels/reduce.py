@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import COMPLEX, INTS, NUMBERS, REALS, KernelTable, NodeSig, dtypes, errors
+from opdock.plugin import COMPLEX, INTS, NUMBERS, REALS, KernelTable, NodeSig, axes, dtypes
 
 __all__ = ["table"]
 
@@ -31,25 +31,6 @@ _HALVES = frozenset({dtypes.float16, dtypes.bfloat16})
 
 
 # ---------------------------------------------------------------- axes and groups
-def _axes(indices: Array, rank: int) -> Axes:
-    axes: list[int] = []
-    for axis in np.asarray(indices).reshape(-1).tolist():
-        if not -rank <= axis < rank:
-            raise errors.InvalidArgumentError(
-                None,
-                None,
-                f"Invalid reduction dimension ({axis} for input with {rank} dimension(s)",
-            )
-        if axis % rank in axes:
-            raise errors.InvalidArgumentError(
-                None, None,
-                "Invalid reduction arguments: Axes contains duplicate dimension: "
-                f"{axis % rank}",
-            )  # fmt: skip
-        axes.append(axis % rank)
-    return tuple(sorted(axes))
-
-
 def _result_shape(shape: Sequence[int], axes: Axes, keep: bool) -> tuple[int, ...]:
     if keep:
         return tuple(1 if i in axes else n for i, n in enumerate(shape))
@@ -76,7 +57,7 @@ def _bind(sig: NodeSig, plan: Plan) -> Callable[..., Array]:
     constant, shape = sig.const(1), sig.in_shapes[0]
     if constant is not None and shape is not None and None not in shape:
         known = tuple(n for n in shape if n is not None)
-        fixed = plan(known, _axes(constant, len(known)), keep)
+        fixed = plan(known, axes.reduced(constant, len(known)), keep)
 
         def run_planned(x: Array, indices: Array, out: Array | None = None) -> Array:
             return fixed(x, out)
@@ -90,7 +71,7 @@ def _bind(sig: NodeSig, plan: Plan) -> Callable[..., Array]:
         if found is None:
             if len(plans) > 64:
                 plans.clear()
-            found = plans[key] = plan(x.shape, _axes(indices, x.ndim), keep)
+            found = plans[key] = plan(x.shape, axes.reduced(indices, x.ndim), keep)
         return found(x, out)
 
     return run
@@ -389,16 +370,7 @@ def _arg(sig: NodeSig) -> Callable[..., Array]:
     dtype, floating = sig.out_dtypes[0].np, sig.in_dtypes[0].is_floating
 
     def run(x: Array, dimension: Array) -> Array:
-        axis, rank = int(dimension), x.ndim
-        if not -rank <= axis < rank:
-            raise errors.InvalidArgumentError(
-                None, None, f"Expected dimension in the range [{-rank}, {rank}), but got {axis}"
-            )
-        if x.shape[axis] == 0:
-            shape = ",".join(map(str, x.shape))
-            raise errors.InvalidArgumentError(
-                None, None, f"Reduction axis {axis} is empty in shape [{shape}]"
-            )
+        axis = axes.searched(dimension, x.shape)
         found = fn(x, axis)
         # NumPy takes a NaN for the extreme, TF never does.
         if floating and np.isnan(_at(x, found, axis)).any():

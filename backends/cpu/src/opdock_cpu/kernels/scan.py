@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import NUMBERS, KernelTable, NodeSig, dtypes, errors
+from opdock.plugin import NUMBERS, KernelTable, NodeSig, axes, dtypes
 
 __all__ = ["table"]
 
@@ -18,21 +18,6 @@ table = KernelTable()
 
 _HALVES = frozenset({dtypes.float16, dtypes.bfloat16})
 _UFUNCS = {"Cumsum": np.add, "Cumprod": np.multiply, "CumulativeLogsumexp": np.logaddexp}
-
-
-def _axis(axis: Array, rank: int) -> int:
-    if np.ndim(axis):
-        shape = ",".join(map(str, np.shape(axis)))
-        raise errors.InvalidArgumentError(
-            None, None, f"ScanOp: axis must be a scalar, not [{shape}]"
-        )
-    value = int(axis)
-    if not -rank <= value < rank:
-        raise errors.InvalidArgumentError(
-            None, None,
-            f"ScanOp: Expected scan axis in the range [{-rank}, {rank}), but got {value}",
-        )  # fmt: skip
-    return value % rank
 
 
 @table.binder("Cumsum", "Cumprod", T=NUMBERS, host_inputs=("axis",))
@@ -46,7 +31,7 @@ def _scan(sig: NodeSig) -> Callable[..., Array]:
     lowest = dtype.min if sig.op == "CumulativeLogsumexp" else None
 
     def run(x: Array, axis: Array) -> Array:
-        position = _axis(axis, x.ndim)
+        position = axes.scanned(axis, x.ndim)
         if narrow:
             x = x.astype(wide)
         result = np.empty(x.shape, wide)

@@ -128,7 +128,7 @@ def forward(
     plan = Plan(
         "convolution_forward", Prop.INFERENCE, Alg.CONV_DIRECT, shape.src_wanted(),
         any_layout(shape.weight_dims, shape.kind), vector, shape.dst_wanted(), *shape.geometry,
-        Attributes(post_ops) if post_ops else None,
+        Attributes(post_ops) if post_ops else None, count=shape.threads,
     )  # fmt: skip
     args = [(Arg.SRC, plan.desc(Query.SRC)), (Arg.WEIGHTS, plan.desc(Query.WEIGHTS))]
     plain = [shape.src(), weights]
@@ -137,7 +137,7 @@ def forward(
         plain.append(vector)
     args += [(Arg.DST, plan.desc(Query.DST)), *extra]
     plain += [shape.dst(), *(d for _, d in extra)]
-    return Call(Primitive(plan, args, shape.threads), plain, [3 if bias else 2])
+    return Call(Primitive(plan, args), plain, [3 if bias else 2])
 
 
 def _hint(shape: ConvShape) -> Plan:
@@ -145,7 +145,7 @@ def _hint(shape: ConvShape) -> Plan:
     return Plan(
         "convolution_forward", Prop.TRAINING, Alg.CONV_DIRECT, shape.src_wanted(),
         any_layout(shape.weight_dims, shape.kind), None, shape.dst_wanted(), *shape.geometry,
-        None,
+        None, count=shape.threads,
     )  # fmt: skip
 
 
@@ -154,14 +154,14 @@ def backward_data(shape: ConvShape, weights: Desc) -> Call:
     plan = Plan(
         "convolution_backward_data", Alg.CONV_DIRECT, shape.src_wanted(),
         any_layout(shape.weight_dims, shape.kind), shape.dst_wanted(), *shape.geometry,
-        _hint(shape), None,
+        _hint(shape), None, count=shape.threads,
     )  # fmt: skip
     args = [
         (Arg.DIFF_DST, plan.desc(Query.DIFF_DST)), (Arg.WEIGHTS, plan.desc(Query.WEIGHTS)),
         (Arg.DIFF_SRC, plan.desc(Query.DIFF_SRC)),
     ]  # fmt: skip
     plain = [shape.dst(), weights, shape.src()]
-    return Call(Primitive(plan, args, shape.threads), plain, [2])
+    return Call(Primitive(plan, args), plain, [2])
 
 
 def backward_weights(shape: ConvShape, weights: Desc, bias: bool = False) -> Call:
@@ -170,7 +170,7 @@ def backward_weights(shape: ConvShape, weights: Desc, bias: bool = False) -> Cal
     plan = Plan(
         "convolution_backward_weights", Alg.CONV_DIRECT, shape.src_wanted(),
         any_layout(shape.weight_dims, shape.kind), vector, shape.dst_wanted(), *shape.geometry,
-        _hint(shape), None,
+        _hint(shape), None, count=shape.threads,
     )  # fmt: skip
     args = [
         (Arg.SRC, plan.desc(Query.SRC)), (Arg.DIFF_DST, plan.desc(Query.DIFF_DST)),
@@ -180,4 +180,4 @@ def backward_weights(shape: ConvShape, weights: Desc, bias: bool = False) -> Cal
     if vector is not None:
         args.append((Arg.DIFF_BIAS, vector))
         plain.append(vector)
-    return Call(Primitive(plan, args, shape.threads), plain, [2, 3])
+    return Call(Primitive(plan, args), plain, [2, 3])

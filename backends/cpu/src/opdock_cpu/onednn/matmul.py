@@ -33,9 +33,9 @@ def product(
     """
     attributes = Attributes(post_ops) if post_ops else None
     weights = any_layout(b.dims, b.kind) if packed else b
-    plan = Plan("matmul", a, weights, bias, out, attributes)
+    plan = Plan("matmul", a, weights, bias, out, attributes, count=count)
     args = [(Arg.SRC, a), (Arg.WEIGHTS, plan.desc(Query.WEIGHTS) if packed else b)]
     if bias is not None:
         args.append((Arg.BIAS, bias))
     args.append((Arg.DST, out))
-    return Primitive(plan, [*args, *extra], count)
+    return Primitive(plan, [*args, *extra])

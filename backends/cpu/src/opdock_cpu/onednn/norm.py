@@ -32,7 +32,7 @@ def _batch_norm_plan(
     prop = Prop.TRAINING if training else Prop.INFERENCE
     return Plan(
         "batch_normalization_forward", prop, data, data, epsilon,
-        flags | (Flag.RELU if relu else 0), None,
+        flags | (Flag.RELU if relu else 0), None, count=_threads(dims),
     )  # fmt: skip
 
 
@@ -46,7 +46,7 @@ def batch_norm(
         (Arg.SRC, data), (Arg.SCALE, vector), (Arg.SHIFT, vector), (Arg.MEAN, vector),
         (Arg.VARIANCE, vector), (Arg.DST, data),
     ]  # fmt: skip
-    return Primitive(plan, args, _threads(dims))
+    return Primitive(plan, args)
 
 
 def batch_norm_gradient(
@@ -55,32 +55,38 @@ def batch_norm_gradient(
     """Over (dy, x, scale, mean, variance, dx, dscale, dshift)."""
     data, vector = activations(dims, first), dense((dims[1],))
     flags = Flag.SCALE | Flag.SHIFT | (0 if training else Flag.GLOBAL_STATS)
-    hint = Plan("batch_normalization_forward", Prop.TRAINING, data, data, epsilon, flags, None)
-    plan = Plan(
-        "batch_normalization_backward", Prop.BACKWARD, data, data, data, epsilon, flags, hint, None
+    count = _threads(dims)
+    hint = Plan(
+        "batch_normalization_forward", Prop.TRAINING, data, data, epsilon, flags, None, count=count
     )
+    plan = Plan(
+        "batch_normalization_backward", Prop.BACKWARD, data, data, data, epsilon, flags, hint,
+        None, count=count,
+    )  # fmt: skip
     args = [
         (Arg.DIFF_DST, data), (Arg.SRC, data), (Arg.SCALE, vector), (Arg.MEAN, vector),
         (Arg.VARIANCE, vector), (Arg.DIFF_SRC, data), (Arg.DIFF_SCALE, vector),
         (Arg.DIFF_SHIFT, vector),
     ]  # fmt: skip
-    return Primitive(plan, args, _threads(dims))
+    return Primitive(plan, args)
 
 
 def lrn(dims: Sequence[int], size: int, alpha: float, beta: float, k: float) -> Primitive:
     """Over (x, y), channels last: x times (k + alpha/size * sum of squares) to the -beta."""
     data = activations(dims, False)
     plan = Plan(
-        "lrn_forward", Prop.INFERENCE, Alg.LRN_ACROSS, data, data, size, alpha, beta, k, None
-    )
-    return Primitive(plan, [(Arg.SRC, data), (Arg.DST, data)], _threads(dims))
+        "lrn_forward", Prop.INFERENCE, Alg.LRN_ACROSS, data, data, size, alpha, beta, k, None,
+        count=_threads(dims),
+    )  # fmt: skip
+    return Primitive(plan, [(Arg.SRC, data), (Arg.DST, data)])
 
 
 def _lrn_plans(dims: Sequence[int], *parameters: Any) -> tuple[Plan, Plan]:
     """The forward pass that takes notes, and the gradient that reads them."""
     data = activations(dims, False)
-    forward = Plan("lrn_forward", Prop.TRAINING, Alg.LRN_ACROSS, data, data, *parameters, None)
-    back = Plan("lrn_backward", Alg.LRN_ACROSS, data, data, data, *parameters, forward, None)
+    form, count = (Alg.LRN_ACROSS, data, data), _threads(dims)
+    forward = Plan("lrn_forward", Prop.TRAINING, *form, *parameters, None, count=count)
+    back = Plan("lrn_backward", *form, data, *parameters, forward, None, count=count)
     return forward, back
 
 
@@ -109,13 +115,12 @@ def lrn_gradient(
     """
     data = activations(dims, False)
     plan, gradient = _lrn_plans(dims, size, alpha, beta, k)
-    notes, count = plan.desc(Query.WORKSPACE), _threads(dims)
+    notes = plan.desc(Query.WORKSPACE)
     workspace = [(Arg.WORKSPACE, notes)] if notes.size else []
-    again = Primitive(plan, [(Arg.SRC, data), (Arg.DST, data), *workspace], count).run
+    again = Primitive(plan, [(Arg.SRC, data), (Arg.DST, data), *workspace]).run
     back = Primitive(
         gradient,
         [(Arg.SRC, data), (Arg.DIFF_DST, data), (Arg.DIFF_SRC, data), *workspace],
-        count,
     ).run
 
     def run(x: Any, dy: Any, dx: Any) -> None:

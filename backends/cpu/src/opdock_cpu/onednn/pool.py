@@ -57,11 +57,14 @@ class PoolShape:
 
 
 def _forward(shape: PoolShape, prop: int, algorithm: int) -> Plan:
-    return Plan("pooling_forward", prop, algorithm, shape.src(), shape.dst(), *shape.geometry, None)
+    return Plan(
+        "pooling_forward", prop, algorithm, shape.src(), shape.dst(), *shape.geometry, None,
+        count=shape.threads,
+    )  # fmt: skip
 
 
 def _both(shape: PoolShape, plan: Plan) -> Primitive:
-    return Primitive(plan, [(Arg.SRC, shape.src()), (Arg.DST, shape.dst())], shape.threads)
+    return Primitive(plan, [(Arg.SRC, shape.src()), (Arg.DST, shape.dst())])
 
 
 def maximum(shape: PoolShape) -> Primitive:
@@ -76,8 +79,9 @@ def average(shape: PoolShape) -> Primitive:
 
 def _backward(shape: PoolShape, algorithm: int, hint: Plan) -> Plan:
     return Plan(
-        "pooling_backward", algorithm, shape.src(), shape.dst(), *shape.geometry, hint, None
-    )
+        "pooling_backward", algorithm, shape.src(), shape.dst(), *shape.geometry, hint, None,
+        count=shape.threads,
+    )  # fmt: skip
 
 
 def average_gradient(shape: PoolShape) -> Primitive:
@@ -85,7 +89,7 @@ def average_gradient(shape: PoolShape) -> Primitive:
     hint = _forward(shape, Prop.TRAINING, Alg.POOL_AVG_EXCLUDE_PADDING)
     plan = _backward(shape, Alg.POOL_AVG_EXCLUDE_PADDING, hint)
     args = [(Arg.DIFF_DST, shape.dst()), (Arg.DIFF_SRC, shape.src())]
-    return Primitive(plan, args, shape.threads)
+    return Primitive(plan, args)
 
 
 def maximum_gradient(shape: PoolShape) -> tuple[Primitive, Primitive, int]:
@@ -98,11 +102,9 @@ def maximum_gradient(shape: PoolShape) -> tuple[Primitive, Primitive, int]:
     forward = Primitive(
         hint,
         [(Arg.SRC, shape.src()), (Arg.DST, shape.dst()), (Arg.WORKSPACE, places)],
-        shape.threads,
     )
     backward = Primitive(
         _backward(shape, Alg.POOL_MAX, hint),
         [(Arg.DIFF_DST, shape.dst()), (Arg.WORKSPACE, places), (Arg.DIFF_SRC, shape.src())],
-        shape.threads,
     )
     return forward, backward, places.size

@@ -6,8 +6,9 @@ after another, because primitives that one thread made share that thread's scrat
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,21 @@ from opdock_cpu.threads import threads
 __all__ = ["Attributes", "Plan", "Primitive", "reorder"]
 
 _executing = threading.Lock()
+
+
+@contextlib.contextmanager
+def _on(count: int) -> Iterator[None]:
+    """Lets oneDNN see `count` threads, and nobody else call it."""
+    set_threads = api().set_threads
+    with _executing:
+        if set_threads is None or count == threads():
+            yield
+            return
+        set_threads(count)
+        try:
+            yield
+        finally:
+            set_threads(threads())
 
 
 class Attributes:
@@ -65,18 +81,23 @@ class Plan:
         kind: the function's middle part, e.g. "matmul" or "convolution_forward".
         *args: its arguments after the engine; a `Desc`, `Plan` or `Attributes` stands for its
             object, None for no object.
+        count: how many threads to lay the work out for, all by default: below some size one
+            thread is faster.
 
     Raises:
         UnimplementedError: oneDNN has no implementation.
     """
 
-    def __init__(self, kind: str, *args: Any) -> None:
+    def __init__(self, kind: str, *args: Any, count: int | None = None) -> None:
         a = api()
+        self.threads = threads() if count is None else count
         create = getattr(a.lib, f"dnnl_{kind}_primitive_desc_create")
         null = a.ffi.NULL
         plain = [null if v is None else getattr(v, "ptr", v) for v in args]
         engine = () if kind == "reorder" else (a.engine,)
-        self.ptr = a.make(create, *engine, *plain, destroy=a.lib.dnnl_primitive_desc_destroy)
+        # Work is laid out here for the threads there are, and more of them would be woken for it.
+        with _on(self.threads):
+            self.ptr = a.make(create, *engine, *plain, destroy=a.lib.dnnl_primitive_desc_destroy)
 
     def desc(self, what: int, index: int = 0) -> Desc:
         """The layout of an argument (`Query.SRC` ...) as the implementation wants it."""
@@ -99,25 +120,18 @@ class Primitive:
     Args:
         plan: what to compile.
         args: (role, descriptor) of each argument, in the order of the call.
-        single: whether to run on one thread: below some size that is faster.
     """
 
-    def __init__(
-        self, plan: Plan, args: Sequence[tuple[int, Desc]], count: int | None = None
-    ) -> None:
+    def __init__(self, plan: Plan, args: Sequence[tuple[int, Desc]]) -> None:
         a = self._api = api()
         self.plan = plan
-        self.threads = threads() if count is None else count
+        self.threads = plan.threads
         self.args = tuple(args)
         # What a primitive lays out for its threads must be met by the threads that run it.
-        with _executing:
-            if a.set_threads is not None:
-                a.set_threads(self.threads)
+        with _on(self.threads):
             self.ptr = a.make(
                 a.lib.dnnl_primitive_create, plan.ptr, destroy=a.lib.dnnl_primitive_destroy
             )
-            if a.set_threads is not None and self.threads != threads():
-                a.set_threads(threads())
         self._free: list[Any] = []
         self.run = self._bind()
 
@@ -182,5 +196,5 @@ def as_buffer(array: Any) -> Any:
 def reorder(source: Desc, target: Desc, count: int | None = None) -> Primitive:
     """Copies data from one layout to another: call it with (from, to)."""
     a = api()
-    plan = Plan("reorder", source, a.engine, target, a.engine, None)
-    return Primitive(plan, [(Arg.SRC, source), (Arg.DST, target)], count)
+    plan = Plan("reorder", source, a.engine, target, a.engine, None, count=count)
+    return Primitive(plan, [(Arg.SRC, source), (Arg.DST, target)])

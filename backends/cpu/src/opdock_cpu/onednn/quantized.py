@@ -170,13 +170,14 @@ def _convolution(shape: ConvShape) -> Call:
     plan = Plan(
         "convolution_forward", Prop.INFERENCE, Alg.CONV_DIRECT, shape.src(),
         any_layout(shape.weight_dims, Type.S8), None, shape.dst(Type.S32), *shape.geometry, None,
+        count=shape.threads,
     )  # fmt: skip
     args = [
         (Arg.SRC, shape.src()), (Arg.WEIGHTS, plan.desc(Query.WEIGHTS)),
         (Arg.DST, shape.dst(Type.S32)),
     ]  # fmt: skip
     plain = [shape.src(), shape.weights(Type.S8), shape.dst(Type.S32)]
-    return Call(Primitive(plan, args, shape.threads), plain, [2])
+    return Call(Primitive(plan, args), plain, [2])
 
 
 @functools.cache

@@ -18,7 +18,6 @@ def softmax(rows: int, columns: int, log: bool = False) -> Primitive:
     data = dense((rows, columns))
     plan = Plan(
         "softmax_forward", Prop.INFERENCE, Alg.LOG_SOFTMAX if log else Alg.SOFTMAX, data, data, 1,
-        None,
+        None, count=1 if rows * columns < _SHARED_FROM else None,
     )  # fmt: skip
-    count = 1 if rows * columns < _SHARED_FROM else None
-    return Primitive(plan, [(Arg.SRC, data), (Arg.DST, data)], count)
+    return Primitive(plan, [(Arg.SRC, data), (Arg.DST, data)])

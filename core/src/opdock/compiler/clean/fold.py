@@ -116,7 +116,7 @@ def _constant(node: Node, index: int, value: Any) -> Node:
         array = array.astype(dtype.np)
     name = node.name if index == 0 else f"{node.name}/folded_{index}"
     return Node(
-        "Const", name, spec=const_op, attrs={"value": array, "dtype": dtype}, inputs=[],
+        const_op.name, name, spec=const_op, attrs={"value": array, "dtype": dtype}, inputs=[],
         out_dtypes=[dtype], out_shapes=[array.shape], origin=node.origin,
         requested=node.requested, order=node.id,
     )  # fmt: skip

@@ -56,7 +56,7 @@ def prune(
 
 def _has_shaped(tensor: Tensor) -> bool:
     """Whether static shapes may rest on the value that the tensor has when nobody feeds it."""
-    if tensor.op.type.startswith("Placeholder") or not tensor.dtype.is_numpy_compatible:
+    if tensor.op.spec.traits.placeholder or not tensor.dtype.is_numpy_compatible:
         return False
     known = constant_for_shapes(tensor)
     return any(known.shape or ()) if isinstance(known, PartialShape) else known is not None
@@ -89,15 +89,22 @@ def _in_order(
         for other in needed:
             if state.get(other) == 1:
                 # It waits for this op, as all that is seen and not finished does.
-                raise errors.InvalidArgumentError(
-                    None, op, f"Graph is invalid, contains a cycle with node '{other.name}'"
-                )
+                path = [o for o, finished in stack if finished]
+                raise _cycle(path[path.index(other) :])
             if other not in state:
                 stack.append((other, False))
     # The order in which the user made the ops is executable too, and is the one users expect:
     # an update made last runs last.
     order.sort(key=lambda op: op._id)
     return order if _is_executable(order) else _topological(order)
+
+
+def _cycle(members: list[Operation]) -> errors.InvalidArgumentError:
+    names = ", ".join(repr(op.name) for op in members[:5])
+    return errors.InvalidArgumentError(
+        None, members[0],
+        f"Graph is invalid, contains a cycle with {len(members)} nodes, including: {names}",
+    )  # fmt: skip
 
 
 def _is_executable(order: list[Operation]) -> bool:
@@ -135,10 +142,7 @@ def _topological(order: list[Operation]) -> list[Operation]:
             if not waiting[user]:
                 heapq.heappush(ready, (user._id, user))
     if len(out) < len(order):
-        stuck = next(op for op in order if waiting[op])
-        raise errors.InvalidArgumentError(
-            None, stuck, f"Graph is invalid, contains a cycle with node '{stuck.name}'"
-        )
+        raise _cycle([op for op in order if waiting[op]])
     return out
 
 

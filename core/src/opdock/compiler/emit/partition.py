@@ -10,7 +10,7 @@ from opdock.devices.router import Hop, Router
 from opdock.graph.nodes.traits import Control
 
 
-def partition(block: Block, router: Router, results_at: str = HOST) -> None:
+def partition(block: Block, router: Router, results_at: str | None = HOST) -> None:
     """Inserts copies wherever a value lives elsewhere than its consumer needs it.
 
     Each step of a route is a node, so that a trace times it, and what passes through the host on
@@ -19,7 +19,8 @@ def partition(block: Block, router: Router, results_at: str = HOST) -> None:
     Args:
         block: changed in place.
         router: finds the cheapest ways.
-        results_at: where the fetches must end: host memory, or a device for function bodies.
+        results_at: where the fetches must end: host memory, or a device for function bodies. None
+            leaves them where they are.
     """
     copies = _Copies(block, router)
     for node in block.nodes:
@@ -31,9 +32,10 @@ def partition(block: Block, router: Router, results_at: str = HOST) -> None:
                 node.inputs[i] = copies.at(value, where, node)
         copies.nodes.append(node)
     block.fetches = [
-        v if i in block.cells or _names_state(v) else copies.at(v, results_at, None)
+        v if results_at is None or i in block.cells or _names_state(v)
+        else copies.at(v, results_at, None)
         for i, v in enumerate(block.fetches)
-    ]
+    ]  # fmt: skip
     block.nodes = copies.nodes
     # Constants that a twin replaced everywhere.
     block.sweep()

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from opdock import dtypes, errors
+from opdock.axes import reduced
 from opdock.compiler.ir.block import Node, Value
 from opdock.dtypes import DType
 from opdock.graph.nodes import registry
@@ -20,7 +21,6 @@ from opdock.kernels.expr.functions import FUNCTIONS
 from opdock.kernels.expr.lowering import CAST, INPUT, NUMBER, Line, Step, lower
 from opdock.kernels.expr.tree import parse
 from opdock.kernels.portable.elementwise import lower_node
-from opdock.kernels.portable.reduce import reduced_axes
 from opdock.kernels.select.signature import NodeSig
 
 MAX_STEPS: Final = 64
@@ -175,7 +175,7 @@ def ending_of(node: Node) -> Ending | None:
     if indices is None or (node.op == "Mean" and not dtype.is_floating):
         return None
     try:
-        axes = reduced_axes(indices, len(shape))
+        axes = reduced(indices, len(shape))
     except errors.OpError:
         # The op itself says what is wrong, when it runs.
         return None

@@ -15,8 +15,8 @@ from opdock.compiler.fuse.cluster_line import Composer
 from opdock.compiler.fuse.parts import Candidate, Part, Parts
 from opdock.compiler.fuse.recompute import recomputed, source
 from opdock.compiler.ir.block import FEED, Block, Fused, Node, Value
-from opdock.compiler.place.ladder import climb
-from opdock.compiler.place.placer import GAVE_UP, Placer
+from opdock.compiler.place.experience import GAVE_UP
+from opdock.compiler.place.placer import Placer
 from opdock.kernels.expr.cluster import CLUSTER, Reduce
 from opdock.kernels.expr.lowering import Line
 
@@ -226,7 +226,9 @@ def _node(
     node.control = _controls(members, set(inputs))
     for member in members:
         # When the kernel gives up as it runs, they run.
-        declare_memory(member)
+        kernel = member.kernel
+        if kernel is not None and (kernel.host_inputs or kernel.host_outputs):
+            declare_memory(member)
     return node
 
 
@@ -244,7 +246,7 @@ def _controls(members: list[Node], inputs: set[Value]) -> list[Node]:
 def _declined(node: Node, placer: Placer) -> str:
     """Gives a node the kernel that takes it; the reason if none does."""
     assert node.target is not None
-    choice, lost = climb(node, node.target, placer.resources, placer.banned)
+    choice, lost = placer.climb(node, node.target)
     if choice is None:
         return "; ".join(str(r) for r in lost if r.kernel != "decomposition")
     node.kernel, node.how = choice.kernel, choice.kind

@@ -164,7 +164,10 @@ class Parts:
 
     def size(self, part: Part) -> float:
         """The steps that a part computes."""
-        return sum(self.candidates[n].size for n in part.all())
+        candidates = self.candidates
+        return sum([candidates[n].size for n in part.nodes]) + sum(
+            [candidates[n].size for n in part.ends]
+        )
 
     def fit(self, a: Part, b: Part) -> bool:
         """Whether two parts together are not too large."""

@@ -15,7 +15,7 @@ from opdock.compiler.fuse.match import Match, Matcher
 from opdock.compiler.ir.block import Block, Fused, Node, Value
 from opdock.compiler.ir.order import preceding, state_order
 from opdock.compiler.ir.state import cell_inputs
-from opdock.compiler.place.ladder import climb, node_sig
+from opdock.compiler.place.ladder import node_sig
 from opdock.compiler.place.placer import Placer
 from opdock.compiler.place.target import Target
 from opdock.kernels.select.selection import LABEL_ATTR
@@ -138,7 +138,7 @@ class _Fuser:
         members.sort(key=lambda n: self.at[n])
         node = self._node(pattern, root, match, named, members, results)
         assert node.target is not None
-        choice, lost = climb(node, node.target, self.placer.resources, self.placer.banned)
+        choice, lost = self.placer.climb(node, node.target)
         if choice is None:
             return "; ".join(str(r) for r in lost if r.kernel != "decomposition")
         node.kernel, node.how = choice.kernel, choice.kind

@@ -14,7 +14,6 @@ from opdock.compiler.fuse.cluster_line import MAX_STEPS
 from opdock.compiler.fuse.parts import Flow, Part, Parts
 from opdock.compiler.ir.block import Node, Value
 from opdock.kernels.expr.lowering import CAST, INPUT, NUMBER
-from opdock.shapes import num_elements
 
 _MOST_AGAIN: Final = 4
 """Steps that a value may take to be computed again."""
@@ -22,8 +21,6 @@ _CHEAP: Final = frozenset({
     INPUT, NUMBER, CAST, "add", "sub", "mul", "neg", "abs", "max", "min", "where", "lt", "le", "gt",
     "ge", "eq", "ne", "bitand", "bitor", "bitxor", "bitnot", "sign",
 })  # fmt: skip
-_SHAPED: Final = frozenset({"Reshape", "ExpandDims", "Squeeze"})
-_SPREAD: Final = frozenset({"BroadcastTo", "Tile"})
 
 
 def whole_inputs(parts: Parts, part: Part) -> set[Value]:
@@ -135,19 +132,21 @@ def _looked_through(value: Value) -> Value | None:
     node, shape = value.node, value.shape
     if node.kernel is None or "_kernel" in node.attrs or shape is None or None in shape:
         return None
-    if node.op == "Fill" and node.inputs[0].node.is_const:
-        return node.inputs[1]
-    if node.op not in _SHAPED and node.op not in _SPREAD:
+    index = node.traits.repeats
+    if index is None or any(not v.node.is_const for i, v in enumerate(node.inputs) if i != index):
         return None
-    operand, *others = node.inputs
-    old = operand.shape
-    if old is None or None in old or any(not v.node.is_const for v in others):
+    operand = node.inputs[index]
+    if operand.shape is None or operand.dtype._is_ref_dtype:
         return None
-    if operand.dtype._is_ref_dtype:
-        return None
-    if node.op == "BroadcastTo" or num_elements(old) == 1:
-        return operand
-    return operand if node.op in _SHAPED and _lean(old) == _lean(shape) else None
+    return operand if _broadcasts(operand.shape, shape) else None
+
+
+def _broadcasts(old: tuple[int | None, ...], new: tuple[int | None, ...]) -> bool:
+    """Whether elements that are repeated to a shape are repeated as broadcasting does it."""
+    old = _lean(old)
+    if len(old) > len(new):
+        return False
+    return all(a in (1, b) for a, b in zip(reversed(old), reversed(new), strict=False))
 
 
 def _lean(shape: tuple[int | None, ...]) -> tuple[int | None, ...]:

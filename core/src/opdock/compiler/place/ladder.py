@@ -6,12 +6,12 @@ between transposes. The next device is `place`'s step.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from opdock import errors
 from opdock.compiler.ir.block import Block, Node, Value
+from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.formats import in_other_format
 from opdock.compiler.place.target import Target
 from opdock.graph.control import func_graph
@@ -44,8 +44,6 @@ class Choice:
     parts: dict[Operation, Choice] = field(default_factory=dict)
 
 
-Banned = Callable[[str, str, str], "str | None"]  # (node, device, kernel label) -> reason
-
 
 def node_sig(node: Node, target: Target | None, resources: Any = None) -> NodeSig:
     """The signature under which kernels are chosen and bound."""
@@ -69,13 +67,13 @@ def node_sig(node: Node, target: Target | None, resources: Any = None) -> NodeSi
 
 
 def climb(
-    node: Node, target: Target, resources: Any, banned: Banned, depth: int = 0
+    node: Node, target: Target, resources: Any, experience: Experience, depth: int = 0
 ) -> tuple[Choice | None, list[Rejection]]:
     """The first rung of `target`'s ladder that admits `node`, and why the others do not."""
     rejections: list[Rejection] = []
     if node.builtin:
         return Choice("builtin", plugin="opdock"), rejections
-    barred = banned(node.name, target.name, "*")
+    barred = experience.banned(node, target.name)
     if barred:
         return None, [Rejection(device=target.name, reason=barred)]
     try:
@@ -87,7 +85,7 @@ def climb(
     rejections += selection.rejections
     admitted = () if selection.chosen is None else (selection.chosen, *selection.alternatives)
     for entry in admitted:
-        barred = banned(node.name, target.name, entry.kernel.qualname)
+        barred = experience.banned(node, target.name, entry.kernel.qualname)
         if not barred:
             kind = "portable" if entry.kernel.is_portable else "native"
             return Choice(kind, kernel=entry.kernel, plugin=entry.plugin), rejections
@@ -96,7 +94,7 @@ def climb(
                 device=target.name, kernel=entry.kernel.qualname, plugin=entry.plugin, reason=barred
             )
         )
-    decomposed, why = _decompose(node, target, resources, banned, depth)
+    decomposed, why = _decompose(node, target, resources, experience, depth)
     if decomposed is None and node.is_alias:
         return Choice("builtin", plugin="opdock"), rejections
     if decomposed is None:
@@ -105,7 +103,7 @@ def climb(
 
 
 def _decompose(
-    node: Node, target: Target, resources: Any, banned: Banned, depth: int
+    node: Node, target: Target, resources: Any, experience: Experience, depth: int
 ) -> tuple[Choice | None, str]:
     fn = None if node.spec is None else node.spec.decomposition_fn
     turned = in_other_format(node) if fn is None else None
@@ -134,7 +132,7 @@ def _decompose(
     for op in body.get_operations():
         if op.spec is arg_op:
             continue
-        choice, lost = climb(inner[op], target, resources, banned, depth + 1)
+        choice, lost = climb(inner[op], target, resources, experience, depth + 1)
         if choice is None:
             return (
                 None,
@@ -232,4 +230,4 @@ def expand(block: Block, node: Node, choice: Choice) -> tuple[list[Node], dict[V
     return out, mapping
 
 
-__all__ = ["Banned", "Choice", "Rejection", "climb", "expand", "node_sig"]
+__all__ = ["Choice", "Rejection", "climb", "expand", "node_sig"]

@@ -27,7 +27,6 @@ from opdock.compiler.place.formats import (
     reordered,
     vector,
 )
-from opdock.compiler.place.ladder import climb
 from opdock.compiler.place.placer import Placer
 from opdock.compiler.place.target import Target
 from opdock.compiler.rules.rewrite import constant
@@ -237,9 +236,7 @@ class _Walk:
             out_shapes=shapes, origin=like.origin, requested=like.requested, order=like.id,
         )  # fmt: skip
         assert like.target is not None
-        choice, made.rejections = climb(
-            made, like.target, self.placer.resources, self.placer.banned
-        )
+        choice, made.rejections = self.placer.climb(made, like.target)
         if choice is None or choice.kind == "decomposed":
             return None
         if choice.kind == "portable" and like.how == "native" and not op:
@@ -277,7 +274,7 @@ class _Walk:
         perm = self.const(range(4), _INT, like)
         self.fresh.pop()
         probe.inputs = [Value(data, 0), perm]
-        choice, _ = climb(probe, target, self.placer.resources, self.placer.banned)
+        choice, _ = self.placer.climb(probe, target)
         return choice is not None and choice.kind != "decomposed"
 
     def const(self, value: Any, dtype: DType, like: Node) -> Value:

@@ -10,14 +10,14 @@ from typing import Any
 from opdock import errors
 from opdock.compiler.ir.block import FEED, Block, Node, Value
 from opdock.compiler.ir.state import is_state
+from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.ladder import Choice, climb, expand
-from opdock.compiler.place.target import Target
+from opdock.compiler.place.target import Target, parsed
 from opdock.graph.nodes.devicespec import DeviceSpec
 from opdock.graph.nodes.traits import Control
 from opdock.kernels.select.selection import Rejection
 
 PlaceHook = Callable[[Node, Sequence[Target]], "str | None"]
-GAVE_UP = "gave up at run time"
 LOCAL = "/job:localhost/replica:0/task:0"
 
 
@@ -29,26 +29,21 @@ class Placer:
         targets: the session's devices, most preferred first.
         soft: `allow_soft_placement`.
         resources: handed to `when` and `bind` through the signature.
-        bans: (node, device, kernel) to the reason why that kernel gave up at run time; the
-            kernel "*" stands for the device as a whole.
+        experience: which kernels gave up and which devices were lost.
         unavailable: for a device type that no device has, why (a plugin's reason), or None.
         hook: a plugin's answer for a node, or None.
-        lost: names of devices that were lost to the reasons.
     """
 
     targets: Sequence[Target]
     soft: bool = False
     resources: Any = None
-    bans: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    experience: Experience = field(default_factory=Experience)
     unavailable: Callable[[str], str | None] = lambda _: None
     hook: PlaceHook | None = None
-    lost: dict[str, str] = field(default_factory=dict)
 
-    def banned(self, node: str, device: str, kernel: str) -> str | None:
-        """Why `kernel` on `device` may not run `node` any more, or None."""
-        if kernel == "*" and device in self.lost:
-            return f"the device was lost: {self.lost[device]}"
-        return self.bans.get((node, device, kernel))
+    def climb(self, node: Node, target: Target) -> tuple[Choice | None, list[Rejection]]:
+        """How a device would run a node, and why not otherwise."""
+        return climb(node, target, self.resources, self.experience)
 
     def home(self, node: Node) -> Target | None:
         """The device that holds the value of a variable's node, or None."""
@@ -69,17 +64,17 @@ class Placer:
             UnavailableError: the device was lost, and soft placement is off.
         """
         if not requested:
-            return [t for t in self.targets if t.automatic and t.name not in self.lost], False
-        spec = DeviceSpec.from_string(requested)
+            return [t for t in self.targets if t.automatic and self._alive(t)], False
+        spec = parsed(requested)
         found = [t for t in self.targets if t.matches(spec)]
-        alive = [t for t in found if t.name not in self.lost]
+        alive = [t for t in found if self._alive(t)]
         if alive:
             return alive, False
         if found and not self.soft:
             raise errors.UnavailableError(
                 None, node.origin,
                 f"Cannot assign a device for operation {node.name}: it was explicitly assigned to "
-                f"{requested}, but {found[0].name} was lost: {self.lost[found[0].name]}"
+                f"{requested}, but {found[0].name} was lost: {self.experience.lost[found[0].name]}"
                 + _line(node),
             )  # fmt: skip
         job_only = DeviceSpec(job=spec.job, replica=spec.replica, task=spec.task)
@@ -90,14 +85,17 @@ class Placer:
         same_type = [
             t for t in self.targets
             if spec.device_type and t.matches(DeviceSpec(device_type=spec.device_type))
-            and t.name not in self.lost
+            and self._alive(t)
         ]  # fmt: skip
-        return same_type + [t for t in self._downwards() if t not in same_type], True
+        return same_type + [t for t in self.downwards() if t not in same_type], True
 
-    def _downwards(self) -> list[Target]:
+    def downwards(self) -> list[Target]:
         """Soft placement's order: by priority down to the host."""
-        alive = [t for t in self.targets if t.automatic and t.name not in self.lost]
+        alive = [t for t in self.targets if t.automatic and self._alive(t)]
         return sorted(alive, key=lambda t: -t.priority)
+
+    def _alive(self, target: Target) -> bool:
+        return target.name not in self.experience.lost
 
     def _unknown_device(self, node: Node, requested: str, spec: DeviceSpec) -> str:
         available = ", ".join(t.name for t in self.targets)
@@ -171,7 +169,7 @@ def _requested(members: list[Node]) -> tuple[str, Node]:
     ordered = sorted(members, key=lambda n: (not n.traits.holds, n.id))
     for node in reversed(ordered):
         if node.requested:
-            merged.merge_from(DeviceSpec.from_string(node.requested))
+            merged.merge_from(parsed(node.requested))
             asking = node
     return merged.to_string(), asking
 
@@ -189,7 +187,7 @@ def _place_group(members: list[Node], placer: Placer) -> None:
     able = _that_hold(members, candidates)
     preferred = next(able, None)
     if preferred is None and (placer.soft or not requested):
-        able = _that_hold(members, placer._downwards())
+        able = _that_hold(members, placer.downwards())
         preferred = next(able, None)
         softened = softened or preferred is not None
     offered = candidates if preferred is None else itertools.chain((preferred,), able)
@@ -253,7 +251,7 @@ def _choose(
 ) -> dict[Node, Choice]:
     choices: dict[Node, Choice] = {}
     for node in working:
-        choice, rejections = climb(node, target, placer.resources, placer.banned)
+        choice, rejections = placer.climb(node, target)
         lost[node] += rejections
         if choice is not None:
             choices[node] = choice
@@ -290,10 +288,10 @@ def _fall_back(
     """
     tried = {r.device for r in lost[node]}
     if placer.soft or not requested:
-        for target in placer._downwards():
+        for target in placer.downwards():
             if target.name in tried:
                 continue
-            choice, rejections = climb(node, target, placer.resources, placer.banned)
+            choice, rejections = placer.climb(node, target)
             lost[node] += rejections
             if choice is not None:
                 node.target = target

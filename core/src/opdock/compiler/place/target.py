@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from opdock.compiler.ir.block import HOST
 from opdock.graph.nodes.devicespec import DeviceSpec
 
 if TYPE_CHECKING:
@@ -73,14 +75,25 @@ class Target:
     @property
     def device_type(self) -> str:
         """The type part of the name: "CPU"."""
-        return DeviceSpec.from_string(self.name).device_type or ""
+        return parsed(self.name).device_type or ""
 
     def matches(self, spec: DeviceSpec) -> bool:
         """Whether this device satisfies a possibly partial specification."""
-        return any(_matches(DeviceSpec.from_string(n), spec) for n in (self.name, *self.aliases))
+        return any(_matches(parsed(n), spec) for n in (self.name, *self.aliases))
 
     def __repr__(self) -> str:
         return f"<{self.name}>"
+
+
+def memory_of(target: Target | None) -> str:
+    """Where values on a device live: its name, or `HOST`."""
+    return HOST if target is None or target.is_host else target.name
+
+
+@functools.lru_cache(4096)
+def parsed(name: str) -> DeviceSpec:
+    """A device's name in parts, which nobody changes: placement asks for them once a node."""
+    return DeviceSpec.from_string(name)
 
 
 def _matches(full: DeviceSpec, wanted: DeviceSpec) -> bool:

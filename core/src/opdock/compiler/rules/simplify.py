@@ -15,20 +15,14 @@ def _pass_through(node: Node, site: Site) -> Value | None:
     return node.inputs[0]
 
 
-_SPREADS: Final = {
-    "BroadcastTo": 0, "Tile": 0, "Reshape": 0, "ExpandDims": 0, "Squeeze": 0, "Fill": 1,
-}  # fmt: skip
-"""Ops that repeat the elements of an input, and which input."""
-
-
 def _is_number(value: Value, number: int, negative: bool = False) -> bool:
     """Whether a value is `number` all over; complex and the other zero are not neutral to the bit.
 
     Large constants are left to be spread when they run, such as the ones that the gradient of a sum
     begins with.
     """
-    while value.node.op in _SPREADS and known(value.shape) is not None:
-        value = value.node.inputs[_SPREADS[value.node.op]]
+    while (source := value.node.traits.repeats) is not None and known(value.shape) is not None:
+        value = value.node.inputs[source]
     array = constant(value)
     return (
         array is not None

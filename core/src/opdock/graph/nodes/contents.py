@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import threading
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 from opdock.graph.nodes.operation import Operation, Tensor
@@ -27,6 +30,8 @@ class GraphContents:
         self._bad_consumers: set[int] = set()
         self._unfeedable: set[Tensor] = set()
         self._unfetchable: set[Any] = set()
+        self._lock = threading.RLock()
+        self._watchers: tuple[weakref.WeakMethod[Callable[[], None]], ...] = ()
 
     @property
     def graph_def_versions(self) -> Any:
@@ -164,10 +169,27 @@ class GraphContents:
         self._check_not_finalized()
         self._collections.pop(name, None)
 
+    # ------------------------------------------------------------ who depends on it
+    def _watch(self, forget: Callable[[], None]) -> None:
+        """Has a bound method called at each change of what is there, as long as its object lives.
+
+        New nodes are no such change.
+        """
+        with self._lock:
+            alive = [w for w in self._watchers if w() is not None]
+            self._watchers = (*alive, weakref.WeakMethod(forget))
+
+    def _tell(self) -> None:
+        for watcher in self._watchers:
+            forget = watcher()
+            if forget is not None:
+                forget()
+
     # ------------------------------------------------------------ feeding and fetching
     def prevent_feeding(self, tensor: Tensor) -> None:
         """Marks a tensor as not feedable."""
         self._unfeedable.add(tensor)
+        self._tell()
 
     def is_feedable(self, tensor: Any) -> bool:
         """Whether `tensor` may be fed."""
@@ -176,6 +198,7 @@ class GraphContents:
     def prevent_fetching(self, op: Any) -> None:
         """Marks an operation as not fetchable."""
         self._unfetchable.add(op)
+        self._tell()
 
     def is_fetchable(self, tensor_or_op: Any) -> bool:
         """Whether it may be fetched."""

@@ -47,7 +47,6 @@ class Graph(GraphContents):
 
     def __init__(self) -> None:
         super().__init__()
-        self._lock = threading.RLock()
         self._names_in_use: dict[str, int] = {}
         self._thread = _ThreadState()
         self._last_id = 0
@@ -107,6 +106,16 @@ class Graph(GraphContents):
         self._version += 1
         self._edits += 1
         self._known_values.clear()
+        self._tell()
+
+    @property
+    def _variable_creator_stack(self) -> tuple[Any, ...]:
+        found: tuple[Any, ...] = self._scoped_state.get("variable_creators", ())
+        return found
+
+    @_variable_creator_stack.setter
+    def _variable_creator_stack(self, creators: tuple[Any, ...]) -> None:
+        self._scoped_state["variable_creators"] = creators
 
     # ------------------------------------------------------------ making operations
     def _create_op(
@@ -175,8 +184,10 @@ class Graph(GraphContents):
         if self._current_original_op is not None:
             op._original_op = self._current_original_op
         if self._scope_attrs:
+            from opdock.graph.serial.attr_proto import native_attr
+
             for key, value in self._scope_attrs.items():
-                op.attrs.setdefault(key, value(op) if callable(value) else value)
+                op.attrs.setdefault(key, native_attr(value(op) if callable(value) else value))
         override = self._gradient_overrides.get(op.type)
         if override is not None:
             op.attrs.setdefault("_gradient_op_type", override)
@@ -273,7 +284,8 @@ class Graph(GraphContents):
             new = ""
         old, self._name_stack = self._name_stack, new
         try:
-            yield new + "/" if new else ""
+            # "/" is the top under a name that ends in "/", as scopes to re-enter do.
+            yield new + "/" if new or name else ""
         finally:
             self._name_stack = old
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from opdock import shapes
+from opdock import errors, shapes
 from opdock.dtypes import DType
 from opdock.shapes import Shape, TensorShape
 
@@ -89,6 +89,28 @@ def with_line(error: ValueError, frames: Frames) -> ValueError:
         return error
     code, lasti = frames[0]
     return ValueError(f"{error}\n  created at {code.co_filename}:{_line_of(code, lasti)}")
+
+
+class Reference:
+    """Stands for an object in dictionaries and sets: equal if it is the same object."""
+
+    __slots__ = ("_wrapped",)
+
+    def __init__(self, wrapped: Any) -> None:
+        self._wrapped = wrapped
+
+    def deref(self) -> Any:
+        """The object."""
+        return self._wrapped
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Reference) and self._wrapped is other._wrapped
+
+    def __hash__(self) -> int:
+        return id(self._wrapped)
+
+    def __repr__(self) -> str:
+        return f"<Reference wrapping {self._wrapped!r}>"
 
 
 class Operation:
@@ -217,6 +239,14 @@ class Operation:
         return self._spec.to_proto()
 
     # ------------------------------------------------------------ edits
+    @property
+    def _control_outputs(self) -> list[Operation]:
+        return self.control_outputs
+
+    def _remove_all_control_inputs(self) -> None:
+        self._control_inputs = []
+        self.graph._changed()
+
     def _add_control_input(self, op: Operation) -> None:
         self._add_control_inputs([op])
 
@@ -228,8 +258,23 @@ class Operation:
 
     def _update_input(self, index: int, tensor: Tensor) -> None:
         self.graph._check_same_graph(tensor)
+        if not 0 <= index < len(self._inputs):
+            raise errors.OutOfRangeError(
+                None, self,
+                f"Cannot update edge. Input index [{index}] is greater than the number of total "
+                f"inputs [{len(self._inputs)}].",
+            )  # fmt: skip
+        old = self._inputs[index]
+        if not shapes.is_compatible(tensor._shape, old._shape):
+            raise errors.InvalidArgumentError(
+                None, self,
+                f"Cannot update edge, incompatible shapes: {shapes.text(tensor._shape)} and "
+                f"{shapes.text(old._shape)}.",
+            )  # fmt: skip
         self._inputs = [*self._inputs]
         self._inputs[index] = tensor
+        if old._consumers:
+            old._consumers.remove(self)
         tensor._add_consumer(self)
         self.graph._changed()
 
@@ -389,6 +434,13 @@ class Tensor:
     def get_shape(self) -> TensorShape:
         """The static shape."""
         return TensorShape(self._shape)
+
+    def _shape_tuple(self) -> Shape:
+        return self._shape
+
+    def experimental_ref(self) -> Reference:
+        """A stand-in for dictionaries and sets that compares by identity."""
+        return Reference(self)
 
     def _shape_as_list(self) -> list[int | None] | None:
         return None if self._shape is None else list(self._shape)

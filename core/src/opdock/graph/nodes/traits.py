@@ -120,6 +120,8 @@ class Traits:
             kernel.
         keeps: arguments and results whose memory may be held when the step is over; None for all of
             them, if the op is stateful. Only for ops without kernels: a kernel's record tells.
+        repeats: the input whose elements, in another shape or several times, make up the result.
+        reshapes: the result holds each element of that input once, in the same order.
         forwards: each output is the input in the same place, unchanged.
         fold, merge, drop: whether a node with constant inputs may become a constant, equal ones
             become one, and one whose results nobody uses be left out, as far as effects allow it.
@@ -141,6 +143,8 @@ class Traits:
     random: bool = False
     foreign: bool = False
     keeps: tuple[str, ...] | None = None
+    repeats: int | None = None
+    reshapes: bool = False
     forwards: bool = False
     fold: bool = True
     merge: bool = True

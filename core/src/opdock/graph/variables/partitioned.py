@@ -216,7 +216,15 @@ def get_partitioned(
         return None
     found: PartitionedVariable | None = store._partitioned.get(name)
     if found is not None:
-        return _shared(name, found, shape, dtype, reuse)
+        _shared(name, found, shape, dtype, reuse)
+        if callable(partitioner) and shape is not None and None not in shape:
+            wanted = _partitions(partitioner, list(shape), found.dtype)  # type: ignore[arg-type]
+            if wanted != found._partitions:
+                raise ValueError(
+                    f"Trying to reuse partitioned variable {name}, but specified partitions "
+                    f"{wanted} and found partitions {found._partitions}."
+                )
+        return found
     if reuse is True:
         raise ValueError(
             f"PartitionedVariable {name} does not exist, or was not created with "
@@ -240,17 +248,9 @@ def get_partitioned(
     parts = []
     for i, (offset, size) in enumerate(_slices(whole, count, axis)):
         part = _part(
-            store,
-            f"{name}/part_{i}",
-            value,
-            initializer,
-            whole,
-            offset,
-            size,
-            dtype,
-            reuse,
+            store, f"{name}/part_{i}", value, initializer, whole, offset, size, dtype, reuse,
             options,
-        )
+        )  # fmt: skip
         part._set_save_slice_info(Variable.SaveSliceInfo(name, whole, offset, size))
         parts.append(part)
     made = PartitionedVariable(name, whole, parts[0].dtype.base_dtype, parts, partitions)

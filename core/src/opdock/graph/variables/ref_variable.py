@@ -11,12 +11,8 @@ from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.registry import get
 from opdock.graph.nodes.scopes import colocate_with, device, init_scope, name_scope
-from opdock.graph.variables.variable import (
-    Variable,
-    VariableAggregation,
-    VariableSynchronization,
-    initial_tensor,
-)
+from opdock.graph.variables.flavour import VariableAggregation, VariableSynchronization
+from opdock.graph.variables.variable import Variable, initial_tensor
 from opdock.shapes import TensorShape
 
 

@@ -18,13 +18,9 @@ from opdock.graph.nodes.scopes import (
     init_scope,
     name_scope,
 )
+from opdock.graph.variables.flavour import VariableAggregation, VariableSynchronization
 from opdock.graph.variables.ref_variable import _safe
-from opdock.graph.variables.variable import (
-    Variable,
-    VariableAggregation,
-    VariableSynchronization,
-    initial_tensor,
-)
+from opdock.graph.variables.variable import Variable, initial_tensor
 from opdock.shapes import Shape, TensorShape
 
 

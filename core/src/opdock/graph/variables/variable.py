@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from opdock import dtypes
@@ -11,59 +10,20 @@ from opdock.dtypes import DType
 from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.convert import convert_to_tensor, register_tensor_conversion_function
 from opdock.graph.nodes.graph import Graph, get_default_graph
-from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.operation import Operation, Reference, Tensor
 from opdock.graph.nodes.registry import get
 from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.variables.flavour import (
+    Flavoured,
+    VariableAggregation,
+    VariableSynchronization,
+)
 from opdock.shapes import TensorShape
 
-__all__ = ["Variable", "VariableAggregation", "VariableSynchronization"]
+__all__ = ["Variable"]
 
 
-class VariableSynchronization(Enum):
-    """How copies of a variable on several devices agree; one process has one copy."""
-
-    AUTO = 0
-    NONE = 1
-    ON_WRITE = 2
-    ON_READ = 3
-
-
-class VariableAggregation(Enum):
-    """How updates of several copies are combined; one process has one copy."""
-
-    NONE = 0
-    SUM = 1
-    MEAN = 2
-    ONLY_FIRST_REPLICA = 3
-
-
-class _VariableType(type):
-    """Makes `tf.Variable(...)` the flavour that the arguments and the scope ask for."""
-
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        if cls is not Variable:
-            return super().__call__(*args, **kwargs)
-        from opdock.graph.variables import ref_variable, resource_variable, variable_scope
-
-        use_resource = kwargs.pop("use_resource", None)
-        if use_resource is None:
-            use_resource = variable_scope.get_variable_scope().use_resource
-        kind: Any = resource_variable.ResourceVariable if use_resource else ref_variable.RefVariable
-
-        def create(**overrides: Any) -> Any:
-            return kind(*args, **{**kwargs, **overrides})
-
-        maker: Callable[..., Any] = create
-        for wrap in get_default_graph()._scoped_state.get("variable_creators", ()):
-            maker = _wrapped(wrap, maker)
-        return maker()
-
-
-def _wrapped(wrap: Callable[..., Any], inner: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda **kwargs: wrap(inner, **kwargs)
-
-
-class Variable(metaclass=_VariableType):
+class Variable(metaclass=Flavoured):
     """A tensor that keeps its value between runs of a session.
 
     Args:
@@ -100,12 +60,20 @@ class Variable(metaclass=_VariableType):
     _snapshot: Tensor
     _save_slice_info: Any = None
     _in_graph_mode = True
+    _chooses = True
+    _distribute_strategy: Any = None
 
     # ------------------------------------------------------------ making
     def _prepare(self, initial_value: Any, name: str | None) -> tuple[Any, bool]:
         """The initial value, and whether it is a function; None is an error."""
         if initial_value is None:
             raise ValueError("initial_value must be specified.")
+        if isinstance(initial_value, Tensor) and initial_value.graph.building_function:
+            raise ValueError(
+                f"Initializer for variable {name or 'Variable'} is from inside a control-flow "
+                "construct, such as a loop or conditional. When creating a variable inside a loop "
+                "or conditional, use a lambda as the initializer."
+            )
         return initial_value, callable(initial_value)
 
     def _register(self, collections: Any, trainable: bool) -> None:
@@ -405,6 +373,10 @@ class Variable(metaclass=_VariableType):
     def __iter__(self) -> Iterator[Any]:
         raise TypeError("'Variable' object is not iterable.")
 
+    def experimental_ref(self) -> Reference:
+        """A stand-in for dictionaries and sets that compares by identity."""
+        return Reference(self)
+
     def __hash__(self) -> int:
         return id(self)
 
@@ -454,7 +426,7 @@ def _operator(name: str) -> Callable[..., Any]:
     def run(self: Variable, *args: Any) -> Any:
         return getattr(Tensor, name)(self.value(), *args)
 
-    run.__name__ = name
+    run.__name__ = run.__qualname__ = name
     return run
 
 

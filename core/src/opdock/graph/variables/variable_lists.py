@@ -8,7 +8,7 @@ from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation
 from opdock.graph.nodes.registry import get
-from opdock.graph.nodes.scopes import device, name_scope
+from opdock.graph.nodes.scopes import control_dependencies, device, name_scope
 
 __all__ = [
     "all_variables", "assert_variables_initialized", "global_variables",
@@ -100,10 +100,16 @@ def report_uninitialized_variables(
 
 
 def assert_variables_initialized(var_list: list[Any] | None = None) -> Any:
-    """An operation that fails unless all variables have a value; None without variables."""
+    """A tensor that fails unless all variables have a value; None without variables."""
     if var_list is None:
         var_list = global_variables() + local_variables()
     if not var_list:
         return None
+    # A rank is known without its tensor, and a read without a use is dropped; a check is not.
     reads = [v.read_value() for v in var_list]
-    return _group([r.op for r in reads], "assert_variables_initialized")
+    checks = [
+        get("Assert")(v._initialized(), [read]) for v, read in zip(var_list, reads, strict=True)
+    ]
+    with control_dependencies(checks):
+        ranks = [get("Rank")(read) for read in reads]
+        return ranks[0] if len(ranks) == 1 else get("Pack")(ranks)

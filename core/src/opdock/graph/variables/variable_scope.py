@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
+import threading
 from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any
@@ -22,7 +24,6 @@ __all__ = [
     "get_variable",
     "get_variable_scope",
     "no_regularizer",
-    "variable_creator_scope",
     "variable_op_scope",
     "variable_scope",
 ]
@@ -158,12 +159,11 @@ def _check_constant(initializer: Any, dtype: Any) -> None:
 
 
 # ---------------------------------------------------------------- per-graph state
-class _State:
-    """The current scope of a graph, and how often each scope name was opened."""
+class _State(threading.local):
+    """The current scope of a graph, and how often each scope name was opened, in each thread."""
 
     def __init__(self) -> None:
         self.current = VariableScope(False)
-        self.store = VariableStore()
         self.counts: dict[str, int] = {}
 
     def open(self, scope_name: str) -> None:
@@ -184,7 +184,11 @@ def _state() -> _State:
 
 def variable_store() -> VariableStore:
     """The variables that `get_variable` made in the default graph."""
-    return _state().store
+    scoped = get_default_graph()._scoped_state
+    store: VariableStore | None = scoped.get("variable_store")
+    if store is None:
+        store = scoped["variable_store"] = VariableStore()
+    return store
 
 
 def get_variable_scope() -> VariableScope:
@@ -231,9 +235,8 @@ def get_variable(
         ValueError: the variable exists and must not, or the other way round, or the shape is
             missing, unknown or different.
     """
-    state = _state()
-    return state.current.get_variable(
-        state.store,
+    return get_variable_scope().get_variable(
+        variable_store(),
         name,
         shape=shape,
         dtype=dtype,
@@ -252,14 +255,30 @@ def get_variable(
     )
 
 
-def get_local_variable(name: str, *args: Any, **kwargs: Any) -> Any:
+def get_local_variable(
+    name: str,
+    shape: Any = None,
+    dtype: Any = None,
+    initializer: Any = None,
+    regularizer: Any = None,
+    trainable: bool | None = False,
+    collections: Any = None,
+    caching_device: Any = None,
+    partitioner: Any = None,
+    validate_shape: bool = True,
+    use_resource: bool | None = None,
+    custom_getter: Callable[..., Any] | None = None,
+    constraint: Any = None,
+    synchronization: Any = None,
+    aggregation: Any = None,
+) -> Any:
     """`get_variable` for a local variable: not trained, not saved, in LOCAL_VARIABLES."""
-    collections = list(kwargs.pop("collections", None) or [])
-    if GraphKeys.LOCAL_VARIABLES not in collections:
-        collections.append(GraphKeys.LOCAL_VARIABLES)
-    kwargs["trainable"] = False
-    kwargs["collections"] = collections
-    return get_variable(name, *args, **kwargs)
+    keys = [k for k in collections or [] if k != GraphKeys.LOCAL_VARIABLES]
+    return get_variable(
+        name, shape, dtype, initializer, regularizer, False, [*keys, GraphKeys.LOCAL_VARIABLES],
+        caching_device, partitioner, validate_shape, use_resource, custom_getter, constraint,
+        synchronization, aggregation,
+    )  # fmt: skip
 
 
 # ---------------------------------------------------------------- the context manager
@@ -326,7 +345,7 @@ class variable_scope:
             "dtype": None if dtype is None else dtypes.as_dtype(dtype),
         }
         self._custom_getter = custom_getter
-        self._stacks: list[contextlib.ExitStack] = []
+        self._entered: list[tuple[contextlib.ExitStack, _State, VariableScope]] = []
 
     def __enter__(self) -> VariableScope:
         stack = contextlib.ExitStack()
@@ -335,11 +354,15 @@ class variable_scope:
         except BaseException:
             stack.close()
             raise
-        self._stacks.append(stack)
+        self._entered.append((stack, _state(), scope))
         return scope
 
     def __exit__(self, *exc: object) -> None:
-        self._stacks.pop().close()
+        stack, state, scope = self._entered[-1]
+        if state.current is not scope:
+            raise RuntimeError("Improper nesting of variable_scope.")
+        self._entered.pop()
+        stack.close()
 
     def _enter(self, stack: contextlib.ExitStack) -> VariableScope:
         graph = _graph_of(self._values)
@@ -349,8 +372,8 @@ class variable_scope:
         given = self._name_or_scope
         if isinstance(given, VariableScope):
             # Re-entering a scope opens a new op scope of the same last name.
-            if self._auxiliary:
-                stack.enter_context(name_scope(given.name.split("/")[-1] if given.name else None))
+            if self._auxiliary and given.name:
+                stack.enter_context(name_scope(given.name.split("/")[-1]))
             return self._switch(stack, state, given.name, given, None)
         if given is not None:
             full = f"{state.current.name}/{given}" if state.current.name else given
@@ -431,12 +454,13 @@ def _unique_scope(state: _State, prefix: str) -> str:
 
 
 def _chained(new: Callable[..., Any], old: Callable[..., Any] | None) -> Callable[..., Any]:
+    """A getter of an inner scope calls that of the scope around."""
     if old is None:
         return new
     outer = old
 
-    def getter(inner: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        return outer(lambda *a, **k: new(inner, *a, **k), *args, **kwargs)
+    def getter(true_getter: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        return new(functools.partial(outer, true_getter), *args, **kwargs)
 
     return getter
 
@@ -452,15 +476,3 @@ def variable_op_scope(
 
 def no_regularizer(_: Any) -> None:
     """A regularizer that regularizes nothing, to override a scope's default."""
-
-
-@contextlib.contextmanager
-def variable_creator_scope(variable_creator: Callable[..., Any]) -> Iterator[None]:
-    """Wraps the making of variables inside: `variable_creator(next_creator, **kwargs)`."""
-    scoped = get_default_graph()._scoped_state
-    old = scoped.get("variable_creators", ())
-    scoped["variable_creators"] = (*old, variable_creator)
-    try:
-        yield
-    finally:
-        scoped["variable_creators"] = old

@@ -11,6 +11,7 @@ from opdock.dtypes import DType
 from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.scopes import colocate_with, name_scope
+from opdock.graph.variables.flavour import VariableAggregation, VariableSynchronization
 from opdock.shapes import Shape
 
 
@@ -41,6 +42,8 @@ class VariableStore:
         aggregation: Any = None,
     ) -> Any:
         """The variable `name`, made or shared as `reuse` says; see `tf.get_variable`."""
+        synchronization = synchronization or VariableSynchronization.AUTO
+        aggregation = aggregation or VariableAggregation.NONE
         if custom_getter is not None and not callable(custom_getter):
             raise ValueError(f"Passed a custom_getter which is not callable: {custom_getter}")
         kwargs: dict[str, Any] = {
@@ -49,7 +52,11 @@ class VariableStore:
             "initializer": initializer,
             "regularizer": regularizer,
             "reuse": reuse,
-            "trainable": True if trainable is None else trainable,
+            "trainable": (
+                synchronization is not VariableSynchronization.ON_READ
+                if trainable is None
+                else trainable
+            ),
             "collections": collections,
             "caching_device": caching_device,
             "partitioner": partitioner,
@@ -204,8 +211,10 @@ class VariableStore:
                 )
             if not given and _wants_shape(initializer):
                 raise ValueError(
-                    f"Variable {name} needs its `shape` argument: its initializer "
-                    f"({initializer!r}) makes values of a given shape."
+                    "The initializer passed is not valid. It should be a callable with no "
+                    "arguments and the shape should not be provided or an instance of "
+                    "`tf.keras.initializers.*' and `shape` should be fully defined. "
+                    f"Variable {name}, initializer {initializer!r}."
                 )
             value = _maker(initializer, raw, element, given)
         return Variable(

@@ -37,6 +37,9 @@ class Function:
         result: "same" as the arguments, "bool", "real" (the type of a complex type's parts),
             "complex" (the type that has the argument type as parts) or "uint8".
         evaluate: the value over an array namespace: `evaluate(xp, *arrays)`.
+        array: the function of the namespace that `evaluate` just calls for the types `plain`,
+            with a new array for a result.
+        plain: those types.
         symbol: the operator that writes it, if there is one.
         raises: the types for which some argument values are errors; generated code that cannot
             report an error must leave those to the plain kernels.
@@ -49,6 +52,8 @@ class Function:
     domain: frozenset[DType]
     result: str
     evaluate: Evaluate
+    array: str = ""
+    plain: frozenset[DType] = frozenset()
     symbol: str = ""
     raises: frozenset[DType] = field(default_factory=frozenset)
     needs: tuple[str, ...] = ()
@@ -83,17 +88,22 @@ def _add(
     name: str,
     meaning: str,
     domain: frozenset[DType],
-    evaluate: Evaluate | None = None,
+    evaluate: Evaluate | str = "",
     *,
+    array: str = "",
+    plain: frozenset[DType] | None = None,
     arity: int = 1,
     result: str = "same",
     symbol: str = "",
     raises: frozenset[DType] = frozenset(),
     needs: tuple[str, ...] = (),
 ) -> None:
+    if isinstance(evaluate, str):
+        array = evaluate or name
+        plain, evaluate = domain if plain is None else plain, _standard(array)
     FUNCTIONS[name] = Function(
         name=name, meaning=meaning, arity=arity, domain=domain, result=result, symbol=symbol,
-        evaluate=evaluate or _standard(name), raises=raises, needs=needs,
+        evaluate=evaluate, array=array, plain=plain or frozenset(), raises=raises, needs=needs,
     )  # fmt: skip
 
 
@@ -196,23 +206,24 @@ def _angle(xp: Any, x: Array) -> Array:
 
 
 _add("add", "x + y", _NUMBERS, arity=2, symbol="+")
-_add("sub", "x - y", _NUMBERS, _standard("subtract"), arity=2, symbol="-")
-_add("mul", "x * y", _NUMBERS, _standard("multiply"), arity=2, symbol="*")
+_add("sub", "x - y", _NUMBERS, "subtract", arity=2, symbol="-")
+_add("mul", "x * y", _NUMBERS, "multiply", arity=2, symbol="*")
 _add("div", "x / y; integers divide towards zero, a zero divisor is an error", _NUMBERS, _divide,
-     arity=2, symbol="/", raises=dtypes.INTS)
+     array="divide", plain=_INEXACT, arity=2, symbol="/", raises=dtypes.INTS)
 _add("floordiv", "floor(x / y); for integers a zero divisor is an error", _REALS, _floor_divide,
      arity=2, symbol="//", raises=dtypes.INTS)
 _add("mod", "x - floor(x / y) * y, with the sign of y; for integers a zero divisor is an error",
-     _REALS, _floor_mod, arity=2, symbol="%", raises=dtypes.INTS)
+     _REALS, _floor_mod, array="remainder", plain=_REAL_FLOATS, arity=2, symbol="%",
+     raises=dtypes.INTS)
 _add("fmod", "x - trunc(x / y) * y, with the sign of x; for integers a zero divisor is an error",
      _REALS, _truncate_mod, arity=2, raises=dtypes.INTS)
-_add("pow", "x to the power y; for integers a negative y is an error", _NUMBERS, _power, arity=2,
-     symbol="**", raises=dtypes.INTS)
-_add("neg", "-x", _NUMBERS, _standard("negative"), symbol="-")
+_add("pow", "x to the power y; for integers a negative y is an error", _NUMBERS, _power,
+     array="pow", plain=_INEXACT, arity=2, symbol="**", raises=dtypes.INTS)
+_add("neg", "-x", _NUMBERS, "negative", symbol="-")
 _add("abs", "|x|; the modulus of a complex number", _NUMBERS, result="real")
 _add("sign", "-1, 0 or 1 by the sign of x; x / |x| for complex numbers; NaN for NaN", _NUMBERS)
-_add("max", "the larger of x and y, NaN if either is NaN", _REALS, _standard("maximum"), arity=2)
-_add("min", "the smaller of x and y, NaN if either is NaN", _REALS, _standard("minimum"), arity=2)
+_add("max", "the larger of x and y, NaN if either is NaN", _REALS, "maximum", arity=2)
+_add("min", "the smaller of x and y, NaN if either is NaN", _REALS, "minimum", arity=2)
 
 # ---------------------------------------------------------------- elementary functions
 for _name in ("exp", "expm1", "log", "log1p", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan",
@@ -223,28 +234,28 @@ _add("floor", "the largest whole number not above x", _REAL_FLOATS)
 _add("ceil", "the smallest whole number not below x", _REAL_FLOATS)
 _add("trunc", "x without its fraction", _REAL_FLOATS)
 _add("rint", "the nearest whole number, the even one on a tie; both parts of complex numbers",
-     _NUMBERS, _standard("round"))
+     _NUMBERS, "round")
 
 # ---------------------------------------------------------------- comparison and choice
-_add("lt", "x < y", _ORDERED, _standard("less"), arity=2, result="bool", symbol="<")
-_add("le", "x <= y", _ORDERED, _standard("less_equal"), arity=2, result="bool", symbol="<=")
-_add("gt", "x > y", _ORDERED, _standard("greater"), arity=2, result="bool", symbol=">")
-_add("ge", "x >= y", _ORDERED, _standard("greater_equal"), arity=2, result="bool", symbol=">=")
-_add("eq", "x == y", _ANY, _standard("equal"), arity=2, result="bool", symbol="==")
-_add("ne", "x != y", _ANY, _standard("not_equal"), arity=2, result="bool", symbol="!=")
+_add("lt", "x < y", _ORDERED, "less", arity=2, result="bool", symbol="<")
+_add("le", "x <= y", _ORDERED, "less_equal", arity=2, result="bool", symbol="<=")
+_add("gt", "x > y", _ORDERED, "greater", arity=2, result="bool", symbol=">")
+_add("ge", "x >= y", _ORDERED, "greater_equal", arity=2, result="bool", symbol=">=")
+_add("eq", "x == y", _ANY, "equal", arity=2, result="bool", symbol="==")
+_add("ne", "x != y", _ANY, "not_equal", arity=2, result="bool", symbol="!=")
 _add("isnan", "whether x is NaN", _REAL_FLOATS, result="bool")
 _add("isinf", "whether x is infinite", _REAL_FLOATS, result="bool")
 _add("isfinite", "whether x is neither infinite nor NaN", _REAL_FLOATS, result="bool")
-_add("where", "x where the first argument is true, else y", _ANY, arity=3)
+_add("where", "x where the first argument is true, else y", _ANY, plain=frozenset(), arity=3)
 
 # ---------------------------------------------------------------- bits
-_add("bitand", "x & y, of truth values too", dtypes.INTS | _BOOL, _standard("bitwise_and"),
+_add("bitand", "x & y, of truth values too", dtypes.INTS | _BOOL, "bitwise_and",
      arity=2, symbol="&")
-_add("bitor", "x | y, of truth values too", dtypes.INTS | _BOOL, _standard("bitwise_or"),
+_add("bitor", "x | y, of truth values too", dtypes.INTS | _BOOL, "bitwise_or",
      arity=2, symbol="|")
-_add("bitxor", "x ^ y, of truth values too", dtypes.INTS | _BOOL, _standard("bitwise_xor"),
+_add("bitxor", "x ^ y, of truth values too", dtypes.INTS | _BOOL, "bitwise_xor",
      arity=2, symbol="^")
-_add("bitnot", "~x, of truth values too", dtypes.INTS | _BOOL, _standard("bitwise_invert"),
+_add("bitnot", "~x, of truth values too", dtypes.INTS | _BOOL, "bitwise_invert",
      symbol="~")
 _add("shl", "x shifted left by y, y clamped to 0 .. bits - 1", dtypes.INTS, _left_shift, arity=2,
      symbol="<<")
@@ -254,8 +265,8 @@ _add("popcount", "the number of one bits", dtypes.INTS, _population_count, resul
 
 # ---------------------------------------------------------------- complex numbers
 _add("complex", "x + iy", frozenset(_COMPLEX_OF), _complex, arity=2, result="complex")
-_add("real", "the real part", dtypes.COMPLEX, result="real")
-_add("imag", "the imaginary part", dtypes.COMPLEX, result="real")
+_add("real", "the real part", dtypes.COMPLEX, plain=frozenset(), result="real")
+_add("imag", "the imaginary part", dtypes.COMPLEX, plain=frozenset(), result="real")
 _add("conj", "the complex conjugate; x itself for real types", _NUMBERS, _conjugate)
 _add("angle", "the argument, in (-pi, pi]", dtypes.COMPLEX, _angle, result="real")
 

@@ -6,6 +6,7 @@ backends ("float v3 = expf(v1);" is one step). Steps refer to earlier steps by i
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,8 +16,9 @@ import numpy as np
 
 from opdock import dtypes
 from opdock.dtypes import DType
+from opdock.kernels.array_api import put
 from opdock.kernels.expr import tree as ex
-from opdock.kernels.expr.functions import FUNCTIONS
+from opdock.kernels.expr.functions import FUNCTIONS, Function
 from opdock.shapes import Shape
 
 INPUT, NUMBER, CAST = "input", "number", "cast"
@@ -162,6 +164,8 @@ class _Lowering:
         indices = [self._typed(a, dtype) for a in _typed_args(name, args)]
         if name == "where":
             indices.insert(0, self._condition(args[0]))
+        if name == "conj" and not dtype.is_complex:
+            return indices[0]
         return self._add(name, tuple(indices), FUNCTIONS[name].result_type(self._wide(dtype)))
 
     def _node(self, node: ex.Expr) -> tuple[int, DType]:
@@ -250,71 +254,155 @@ def namespace_dtype(xp: Any, dtype: DType) -> Any:
     return dtype.np if found is None else found
 
 
-def _last_uses(
-    code: Sequence[tuple[int, Callable[..., Any], tuple[int, ...]]], results: Sequence[int]
-) -> list[list[int]]:
-    """For each call the values that nothing needs after it: whole arrays, in a long line many."""
-    needed, dead = set(results), []
-    for i, _, args in reversed(code):
-        dead.append([a for a in dict.fromkeys((*args, i)) if a not in needed])
-        needed.update(args)
+def _last_uses(line: Line) -> list[list[int]]:
+    """For each step the values that nothing needs after it: whole arrays, in a long line many."""
+    needed, dead = set(line.results), []
+    for i, step in reversed(list(enumerate(line.steps))):
+        dead.append([a for a in dict.fromkeys((*step.args, i)) if a not in needed])
+        needed.update(step.args)
     return dead[::-1]
 
 
+def _seen(line: Line) -> list[frozenset[str]]:
+    """For each step the inputs that it depends on, which together give it its shape."""
+    seen: list[frozenset[str]] = []
+    for step in line.steps:
+        own = {step.value} if step.op == INPUT else set()
+        seen.append(frozenset(own.union(*(seen[a] for a in step.args))))
+    return seen
+
+
 def evaluator(
-    line: Line, xp: Any, inputs: Sequence[str], shape: Shape = None
+    line: Line, xp: Any, inputs: Sequence[str], shape: Shape = None, *, out: bool = False
 ) -> Callable[..., Any]:
     """A function of arrays, in the order of `inputs`, that computes the line's results.
+
+    It is Python code, a call a step. Where the namespace's functions write to arrays they are
+    given, a value that nothing needs any more makes room for the next.
 
     Args:
         line: the steps.
         xp: an array-API namespace.
         inputs: the names of the positional arguments.
         shape: the shape of the results where it is known; otherwise the arguments' broadcast.
+        out: whether the function takes one more argument, an array for the one result, or None.
 
     Returns:
         `fn(*arrays)`: one array, or a tuple if the line has several results.
     """
-    registers: list[Any] = [None] * len(line.steps)
-    loads: list[tuple[int, int]] = []
-    code: list[tuple[int, Callable[..., Any], tuple[int, ...]]] = []
-    varying = set()
-    for i, step in enumerate(line.steps):
-        dtype = namespace_dtype(xp, step.dtype)
+    return _Writer(line, xp, inputs, shape, out).function()
+
+
+class _Writer:
+    """Writes a line as the source of a function."""
+
+    def __init__(
+        self, line: Line, xp: Any, inputs: Sequence[str], shape: Shape, out: bool
+    ) -> None:
+        self._steps, self._results, self._xp, self._shape = line.steps, line.results, xp, shape
+        self._seen, self._dead, self._out = _seen(line), _last_uses(line), out
+        self._whole = frozenset().union(*(self._seen[r] for r in line.results))
+        self._spread = len(self._whole) < len(inputs) or any(
+            self._seen[r] != self._whole for r in line.results
+        )
+        reads = [i for i, s in enumerate(line.steps) for a in s.args if self._is(INPUT, a)]
+        self._last_read = max(reads, default=0)
+        self._params = [f"a{j}" for j in range(len(inputs))]
+        self._names = [
+            self._params[list(inputs).index(s.value)] if s.op == INPUT else f"v{i}"
+            for i, s in enumerate(line.steps)
+        ]
+        self._scope: dict[str, Any] = {}
+        self._fresh: set[int] = set()
+        self._holds: int | None = None  # the last value that was written to `out`
+
+    def _is(self, op: str, i: int) -> bool:
+        return self._steps[i].op == op
+
+    def function(self) -> Callable[..., Any]:
+        """The compiled function."""
+        body = [text for i in range(len(self._steps)) for text in self._step(i)]
+        found = [self._names[r] for r in self._results]
+        if self._spread:
+            self._scope["spread"] = functools.partial(_spread, self._xp, self._shape)
+            found = [f"spread({v}, {', '.join(self._params)})" for v in found]
+        if self._out and (self._spread or (self._holds,) != self._results):
+            self._scope["put"] = functools.partial(put, self._xp)
+            body.append(f"if out is not None: return put(out, ..., {found[0]})")
+        body.append(f"return {', '.join(found)}")
+        heading = f"def run({', '.join(self._params + ['out=None'] * self._out)}):"
+        exec(_code("\n    ".join([heading, *body])), self._scope)  # noqa: S102 - written here
+        run: Callable[..., Any] = self._scope["run"]
+        return run
+
+    def _step(self, i: int) -> list[str]:
+        step, name = self._steps[i], self._names[i]
+        dtype = namespace_dtype(self._xp, step.dtype)
         if step.op == INPUT:
-            loads.append((i, list(inputs).index(step.value)))
-        elif step.op == NUMBER:
-            registers[i] = xp.asarray(_representable(step), dtype=dtype)
-        elif step.op == CAST:
-            code.append((i, _caster(xp, line.steps[step.args[0]].dtype, dtype), step.args))
+            return []
+        if step.op == NUMBER:
+            self._scope[name] = self._xp.asarray(_representable(step), dtype=dtype)
+            return []
+        args = [self._names[a] for a in step.args]
+        if step.op == CAST:
+            call = _caster(self._xp, self._steps[step.args[0]].dtype, dtype)
+            self._fresh.add(i)
         else:
-            code.append((i, _bound(FUNCTIONS[step.op].evaluate, xp), step.args))
-        if step.op == INPUT or any(a in varying for a in step.args):
-            varying.add(i)
-    used = {position for _, position in loads}
-    spread = len(used) < len(inputs) or any(r not in varying for r in line.results)
-    results = line.results
-    steps = [(i, function, args, dead) for (i, function, args), dead in zip(
-        code, _last_uses(code, results), strict=True)]  # fmt: skip
+            function, operand = FUNCTIONS[step.op], self._steps[step.args[-1]].dtype
+            call = _bound(function, self._xp, operand)
+            if operand in function.plain:
+                self._fresh.add(i)
+                if writes_to(call, self._xp, function.arity, operand, step.dtype):
+                    args += self._place(i)
+        self._scope[f"f{i}"] = call
+        text = [f"{name} = f{i}({', '.join(args)})"]
+        gone = [self._names[d] for d in self._dead[i] if f"f{d}" in self._scope and d != i]
+        if gone:
+            text.append(" = ".join([*gone, "None"]))
+        return text
 
-    def run(*arrays: Any) -> Any:
-        values = list(registers)
-        for i, position in loads:
-            values[i] = arrays[position]
-        for i, function, args, dead in steps:
-            values[i] = function(*[values[a] for a in args])
-            for d in dead:
-                values[d] = None
-        out = tuple(values[r] for r in results)
-        if spread:
-            out = tuple(_spread(xp, v, arrays, shape) for v in out)
-        return out if len(out) > 1 else out[0]
+    def _place(self, i: int) -> list[str]:
+        """The argument that says where to write a value, if there is a place."""
+        steps = self._steps
+        if self._spread or self._seen[i] != self._whole:
+            return []
+        last = (i,) == self._results
+        # `out` may be the memory of an input, so it waits until all of them are read.
+        early = self._holds is None and i >= self._last_read
+        alike = steps[i].dtype is steps[self._results[0]].dtype
+        # Arrays without dimensions may be numbers, which cannot be written to.
+        room = [
+            a for a in steps[i].args
+            if self._shape and a in self._fresh and a in self._dead[i]
+            and steps[a].dtype is steps[i].dtype and self._seen[a] == self._whole
+        ]  # fmt: skip
+        if self._out and (last or (early and alike and not room)):
+            self._holds = i
+            return ["out=out"]
+        return [f"out={self._names[room[0]]}"] if room else []
 
-    return run
+
+@functools.lru_cache(maxsize=512)
+def _code(text: str) -> Any:
+    return compile(text, "<opdock expression>", "exec")
 
 
-def _bound(evaluate: Callable[..., Any], xp: Any) -> Callable[..., Any]:
-    return lambda *args: evaluate(xp, *args)
+@functools.lru_cache(maxsize=4096)
+def writes_to(function: Any, xp: Any, arity: int, operand: DType, result: DType) -> bool:
+    """Whether a function of the namespace takes `out=`, an array that it writes to and returns."""
+    try:
+        with np.errstate(all="ignore"):
+            args = [xp.ones((1,), dtype=namespace_dtype(xp, operand))] * arity
+            place = xp.zeros((1,), dtype=namespace_dtype(xp, result))
+            return function(*args, out=place) is place
+    except Exception:
+        return False
+
+
+def _bound(function: Function, xp: Any, operand: DType) -> Callable[..., Any]:
+    if operand in function.plain:
+        return getattr(xp, function.array)  # type: ignore[no-any-return]
+    return functools.partial(function.evaluate, xp)
 
 
 def _caster(xp: Any, source: DType, target: Any) -> Callable[..., Any]:
@@ -334,7 +422,7 @@ def _representable(step: Step) -> Any:
     return value
 
 
-def _spread(xp: Any, value: Any, arrays: Sequence[Any], shape: Shape) -> Any:
+def _spread(xp: Any, shape: Shape, value: Any, *arrays: Any) -> Any:
     """`value`, which need not depend on every input, in the full broadcast shape."""
     if shape is None or None in shape:
         shape = np.broadcast_shapes(*(tuple(a.shape) for a in arrays))

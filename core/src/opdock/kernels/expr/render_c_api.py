@@ -35,14 +35,11 @@ from opdock.kernels.portable.array import check_shape, wanted_shape
 from opdock.kernels.portable.decompositions import check_square
 from opdock.kernels.portable.fill import steps as range_steps
 from opdock.kernels.portable.gather import axes_of, check_params, outside
-from opdock.kernels.portable.joining import check_alike, checked_axis
+from opdock.kernels.portable.joining import check_alike
 from opdock.kernels.portable.linalg import check_batch_matmul, check_matmul
-from opdock.kernels.portable.matrix import permutation
 from opdock.kernels.portable.padding import check_mirror, margins
-from opdock.kernels.portable.reduce import arg_axis, reduced_axes
-from opdock.kernels.portable.scan import scan_axis
 from opdock.kernels.portable.segment import unsorted_error
-from opdock.kernels.portable.slicing import block, subscript
+from opdock.kernels.portable.slicing import subscript
 from opdock.kernels.portable.solve import check_solve
 from opdock.kernels.portable.sorting import check_k
 from opdock.kernels.portable.spacebatch import check_blocks, check_multiple
@@ -51,12 +48,12 @@ from opdock.kernels.portable.training import update_on
 
 __all__ = [
     "CAST", "ERRORS", "INPUT", "NUMBER", "RENDERED", "SERIES", "Dialect", "Line", "Reduce",
-    "Rendered", "arg_axis", "axes_of", "block", "can_render", "check_alike",
+    "Rendered", "axes_of", "can_render", "check_alike",
     "check_batch_matmul", "check_blocks", "check_k", "check_matmul", "check_mirror",
     "check_multiple", "check_params", "check_shape", "check_solve", "check_square",
-    "checked_axis", "diagonals", "dims", "elementwise_claims", "elementwise_source", "evaluate",
+    "diagonals", "dims", "elementwise_claims", "elementwise_source", "evaluate",
     "evaluate_cluster", "helpers", "input_names", "ints", "invalid", "lower", "margins",
-    "node_line", "outside", "parse", "permutation", "portable_family", "range_steps",
-    "reduced_axes", "render", "scan_axis", "subscript", "unsorted_error", "update_line",
+    "node_line", "outside", "parse", "portable_family", "range_steps",
+    "render", "subscript", "unsorted_error", "update_line",
     "update_of", "update_on", "updates", "wanted_shape",
 ]  # fmt: skip

@@ -7,7 +7,7 @@ rows) follow as ordinary portable kernels.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from opdock import dtypes, errors, shapes
@@ -15,14 +15,17 @@ from opdock.dtypes import DType
 from opdock.graph.nodes import registry
 from opdock.graph.nodes.opdef import OpDef
 from opdock.graph.nodes.registry import OpSpec
+from opdock.kernels.array_api import put
 from opdock.kernels.expr.functions import FUNCTIONS
-from opdock.kernels.expr.lowering import Line, evaluator, lower
-from opdock.kernels.expr.tree import functions_used, parse
+from opdock.kernels.expr.lowering import Line, evaluator, lower, writes_to
+from opdock.kernels.expr.tree import Apply, functions_used, parse
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.select.table import Kernel
+from opdock.shapes import Shape
 
 _SCALARS = dtypes.NUMBERS | {dtypes.bool_}
+_VALUES = (bool, int, float, DType)
 
 
 def elementwise_kernels(xp: Any) -> Iterator[Kernel]:
@@ -33,7 +36,8 @@ def elementwise_kernels(xp: Any) -> Iterator[Kernel]:
         needs = {n for f in functions_used(parse(spec.expr)) for n in FUNCTIONS[f].needs}
         if not all(hasattr(xp, n) for n in needs):
             continue
-        yield Kernel(op=spec.name, bind=functools.partial(_bind, spec, xp), dtypes=claims(spec))
+        bind = functools.partial(_bind, spec, xp)
+        yield Kernel(op=spec.name, bind=bind, dtypes=claims(spec), out=_takes_out(spec, xp))
 
 
 def lower_node(spec: OpSpec, sig: NodeSig) -> Line:
@@ -45,35 +49,89 @@ def lower_node(spec: OpSpec, sig: NodeSig) -> Line:
     """
     if not sig.attrs.get("incompatible_shape_error", True):
         raise ValueError(f"{spec.name} gives one truth value for shapes that do not broadcast.")
-    return _lowered(spec, sig)
+    types = [t.base_dtype for t in sig.in_dtypes]
+    return _lowered(spec, types, sig.out_dtypes[0].base_dtype, sig.attrs)
 
 
-def _lowered(spec: OpSpec, sig: NodeSig) -> Line:
+def _lowered(
+    spec: OpSpec, types: Sequence[DType], result: DType, attrs: Mapping[str, Any]
+) -> Line:
     if spec.expr is None:
         raise ValueError(f"{spec.name} has no scalar expression.")
-    inputs = dict(zip(_names(spec), (t.base_dtype for t in sig.in_dtypes), strict=True))
-    return lower([parse(spec.expr)], inputs, sig.attrs, [sig.out_dtypes[0].base_dtype])
+    inputs = dict(zip(_names(spec), types, strict=True))
+    return lower([parse(spec.expr)], inputs, attrs, [result])
 
 
 def _names(spec: OpSpec) -> list[str]:
     return [a.name for a in spec.definition.inputs]
 
 
+def _takes_out(spec: OpSpec, xp: Any) -> bool:
+    """Whether a planned buffer saves a pass: the last function writes to an array it is given."""
+    root = parse(spec.expr or "")
+    last = FUNCTIONS[root.function] if isinstance(root, Apply) else None
+    if last is None or not last.plain:
+        return False
+    add, kind = FUNCTIONS["add"], dtypes.float32
+    return writes_to(getattr(xp, add.array), xp, add.arity, kind, kind)
+
+
 def _bind(spec: OpSpec, xp: Any, sig: NodeSig) -> Any:
-    run = evaluator(
-        _lowered(spec, sig), xp, _names(spec), sig.out_shapes[0] if sig.out_shapes else None
-    )
+    types = tuple(t.base_dtype for t in sig.in_dtypes)
+    run = _call(spec, xp, types)
+    if run is None:
+        # What the expression may take from the node: many nodes share one function.
+        attrs = tuple((k, v) for k, v in sig.attrs.items() if isinstance(v, _VALUES))
+        shape = sig.out_shapes[0] if sig.out_shapes else None
+        run = _function(spec, xp, types, sig.out_dtypes[0].base_dtype, attrs, shape)
     if sig.attrs.get("incompatible_shape_error", True):
         return run
 
-    def compare(x: Any, y: Any) -> Any:
+    def compare(x: Any, y: Any, out: Any = None) -> Any:
         try:
             shapes.broadcast(tuple(x.shape), tuple(y.shape))
         except ValueError:
-            return xp.asarray(spec.name == "NotEqual", dtype=xp.bool)
-        return run(x, y)
+            apart = xp.asarray(spec.name == "NotEqual", dtype=xp.bool)
+            return apart if out is None else put(xp, out, ..., apart)
+        return run(x, y) if out is None else run(x, y, out)
 
     return compare
+
+
+@functools.lru_cache(maxsize=1024)
+def _function(
+    spec: OpSpec, xp: Any, types: tuple[DType, ...], result: DType,
+    attrs: tuple[tuple[str, Any], ...], shape: Shape,
+) -> Any:  # fmt: skip
+    """The expression as Python code."""
+    line = _lowered(spec, types, result, dict(attrs))
+    return evaluator(line, xp, _names(spec), shape, out=_takes_out(spec, xp))
+
+
+@functools.lru_cache(maxsize=4096)
+def _call(spec: OpSpec, xp: Any, types: tuple[DType, ...]) -> Any:
+    """The namespace's function where it is all that a node needs: a step is then one call of it."""
+    root = parse(spec.expr or "")
+    if not isinstance(root, Apply) or [str(a) for a in root.args] != _names(spec):
+        return None
+    function, operand = FUNCTIONS[root.function], types[-1]
+    if operand not in function.plain or len(set(types)) > 1:
+        return None
+    run = getattr(xp, function.array)
+    if not _takes_out(spec, xp):
+        return run
+    if not writes_to(run, xp, function.arity, operand, function.result_type(operand)):
+        return None
+    # A ufunc takes its output behind its inputs, though NumPy 2.4 deprecates that for two.
+    if getattr(run, "nin", None) == function.arity and root.function not in ("max", "min"):
+        return run
+    return _by_keyword(run, function.arity)
+
+
+def _by_keyword(run: Any, arity: int) -> Any:
+    if arity == 1:
+        return lambda x, out=None: run(x, out=out)
+    return lambda x, y, out=None: run(x, y, out=out)
 
 
 @functools.cache

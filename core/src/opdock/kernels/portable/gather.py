@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from opdock.kernels.array_api import device_ints, dims, ints, invalid, zeros
+from opdock import axes
+from opdock.kernels.array_api import device_ints, dims, invalid, zeros
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
@@ -53,10 +54,7 @@ def axes_of(params: Any, indices: Any, axis: Any, batch_dims: int) -> tuple[int,
     Raises:
         InvalidArgumentError: they do not fit the shapes.
     """
-    (at,), rank = ints(axis), len(params.shape)
-    if not -rank <= at < rank:
-        raise invalid(f"Expected axis in the range [{-rank}, {rank}), but got {at}")
-    at %= rank
+    at = axes.gathered(axis, len(params.shape))
     count = len(indices.shape)
     if not -count <= batch_dims <= count:
         raise invalid(f"Expected batch_dims in the range [{-count}, {count}], but got {batch_dims}")

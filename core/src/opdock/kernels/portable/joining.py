@@ -6,39 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from opdock import axes
 from opdock.kernels.array_api import copy, dims, ints, invalid
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
-
-
-def checked_axis(values: Any, axis: Any) -> int:
-    """The non-negative axis along which `values` can be joined.
-
-    Raises:
-        InvalidArgumentError: the axis is out of range or the shapes do not fit.
-    """
-    first = tuple(values[0].shape)
-    rank = len(first)
-    (given,) = ints(axis)
-    if rank == 0 or not -rank <= given < rank:
-        raise invalid(
-            f"ConcatOp : Expected concatenating dimensions in the range [{-rank}, {rank}), "
-            f"but got {given}"
-        )
-    at = given % rank
-    for i, value in enumerate(values):
-        shape = tuple(value.shape)
-        if len(shape) != rank:
-            raise invalid(
-                f"ConcatOp : Ranks of all input tensors should match: shape[0] = {dims(first)} vs. "
-                f"shape[{i}] = {dims(shape)}"
-            )
-        if shape[:at] != first[:at] or shape[at + 1 :] != first[at + 1 :]:
-            raise invalid(
-                f"ConcatOp : Dimensions of inputs should match: shape[0] = {dims(first)} vs. "
-                f"shape[{i}] = {dims(shape)}"
-            )
-    return at
 
 
 @portable("ConcatV2", host_inputs=("axis",))
@@ -47,7 +18,7 @@ def concat_v2(xp: Any, sig: NodeSig) -> Any:
 
     def run(*args: Any) -> Any:
         values, axis = args[:-1], args[-1]
-        return xp.concat(values, axis=checked_axis(values, axis))
+        return xp.concat(values, axis=axes.joined(values, axis))
 
     return run
 
@@ -57,7 +28,7 @@ def concat(xp: Any, sig: NodeSig) -> Any:
     """The inputs one after the other."""
 
     def run(axis: Any, *values: Any) -> Any:
-        return xp.concat(values, axis=checked_axis(values, axis))
+        return xp.concat(values, axis=axes.joined(values, axis))
 
     return run
 

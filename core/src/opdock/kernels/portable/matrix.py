@@ -6,28 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from opdock import dtypes
+from opdock import axes, dtypes
 from opdock.kernels.array_api import copy, device_ints, ints, invalid, zeros
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
-
-
-def permutation(perm: Any, rank: int) -> tuple[int, ...]:
-    """The checked permutation; InvalidArgumentError unless it is one of `rank` dimensions."""
-    axes = ints(perm)
-    if len(axes) != rank:
-        raise invalid(
-            f"transpose expects a vector of size {rank}. But input(1) is a vector of size "
-            f"{len(axes)}"
-        )
-    for axis in axes:
-        if not -rank <= axis < rank:
-            raise invalid(f"{axis} is out of range [0 .. {rank})")
-    out = tuple(a % rank for a in axes)
-    if len(set(out)) != rank:
-        missing = next(i for i in range(rank) if i not in out)
-        raise invalid(f"{missing} is missing from {{{','.join(map(str, out))}}}.")
-    return out
 
 
 @portable("Transpose", host_inputs=("perm",))
@@ -35,7 +17,7 @@ def transpose(xp: Any, sig: NodeSig) -> Any:
     """The dimensions in another order."""
 
     def run(x: Any, perm: Any) -> Any:
-        return copy(xp, xp.permute_dims(x, permutation(perm, len(x.shape))))
+        return copy(xp, xp.permute_dims(x, axes.permutation(perm, len(x.shape))))
 
     return run
 
@@ -46,7 +28,7 @@ def conjugate_transpose(xp: Any, sig: NodeSig) -> Any:
     complex_ = sig.in_dtypes[0].is_complex
 
     def run(x: Any, perm: Any) -> Any:
-        turned = xp.permute_dims(x, permutation(perm, len(x.shape)))
+        turned = xp.permute_dims(x, axes.permutation(perm, len(x.shape)))
         return xp.conj(turned) if complex_ else copy(xp, turned)
 
     return run

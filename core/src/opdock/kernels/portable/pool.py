@@ -144,7 +144,7 @@ def max_pool_grad_v2(xp: Any, sig: NodeSig) -> Any:
 # ---------------------------------------------------------------- average
 def _counts(pooling: Pooling, where: Window, like: Any) -> Any:
     """How many elements of each window are input rather than padding, to divide by."""
-    total = functools.reduce(np.multiply.outer, where.inside())
+    total = functools.reduce(np.multiply.outer, map(np.asarray, where.inside()))
     device = getattr(like, "device", None)
     counts = pooling.xp.asarray(np.asarray(total), dtype=like.dtype, device=device)
     return pooling.xp.reshape(counts, (1, *where.out, 1))
@@ -210,7 +210,7 @@ def max_pool_with_argmax(xp: Any, sig: NodeSig) -> Any:
 
 
 def _pixels(x: Any, pooling: Pooling) -> int:
-    return max(1, math.prod(pooling.layout.spatial(x.shape)))
+    return max(1, math.prod(int(n) for n in pooling.layout.spatial(x.shape)))
 
 
 def _places(xp: Any, argmax: Any, shape: Any, whole: bool) -> Any:

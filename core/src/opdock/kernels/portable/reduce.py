@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from opdock import dtypes
+from opdock import axes, dtypes
 from opdock.dtypes import COMPLEX, FLOATS, NUMBERS, REALS
-from opdock.kernels.array_api import copy, dims, dtype_of, full, ints, invalid
+from opdock.kernels.array_api import copy, dtype_of, full
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
@@ -18,27 +18,14 @@ _NARROW = (dtypes.float16, dtypes.bfloat16)
 Run = Callable[[Any, Any], Any]
 
 
-def reduced_axes(indices: Any, rank: int) -> tuple[int, ...]:
-    """The non-negative axes that `reduction_indices` names; TF's errors when they are wrong."""
-    axes: list[int] = []
-    for axis in ints(indices):
-        if not -rank <= axis < rank:
-            raise invalid(f"Invalid reduction dimension ({axis} for input with {rank} dimension(s)")
-        axis %= rank
-        if axis in axes:
-            raise invalid(f"Invalid reduction arguments: Axes contains duplicate dimension: {axis}")
-        axes.append(axis)
-    return tuple(sorted(axes))
-
-
 def _bind(sig: NodeSig, reduce: Callable[[Any, tuple[int, ...], bool], Any]) -> Run:
     """Decodes the axes once where they are constant."""
     keep = bool(sig.attrs["keep_dims"])
     constant, shape = sig.const(1), sig.in_shapes[0]
     if constant is not None and shape is not None:
-        known = reduced_axes(constant, len(shape))
+        known = axes.reduced(constant, len(shape))
         return lambda x, indices: reduce(x, known, keep)
-    return lambda x, indices: reduce(x, reduced_axes(indices, len(x.shape)), keep)
+    return lambda x, indices: reduce(x, axes.reduced(indices, len(x.shape)), keep)
 
 
 def _count(x: Any, axes: tuple[int, ...]) -> int:
@@ -122,17 +109,6 @@ def logical(xp: Any, sig: NodeSig) -> Run:
     return _bind(sig, reduce)
 
 
-def arg_axis(dimension: Any, shape: tuple[int, ...]) -> int:
-    """The axis that ArgMax or ArgMin searches; TF's errors when it is out of range or empty."""
-    (axis,) = ints(dimension)
-    rank = len(shape)
-    if not -rank <= axis < rank:
-        raise invalid(f"Expected dimension in the range [{-rank}, {rank}), but got {axis}")
-    if shape[axis] == 0:
-        raise invalid(f"Reduction axis {axis} is empty in shape {dims(shape)}")
-    return axis % rank
-
-
 @portable("ArgMax", "ArgMin", host_inputs=("dimension",), T=REALS)
 def arg_extreme(xp: Any, sig: NodeSig) -> Run:
     """The position of the first extreme; NaN is never one."""
@@ -142,7 +118,7 @@ def arg_extreme(xp: Any, sig: NodeSig) -> Run:
     dtype = dtype_of(xp, sig.out_dtypes[0])
 
     def run(x: Any, dimension: Any) -> Any:
-        axis = arg_axis(dimension, tuple(x.shape))
+        axis = axes.searched(dimension, x.shape)
         if floating:
             x = xp.astype(x, xp.float32) if narrow else x
             x = xp.where(xp.isnan(x), full(xp, (), worst, dtypes.float32, x), x)

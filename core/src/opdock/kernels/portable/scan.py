@@ -6,23 +6,13 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from opdock import dtypes
+from opdock import axes, dtypes
 from opdock.dtypes import NUMBERS
-from opdock.kernels.array_api import copy, dims, full, ints, invalid
+from opdock.kernels.array_api import copy, full
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
 _NARROW = (dtypes.float16, dtypes.bfloat16)
-
-
-def scan_axis(axis: Any, rank: int) -> int:
-    """The non-negative axis that a scan's `axis` input names; TF's errors when it is wrong."""
-    if len(axis.shape):
-        raise invalid(f"ScanOp: axis must be a scalar, not {dims(axis.shape)}")
-    (value,) = ints(axis)
-    if not -rank <= value < rank:
-        raise invalid(f"ScanOp: Expected scan axis in the range [{-rank}, {rank}), but got {value}")
-    return value % rank
 
 
 def _along(rank: int, axis: int, where: slice) -> tuple[slice, ...]:
@@ -54,7 +44,7 @@ def _bind(
     def run(x: Any, axis: Any) -> Any:
         # 16-bit floats are added up in 32 bits.
         wide = xp.astype(x, xp.float32) if narrow else x
-        position, rank = scan_axis(axis, len(x.shape)), len(x.shape)
+        position, rank = axes.scanned(axis, len(x.shape)), len(x.shape)
         if reverse:
             wide = xp.flip(wide, axis=position)
         if exclusive and x.shape[position]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from opdock import axes
 from opdock.graph.nodes import slicespec
 from opdock.kernels.array_api import dims, ints, invalid, put, zeros
 from opdock.kernels.portable import portable
@@ -16,35 +17,13 @@ def slice_(xp: Any, sig: NodeSig) -> Any:
     begin, size = sig.const(1), sig.const(2)
     source = sig.in_shapes[0]
     if begin is not None and size is not None and source is not None and None not in source:
-        fixed = block(source, ints(begin), ints(size))
+        fixed = axes.block(source, begin, size)
         return lambda tensor, begin, size: tensor[fixed]
 
     def run(tensor: Any, begin: Any, size: Any) -> Any:
-        return tensor[block(tensor.shape, ints(begin), ints(size))]
+        return tensor[axes.block(tensor.shape, begin, size)]
 
     return run
-
-
-def block(shape: Any, begin: list[int], size: list[int]) -> tuple[slice, ...]:
-    """The subscript of a block.
-
-    Raises:
-        InvalidArgumentError: the block leaves the tensor.
-    """
-    if len(begin) != len(shape) or len(size) != len(shape):
-        raise invalid(
-            f"Expected begin and size arguments to be 1-D tensors of size {len(shape)}, but got "
-            f"shapes [{len(begin)}] and [{len(size)}] instead."
-        )
-    out = []
-    for i, (dim, start, length) in enumerate(zip(shape, begin, size, strict=True)):
-        if not 0 <= start <= dim:
-            raise invalid(f"Expected begin[{i}] in [0, {dim}], but got {start}")
-        n = dim - start if length == -1 else length
-        if not 0 <= n <= dim - start:
-            raise invalid(f"Expected size[{i}] in [0, {dim - start}], but got {n}")
-        out.append(slice(start, start + n))
-    return tuple(out)
 
 
 def subscript(sig: NodeSig, shape: Any, begin: Any, end: Any, strides: Any) -> slicespec.Resolved:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock import shapes
+from opdock import axes, shapes
 from opdock.kernels.array_api import copy, dims, ints, invalid
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
@@ -37,20 +37,13 @@ def _known(sig: NodeSig, value: int, *consts: int) -> bool:
     )
 
 
-def _axis(split_dim: Any, rank: int) -> int:
-    (axis,) = ints(split_dim)
-    if not -rank <= axis < rank:
-        raise invalid(f"-input rank(-{rank}) <= split_dim < input rank ({rank}), but got {axis}")
-    return axis % rank
-
-
 @portable("Split", host_inputs=("split_dim",), may_alias=dict.fromkeys(range(_VIEWS), 1))
 def split(xp: Any, sig: NodeSig) -> Any:
     """Equal pieces."""
     count = sig.attrs["num_split"]
 
     def find(shape: Any, split_dim: Any) -> list[Any]:
-        axis = _axis(split_dim, len(shape))
+        axis = axes.split(split_dim, len(shape))
         size = shape[axis]
         if size % count:
             raise invalid(
@@ -73,7 +66,7 @@ def split_v(xp: Any, sig: NodeSig) -> Any:
     """Pieces of given lengths."""
 
     def find(shape: Any, size_splits: Any, split_dim: Any) -> list[Any]:
-        axis, sizes = _axis(split_dim, len(shape)), ints(size_splits)
+        axis, sizes = axes.split(split_dim, len(shape)), ints(size_splits)
         total, given = shape[axis], sum(s for s in sizes if s != -1)
         if sizes.count(-1) > 1:
             raise invalid("There can only be one -1 in the input.")

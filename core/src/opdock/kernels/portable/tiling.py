@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from opdock.kernels.array_api import copy, device_ints, dims, ints, invalid, put
+from opdock import axes
+from opdock.kernels.array_api import copy, device_ints, ints, invalid, put
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
@@ -39,14 +40,8 @@ def reverse_v2(xp: Any, sig: NodeSig) -> Any:
     """The input backwards along some dimensions."""
 
     def run(tensor: Any, axis: Any) -> Any:
-        rank, axes = len(tensor.shape), ints(axis)
-        for i, a in enumerate(axes):
-            if not -rank <= a < rank:
-                raise invalid(f"'axis'[{i}] = {a} is out of valid range [0, {rank - 1}]")
-        chosen = [a % rank for a in axes]
-        if len(set(chosen)) != len(chosen):
-            raise invalid(f"axis {max(chosen, key=chosen.count)} specified more than once.")
-        return copy(xp, xp.flip(tensor, axis=tuple(chosen)) if chosen else tensor)
+        chosen = axes.reversed_(axis, len(tensor.shape))
+        return copy(xp, xp.flip(tensor, axis=chosen) if chosen else tensor)
 
     return run
 
@@ -92,22 +87,8 @@ def roll(xp: Any, sig: NodeSig) -> Any:
     """The input shifted around."""
 
     def run(tensor: Any, shift: Any, axis: Any) -> Any:
-        rank, shifts, axes = len(tensor.shape), ints(shift), ints(axis)
-        if rank < 1:
-            raise invalid("input must be 1-D or higher")
-        if np.shape(shift) != np.shape(axis):
-            raise invalid(
-                f"shift and axis must have the same size: {dims(np.shape(shift))} vs. "
-                f"{dims(np.shape(axis))}"
-            )
-        for a in axes:
-            if not -rank <= a < rank:
-                raise invalid(f"axis {a} is out of range")
-        total: dict[int, int] = {}
-        for s, a in zip(shifts, axes, strict=True):
-            total[a % rank] = total.get(a % rank, 0) + s
         out = tensor
-        for a, s in total.items():
+        for a, s in axes.rolled(shift, axis, len(tensor.shape)).items():
             n = tensor.shape[a]
             if n:
                 order = device_ints(xp, (np.arange(n) - s) % n, tensor)

@@ -5,6 +5,7 @@ Importing this module installs them. `==` stays identity: `tf.equal` compares.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from opdock.graph.nodes.composite import SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.variables.variable import Variable
 from opdock.ops.arithmetic import (
     add_op,
     add_v2_op,
@@ -143,6 +145,10 @@ def install() -> None:
         ("truediv", "SparseDenseCwiseDiv"),
     ):  # fmt: skip
         setattr(SparseTensor, f"__{scope_name}__", _sparse(name, scope_name))
+    # Those of variables only read the variable first, and are documented as the same.
+    for operator in Tensor.OVERLOADABLE_OPERATORS - {"__getitem__"}:
+        if hasattr(Tensor, operator):
+            functools.update_wrapper(getattr(Variable, operator), getattr(Tensor, operator))
 
 
 install()

@@ -1,5 +1,5 @@
-"""TF's place of `opdock.timeline`."""
+"""TF's place of `opdock.api.timeline`."""
 
-from opdock.timeline import StepStatsAnalysis, Timeline
+from opdock.api.timeline import StepStatsAnalysis, Timeline
 
 __all__ = ["StepStatsAnalysis", "Timeline"]

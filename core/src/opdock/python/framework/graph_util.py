@@ -1,6 +1,6 @@
-"""TF's place of `opdock.graph_util`."""
+"""TF's place of `opdock.api.graph_util`."""
 
-from opdock.graph_util import (
+from opdock.api.graph_util import (
     convert_variables_to_constants,
     extract_sub_graph,
     remove_training_nodes,

@@ -1,4 +1,4 @@
-"""The programs of one set of fetches, by the shapes that are fed.
+"""The programs of one set of fetches, by what is fed and its shapes.
 
 Shapes seen first get programs of their own. When there are several of those, one program with open
 dimensions serves the rest, and a shape that keeps coming takes the place of one that does not.
@@ -11,18 +11,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock import shapes
+from opdock import errors, shapes
 from opdock.graph.nodes.operation import Tensor
-from opdock.runtime.fetch import fetched
 from opdock.runtime.program.program import Program
 from opdock.shapes import Shape
 
-Key = tuple[tuple[Tensor, tuple[int, ...]], ...]
-"""What is fed: each tensor with the shape of its value."""
+Key = tuple[Any, ...]
+"""What is fed: each tensor, followed by the shape of its value."""
 
 _MOST: Final = 8  # programs by concrete shape before one with open shapes takes over
 _SETTLED: Final = 32  # uses of one shape that make it worth a program of its own; then twice that
 _COUNTED: Final = 256  # shapes whose uses are counted
+_LISTS: Final = 32  # lists of fed tensors
+_ARRAY: Final = np.ndarray
 
 
 class Entry:
@@ -48,19 +49,24 @@ class Entry:
         """The fed values, those that a variable or queue will hold as copies."""
         out = list(values)
         for i in self.keep:
-            if type(out[i]) is np.ndarray:
+            if type(out[i]) is _ARRAY:
                 out[i] = out[i].copy()
         return out
 
     def deliver(self, raw: Sequence[Any]) -> list[Any]:
-        """What a step returned as what the caller gets: scalars for 0-d, nothing shared."""
+        """What a step returned as what the caller gets: scalars for 0-d, nothing shared.
+
+        Raises:
+            InvalidArgumentError: a value is no data.
+        """
         out = []
-        copies = self.copies
-        for i, value in enumerate(raw):
-            if type(value) is np.ndarray:
-                out.append(value[()] if value.ndim == 0 else value.copy() if copies[i] else value)
+        for value, copy in zip(raw, self.copies):
+            if type(value) is _ARRAY:
+                out.append(value[()] if not value.ndim else value.copy() if copy else value)
+            elif value is None:
+                raise errors.InvalidArgumentError(None, None, "The fetched tensor has no value.")
             else:
-                out.append(fetched(value, copies[i]))
+                out.append(value)
         return out
 
 
@@ -68,44 +74,43 @@ Compile = Callable[["Sequence[Tensor]", "Sequence[Shape]"], Entry]
 
 
 class Variants(dict[Any, Entry]):
-    """Key to entry, for keys that have a program of their own; bounded.
+    """Key to entry, for keys that have a program of their own; bounded."""
 
-    Attributes:
-        epoch: changes whenever an entry goes.
-    """
-
-    __slots__ = ("_groups", "epoch")
+    __slots__ = ("_groups",)
 
     def __init__(self) -> None:
         super().__init__()
-        self.epoch = 0
         self._groups: dict[tuple[Tensor, ...], _Group] = {}
 
     def find(self, key: Key, compile_: Compile) -> Entry:
         """The entry for a key that is not in the dictionary; callers take turns."""
-        tensors = tuple(t for t, _ in key)
+        tensors, fed = key[::2], key[1::2]
         group = self._groups.get(tensors)
         if group is None:
+            if len(self._groups) >= _LISTS:
+                self._drop(next(iter(self._groups)))
             group = self._groups[tensors] = _Group()
         if len(group.used) < _MOST:
             return self._add(group, key, compile_)
         if group.settled(key):
             worst = min(group.used, key=lambda k: self[k].program.steps_run - group.used[k])
             del self[worst], group.used[worst]
-            self.epoch += 1
             return self._add(group, key, compile_)
-        fed: list[Shape] = [shape for _, shape in key]
         if not group.fits(fed):
-            seen: list[list[Shape]] = [[s for _, s in k] for k in group.used]
-            group.open = generalize([*seen, fed, *([group.open] if group.open else [])])
+            seen: list[list[Shape]] = [[*k[1::2]] for k in (*group.used, key)]
+            group.open = generalize([*seen, *([group.open] if group.open else [])])
             self["open", tensors] = compile_(tensors, group.open)
         return self["open", tensors]
 
     def _add(self, group: _Group, key: Key, compile_: Compile) -> Entry:
-        entry = compile_([t for t, _ in key], [s for _, s in key])
+        entry = compile_(key[::2], key[1::2])
         self[key] = entry
         group.used = {k: self[k].program.steps_run for k in (*group.used, key)}
         return entry
+
+    def _drop(self, tensors: tuple[Tensor, ...]) -> None:
+        for key in (*self._groups.pop(tensors).used, ("open", tensors)):
+            self.pop(key, None)
 
 
 class _Group:

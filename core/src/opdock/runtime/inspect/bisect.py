@@ -18,10 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from opdock import errors
-from opdock.compiler import pipeline
-from opdock.compiler.clean.prune import prune, refine_shapes
+from opdock.compiler.clean.prune import prune
+from opdock.compiler.emit.schedule import Step
 from opdock.compiler.ir.block import FEED, HOST
 from opdock.compiler.ir.state import cell_inputs
+from opdock.compiler.place.target import memory_of
 from opdock.dtypes import DType
 from opdock.graph.nodes import registry
 from opdock.graph.nodes.devicespec import DeviceSpec
@@ -204,7 +205,7 @@ class _Walk:
 
     Attributes:
         values: data tensor to its value.
-        before, after: operation to the values of the variables it takes, by input.
+        taken, left: operation to the values of the variables it takes, by input.
     """
 
     def __init__(
@@ -216,8 +217,8 @@ class _Walk:
         state: dict[tuple[str, str], Array],
     ) -> None:
         self.values: dict[Tensor, Any] = dict(feeds)
-        self.before: dict[Operation, dict[int, Array | None]] = {}
-        self.after: dict[Operation, dict[int, Array | None]] = {}
+        self.taken: dict[Operation, dict[int, Array | None]] = {}
+        self.left: dict[Operation, dict[int, Array | None]] = {}
         self._engine = Engine(plain_config(soft=True))
         _check_device(self._engine, scope)
         self._feeds = list(feeds.values())
@@ -225,14 +226,9 @@ class _Walk:
             t for op in order for t in op.outputs if _is_data(t) and t not in feeds
         ]  # fmt: skip
         block = prune(self._tensors, [*plan.targets, *order], _typed(feeds))
-        refine_shapes(block)
         for node in block.nodes:
             node.requested = scope
-        self._program = self._engine.bind(
-            *pipeline.finish(
-                block, self._engine.placer, self._engine.evaluate, self._engine.options
-            )
-        )
+        self._program = self._engine.bind(self._engine.compiler.lower(block))
         self._restore(state)
 
     def _restore(self, state: dict[tuple[str, str], Array]) -> None:
@@ -240,33 +236,27 @@ class _Walk:
             if node.traits.holds:
                 value = state.get(_cell_key_of(node.attrs, node.name))
                 if value is not None:
-                    cell = self._program._presets[slot]
-                    cell.write(self._engine.between(HOST, _memory(node.target))(value))
+                    cell = self._program.bound.presets[slot]
+                    cell.write(self._engine.between(HOST, memory_of(node.target))(value))
 
     def run(self) -> None:
         """Runs every step."""
-        program = self._program
-        slots: dict[int, Any] = dict(program._presets)
-        slots.update(zip(program.schedule.params, self._feeds, strict=True))
-        for i, step in enumerate(program.schedule.steps):
-            op = step.node.origin
-            watched = None
-            if op is not None and step.kind != "read" and not all(map(_is_data, op.inputs)):
-                watched = op
-            if watched is not None and watched not in self.before:
-                self.before[watched] = self._cells(watched)
-            inputs = [slots[s] for s in step.inputs]
-            try:
-                results = program._call(i, step, inputs, planned=False)
-            except Exception as e:
-                results = program._instead(e, step, inputs)
-            slots.update(zip(step.outputs, results, strict=False))
-            if watched is not None:
-                self.after[watched] = self._cells(watched)
-        fetched = (slots[s] for s in program.schedule.fetches)
+        fetched = self._program.interpret(self._feeds, self, planned=False)
         self.values.update(
             (t, np.array(v, copy=True)) for t, v in zip(self._tensors, fetched, strict=True)
         )
+
+    def before(self, step: Step) -> None:
+        """Keeps the variables that an op is about to take."""
+        op = _with_variables(step)
+        if op is not None and op not in self.taken:
+            self.taken[op] = self._cells(op)
+
+    def after(self, step: Step, begin: float, end: float, results: Sequence[Any]) -> None:
+        """Keeps what an op has left in its variables."""
+        op = _with_variables(step)
+        if op is not None:
+            self.left[op] = self._cells(op)
 
     def _cells(self, op: Operation) -> dict[int, Array | None]:
         found: dict[int, Array | None] = {}
@@ -280,12 +270,14 @@ class _Walk:
         return found
 
 
+def _with_variables(step: Step) -> Operation | None:
+    """The operation of a step, if it takes variables."""
+    op = step.node.origin
+    return None if op is None or step.kind == "read" or all(map(_is_data, op.inputs)) else op
+
+
 def _cell_key_of(attrs: dict[str, Any], name: str) -> tuple[str, str]:
     return attrs.get("container") or "localhost", attrs.get("shared_name") or name
-
-
-def _memory(target: Any) -> str:
-    return HOST if target is None or target.is_host else str(target.name)
 
 
 def _check_device(engine: Engine, scope: str) -> None:
@@ -316,9 +308,9 @@ def _obstacle(op: Operation, truth: _Walk) -> str:
         if _is_data(tensor):
             if tensor not in truth.values:
                 return f"its input {tensor.name} cannot be kept"
-        elif tensor.dtype.name == "variant" or i not in truth.before.get(op, {}):
+        elif tensor.dtype.name == "variant" or i not in truth.taken.get(op, {}):
             return f"its input {tensor.name} is neither a value nor a variable"
-    if not any(map(_is_data, op.outputs)) and not truth.after.get(op):
+    if not any(map(_is_data, op.outputs)) and not truth.left.get(op):
         return "it has no result to compare"
     if any(t.dtype.name in ("resource", "variant") for t in op.outputs):
         return "its result is a handle"
@@ -343,7 +335,7 @@ class _Single:
         inputs = [
             self._value(i, truth.values[t]) if _is_data(t)
             else self._variable(i, t) if i in refs or t.dtype.name == "resource"
-            else self._value(i, truth.before[op][i])
+            else self._value(i, truth.taken[op][i])
             for i, t in enumerate(op.inputs)
         ]  # fmt: skip
         attrs = {k: v for k, v in op.attrs.items() if k != "_class"}
@@ -380,7 +372,7 @@ class _Single:
         held = self._add(source.type, f"variable_{i}", [], **attrs).outputs[0]
         self._made[key] = held
         resource = tensor.dtype.name == "resource"
-        before, after = (walk[self._op][i] for walk in (self._truth.before, self._truth.after))
+        before, after = (kept[self._op][i] for kept in (self._truth.taken, self._truth.left))
         if before is not None:
             kind = "AssignVariableOp" if resource else "Assign"
             start = self._start(i, before, source.attrs["dtype"])
@@ -442,8 +434,8 @@ def _pairs(
         for tensor in op.outputs:
             if tensor in truth.values and tensor in walk.values:
                 yield op, truth.values[tensor], walk.values[tensor], tensor.name
-        for i, wanted in truth.after.get(op, {}).items():
-            got = walk.after.get(op, {}).get(i)
+        for i, wanted in truth.left.get(op, {}).items():
+            got = walk.left.get(op, {}).get(i)
             if wanted is not None and got is not None:
                 yield op, wanted, got, f"variable of input {i}"
 

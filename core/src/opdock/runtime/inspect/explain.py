@@ -8,6 +8,7 @@ from typing import Any
 
 from opdock.compiler.emit.memory import MemoryPlan
 from opdock.compiler.ir.block import COPY, FEED, Node
+from opdock.compiler.place.experience import Experience
 from opdock.graph.nodes.traits import Control
 from opdock.runtime.program.program import Program
 
@@ -133,8 +134,8 @@ class Explanation:
         }
 
 
-def explain(program: Program, moves: list[Any]) -> Explanation:
-    """The explanation of a compiled program."""
+def explain(program: Program, experience: Experience) -> Explanation:
+    """The explanation of a compiled program, with what moved in the session."""
     missed: dict[str, list[str]] = {}
     for name, fusion, why in program.block.missed:
         missed.setdefault(name, []).append(f"fusion '{fusion}': {why}")
@@ -146,7 +147,7 @@ def explain(program: Program, moves: list[Any]) -> Explanation:
         for name, op, why in program.block.folded
     ]
     replay = "" if program.replay is None else program.replay.state
-    return Explanation(rows, program.plan, moves, replay)
+    return Explanation(rows, program.plan, experience.told(), replay)
 
 
 def _row(node: Node, missed: dict[str, list[str]]) -> Row:

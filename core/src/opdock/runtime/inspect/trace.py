@@ -15,7 +15,6 @@ from opdock.compiler.ir.block import COPY, FEED, HOST, Block, Node
 from opdock.devices.protocols import Device, KernelTime
 from opdock.devices.router import Hop
 from opdock.graph.control.func_graph import arg_op
-from opdock.runtime.program.program import Program
 
 _ACTIVE: ContextVar[Tracer | None] = ContextVar("opdock_tracer", default=None)
 
@@ -51,7 +50,10 @@ class Tracer:
         for device in self._devices:
             device.profile(False)
 
-    def __call__(self, step: Step, begin: float, end: float, results: Sequence[Any]) -> None:
+    def before(self, step: Step) -> None:
+        """Nothing is known of a step before it is over."""
+
+    def after(self, step: Step, begin: float, end: float, results: Sequence[Any]) -> None:
         """Records one step."""
         outputs = [(tuple(getattr(r, "shape", ())), _nbytes(step, i, r))
                    for i, r in enumerate(results)]  # fmt: skip
@@ -65,8 +67,8 @@ class Tracer:
         """Records the constants that the step delivers: nothing computes them."""
         now = time.perf_counter()
         for value in block.fetches:
-            if value.node.op == "Const":
-                self(Step("builtin", value.node, [], []), now, now, (value.node.const(),))
+            if value.node.is_const:
+                self.after(Step("builtin", value.node, [], []), now, now, (value.node.const(),))
 
     def step_stats(self) -> Any:
         """The records as a StepStats message: one DeviceStepStats a device."""
@@ -184,7 +186,7 @@ def traced(hops: Sequence[Hop], name: str) -> Callable[[Any], Any]:
             begin = time.perf_counter()
             buffer = hop.carry(buffer)
             if tracer is not None:
-                tracer(_copy_step(hop, name), begin, time.perf_counter(), (buffer,))
+                tracer.after(_copy_step(hop, name), begin, time.perf_counter(), (buffer,))
         return buffer
 
     return carry
@@ -223,13 +225,8 @@ def _copy_details(node: Node, outputs: list[Any]) -> str:
     return f" {nbytes} bytes, {short(attrs['from'])} to {short(attrs['to'])} by {attrs['how']}"
 
 
-def partition_graphs(program: Program) -> list[Any]:
-    """One GraphDef a device of what the program runs; copies appear as _Send and _Recv."""
-    return graphs_of(program.block)
-
-
-def graphs_of(block: Block) -> list[Any]:
-    """The partition graphs of a compiled block."""
+def partition_graphs(block: Block) -> list[Any]:
+    """One GraphDef a device of what a program runs; copies appear as _Send and _Recv."""
     from opdock.graph.serial.attr_proto import encode_attr
     from opdock.io import protos
 
@@ -266,4 +263,4 @@ def _partition_op(node: Node) -> str:
     return arg_op.name if node.op == FEED else node.op
 
 
-__all__ = ["Tracer", "device_of", "graphs_of", "partition_graphs"]
+__all__ = ["Tracer", "device_of", "partition_graphs"]

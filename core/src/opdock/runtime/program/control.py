@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from opdock import errors
 from opdock.compiler.ir.block import Node
 from opdock.graph.nodes.traits import Control
+from opdock.runtime.program.program import Program
 
-if TYPE_CHECKING:
-    from opdock.runtime.program.body import Body
-
-CompileBody = Callable[[Any, Node, int], "Body"]
+CompileBody = Callable[[Any, Node, int], Program]
 
 
 def bind_control(node: Node, compile_body: CompileBody) -> Callable[..., Any]:
@@ -22,7 +20,7 @@ def bind_control(node: Node, compile_body: CompileBody) -> Callable[..., Any]:
 
     Args:
         node: placed on the device that holds the arguments and results of its bodies.
-        compile_body: (function, node, index of the first argument it gets) to a body.
+        compile_body: (function, node, index of the first argument it gets) to a program.
     """
     if node.traits.control is Control.COND:
         return _bind_if(node, compile_body)
@@ -31,7 +29,7 @@ def bind_control(node: Node, compile_body: CompileBody) -> Callable[..., Any]:
 
 def _bind_if(node: Node, compile_body: CompileBody) -> Callable[..., Any]:
     # A branch is compiled when it is first taken: the other may never be, or may not fit.
-    branches: dict[bool, Any] = {}
+    branches: dict[bool, Program] = {}
 
     def run(predicate: Any, *inputs: Any) -> Any:
         taken = _decided(predicate)
@@ -39,7 +37,7 @@ def _bind_if(node: Node, compile_body: CompileBody) -> Callable[..., Any]:
         if branch is None:
             function = node.attrs["then_branch" if taken else "else_branch"]
             branch = branches[taken] = compile_body(function, node, 1)
-        return _unpack(branch(inputs))
+        return _unpack(branch.call(inputs))
 
     return run
 

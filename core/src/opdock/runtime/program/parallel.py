@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from opdock.compiler.emit.overlap import Overlap
-from opdock.runtime.program.program import Program
+from opdock.runtime.program.bind import Bound
+from opdock.runtime.program.executor import Executor
 from opdock.runtime.recover.lost import RestartError, has_effect
 
 
@@ -47,7 +48,7 @@ class Helpers:
 
 
 def run_parallel(
-    program: Program, feeds: Sequence[Any], overlap: Overlap, helpers: Helpers
+    executor: Executor, bound: Bound, overlap: Overlap, helpers: Helpers, feeds: Sequence[Any]
 ) -> Sequence[Any]:
     """Runs one step, its heavy parts on several threads.
 
@@ -57,27 +58,28 @@ def run_parallel(
     Raises:
         OpError: the first error of a step; steps that had not begun by then do not run.
     """
-    program.steps_run += 1
-    run = _Run(program, feeds, overlap, helpers)
+    run = _Run(executor, bound, overlap, helpers, feeds)
     run.lead()
     if run.error is not None:
         raise run.error
-    return tuple(run.values[s] for s in program.schedule.fetches)
+    return bound.fetched(run.values)
 
 
 class _Run:
     """One step. `ready` steps are the caller's to run, `heavy` ones anybody's."""
 
     def __init__(
-        self, program: Program, feeds: Sequence[Any], overlap: Overlap, helpers: Helpers
-    ) -> None:
-        self.program = program
+        self, executor: Executor, bound: Bound, overlap: Overlap, helpers: Helpers,
+        feeds: Sequence[Any],
+    ) -> None:  # fmt: skip
+        self.executor = executor
+        self.schedule = bound.schedule
         self.overlap = overlap
         self.helpers = helpers
-        self.values = program.initial(feeds)
+        self.values = bound.initial(feeds)
         self.waiting = list(overlap.waiting)
         self.uses = overlap.uses.copy()
-        self.uses.update(program.schedule.fetches)
+        self.uses.update(self.schedule.fetches)
         self.ready: list[int] = []
         self.heavy: list[int] = []
         self.left = len(self.waiting)
@@ -127,18 +129,13 @@ class _Run:
             self.helpers.ask(self.help)
 
     def _one(self, i: int) -> None:
-        step = self.program.schedule.steps[i]
         try:
-            inputs = [self.values[s] for s in step.inputs]
-            try:
-                # Planned buffers assume the straight order, so results get their own here.
-                results = self.program._call(i, step, inputs, planned=False)
-            except Exception as e:
-                results = self.program._instead(e, step, inputs)
+            # Planned buffers assume the straight order, so results get their own here.
+            results = self.executor.one(i, self.values, planned=False)
         except BaseException as e:
             if isinstance(e, RestartError):
                 # Steps that come later in the straight line may have run already.
-                e.again = e.again and not any(map(has_effect, self.program.schedule.steps))
+                e.again = e.again and not any(map(has_effect, self.schedule.steps))
             with self.changed:
                 self.running -= 1
                 # The first error is the step's; those of others that were under way are not told.
@@ -148,7 +145,7 @@ class _Run:
         self._done(i, results)
 
     def _done(self, i: int, results: Sequence[Any]) -> None:
-        step, summoned = self.program.schedule.steps[i], 0
+        step, summoned = self.schedule.steps[i], 0
         with self.changed:
             self.values.update(zip(step.outputs, results, strict=False))
             for slot in step.inputs:

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from opdock import errors
 from opdock.compiler.emit.schedule import Schedule, Step
 from opdock.compiler.ir.block import HOST, Node
 from opdock.compiler.ir.state import cell_inputs, written
+from opdock.runtime.program.bind import Bound
+from opdock.runtime.program.executor import Executor
+from opdock.runtime.recover.located import as_op_error
 from opdock.runtime.resources import Cell, Loan
 
 if TYPE_CHECKING:
     from opdock.compiler.place.target import Target
-    from opdock.runtime.program.program import Program
 
 __all__ = ["Replayer", "Split", "split"]
 
@@ -142,7 +144,7 @@ class _Splitter:
         here = self.found.target
         for node in self.schedule.presets.values():
             elsewhere = node.target is None or here is None or node.target.name != here.name
-            if node.op != "Const" and elsewhere:
+            if not node.is_const and elsewhere:
                 raise _RefusedError(f"variable {node.name} lives on another device")
 
 
@@ -179,9 +181,10 @@ class Replayer:
         replays: how many steps were replayed.
     """
 
-    def __init__(self, program: Program) -> None:
-        found = split(program.schedule)
-        self._program = program
+    def __init__(self, bound: Bound) -> None:
+        found = split(bound.schedule)
+        self._bound = bound
+        self._executor = Executor(bound, self._failed)
         self._split: Split = found if isinstance(found, Split) else Split()
         self._tape: _Tape | None = None
         self._warm = 0
@@ -189,12 +192,12 @@ class Replayer:
         self.replays = 0
 
     @classmethod
-    def of(cls, program: Program) -> Replayer | None:
+    def of(cls, bound: Bound) -> Replayer | None:
         """One for a program that has a step on a device that records, else None."""
-        for step in program.schedule.steps:
+        for step in bound.schedule.steps:
             target = step.node.target
             if target is not None and hasattr(target.device, "record"):
-                return cls(program)
+                return cls(bound)
         return None
 
     @property
@@ -228,12 +231,16 @@ class Replayer:
 
     def _values(self, feeds: Sequence[Any]) -> dict[int, Any]:
         """Slots before the recorded part: presets, feeds, and the uploads."""
-        values = self._program.initial(feeds)
-        self._program.perform(self._split.before, values)
+        values = self._bound.initial(feeds)
+        self._executor.walk(self._split.before, values)
         return values
 
+    def _failed(self, error: Exception, i: int, inputs: list[Any]) -> NoReturn:
+        """Nothing stands in for a call: what is recorded is the program as it was compiled."""
+        raise as_op_error(error, self._bound.schedule.steps[i].node) from error
+
     def _cells(self) -> list[Cell]:
-        presets = self._program.initial(None).values()
+        presets = self._bound.presets.values()
         return list(dict.fromkeys(v for v in presets if isinstance(v, Cell)))
 
     def _record(self, feeds: Sequence[Any]) -> None:
@@ -241,7 +248,7 @@ class Replayer:
         if not all(c.initialized for c in cells):
             return
         device, values = self._device, self._values(feeds)
-        steps = self._program.schedule.steps
+        steps = self._bound.schedule.steps
         inputs = {s: values[s] for i in self._split.before for s in steps[i].outputs
                   if steps[i].kind == "copy"}  # fmt: skip
         before = {c: c.read() for c in cells}
@@ -251,7 +258,7 @@ class Replayer:
         wanted = self._wanted()
 
         def work() -> dict[int, Any]:
-            self._program.perform(self._split.inside, values)
+            self._executor.walk(self._split.inside, values)
             results = {s: device.duplicate(values[s]) for s in wanted - self._hosted(values)}
             fresh = {c: c.read() for c in cells if c.value is not homes[c]}
             stored = {values[s] for s in self._split.stored}
@@ -284,14 +291,14 @@ class Replayer:
 
     def _wanted(self) -> set[int]:
         """The slots that the recorded part makes, and that are fetched or downloaded."""
-        schedule = self._program.schedule
+        schedule = self._bound.schedule
         made = {s for i in self._split.inside for s in schedule.steps[i].outputs}
         taken = {s for i in self._split.after for s in schedule.steps[i].inputs}
         return made & (taken | set(schedule.fetches))
 
     def _hosted(self, values: Mapping[int, Any]) -> set[int]:
         """The slots whose values are no device buffers."""
-        steps = [self._program.schedule.steps[i] for i in self._split.inside]
+        steps = [self._bound.schedule.steps[i] for i in self._split.inside]
         found = {s for step in steps if _on_host(step) for s in step.outputs}
         return found | {s for s, v in values.items() if v is None or isinstance(v, Cell)}
 
@@ -313,8 +320,8 @@ class Replayer:
         for slot, buffer in tape.recording.result.items():
             values[slot] = device.duplicate(buffer)
         values.update(tape.fixed)
-        self._program.perform(self._split.after, values)
-        return tuple(values[s] for s in self._program.schedule.fetches)
+        self._executor.walk(self._split.after, values)
+        return self._bound.fetched(values)
 
     def _bring_in(self, tape: _Tape) -> bool:
         """Copies variables that others have written; False where one no longer fits."""

@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from opdock import errors
 from opdock.compiler.emit.schedule import Step
 from opdock.compiler.ir.block import COPY, HOST, Node
 from opdock.compiler.ir.state import cell_inputs, written
+from opdock.compiler.place.experience import ALL, Loss
 from opdock.compiler.place.placer import Placer
 from opdock.compiler.place.target import Target
 from opdock.runtime.resources import ResourceManager
 
 __all__ = [
     "DeviceLostError",
-    "Loss",
     "Losses",
     "NoRoomError",
     "RestartError",
@@ -51,43 +50,12 @@ class NoRoomError(errors.ResourceExhaustedError, RestartError):
     """A value could not be copied to a device for lack of memory there."""
 
 
-@dataclass(slots=True)
-class Loss:
-    """One report: a device was lost.
-
-    Attributes:
-        device: its full name.
-        node, op: the node that met the loss.
-        line: the user's line that made it.
-        reason: the backend's words.
-        variables: names of the variables whose values are gone.
-    """
-
-    device: str
-    node: str
-    op: str
-    line: str
-    reason: str
-    variables: tuple[str, ...]
-
-    def __str__(self) -> str:
-        at = f", defined at {self.line}" if self.line else ""
-        text = f"{self.device} was lost, as {self.node} ({self.op}{at}) found: {self.reason}"
-        if self.variables:
-            text += f"; lost with it: {', '.join(self.variables)}"
-        return text
-
-
 class Losses:
-    """What a session knows of lost devices."""
+    """Finds out that devices are lost or full, and tells placement."""
 
-    def __init__(
-        self, placer: Placer, resources: ResourceManager, on_change: Callable[[], None]
-    ) -> None:
+    def __init__(self, placer: Placer, resources: ResourceManager) -> None:
         self._placer = placer
         self._resources = resources
-        self._on_change = on_change
-        self.reports: list[Loss] = []
 
     def meet(self, node: Node, error: errors.OpError) -> DeviceLostError | None:
         """The error to raise when `error` means that a device of `node` is lost, else None."""
@@ -97,7 +65,7 @@ class Losses:
         if target is None:
             return None
         head, _, located = error.message.partition("\n")
-        if target.name not in self._placer.lost:
+        if target.name not in self._placer.experience.lost:
             self.lose(target, node, head)
         found = DeviceLostError(
             None, node.origin,
@@ -108,7 +76,6 @@ class Losses:
 
     def lose(self, target: Target, node: Node, reason: str) -> None:
         """Gives up a device: its variables are lost, later programs do without it."""
-        self._placer.lost[target.name] = reason
         gone = []
         for cell in self._resources.items("variable"):
             if cell.home == target.name and cell.initialized:
@@ -116,36 +83,34 @@ class Losses:
                 gone.append(cell.name)
         line = node.origin.user_line if node.origin is not None else ""
         report = Loss(target.name, node.name, node.op, line, reason, tuple(sorted(gone)))
-        self.reports.append(report)
-        self._on_change()
+        self._placer.experience.lose(report)
         _log.warning("%s", report)
 
     def no_room(
-        self, step: Step, nodes: Sequence[Node], error: errors.OpError
+        self, copy: Node, nodes: Sequence[Node], error: errors.OpError
     ) -> NoRoomError | None:
-        """Keeps the consumers of a copy from a device that has no room for it.
+        """Keeps the consumers, among `nodes`, of a copy from a device that has no room for it.
 
         Returns:
             The error to raise, or None when placing them elsewhere is not possible.
         """
-        if step.node.op != COPY or not isinstance(error, errors.ResourceExhaustedError):
+        if copy.op != COPY or not isinstance(error, errors.ResourceExhaustedError):
             return None
-        where = step.node.attrs["to"]
+        where = copy.attrs["to"]
         if where == HOST or not self._placer.soft:
             return None
-        users = [n for n in nodes if any(v.node is step.node for v in n.inputs)]
-        keys = [(n.name, where, "*") for n in users]
+        users = [n for n in nodes if any(v.node is copy for v in n.inputs)]
         tied = any(n.builtin or cell_inputs(n) for n in users)
-        if not users or tied or all(key in self._placer.bans for key in keys):
+        experience = self._placer.experience
+        if not users or tied or all(experience.banned(n, where) for n in users):
             return None
         reason = error.message.split("\n", 1)[0]
-        for node, key in zip(users, keys, strict=True):
-            self._placer.bans[key] = f"gave up at run time: {reason}"
+        for node in users:
+            experience.ban(node, where, ALL, reason)
             _log.warning(
                 "%s (%s) leaves %s, which has no room for its input: %s",
                 node.name, node.op, where, reason,
             )  # fmt: skip
-        self._on_change()
         found = NoRoomError(None, error.op, error.message)
         found.again = True
         return found

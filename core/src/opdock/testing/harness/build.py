@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -55,6 +55,10 @@ class BuiltCase:
         """What to fetch so that the op runs."""
         return self.outputs or [self.op]
 
+    def strided(self) -> BuiltCase:
+        """The same call, fed what is not contiguous."""
+        return replace(self, feeds={t: _strided(a) for t, a in self.feeds.items()})
+
 
 def build_case(
     spec: OpSpec,
@@ -103,7 +107,7 @@ def build_case(
         with tf.device(scope):
             spec(*tensors, name="op", **_attrs(spec, attrs, attr, dtype))
     case.op = tf.get_default_graph().get_operation_by_name(f"{name}/op")
-    return case
+    return case.strided() if variant == "strided" else case
 
 
 def _is_structural(arg: ArgDef, value: Any, attr: str) -> bool:
@@ -136,7 +140,7 @@ def _tensor(
     shape = None if variant == "unknown" else array.shape
     tensor = tf.placeholder(dtype, shape)
     fed = array.view(dtype.np) if dtype.is_quantized else array
-    case.feeds[tensor] = _strided(fed) if variant == "strided" else fed
+    case.feeds[tensor] = fed
     if dtype.is_floating or dtype.is_complex:
         case.data.append((tensor, array))
         case.places.append(len(case.inputs))

@@ -42,10 +42,14 @@ def fused_batch_norm(sig: NodeSig) -> Callable[..., tuple[Any, ...]]:
     attrs = sig.attrs
     first, training = attrs["data_format"] == "NCHW", bool(attrs["is_training"])
     factor = np.float32(attrs.get("exponential_avg_factor", 1.0))
-    epsilon, third = float(attrs["epsilon"]), sig.op == "FusedBatchNormV3"
+    epsilon, has_third = float(attrs["epsilon"]), sig.op == "FusedBatchNormV3"
     numpy_kernel = numpy_kernels.fused_batch_norm(sig)
 
-    def make(x: Array) -> Callable[..., tuple[Any, ...]]:
+    def third() -> tuple[Array, ...]:
+        return (np.zeros((), _F32),) if has_third else ()
+
+    def make(x: Array, *vectors: Array) -> Callable[..., tuple[Any, ...]]:
+        _check(x, first, training, *vectors)
         dims = _dims(x.shape, attrs["data_format"])
         if x.size == 0:
             return numpy_kernel
@@ -61,21 +65,20 @@ def fused_batch_norm(sig: NodeSig) -> Callable[..., tuple[Any, ...]]:
             if factor != 1:
                 batch_mean = mean * (1 - factor) + batch_mean * factor
                 batch_variance = variance * (1 - factor) + batch_variance * factor
-            return y, batch_mean, batch_variance, used_mean, used_variance
+            return (y, batch_mean, batch_variance, used_mean, used_variance, *third())
 
         def infer(x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Any:
             y = np.empty(x.shape, _F32)
             run(x, scale, offset, mean, variance, y)
-            return y, mean.copy(), variance.copy(), mean.copy(), variance.copy()
+            return (y, mean.copy(), variance.copy(), mean.copy(), variance.copy(), *third())
 
         return train if training else infer
 
     shapes = PerShape(make)
 
     def run(x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Any:
-        _check(x, first, training, scale, offset, mean, variance)
-        found = shapes.find(x.shape, x)(x, scale, offset, mean, variance)
-        return (*found[:5], np.zeros((), _F32)) if third else found
+        key = (x.shape, scale.shape, offset.shape, mean.shape, variance.shape)
+        return shapes.find(key, x, scale, offset, mean, variance)(x, scale, offset, mean, variance)
 
     return run
 
@@ -103,7 +106,8 @@ def fused_batch_norm_grad(sig: NodeSig) -> Callable[..., tuple[Array, ...]]:
     epsilon = float(attrs["epsilon"])
     numpy_kernel = numpy_kernels.fused_batch_norm_grad(sig)
 
-    def make(grad: Array, x: Array) -> Callable[..., tuple[Array, ...]]:
+    def make(grad: Array, x: Array, *vectors: Array) -> Callable[..., tuple[Array, ...]]:
+        _check(x, first, False, *vectors)
         dims = _dims(x.shape, attrs["data_format"])
         if x.size == 0 or grad.shape != x.shape:
             return numpy_kernel
@@ -120,8 +124,8 @@ def fused_batch_norm_grad(sig: NodeSig) -> Callable[..., tuple[Array, ...]]:
     shapes = PerShape(make)
 
     def run(grad: Array, x: Array, scale: Array, mean: Array, variance: Array, *_: Any) -> Any:
-        _check(x, first, False, scale, scale, mean, variance)
-        return shapes.find((grad.shape, x.shape), grad, x)(grad, x, scale, mean, variance)
+        key = (grad.shape, x.shape, scale.shape, mean.shape, variance.shape)
+        return shapes.find(key, grad, x, scale, mean, variance)(grad, x, scale, mean, variance)
 
     return run
 

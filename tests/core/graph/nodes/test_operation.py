@@ -176,3 +176,28 @@ def test_editing_a_node_is_seen_by_running_sessions():
         assert session.run(y) == 2
         y.op.inputs[0].op._update_input(0, b)
         assert session.run(y) == 10
+
+
+def test_an_input_is_replaced_where_it_fits() -> None:
+    with tf.Graph().as_default():
+        x, y = tf.constant(1), tf.constant(2)
+        z = x + y
+        z.op._update_input(0, y)
+        assert (x.consumers(), y.consumers()) == ([], [z.op, z.op])
+        with pytest.raises(tf.errors.OutOfRangeError, match=r"index \[2\] is greater than"):
+            z.op._update_input(2, x)
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"shapes: \[3\] and \[\]"):
+            z.op._update_input(0, tf.constant([1, 2, 3]))
+        z.op._add_control_input(x.op)
+        assert x.op._control_outputs == [z.op]
+        z.op._remove_all_control_inputs()
+        assert z.op.control_inputs == []
+
+
+def test_references_compare_by_identity() -> None:
+    with tf.Graph().as_default():
+        x, v = tf.constant(1), tf.Variable(1)
+        kept = {x.experimental_ref(): "x", v.experimental_ref(): "v"}
+        assert kept[x.experimental_ref()] == "x"
+        assert v.experimental_ref().deref() is v
+        assert x.experimental_ref() != tf.constant(1).experimental_ref()

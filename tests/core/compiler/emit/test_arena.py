@@ -80,9 +80,8 @@ def test_the_hosts_block_is_aligned():
     y = tf.reduce_sum(tf.matmul(tf.matmul(x, tf.ones([3, 7])), tf.ones([7, 5])))
     with tf.Session() as session:
         session.run(y, {x: np.ones((11, 3))})
-        (variants,) = session._by_elements.values()
-        (entry,) = variants.values()
-    buffers = entry.program._buffers
+        (entry,) = session._cache.entries()
+    buffers = entry.program.bound.buffers
     assert buffers
     assert all(b.ctypes.data % ALIGNMENT == 0 for b in buffers)
     assert entry.program.plan.planned_bytes == sum(entry.program.plan.blocks.values())

@@ -194,7 +194,7 @@ def test_a_view_of_a_dying_buffer_is_not_written_over(compiled):
         in_place = 0
         for step in program.schedule.steps:
             if step.out is not None and any(
-                program._names[s] == f"b{step.out}" for s in step.inputs
+                program.line.names[s] == f"b{step.out}" for s in step.inputs
             ):
                 assert all(v.node.op != "StridedSlice" for v in step.node.inputs), step.node
                 in_place += 1
@@ -222,12 +222,12 @@ def test_a_cluster_writes_over_an_input_that_dies_there(compiled, monkeypatch, r
     value, offset = feed(4), feed(5)[0]
     with tf.Session() as session:
         program = compiled(session, z, {x: value, row: offset})
-        over = []
+        over, names = [], program.line.names
         for step in program.schedule.steps:
             outs = step.outs or (step.out,)
             if step.node.op == CLUSTER:
                 over.append([out is not None and f"b{out}" in
-                             {program._names[s] for s in step.inputs} for out in outs])  # fmt: skip
+                             {names[s] for s in step.inputs} for out in outs])  # fmt: skip
         assert [True, False] in over if reduces else [True] in over
         for scale in (1, 2):
             want = np.tanh(value @ value * scale**2 * 0.01) * 2 + offset

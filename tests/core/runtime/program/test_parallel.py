@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -29,12 +29,36 @@ def test_independent_ops_overlap():
         assert session.run([a, b], {x: 0.0}) == [1, 2]
 
 
+def test_ops_of_a_branch_and_of_a_turn_overlap():
+    barrier = threading.Barrier(2, timeout=20)
+
+    def meet(x):
+        barrier.wait()
+        return x
+
+    def both(x):
+        pair = [tf.py_func(meet, [x + i], tf.float32, stateful=False) for i in (1.0, 2.0)]
+        for t in pair:
+            t.set_shape([])
+        return pair[0] + pair[1]
+
+    x = tf.placeholder(tf.float32, [])
+    branch = tf.cond(x < 1.0, lambda: both(x), lambda: x)
+    turns = tf.while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, both(v)), [0, x])[1]
+    with tf.Session(config=FOUR) as session:
+        assert session.run(branch, {x: 0.5}) == 4.0
+        assert session.run(turns, {x: 0.0}) == 21.0
+
+
 def test_effects_keep_the_order_of_the_straight_line():
-    seen = []
+    seen, alone = [], threading.Lock()
 
     def note(k):
-        time.sleep(0.001 * (5 - k))
+        assert alone.acquire(blocking=False), "two effects at once"
+        for _ in range(1000 * (5 - int(k))):
+            os.sched_yield()  # whoever may run, runs
         seen.append(int(k))
+        alone.release()
         return k
 
     ops = [tf.py_func(note, [tf.constant(k)], tf.int32) for k in range(5)]
@@ -64,8 +88,7 @@ def test_dependencies_agree_with_the_schedule(graph):
     with tf.Session() as session:
         session.run(v.initializer)
         session.run(y, {x: [1.0, 2.0, 3.0]})
-        (entry,) = session._plan(y).programs.values()
-    steps = entry.program.schedule.steps
+        steps = session._program(y, {x: [1.0, 2.0, 3.0]}).schedule.steps
     waits = dependencies(steps)
     assert all(b < i for i, before in enumerate(waits) for b in before)
     made = {s: i for i, step in enumerate(steps) for s in step.outputs}
@@ -74,10 +97,7 @@ def test_dependencies_agree_with_the_schedule(graph):
 
 
 def overlap_of(session, fetches, feed_dict):
-    session.explain(fetches, feed_dict)
-    plan = session._plan(fetches)
-    values, key = session._feeds(feed_dict)
-    return (plan.programs.get(key) or session._entry(plan, values, key)).program.overlap
+    return session._program(fetches, feed_dict).overlap
 
 
 def products(x, n, k=1):

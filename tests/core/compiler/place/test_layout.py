@@ -42,10 +42,8 @@ def run(make, feed, only=None, prefers=None):
     """(values, program) of the tensors that `make` builds on a placeholder."""
     picky.use(only=only, prefers=prefers)
     with tf.Session() as session:
-        plan = session._plan(make[1])
-        values, key = session._feeds({make[0]: feed})
-        program = plan.programs.get(key) or session._entry(plan, values, key)
-        return session.run(make[1], {make[0]: feed}), program.program
+        program = session._program(make[1], {make[0]: feed})
+        return session.run(make[1], {make[0]: feed}), program
 
 
 def same(made, feed, **settings):

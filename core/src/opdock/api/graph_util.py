@@ -136,15 +136,19 @@ def remove_training_nodes(input_graph: Any, protected_nodes: Iterable[str] | Non
     """
     protected = set(protected_nodes or ())
     nodes = {n.name: n for n in input_graph.node}
-    controlled = {_node_name(t) for n in input_graph.node for t in n.input if t.startswith("^")}
-    splice: dict[str, str] = {}
-    for node in input_graph.node:
-        if node.name in protected or node.name in controlled or not node.input:
+    checks = {n for n, v in nodes.items() if v.op == "CheckNumerics" and n not in protected}
+    # Nobody needs to wait for a check that goes.
+    inputs = {
+        name: [t for t in node.input if not t.startswith("^") or t[1:] not in checks]
+        for name, node in nodes.items()
+    }
+    controlled = {_node_name(t) for ts in inputs.values() for t in ts if t.startswith("^")}
+    splice = {name: inputs[name][0] for name in checks if inputs[name]}
+    for name, node in nodes.items():
+        if node.op != "Identity" or name in protected or name in controlled or not inputs[name]:
             continue
-        if any(t.startswith("^") for t in node.input):
-            continue
-        if node.op == "CheckNumerics" or (node.op == "Identity" and not _reads(node, nodes)):
-            splice[node.name] = node.input[0]
+        if not any(t.startswith("^") for t in inputs[name]) and not _reads(node, nodes):
+            splice[name] = inputs[name][0]
 
     def resolve(text: str) -> str:
         seen = set()
@@ -159,12 +163,10 @@ def remove_training_nodes(input_graph: Any, protected_nodes: Iterable[str] | Non
             continue
         made = out.node.add()
         made.CopyFrom(node)
-        made.input[:] = [resolve(t) for t in node.input]
+        made.input[:] = [resolve(t) for t in inputs[node.name]]
         groups = made.attr["_class"].list.s if "_class" in made.attr else ()
         if any(g[5:].decode() in splice for g in groups if g.startswith(b"loc:@")):
             del made.attr["_class"]
-    out.library.CopyFrom(input_graph.library)
-    out.versions.CopyFrom(input_graph.versions)
     return out
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+import opdock as tf
+from opdock.graph.nodes import registry
 from opdock.kernels.select.table import Kernel
 from opdock.plugin import FusionPattern, P, Requirement
 from opdock.testing.harness import suite
@@ -15,6 +17,7 @@ from opdock.testing.harness.claims import claims
 from opdock.testing.harness.exemptions import EXEMPT
 from opdock.testing.levels import fusion
 from opdock.testing.levels.device import DeviceUnderTest, open_device
+from opdock.testing.levels.gradients import gradient_units
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +56,26 @@ def test_a_fusion_without_a_kernel_fails(dut: DeviceUnderTest) -> None:
     tested = dataclasses.replace(dut, opened=opened)
     (unit,) = fusion.fusion_units(tested, frozenset({declared.name}))
     assert "has no kernel" in run(unit).reason
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_one_wrong_element_of_a_gradient_is_named(
+    dut: DeviceUnderTest, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = registry.get("Neg").gradient_fn
+
+    def wrong(op: Any, grad: Any) -> Any:
+        found = right(op, grad)
+        size = tf.size(found)
+        last = tf.reshape(tf.one_hot(size - 1, size, dtype=found.dtype), tf.shape(found))
+        return found * (1 - 2 * last)
+
+    (unit,) = (u for u in gradient_units(dut, frozenset({"Neg"})) if u.dtype == dtype)
+    assert {r.status for r in unit.results()[0]} == {"passed"}
+    monkeypatch.setattr(registry.get("Neg"), "gradient_fn", wrong)
+    results = [r for r in unit.results()[0] if r.case != "empty"]
+    assert {r.status for r in results} == {"failed"}
+    assert all("(1 of " in r.reason for r in results)
 
 
 def test_the_suites_own_kernels_are_nobodys_claim(dut: DeviceUnderTest) -> None:

@@ -64,14 +64,33 @@ def run_all(op, namespace, allowed):
     count = 0
     for tag, sig, arrays, want in nodes(op, allowed):
         with np.errstate(all="ignore"):
-            got = kernels[0].bind(sig)(*[namespace.asarray(a) for a in arrays])
-        got = np.asarray(got)
-        where = f"{op} {sig.in_dtypes[0].name} {tag}"
+            run, given = kernels[0].bind(sig), [namespace.asarray(a) for a in arrays]
+            got = np.asarray(run(*given))
+            where = f"{op} {sig.in_dtypes[0].name} {tag}"
+            if kernels[0].out:
+                check_place(run, given, got, where)
         assert got.dtype == want.dtype, where
         mismatch = compare(got, want, tolerance_for(want.dtype))
         assert mismatch is None, f"{where}: {mismatch.text}"
         count += 1
     return count
+
+
+def check_place(run, given, wanted, where):
+    """A planned buffer holds the result, though it be the memory of an input."""
+    alike = [i for i, a in enumerate(given) if (a.shape, a.dtype) == (wanted.shape, wanted.dtype)]
+    for shared in [None, *alike]:
+        place = np.empty_like(wanted) if shared is None else given[shared].copy()
+        inputs = [place if i == shared else a for i, a in enumerate(given)]
+        assert run(*inputs, place) is place, where
+        assert compare(place, wanted, tolerance_for(wanted.dtype)) is None, where
+
+
+def test_what_writes_to_its_buffer():
+    """Where functions take `out=`, and the last of an expression does."""
+    made = {k.op: k.out for k in mount(numpy_namespace)}
+    assert made["AddV2"] and made["Relu6"] and made["TanhGrad"] and not made["SelectV2"]
+    assert not any(k.out for k in mount(array_api_strict))
 
 
 @pytest.mark.parametrize("op", WITH_EXPR + OTHERS)

@@ -322,7 +322,7 @@ def test_regularizers():
     assert a in tf.trainable_variables()
 
 
-def test_custom_getters_chain_from_the_outside_in():
+def test_custom_getters_chain_from_the_inside_out():
     seen = []
 
     def getter(tag):
@@ -335,7 +335,7 @@ def test_custom_getters_chain_from_the_outside_in():
     with tf.variable_scope("a", custom_getter=getter("outer")):
         with tf.variable_scope("b", custom_getter=getter("inner")):
             v = tf.get_variable("v", [1])
-    assert seen == [("outer", "a/b/v"), ("inner", "a/b/v")]
+    assert seen == [("inner", "a/b/v"), ("outer", "a/b/v")]
     assert v.op.name == "a/b/v"
 
 

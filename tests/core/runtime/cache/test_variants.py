@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import time
 import tracemalloc
 
 import numpy as np
@@ -25,31 +24,30 @@ def run(session, y, x, n):
 
 
 def programs(session):
-    (variants,) = session._by_elements.values()
-    return variants
+    return session._cache.entries()
 
 
-def specialized(session):
-    return [k[0][1][0] for k in programs(session) if k[0] != "open"]
+def specialized(session, y):
+    return [k[1][0] for k in session._cache.find(y).programs if k[0] != "open"]
 
 
-def test_ten_thousand_batch_sizes():
+def test_thousands_of_batch_sizes():
     x, y = model()
     with tf.Session() as session:
-        begin = time.perf_counter()
-        for n in range(1, 5000):
+        compiled = []
+        compile_ = session._engine.compile
+        session._engine.compile = lambda *args: compiled.append(args) or compile_(*args)
+        for n in range(1, 2000):
             run(session, y, x, n)
         # By now all that is kept by shape, here and in kernels, is as large as it gets.
         tracemalloc.start()
-        for n in range(5000, 10_001):
+        for n in range(2000, 4001):
             session.run(y, {x: np.empty((n, 8), np.float32)})
         gc.collect()
         grown, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        took = time.perf_counter() - begin
-        assert len(programs(session)) == 9
+        assert len(programs(session)) == len(compiled) == 9
         assert grown < 300_000
-        assert took < 30  # about 20 us a step, with slack for tracing memory and a loaded machine
 
 
 def test_a_shape_that_keeps_coming_gets_its_program():
@@ -57,12 +55,12 @@ def test_a_shape_that_keeps_coming_gets_its_program():
     with tf.Session() as session:
         for n in range(1, 20):
             run(session, y, x, n)
-        assert specialized(session) == list(range(1, 9))
+        assert specialized(session, y) == list(range(1, 9))
         for _ in range(100):
             run(session, y, x, 3)
             run(session, y, x, 64)
-        assert 64 in specialized(session)
-        assert 3 in specialized(session)
+        assert 64 in specialized(session, y)
+        assert 3 in specialized(session, y)
         assert len(programs(session)) == 9
 
 

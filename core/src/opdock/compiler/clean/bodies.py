@@ -1,0 +1,63 @@
+"""Bodies: the blocks of branches and loops, from the functions that their nodes hold.
+
+A body takes its arguments where its node has them, and works there unless the user said otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opdock import shapes
+from opdock.compiler.clean.loops import passes_on
+from opdock.compiler.clean.prune import prune
+from opdock.compiler.ir.block import FEED, Block, Node, Value
+from opdock.compiler.place.placer import Placer
+from opdock.compiler.place.target import Target, memory_of
+from opdock.graph.nodes.traits import Control
+
+if TYPE_CHECKING:
+    from opdock.graph.control.func_graph import FuncGraph
+
+__all__ = ["body", "stay"]
+
+
+def body(function: FuncGraph, node: Node, first: int) -> Block:
+    """The block of a function of a control-flow node.
+
+    Args:
+        function: a branch, a condition or a loop's body.
+        node: placed where the arguments and results live.
+        first: the index of the node's input that is the function's first argument.
+    """
+    feeds = [(t, t._dtype, t._shape) for t in function.inputs]
+    block = prune(function.outputs, function.targets, feeds)
+    loops = node.traits.control is Control.LOOP
+    if not loops:
+        _narrow(block.feeds, node, first)
+    for i, value in enumerate(block.feeds):
+        value.node.target = node.target
+        value.node.attrs["at"] = memory_of(node.target)
+        # Kernels may rely on the very array: a loop is given none that the caller could change.
+        value.node.attrs["stays"] = loops and passes_on(node.attrs["body"], i)
+    if function is node.attrs.get("body"):
+        block.cells = frozenset(i for i, t in enumerate(function.inputs) if t._dtype._is_ref_dtype)
+    return block
+
+
+def stay(block: Block, home: Target, placer: Placer) -> None:
+    """Asks for the device of a body's data, where the user asked for none in all of it."""
+    if any(n.requested for n in block.nodes):
+        return
+    for node in block.nodes:
+        if node.op == FEED:
+            continue
+        if node.builtin or placer.climb(node, home)[0] is not None:
+            node.requested = home.name
+
+
+def _narrow(feeds: list[Value], node: Node, first: int) -> None:
+    """A branch runs with the shapes of this call; a loop's may change from turn to turn."""
+    for i, value in enumerate(feeds):
+        given = node.inputs[first + i].shape
+        if shapes.is_compatible(given, value.shape):
+            value.node.out_shapes[0] = shapes.merge(given, value.shape)

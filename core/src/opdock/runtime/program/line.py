@@ -1,0 +1,124 @@
+"""The straight line: a program's steps as one generated Python function.
+
+It holds nothing but calls: no graph, no look-up by name. When a call raises, the function's frame
+still has every value computed so far, so that the steps after it can go on from there.
+"""
+
+from __future__ import annotations
+
+from types import FrameType
+from typing import Any, Final
+
+from opdock import shapes
+from opdock.compiler.emit.schedule import Step
+from opdock.compiler.ir.block import FEED, Value
+from opdock.compiler.ir.state import is_state
+from opdock.runtime.program.bind import Bound
+
+__all__ = ["Line"]
+
+_FREE_ABOVE: Final = 1 << 16
+
+
+class Line:
+    """The function of a bound schedule.
+
+    Attributes:
+        function: takes the feeds and returns a tuple of the fetches.
+        names: for each slot what stands for it in the source: "v3" is a variable of the function,
+            "b2" a planned buffer.
+    """
+
+    def __init__(self, bound: Bound) -> None:
+        self._bound = bound
+        # A planned result is its buffer: no variable is needed for it.
+        self.names = {s: f"v{s}" for s in range(bound.schedule.n_slots)}
+        self._shared = {f"v{s}" for s in bound.presets}
+        self._step_at: dict[int, int] = {}  # line number to index of the step
+        # The source holds numbers of slots only, nothing from the graph.
+        code = compile(self._source(), "<opdock program>", "exec")
+        scope: dict[str, Any] = {f"v{s}": v for s, v in bound.presets.items()}
+        scope.update({f"b{i}": b for i, b in enumerate(bound.buffers)})
+        scope.update({f"k{i}": c for i, c in enumerate(bound.calls)})
+        exec(code, scope)  # noqa: S102 - see above
+        self.function = scope["step"]
+
+    def halted(self, error: Exception) -> tuple[int, dict[int, Any]] | None:
+        """The step that raised `error`, and the values by slot at that moment.
+
+        None if the error did not come out of a step.
+        """
+        tb = error.__traceback__
+        while tb is not None and tb.tb_frame.f_code is not self.function.__code__:
+            tb = tb.tb_next
+        if tb is None or tb.tb_lineno not in self._step_at:
+            return None
+        return self._step_at[tb.tb_lineno], self._values_in(tb.tb_frame)
+
+    def _values_in(self, frame: FrameType) -> dict[int, Any]:
+        held, values = frame.f_locals, dict(self._bound.presets)
+        for slot, name in self.names.items():
+            number = int(name[1:])
+            if name[0] == "b":
+                values[slot] = self._bound.buffers[number]
+            elif name in held:
+                values[slot] = held[name]
+            elif number in self._bound.presets:
+                values[slot] = self._bound.presets[number]
+        return values
+
+    # ------------------------------------------------------------ source
+    def _source(self) -> str:
+        schedule, names = self._bound.schedule, self.names
+        lines = [f"def step({', '.join(names[s] for s in schedule.params)}):"]
+        for i, step in enumerate(schedule.steps):
+            if step.kind == "alias":
+                self._alias(step.inputs[0], step.outputs[0])
+                continue
+            lines.append(f"    {self._statement(i, step)}")
+            self._step_at[len(lines)] = i
+        fetches = "".join(f"{names[s]}, " for s in schedule.fetches)
+        lines.append(f"    return ({fetches})")
+        return "\n".join(lines)
+
+    def _alias(self, source: int, slot: int) -> None:
+        self.names[slot] = self.names[source]
+        # Two slots under one name: neither's last use is the value's.
+        self._shared.add(self.names[source])
+
+    def _statement(self, i: int, step: Step) -> str:
+        names = self.names
+        args = [names[s] for s in step.inputs]
+        if step.out is not None:
+            names[step.outputs[0]] = f"b{step.out}"
+            return f"k{i}({', '.join([*args, f'b{step.out}'])})"
+        if step.kind == "kernel" and step.node.kernel is not None and step.node.kernel.out:
+            out = ", ".join("None" if b is None else f"b{b}" for b in step.outs)
+            args.append(f"({out})" if out else "None")
+        for slot, buffer in zip(step.outputs, step.outs, strict=False):
+            if buffer is not None:
+                names[slot] = f"b{buffer}"
+        call = f"k{i}({', '.join(args)})"
+        if not step.outputs:
+            return call
+        left = ", ".join("_" if names[s][0] == "b" else names[s] for s in step.outputs)
+        return f"{left} = {call}{self._freeing(step)}"
+
+    def _freeing(self, step: Step) -> str:
+        """What lets go of large values that the step is the last to use."""
+        if not step.frees or step.kind == "read":
+            return ""
+        values = dict(zip(step.inputs, step.node.inputs, strict=True))
+        large = [s for s in step.frees if s not in step.outputs and _is_large(values.get(s))]
+        dead = [n for s in large if (n := self.names[s])[0] == "v" and n not in self._shared]
+        return f"; {' = '.join(dict.fromkeys(dead))} = None" if dead else ""
+
+
+def _is_large(value: Value | None) -> bool:
+    # A slot that aliases another may share its memory; only kernels' results are freed early.
+    if value is None or value.node.traits.forwards or value.node.op == FEED or is_state(value):
+        return False
+    shape = value.shape
+    if shape is None or None in shape:
+        return True
+    return (shapes.num_elements(shape) or 0) * value.dtype.size > _FREE_ABOVE

@@ -1,0 +1,62 @@
+"""Rescue: what a step that raised gives after all, or what the caller is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from opdock import errors
+from opdock.compiler.pipeline import Compiled
+from opdock.runtime.recover.located import as_op_error
+from opdock.runtime.recover.lost import RestartError, has_effect
+
+if TYPE_CHECKING:
+    from opdock.runtime.recover.fallback import Fallback
+
+__all__ = ["Rescue"]
+
+_DECLINES = (errors.UnimplementedError, errors.ResourceExhaustedError)
+_ELSEWHERE = (errors.UnavailableError, errors.ResourceExhaustedError)
+
+
+class Rescue:
+    """Decides for one program what becomes of a step that raised."""
+
+    __slots__ = ("_fallback", "_nodes", "_steps")
+
+    def __init__(self, compiled: Compiled, fallback: Fallback) -> None:
+        self._nodes = compiled.block.nodes
+        self._steps = compiled.schedule.steps
+        self._fallback = fallback
+
+    def __call__(self, error: Exception, i: int, inputs: list[Any]) -> Sequence[Any]:
+        """Another kernel's results for a step that declined.
+
+        Raises:
+            RestartError: other placement is what may help.
+            OpError: nothing helps.
+        """
+        step = self._steps[i]
+        found = as_op_error(error, step.node)
+        if isinstance(found, _ELSEWHERE):
+            self._restart(found, i, error)
+        # A user's function that raises has failed, not declined: it must not run a second time.
+        if isinstance(found, _DECLINES) and step.kind == "kernel" and not step.node.traits.foreign:
+            try:
+                results = self._fallback(step.node, inputs, found)
+            except errors.OpError as e:
+                self._restart(e, i, e)
+                raise
+            if results is not None:
+                return results
+        raise found from (None if found is error else error)
+
+    def _restart(self, found: errors.OpError, i: int, error: Exception) -> None:
+        """Raises a `RestartError` when other placement is what may help."""
+        step, losses = self._steps[i], self._fallback.losses
+        restart = found if isinstance(found, RestartError) else losses.meet(step.node, found)
+        restart = restart or losses.no_room(step.node, self._nodes, found)
+        if restart is not None:
+            done = self._steps[: i + (step.kind == "control")]
+            restart.again = restart.again and not any(map(has_effect, done))
+            raise restart from (None if restart is error else error)

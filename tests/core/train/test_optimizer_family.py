@@ -1,0 +1,44 @@
+"""What subclasses of optimizers rely on, and losses that are functions."""
+
+from __future__ import annotations
+
+import pytest
+
+import opdock as tf
+
+
+@pytest.fixture(autouse=True)
+def _graph():
+    with tf.Graph().as_default():
+        yield
+
+
+NAMES = [n for n in dir(tf.train) if n.endswith("Optimizer") and n != "Optimizer"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_optimizer_descends_directly_from_the_base(name: str) -> None:
+    assert getattr(tf.train, name).__base__ is tf.train.Optimizer
+
+
+def test_a_base_without_updates_says_so() -> None:
+    class Lazy(tf.train.Optimizer):
+        def __init__(self) -> None:
+            super().__init__(False, "Lazy")
+
+    v = tf.Variable(1.0)
+    with pytest.raises(NotImplementedError):
+        Lazy().minimize(v * v)
+
+
+def test_a_function_as_loss() -> None:
+    a, b = tf.Variable(3.0), tf.Variable(5.0)
+    optimizer = tf.train.GradientDescentOptimizer(0.5)
+    pairs = optimizer.compute_gradients(lambda: a * a)
+    assert [v for _, v in pairs] == [a]
+    train = optimizer.minimize(lambda: a * a + b, var_list=[a, b])
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        assert sess.run(pairs)[0][0] == 6.0
+        sess.run(train)
+        assert sess.run([a, b]) == [0.0, 4.5]
