@@ -25,12 +25,16 @@ table = KernelTable()
 
 
 class Demand:
-    """What the device shall do; `calls` counts the kernels that it was asked to run."""
+    """What the device shall do; `calls` counts the kernels that it was asked to run.
+
+    Without `updates` it declines to change variables, though not to compute.
+    """
 
     def __init__(self) -> None:
         self.lost = False
         self.room: int | None = None
         self.declines = False
+        self.updates = True
         self.in_use = 0
         self.calls = 0
 
@@ -101,6 +105,8 @@ def multiply(ctx: Any, x: Buffer, y: Buffer) -> Buffer:
 
 @table.kernel("AssignAdd")
 def assign_add(ctx: Any, cell: Any, value: Buffer) -> Any:
+    if not demand.updates:
+        raise errors.UnimplementedError(None, None, "writes to nothing")
     cell.write(run(np.add, cell.read(), value))
     return cell
 

@@ -18,6 +18,7 @@ from tests.plugins import fickle
 
 RUNS = 1000
 FICKLE = "/device:FICKLE:0"
+DEVICE = "/job:localhost/replica:0/task:0" + FICKLE
 SOFT = tf.ConfigProto(allow_soft_placement=True)
 
 
@@ -324,3 +325,19 @@ def test_a_declined_update_keeps_the_variable_where_it_is(demand, told):
             demand.declines = run >= 10
             assert sess.run(bump).tolist() == [run + 1.0]
     assert len(told()) == 1
+
+
+def test_a_declined_update_runs_as_its_parts(demand, told):
+    """The op's decomposition takes over on the same device."""
+    with tf.device(FICKLE):
+        v = tf.Variable([0.0], name="v")
+        step = tf.placeholder(tf.float32, [1])
+        bump = tf.assign_add(v, step * step, name="bump")
+    with tf.Session(config=SOFT) as sess:
+        sess.run(v.initializer)
+        for run in range(6):
+            demand.updates = run < 3
+            assert sess.run(bump, {step: [2.0]}).tolist() == [4.0 * (run + 1)]
+            assert sess.run(v).tolist() == [4.0 * (run + 1)]
+    (line,) = told()
+    assert f"moved from {DEVICE} to {DEVICE}" in line
