@@ -1,4 +1,4 @@
-"""Where in the user's program an operation was made."""
+"""The lines of the user's program from which operations were made."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pathlib import Path
 from types import CodeType, FrameType
 
 _PACKAGE_DIR = str(Path(__file__).resolve().parents[2]) + os.sep
-_CONTEXTLIB = contextlib.__file__
 _MAX_FRAMES = 4
 _internal_code: dict[CodeType, bool] = {}
 Frames = tuple[tuple[CodeType, int], ...]
@@ -59,6 +58,9 @@ def frames_known(frame: FrameType) -> Iterator[None]:
         yield
     finally:
         _known.frame, _known.frames = before
+
+
+_CONTEXTLIB = sys.modules["contextlib"].__file__ if "contextlib" in sys.modules else ""
 
 
 def line_of(code: CodeType, lasti: int) -> int:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from opdock.graph.nodes.graph import Graph
     from opdock.graph.nodes.registry import OpSpec
 
-
 class Reference:
     """Stands for an object in dictionaries and sets: equal if it is the same object."""
 
