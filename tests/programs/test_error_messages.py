@@ -48,8 +48,9 @@ def mixed_dtypes() -> None:
 
 
 def missing_device() -> None:
+    one, two = tf.constant([1.0]), tf.constant([2.0])
     with tf.device("/gpu:7"):
-        bad = tf.add(tf.constant([1.0]), 2.0, name="bad")
+        bad = tf.add(one, two, name="bad")
     tf.Session().run(bad)
 
 

@@ -269,7 +269,8 @@ def matrix_factorization(p: SimpleNamespace) -> None:
 @check
 def char_rnn(p: SimpleNamespace) -> None:
     falls(p.losses, to=0.05)
-    assert p.text == p.data[: len(p.text)]
+    # Which greeting comes next hangs on the last bits of the training.
+    assert set(p.text.split()) <= set(p.data.split())
     assert p.n_variables == 5
 
 

@@ -254,3 +254,21 @@ def test_a_loop_variable_without_influence_has_zeros():
 
     end = tf.while_loop(lambda x, _: x < 100.0, body, [x, y])[0]
     assert run(tf.gradients(end, [x, y])) == [156.0, 0.0]
+
+
+@pytest.mark.parametrize("resource", [False, True])
+def test_rows_taken_in_a_branch_have_gradients_of_rows(resource):
+    table = tf.Variable(np.ones((4, 2), np.float32), use_resource=resource)
+    p = tf.placeholder(tf.bool, [])
+    for other, row in (
+        (lambda: tf.constant(1.0), 0),
+        (lambda: tf.reduce_sum(tf.gather(table, [3])), 1),
+    ):
+        y = tf.cond(p, lambda: 3.0 * tf.reduce_sum(tf.gather(table, [1, 1])), other)
+        grad = tf.gradients(y, table)[0]
+        assert isinstance(grad, tf.IndexedSlices)
+        for taken, expected in (True, [0, 6, 0, 0]), (False, [0, 0, 0, row]):
+            slices = run(grad, {p: taken})
+            dense = np.zeros(slices.dense_shape)
+            np.add.at(dense, slices.indices, slices.values)
+            np.testing.assert_array_equal(dense, np.outer(expected, [1, 1]))

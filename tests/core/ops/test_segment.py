@@ -62,7 +62,7 @@ def test_errors():
     ids = tf.placeholder(tf.int32, [None])
     cases = [
         (tf.segment_sum(DATA, ids), [2, 1, 0], "segment ids are not increasing"),
-        (tf.segment_max(DATA, ids), [-1, 0, 0], "segment ids must be >= 0"),
+        (tf.segment_max(DATA, ids), [-1, 0, 0], "Segment id -1 out of range"),
         (tf.segment_sum(DATA, ids), [0, 1], "should be the same size as dimension 0"),
         (tf.unsorted_segment_sum(DATA, ids, 2), [0, 1, 2], r"segment_ids\[2\] = 2 is out of range"),
         (tf.sparse_segment_sum(DATA, ids, [0, 1]), [0, 3], r"indices\[1\] == 3 out of range"),

@@ -31,7 +31,8 @@ def model() -> None:
 def test_export_and_import(tmp_path: Path, as_text: bool) -> None:
     model()
     saver = tf.train.Saver()
-    with tf.Session() as sess:
+    # A session places the whole graph, `y` too.
+    with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as sess:
         sess.run(tf.global_variables_initializer())
         sess.run(tf.global_variables()[0].assign([3.0, 4.0]))
         saver.save(sess, str(tmp_path / "m"), write_meta_graph=False)

@@ -18,6 +18,7 @@ from opdock.autodiff.flow import (
     returned,
     start_zeros,
     total_shape,
+    total_shape_of,
     zeros,
 )
 from opdock.autodiff.gradients import gradients
@@ -133,10 +134,8 @@ class _Backward:
         if part is None:
             return outputs[at]
         variable = self.op.inputs[j]
-        is_handle = variable.dtype.base_dtype is dtypes.resource
         assert part.dense_shape is not None
-        kind = part.dense_shape.dtype.base_dtype
-        shape = get("VariableShape" if is_handle else "Shape")(variable, out_type=kind)
+        shape = total_shape_of(variable, part.dense_shape.dtype.base_dtype)
         slices = IndexedSlices(
             tensor_list.concat(outputs[at], part.values.dtype, _rows_of(shape, part.values)),
             tensor_list.concat(outputs[at + 1], part.indices.dtype, convert_to_tensor([-1])),

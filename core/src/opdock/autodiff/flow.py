@@ -13,7 +13,16 @@ from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import get
 from opdock.shapes import Shape
 
-__all__ = ["dense", "is_source", "may_flow", "returned", "start_zeros", "total_shape", "zeros"]
+__all__ = [
+    "dense",
+    "is_source",
+    "may_flow",
+    "returned",
+    "start_zeros",
+    "total_shape",
+    "total_shape_of",
+    "zeros",
+]
 
 # Ops that read a variable through its handle; any other use of a resource has no gradient.
 _READS: Final = ("ReadVariableOp", "ResourceGather")
@@ -82,6 +91,13 @@ def _variable_zeros(handle: Tensor, parameter: Tensor) -> Tensor:
 def total_shape(parameter: Tensor) -> Shape:
     """The static shape of a parameter's gradient."""
     return None if parameter.dtype.base_dtype is dtypes.resource else parameter.raw_shape
+
+
+def total_shape_of(variable: Tensor, dtype: DType) -> Tensor:
+    """The shape of a tensor, or of the variable behind a handle, when the graph runs."""
+    is_handle = variable.dtype.base_dtype is dtypes.resource
+    shape: Tensor = get("VariableShape" if is_handle else "Shape")(variable, out_type=dtype)
+    return shape
 
 
 def returned(tensor: Tensor) -> Tensor:

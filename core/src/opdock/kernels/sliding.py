@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from opdock.dtypes import DType, bfloat16, float16, float32
 from opdock.kernels.array_api import put
+from opdock.kernels.expr.lowering import writes_to
 from opdock.windows import Window
 
 
@@ -42,6 +44,24 @@ class Sliding:
         for (_, here), part in zip(where.taps(), parts):
             out = put(self.xp, out, (slice(None), *here, slice(None)), part, add=True)
         return out[(slice(None), *where.inner, slice(None))] if where.is_padded else out
+
+    def fold(self, name: str, values: Iterable[Any], dtype: DType) -> Any:
+        """The values put together by a function of two arrays, in the memory of the first result.
+
+        Args:
+            name: the function of the namespace.
+            values: arrays of one shape.
+            dtype: their type, or a 16-bit float that they were widened from.
+        """
+        function = getattr(self.xp, name)
+        wide = float32 if dtype in (float16, bfloat16) else dtype
+        writes = writes_to(function, self.xp, 2, wide, wide)
+        rest = iter(values)
+        total, own = next(rest), False
+        for value in rest:
+            total = function(total, value, out=total) if own else function(total, value)
+            own = writes
+        return total
 
     def lowest(self, data: Any) -> Any:
         """What no maximum takes unless there is nothing else."""

@@ -17,7 +17,7 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
-from opdock.graph.variables.variable import VariableSynchronization
+from opdock.graph.variables.flavour import VariableSynchronization
 from opdock.graph.variables.variable_lists import global_variables, trainable_variables
 from opdock.graph.variables.variable_scope import (
     VariableScope,

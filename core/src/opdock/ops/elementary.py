@@ -68,10 +68,14 @@ floor_op = unary("Floor", REAL, "floor(x)").not_differentiable()
 ceil_op = unary("Ceil", REAL, "ceil(x)").not_differentiable()
 rint_op = unary("Rint", REAL, "rint(x)").not_differentiable()
 
-inv_grad_op = unary_grad("InvGrad", "-dy * conj(y) * conj(y)")
-reciprocal_grad_op = unary_grad("ReciprocalGrad", "-dy * conj(y) * conj(y)")
-sqrt_grad_op = unary_grad("SqrtGrad", "dy * 0.5 / conj(y)")
-rsqrt_grad_op = unary_grad("RsqrtGrad", "dy * -0.5 * conj(y) * conj(y) * conj(y)")
+# As in TF, nothing comes back through a pole when nothing arrives there.
+_RECIPROCAL_GRAD = "where(dy == 0, 0, -dy * conj(y) * conj(y))"
+inv_grad_op = unary_grad("InvGrad", _RECIPROCAL_GRAD)
+reciprocal_grad_op = unary_grad("ReciprocalGrad", _RECIPROCAL_GRAD)
+sqrt_grad_op = unary_grad("SqrtGrad", "where(dy == 0, 0, dy * 0.5 / conj(y))")
+rsqrt_grad_op = unary_grad(
+    "RsqrtGrad", "where(dy == 0, 0, dy * -0.5 * conj(y) * conj(y) * conj(y))"
+)
 sigmoid_grad_op = unary_grad("SigmoidGrad", "dy * conj(y) * (1 - conj(y))")
 tanh_grad_op = unary_grad("TanhGrad", "dy * (1 - conj(y) * conj(y))")
 

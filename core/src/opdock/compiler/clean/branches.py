@@ -12,7 +12,6 @@ from opdock.compiler.clean.fold import Evaluate, fold
 from opdock.compiler.clean.prune import prune, refine_shapes
 from opdock.compiler.ir.block import FEED, Block, Node, Value
 from opdock.compiler.ir.state import has_effect
-from opdock.graph.nodes import registry
 from opdock.graph.nodes.traits import Control
 
 if TYPE_CHECKING:
@@ -94,6 +93,9 @@ def _branch(node: Node, effects: set[Node]) -> tuple[list[Node], list[Value]] | 
     used = {v for n in body.nodes for v in n.inputs} | set(results)
     if any(v not in used and v.node in effects for v in given):
         return None  # What makes it has to run, and nothing else would wait for it.
+    made = {n for n in body.nodes if not n.is_const}
+    if any(n in effects for n in node.control) and any(v.node not in made for v in results):
+        return None  # What was there before, and constants, would not wait for the effect.
     for inner in body.nodes:
         if not inner.stateful and not inner.name.startswith(f"{node.name}/"):
             # Random state goes by the name, which stays the same for that reason.
@@ -102,22 +104,7 @@ def _branch(node: Node, effects: set[Node]) -> tuple[list[Node], list[Value]] | 
         inner.id = node.id
         if not inner.is_const:
             inner.control = list(dict.fromkeys([*inner.control, *node.control]))
-    if not node.control:
-        return body.nodes, results
-    own = {n for n in body.nodes if not n.is_const}
-    made = [v if v.node in own else Value(_waiting(node, v, i), 0) for i, v in enumerate(results)]
-    return body.nodes + [v.node for v in made if v.node not in own], made
-
-
-def _waiting(node: Node, value: Value, index: int) -> Node:
-    """A value that was there before, after what a conditional waits for."""
-    made = Node(
-        "Identity", f"{node.name}/awaited_{index}", spec=registry.get("Identity"),
-        attrs={"T": value.dtype.base_dtype}, inputs=[value], out_dtypes=[value.dtype],
-        out_shapes=[value.shape], origin=node.origin, requested=node.requested, order=node.id,
-    )  # fmt: skip
-    made.control = list(node.control)
-    return made
+    return body.nodes, results
 
 
 def _body(function: FuncGraph, given: list[Value]) -> Block | None:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["loops", "passes_on"]
 
 
-
 def loops(block: Block) -> None:
     """Narrows each loop and conditional to what its users and its effects need.
 

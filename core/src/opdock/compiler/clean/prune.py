@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from opdock import errors, shapes
 from opdock.compiler.ir.block import FEED, Block, Node, Value
 from opdock.dtypes import DType
+from opdock.graph.control.func_graph import arg_op
 from opdock.graph.nodes.constant_value import constant_for_shapes
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import PartialShape
@@ -85,7 +86,7 @@ def _in_order(
         stack.append((op, True))
         needed = [t._op for t in op._inputs if t not in fed]
         # The arguments of a body are there when it is called.
-        needed += [c for c in op._control_inputs if c.type != "_Arg"]
+        needed += [c for c in op._control_inputs if c.spec is not arg_op]
         for other in needed:
             if state.get(other) == 1:
                 # It waits for this op, as all that is seen and not finished does.

@@ -12,13 +12,8 @@ from opdock.dtypes import DType
 from opdock.graph.nodes.constant_value import constant_for_shapes
 from opdock.graph.nodes.contents import GraphContents, as_text
 from opdock.graph.nodes.devicespec import DeviceFunction, merge_device
-from opdock.graph.nodes.operation import (
-    Operation,
-    Tensor,
-    capture_frames,
-    out_of_reach,
-    with_line,
-)
+from opdock.graph.nodes.frames import capture_frames, with_line
+from opdock.graph.nodes.operation import Operation, Tensor, out_of_reach
 from opdock.graph.nodes.registry import OpSpec, ShapeSig
 
 _OP_NAME: Final = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")

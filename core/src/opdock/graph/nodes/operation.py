@@ -2,94 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import linecache
-import os
-import sys
-import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from opdock import errors, shapes
 from opdock.dtypes import DType
+from opdock.graph.nodes.frames import Frames, line_of
 from opdock.shapes import Shape, TensorShape
 
 if TYPE_CHECKING:
     from opdock.graph.nodes.graph import Graph
     from opdock.graph.nodes.registry import OpSpec
-
-_PACKAGE_DIR = str(Path(__file__).resolve().parents[2]) + os.sep
-_MAX_FRAMES = 4
-_internal_code: dict[CodeType, bool] = {}
-Frames = tuple[tuple[CodeType, int], ...]
-
-
-class _Known(threading.local):
-    """A frame that is being executed, and the user frames from there outwards."""
-
-    frame: FrameType | None = None
-    frames: Frames = ()
-
-
-_known = _Known()
-
-
-def capture_frames() -> Frames:
-    """The innermost user frames as (code, instruction offset): cheap to take, decoded on demand."""
-    frames: list[tuple[CodeType, int]] = []
-    frame: FrameType | None = sys._getframe(1)
-    known = _known.frame
-    while frame is not None and len(frames) < _MAX_FRAMES:
-        if frame is known:
-            return (*frames, *_known.frames)[:_MAX_FRAMES]
-        code = frame.f_code
-        internal = _internal_code.get(code)
-        if internal is None:
-            internal = code.co_filename.startswith(_PACKAGE_DIR) or code.co_filename == _CONTEXTLIB
-            _internal_code[code] = internal
-        if not internal:
-            frames.append((code, frame.f_lasti))
-        frame = frame.f_back
-    return tuple(frames)
-
-
-@contextlib.contextmanager
-def frames_known(frame: FrameType) -> Iterator[None]:
-    """Looks for user frames beyond `frame`, that of the caller, only once.
-
-    What makes many operations for one call of the user is spared a walk for each.
-    """
-    frames = capture_frames()
-    before = _known.frame, _known.frames
-    _known.frame, _known.frames = frame, frames
-    try:
-        yield
-    finally:
-        _known.frame, _known.frames = before
-
-
-_CONTEXTLIB = sys.modules["contextlib"].__file__ if "contextlib" in sys.modules else ""
-
-
-def _line_of(code: CodeType, lasti: int) -> int:
-    line = code.co_firstlineno
-    for start, end, number in code.co_lines():
-        if start <= lasti < end and number is not None:
-            return number
-    return line
-
-
-def with_line(error: ValueError, frames: Frames) -> ValueError:
-    """An error with the line of the user that caused it."""
-    if not frames:
-        return error
-    code, lasti = frames[0]
-    return ValueError(f"{error}\n  created at {code.co_filename}:{_line_of(code, lasti)}")
-
 
 class Reference:
     """Stands for an object in dictionaries and sets: equal if it is the same object."""
@@ -284,7 +210,7 @@ class Operation:
         """User frames, outermost first: (file, line, function, source line)."""
         out = []
         for code, lasti in reversed(self._frames):
-            line = _line_of(code, lasti)
+            line = line_of(code, lasti)
             source = linecache.getline(code.co_filename, line).strip()
             out.append((code.co_filename, line, code.co_name, source))
         return out
@@ -295,7 +221,7 @@ class Operation:
         if not self._frames:
             return ""
         code, lasti = self._frames[0]
-        return f"{code.co_filename}:{_line_of(code, lasti)}"
+        return f"{code.co_filename}:{line_of(code, lasti)}"
 
     def run(self, feed_dict: dict[Any, Any] | None = None, session: Any = None) -> None:
         """Runs the operation in `session` or the default session."""
@@ -519,7 +445,7 @@ def is_tensor(value: Any) -> bool:
     return isinstance(value, Tensor) or getattr(value, "_is_tensor_like", False)
 
 
-__all__ = ["Operation", "Tensor", "capture_frames", "is_tensor"]
+__all__ = ["Operation", "Tensor", "is_tensor"]
 
 
 def out_of_reach(tensor: Tensor, user: str, graph: Graph) -> ValueError:

@@ -6,7 +6,6 @@ products.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterator
 from typing import Any, Final
@@ -27,6 +26,7 @@ class Convolution(Sliding):
     """A node's convolution for given shapes of its input and filter.
 
     Attributes:
+        dtype: the result's type.
         where: the positions of the filter.
         result: the shape of the outputs, in the node's format.
         empty: whether there is nothing to multiply.
@@ -34,7 +34,8 @@ class Convolution(Sliding):
 
     def __init__(self, xp: Any, sig: NodeSig, layout: Layout, source: Any, taps: Any) -> None:
         super().__init__(xp)
-        self._sig, self._layout, self._source, self._taps = sig, layout, source, taps
+        self.dtype = sig.out_dtypes[0].base_dtype
+        self._layout, self._taps = layout, taps
         self._batch, space, self._channels = layout.parts(source)
         *window, inner, outputs = taps
         if sig.op.startswith("Depthwise"):
@@ -48,7 +49,7 @@ class Convolution(Sliding):
 
     def zeros(self, shape: Any, like: Any) -> Any:
         """What sums over nothing are."""
-        return full(self.xp, tuple(shape), 0, self._sig.out_dtypes[0], like)
+        return full(self.xp, tuple(shape), 0, self.dtype, like)
 
     def last(self, x: Any) -> Any:
         """Channels last, 16-bit floats as float32."""
@@ -57,7 +58,7 @@ class Convolution(Sliding):
 
     def wide(self, x: Any) -> Any:
         """16-bit floats as float32."""
-        return wide(self.xp, x, self._sig.out_dtypes[0].base_dtype)
+        return wide(self.xp, x, self.dtype)
 
     def finish(self, x: Any, like: Any) -> Any:
         """In the node's format and the type of `like`."""
@@ -171,6 +172,6 @@ def conv_backprop_filter(xp: Any, sig: NodeSig) -> Any:
             )
             for part in node.blocks()
         )
-        return xp.astype(node.filter(functools.reduce(xp.add, products)), x.dtype, copy=False)
+        return xp.astype(node.filter(node.fold("add", products, node.dtype)), x.dtype, copy=False)
 
     return run

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from opdock.dtypes import FLOATS
@@ -29,7 +28,7 @@ class Depthwise(Convolution):
         """The outputs, channels last."""
         seen = (self.apart(value, 1) for value in self.taps(self.last(x), self.where))
         parts = (value * tap for value, tap in zip(seen, self.each(kernel)))
-        total = functools.reduce(self.xp.add, parts)
+        total = self.fold("add", parts, self.dtype)
         return self.xp.reshape(total, (*total.shape[:-2], -1))
 
 

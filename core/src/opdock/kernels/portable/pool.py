@@ -53,7 +53,8 @@ class Pooling(Sliding):
 
     def maximum(self, data: Any, where: Window) -> Any:
         """The maximum of each window."""
-        return functools.reduce(self.xp.maximum, self.taps(data, where, self.lowest(data)))
+        values = self.taps(data, where, self.lowest(data))
+        return self.fold("maximum", values, as_dtype(self.dtype))
 
     def hits(self, data: Any, best: Any, where: Window) -> Iterator[Any]:
         """For each element of the window: where it is the first that equals the maximum."""
@@ -158,7 +159,7 @@ def avg_pool(xp: Any, sig: NodeSig) -> Any:
     def run(x: Any) -> Any:
         data = pooling.enter(x)
         where = pooling.window(data)
-        total = functools.reduce(xp.add, pooling.taps(data, where))
+        total = pooling.fold("add", pooling.taps(data, where), as_dtype(pooling.dtype))
         return pooling.leave(total / _counts(pooling, where, total), x, x.dtype)
 
     return run

@@ -201,10 +201,10 @@ class _Rows:
         self.tensors = [convert_to_tensor(e, name="elem") for e in nest.flatten(elems)]
         for tensor in self.tensors:
             if tensor.raw_shape == ():
-                raise ValueError(
-                    "elems must be a 1+ dimensional Tensor, not a scalar: "
-                    f"'{tensor.name}' has shape ()"
-                )
+                what = "elems must be a 1+ dimensional Tensor, not a scalar"
+                if len(self.tensors) > 1:
+                    what = "elements in elems must be 1+ dimensional Tensors, not scalars"
+                raise ValueError(f"{what}: '{tensor.name}' has shape ()")
         self.static_count = next(
             (t.raw_shape[0] for t in self.tensors if t.raw_shape and t.raw_shape[0] is not None),
             None,

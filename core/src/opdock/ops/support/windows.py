@@ -60,9 +60,13 @@ def pool_shape(
     check_length(ksize, rank, f"{title} the ksize")
     where = Format(sig.attrs.get("data_format", "NHWC"), rank)
     batch, space, channels = where.parts(data)
-    # The channels are pooled as one more dimension; no node pools them along with others.
-    steps = [1, *where.spatial(strides), strides[where.channel], 1]
+    # The channels are pooled as one more dimension; no node pools them along with others. Where
+    # they are not, there may be none.
+    pooled = [where.channel] if ksize[where.channel] != 1 or strides[where.channel] != 1 else []
+    steps = [1, *where.spatial(strides), *(strides[a] for a in pooled), 1]
     flat = Layout({"strides": steps, "padding": sig.attrs["padding"]})
-    window = [*where.spatial(ksize), ksize[where.channel]]
-    *out, depth = flat.output([*space, channels], window)
-    return where.shape(batch, out, depth)
+    window = [*where.spatial(ksize), *(ksize[a] for a in pooled)]
+    out = flat.output([*space, *[channels] * len(pooled)], window)
+    if pooled:
+        out, channels = out[:-1], out[-1]
+    return where.shape(batch, out, channels)

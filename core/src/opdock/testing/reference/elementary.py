@@ -78,19 +78,19 @@ _simple("Atanh", np.arctanh)
 @reference("InvGrad", "ReciprocalGrad")
 def reciprocal_grad(attrs: Attrs, y: Array, dy: Array) -> Any:
     """The derivative of 1 / x is -y * y."""
-    return -dy * np.conj(y) ** 2
+    return np.where(dy == 0, 0, -dy * np.conj(y) ** 2)
 
 
 @reference("SqrtGrad")
 def sqrt_grad(attrs: Attrs, y: Array, dy: Array) -> Any:
     """The derivative of sqrt(x) is 1 / (2 y)."""
-    return dy / (2 * np.conj(y))
+    return np.where(dy == 0, 0, dy / (2 * np.conj(y)))
 
 
 @reference("RsqrtGrad")
 def rsqrt_grad(attrs: Attrs, y: Array, dy: Array) -> Any:
     """The derivative of x ** -1/2 is -y ** 3 / 2."""
-    return -dy * np.conj(y) ** 3 / 2
+    return np.where(dy == 0, 0, -dy * np.conj(y) ** 3 / 2)
 
 
 @reference("SigmoidGrad")

@@ -96,6 +96,13 @@ def by_result(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
         yield Sample(inputs, tag=tag, grad=tag != "empty")
 
 
+@samples("InvGrad", "ReciprocalGrad", "SqrtGrad", "RsqrtGrad")
+def at_poles(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
+    """No derivative arrives where the result is a pole, or a root's zero."""
+    y, dy = np.array([np.inf, 0.0, 0.5], dtype), np.array([0, 0, 2], dtype)
+    yield Sample([y, dy], tag="poles", grad=False)
+
+
 @error_samples("Sqrt")
 def wrong_type() -> Iterable[ErrorSample]:
     """Roots of integers have no type to be in."""

@@ -36,6 +36,7 @@ def _cases_2d() -> Iterator[Case]:
     yield (1, 2, 5, 4), _attrs((3, 3), (2, 2), "SAME", "NCHW"), "first"
     yield (2, 1, 4, 4), _attrs((2, 3), (1, 1), "VALID", "NCHW"), "first-valid"
     yield (0, 4, 4, 2), _attrs((2, 2), (2, 2), "SAME"), "empty"
+    yield (2, 4, 4, 0), _attrs((2, 2), (2, 2), "VALID"), "no-channels"
 
 
 def _cases_3d() -> Iterator[Case]:
