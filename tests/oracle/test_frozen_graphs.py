@@ -57,11 +57,9 @@ def test_a_graph_goes_out_as_it_came_in(name: str) -> None:
     assert [n.name for n in out.node] == [n.name for n in graph_def.node]
     assert len(out.node) == about["nodes"]
     for ours, theirs in zip(out.node, graph_def.node, strict=True):
-        assert (ours.op, list(ours.input), ours.device) == (
-            theirs.op,
-            list(theirs.input),
-            theirs.device,
-        )
+        assert (ours.op, list(ours.input)) == (theirs.op, list(theirs.input))
+        # Of a node that is colocated, the importer takes the device of its companion.
+        assert ours.device == theirs.device or "_class" in theirs.attr
         for key, value in theirs.attr.items():
             if not key.startswith("_"):
                 assert ours.attr[key] == value, f"{ours.name}: {key}"

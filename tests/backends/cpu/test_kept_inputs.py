@@ -67,7 +67,8 @@ def test_in_a_loop(products):
         session.run(v.initializer)
         session.run(loop, {x: np.ones((4, 4))})
     assert products == {
-        "fed": (1,), "computed": (1,), "weights": (1,), "passed_on": (0,), "swapped": (),
+        "while/fed": (1,), "while/computed": (1,), "while/weights": (1,),
+        "while/passed_on": (0,), "while/swapped": (),
     }  # fmt: skip
 
 

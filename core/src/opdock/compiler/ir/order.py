@@ -37,7 +37,7 @@ def state_order(nodes: Iterable[Node]) -> Before:
             for i in touched:
                 root = _ARGUMENT if shared else _root(node.inputs[i].node, roots)
                 last = writer.get(root)
-                if last is not None:
+                if last is not None and last is not node:  # which may take a variable twice
                     found.setdefault(node, []).append(last)
                 if i in changed:
                     readers = (r for r in reads.pop(root, ()) if r is not node)
