@@ -223,11 +223,14 @@ from opdock.ops.composed.division import div_no_nan as div_no_nan
 from opdock.ops.composed.division import divide as divide
 from opdock.ops.composed.division import floordiv as floordiv
 from opdock.ops.composed.division import truediv as truediv
+from opdock.ops.composed.eye import eye as eye
 from opdock.ops.composed.functional import foldl as foldl
 from opdock.ops.composed.functional import foldr as foldr
 from opdock.ops.composed.functional import map_fn as map_fn
 from opdock.ops.composed.functional import scan as scan
 from opdock.ops.composed.loops import while_loop as while_loop
+from opdock.ops.composed.masks import boolean_mask as boolean_mask
+from opdock.ops.composed.masks import sequence_mask as sequence_mask
 from opdock.ops.composed.matrix_norm import norm as norm
 from opdock.ops.composed.modes import disable_eager_execution as disable_eager_execution
 from opdock.ops.composed.modes import disable_v2_behavior as disable_v2_behavior
@@ -293,7 +296,6 @@ from opdock.ops.fft import fft3d as fft3d
 from opdock.ops.fft import ifft as ifft
 from opdock.ops.fft import ifft2d as ifft2d
 from opdock.ops.fft import ifft3d as ifft3d
-from opdock.ops.fill import eye as eye
 from opdock.ops.fill import fill as fill
 from opdock.ops.fill import lin_space as lin_space
 from opdock.ops.fill import linspace as linspace
@@ -374,12 +376,10 @@ from opdock.ops.segment import segment_mean as segment_mean
 from opdock.ops.segment import segment_min as segment_min
 from opdock.ops.segment import segment_prod as segment_prod
 from opdock.ops.segment import segment_sum as segment_sum
-from opdock.ops.select import boolean_mask as boolean_mask
 from opdock.ops.select import one_hot as one_hot
 from opdock.ops.select import where as where
 from opdock.ops.select import where_v2 as where_v2
 from opdock.ops.sets import invert_permutation as invert_permutation
-from opdock.ops.sets import sequence_mask as sequence_mask
 from opdock.ops.sets import setdiff1d as setdiff1d
 from opdock.ops.sets import unique as unique
 from opdock.ops.sets import unique_with_counts as unique_with_counts

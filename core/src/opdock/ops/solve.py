@@ -12,7 +12,7 @@ from opdock.ops.array import expand_dims, shape
 from opdock.ops.cast import cast
 from opdock.ops.complex import complex as complex_
 from opdock.ops.complex import conj, imag, real
-from opdock.ops.fill import eye
+from opdock.ops.composed.eye import eye
 from opdock.ops.linalg import adjoint, matmul, square_matrices
 from opdock.ops.matrix import matrix_band_part
 from opdock.ops.reduce import reduce_sum

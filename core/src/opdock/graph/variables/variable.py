@@ -435,7 +435,7 @@ for _name in sorted(Tensor.OVERLOADABLE_OPERATORS - {"__getitem__"}):
 
 
 def _getitem(self: Variable, item: Any) -> Any:
-    from opdock.ops.slicing import slice_helper_var
+    from opdock.ops.composed.subscripts import slice_helper_var
 
     return slice_helper_var(self, item)
 
