@@ -45,9 +45,9 @@ from opdock.graph.nodes.composite import IndexedSlices as IndexedSlices
 from opdock.graph.nodes.composite import IndexedSlicesValue as IndexedSlicesValue
 from opdock.graph.nodes.composite import SparseTensor as SparseTensor
 from opdock.graph.nodes.composite import SparseTensorValue as SparseTensorValue
+from opdock.graph.nodes.composite import convert_to_tensor_or_indexed_slices as convert_to_tensor_or_indexed_slices
 from opdock.graph.nodes.constant import constant as constant
 from opdock.graph.nodes.convert import convert_to_tensor as convert_to_tensor
-from opdock.graph.nodes.convert import convert_to_tensor_or_indexed_slices as convert_to_tensor_or_indexed_slices
 from opdock.graph.nodes.convert import register_tensor_conversion_function as register_tensor_conversion_function
 from opdock.graph.nodes.default_session import get_default_session as get_default_session
 from opdock.graph.nodes.devicespec import DeviceSpec as DeviceSpec
@@ -87,10 +87,10 @@ from opdock.graph.variables.initializers import truncated_normal_initializer as 
 from opdock.graph.variables.initializers import uniform_unit_scaling_initializer as uniform_unit_scaling_initializer
 from opdock.graph.variables.initializers import variance_scaling_initializer as variance_scaling_initializer
 from opdock.graph.variables.initializers import zeros_initializer as zeros_initializer
-from opdock.graph.variables.partitioned import create_partitioned_variables as create_partitioned_variables
-from opdock.graph.variables.partitioned import fixed_size_partitioner as fixed_size_partitioner
-from opdock.graph.variables.partitioned import min_max_variable_partitioner as min_max_variable_partitioner
-from opdock.graph.variables.partitioned import variable_axis_size_partitioner as variable_axis_size_partitioner
+from opdock.graph.variables.partitioners import create_partitioned_variables as create_partitioned_variables
+from opdock.graph.variables.partitioners import fixed_size_partitioner as fixed_size_partitioner
+from opdock.graph.variables.partitioners import min_max_variable_partitioner as min_max_variable_partitioner
+from opdock.graph.variables.partitioners import variable_axis_size_partitioner as variable_axis_size_partitioner
 from opdock.graph.variables.template import make_template as make_template
 from opdock.graph.variables.variable import Variable as Variable
 from opdock.graph.variables.variable_lists import all_variables as all_variables
@@ -187,6 +187,7 @@ from opdock.ops.check import assert_non_positive as assert_non_positive
 from opdock.ops.check import assert_none_equal as assert_none_equal
 from opdock.ops.check import assert_positive as assert_positive
 from opdock.ops.check import is_non_decreasing as is_non_decreasing
+from opdock.ops.check import is_numeric_tensor as is_numeric_tensor
 from opdock.ops.check import is_strictly_increasing as is_strictly_increasing
 from opdock.ops.clip import clip_by_average_norm as clip_by_average_norm
 from opdock.ops.clip import clip_by_global_norm as clip_by_global_norm
@@ -216,7 +217,6 @@ from opdock.ops.composed.check_static import assert_rank_in as assert_rank_in
 from opdock.ops.composed.check_static import assert_same_float_dtype as assert_same_float_dtype
 from opdock.ops.composed.check_static import assert_scalar as assert_scalar
 from opdock.ops.composed.check_static import assert_type as assert_type
-from opdock.ops.composed.check_static import is_numeric_tensor as is_numeric_tensor
 from opdock.ops.composed.confusion import confusion_matrix as confusion_matrix
 from opdock.ops.composed.division import div as div
 from opdock.ops.composed.division import div_no_nan as div_no_nan
