@@ -12,7 +12,6 @@ from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.cast import cast
-from opdock.ops.composed.masks import boolean_mask
 from opdock.ops.joining import stack
 from opdock.ops.slicing import newaxis, strided_slice
 from opdock.shapes import Dimension
@@ -26,6 +25,9 @@ def slice_helper(tensor: Any, slice_spec: Any, var: Any = None) -> Tensor:
         ValueError: an index is out of bounds, or there are too many.
     """
     if _is_mask(slice_spec):
+        # Masks need most families; few programs subscript with one.
+        from opdock.ops.composed.masks import boolean_mask
+
         return boolean_mask(tensor, slice_spec)
     spec = slice_spec if isinstance(slice_spec, (list, tuple)) else [slice_spec]
     begin: list[Any] = []
