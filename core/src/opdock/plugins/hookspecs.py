@@ -133,8 +133,9 @@ class GraphHooks:
         """Op types that this plugin brings.
 
         Yields:
-            What `opdock.plugin.define_op` returned, with a shape function attached. Use a prefix
-            ("acme>Gelu") unless graphs in the world use the plain name.
+            What `opdock.plugin.define_op` returned, with a shape function attached, and with `Traits`
+            declared where the op has state, effects or aliases. Use a prefix ("acme>Gelu") unless
+            graphs in the world use the plain name.
 
         Example:
             gelu_op = define_op("acme>Gelu", "x: T -> y: T", attrs="T: {float, double}")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,8 @@ from hypothesis import strategies as st
 
 import opdock as tf
 from opdock.plugin import CLUSTER, NodeSig, as_dtype, codegen
-from opdock_cpu.jit import cluster
-from opdock_cpu.jit.llvm import compile_ir
+from opdock_cpu.jit import cluster, compiled
+from opdock_cpu.jit.llvm import Code, compile_ir
 from opdock_cpu.threads import threads, use_threads
 
 RNG = np.random.default_rng(5)
@@ -246,12 +248,26 @@ def test_processes_may_write_at_once(tmp_path: Path) -> None:
 
 def test_threads_may_compile_at_once() -> None:
     source = "define void @at_once(ptr %x) {\n  ret void\n}\n"
-    found: list[int | None] = []
+    found: list[Code] = []
     workers = [threading.Thread(target=lambda: found.append(compile_ir(source, "at_once")))
                for _ in range(4)]  # fmt: skip
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
-    assert len(set(found)) == 1
-    assert found[0]
+    assert len(found) == 4
+    assert all(code.address for code in found)
+
+
+def test_code_goes_with_the_last_who_holds_it() -> None:
+    def source(name: str) -> str:
+        return f"define void @{name}(ptr %x, i64 %n) {{\n  ret void\n}}\n"
+
+    one = compiled.request(source)
+    assert compiled.request(source) is one
+    one.compile()
+    code = weakref.ref(one._code)
+    del one
+    gc.collect()
+    assert code() is None
+    assert not compiled.request(source).failure

@@ -34,8 +34,8 @@ end:
 def generated(function: str, kind: str, x: np.ndarray) -> np.ndarray:
     name = f"test_{function}_{kind}"
     source = definition(function, kind) + LOOP.format(name=name, kind=kind, function=function)
-    address = compile_ir(source, name)
-    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(address)
+    code = compile_ir(source, name)
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(code.address)
     y = np.empty_like(x)
     run(x.ctypes.data, y.ctypes.data, x.size)
     return y

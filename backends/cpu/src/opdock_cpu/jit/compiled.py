@@ -12,6 +12,7 @@ import hashlib
 import os
 import queue
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -27,24 +28,28 @@ A lower priority of the thread instead was measured: on two busy cores it takes 
 _queue: queue.SimpleQueue[Function | None] = queue.SimpleQueue()
 _worker: threading.Thread | None = None
 _lock = threading.Lock()
-_known: dict[str, Function] = {}
+_known: weakref.WeakValueDictionary[str, Function] = weakref.WeakValueDictionary()
 _stopped = threading.Event()
 
 
 class Function:
-    """Generated code, or the promise of it.
+    """Generated code, or the promise of it. The code goes with it: who calls it, holds it.
 
     Attributes:
-        address: where it is; None until it is compiled.
-        failure: why it never will be.
+        failure: why there never will be code.
     """
 
-    __slots__ = ("_name", "_source", "address", "failure")
+    __slots__ = ("__weakref__", "_code", "_name", "_source", "failure")
 
     def __init__(self, source: str, name: str) -> None:
         self._source, self._name = source, name
-        self.address: int | None = None
+        self._code: llvm.Code | None = None
         self.failure = ""
+
+    @property
+    def address(self) -> int | None:
+        """Where the code is; None until it is compiled."""
+        return None if self._code is None else self._code.address
 
     def load(self) -> bool:
         """Loads it from disk, if it is there and nothing is being compiled; whether it did."""
@@ -54,18 +59,19 @@ class Function:
         """Compiles it now."""
         self._have(llvm.compile_ir)
 
-    def _have(self, get: Callable[[str, str], int | None]) -> bool:
+    def _have(self, get: Callable[[str, str], llvm.Code | None]) -> bool:
         try:
-            self.address = get(self._source, self._name)
+            self._code = get(self._source, self._name)
         except (ImportError, OSError, RuntimeError) as e:
             self.failure = str(e)
-        return self.address is not None
+        return self._code is not None
 
 
 def request(write: Callable[[str], str]) -> Function:
     """The function that `write(name)` gives the source of, compiled in the background.
 
-    The same source is compiled once in a process. `OPDOCK_JIT=sync` compiles before returning.
+    Who asks for the same source shares it, while somebody holds it. `OPDOCK_JIT=sync` compiles
+    before returning.
     """
     text = write("NAME")
     key = hashlib.sha256(text.encode()).hexdigest()

@@ -13,18 +13,23 @@ import itertools
 import os
 import platform
 import re
+import sys
 import tempfile
 import threading
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["available", "compile_ir", "define_symbol", "load_cached", "why_not", "why_not_started"]
+__all__ = [
+    "Code", "available", "compile_ir", "define_symbol", "load_cached", "why_not", "why_not_started",
+]  # fmt: skip
 
 _lock = threading.Lock()
-_addresses: dict[str, int] = {}
 _symbols: dict[str, int] = {}
 _DIGEST = 32
+_MOST = 256
+"""Objects of one loader."""
+_loader: _Loader | None = None
 
 
 @cache
@@ -66,9 +71,29 @@ def _wanted() -> str:
     return os.environ.get("OPDOCK_JIT_CPU", "")
 
 
+class Code:
+    """Loaded code; its memory goes with the object.
+
+    Attributes:
+        address: where its function is.
+    """
+
+    __slots__ = ("__weakref__", "_library", "_loader", "address")
+
+    def __init__(self, loader: _Loader, library: Any, name: str) -> None:
+        # The loader has to go last.
+        self._loader = loader
+        self._library = library
+        self.address: int = library[name]
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():
+            self._library.close()
+
+
 @cache
-def _machine() -> tuple[Any, Any, str]:
-    """The target machine, the engine that holds what was loaded, and the processor's name."""
+def _machine() -> tuple[Any, str]:
+    """The target machine, and the processor's name."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -77,14 +102,29 @@ def _machine() -> tuple[Any, Any, str]:
     cpu, features = _wanted(), ""
     if not cpu:
         cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
-    # Another machine may compile; the engine that loads objects owns the one it is given.
-    machines = [
-        target.create_target_machine(cpu=cpu, features=features, opt=3, jit=True)
-        for _ in range(2)
-    ]
-    empty = llvm.parse_assembly("")
-    engine = llvm.create_mcjit_compiler(empty, machines[1])
-    return machines[0], engine, f"{target.triple} {cpu} {features}"
+    machine = target.create_target_machine(cpu=cpu, features=features, opt=3, jit=True)
+    return machine, f"{target.triple} {cpu} {features}"
+
+
+class _Loader:
+    """Loads objects. It never forgets a name, so another one takes its place now and then."""
+
+    def __init__(self) -> None:
+        import llvmlite.binding as llvm
+
+        _machine()
+        self.jit = llvm.create_lljit_compiler(suppress_errors=True)
+        self.loaded = 0
+
+    def load(self, code: bytes, name: str) -> Code:
+        """One object file, with the function `name` in it."""
+        import llvmlite.binding as llvm
+
+        library = llvm.JITLibraryBuilder().add_object_img(code).export_symbol(name)
+        for symbol, where in _symbols.items():
+            library.import_symbol(symbol, where)
+        self.loaded += 1
+        return Code(self, library.add_current_process().link(self.jit, str(self.loaded)), name)
 
 
 _CPU_LINES = frozenset({
@@ -98,7 +138,7 @@ def _identity() -> str:
     """What code depends on besides its source: the compiler and the processor."""
     import llvmlite
 
-    processor = _wanted() or _processor() or _machine()[2]
+    processor = _wanted() or _processor() or _machine()[1]
     return f"{llvmlite.__version__} {platform.machine()} {processor}"
 
 
@@ -120,37 +160,32 @@ def define_symbol(name: str, address: int) -> None:
     _symbols[name] = address
 
 
-def compile_ir(source: str, name: str) -> int:
-    """The address of the function `name` of a module, valid for the life of the process.
+def compile_ir(source: str, name: str) -> Code:
+    """The code of the function `name` of a module.
 
     Args:
-        source: LLVM assembly; `name` must be unique to it.
+        source: LLVM assembly.
         name: an external function in it.
 
     Raises:
         ImportError, OSError, RuntimeError: LLVM does not load, or refuses the module.
     """
     with _lock:
-        found = _addresses.get(name)
-        if found is None:
-            path = _path(source)
-            code = _read(path)
-            if code is None:
-                code = _emit(source)
-                _write(path, code)
-            found = _addresses[name] = _load(code, name)
-        return found
+        path = _path(source)
+        code = _read(path)
+        if code is None:
+            code = _emit(source)
+            _write(path, code)
+        return _load(code, name)
 
 
-def load_cached(source: str, name: str) -> int | None:
+def load_cached(source: str, name: str) -> Code | None:
     """What `compile_ir` gives, if it can be had at once: on disk, while nothing is compiled."""
     if not _lock.acquire(blocking=False):
         return None
     try:
-        found = _addresses.get(name)
-        if found is None and (code := _read(_path(source))) is not None:
-            found = _addresses[name] = _load(code, name)
-        return found
+        code = _read(_path(source))
+        return None if code is None else _load(code, name)
     finally:
         _lock.release()
 
@@ -169,7 +204,9 @@ def _emit(source: str) -> bytes:
     options.loop_vectorization = True
     options.slp_vectorization = True
     builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
+    passes = builder.getModulePassManager()
+    passes.run(module, builder)
+    _dispose(passes)
     code: bytes = machine.emit_object(module)
     absent = _HALF.search(code)
     if absent:
@@ -179,18 +216,22 @@ def _emit(source: str) -> bytes:
     return code
 
 
-def _load(code: bytes, name: str) -> int:
+def _dispose(passes: Any) -> None:
+    """Frees a pass manager: llvmlite's class leaves that out, at a hundred kilobytes a module."""
     import llvmlite.binding as llvm
 
-    engine = _machine()[1]
-    for symbol, where in _symbols.items():
-        llvm.add_symbol(symbol, where)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    address: int = engine.get_function_address(name)
-    if not address:
-        raise RuntimeError(f"generated code lacks its function {name}")
-    return address
+    if "_dispose" in vars(type(passes)):
+        passes.close()
+    elif free := getattr(llvm.ffi.lib, "LLVMPY_DisposeNewModulePassManger", None):
+        free(passes)
+        passes.detach()
+
+
+def _load(code: bytes, name: str) -> Code:
+    global _loader
+    if _loader is None or _loader.loaded == _MOST:
+        _loader = _Loader()
+    return _loader.load(code, name)
 
 
 # ---------------------------------------------------------------- the cache on disk
