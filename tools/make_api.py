@@ -53,7 +53,6 @@ EXTRA: dict[str, dict[str, str]] = {
         for n in (
             "convert_to_tensor",
             "register_tensor_conversion_function",
-            "convert_to_tensor_or_indexed_slices",
         )
     },
     "opdock.graph.nodes.composite": {
@@ -63,6 +62,7 @@ EXTRA: dict[str, dict[str, str]] = {
             "SparseTensor",
             "SparseTensorValue",
             "IndexedSlicesValue",
+            "convert_to_tensor_or_indexed_slices",
         )
     },
     "opdock.graph.nodes.devicespec": {"DeviceSpec": "DeviceSpec"},
@@ -166,7 +166,7 @@ FAMILIES = (
     "graph/variables/initializers.py",
     "graph/variables/variable_lists.py",
     "graph/variables/resource_variable.py",
-    "graph/variables/partitioned.py",
+    "graph/variables/partitioners.py",
 )
 # Op families whose public home is `tf.nn` alone.
 NN_ONLY = frozenset(

@@ -92,6 +92,67 @@ def test_a_layer_imports_only_what_stands_below_it(layer: str) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+# (module, module under `opdock.`) -> why it must import, inside a function, what imports it.
+BACKWARD: dict[tuple[str, str], str] = {
+    ("graph.nodes.registry", "graph.nodes.builder"): "calling an OpSpec builds a node",
+    ("graph.nodes.operation", "graph.serial.node_def"): "Operation.node_def, TF's own attribute",
+    ("graph.nodes.graph", "graph.serial.graphdef"): "Graph.as_graph_def and create_op, TF's own",
+    ("graph.serial.function_def", "graph.serial.importer"): "a body is imported as a graph is",
+    ("graph.variables.flavour", "graph.variables.ref_variable"): "tf.Variable makes one",
+    (
+        "graph.variables.flavour",
+        "graph.variables.resource_variable",
+    ): "tf.Variable makes one",
+    ("graph.variables.flavour", "graph.variables.variable_scope"): "the scope says which subclass",
+    ("ops.control", "autodiff.control"): "the gradient differentiates the branches",
+    ("ops.control", "autodiff.backward_loop"): "the gradient differentiates the body",
+    ("runtime.session", "runtime.inspect.bisect"): "Session.bisect saves cases; they run sessions",
+}
+
+
+def import_graph() -> dict[str, set[str]]:
+    """Module -> the modules that it imports; packages are folders here, no modules."""
+    paths = {
+        module_name(p).removeprefix("opdock."): p
+        for p in sources("core/src/opdock")
+        if p.name != "__init__.py"
+    }
+    graph: dict[str, set[str]] = {name: set() for name in paths}
+    for module, path in paths.items():
+        for name, _ in imports(path):
+            found = name.removeprefix("opdock.")
+            graph[module].add(found if found in paths else found.rpartition(".")[0])
+        graph[module] &= paths.keys() - {module}
+    return graph
+
+
+def reached(graph: dict[str, set[str]], start: str) -> set[str]:
+    """The modules that `start` imports, those that they import, and so on."""
+    found: set[str] = set()
+    waiting = [start]
+    while waiting:
+        new = graph[waiting.pop()] - found
+        found |= new
+        waiting.extend(new)
+    return found
+
+
+def test_no_circle_of_imports_even_inside_functions() -> None:
+    graph = import_graph()
+    stale = [f"{a} -> {b}" for a, b in BACKWARD if b not in graph[a] or a not in reached(graph, b)]
+    assert not stale, f"allowed to close a circle, but do not: {stale}"
+    for module, target in BACKWARD:
+        graph[module].discard(target)
+    below_of = {module: reached(graph, module) for module in graph}
+    wrong = [
+        f"{module} -> {target}"
+        for module, targets in graph.items()
+        for target in sorted(targets)
+        if module in below_of[target]
+    ]
+    assert not wrong, "these imports close circles:\n" + "\n".join(wrong)
+
+
 def test_only_runtime_and_cli_reach_the_plugin_manager() -> None:
     allowed = {"runtime", "cli", "plugins", "plugin", "testing"}
     wrong = [

@@ -25,7 +25,6 @@ def _load_operators() -> None:
     global _loaded
     _loaded = True
     importlib.import_module("opdock.ops.support.operators")
-    importlib.import_module("opdock.ops.slicing")
 
 
 def __getattr__(name: str) -> Any:

@@ -16,6 +16,7 @@ from opdock.ops.check import (
     assert_none_equal,
     assert_positive,
     is_non_decreasing,
+    is_numeric_tensor,
     is_strictly_increasing,
 )
 from opdock.ops.composed.check_static import (
@@ -28,7 +29,6 @@ from opdock.ops.composed.check_static import (
     assert_scalar,
     assert_shapes,
     assert_type,
-    is_numeric_tensor,
 )
 from opdock.ops.composed.numerics import assert_all_finite
 from opdock.ops.elementary import is_finite, is_inf, is_nan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from opdock.ops.clip import global_norm
+from opdock.ops.composed.eye import eye
 from opdock.ops.composed.lu_functions import lu_matrix_inverse, lu_reconstruct, lu_solve
 from opdock.ops.composed.matrix_norm import norm, normalize
 from opdock.ops.composed.moments import l2_normalize
@@ -19,7 +20,6 @@ from opdock.ops.diag import diag as tensor_diag
 from opdock.ops.diag import diag_part as tensor_diag_part
 from opdock.ops.diag import matrix_diag, matrix_diag_part, matrix_set_diag
 from opdock.ops.einsum import einsum
-from opdock.ops.fill import eye
 from opdock.ops.linalg import adjoint, matmul, matvec, trace
 from opdock.ops.matrix import matrix_band_part, matrix_transpose
 from opdock.ops.matrix_functions import logdet, logm, matrix_exponential, matrix_rank, pinv, sqrtm

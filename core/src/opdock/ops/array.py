@@ -11,8 +11,10 @@ from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
-from opdock.ops.registry import DropsAxes, Fails, PartialShape, ShapeSig, Traits, define_op
+from opdock.ops.cast import cast
+from opdock.ops.registry import DropsAxes, Fails, PartialShape, ShapeSig, Traits, define_op, get
 from opdock.ops.support import array_util, common_shapes
+from opdock.ops.unbroadcast import broadcast_gradient_args_op
 from opdock.shapes import Shape, TensorShape
 
 __all__ = [
@@ -85,8 +87,6 @@ def shape_internal(
     if not isinstance(input, Tensor):
         with name_scope(name, "Shape", [input]) as scope:
             if hasattr(input, "dense_shape"):
-                from opdock.ops.cast import cast
-
                 return cast(input.dense_shape, out_type)  # type: ignore[no-any-return]
             return shape_internal(convert_to_tensor(input), scope, optimize, out_type)
     static = input.raw_shape
@@ -125,10 +125,7 @@ def size(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> T
     """
     with name_scope(name, "Size", [input]) as scope:
         if hasattr(input, "dense_shape") and not isinstance(input, Tensor):
-            from opdock.ops.cast import cast
-            from opdock.ops.reduce import reduce_prod
-
-            return reduce_prod(cast(input.dense_shape, out_type), 0, name=scope)
+            return get("Prod")(cast(input.dense_shape, out_type), 0, name=scope)  # type: ignore[no-any-return]
         tensor = convert_to_tensor(input)
         count = shapes.num_elements(tensor.raw_shape)
         if count is not None:
@@ -365,13 +362,11 @@ def _broadcast_args_shape(sig: ShapeSig) -> Shape:
 
 @broadcast_to_op.gradient
 def _broadcast_to_grad(op: Operation, grad: Any) -> list[Any]:
-    from opdock.ops.reduce import reduce_sum
-    from opdock.ops.unbroadcast import broadcast_gradient_args_op
-
     source = op.inputs[0]
     source_shape = shape(source, out_type=op.inputs[1].dtype)
     _, axes = broadcast_gradient_args_op(op.inputs[1], source_shape)
-    return [reshape(reduce_sum(grad, axis=axes, keepdims=True), source_shape), None]
+    total = get("Sum")(convert_to_tensor(grad), axes, keep_dims=True)
+    return [reshape(total, source_shape), None]
 
 
 def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock import errors, shapes
+from opdock import dtypes, errors, shapes
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
@@ -23,7 +23,7 @@ __all__ = [
     "Assert", "assert_equal", "assert_greater", "assert_greater_equal", "assert_less",
     "assert_less_equal", "assert_near", "assert_negative", "assert_non_negative",
     "assert_non_positive", "assert_none_equal", "assert_positive", "is_non_decreasing",
-    "is_strictly_increasing",
+    "is_numeric_tensor", "is_strictly_increasing",
 ]  # fmt: skip
 
 assert_op = define_op(
@@ -277,9 +277,16 @@ def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
     return _ordered(x, name, "is_strictly_increasing", "Less")
 
 
-def _ordered(x: Any, name: str | None, default: str, op: str) -> Tensor:
-    from opdock.ops.composed.check_static import is_numeric_tensor
+def is_numeric_tensor(tensor: Any) -> bool:
+    """Whether `tensor` is a tensor of numbers (integers or real floats)."""
+    return (
+        hasattr(tensor, "graph")
+        and hasattr(tensor, "dtype")
+        and tensor.dtype.base_dtype in dtypes.REALS
+    )
 
+
+def _ordered(x: Any, name: str | None, default: str, op: str) -> Tensor:
     with name_scope(name, default, [x]):
         x = convert_to_tensor(x)
         if not is_numeric_tensor(x):

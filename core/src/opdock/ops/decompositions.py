@@ -9,9 +9,10 @@ from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.array import expand_dims, shape
 from opdock.ops.cast import cast
 from opdock.ops.complex import real
+from opdock.ops.composed.eye import eye
 from opdock.ops.diag import matrix_diag, matrix_diag_part, matrix_set_diag
 from opdock.ops.elementary import reciprocal, square
-from opdock.ops.fill import eye, ones_like, zeros_like
+from opdock.ops.fill import ones_like, zeros_like
 from opdock.ops.joining import concat
 from opdock.ops.linalg import adjoint, matmul, square_matrices
 from opdock.ops.matrix import matrix_band_part

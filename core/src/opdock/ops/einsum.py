@@ -16,8 +16,8 @@ from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import broadcast_to, reshape, shape
 from opdock.ops.complex import conj
+from opdock.ops.composed.eye import eye
 from opdock.ops.diag import matrix_diag_part
-from opdock.ops.fill import eye
 from opdock.ops.linalg import matmul
 from opdock.ops.matrix import transpose
 from opdock.ops.reduce import reduce_sum

@@ -14,13 +14,14 @@ from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
-from opdock.ops.array import reshape, shape_internal, size
+from opdock.ops.array import rank, reshape, shape_internal, size
+from opdock.ops.cast import cast
 from opdock.ops.registry import Elementwise, Fails, ShapeSig, Traits, define_op, get
 from opdock.ops.support import array_util, common_shapes
 from opdock.shapes import Shape, TensorShape
 
 __all__ = [
-    "eye", "fill", "lin_space", "linspace", "meshgrid", "ones", "ones_like", "range", "zeros",
+    "fill", "lin_space", "linspace", "meshgrid", "ones", "ones_like", "range", "zeros",
     "zeros_like",
 ]  # fmt: skip
 
@@ -59,9 +60,10 @@ def _fill_shape(sig: ShapeSig) -> Shape:
 
 @fill_op.gradient
 def _fill_grad(op: Operation, grad: Any) -> list[Any]:
-    from opdock.ops.reduce import reduce_sum
-
-    return [None, reduce_sum(grad)]
+    grad = convert_to_tensor(grad)
+    total = get("Sum")(grad, reduction_dims(grad, None))
+    total.set_shape(())
+    return [None, total]
 
 
 def fill(dims: Any, value: Any, name: str | None = None) -> Tensor:
@@ -191,58 +193,6 @@ def ones_like(
         return out
 
 
-# ---------------------------------------------------------------- eye
-def eye(
-    num_rows: Any,
-    num_columns: Any = None,
-    batch_shape: Any = None,
-    dtype: Any = dtypes.float32,
-    name: str | None = None,
-) -> Tensor:
-    """An identity matrix, or a batch of them.
-
-    Args:
-        num_rows: a non-negative integer or scalar int32 tensor.
-        num_columns: the same; `num_rows` by default.
-        batch_shape: a list of integers or a 1-D tensor of leading dimensions.
-        dtype: the type of the elements.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of shape `batch_shape + [num_rows, num_columns]`.
-
-    Raises:
-        TypeError: the sizes are neither integers nor tensors.
-    """
-    from opdock.ops.diag import matrix_diag, matrix_set_diag
-    from opdock.ops.joining import concat
-
-    with name_scope(name, "eye", [num_rows, num_columns, batch_shape]):
-        square = num_columns is None
-        num_columns = num_rows if square else num_columns
-        batch = [] if batch_shape is None else batch_shape
-        if isinstance(num_rows, Tensor) or isinstance(num_columns, Tensor):
-            n = get("Minimum")(num_rows, num_columns)
-        else:
-            if not all(isinstance(v, (int, np.integer)) for v in (num_rows, num_columns)):
-                raise TypeError("num_rows and num_columns must be positive integer values.")
-            square = num_rows == num_columns
-            n = min(num_rows, num_columns)
-        diag_shape: Any
-        full_shape: Any
-        if isinstance(batch, Tensor) or isinstance(n, Tensor):
-            batch = convert_to_tensor(batch, name="shape", dtype=dtypes.int32)
-            diag_shape = concat((batch, [n]), axis=0)
-            full_shape = None if square else concat((batch, [num_rows, num_columns]), axis=0)
-        else:
-            leading = tuple(shapes.as_shape(batch) or ())
-            diag_shape, full_shape = (*leading, n), (*leading, num_rows, num_columns)
-        diagonal = ones(diag_shape, dtype)
-        if square:
-            return matrix_diag(diagonal)
-        return matrix_set_diag(zeros(full_shape, dtype), diagonal)
-
-
 # ---------------------------------------------------------------- Range, LinSpace
 range_op = define_op(
     "Range", "start: Tidx, limit: Tidx, delta: Tidx -> output: Tidx",
@@ -311,8 +261,6 @@ def range(
     Raises:
         ValueError: the step is zero or leads away from the limit.
     """
-    from opdock.ops.cast import cast
-
     if limit is None:
         start, limit = 0, start
     with name_scope(name, "Range", [start, limit, delta]) as scope:
@@ -327,6 +275,15 @@ def range(
             widest = max((a.dtype.base_dtype for a in args), key=_RANGE_TYPES.index)
             args = [cast(a, widest) for a in args]
         return range_op(*args, name=scope)  # type: ignore[no-any-return]
+
+
+def reduction_dims(x: Any, axis: Any) -> Any:
+    """`axis`, or a node that names all dimensions of `x` when it is None."""
+    if axis is not None:
+        return axis
+    if isinstance(x, Tensor) and x.raw_shape is not None:
+        return constant(np.arange(len(x.raw_shape), dtype=np.int32), dtypes.int32)
+    return range(0, rank(x))
 
 
 def lin_space(start: Any, stop: Any, num: Any, name: str | None = None) -> Tensor:

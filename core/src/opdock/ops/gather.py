@@ -13,7 +13,11 @@ from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import colocate_with, name_scope
-from opdock.ops.array import expand_dims, reshape, shape, size
+from opdock.ops.array import broadcast_to, expand_dims, rank, reshape, shape, size, squeeze
+from opdock.ops.cast import cast
+from opdock.ops.fill import range, reduction_dims
+from opdock.ops.joining import concat, stack
+from opdock.ops.matrix import transpose
 from opdock.ops.registry import ShapeSig, define_op, get
 from opdock.ops.support import array_util
 from opdock.shapes import Shape
@@ -93,16 +97,12 @@ def _rows_gradient(params: Tensor, indices: Tensor, grad: Any) -> IndexedSlices:
     else:
         rows_shape = None
     if rows_shape is None:
-        from opdock.ops.joining import concat
-
         rows_shape = concat([count, params_shape[1:]], 0)
     values = reshape(convert_to_tensor(grad), rows_shape)
     return IndexedSlices(values, reshape(indices, count), params_shape)
 
 
 def _shape32(params: Tensor) -> Tensor:
-    from opdock.ops.cast import cast
-
     if shapes.is_fully_defined(params.raw_shape):
         return shape(params)
     return cast(shape(params, out_type=dtypes.int64), dtypes.int32)  # type: ignore[no-any-return]
@@ -131,15 +131,9 @@ def _axis_gradient(
     params: Tensor, indices: Tensor, axis: Any, batch_dims: int, grad: Tensor
 ) -> Tensor:
     """Moves the gathered dimensions behind the batch ones, sums by index, and moves back."""
-    from opdock.ops.cast import cast
-    from opdock.ops.joining import concat
-    from opdock.ops.matrix import transpose
-
     n: Any = None if params.raw_shape is None else len(params.raw_shape)
     k: Any = None if indices.raw_shape is None else len(indices.raw_shape) - batch_dims
     if n is None or k is None or isinstance(axis, Tensor):
-        from opdock.ops.array import rank
-
         n, k = rank(params), rank(indices) - batch_dims
         axis = cast(axis, dtypes.int32) if isinstance(axis, Tensor) else axis
     if isinstance(axis, Tensor):
@@ -179,14 +173,9 @@ def _batched_sum(
     outer: Tensor,
 ) -> Tensor:
     """Segment sums of each batch entry, as one sum over shifted indices."""
-    from opdock.ops.cast import cast
-    from opdock.ops.fill import range
-    from opdock.ops.joining import concat, stack
-    from opdock.ops.reduce import reduce_prod
-
     batch = params_shape[:batch_dims]
-    count = reduce_prod(batch)
-    each = reduce_prod(shape(indices)[batch_dims:])
+    count = _product(batch)
+    each = _product(shape(indices)[batch_dims:])
     flat = cast(reshape(indices, stack([count, each])), dtypes.int32)
     shifted = flat + expand_dims(range(count) * rows, 1)
     values = reshape(values, concat([[size(indices)], outer], 0))
@@ -194,27 +183,24 @@ def _batched_sum(
     return reshape(summed, concat([batch, [rows], outer], 0))
 
 
+def _product(dims: Tensor) -> Tensor:
+    return get("Prod")(dims, reduction_dims(dims, None))  # type: ignore[no-any-return]
+
+
 def _span(start: Any, end: Any) -> Any:
     if isinstance(start, Tensor) or isinstance(end, Tensor):
-        from opdock.ops.fill import range
-
         return range(start, end)
     return list(builtins.range(start, end))
 
 
 def _joined(*spans: Any) -> Any:
     if any(isinstance(s, Tensor) for s in spans):
-        from opdock.ops.joining import concat
-
         return concat([np.array(s, np.int32) if isinstance(s, list) else s for s in spans], 0)
     return [i for span in spans for i in span]
 
 
 @gather_nd_op.gradient
 def _gather_nd_grad(op: Operation, grad: Any) -> list[Any]:
-    from opdock.ops.array import squeeze
-    from opdock.ops.scatter import scatter_nd
-
     params, indices = op.inputs
     params_shape = shape(params, out_type=indices.dtype)
     known = indices.raw_shape
@@ -222,7 +208,7 @@ def _gather_nd_grad(op: Operation, grad: Any) -> list[Any]:
         return [IndexedSlices(convert_to_tensor(grad), squeeze(indices, -1), params_shape), None]
     if known is not None and len(known) == 1:
         indices, grad = expand_dims(indices, 0), expand_dims(grad, 0)
-    return [scatter_nd(indices, grad, params_shape), None]
+    return [get("ScatterNd")(indices, grad, params_shape), None]
 
 
 # ---------------------------------------------------------------- public functions
@@ -320,10 +306,6 @@ def gather_nd(params: Any, indices: Any, name: str | None = None, batch_dims: in
 
 def _batch_gather_nd(params: Any, indices: Any, batch_dims: int, name: str | None) -> Tensor:
     """Prepends the batch coordinates to each index."""
-    from opdock.ops.array import broadcast_to
-    from opdock.ops.fill import range
-    from opdock.ops.joining import concat
-
     with name_scope(name, "BatchGatherND", [params, indices]):
         indices = convert_to_tensor(indices, name="indices")
         params = convert_to_tensor(params, name="params")
@@ -346,6 +328,4 @@ def _batch_gather_nd(params: Any, indices: Any, batch_dims: int, name: str | Non
 
 
 def _like(tensor: Tensor, other: Tensor) -> Tensor:
-    from opdock.ops.cast import cast
-
     return cast(tensor, other.dtype)  # type: ignore[no-any-return]

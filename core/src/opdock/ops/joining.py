@@ -13,6 +13,7 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import expand_dims, rank, shape, shape_n_op, squeeze
+from opdock.ops.cast import cast
 from opdock.ops.identity import identity
 from opdock.ops.registry import (
     AlongAxis,
@@ -21,10 +22,10 @@ from opdock.ops.registry import (
     ShapeSig,
     Traits,
     define_op,
+    get,
     keeps_slices,
 )
 from opdock.ops.slicing import slice
-from opdock.ops.splitting import split_op, split_v_op, unstack
 from opdock.ops.support import array_util
 from opdock.shapes import Shape, TensorShape
 
@@ -119,15 +120,13 @@ def _part_grads(grad: Any, parts: list[Tensor], axis: Tensor) -> list[Any]:
         lengths = [None if p.raw_shape is None else p.raw_shape[known] for p in parts]
         if None not in lengths:
             if len(set(lengths)) == 1:
-                return list(split_op(known, grad, num_split=len(parts)))
-            return list(split_v_op(grad, lengths, known, num_split=len(parts)))
+                return list(get("Split")(known, grad, num_split=len(parts)))
+            return list(get("SplitV")(grad, lengths, known, num_split=len(parts)))
     return _part_grads_by_offset(grad, parts, axis)
 
 
 def _non_negative(axis: Tensor, part: Tensor) -> Any:
     if axis.dtype is not dtypes.int32:
-        from opdock.ops.cast import cast
-
         axis = cast(axis, dtypes.int32)
     return axis % rank(part)
 
@@ -140,16 +139,13 @@ def _part_grads_by_offset(grad: Any, parts: list[Tensor], axis: Tensor) -> list[
         sizes = shape_n_op(parts)
     if len(sizes) > _MANY:
         lengths = squeeze(slice(stack(sizes, axis=1), stack([at, 0]), [1, -1]), [0])
-        return list(split_v_op(grad, lengths, at, num_split=len(parts)))
+        return list(get("SplitV")(grad, lengths, at, num_split=len(parts)))
     offsets = concat_offset_op(at, sizes)
     return [slice(grad, begin, size) for begin, size in zip(offsets, sizes, strict=True)]
 
 
 def _part_grads_of_slices(grad: IndexedSlices, parts: list[Tensor], axis: Tensor) -> list[Any]:
-    from opdock.ops.cast import cast
-    from opdock.ops.gather import gather
-    from opdock.ops.select import where
-
+    gather = get("GatherV2")
     at = constant_value(axis)
     if at is None:
         raise ValueError("Can only compute IndexedSlices gradient with statically-known concat_dim")
@@ -179,8 +175,8 @@ def _part_grads_of_slices(grad: IndexedSlices, parts: list[Tensor], axis: Tensor
         end = start + size[0]
         local = grad.indices - cast(start, grad.indices.dtype)
         inside = (local >= 0) & (local < cast(size[0], grad.indices.dtype))
-        rows = squeeze(where(inside), [1])
-        out.append(IndexedSlices(gather(grad.values, rows), gather(local, rows), size))
+        rows = squeeze(get("Where")(inside), [1])
+        out.append(IndexedSlices(gather(grad.values, rows, 0), gather(local, rows, 0), size))
         start = end
     return out
 
@@ -246,7 +242,8 @@ def _pack_shape(sig: ShapeSig) -> Shape:
 
 @pack_op.gradient
 def _pack_grad(op: Operation, grad: Any) -> list[Tensor]:
-    return unstack(grad, num=op.attrs["N"], axis=op.attrs["axis"])
+    parts = get("Unpack")(grad, num=op.attrs["N"], axis=op.attrs["axis"], name="unstack")
+    return list(parts)
 
 
 def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:

@@ -13,7 +13,9 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import rank
-from opdock.ops.registry import Fails, ShapeSig, Traits, define_op
+from opdock.ops.fill import range
+from opdock.ops.joining import concat
+from opdock.ops.registry import Fails, ShapeSig, Traits, define_op, get
 from opdock.ops.support import array_util, common_shapes
 from opdock.shapes import Shape
 
@@ -56,9 +58,7 @@ def _inverse(perm: Tensor) -> Any:
     known = constant_value(perm)
     if known is not None:
         return np.argsort(known % max(1, known.size)).astype(known.dtype)
-    from opdock.ops.sets import invert_permutation
-
-    return invert_permutation(perm)
+    return get("InvertPermutation")(perm)
 
 
 def transpose(a: Any, perm: Any = None, name: str = "transpose", conjugate: bool = False) -> Tensor:
@@ -86,8 +86,6 @@ def transpose(a: Any, perm: Any = None, name: str = "transpose", conjugate: bool
             if known:
                 perm = np.arange(len(known) - 1, -1, -1)
             else:
-                from opdock.ops.fill import range
-
                 n = rank(a)
                 perm = (n - 1) - range(0, n, 1)
         return _transpose(a, perm, conjugate, scope)
@@ -125,9 +123,6 @@ def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = F
                 )
             perm = [*builtins.range(n - 2), n - 1, n - 2]
         else:
-            from opdock.ops.fill import range
-            from opdock.ops.joining import concat
-
             n_ = rank(a)
             perm = concat((range(0, n_ - 2, 1), [n_ - 1, n_ - 2]), 0)
         return transpose(a, perm=perm, conjugate=conjugate)

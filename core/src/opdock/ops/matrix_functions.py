@@ -18,11 +18,12 @@ from opdock.ops.arithmetic import pow as pow_
 from opdock.ops.array import broadcast_to, expand_dims, reshape, shape
 from opdock.ops.cast import cast
 from opdock.ops.complex import conj, real
+from opdock.ops.composed.eye import eye
 from opdock.ops.decompositions import cholesky, svd
 from opdock.ops.diag import matrix_diag_part
 from opdock.ops.elementary import abs as abs_
 from opdock.ops.elementary import exp, floor, is_finite, log
-from opdock.ops.fill import eye, ones_like, zeros_like
+from opdock.ops.fill import ones_like, zeros_like
 from opdock.ops.joining import concat
 from opdock.ops.linalg import adjoint, matmul, square_matrices
 from opdock.ops.reduce import reduce_max, reduce_sum

@@ -10,6 +10,7 @@ from opdock import shapes
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.array import rank, reshape, shape
+from opdock.ops.joining import stack
 from opdock.ops.registry import PerAxis, ShapeSig, Traits, define_op
 from opdock.ops.slicing import slice
 from opdock.ops.support import array_util
@@ -86,8 +87,6 @@ def _pad_grad(op: Operation, grad: Any) -> list[Any]:
     if amounts is not None:
         begin = amounts[:, 0]
     else:
-        from opdock.ops.joining import stack
-
         begin = reshape(slice(paddings, [0, 0], stack([rank(source), 1])), [-1])
     out = slice(grad, begin, shape(source, out_type=paddings.dtype))
     return [out, *[None] * (len(op.inputs) - 1)]

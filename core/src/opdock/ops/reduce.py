@@ -19,7 +19,7 @@ from opdock.ops.compare import equal, logical_not, not_equal
 from opdock.ops.complex import conj, real
 from opdock.ops.composed.division import divide, floordiv, truediv
 from opdock.ops.elementary import sqrt
-from opdock.ops.fill import ones_like
+from opdock.ops.fill import ones_like, reduction_dims
 from opdock.ops.fill import range as range_
 from opdock.ops.gather import gather
 from opdock.ops.joining import concat
@@ -238,16 +238,6 @@ def _any_parts(sig: ShapeSig, x: Tensor, axes: Tensor) -> Tensor:
 
 
 # ---------------------------------------------------------------- public functions
-def reduction_dims(x: Any, axis: Any) -> Any:
-    """`axis`, or a node that names all dimensions of `x` when it is None."""
-    if axis is not None:
-        return axis
-    if isinstance(x, Tensor) and x.raw_shape is not None:
-        return constant(np.arange(len(x.raw_shape), dtype=np.int32), dtypes.int32)
-
-    return range_(0, rank(x))
-
-
 def _reduce(
     op: OpSpec, input_tensor: Any, axis: Any, keepdims: Any, name: str | None,
     reduction_indices: Any, keep_dims: Any,

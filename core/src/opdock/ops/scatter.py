@@ -8,9 +8,13 @@ from opdock import shapes
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.array import reshape, shape
+from opdock.ops.cast import cast
 from opdock.ops.fill import zeros_like
 from opdock.ops.gather import gather_nd
+from opdock.ops.joining import concat
+from opdock.ops.reduce import reduce_prod, reduce_sum
 from opdock.ops.registry import ShapeSig, define_op, get
+from opdock.ops.scan import cumprod
 from opdock.shapes import Shape
 
 __all__ = [
@@ -113,8 +117,6 @@ def _update_grad(op: Operation, grad: Any) -> list[Any]:
 @tensor_scatter_max_op.gradient
 def _extremum_grad(op: Operation, grad: Any) -> list[Any]:
     """The gradient is shared evenly by all contributions that equal the extremum."""
-    from opdock.ops.cast import cast
-
     equal = get("Equal")
     source, indices, updates = op.inputs
     out = op.outputs[0]
@@ -128,9 +130,6 @@ def _extremum_grad(op: Operation, grad: Any) -> list[Any]:
 # ---------------------------------------------------------------- in terms of segments
 def _segments(indices: Tensor, shape_of_out: Any) -> tuple[Tensor, Any, Any]:
     """(flat positions, their number, the rest of the shape); coordinates are not checked."""
-    from opdock.ops.reduce import reduce_prod, reduce_sum
-    from opdock.ops.scan import cumprod
-
     depth = shape(indices)[-1]
     outer, rest = shape_of_out[:depth], shape_of_out[depth:]
     strides = cumprod(outer, exclusive=True, reverse=True)
@@ -140,8 +139,6 @@ def _segments(indices: Tensor, shape_of_out: Any) -> tuple[Tensor, Any, Any]:
 
 def _by_segment(combine: str, indices: Tensor, updates: Tensor, shape_of_out: Any) -> Tensor:
     """All updates of each place, combined; places without any hold the neutral element."""
-    from opdock.ops.joining import concat
-
     flat, count, rest = _segments(indices, shape_of_out)
     rows = reshape(updates, concat([shape(flat, out_type=rest.dtype), rest], 0))
     return reshape(get(combine)(rows, flat, count), shape_of_out)

@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes
-from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
-from opdock.graph.nodes.scopes import name_scope
-from opdock.ops.array import expand_dims
-from opdock.ops.registry import ShapeSig, define_op, get
+from opdock.ops.registry import ShapeSig, define_op
 from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
 __all__ = [
-    "invert_permutation", "sequence_mask", "setdiff1d", "unique",
+    "invert_permutation", "setdiff1d", "unique",
     "unique_with_counts",
 ]  # fmt: skip
 
@@ -150,41 +147,3 @@ def invert_permutation(x: Any, name: str | None = None) -> Tensor:
         tf.errors.InvalidArgumentError: at run time, when `x` is no permutation.
     """
     return invert_permutation_op(x, name=name)  # type: ignore[no-any-return]
-
-
-def sequence_mask(
-    lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool, name: str | None = None
-) -> Tensor:
-    """Masks of the first cells of sequences: `mask[..., j] = j < lengths[...]`.
-
-    Args:
-        lengths: an integer tensor.
-        maxlen: the length of the masks, a scalar integer; the largest length by default.
-        dtype: the type of the result.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of shape `lengths.shape + [maxlen]`.
-
-    Raises:
-        ValueError: `maxlen` is not a scalar.
-    """
-    from opdock.ops.cast import cast
-    from opdock.ops.fill import range
-    from opdock.ops.reduce import reduce_max
-
-    with name_scope(name, "SequenceMask", [lengths, maxlen]):
-        lengths = convert_to_tensor(lengths)
-        if maxlen is None:
-            maxlen = reduce_max(lengths)
-            maxlen = get("Maximum")(convert_to_tensor(0, maxlen.dtype), maxlen)
-        else:
-            maxlen = convert_to_tensor(maxlen)
-        if maxlen.raw_shape:
-            raise ValueError("maxlen must be scalar for sequence_mask")
-        row = range(convert_to_tensor(0, maxlen.dtype), maxlen, convert_to_tensor(1, maxlen.dtype))
-        column = cast(expand_dims(lengths, -1), maxlen.dtype)
-        mask = get("Less")(row, column)
-        if dtype is None or dtypes.as_dtype(dtype).base_dtype is dtypes.bool:
-            return mask  # type: ignore[no-any-return]
-        return cast(mask, dtype)  # type: ignore[no-any-return]

@@ -12,11 +12,11 @@ from opdock.ops.array import expand_dims, shape
 from opdock.ops.cast import cast
 from opdock.ops.complex import complex as complex_
 from opdock.ops.complex import conj, imag, real
-from opdock.ops.fill import eye
+from opdock.ops.composed.eye import eye
 from opdock.ops.linalg import adjoint, matmul, square_matrices
 from opdock.ops.matrix import matrix_band_part
 from opdock.ops.reduce import reduce_sum
-from opdock.ops.registry import ShapeSig, define_op
+from opdock.ops.registry import ShapeSig, define_op, get
 from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
@@ -183,9 +183,7 @@ def _regularized_cholesky(matrix: Any, l2_regularizer: Any, tall: bool) -> Tenso
         dims = shape(gram)
         identity = eye(dims[-1], batch_shape=dims[:-2], dtype=matrix.dtype)
         gram = gram + l2_regularizer * identity
-    from opdock.ops.decompositions import cholesky  # which solves triangles in its gradient
-
-    return cholesky(gram)
+    return get("Cholesky")(gram)  # type: ignore[no-any-return]
 
 
 # ---------------------------------------------------------------- public functions

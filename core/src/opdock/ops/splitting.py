@@ -9,6 +9,7 @@ import numpy as np
 from opdock import shapes
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.ops.joining import concat, stack
 from opdock.ops.registry import AlongAxis, ShapeSig, Traits, define_op
 from opdock.ops.support import array_util
 from opdock.shapes import Dimension, Shape
@@ -108,22 +109,16 @@ def _unpack_shape(sig: ShapeSig) -> list[Shape]:
 
 @split_op.gradient
 def _split_grad(op: Operation, *grads: Any) -> list[Any]:
-    from opdock.ops.joining import concat
-
     return [None, concat(list(grads), op.inputs[0])]
 
 
 @split_v_op.gradient
 def _split_v_grad(op: Operation, *grads: Any) -> list[Any]:
-    from opdock.ops.joining import concat
-
     return [concat(list(grads), op.inputs[2]), None, None]
 
 
 @unpack_op.gradient
 def _unpack_grad(op: Operation, *grads: Any) -> Any:
-    from opdock.ops.joining import stack
-
     return stack(list(grads), axis=op.attrs["axis"])
 
 

@@ -353,12 +353,11 @@ def _repeat_evenly(data: Tensor, count: Tensor, axis: int) -> Tensor:
 def _repeat_each(data: Tensor, counts: Tensor, axis: int) -> Tensor:
     """Gathers by the index of the source element, repeated; the indices are found by a mask."""
     from opdock.ops.array import broadcast_to
+    from opdock.ops.composed.masks import boolean_mask, sequence_mask
     from opdock.ops.fill import range
     from opdock.ops.gather import gather
     from opdock.ops.joining import stack
     from opdock.ops.reduce import reduce_max
-    from opdock.ops.select import boolean_mask
-    from opdock.ops.sets import sequence_mask
 
     n = shape(data)[axis]
     longest = get("Maximum")(0, reduce_max(counts))

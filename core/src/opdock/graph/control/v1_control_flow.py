@@ -39,17 +39,6 @@ class FlatFunction:
     outputs: list[str] = field(default_factory=list)
 
 
-def functionalize(graph_def: Any) -> tuple[Any, dict[str, FlatFunction]]:
-    """A GraphDef without switches and loops, and the functions that its new nodes name.
-
-    Raises:
-        UnimplementedError: a pattern is not one that `tf.cond` and `tf.while_loop` make.
-    """
-    rewriter = Rewriter(graph_def)
-    rewriter.run()
-    return rewriter.result(), rewriter.functions
-
-
 def parse(text: str) -> Edge:
     """(node, output index) of an input, -1 for a control edge."""
     if text.startswith("^"):
@@ -104,17 +93,6 @@ class Rewriter:
         """The op type of a node; "" when there is none of that name."""
         node = self.nodes.get(name)
         return "" if node is None else str(node.op)
-
-    def run(self) -> None:
-        """Rewrites one pattern after the other, inner ones first."""
-        from opdock.graph.control.v1_conds import rewrite_a_cond
-        from opdock.graph.control.v1_loops import rewrite_a_loop
-
-        while rewrite_a_cond(self) or rewrite_a_loop(self):
-            pass
-        for node in self.nodes.values():
-            if node.op in EXIT or (node.op in MERGE and node.name not in self.done):
-                raise unsupported(node, "it is no pattern of tf.cond or tf.while_loop")
 
     def result(self) -> Any:
         """The rewritten graph. What still hangs on a switch or a loop was inside of one."""

@@ -10,6 +10,7 @@ from opdock.dtypes import DType
 from opdock.graph.nodes.constant_value import known_shape
 from opdock.graph.nodes.convert import convert_to_tensor, register_tensor_conversion_function
 from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.registry import get
 from opdock.graph.nodes.scopes import name_scope
 from opdock.shapes import TensorShape
 
@@ -101,8 +102,6 @@ class IndexedSlices:
 def _densify(
     value: IndexedSlices, dtype: Any = None, name: str | None = None, as_ref: bool = False
 ) -> Tensor:
-    from opdock.graph.nodes.registry import get
-
     if dtype is not None and not dtypes.as_dtype(dtype).is_compatible_with(value.dtype):
         raise ValueError(
             f"Tensor conversion requested dtype {dtypes.as_dtype(dtype).name} for IndexedSlices "
@@ -200,6 +199,22 @@ class SparseTensor:
             f"SparseTensor(indices={self._indices}, values={self._values}, "
             f"dense_shape={self._dense_shape})"
         )
+
+
+def internal_convert_to_tensor_or_indexed_slices(
+    value: Any, dtype: Any = None, name: str | None = None
+) -> Any:
+    """`value` itself when it is IndexedSlices (or sparse), else as a Tensor."""
+    if isinstance(value, (IndexedSlices, SparseTensor)):
+        if dtype is not None and not dtypes.as_dtype(dtype).is_compatible_with(value.dtype):
+            raise ValueError(
+                f"Tensor conversion requested dtype {dtypes.as_dtype(dtype).name} for {value!r}"
+            )
+        return value
+    return convert_to_tensor(value, dtype, name)
+
+
+convert_to_tensor_or_indexed_slices = internal_convert_to_tensor_or_indexed_slices
 
 
 register_tensor_conversion_function(IndexedSlices, _densify)

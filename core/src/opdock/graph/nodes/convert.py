@@ -11,6 +11,8 @@ from opdock import dtypes
 from opdock.dtypes import DType
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.registry import get
+from opdock.graph.nodes.scopes import name_scope
 from opdock.shapes import Dimension, TensorShape
 
 Conversion = Callable[..., Any]
@@ -164,9 +166,6 @@ def _element_dtype(value: Sequence[Any]) -> DType | None:
 
 def _stack(value: Sequence[Any], wanted: DType | None, name: str | None) -> Tensor:
     """A nested list with tensors among its leaves: a tree of Pack ops, each naming its parts."""
-    from opdock.graph.nodes.registry import get
-    from opdock.graph.nodes.scopes import name_scope
-
     element = wanted or _element_dtype(value)
     with name_scope(name or "packed", None, [v for v in value if isinstance(v, Tensor)]) as scope:
         items = [
@@ -193,21 +192,3 @@ def convert_n_to_tensor(
         convert_to_tensor(v, dtype, None if name is None else f"{name}_{i}", preferred_dtype)
         for i, v in enumerate(values)
     ]
-
-
-def internal_convert_to_tensor_or_indexed_slices(
-    value: Any, dtype: Any = None, name: str | None = None
-) -> Any:
-    """`value` itself when it is IndexedSlices (or sparse), else as a Tensor."""
-    from opdock.graph.nodes.composite import IndexedSlices, SparseTensor
-
-    if isinstance(value, (IndexedSlices, SparseTensor)):
-        if dtype is not None and not dtypes.as_dtype(dtype).is_compatible_with(value.dtype):
-            raise ValueError(
-                f"Tensor conversion requested dtype {dtypes.as_dtype(dtype).name} for {value!r}"
-            )
-        return value
-    return convert_to_tensor(value, dtype, name)
-
-
-convert_to_tensor_or_indexed_slices = internal_convert_to_tensor_or_indexed_slices

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from opdock.graph.nodes.graph import Graph
     from opdock.graph.nodes.registry import OpSpec
 
+
 class Reference:
     """Stands for an object in dictionaries and sets: equal if it is the same object."""
 
@@ -155,7 +156,7 @@ class Operation:
     @property
     def node_def(self) -> Any:
         """This node as a NodeDef."""
-        from opdock.graph.serial.graphdef import to_node_def
+        from opdock.graph.serial.node_def import to_node_def
 
         return to_node_def(self)
 

@@ -6,17 +6,19 @@ for tensors, FuncGraph for functions, and lists of these. What has no native for
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opdock import dtypes, shapes
 from opdock.dtypes import DType
 from opdock.graph.nodes.opdef import ArgDef, AttrDef
-from opdock.graph.nodes.registry import OpSpec
 from opdock.io import protos
 from opdock.io.tensor_proto import decode_array, encode_array
 from opdock.shapes import Shape
+
+if TYPE_CHECKING:
+    from opdock.graph.nodes.registry import OpSpec
 
 _FIELD = {
     "type": "type", "shape": "shape", "string": "s", "int": "i", "float": "f", "bool": "b",

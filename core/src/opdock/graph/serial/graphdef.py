@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from opdock import errors
@@ -11,7 +11,9 @@ from opdock.graph.nodes import registry
 from opdock.graph.nodes.opdef import ArgDef
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import OpSpec
-from opdock.graph.serial.attr_proto import encode_attr, encode_shape, native_attr, to_op_def
+from opdock.graph.serial.attr_proto import encode_shape, native_attr, to_op_def
+from opdock.graph.serial.function_writer import FunctionLibraryWriter
+from opdock.graph.serial.node_def import fill_node_def
 from opdock.io import protos
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "build_node", "create_from_flat", "graph_def_size_limit", "native_attr",
-    "node_attr", "to_graph_def", "to_node_def", "to_op_def",
+    "to_graph_def", "to_op_def",
 ]  # fmt: skip
 
 # Serialized protobufs end at 2 GB.
@@ -43,8 +45,6 @@ def to_graph_def(graph: Graph, from_version: int | None = None, add_shapes: bool
     Raises:
         ValueError: it would be larger than 2 GB.
     """
-    from opdock.graph.serial.function_def import FunctionLibraryWriter
-
     proto = protos.GraphDef()
     proto.versions.CopyFrom(graph.graph_def_versions)
     with graph._lock:  # other threads may build the graph meanwhile
@@ -65,35 +65,6 @@ def to_graph_def(graph: Graph, from_version: int | None = None, add_shapes: bool
                 raise ValueError("GraphDef cannot be larger than 2GB.")
         functions.finish()
     return proto
-
-
-def to_node_def(op: Operation) -> Any:
-    """An operation as a NodeDef."""
-    node = protos.NodeDef()
-    fill_node_def(op, node, None)
-    return node
-
-
-def fill_node_def(op: Operation, node: Any, functions: Callable[[Any], str] | None) -> None:
-    """Writes an operation into an empty NodeDef."""
-    node.name = op.name
-    node.op = op.type
-    node.device = op.device
-    node.input.extend(input_name(t) for t in op.inputs)
-    node.input.extend(f"^{c.name}" for c in op.control_inputs)
-    for name, value in op.attrs.items():
-        node.attr[name].CopyFrom(encode_attr(value, op.spec.attr_type(name), functions))
-
-
-def node_attr(spec: OpSpec, name: str, value: Any) -> Any:
-    """The AttrValue of an attribute of an op, declared or not."""
-    return encode_attr(value, spec.attr_type(name))
-
-
-def input_name(tensor: Tensor) -> str:
-    """A tensor as NodeDef names it: the first output has no index."""
-    index = tensor.value_index
-    return tensor.op.name if index == 0 else f"{tensor.op.name}:{index}"
 
 
 # ---------------------------------------------------------------- nodes

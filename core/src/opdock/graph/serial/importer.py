@@ -7,7 +7,8 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from opdock import errors
-from opdock.graph.control.v1_control_flow import V1_OPS, functionalize
+from opdock.graph.control.v1_control_flow import V1_OPS
+from opdock.graph.control.v1_functionalize import functionalize
 from opdock.graph.nodes import registry
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.devicespec import DeviceSpec

@@ -94,13 +94,20 @@ def _wrapped(wrap: Callable[..., Any], inner: Callable[..., Any]) -> Callable[..
     return lambda **kwargs: wrap(inner, **kwargs)
 
 
+def variable_class(resource: bool) -> Any:
+    """The class of resource variables, or that of reference variables."""
+    from opdock.graph.variables import ref_variable, resource_variable
+
+    return resource_variable.ResourceVariable if resource else ref_variable.RefVariable
+
+
 class Flavoured(type):
     """Makes `tf.Variable(...)` the flavour that the arguments and the scope ask for."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if "_chooses" not in cls.__dict__:
             return super().__call__(*args, **kwargs)
-        from opdock.graph.variables import ref_variable, resource_variable, variable_scope
+        from opdock.graph.variables import variable_scope
 
         def create(**given: Any) -> Any:
             use_resource = given.pop("use_resource", None)
@@ -108,9 +115,7 @@ class Flavoured(type):
                 use_resource = variable_scope.get_variable_scope().use_resource
             if use_resource is None:
                 use_resource = resource_variables_enabled()
-            if use_resource:
-                return resource_variable.ResourceVariable(**given)
-            return ref_variable.RefVariable(**given)
+            return variable_class(use_resource)(**given)
 
         maker: Callable[..., Any] = create
         for wrap in get_default_graph()._variable_creator_stack:

@@ -17,6 +17,7 @@ from opdock.graph.variables.flavour import (
     Flavoured,
     VariableAggregation,
     VariableSynchronization,
+    variable_class,
 )
 from opdock.shapes import TensorShape
 
@@ -334,13 +335,7 @@ class Variable(metaclass=Flavoured):
     @staticmethod
     def from_proto(variable_def: Any, import_scope: str | None = None) -> Variable:
         """A variable over existing operations of the default graph."""
-        from opdock.graph.variables import ref_variable, resource_variable
-
-        kind: Any = (
-            resource_variable.ResourceVariable
-            if variable_def.is_resource
-            else ref_variable.RefVariable
-        )
+        kind = variable_class(variable_def.is_resource)
         made: Variable = kind(variable_def=variable_def, import_scope=import_scope)
         return made
 
@@ -435,7 +430,7 @@ for _name in sorted(Tensor.OVERLOADABLE_OPERATORS - {"__getitem__"}):
 
 
 def _getitem(self: Variable, item: Any) -> Any:
-    from opdock.ops.slicing import slice_helper_var
+    from opdock.ops.composed.subscripts import slice_helper_var
 
     return slice_helper_var(self, item)
 

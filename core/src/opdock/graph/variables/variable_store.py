@@ -12,6 +12,8 @@ from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.scopes import colocate_with, name_scope
 from opdock.graph.variables.flavour import VariableAggregation, VariableSynchronization
+from opdock.graph.variables.partitioned import get_partitioned
+from opdock.graph.variables.variable import Variable
 from opdock.shapes import Shape
 
 
@@ -100,8 +102,6 @@ class VariableStore:
         raw = None if shape is None else shapes.as_shape(shape)
         # Sharing a partitioned variable needs no partitioner.
         if partitioner is not None or (reuse is True and name in self._partitioned):
-            from opdock.graph.variables.partitioned import get_partitioned
-
             parts = get_partitioned(
                 self,
                 name,
@@ -192,8 +192,6 @@ class VariableStore:
         validate_shape: bool,
         kwargs: dict[str, Any],
     ) -> Any:
-        from opdock.graph.variables.variable import Variable
-
         element = dtype or dtypes.float32
         constant = initializer is not None and not callable(initializer)
         if initializer is None:

@@ -20,20 +20,10 @@ from opdock.ops.registry import get
 __all__ = [
     "assert_integer", "assert_proper_iterable", "assert_rank", "assert_rank_at_least",
     "assert_rank_in", "assert_same_float_dtype", "assert_scalar", "assert_type",
-    "is_numeric_tensor",
 ]  # fmt: skip
 
 
 # ---------------------------------------------------------------- types
-def is_numeric_tensor(tensor: Any) -> bool:
-    """Whether `tensor` is a tensor of numbers (integers or real floats)."""
-    return (
-        hasattr(tensor, "graph")
-        and hasattr(tensor, "dtype")
-        and tensor.dtype.base_dtype in dtypes.REALS
-    )
-
-
 def assert_type(
     tensor: Any, tf_type: Any, message: str | None = None, name: str | None = None
 ) -> Operation:

@@ -7,10 +7,9 @@ import logging
 from typing import Any
 
 from opdock import dtypes, shapes
-from opdock.graph.nodes.composite import SparseTensor
+from opdock.graph.nodes.composite import SparseTensor, internal_convert_to_tensor_or_indexed_slices
 from opdock.graph.nodes.convert import (
     convert_to_tensor,
-    internal_convert_to_tensor_or_indexed_slices,
 )
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import colocate_with, name_scope

@@ -8,8 +8,9 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import shape
+from opdock.ops.composed.eye import eye
 from opdock.ops.diag import matrix_diag_part, matrix_set_diag
-from opdock.ops.fill import eye, ones_like
+from opdock.ops.fill import ones_like
 from opdock.ops.linalg import matmul
 from opdock.ops.matrix import matrix_band_part
 from opdock.ops.select import one_hot

@@ -34,6 +34,7 @@ from opdock.ops.compare import (
     logical_xor,
 )  # fmt: skip
 from opdock.ops.composed.division import div, floordiv, truediv
+from opdock.ops.composed.subscripts import slice_helper
 from opdock.ops.elementary import abs, neg_op
 from opdock.ops.registry import OpSpec, get
 
@@ -137,6 +138,7 @@ def install() -> None:
         ("__ge__", greater_equal_op),
     ):  # fmt: skip
         override(operator, _method(op))
+    override("__getitem__", slice_helper)
     override("__invert__", _method(logical_not_op))
     override("__neg__", _method(neg_op))
     override("__abs__", _method(abs))

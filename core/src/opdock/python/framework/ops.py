@@ -7,11 +7,10 @@ from opdock.graph.nodes.collections import (
     get_collection,
     get_collection_ref,
 )
-from opdock.graph.nodes.composite import IndexedSlices
+from opdock.graph.nodes.composite import IndexedSlices, convert_to_tensor_or_indexed_slices
 from opdock.graph.nodes.convert import (
     convert_n_to_tensor,
     convert_to_tensor,
-    convert_to_tensor_or_indexed_slices,
     register_tensor_conversion_function,
 )
 from opdock.graph.nodes.default_session import get_default_session

@@ -8,10 +8,8 @@ by hypothesis and saved as a case that `opdock replay-case` runs again.
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,14 +34,21 @@ from opdock.testing.harness.sample import Sample, samples_for
 from opdock.testing.harness.tolerances import Tolerance, compare, tolerance_for
 from opdock.testing.levels.device import DeviceUnderTest
 from opdock.testing.levels.forward import session_config
+from opdock.testing.levels.fuzz_graphs import graph_unit
+from opdock.testing.levels.fuzz_shrink import (
+    PER_UNIT,
+    Draw,
+    FuzzOptions,
+    WrongResult,
+    shrunk,
+    strategies,
+)
 
-__all__ = ["FuzzOptions", "WrongResult", "fuzz_units", "shrunk", "strategies"]
+__all__ = ["FuzzOptions", "fuzz_units"]
 
 Array = npt.NDArray[Any]
-Draw = Callable[[Any], Any]
 Save = Callable[[], Case]
 
-_PER_UNIT = 10
 _SIZES = (0, 1, 2, 3, 5, 8)
 _WIDER = 4.0
 # What an exact oracle and a float device may disagree on is no bug: only these get odd values.
@@ -67,34 +72,15 @@ _TIED = frozenset({
 })  # fmt: skip
 
 
-@dataclass(frozen=True)
-class FuzzOptions:
-    """How much to fuzz.
-
-    Attributes:
-        examples: how many in all.
-        seed: chooses the ops and the examples; the same seed gives the same ones.
-        save: the folder for failing cases.
-        seconds: after how long to stop; None for never.
-    """
-
-    examples: int = 200
-    seed: int = 0
-    save: Path = Path("opdock-fuzz")
-    seconds: float | None = None
-
-
 def fuzz_units(
     dut: DeviceUnderTest,
     only: frozenset[str] = frozenset(),
-    options: FuzzOptions = FuzzOptions(),
+    options: FuzzOptions = FuzzOptions(),  # noqa: B008 - frozen
 ) -> Iterator[Unit]:
     """Units of ten examples each: four in five of single ops, the rest of graphs."""
-    from opdock.testing.levels.fuzz_graphs import graph_unit
-
     found = [c for c in claims(dut)[0] if (not only or c.op in only) and not _why_not(dut, c)]
     random.Random(options.seed).shuffle(found)  # noqa: S311 - chooses tests
-    count = max(1, options.examples // _PER_UNIT)
+    count = max(1, options.examples // PER_UNIT)
     of_graphs = 0 if only else max(1, count // 5)
     for i in range(max(count - of_graphs, 1) if found else 0):
         claim, turn = found[i % len(found)], i // len(found)
@@ -138,79 +124,8 @@ def _op_results(
     return shrunk("L7", claim.op, claim.dtype, example, options, name, turn)
 
 
-def strategies() -> Any:
-    """Hypothesis' strategies.
-
-    Raises:
-        Failure: hypothesis is not installed.
-    """
-    try:
-        from hypothesis import strategies as found
-    except ImportError as e:
-        raise Failure('fuzzing needs hypothesis: pip install "opdock-core[testing]"') from e
-    return found
-
-
-# ---------------------------------------------------------------- running and shrinking
-class WrongResult(Failure):
-    """An example failed; it carries what is to be saved."""
-
-    def __init__(self, message: str, case: Case | None) -> None:
-        super().__init__(message)
-        self.case = case
-
-
-def shrunk(
-    level: str,
-    op: str,
-    dtype: str,
-    example: Callable[[Draw], None],
-    options: FuzzOptions,
-    name: str,
-    turn: int = 0,
-) -> list[Result]:
-    """Runs examples; a failing one is made as small as possible and saved."""
-    import hypothesis
-
-    last: list[WrongResult] = []
-
-    @hypothesis.seed(options.seed * 1000 + turn)
-    @hypothesis.settings(
-        max_examples=_PER_UNIT, database=None, deadline=None, report_multiple_bugs=False,
-        suppress_health_check=list(hypothesis.HealthCheck), print_blob=False,
-        verbosity=hypothesis.Verbosity.quiet,
-        phases=[hypothesis.Phase.generate, hypothesis.Phase.shrink],
-    )  # fmt: skip
-    @hypothesis.given(strategies().data())
-    def run(data: Any) -> None:
-        try:
-            example(data.draw)
-        except WrongResult as wrong:
-            last[:] = [wrong]
-            raise
-
-    try:
-        run()
-    except (WrongResult, hypothesis.errors.Flaky) as found:
-        # Shrinking ends with the smallest example; one that fails now and then stays as it was.
-        if not last:
-            raise
-        wrong = last[-1]
-        often = "" if isinstance(found, WrongResult) else "not every time: "
-        where = ""
-        if wrong.case is not None:
-            file = options.save / f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', name)}.npz"
-            where = f"; saved: {wrong.case.save(file)}"
-        return [Result(level, op, dtype, "", "failed", f"{often}{wrong}{where}")]
-    except hypothesis.errors.Unsatisfiable:
-        raise Skip("unsupported", "no change of its samples is well-formed") from None
-    return [Result(level, op, dtype, f"{_PER_UNIT} examples")]
-
-
 # ---------------------------------------------------------------- examples of one op
-def _mutated(
-    draw: Draw, spec: OpSpec, claim: Claim, made: Sequence[Sample]
-) -> tuple[Sample, bool]:
+def _mutated(draw: Draw, spec: OpSpec, claim: Claim, made: Sequence[Sample]) -> tuple[Sample, bool]:
     """One of the samples with other sizes and values, and whether some are extreme."""
     st = strategies()
     sample = made[draw(st.integers(0, len(made) - 1))]
@@ -301,9 +216,7 @@ def _run_example(
             raise WrongResult(text, _saved(graph, built, expected, slack, claim))
 
 
-def _slack(
-    dut: DeviceUnderTest, claim: Claim, sample: Sample, want: Array, odd: bool
-) -> Tolerance:
+def _slack(dut: DeviceUnderTest, claim: Claim, sample: Sample, want: Array, odd: bool) -> Tolerance:
     row = dut.tolerance(claim.op, claim.dtype)
     widened = (row.rtol, row.atol) if row is not None else sample.tol
     base = tolerance_for(want.dtype, widened=widened)

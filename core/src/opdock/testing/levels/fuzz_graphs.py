@@ -7,7 +7,7 @@ merging, fusing, placement, copies, shared buffers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +21,7 @@ from opdock.testing.harness.oracle import oracle_attrs, reference_value
 from opdock.testing.harness.tolerances import Tolerance, compare
 from opdock.testing.levels.device import DeviceUnderTest
 from opdock.testing.levels.forward import session_config
-from opdock.testing.levels.fuzz import Draw, WrongResult, shrunk, strategies
-
-if TYPE_CHECKING:
-    from opdock.testing.levels.fuzz import FuzzOptions
+from opdock.testing.levels.fuzz_shrink import Draw, FuzzOptions, WrongResult, shrunk, strategies
 
 __all__ = ["graph_unit", "oracle_values"]
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -85,22 +84,6 @@ _TABLE: dict[str, Callable[[Array, Array], Any]] = {
 }
 for _op, _fn in _TABLE.items():
     _simple(_op, _fn)
-
-
-@reference("AddN", "AccumulateNV2")
-def add_n(attrs: Attrs, inputs: Sequence[Array]) -> Any:
-    """The sum of a list."""
-    return functools.reduce(np.add, inputs)
-
-
-@reference("Cross")
-def cross(attrs: Attrs, a: Array, b: Array) -> Array:
-    """The cross product of the rows."""
-    out = np.zeros(a.shape, a.dtype)
-    for place in np.ndindex(a.shape[:-1]):
-        (x, y, z), (u, v, w) = a[place], b[place]
-        out[place] = [y * w - z * v, z * u - x * w, x * v - y * u]
-    return out
 
 
 @reference("NextAfter")

@@ -123,35 +123,3 @@ def lu(attrs: Attrs, x: Array) -> tuple[Array, Array]:
                 a[i, k + 1 :] -= a[i, k] * a[k, k + 1 :]
         order[where] = rows
     return packed, order
-
-
-def _of_eigenvalues(x: Array, fn: Callable[[Array], Array]) -> Array:
-    """A function of diagonalisable matrices through their eigenvalues."""
-    if x.shape[-1] == 0:
-        return x
-    values, vectors = np.linalg.eig(x)
-    out = (vectors * fn(values.astype(np.complex128))[..., None, :]) @ np.linalg.inv(vectors)
-    return out if x.dtype.kind == "c" else out.real
-
-
-@reference("MatrixSquareRoot")
-def matrix_square_root(attrs: Attrs, x: Array) -> Array:
-    """The principal square root."""
-    return _of_eigenvalues(x, np.sqrt)
-
-
-@reference("MatrixLogarithm")
-def matrix_logarithm(attrs: Attrs, x: Array) -> Array:
-    """The principal logarithm."""
-    return _of_eigenvalues(x, np.log)
-
-
-@reference("MatrixExponential")
-def matrix_exponential(attrs: Attrs, x: Array) -> Array:
-    """The sum of x^k / k!."""
-    term = np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape)
-    total = term.copy()
-    for k in range(1, 100):
-        term = term @ x / k
-        total = total + term
-    return total

@@ -45,9 +45,3 @@ def batch_matmul(attrs: Attrs, x: Array, y: Array) -> Array:
     for where in np.ndindex(*batch):
         out[where] = _product(x[where], y[where])
     return out
-
-
-@reference("Einsum")
-def einsum(attrs: Attrs, inputs: list[Array]) -> Array:
-    """Einstein's summation."""
-    return np.asarray(np.einsum(attrs["equation"], *inputs))

@@ -87,28 +87,3 @@ def all_(attrs: Attrs, x: Array, indices: Array) -> Array:
 def any_(attrs: Attrs, x: Array, indices: Array) -> Array:
     """Whether some element is true; false of nothing."""
     return _fold(attrs, x, indices, np.any, np.bool_)
-
-
-def _arg(x: Array, dimension: Array, better: Callable[[Any, Any], bool]) -> Array:
-    axis = int(dimension)
-    rows = np.moveaxis(x, axis, -1)
-    out = np.zeros(rows.shape[:-1], np.int64)
-    for where in np.ndindex(*out.shape):
-        best = 0
-        for i, value in enumerate(rows[where]):
-            if better(value, rows[where][best]):
-                best = i
-        out[where] = best
-    return out
-
-
-@reference("ArgMax")
-def arg_max(attrs: Attrs, x: Array, dimension: Array) -> Array:
-    """The first position of the largest element along `dimension`."""
-    return _arg(x, dimension, lambda value, best: bool(value > best))
-
-
-@reference("ArgMin")
-def arg_min(attrs: Attrs, x: Array, dimension: Array) -> Array:
-    """The first position of the smallest element along `dimension`."""
-    return _arg(x, dimension, lambda value, best: bool(value < best))

@@ -50,23 +50,3 @@ def regex_full_match(attrs: Attrs, values: Array, pattern: Array) -> Array:
 def static_regex_full_match(attrs: Attrs, values: Array) -> Array:
     """The pattern is an attribute."""
     return matches(np.asarray(values, object), attrs["pattern"])
-
-
-def text_of(value: Array, summarize: int) -> str:
-    """An integer tensor as TF prints it: the middle of a long dimension left out."""
-    if value.ndim == 0:
-        return str(int(value))
-    rows = [text_of(row, summarize) for row in value]
-    if summarize >= 0 and len(rows) > 2 * summarize:
-        rows = [*rows[:summarize], "...", *rows[len(rows) - summarize :]]
-    gap = " " if value.ndim == 1 else "\n "
-    return "[" + gap.join(rows) + "]"
-
-
-@reference("StringFormat")
-def string_format(attrs: Attrs, inputs: Sequence[Array]) -> Array:
-    """Each placeholder gives way to one input."""
-    text = attrs["template"]
-    for value in inputs:
-        text = text.replace(attrs["placeholder"], text_of(value, attrs["summarize"]), 1)
-    return np.array(text.encode(), object)

@@ -46,6 +46,7 @@ def products(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 @samples("Div", "RealDiv", "TruncateDiv", "FloorDiv", "FloorMod", "TruncateMod", "Mod")
 def quotients(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Divisors away from 0, of both signs where the type has them."""
+
     # Odd sixteenths over halves: no quotient is whole, and none of a narrow type rounds to one.
     def dividend(shape: Any) -> Any:
         whole = rng.integers(shape, -40, 41)
@@ -88,6 +89,7 @@ def powers(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 @samples("Maximum", "Minimum")
 def extremes(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Distinct operands: the derivative at a tie is a matter of taste."""
+
     def whole(shape: Any) -> Any:
         return np.rint(rng.distinct(shape, 1.0)).astype(dtype)
 
@@ -120,35 +122,6 @@ def neighbours(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     yield Sample([same, same.copy()], tag="equal", grad=False)
 
 
-@samples("AddN")
-def sums(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
-    """Lists of one, two and five."""
-    for count in (1, 2, 5):
-        yield Sample([[rng.normal((3, 4)) for _ in range(count)]], tag=f"of-{count}")
-    yield Sample([[rng.normal(()) for _ in range(3)]], tag="scalars")
-    yield Sample([[rng.normal((2, 0)) for _ in range(3)]], tag="empty", grad=False)
-    yield Sample([[rng.normal((2, 1, 2, 3)) for _ in range(3)]], tag="rank4")
-
-
-@samples("AccumulateNV2")
-def accumulated(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
-    """The same with the shape stated."""
-    for shape in ((3, 4), (), (2, 0), (2, 1, 2, 3)):
-        inputs = [[rng.normal(shape) for _ in range(3)]]
-        tag = "x".join(str(d) for d in shape) or "scalars"
-        yield Sample(inputs, {"shape": shape}, tag, grad=0 not in shape)
-
-
-@samples("Cross")
-def crosses(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
-    """Rows of three."""
-    for shape, tag in (
-        ((4, 3), "plain"), ((3,), "vector"), ((0, 3), "empty"), ((2, 1, 2, 3), "rank4"),
-    ):  # fmt: skip
-        inputs = [rng.integers(shape, 0, 5), rng.integers(shape, 0, 5)]
-        yield Sample(inputs, tag=tag, grad=0 not in shape)
-
-
 @error_samples("AddV2", "Mul", "Maximum")
 def mismatched() -> Iterable[ErrorSample]:
     """Shapes that do not broadcast, known early and late."""
@@ -169,11 +142,3 @@ def negative_power() -> Iterable[ErrorSample]:
     """Integers cannot be raised to negative powers."""
     base, power = np.array([2, 3], np.int32), np.array([1, -1], np.int32)
     yield ErrorSample([base, power], {}, "InvalidArgumentError", "negative integer powers", "run")
-
-
-@error_samples("AddN")
-def unequal_shapes() -> Iterable[ErrorSample]:
-    """Sums of a list do not broadcast."""
-    inputs = [[np.zeros(2, np.float32), np.zeros(3, np.float32)]]
-    yield ErrorSample(inputs, {}, "ValueError", "must be equal", "build")
-    yield ErrorSample(inputs, {}, "InvalidArgumentError", "", "run")

@@ -65,19 +65,6 @@ def broadcast_matmul(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     yield _batch(rng, (2, 1, 3, 4), (3, 4, 2), "broadcast-both")
 
 
-@samples("Einsum")
-def einsum(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
-    """Products, sums, transposes, a batch, an ellipsis."""
-    a, b = rng.normal((2, 3)), rng.normal((3, 4))
-    yield Sample([[a, b]], {"equation": "ij,jk->ik"}, "product")
-    yield Sample([[a]], {"equation": "ij->ji"}, "transpose")
-    yield Sample([[a]], {"equation": "ij->"}, "sum")
-    yield Sample(
-        [[rng.normal((2, 2, 3)), rng.normal((2, 3, 2))]], {"equation": "bij,bjk->bik"}, "batch"
-    )
-    yield Sample([[rng.normal((2, 2, 3)), b]], {"equation": "...ij,jk->...ik"}, "ellipsis")
-
-
 @error_samples("MatMul")
 def bad_matmul() -> Iterable[ErrorSample]:
     """Inner dimensions that differ, ranks other than two."""

@@ -85,28 +85,6 @@ def least_squares(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     )
 
 
-@samples("TridiagonalSolve")
-def tridiagonal_solves(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
-    """With and without pivoting, batch."""
-    for pivoting in (True, False):
-        for batch in ((), (2,)):
-            diagonals = rng.uniform((*batch, 3, 4), -1, 1)
-            diagonals[..., 1, :] += dtype.type(3)
-            yield Sample(
-                [diagonals, rng.normal((*batch, 4, 2))],
-                {"partial_pivoting": pivoting},
-                f"pivot{pivoting:d}",
-            )
-
-
-@samples("TridiagonalMatMul")
-def tridiagonal_products(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
-    """One matrix and a batch."""
-    for batch in ((), (2,)):
-        diagonals = [rng.normal((*batch, 1, 4)) for _ in range(3)]
-        yield Sample([*diagonals, rng.normal((*batch, 4, 2))], {}, "plain")
-
-
 @error_samples("MatrixInverse")
 def bad_inverse() -> Iterable[ErrorSample]:
     """A singular matrix, one that is not square."""

@@ -48,15 +48,3 @@ def static_matches(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     values = _words([b"a", b"aa", b"abc7"], [b"", b"bc", b"xa"])
     for i, pattern in enumerate(_PATTERNS):
         yield Sample([values], {"pattern": pattern}, f"pattern{i}")
-
-
-@samples("StringFormat")
-def formats(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
-    """Numbers, vectors, matrices; long ones are cut."""
-    row, matrix = np.arange(10, dtype=np.int32), np.array([[1, 2], [3, 4]], np.int64)
-    one = np.array(-7, np.int32)
-    yield Sample([[one]], {"template": "x = %s"}, "scalar")
-    yield Sample([[row]], {"template": "%s!"}, "cut")
-    yield Sample([[row]], {"template": "%s", "summarize": -1}, "whole")
-    attrs = {"template": "{} and {}", "placeholder": "{}"}
-    yield Sample([[matrix, one]], attrs, "two")

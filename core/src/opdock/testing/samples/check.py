@@ -1,4 +1,4 @@
-"""Samples of constants and assertions."""
+"""Samples of assertions."""
 
 from __future__ import annotations
 
@@ -8,13 +8,6 @@ from typing import Any
 import numpy as np
 
 from opdock.testing.harness.sample import ErrorSample, Sample, Sampler, error_samples, samples
-
-
-@samples("Const", vary="dtype")
-def consts(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
-    """Values of every rank."""
-    for tag, shape in (("plain", (2, 3)), ("scalar", ()), ("empty", (0, 2)), ("rank3", (2, 1, 2))):
-        yield Sample([], {"value": rng.normal(shape)}, tag)
 
 
 @samples("Assert")
