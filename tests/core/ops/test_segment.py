@@ -66,7 +66,7 @@ def test_errors():
         (tf.segment_sum(DATA, ids), [0, 1], "should be the same size as dimension 0"),
         (tf.unsorted_segment_sum(DATA, ids, 2), [0, 1, 2], r"segment_ids\[2\] = 2 is out of range"),
         (tf.sparse_segment_sum(DATA, ids, [0, 1]), [0, 3], r"indices\[1\] == 3 out of range"),
-        (tf.sparse_segment_sum(DATA, [0, 1], ids, num_segments=1), [0, 1], "segment ids must be < num_segments"),
+        (tf.sparse_segment_sum(DATA, [0, 1], ids, num_segments=1), [0, 1], "must be < num_seg"),
     ]
     for fetch, value, message in cases:
         with pytest.raises(tf.errors.InvalidArgumentError, match=message):

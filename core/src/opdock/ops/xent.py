@@ -146,8 +146,11 @@ def _xent_parts(sig: Any, features: Tensor, labels: Tensor) -> list[Tensor]:
 @sparse_xent_op.decomposition
 def _sparse_xent_parts(sig: Any, features: Tensor, labels: Tensor) -> list[Tensor]:
     depth = emit("Squeeze", emit("Slice", emit("Shape", features), [1], [1]))
-    one, zero = convert_to_tensor(1, features.dtype), convert_to_tensor(0, features.dtype)
-    return _xent_parts(sig, features, emit("OneHot", labels, depth, one, zero))
+    hit = emit("OneHot", labels, depth, convert_to_tensor(True), convert_to_tensor(False))
+    logs = log_softmax_op(features)
+    # Chosen, not multiplied: other classes may have no probability at all.
+    loss = emit("Neg", emit("Sum", emit("Select", hit, logs, emit("ZerosLike", logs)), [1]))
+    return [loss, emit("Sub", emit("Exp", logs), emit("Cast", hit, DstT=features.dtype))]
 
 
 # ---------------------------------------------------------------- softmax
