@@ -10,6 +10,7 @@ import pytest
 from opdock import dtypes
 from opdock.graph.nodes import registry
 from opdock.kernels.expr.functions import FUNCTIONS
+from opdock.kernels.expr.lowering import evaluator, lower
 from opdock.kernels.expr.tree import functions_used, parse
 from opdock.kernels.portable import mount
 from opdock.kernels.portable.elementwise import claims, lower_node
@@ -136,3 +137,14 @@ def test_a_namespace_without_the_function_gets_no_kernel():
     bare = Bare()
     assert not mount(bare).for_op("NextAfter")
     assert mount(bare).for_op("Exp")
+
+
+@pytest.mark.parametrize("shape", [None, (3,)])
+def test_a_result_is_memory_of_its_own(shape):
+    """The memory plan gives an input's buffer to others once the kernel has run."""
+    kind = dtypes.float32
+    line = lower([parse("cast(x, D)")], {"x": kind}, {"D": kind}, [kind])
+    x = np.arange(3, dtype=np.float32)
+    found = evaluator(line, numpy_namespace, ["x"], shape)(x)
+    np.testing.assert_array_equal(found, x)
+    assert not np.shares_memory(found, x)

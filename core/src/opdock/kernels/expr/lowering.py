@@ -322,7 +322,7 @@ class _Writer:
     def function(self) -> Callable[..., Any]:
         """The compiled function."""
         body = [text for i in range(len(self._steps)) for text in self._step(i)]
-        found = [self._names[r] for r in self._results]
+        found = [self._result(r) for r in self._results]
         if self._spread:
             self._scope["spread"] = functools.partial(_spread, self._xp, self._shape)
             found = [f"spread({v}, {', '.join(self._params)})" for v in found]
@@ -334,6 +334,13 @@ class _Writer:
         exec(_code("\n    ".join([heading, *body])), self._scope)  # noqa: S102 - written here
         run: Callable[..., Any] = self._scope["run"]
         return run
+
+    def _result(self, i: int) -> str:
+        """A result as the function returns it: never memory of the caller's."""
+        if not self._is(INPUT, i):
+            return self._names[i]
+        self._scope["fresh"] = functools.partial(self._xp.asarray, copy=True)
+        return f"fresh({self._names[i]})"
 
     def _step(self, i: int) -> list[str]:
         step, name = self._steps[i], self._names[i]
