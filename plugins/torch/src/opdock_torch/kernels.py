@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from opdock.plugin import FLOATS, KernelTable, NodeSig, errors, windows
+from opdock.plugin import FLOATS, KernelTable, NodeSig, errors, mount, windows
+from opdock.plugin import Kernel as Record
 
 table = KernelTable()
 aten: Any = torch.ops.aten
@@ -195,6 +197,39 @@ def avg_pool_grad(sig: NodeSig) -> Kernel:
     return run
 
 
+# ---------------------------------------------------------------- no elements
+def portable_kernel(op: str, sig: NodeSig) -> Kernel:
+    """Core's kernel of an op over PyTorch's functions, for the device of a node."""
+    assert sig.device is not None
+    bind = next(k.bind for k in mount(sig.device.namespace) if k.op == op and k.bind is not None)
+    return bind(sig)
+
+
+def with_empties(kernel: Record) -> Record:
+    """The kernel with core's portable one for arrays without elements, which PyTorch refuses."""
+    own, op = kernel.bind, kernel.op
+    assert own is not None
+
+    def bind(sig: NodeSig) -> Kernel:
+        run: Kernel = own(sig)
+        spare: Kernel | None = None
+
+        def call(*inputs: Any) -> Any:
+            nonlocal spare
+            if all(x.numel() for x in inputs if isinstance(x, torch.Tensor)):
+                return run(*inputs)
+            if spare is None:
+                spare = portable_kernel(op, sig)
+            return spare(*inputs)
+
+        return call
+
+    return dataclasses.replace(kernel, bind=bind)
+
+
+table = KernelTable([with_empties(kernel) for kernel in table])
+
+
 # ---------------------------------------------------------------- batch normalization
 NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 
@@ -208,7 +243,10 @@ def batch_norm(sig: NodeSig) -> Kernel:
     def run(x: Any, scale: Any, offset: Any, mean: Any, variance: Any) -> Any:
         data, used = x.float().movedim(channel, 1), (mean, variance)
         if training:
-            used = torch.var_mean(data, (0, 2, 3), correction=0)[::-1]
+            # Of nothing TF's statistics are NaN, of which PyTorch would warn.
+            used = (scale * torch.nan,) * 2
+            if data.numel():
+                used = torch.var_mean(data, (0, 2, 3), correction=0)[::-1]
         y = torch.batch_norm(data, scale, offset, *used, False, 0.0, epsilon, True)
         new_mean, new_variance = (m.clone() for m in used)
         if training:
@@ -230,11 +268,13 @@ def batch_norm_grad(sig: NodeSig) -> Kernel:
     channel, epsilon = 1 if sig.attrs["data_format"] == "NCHW" else -1, sig.attrs["epsilon"]
 
     def run(grad: Any, x: Any, scale: Any, mean: Any, variance: Any, *unused: Any) -> Any:
+        none = scale.new_zeros((0,))
+        if not x.numel():  # PyTorch reads what is not there.
+            return torch.zeros_like(x), torch.zeros_like(scale), torch.zeros_like(scale), none, none
         back, data = (t.float().movedim(channel, 1) for t in (grad, x))
         known = (mean, variance, mean, torch.rsqrt(variance + epsilon))
         rest = (sig.attrs["is_training"], epsilon, [True, True, True])
         dx, dscale, doffset = aten.native_batch_norm_backward(back, data, scale, *known, *rest)
-        none = scale.new_zeros((0,))
         return dx.movedim(1, channel).to(x.dtype), dscale, doffset, none, none
 
     return run
