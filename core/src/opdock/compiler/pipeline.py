@@ -16,10 +16,12 @@ from opdock.compiler.clean.hoist import hoist
 from opdock.compiler.clean.loops import loops
 from opdock.compiler.clean.prune import prune, refine_shapes
 from opdock.compiler.clean.waits import waits
+from opdock.compiler.emit.members import Bind, Members
 from opdock.compiler.emit.memory import MemoryPlan, plan_memory
 from opdock.compiler.emit.overlap import Overlap, overlap
 from opdock.compiler.emit.partition import partition
 from opdock.compiler.emit.schedule import Schedule, schedule
+from opdock.compiler.emit.segment import segments
 from opdock.compiler.fuse.cluster import cluster
 from opdock.compiler.fuse.patterns import fuse
 from opdock.compiler.ir.block import HOST, Block, Node
@@ -41,6 +43,7 @@ from opdock.devices.router import Router
 from opdock.devices.routes import RouteTable
 from opdock.dtypes import DType
 from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.traits import Control
 from opdock.shapes import Shape
 
 if TYPE_CHECKING:
@@ -60,7 +63,7 @@ RULES: Final[dict[str, Rules]] = {
 }
 OPTIONAL: Final = (
     "fold", "branches", "loops", "dead", *RULES, "cse", "hoist", "layout", "fuse", "cluster",
-    "memory",
+    "segments", "memory",
 )  # fmt: skip
 STAGES: Final = ("before_place", "after_place", "after_fuse")
 
@@ -127,11 +130,13 @@ class Compiler:
     Attributes:
         placer: finds devices and kernels.
         evaluate: computes a node whose inputs are constants.
+        bind: makes a callable of a step.
         options: of the session.
     """
 
     placer: Placer
     evaluate: Evaluate
+    bind: Bind
     options: Options
 
     def step(
@@ -199,6 +204,17 @@ class Compiler:
     def _line_up(self, block: Block, results_at: str) -> Compiled:
         """Placement and all that follows."""
         on, options = self.options.passes, self.options
+        self._place(block, results_at)
+        if "segments" in on:
+            segments(block, self.placer.experience, Members(self.bind, self._functions))
+        lined_up = schedule(block)
+        plan = plan_memory(lined_up, share="memory" in on)
+        spread = overlap(lined_up.steps, options.threads, options.cores, options.one_core)
+        return Compiled(block, lined_up, plan, spread)
+
+    def _place(self, block: Block, results_at: str) -> None:
+        """Placement, what asks for placed nodes, and the copies between devices."""
+        on, options = self.options.passes, self.options
         place(block, self.placer)
         self._plugins(block, "after_place")
         # What follows sees placed nodes, and runs before copies exist.
@@ -210,10 +226,19 @@ class Compiler:
             cluster(block, self.placer)
         self._plugins(block, "after_fuse")
         partition(block, options.router, results_at)
-        lined_up = schedule(block)
-        plan = plan_memory(lined_up, share="memory" in on)
-        spread = overlap(lined_up.steps, options.threads, options.cores, options.one_core)
-        return Compiled(block, lined_up, plan, spread)
+
+    def _functions(self, node: Node) -> dict[str, Block]:
+        """The functions of a placed control-flow node as blocks that end where they begin."""
+        cond = node.traits.control is Control.COND
+        found = {}
+        for name in ("then_branch", "else_branch") if cond else ("cond", "body"):
+            block = found[name] = bodies.body(node.attrs[name], node, int(cond))
+            refine_shapes(block)
+            assert node.target is not None
+            bodies.stay(block, node.target, self.placer)
+            self._improve(block)
+            self._place(block, memory_of(node.target))
+        return found
 
     def only_copies(self, block: Block) -> Compiled:
         """Placed nodes as they are, to run once; results stay where they are made."""

@@ -7,6 +7,7 @@ int64: nothing depends on what a library does when integers overflow.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -15,14 +16,16 @@ import numpy.typing as npt
 from opdock.kernels.array_api import dims, ints, invalid
 
 __all__ = [
-    "RESERVED", "Place", "blocks", "draw_shape", "int_range", "sample_counts", "shuffled",
-    "stateless_place",
+    "RESERVED", "Place", "PlaceWords", "blocks", "draw_shape", "int_range", "sample_counts",
+    "shuffled", "stateless_place",
 ]  # fmt: skip
 
-Place = tuple[int, int]
-"""A 64-bit key and a 128-bit counter: where in which stream."""
 Word = Any
 """A word, or an int64 array of words."""
+Place = tuple[int, int]
+"""A 64-bit key and a 128-bit counter: where in which stream."""
+PlaceWords = tuple[Sequence[Word], Sequence[Word]]
+"""A place by its words, the lowest first: compiled programs get them as arrays."""
 
 RESERVED: Final = 256
 """Blocks that TF sets aside for each output element, whatever is used: a part of the bits."""
@@ -36,7 +39,7 @@ _SCRAMBLE: Final = 0x02461E293EC8F720
 
 
 # ---------------------------------------------------------------- blocks
-def blocks(place: Place, index: Any, last: int) -> tuple[Word, Word, Word, Word]:
+def blocks(place: Place | PlaceWords, index: Any, last: int) -> tuple[Word, Word, Word, Word]:
     """The blocks that are `index` blocks after a place.
 
     Args:
@@ -48,8 +51,8 @@ def blocks(place: Place, index: Any, last: int) -> tuple[Word, Word, Word, Word]
         The four words, each in the form of `index`.
     """
     key, counter = place
-    c0, c1, c2, c3 = _counters(counter, index, last)
-    k0, k1 = key & _WORD, key >> 32 & _WORD
+    c0, c1, c2, c3 = _counters(_words(counter, 4), index, last)
+    k0, k1 = _words(key, 2)
     for _ in range(10):
         a, b = c0 * _MULTIPLY[0], c2 * _MULTIPLY[1]
         # In place: memory is what this costs. A counter's constant words are Python integers.
@@ -66,10 +69,15 @@ def blocks(place: Place, index: Any, last: int) -> tuple[Word, Word, Word, Word]
     return c0, c1, c2, c3
 
 
-def _counters(counter: int, index: Any, last: int) -> list[Word]:
-    """The words of `counter + index`; only those that differ between blocks are arrays."""
-    words = [counter >> shift & _WORD for shift in (0, 32, 64, 96)]
-    if words[0] + last <= _WORD:
+def _words(number: int | Sequence[Word], count: int) -> list[Word]:
+    if isinstance(number, int):
+        return [number >> 32 * i & _WORD for i in range(count)]
+    return list(number)
+
+
+def _counters(words: list[Word], index: Any, last: int) -> list[Word]:
+    """The words of a counter plus `index`; only those that differ between blocks are arrays."""
+    if isinstance(words[0], int) and words[0] + last <= _WORD:
         return [index + words[0], *words[1:]]
     out, carry = [], index
     for word in words:

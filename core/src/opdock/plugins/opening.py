@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from opdock.devices.segment import SegmentCompiler
 from opdock.kernels import portable
 from opdock.kernels.select.selection import KernelIndex, Selection, select
 from opdock.kernels.select.signature import NodeSig
@@ -29,12 +30,14 @@ class OpenDevice:
         probed: the backend's record and what the probe found.
         kernels: own kernels, then those of packs in plugin order, then portable ones; ranked.
         fusions: fusion patterns, greatest benefit first.
+        compiler: what compiles its segments, or None.
     """
 
     device: Any
     probed: ProbedDevice
     kernels: KernelIndex = field(default_factory=KernelIndex)
     fusions: tuple[FusionPattern, ...] = ()
+    compiler: SegmentCompiler | None = None
 
     @property
     def own_type(self) -> str:
@@ -83,9 +86,10 @@ def open_device(
         device = resolve(spec.device)(probed.attributes)
         tables = [_as_table(name, resolve(name), device) for name in spec.kernels]
         fusions = [_as_patterns(name, resolve(name)) for name in spec.fusions]
+        compiler = _as_compiler(spec.compiler, resolve(spec.compiler)) if spec.compiler else None
     except Exception as e:
         raise _failed(backend, probed, e) from e
-    opened = OpenDevice(device, probed)
+    opened = OpenDevice(device, probed, compiler=compiler)
     for table in tables:
         opened.kernels.add(table, backend.plugin.name, backend.plugin.distribution)
     found = [pattern for patterns in fusions for pattern in patterns]
@@ -143,6 +147,12 @@ def _as_patterns(name: str, found: Any) -> list[FusionPattern]:
         if not isinstance(pattern, FusionPattern):
             raise TypeError(f"{name!r} must hold FusionPattern records, got {pattern!r}")
     return patterns
+
+
+def _as_compiler(name: str, found: Any) -> Any:
+    if not callable(found):
+        raise TypeError(f"{name!r} must be a function of a Segment, got {found!r}")
+    return found
 
 
 def _failed(backend: Backend, probed: ProbedDevice, error: Exception) -> PluginError:

@@ -101,6 +101,8 @@ class BackendSpec:
         kernels: "pkg.mod:table" each, imported when its first device opens. A callable in place of
             a table is called with the device.
         fusions: "pkg.mod:patterns" each, sequences of `FusionPattern`.
+        compiler: "pkg.mod:function", called with a `Segment`: compiles what one of its devices does
+            between two steps of others as a whole, or says why not.
         install_hint: what to type when the probe finds nothing, 'pip install "pkg[extra]"'.
         automatic: whether placement may choose its devices unasked. Not for devices that do not
             really compute.
@@ -123,6 +125,7 @@ class BackendSpec:
     install_hint: str = ""
     automatic: bool = True
     notes: str = ""
+    compiler: str = ""
 
     def __post_init__(self) -> None:
         _match("BackendSpec", "name", self.name, _NAME, "lower case letters, digits and _")
@@ -138,8 +141,9 @@ class BackendSpec:
         object.__setattr__(self, "fusions", _dotted_all(owner, "fusions", self.fusions))
         if not isinstance(self.install_hint, str):
             raise TypeError(f"{owner}.install_hint must be a string, got {self.install_hint!r}")
-        if self.notes:
-            _dotted(owner, "notes", self.notes)
+        for what in ("notes", "compiler"):
+            if getattr(self, what):
+                _dotted(owner, what, getattr(self, what))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,7 @@ from opdock.runtime import config as configuration
 from opdock.runtime import targets
 from opdock.runtime.deadline import with_deadline
 from opdock.runtime.inspect.trace import Tracer, partition_graphs, traced
-from opdock.runtime.program.bind import Services, bind_kernel
+from opdock.runtime.program.bind import Services, bind_alone, bind_kernel
 from opdock.runtime.program.collector import collector_waits
 from opdock.runtime.program.control import bind_control
 from opdock.runtime.program.parallel import Helpers
@@ -151,7 +151,7 @@ class Engine:
             self._config.disabled_passes, self.devices.passes(), self.devices.router,
             self._config.relaxed, self.threads, _cores(), self._config.intra_op_threads == 1,
         )  # fmt: skip
-        return pipeline.Compiler(self.placer, self.evaluate, options)
+        return pipeline.Compiler(self.placer, self.evaluate, bind_alone, options)
 
     @functools.cached_property
     def services(self) -> Services:

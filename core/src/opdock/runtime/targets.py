@@ -164,7 +164,7 @@ def _target(device: PoolDevice, manager: PluginManager, config: SessionConfig) -
         except PluginError as e:
             raise errors.UnavailableError(None, None, str(e)) from e
         opened.device.configure(config.device_options)
-        return opened.device, opened.kernels, opened.fusions
+        return opened.device, opened.kernels, opened.fusions, opened.compiler
 
     return Target(
         name=device.name, aliases=device.aliases, backend=spec.name,

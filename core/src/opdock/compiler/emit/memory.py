@@ -137,8 +137,8 @@ def _escaping(schedule: Schedule, root: list[int]) -> set[int]:
         if step.kind == "copy" and step.node.attrs.get("shares"):
             # Two devices see this memory, and neither waits until the other has read it.
             out.add(root[step.inputs[0]])
-        # Control flow may return what it is given, or keep it.
-        if step.kind in ("control", "read"):
+        # Control flow and segments may return what they are given, or keep it.
+        if step.kind in ("control", "segment", "read"):
             out.update(root[s] for s in (*step.inputs, *step.outputs))
         out.update(root[s] for s in _keeps(step))
     return out
@@ -150,7 +150,7 @@ def _kept(schedule: Schedule, root: list[int]) -> set[int]:
     for step in schedule.steps:
         if step.kind == "read":
             out.add(root[step.outputs[0]])
-        elif step.kind == "control":
+        elif step.kind in ("control", "segment"):
             out.update(root[s] for s in (*step.inputs, *step.outputs))
         out.update(root[s] for s in _keeps(step))
     return out

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from opdock.compiler.ir.block import COPY, FEED, Block, Node, Value
+from opdock.compiler.ir.block import COPY, FEED, SEGMENT, Block, Node, Value
 from opdock.compiler.ir.state import cell_inputs, written
 from opdock.graph.nodes.traits import Control
 
@@ -18,7 +18,7 @@ class Step:
     """One call: `outputs = fn(*inputs)` over slots.
 
     Attributes:
-        kind: "kernel", "builtin", "control", "copy", "read" (of a variable) or "alias".
+        kind: "kernel", "builtin", "control", "segment", "copy", "read" (of a variable) or "alias".
         out: the planned buffer that the call writes to, or None.
         outs: for a step with several results, the buffer or None for each; or empty.
         frees: slots whose last use this is.
@@ -132,6 +132,8 @@ class _Scheduler:
 def _kind(node: Node) -> str:
     if node.op == COPY:
         return "copy"
+    if node.op == SEGMENT:
+        return "segment"
     if node.traits.control is not Control.NONE:
         return "control"
     if node.is_alias and node.kernel is None:

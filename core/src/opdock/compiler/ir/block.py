@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 FEED: Final = "_Feed"
 COPY: Final = "_Copy"
+SEGMENT: Final = "_Segment"
 HOST: Final = "host"
 _MAX_DEPTH: Final = 8  # how far back a shape vector is followed
 
@@ -49,7 +50,7 @@ class Node:
     """One step of the program under construction.
 
     Attributes:
-        op: the op type; `FEED` and `COPY` are the compiler's own.
+        op: the op type; `FEED`, `COPY` and `SEGMENT` are the compiler's own.
         inputs: data inputs in op order.
         control: nodes that must run before.
         origin: the user's operation, or the one this node was derived from.

@@ -35,7 +35,7 @@ def state_order(nodes: Iterable[Node]) -> Before:
             cells = cell_inputs(node)
             changed = written(node, cells)
             for i in touched:
-                root = _ARGUMENT if shared else _root(node.inputs[i].node, roots)
+                root = _ARGUMENT if shared else root_of(node.inputs[i].node, roots)
                 last = writer.get(root)
                 if last is not None and last is not node:  # which may take a variable twice
                     found.setdefault(node, []).append(last)
@@ -52,7 +52,7 @@ def state_order(nodes: Iterable[Node]) -> Before:
     return found
 
 
-def _root(node: Node, known: dict[Node, Any]) -> Any:
+def root_of(node: Node, known: dict[Node, Any]) -> Any:
     """The node that holds the state to which the outputs of `node` refer."""
     chain = []
     while node not in known:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from opdock import dtypes
-from opdock.compiler.ir.block import Node, Value
+from opdock.compiler.ir.block import SEGMENT, Node, Value
 from opdock.graph.nodes.opdef import ArgDef
 from opdock.graph.nodes.traits import Control
 from opdock.kernels.select.arguments import positions
@@ -23,6 +23,9 @@ def is_state(value: Value) -> bool:
 
 def cell_inputs(node: Node) -> frozenset[int]:
     """The flat indices of inputs that take a variable itself rather than its value."""
+    if node.op == SEGMENT:
+        inside: frozenset[int] = node.attrs["cells"]
+        return inside
     if node.spec is None:
         return _NONE
     if node.traits.control is not Control.NONE:
@@ -43,6 +46,9 @@ def written(node: Node, cells: frozenset[int] | None = None) -> frozenset[int]:
         node: any node.
         cells: its `cell_inputs`, where they are at hand.
     """
+    if node.op == SEGMENT:
+        changed: frozenset[int] = node.attrs["written"]
+        return changed
     cells = cell_inputs(node) if cells is None else cells
     if not cells or node.spec is None:
         return _NONE

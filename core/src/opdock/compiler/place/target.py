@@ -11,6 +11,7 @@ from opdock.compiler.ir.block import HOST
 from opdock.graph.nodes.devicespec import DeviceSpec
 
 if TYPE_CHECKING:
+    from opdock.devices.segment import SegmentCompiler
     from opdock.kernels.select.selection import KernelIndex
     from opdock.plugins.patterns import FusionPattern
 
@@ -26,7 +27,7 @@ class Target:
         distribution: the installed distribution that supplies it.
         priority: higher ones get the nodes that ask for no device.
         automatic: whether placement may choose it for nodes that do not ask for it.
-        open: opens the device; returns (device, index of its kernels, fusions).
+        open: opens the device; returns (device, index of its kernels, fusions, compiler).
     """
 
     name: str
@@ -40,7 +41,7 @@ class Target:
     _opened: Any = field(default=None, repr=False)
 
     def opened(self) -> Any:
-        """(device, kernel index, fusions), opening the device on first use."""
+        """(device, kernel index, fusions, compiler), opening the device on first use."""
         if self._opened is None:
             self._opened = self.open()
         return self._opened
@@ -66,6 +67,12 @@ class Target:
         """The patterns that the device computes at once."""
         fusions: Sequence[FusionPattern] = self.opened()[2]
         return fusions
+
+    @property
+    def compiler(self) -> SegmentCompiler | None:
+        """What compiles segments of the device's nodes as a whole, if anything does."""
+        compiler: SegmentCompiler | None = self.opened()[3]
+        return compiler
 
     @property
     def is_host(self) -> bool:

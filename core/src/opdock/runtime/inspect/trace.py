@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar, Token
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from opdock.compiler.emit.partition import short
 from opdock.compiler.emit.schedule import Step
@@ -16,6 +16,8 @@ from opdock.devices.protocols import Device, KernelTime
 from opdock.devices.router import Hop
 from opdock.graph.control.func_graph import arg_op
 
+_MAKES: Final = ("kernel", "control", "segment", "copy")
+"""Kinds of steps whose results are memory of their own."""
 _ACTIVE: ContextVar[Tracer | None] = ContextVar("opdock_tracer", default=None)
 
 
@@ -132,7 +134,7 @@ class Tracer:
                 description.shape.dim.add(size=dim)
             description.allocation_description.requested_bytes = int(nbytes)
             description.allocation_description.allocator_name = "opdock"
-        made = sum(n for _, n in outputs) if step.kind in ("kernel", "control", "copy") else 0
+        made = sum(n for _, n in outputs) if step.kind in _MAKES else 0
         record.memory.add(
             allocator_name="opdock", total_bytes=made, peak_bytes=made, live_bytes=made,
             allocator_bytes_in_use=self._planned.get(device.device, 0),

@@ -16,6 +16,7 @@ from opdock.compiler.pipeline import Compiled
 from opdock.compiler.place.ladder import node_sig
 from opdock.compiler.place.target import Target, memory_of
 from opdock.runtime.program.builtin import BUILTINS, variable_cell
+from opdock.runtime.program.segment import bind_segment
 from opdock.runtime.recover.located import as_op_error, where
 from opdock.runtime.recover.lost import Losses, homewards
 from opdock.runtime.resources import CellProxy, ResourceManager
@@ -112,9 +113,32 @@ def _bind(step: Step, services: Services) -> Call:
         return carry
     if step.kind == "control":
         return services.control(node)
+    if step.kind == "segment":
+        return bind_segment(node, services.resources)
     if step.kind == "builtin":
         return _proxied(node, BUILTINS[node.op](node, services.resources), services)
     return _proxied(node, bind_kernel(node, services.resources), services)
+
+
+def bind_alone(step: Step, streams: Any) -> Call:
+    """The callable of a step outside any program: for whoever compiles it with others.
+
+    Args:
+        step: neither control flow nor a copy; its variables are on its device.
+        streams: where a random op finds its stream.
+
+    Raises:
+        OpError: the kernel's binder failed.
+    """
+    node, kernel = step.node, step.node.kernel
+    if step.kind == "read":
+        return lambda cell: cell.read()
+    if step.kind == "alias":
+        return lambda value: value
+    if step.kind == "builtin":
+        return BUILTINS[node.op](node, streams)
+    call = bind_kernel(node, streams)
+    return call if kernel is None or not kernel.out else lambda *inputs: call(*inputs, None)
 
 
 def _proxied(node: Node, fn: Call, services: Services) -> Call:

@@ -74,6 +74,8 @@ class _Splitter:
         return self.found if self.found.target is not None else "nothing runs on the device"
 
     def add(self, i: int, step: Step) -> None:
+        if step.kind == "segment":
+            raise _RefusedError(f"{_called(step.node)} is a program of its own")
         if step.kind == "control":
             raise _RefusedError(f"the host decides in {_called(step.node)} what runs")
         if step.kind == "copy":

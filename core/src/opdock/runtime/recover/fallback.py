@@ -93,9 +93,9 @@ class Fallback:
         in turn is subject to it.
         """
         assert node.target is not None
-        assert node.kernel is not None
         reason = error.message.split("\n", 1)[0]
-        self._placer.experience.ban(node, node.target.name, node.kernel.qualname, reason)
+        kernel = fused.fusion if node.kernel is None else node.kernel.qualname
+        self._placer.experience.ban(node, node.target.name, kernel, reason)
         feeds = _feeds(node)
         values = dict(zip(fused.inputs, feeds, strict=True))
         members = []

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Rescue"]
 
 _DECLINES = (errors.UnimplementedError, errors.ResourceExhaustedError)
+_MAY_MOVE = ("kernel", "segment")
 _ELSEWHERE = (errors.UnavailableError, errors.ResourceExhaustedError)
 
 
@@ -41,7 +42,7 @@ class Rescue:
         if isinstance(found, _ELSEWHERE):
             self._restart(found, i, error)
         # A user's function that raises has failed, not declined: it must not run a second time.
-        if isinstance(found, _DECLINES) and step.kind == "kernel" and not step.node.traits.foreign:
+        if isinstance(found, _DECLINES) and step.kind in _MAY_MOVE and not step.node.traits.foreign:
             try:
                 results = self._fallback(step.node, inputs, found)
             except errors.OpError as e:

@@ -1,0 +1,232 @@
+"""Members of segments: which nodes may be, and how a backend's compiler sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from opdock import dtypes, errors
+from opdock.compiler.emit.schedule import Schedule, Step, schedule
+from opdock.compiler.ir.block import COPY, FEED, Block, Node, Value
+from opdock.compiler.ir.order import root_of
+from opdock.compiler.ir.state import cell_inputs, is_state, written
+from opdock.compiler.place.target import Target
+from opdock.devices.segment import (
+    Segment,
+    SegmentNode,
+    SegmentStreams,
+    SegmentValue,
+    SegmentVariable,
+)
+from opdock.graph.nodes.traits import Control, Cost
+
+Bind = Callable[[Step, Any], Callable[..., Any]]
+"""The callable of a step that has no variables elsewhere, with streams from the second argument."""
+Bodies = Callable[[Node], Mapping[str, Block]]
+"""The placed blocks of a control-flow node's functions, by attribute."""
+
+_EMBEDDED: Final = 1 << 14
+"""Bytes up to which a constant is part of a segment; a larger one is an input."""
+
+
+def embedded(node: Node) -> bool:
+    """Whether a node is a constant that stands in the segments that use it."""
+    if not node.is_const:
+        return False
+    on_host = node.target is None or node.target.is_host
+    return on_host or node.attrs["value"].nbytes <= _EMBEDDED
+
+
+@dataclass(slots=True)
+class Members:
+    """Says which nodes may be part of a segment, and makes segments of them.
+
+    Attributes:
+        bind: the callable of a step.
+        bodies: the blocks of control flow.
+        refused: nodes that a compiler did not take.
+        roots: what `root_of` has found.
+    """
+
+    bind: Bind
+    bodies: Bodies
+    refused: set[Node] = field(default_factory=set)
+    roots: dict[Node, Any] = field(default_factory=dict)
+    _inner: dict[Node, dict[str, Block] | None] = field(default_factory=dict)
+    _outer: dict[SegmentNode, Node] = field(default_factory=dict)
+
+    def home(self, node: Node) -> Target | None:
+        """The device in whose segments a node may be, or None."""
+        target = node.target
+        if target is None or target.compiler is None or node in self.refused:
+            return None
+        return target if self._admitted(node, target) else None
+
+    def _admitted(self, node: Node, target: Target, inside: bool = False) -> bool:
+        """Whether a node, `inside` a body or not, depends on nothing but buffers of its device."""
+        traits = node.traits
+        if node.op in (FEED, COPY) or node.is_const or traits.holds or traits.placeholder:
+            return False
+        if node.target is not target or traits.foreign or traits.cost is Cost.WAIT:
+            return False
+        if node.host_outputs or not all(embedded(node.inputs[i].node) for i in node.host_inputs):
+            return False
+        if any(_unknown(v.dtype) for v in (*node.inputs, *node.values())):
+            return False
+        if traits.control is not Control.NONE:
+            return self._runs_inside(node, target)
+        cells = cell_inputs(node)
+        if cells:
+            return self._on_variables(node, target, cells)
+        if traits.random:
+            # A program draws as many blocks each time: their number is part of it.
+            known = all(s is not None and None not in s for s in node.out_shapes)
+            return known and not inside and node.kernel is not None
+        return node.spec is None or not node.spec.is_stateful
+
+    def _on_variables(self, node: Node, target: Target, cells: Iterable[int]) -> bool:
+        for i in cells:
+            holder = root_of(node.inputs[i].node, self.roots)
+            if holder.op != FEED and not (holder.traits.holds and holder.target is target):
+                return False
+        if node.kernel is not None:
+            return True
+        return node.is_alias or (node.traits.builtin and node.traits.keeps == ("value",))
+
+    def _runs_inside(self, node: Node, target: Target) -> bool:
+        """Whether all of a control-flow node's functions could be part of a segment."""
+        if node not in self._inner:
+            try:
+                found: dict[str, Block] | None = dict(self.bodies(node))
+            except (errors.OpError, ValueError, TypeError):
+                found = None  # a branch that is never taken need not fit
+            if found and not all(self._whole(b, target) for b in found.values()):
+                found = None
+            self._inner[node] = found
+        return self._inner[node] is not None
+
+    def _whole(self, block: Block, target: Target) -> bool:
+        return all(
+            n.op == FEED or embedded(n) or self._admitted(n, target, inside=True)
+            for n in block.nodes
+        )
+
+    # ------------------------------------------------------------ what a compiler sees
+    def segment(self, node: Node) -> Segment:
+        """The segment for which a node stands."""
+        assert node.fused is not None
+        cells = node.attrs["cells"]
+        block = Block(
+            [*_constants(node.fused.members), *node.fused.members],
+            list(node.fused.inputs), list(node.fused.results),
+        )  # fmt: skip
+        changed = {node.inputs[i] for i in node.attrs["written"]}
+        assert node.target is not None
+        state = [i in cells for i in range(len(node.inputs))]
+        return self._made(node.name, block, node.target, state, changed)
+
+    def member(self, part: SegmentNode) -> Node:
+        """The member that a node of a segment, or of a body in it, is part of."""
+        return self._outer[part]
+
+    def _body(self, name: str, block: Block, target: Target, outer: Node) -> Segment:
+        state = [is_state(v) for v in block.feeds]
+        changed = {
+            Value(root_of(n.inputs[i].node, self.roots), 0) for n in block.nodes for i in written(n)
+        }
+        return self._made(name, block, target, state, changed, outer)
+
+    def _made(
+        self, name: str, block: Block, target: Target, state: Sequence[bool], changed: set[Value],
+        outer: Node | None = None,
+    ) -> Segment:  # fmt: skip
+        lined_up, streams = schedule(block), SegmentStreams()
+        nodes = tuple(
+            self._node(step, target, streams, outer or step.node) for step in lined_up.steps
+        )
+        both = list(zip(lined_up.params, block.feeds, state, strict=True))
+        fetched = zip(lined_up.fetches, block.fetches, strict=True)
+        needed = _needed(lined_up, {slot for slot, _, cell in both if cell})
+        return Segment(
+            name=name,
+            device=target.device,
+            nodes=nodes,
+            params=tuple(lined_up.params),
+            inputs=tuple(_value(slot, v) for slot, v, cell in both if not cell),
+            outputs=tuple(_value(slot, v) for slot, v in fetched),
+            variables=tuple(
+                _variable(slot, v, slot in needed, v in changed) for slot, v, cell in both if cell
+            ),
+            constants={s: _constant(n) for s, n in lined_up.presets.items()},
+            streams=tuple(streams.found.values()),
+        )  # fmt: skip
+
+    def _node(
+        self, step: Step, target: Target, streams: SegmentStreams, outer: Node
+    ) -> SegmentNode:
+        node = step.node
+        bodies = {}
+        if step.kind == "control":
+            found = self._inner[node]
+            assert found is not None
+            bodies = {
+                k: self._body(f"{node.name}/{k}", b, target, outer) for k, b in found.items()
+            }
+        made = SegmentNode(
+            name=node.name,
+            op="read" if step.kind == "read" else node.op,
+            attrs=node.attrs,
+            inputs=tuple(step.inputs),
+            outputs=tuple(step.outputs),
+            results=tuple(_value(s, v) for s, v in zip(step.outputs, node.values(), strict=False)),
+            call=None if bodies else self.bind(step, streams),
+            bodies=bodies,
+            line="" if node.origin is None else node.origin.user_line,
+        )
+        self._outer[made] = outer
+        return made
+
+
+def _unknown(dtype: Any) -> bool:
+    return dtype in (dtypes.variant, dtypes.string)
+
+
+def _constants(nodes: Iterable[Node]) -> list[Node]:
+    return list(dict.fromkeys(v.node for n in nodes for v in n.inputs if embedded(v.node)))
+
+
+def _constant(node: Node) -> Any:
+    value = node.attrs["value"]
+    if node.target is None or node.target.is_host:
+        return value
+    return node.target.device.upload(value)
+
+
+def _value(slot: int, value: Value) -> SegmentValue:
+    return SegmentValue(slot, value.dtype.base_dtype, value.shape, value.node.name)
+
+
+def _variable(slot: int, value: Value, read: bool, changed: bool) -> SegmentVariable:
+    attrs, dtype, shape = value.node.attrs, value.dtype.base_dtype, value.shape
+    if dtype is dtypes.resource:
+        dtype, shape = attrs.get("dtype", dtype), attrs.get("shape")
+    return SegmentVariable(slot, value.node.name, dtype, shape, read, changed)
+
+
+def _needed(lined_up: Schedule, cells: set[int]) -> set[int]:
+    """The variables whose values are used before they are written as a whole."""
+    names = dict(zip(cells, cells, strict=True))  # slot of a reference -> the variable's
+    needed: set[int] = set()
+    assigned: set[int] = set()
+    for step in lined_up.steps:
+        used = [names[s] for s in step.inputs if s in names]
+        if used and step.kind != "read":
+            made = zip(step.outputs, step.node.values(), strict=True)
+            names.update((slot, used[0]) for slot, v in made if is_state(v))
+        whole = step.kind == "builtin" and bool(written(step.node))
+        if whole:
+            assigned.update(used)
+        elif step.kind != "alias":
+            needed.update(s for s in used if s not in assigned)
+    return needed

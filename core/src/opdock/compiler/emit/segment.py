@@ -1,0 +1,227 @@
+"""Segments: what one device does between copies and steps of the host becomes one node.
+
+Only for devices whose backend has a compiler. Nodes may change their order, so that segments are as
+large as they can be; `order.py` says what must stay. What the compiler refuses runs op by op
+between smaller segments. A segment's node keeps its members, as a fused one does: they run when the
+program that was made of them gives up.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from opdock.compiler.emit.members import Members, embedded
+from opdock.compiler.ir.block import SEGMENT, Block, Fused, Node, Value
+from opdock.compiler.ir.order import preceding, root_of, state_order
+from opdock.compiler.ir.state import is_state, written
+from opdock.compiler.place.experience import Experience
+from opdock.compiler.place.target import Target
+from opdock.devices.segment import Refusal
+from opdock.graph.nodes.traits import Control
+
+FUSION: Final = "segment"
+
+
+def segments(block: Block, experience: Experience, members: Members) -> None:
+    """Forms segments on the devices whose backend compiles.
+
+    Args:
+        block: changed in place; placed, with copies.
+        experience: which segments gave up at run time.
+        members: says what may be in one.
+    """
+    if any(t.compiler is not None for t in {n.target for n in block.nodes} if t is not None):
+        _Former(block, experience, members).run()
+
+
+@dataclass(slots=True)
+class _Group:
+    """Nodes of one device, and what becomes of them.
+
+    Attributes:
+        node: what stands for them, once they are compiled.
+        results: the members' values that are its outputs.
+    """
+
+    target: Target
+    members: list[Node]
+    node: Node | None = None
+    results: list[Value] = field(default_factory=list)
+
+    def form(
+        self, users: Mapping[Value, list[Node]], roots: dict[Node, Any], fetched: set[Value]
+    ) -> None:
+        """Makes the node."""
+        inside = set(self.members)
+        taken: dict[Value, None] = {}
+        cells: dict[Value, bool] = {}  # of each variable whether it is written
+        for node in self.members:
+            changed = written(node)
+            for i, value in enumerate(node.inputs):
+                if is_state(value):
+                    root = Value(root_of(value.node, roots), 0)
+                    cells[root] = cells.get(root, False) or i in changed
+                elif value.node not in inside and not embedded(value.node):
+                    taken[value] = None
+        self.results = [
+            v for n in self.members for v in n.values()
+            if not is_state(v)
+            and (v in fetched or any(u not in inside for u in users.get(v, ())))
+        ]  # fmt: skip
+        last, inputs = self.members[-1], [*taken, *cells]
+        self.node = node = Node(
+            SEGMENT, f"{last.name}/{FUSION}", spec=None,
+            attrs={
+                "cells": frozenset(range(len(taken), len(inputs))),
+                "written": frozenset(i for i, v in enumerate(inputs) if cells.get(v)),
+            },
+            inputs=inputs,
+            out_dtypes=[v.dtype for v in self.results], out_shapes=[v.shape for v in self.results],
+            origin=last.origin, order=last.id,
+        )  # fmt: skip
+        node.target, node.how, node.why = self.target, FUSION, last.why
+        node.control = list(dict.fromkeys(
+            c for m in self.members for c in m.control if c not in inside
+        ))  # fmt: skip
+        names = tuple(str(i) for i in range(len(inputs)))
+        node.fused = Fused(
+            FUSION, tuple(self.members), names, tuple(inputs), tuple(self.results)
+        )
+
+
+@dataclass(slots=True)
+class _Former:
+    """Groups, asks the compiler, and groups again without what it refuses.
+
+    Attributes:
+        members: says which nodes may be part of a segment at all.
+        done: groups that are settled, by their nodes.
+    """
+
+    block: Block
+    experience: Experience
+    members: Members
+    done: dict[frozenset[Node], _Group] = field(default_factory=dict)
+    users: dict[Value, list[Node]] = field(default_factory=dict)
+    fetched: set[Value] = field(default_factory=set)
+
+    def run(self) -> None:
+        """Until no compiler refuses anything."""
+        before = state_order(self.block.nodes)
+        self.fetched = set(self.block.fetches)
+        for node in self.block.nodes:
+            for value in node.inputs:
+                self.users.setdefault(value, []).append(node)
+        while True:
+            parts = self._grouped(before)
+            groups = [p for p in parts if isinstance(p, _Group)]
+            settled = [self._settled(g) for g in groups]
+            if all(settled):
+                break
+        self._rewire(parts)
+
+    # ------------------------------------------------------------ grouping
+    def _grouped(self, before: Mapping[Node, list[Node]]) -> list[Node | _Group]:
+        """All nodes in executable order, those of a segment together.
+
+        The host and what is refused go first as far as they get; then one device, until all that
+        is left waits for something else.
+        """
+        place = {n: i for i, n in enumerate(self.block.nodes)}
+        waiting: dict[Node, int] = {}
+        followers: dict[Node, list[Node]] = {}
+        ready: dict[Target | None, list[tuple[int, Node]]] = {None: []}
+        side = {n: self.members.home(n) for n in self.block.nodes}
+        for node in self.block.nodes:
+            needs = {p for p in preceding(node, before) if p in place}
+            waiting[node] = len(needs)
+            for other in needs:
+                followers.setdefault(other, []).append(node)
+            if not needs:
+                heapq.heappush(ready.setdefault(side[node], []), (place[node], node))
+
+        def drained(queue: list[tuple[int, Node]]) -> Iterable[Node]:
+            while queue:
+                _, node = heapq.heappop(queue)
+                yield node
+                for user in followers.get(node, ()):
+                    waiting[user] -= 1
+                    if not waiting[user]:
+                        heapq.heappush(ready.setdefault(side[user], []), (place[user], user))
+
+        out: list[Node | _Group] = []
+        while any(ready.values()):
+            out += drained(ready[None])
+            target = next((t for t, queue in ready.items() if t is not None and queue), None)
+            if target is not None:
+                out.append(self._group(target, list(drained(ready[target]))))
+        return out
+
+    def _group(self, target: Target, members: list[Node]) -> _Group:
+        return self.done.get(frozenset(members)) or _Group(target, members)
+
+    # ------------------------------------------------------------ compiling
+    def _settled(self, group: _Group) -> bool:
+        """Compiles a group; False if nodes were refused, so that it has to come apart."""
+        if group.node is not None:
+            return True
+        if all(n.kernel is None and n.traits.control is Control.NONE for n in group.members):
+            self.members.refused.update(group.members)  # nothing is gained where values only move
+            return False
+        group.form(self.users, self.members.roots, self.fetched)
+        assert group.node is not None
+        assert group.target.compiler is not None
+        segment = self.members.segment(group.node)
+        why = self.experience.banned(group.node, group.target.name, FUSION)
+        answer = Refusal(why) if why else group.target.compiler(segment)
+        if isinstance(answer, Refusal):
+            group.node = None
+            self._refused(group, answer)
+            return False
+        group.node.attrs.update(segment=segment, executable=answer)
+        self.done[frozenset(group.members)] = group
+        return True
+
+    def _refused(self, group: _Group, answer: Refusal) -> None:
+        parts = {self.members.member(part): why for part, why in answer.nodes.items()}
+        self.members.refused.update(parts or group.members)
+        parts = parts or {group.members[-1]: answer.reason}
+        self.block.missed += [(node.name, FUSION, why) for node, why in parts.items()]
+
+    # ------------------------------------------------------------ the block
+    def _rewire(self, parts: list[Node | _Group]) -> None:
+        """Puts the nodes of segments in the places of their members."""
+        values: dict[Value, Value] = {}
+        controls: dict[Node, list[Node]] = {}
+        self.block.nodes = []
+        for part in parts:
+            if isinstance(part, Node):
+                self.block.nodes.append(part)
+                continue
+            node = part.node
+            assert node is not None
+            self.block.nodes.append(node)
+            values.update((v, Value(node, i)) for i, v in enumerate(part.results))
+            controls.update((m, [node]) for m in part.members)
+            for member in part.members:
+                # A reference leads to its variable, for whoever comes after the segment.
+                values.update(
+                    (v, Value(root_of(member, self.members.roots), 0))
+                    for v in member.values() if v.dtype._is_ref_dtype
+                )  # fmt: skip
+        self._wait(values)
+        self.block.replace(values, controls)
+        self.block.sweep()
+
+    def _wait(self, values: Mapping[Value, Value]) -> None:
+        """Who used a member's reference waits for the member from now on."""
+        for node in self.block.nodes:
+            for value in node.inputs:
+                if value in values and value.dtype._is_ref_dtype:
+                    node.control.append(value.node)
+        self.block.targets += [
+            v.node for v in self.block.fetches if v in values and v.dtype._is_ref_dtype
+        ]

@@ -1,0 +1,343 @@
+"""Segments: the parts of a program that a backend may compile as a whole.
+
+A segment is what one device does between two copies or steps of the host. A backend names its
+compiler in `BackendSpec.compiler`; it is called with a `Segment` when a program is compiled, and
+returns an executable, or a `Refusal`: as a whole, or of some nodes, and then the segment is split
+there. What nobody compiles runs op by op.
+
+`Segment.run` is the meaning of a segment: it calls the device's own kernels one after the other, on
+whatever stands for buffers. A tracer passes its own values in and gets the whole program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from opdock.dtypes import DType
+from opdock.shapes import Shape
+
+__all__ = [
+    "Executable", "HeldVariable", "Refusal", "Segment", "SegmentCompiler", "SegmentNode",
+    "SegmentStream", "SegmentStreams", "SegmentValue", "SegmentVariable",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentValue:
+    """What is known of a value before anything runs.
+
+    Attributes:
+        slot: its number; every value of a segment has one of its own.
+        dtype: the element type.
+        shape: the static shape, None where unknown.
+        name: the node that makes it.
+        dies: of an input, whether nobody reads it after the segment: its memory may be used again.
+    """
+
+    slot: int
+    dtype: DType
+    shape: Shape
+    name: str = ""
+    dies: bool = False
+
+    @property
+    def is_static(self) -> bool:
+        """Whether the whole shape is known."""
+        return self.shape is not None and None not in self.shape
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentVariable:
+    """A variable that nodes of the segment read or write.
+
+    Attributes:
+        slot: the number that nodes have among their inputs for the variable itself.
+        name: the variable's.
+        dtype: the element type.
+        shape: the static shape.
+        read: whether its value is needed; without that, None may stand for it.
+        written: whether the segment gives it a new value.
+    """
+
+    slot: int
+    name: str
+    dtype: DType
+    shape: Shape
+    read: bool
+    written: bool
+
+
+@dataclass(eq=False, slots=True)
+class SegmentNode:
+    """One op of a segment.
+
+    Attributes:
+        name: the node's name in the graph.
+        op: TF's op type; "read" for reading a variable of the first kind.
+        attrs: TF's attributes.
+        inputs, outputs: numbers of values.
+        results: what is known of the outputs.
+        call: computes the outputs with the kernel that the device has for the op: one value, or a
+            tuple of as many as there are outputs. None for control flow.
+        bodies: of control flow the functions: "cond" and "body", or "then_branch" and
+            "else_branch".
+        line: the user's line that made the op, "file.py:12", or empty.
+    """
+
+    name: str
+    op: str
+    attrs: Mapping[str, Any]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    results: tuple[SegmentValue, ...]
+    call: Callable[..., Any] | None
+    bodies: Mapping[str, Segment] = field(default_factory=dict)
+    line: str = ""
+
+    def __repr__(self) -> str:
+        return f"<{self.op} {self.name}>"
+
+
+class SegmentStream:
+    """The random stream of a node while its segment runs or is traced.
+
+    Kernels take it for a `RandomStream`. Where in the stream it stands is given with each run, as
+    words of 32 bits that may be arrays.
+
+    Attributes:
+        name: the node's name.
+        start: makes the stream that a session keeps for the node.
+        blocks: how many blocks of 128 bits a run takes; None until a run or a trace has told.
+    """
+
+    def __init__(self, name: str, start: Callable[[], Any]) -> None:
+        self.name = name
+        self.start = start
+        self.blocks: int | None = None
+        self._here = threading.local()
+
+    def stand(self, words: Any) -> None:
+        """Sets the place for this thread's run: two words of the key, four of the counter."""
+        self._here.words = tuple(words[i] for i in range(6))
+        self._here.taken = 0
+
+    def reserve(self, blocks: int) -> tuple[Any, Any]:
+        """The words of key and counter; a node draws once a run."""
+        if self._here.taken:
+            raise NotImplementedError(f"{self.name} draws more than once")
+        self._here.taken = self.blocks = blocks
+        words = self._here.words
+        return words[:2], words[2:]
+
+
+class SegmentStreams:
+    """What kernels that are bound for a segment see of a session: streams, and nothing else."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, SegmentStream] = {}
+
+    def node_state(self, name: str, start: Callable[[], Any]) -> SegmentStream:
+        """The stream of a node."""
+        return self.found.setdefault(name, SegmentStream(name, start))
+
+
+class HeldVariable:
+    """A variable while its segment runs or is traced: what kernels take for its cell."""
+
+    def __init__(self, variable: SegmentVariable, value: Any) -> None:
+        self.name = variable.name
+        self.dtype = variable.dtype
+        self.value = value
+        self.lock = contextlib.nullcontext()
+
+    @property
+    def initialized(self) -> bool:
+        """Whether there is a value."""
+        return self.value is not None
+
+    def read(self) -> Any:
+        """The value as it is by now."""
+        return self.value
+
+    def write(self, value: Any) -> None:
+        """Gives a new value."""
+        self.value = value
+
+
+@dataclass(eq=False, slots=True)
+class Segment:
+    """Nodes of one device that may be compiled as a whole.
+
+    Attributes:
+        name: of the node that stands for it in traces and in `explain`.
+        device: the device.
+        nodes: in executable order; variables are read and written in this order.
+        params: the slots of what comes in, in order: of a part of a program `inputs`, then
+            `variables`; of a body its arguments.
+        inputs: values that come from outside, buffers of the device.
+        outputs: values that are needed outside, in the device's memory.
+        variables: what it reads and writes; each run gets and gives values by this order.
+        constants: slots of constants to their values: NumPy arrays where a node's kernel wants them
+            on the host, else buffers of the device.
+        streams: the random streams, whose places each run gets by this order.
+    """
+
+    name: str
+    device: Any
+    nodes: tuple[SegmentNode, ...]
+    params: tuple[int, ...]
+    inputs: tuple[SegmentValue, ...]
+    outputs: tuple[SegmentValue, ...]
+    variables: tuple[SegmentVariable, ...]
+    constants: Mapping[int, Any]
+    streams: tuple[SegmentStream, ...]
+
+    @property
+    def is_static(self) -> bool:
+        """Whether all shapes that come in are known, so that it can be compiled at once."""
+        return all(v.is_static for v in self.inputs) and all(
+            v.shape is not None and None not in v.shape for v in self.variables if v.read
+        )
+
+    @property
+    def key(self) -> str:
+        """The same for the same computation in any process: a name for a cache on disk."""
+        return _key(self)
+
+    def run(
+        self,
+        inputs: Sequence[Any],
+        state: Sequence[Any] = (),
+        places: Sequence[Any] = (),
+        call: Callable[[SegmentNode, list[Any]], Any] | None = None,
+    ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Runs the nodes in order, on buffers or on what stands for them.
+
+        Args:
+            inputs: a value for each of `inputs`.
+            state: a value for each of `variables`; None where its value is not read.
+            places: six words of 32 bits for each of `streams`: an array with rows will do.
+            call: computes a node's outputs from its inputs in place of its own `call`.
+
+        Returns:
+            The outputs, and the new value of each variable that is written, in order.
+        """
+        for stream, words in zip(self.streams, places, strict=True):
+            stream.stand(words)
+        cells = [HeldVariable(v, x) for v, x in zip(self.variables, state, strict=True)]
+        results = self.walk([*inputs, *cells], call or _plain)
+        written = zip(self.variables, cells, strict=True)
+        return results, tuple(cell.value for v, cell in written if v.written)
+
+    def walk(
+        self, arguments: Sequence[Any], call: Callable[[SegmentNode, list[Any]], Any]
+    ) -> tuple[Any, ...]:
+        """As `run`, for the bodies of control flow: variables come as their node has them."""
+        values: dict[int, Any] = dict(self.constants)
+        values.update(zip(self.params, arguments, strict=True))
+        for node in self.nodes:
+            result = call(node, [values[slot] for slot in node.inputs])
+            if len(node.outputs) == 1:
+                values[node.outputs[0]] = result
+            elif node.outputs:
+                values.update(zip(node.outputs, result, strict=True))
+        return tuple(values[v.slot] for v in self.outputs)
+
+    def __repr__(self) -> str:
+        return f"<segment {self.name} of {len(self.nodes)} nodes>"
+
+
+def _plain(node: SegmentNode, inputs: list[Any]) -> Any:
+    if node.call is None:
+        raise NotImplementedError(f"{node.name} ({node.op}) is control flow")
+    return node.call(*inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a segment is not compiled.
+
+    Attributes:
+        reason: in words, for `explain`; of the segment as a whole.
+        nodes: the nodes that cannot be part of a program, to their reasons. The rest is offered
+            again, in the pieces that are left; without any the segment runs op by op.
+    """
+
+    reason: str = ""
+    nodes: Mapping[SegmentNode, str] = field(default_factory=dict)
+
+
+class Executable(Protocol):
+    """A compiled segment.
+
+    It may return results that are not finished yet. `NotImplementedError`, `UnimplementedError` and
+    `ResourceExhaustedError` have the same step run op by op, with the values that it was given:
+    they must still be there.
+    """
+
+    def __call__(
+        self, inputs: Sequence[Any], state: Sequence[Any], places: Any
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Runs once; arguments and results are those of `Segment.run`.
+
+        Args:
+            inputs: buffers of the device.
+            state: the variables' values, None for those that are only written.
+            places: a uint32 array of shape [streams, 6]: where the random streams stand.
+        """
+
+
+class SegmentCompiler(Protocol):
+    """What `BackendSpec.compiler` names."""
+
+    def __call__(self, segment: Segment) -> Executable | Refusal:
+        """Compiles a segment, or says why not."""
+
+
+# ---------------------------------------------------------------- content key
+def _key(segment: Segment) -> str:
+    digest = hashlib.sha256()
+    _feed(digest.update, segment)
+    return digest.hexdigest()
+
+
+def _feed(add: Callable[[bytes], Any], segment: Segment) -> None:
+    def text(*parts: Any) -> None:
+        add("\x1f".join(map(str, parts)).encode() + b"\x1e")
+
+    for kind in (segment.inputs, segment.outputs):
+        text("values", *((v.slot, v.dtype.name, v.shape) for v in kind))
+    text("state", *((v.slot, v.dtype.name, v.shape, v.read, v.written) for v in segment.variables))
+    for slot, value in segment.constants.items():
+        array = value if isinstance(value, np.ndarray) else segment.device.download(value)
+        text("constant", slot, array.dtype.str, array.shape)
+        add(np.ascontiguousarray(array).tobytes())
+    for node in segment.nodes:
+        text(node.op, node.inputs, node.outputs, _qualname(node.call), *_attrs(node.attrs))
+        for name, body in sorted(node.bodies.items()):
+            text("body", name)
+            _feed(add, body)
+
+
+def _attrs(attrs: Mapping[str, Any]) -> list[str]:
+    """The attributes that say what is computed: TF's own, functions apart, which are bodies."""
+    plain = (str, bytes, int, float, bool, tuple, list, type(None), DType)
+    return [
+        f"{name}={value!r}"
+        for name, value in sorted(attrs.items())
+        if not name.startswith("_") and isinstance(value, plain)
+    ]
+
+
+def _qualname(call: Any) -> str:
+    while isinstance(call, functools.partial):
+        call = call.func
+    return f"{getattr(call, '__module__', '')}.{getattr(call, '__qualname__', '')}"
