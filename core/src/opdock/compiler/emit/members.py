@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from opdock import dtypes, errors
+from opdock.compiler.emit.partition import location
 from opdock.compiler.emit.schedule import Schedule, Step, schedule
 from opdock.compiler.ir.block import COPY, FEED, Block, Node, Value
 from opdock.compiler.ir.order import root_of
 from opdock.compiler.ir.state import cell_inputs, is_state, written
-from opdock.compiler.place.target import Target
+from opdock.compiler.place.target import Target, memory_of
 from opdock.devices.segment import (
     Segment,
     SegmentNode,
@@ -70,7 +71,7 @@ class Members:
             return False
         if node.target is not target or traits.foreign or traits.cost is Cost.WAIT:
             return False
-        if node.host_outputs or not all(embedded(node.inputs[i].node) for i in node.host_inputs):
+        if node.host_outputs or not all(self._known(node, i) for i in node.host_inputs):
             return False
         if any(_unknown(v.dtype) for v in (*node.inputs, *node.values())):
             return False
@@ -84,6 +85,32 @@ class Members:
             known = all(s is not None and None not in s for s in node.out_shapes)
             return known and not inside and node.kernel is not None
         return node.spec is None or not node.spec.is_stateful
+
+    def _known(self, node: Node, index: int) -> bool:
+        """Whether a program can be made although the kernel wants an input on the host."""
+        value = node.inputs[index]
+        if node.traits.control is Control.COND and location(value) == memory_of(node.target):
+            return True  # the program decides itself
+        return embedded(value.node)
+
+    def decides(self, block: Block) -> dict[Node, Value]:
+        """Lets branches read their predicates where they are computed, not copied to the host.
+
+        Returns:
+            The copies from which they were read, by the branches.
+        """
+        found = {}
+        for node in block.nodes:
+            if node.traits.control is not Control.COND or node.target is None:
+                continue
+            if node.target.compiler is None:
+                continue
+            copy = node.inputs[0]
+            if copy.node.op == COPY and copy.node.attrs["from"] == memory_of(node.target):
+                found[node] = copy
+                node.inputs[0] = copy.node.inputs[0]
+        block.sweep()
+        return found
 
     def _on_variables(self, node: Node, target: Target, cells: Iterable[int]) -> bool:
         for i in cells:
@@ -99,6 +126,8 @@ class Members:
         if node not in self._inner:
             try:
                 found: dict[str, Block] | None = dict(self.bodies(node))
+                for block in found.values():
+                    self.decides(block)
             except (errors.OpError, ValueError, TypeError):
                 found = None  # a branch that is never taken need not fit
             if found and not all(self._whole(b, target) for b in found.values()):

@@ -37,7 +37,7 @@ def segments(block: Block, experience: Experience, members: Members) -> None:
         _Former(block, experience, members).run()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Group:
     """Nodes of one device, and what becomes of them.
 
@@ -110,6 +110,7 @@ class _Former:
 
     def run(self) -> None:
         """Until no compiler refuses anything."""
+        copies = self.members.decides(self.block)
         before = state_order(self.block.nodes)
         self.fetched = set(self.block.fetches)
         for node in self.block.nodes:
@@ -121,7 +122,7 @@ class _Former:
             settled = [self._settled(g) for g in groups]
             if all(settled):
                 break
-        self._rewire(parts)
+        self._rewire(list(dict.fromkeys(p for q in parts for p in _with_copy(q, copies))))
 
     # ------------------------------------------------------------ grouping
     def _grouped(self, before: Mapping[Node, list[Node]]) -> list[Node | _Group]:
@@ -225,3 +226,12 @@ class _Former:
         self.block.targets += [
             v.node for v in self.block.fetches if v in values and v.dtype._is_ref_dtype
         ]
+
+
+def _with_copy(part: Node | _Group, copies: Mapping[Node, Value]) -> list[Node | _Group]:
+    """A branch that no segment took in reads its predicate on the host, as it did."""
+    if not isinstance(part, Node) or part not in copies:
+        return [part]
+    copy = copies[part]
+    copy.node.inputs[0], part.inputs[0] = part.inputs[0], copy
+    return [copy.node, part]
