@@ -115,7 +115,7 @@ def test_nothing_compiled_runs_op_by_op(weld: str) -> None:
 
 @pytest.mark.parametrize("error", [tf.errors.UnimplementedError, tf.errors.ResourceExhaustedError])
 def test_a_failing_program_runs_op_by_op_in_the_same_step(weld: str, error: type) -> None:
-    x, w, loss, counted = training(weld)
+    x, _, loss, counted = training(weld)
     feed = {x: np.ones((4, 3), np.float32)}
     with session() as sess:
         sess.run(tf.global_variables_initializer())

@@ -54,7 +54,7 @@ class Members:
     bodies: Bodies
     refused: set[Node] = field(default_factory=set)
     roots: dict[Node, Any] = field(default_factory=dict)
-    _inner: dict[Node, dict[str, Block] | None] = field(default_factory=dict)
+    _inner: dict[Node, dict[str, Block]] = field(default_factory=dict)
     _outer: dict[SegmentNode, Node] = field(default_factory=dict)
 
     def home(self, node: Node) -> Target | None:
@@ -125,15 +125,14 @@ class Members:
         """Whether all of a control-flow node's functions could be part of a segment."""
         if node not in self._inner:
             try:
-                found: dict[str, Block] | None = dict(self.bodies(node))
-                for block in found.values():
-                    self.decides(block)
+                found = dict(self.bodies(node))
             except (errors.OpError, ValueError, TypeError):
-                found = None  # a branch that is never taken need not fit
-            if found and not all(self._whole(b, target) for b in found.values()):
-                found = None
-            self._inner[node] = found
-        return self._inner[node] is not None
+                found = {}  # a branch that is never taken need not fit
+            for block in found.values():
+                self.decides(block)
+            whole = all(self._whole(b, target) for b in found.values())
+            self._inner[node] = found if whole else {}
+        return bool(self._inner[node])
 
     def _whole(self, block: Block, target: Target) -> bool:
         return all(
@@ -197,10 +196,9 @@ class Members:
         node = step.node
         bodies = {}
         if step.kind == "control":
-            found = self._inner[node]
-            assert found is not None
             bodies = {
-                k: self._body(f"{node.name}/{k}", b, target, outer) for k, b in found.items()
+                name: self._body(f"{node.name}/{name}", block, target, outer)
+                for name, block in self._inner[node].items()
             }
         made = SegmentNode(
             name=node.name,
