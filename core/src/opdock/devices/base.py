@@ -97,6 +97,11 @@ class BaseDevice:
         taken: Buffer = self.namespace.from_dlpack(buffer)
         return taken
 
+    def duplicate(self, buffer: Any) -> Buffer:
+        """A copy in a buffer of its own, made in the order of the device's work."""
+        copy: Buffer = self.namespace.asarray(buffer, copy=True)
+        return copy
+
     def synchronize(self) -> None:
         """Blocks until all queued work is done: at once on a synchronous device."""
 

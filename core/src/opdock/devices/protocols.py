@@ -124,6 +124,9 @@ class Device(Protocol):
     def from_dlpack(self, buffer: Any) -> Buffer:
         """A buffer over the memory of an array that speaks DLPack; see `BaseDevice.from_dlpack`."""
 
+    def duplicate(self, buffer: Any) -> Buffer:
+        """A copy in a buffer of its own, made in the order of the device's work."""
+
     def synchronize(self) -> None:
         """Blocks until all work queued on the device is done."""
 
@@ -157,7 +160,7 @@ class Recording(Protocol):
 
 
 class RecordingDevice(Device, Protocol):
-    """A device that can replay a whole step. The three methods go together, and are optional.
+    """A device that can replay a whole step. Both methods go together, and are optional.
 
     The runtime records a program whose shapes are static and which needs nothing of the host
     between its feeds and its results; `opdock.runtime.program.replay` decides that.
@@ -169,9 +172,6 @@ class RecordingDevice(Device, Protocol):
         The buffers that `work` allocates belong to the recording as long as it lives. Uploads are
         done at once. What cannot be kept, such as a download, is the reason that is returned.
         """
-
-    def duplicate(self, buffer: Any) -> Buffer:
-        """A copy in a buffer of its own, made in the order of the device's work."""
 
     def assign(self, target: Any, source: Any) -> None:
         """Copies a buffer's elements over those of another of its shape and type."""

@@ -206,7 +206,7 @@ def _sharer(source: Device | None, destination: Device | None, copy: bool = Fals
             if copy:
                 # The source may be freed, and written again, once this returns.
                 assert destination is not None
-                taken = destination.namespace.asarray(taken, copy=True)
+                taken = destination.duplicate(taken)
                 destination.synchronize()
         except _REFUSALS:
             return plain(buffer)

@@ -73,6 +73,25 @@ def put(xp: Any, x: Any, index: Any, value: Any, *, add: bool = False) -> Any:
     return xp.reshape(xp.take(every, device_ints(xp, source.reshape(-1), x)), x.shape)
 
 
+def fails(xp: Any, condition: Any) -> bool:
+    """Whether a check of values fails; what an error needs is looked up only after that.
+
+    A namespace that is tracing has no values. It takes the condition along for whoever runs what it
+    traces (`xp.defer`), and the kernel goes on as if the check had passed.
+    """
+    return bool(condition) if _has_values(xp, condition) else xp.defer(condition)
+
+
+def is_sure(xp: Any, condition: Any) -> bool:
+    """Whether a condition that only saves work is known to hold: never while tracing."""
+    return _has_values(xp, condition) and bool(condition)
+
+
+def _has_values(xp: Any, array: Any) -> bool:
+    is_traced = getattr(xp, "is_traced", None)
+    return is_traced is None or not is_traced(array)
+
+
 def device_ints(xp: Any, values: Any, like: Any) -> Any:
     """Integers as an int64 index array on the device of `like`."""
     return xp.asarray(values, dtype=xp.int64, device=getattr(like, "device", None))

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from opdock import dtypes, errors
 from opdock.dtypes import DType
+from opdock.kernels.array_api import fails
 
 Array = Any
 Evaluate = Callable[..., Array]
@@ -129,7 +130,7 @@ def _is_integer(xp: Any, x: Array) -> bool:
 # ---------------------------------------------------------------- arithmetic with integer cases
 def _check_divisor(xp: Any, x: Array, y: Array) -> None:
     # Nothing is divided where there is nothing to divide.
-    if 0 not in x.shape and bool(xp.any(y == 0)):
+    if 0 not in x.shape and fails(xp, xp.any(y == 0)):
         raise errors.InvalidArgumentError(None, None, DIVISION_BY_ZERO)
 
 
@@ -166,7 +167,7 @@ def _truncate_mod(xp: Any, x: Array, y: Array) -> Array:
 
 
 def _power(xp: Any, x: Array, y: Array) -> Array:
-    if _is_integer(xp, x) and bool(xp.any(y < 0)):
+    if _is_integer(xp, x) and fails(xp, xp.any(y < 0)):
         raise errors.InvalidArgumentError(None, None, NEGATIVE_POWER)
     return xp.pow(x, y)
 

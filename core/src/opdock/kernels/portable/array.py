@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from opdock import shapes
-from opdock.kernels.array_api import copy, device_ints, dims, ints, invalid
+from opdock.kernels.array_api import copy, device_ints, dims, fails, ints, invalid
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
@@ -155,14 +155,15 @@ def broadcast_args(xp: Any, sig: NodeSig) -> Any:
     return run
 
 
-@portable("UnravelIndex")
+@portable("UnravelIndex", host_inputs=("dims",))
 def unravel_index(xp: Any, sig: NodeSig) -> Any:
     """Coordinates of flat indices."""
 
     def run(indices: Any, sizes: Any) -> Any:
-        lengths = [int(sizes[i]) for i in range(sizes.shape[0])]
+        lengths = ints(sizes)
         total = math.prod(lengths)
-        if math.prod(indices.shape) and (int(xp.min(indices)) < 0 or int(xp.max(indices)) >= total):
+        outside = math.prod(indices.shape) and (xp.min(indices) < 0) | (xp.max(indices) >= total)
+        if fails(xp, outside):
             raise invalid("index is out of bound as with dims")
         flat, rows = xp.reshape(indices, (-1,)), []
         for length in reversed(lengths):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from opdock.dtypes import COMPLEX, DType, float32, float64
-from opdock.kernels.array_api import dims, invalid, put
+from opdock.kernels.array_api import dims, fails, invalid, put
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
@@ -152,7 +152,7 @@ def lu(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
             device = getattr(x, "device", None)
             return xp.zeros_like(x), xp.zeros(tuple(x.shape[:-1]), dtype=index, device=device)
         packed, order = _factor(xp, xp.reshape(x, (-1, *x.shape[-2:])))
-        if bool(xp.any(xp.linalg.diagonal(packed) == 0)):
+        if fails(xp, xp.any(xp.linalg.diagonal(packed) == 0)):
             raise invalid(_SINGULAR)
         return xp.reshape(packed, x.shape), xp.astype(xp.reshape(order, x.shape[:-1]), index)
 

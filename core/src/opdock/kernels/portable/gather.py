@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from opdock import axes
-from opdock.kernels.array_api import device_ints, dims, invalid, zeros
+from opdock.kernels.array_api import device_ints, dims, fails, invalid, zeros
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
@@ -17,7 +17,7 @@ def check_indices(xp: Any, indices: Any, limit: int) -> None:
     """Raises InvalidArgumentError unless all indices are in [0, limit)."""
     if math.prod(indices.shape) == 0:
         return
-    if int(xp.min(indices)) < 0 or int(xp.max(indices)) >= limit:
+    if fails(xp, (xp.min(indices) < 0) | (xp.max(indices) >= limit)):
         host = np.asarray([int(i) for i in xp.reshape(indices, (-1,))]).reshape(indices.shape)
         where = tuple(int(i) for i in np.argwhere((host < 0) | (host >= limit))[0])
         at = "indices" + (f"[{','.join(map(str, where))}]" if where else "")
@@ -115,7 +115,7 @@ def flat_positions(
     flat = xp.zeros((count,), dtype=xp.int64, device=getattr(indices, "device", None))
     for i in range(depth):
         column = table[:, i]
-        if count and (int(xp.min(column)) < 0 or int(xp.max(column)) >= shape[i]):
+        if count and fails(xp, (xp.min(column) < 0) | (xp.max(column) >= shape[i])):
             host = np.asarray([[int(v) for v in row] for row in table])
             raise outside(host.reshape(indices.shape), shape, what)
         flat = flat * shape[i] + column

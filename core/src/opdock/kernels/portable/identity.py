@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes
-from opdock.kernels.array_api import invalid
+from opdock.kernels.array_api import fails, invalid
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
@@ -25,7 +25,7 @@ def check_numerics(xp: Any, sig: NodeSig) -> Any:
     message = sig.attrs["message"]
 
     def run(tensor: Any) -> Any:
-        if bool(xp.all(xp.isfinite(tensor))):
+        if not fails(xp, ~xp.all(xp.isfinite(tensor))):
             return tensor
         found = [
             what

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.kernels.array_api import device_ints, dims, invalid, zeros
+from opdock.kernels.array_api import device_ints, dims, fails, invalid, zeros
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
@@ -25,7 +25,7 @@ def dynamic_partition(xp: Any, sig: NodeSig) -> Any:
                 f"{dims(data.shape)}, partitions.shape = {dims(prefix)}"
             )
         labels = xp.reshape(partitions, (-1,))
-        if math.prod(prefix) and (int(xp.min(labels)) < 0 or int(xp.max(labels)) >= count):
+        if math.prod(prefix) and fails(xp, (xp.min(labels) < 0) | (xp.max(labels) >= count)):
             bad = next(i for i, v in enumerate(labels) if not 0 <= int(v) < count)
             raise invalid(f"partitions[{bad}] = {int(labels[bad])} is not in [0, {count})")
         rows = xp.reshape(data, (math.prod(prefix), *data.shape[len(prefix) :]))
@@ -74,7 +74,7 @@ def dynamic_stitch(xp: Any, sig: NodeSig) -> Any:
         flat = xp.concat([xp.reshape(xp.astype(i, xp.int64), (-1,)) for i in indices])
         if flat.shape[0] == 0:
             return zeros(xp, (0, *tail), data[0], dtype)
-        if int(xp.min(flat)) < 0:
+        if fails(xp, xp.min(flat) < 0):
             raise invalid(f"indices[{int(xp.argmin(flat))}] = {int(xp.min(flat))} is out of range")
         size = int(xp.max(flat)) + 1
         rows = xp.concat(

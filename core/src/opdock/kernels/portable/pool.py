@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from opdock.dtypes import FLOATS, REALS, as_dtype
-from opdock.kernels.array_api import device_ints, full, ints, invalid
+from opdock.kernels.array_api import device_ints, fails, full, ints, invalid
 from opdock.kernels.portable import portable
 from opdock.kernels.portable.segment import sum_at, wide
 from opdock.kernels.select.signature import NodeSig
@@ -222,7 +222,7 @@ def _places(xp: Any, argmax: Any, shape: Any, whole: bool) -> Any:
         start = device_ints(xp, np.arange(argmax.shape[0]) * math.prod(shape[1:]), argmax)
         index = index + xp.reshape(start, (-1, *[1] * (argmax.ndim - 1)))
     index = xp.reshape(index, (-1,))
-    if index.shape[0] and (int(xp.min(index)) < 0 or int(xp.max(index)) >= size):
+    if index.shape[0] and fails(xp, (xp.min(index) < 0) | (xp.max(index) >= size)):
         raise invalid(f"argmax has indices outside of the input, which has {size} elements")
     return index
 

@@ -1,7 +1,8 @@
 """Portable kernels that fold the rows of a segment, whatever their order.
 
 The array API has no scatter that adds up. Rows are sorted by segment instead, and folded in
-log2(n) rounds in which each takes in the fold that ends a power of two before it.
+log2(n) rounds in which each takes in the fold that ends a power of two before it. A namespace that
+does have such a scatter brings it as `fold_rows`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,16 @@ from typing import Any, Final
 import numpy as np
 
 from opdock.dtypes import NUMBERS, REALS, DType, bfloat16, float16
-from opdock.kernels.array_api import device_ints, dims, dtype_of, full, ints, invalid
+from opdock.kernels.array_api import (
+    device_ints,
+    dims,
+    dtype_of,
+    fails,
+    full,
+    ints,
+    invalid,
+    is_sure,
+)
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
@@ -34,12 +44,16 @@ def fold(xp: Any, combine: Combine, rows: Any, ids: Any, count: int) -> tuple[An
     Returns:
         An array [count, m], with any values where a segment has no row, and a truth value each.
     """
+    own = getattr(xp, "fold_rows", None)
+    if own is not None:
+        folded: tuple[Any, Any] = own(combine, rows, ids, count)
+        return folded
     order = xp.argsort(ids, stable=True)
     ids, rows = xp.take(ids, order, axis=0), xp.take(rows, order, axis=0)
     step = 1
     while step < ids.shape[0]:
         same = ids[step:] == ids[:-step]
-        if not bool(xp.any(same)):
+        if is_sure(xp, ~xp.any(same)):
             break
         merged = combine(rows[:-step, :], rows[step:, :])
         merged = xp.where(xp.expand_dims(same, axis=1), merged, rows[step:, :])
@@ -125,7 +139,7 @@ def _check(xp: Any, data: Any, ids: Any, count: int) -> None:
             f"data.shape = {dims(data.shape)} does not start with segment_ids.shape = "
             f"{dims(prefix)}"
         )
-    if math.prod(prefix) and int(xp.max(ids)) >= count:
+    if math.prod(prefix) and fails(xp, xp.max(ids) >= count):
         at = int(xp.argmax(xp.astype(xp.reshape(ids, (-1,)) >= count, xp.int8)))
         place = dims(np.unravel_index(at, prefix)) if prefix else ""
         value = int(xp.reshape(ids, (-1,))[at])

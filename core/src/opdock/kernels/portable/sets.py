@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes
-from opdock.kernels.array_api import device_ints, dims, ints, invalid
+from opdock.kernels.array_api import device_ints, dims, fails, ints, invalid
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
@@ -104,7 +104,7 @@ def invert_permutation(xp: Any, sig: NodeSig) -> Any:
             raise invalid(f"invert_permutation expects a 1D vector, got shape {dims(x.shape)}")
         n = x.shape[0]
         order = xp.argsort(x, stable=True)
-        if n and not bool(xp.all(xp.take(x, order, axis=0) == device_ints(xp, np.arange(n), x))):
+        if n and fails(xp, xp.any(xp.take(x, order, axis=0) != device_ints(xp, np.arange(n), x))):
             values = [int(v) for v in x]
             bad = next((v for v in values if not 0 <= v < n), None)
             if bad is not None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from opdock.dtypes import NUMBERS
-from opdock.kernels.array_api import device_ints, dims, ints, invalid
+from opdock.kernels.array_api import device_ints, dims, fails, ints, invalid
 from opdock.kernels.expr.functions import FUNCTIONS
 from opdock.kernels.portable import portable
 from opdock.kernels.portable.segment import wide
@@ -59,7 +59,7 @@ def _places(xp: Any, indices: Any, wanted: tuple[int, ...], shape: tuple[int, ..
 def _check_bounds(xp: Any, indices: Any, wanted: tuple[int, ...]) -> None:
     limits = device_ints(xp, np.asarray(wanted, np.int64), indices)
     bad = (indices < 0) | (indices >= limits)
-    if bool(xp.any(bad)):
+    if fails(xp, xp.any(bad)):
         row = int(xp.argmax(xp.astype(xp.any(bad, axis=1), xp.int8)))
         cell = [int(v) for v in indices[row, :]]
         raise invalid(f"indices[{row}] = {cell} is out of bounds for {wanted}")

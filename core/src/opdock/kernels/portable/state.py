@@ -7,7 +7,7 @@ from typing import Any
 
 from opdock import errors
 from opdock.dtypes import COMPLEX, FLOATS, INTS, NUMBERS, REALS
-from opdock.kernels.array_api import dims, invalid
+from opdock.kernels.array_api import dims, fails, invalid
 from opdock.kernels.portable import portable
 from opdock.kernels.portable.gather import check_indices, flat_positions
 from opdock.kernels.portable.partition import last_of_each
@@ -130,7 +130,7 @@ def count_up_to(xp: Any, sig: NodeSig) -> Any:
     def run(cell: Any) -> Any:
         with cell.lock:
             value = cell.read()
-            if int(value) >= limit:
+            if fails(xp, value >= limit):
                 raise errors.OutOfRangeError(None, None, f"Reached limit of {limit}")
             cell.write(xp.asarray(value + xp.ones_like(value)))
             return value

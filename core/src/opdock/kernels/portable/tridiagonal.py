@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from opdock.kernels.array_api import invalid
+from opdock.kernels.array_api import fails, invalid
 from opdock.kernels.portable import portable
 from opdock.kernels.portable.decompositions import TYPES, is_empty
 from opdock.kernels.portable.solve import check_batches
@@ -30,7 +30,7 @@ def tridiagonal_solve(xp: Any, sig: NodeSig) -> Callable[[Any, Any], Any]:
             return xp.zeros_like(rhs)
         rows = _eliminate(xp, diagonals, rhs, pivoting)
         # One look at all of them: each costs a device a wait.
-        if bool(xp.any(xp.concat([main for main, *_ in rows], axis=-1) == 0)):
+        if fails(xp, xp.any(xp.concat([main for main, *_ in rows], axis=-1) == 0)):
             raise invalid(
                 "The matrix is not invertible."
                 if pivoting

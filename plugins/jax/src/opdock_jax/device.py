@@ -1,0 +1,110 @@
+"""A device of JAX: its buffers are plain `jax.Array`s, which nobody can write."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from opdock.plugin import (
+    INTS,
+    NUMBERS,
+    BaseDevice,
+    DeviceAttributes,
+    DType,
+    MemoryStats,
+    as_dtype,
+    dtypes,
+    errors,
+)  # fmt: skip
+
+HELD = NUMBERS | INTS | {dtypes.bool}
+_ERRORS = {
+    "RESOURCE_EXHAUSTED": errors.ResourceExhaustedError,
+    "UNIMPLEMENTED": errors.UnimplementedError,
+}
+
+
+@contextlib.contextmanager
+def told() -> Iterator[None]:
+    """Lets what XLA reports out as the errors on which the runtime acts."""
+    try:
+        yield
+    except jax.errors.JaxRuntimeError as e:
+        kind = _ERRORS.get(str(e).partition(":")[0])
+        if kind is None:
+            raise
+        raise kind(None, None, str(e)) from None
+
+
+class JaxDevice(BaseDevice):
+    """One `jax.Device`, whatever the hardware is."""
+
+    def __init__(self, attributes: DeviceAttributes) -> None:
+        super().__init__(attributes)
+        (name,) = (f for f in attributes.features if f.startswith("jax:"))
+        _, platform, number = name.split(":")
+        every = jax.local_devices(backend=platform)
+        (self.place,) = (d for d in every if d.id == int(number))
+        self.dtypes = HELD
+        if platform in ("cpu", "cuda", "rocm", "gpu"):
+            self.dlpack = self.upload(np.zeros(1, np.float32)).__dlpack_device__()
+
+    @contextlib.contextmanager
+    def computing(self) -> Iterator[None]:
+        """Where JAX keeps 64 bits and makes arrays here; outside it stays as its user set it."""
+        with jax.enable_x64(True), jax.default_device(self.place), told():
+            yield
+
+    def upload(self, array: np.ndarray[Any, Any]) -> jax.Array:
+        """A copy: the caller may change `array` afterwards."""
+        if as_dtype(array.dtype) not in HELD:
+            raise errors.UnimplementedError(None, None, f"JAX holds no {array.dtype}")
+        # On the CPU an array of JAX may share this memory, so it has to be a copy of its own.
+        return self.take(np.array(array, order="C"))
+
+    def take(self, value: Any) -> jax.Array:
+        """A host array or an array of any device on this one."""
+        with self.computing():
+            return jax.device_put(value, self.place)
+
+    def download(self, buffer: jax.Array) -> np.ndarray[Any, Any]:
+        """A fresh host array; waits for the values."""
+        with told():
+            return np.array(buffer, order="C")
+
+    def from_dlpack(self, buffer: Any) -> jax.Array:
+        """An array over the memory of another library's."""
+        with self.computing():
+            return jnp.from_dlpack(buffer)
+
+    def duplicate(self, buffer: Any) -> jax.Array:
+        """A copy in memory of its own."""
+        with self.computing():
+            return jnp.array(buffer, copy=True)
+
+    def empty(self, shape: tuple[int, ...], dtype: DType) -> jax.Array:
+        """Zeros: nobody could write to the memory later."""
+        with self.computing():
+            return jnp.zeros(shape, dtype.np).block_until_ready()
+
+    def synchronize(self) -> None:
+        """Waits for every array of this device."""
+        with told():
+            for array in jax.live_arrays(self.place.client.platform):
+                if self.place in array.devices():
+                    array.block_until_ready()
+
+    def memory(self) -> MemoryStats:
+        """What the allocator says, where it keeps count."""
+        known = self.place.memory_stats()
+        if not known:
+            return super().memory()
+        return MemoryStats(
+            in_use=known.get("bytes_in_use"), peak=known.get("peak_bytes_in_use"),
+            limit=known.get("bytes_limit", self.attributes.memory_bytes),
+        )  # fmt: skip

@@ -1,0 +1,102 @@
+"""The array API over JAX as core's portable kernels need it: `jax.numpy` and a few corrections."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+_SCATTERS = {jnp.add: "add", jnp.multiply: "multiply", jnp.maximum: "max", jnp.minimum: "min"}
+_STARTS = {"add": 0, "multiply": 1}
+_tracing = threading.local()
+
+
+@contextlib.contextmanager
+def deferring() -> Iterator[list[Any]]:
+    """Collects the checks of the kernels that are traced: each truth value means an error."""
+    outer, _tracing.checks = getattr(_tracing, "checks", None), []
+    try:
+        yield _tracing.checks
+    finally:
+        _tracing.checks = outer
+
+
+def is_traced(array: Any) -> bool:
+    """Whether an array has no values, because a function is being traced."""
+    return isinstance(array, jax.core.Tracer)
+
+
+class Linalg:
+    """`jax.numpy.linalg`, which gives NaN or infinity where other libraries raise."""
+
+    def __init__(self, namespace: Namespace) -> None:
+        self._namespace = namespace
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(jnp.linalg, name)
+
+    def cholesky(self, x: jax.Array) -> jax.Array:
+        """The lower factor."""
+        lower = jnp.linalg.cholesky(x)
+        self._refuse(jnp.any(jnp.isnan(lower)))
+        return lower
+
+    def inv(self, x: jax.Array) -> jax.Array:
+        """The inverse."""
+        return self.solve(x, jnp.eye(x.shape[-1], dtype=x.dtype))
+
+    def solve(self, a: jax.Array, b: jax.Array) -> jax.Array:
+        """The solutions of linear systems."""
+        packed, _, order = jax.lax.linalg.lu(a)
+        self._refuse(jnp.any(jnp.diagonal(packed, axis1=-2, axis2=-1) == 0))
+        batch = a.shape[:-2]
+        b = jnp.broadcast_to(b, (*batch, *b.shape[-2:]))
+        b = jnp.take_along_axis(b, order[..., None], axis=-2)
+        lower = jax.lax.linalg.triangular_solve(
+            packed, b, left_side=True, lower=True, unit_diagonal=True
+        )
+        return jax.lax.linalg.triangular_solve(packed, lower, left_side=True, lower=False)
+
+    def _refuse(self, wrong: jax.Array) -> None:
+        if self._namespace.defer(wrong) if is_traced(wrong) else bool(wrong):
+            raise np.linalg.LinAlgError
+
+
+class Namespace:
+    """`jax.numpy`, with what core asks of a namespace beyond the standard."""
+
+    def __init__(self) -> None:
+        self.linalg = Linalg(self)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(jnp, name)
+
+    is_traced = staticmethod(is_traced)
+
+    def defer(self, condition: Any) -> bool:
+        """Keeps a check for whoever traces; it counts as passed."""
+        checks = getattr(_tracing, "checks", None)
+        if checks is None:
+            # Nobody would look at it: the error says that the function has to run with values.
+            return bool(condition)
+        checks.append(jnp.any(condition))
+        return False
+
+    def fold_rows(self, combine: Any, rows: Any, ids: Any, count: int) -> tuple[Any, Any]:
+        """The rows of each id in one, and which ids there are; negative ones are left out."""
+        name = _SCATTERS[combine]
+        ids = jnp.where(ids < 0, count, ids)
+        if name in _STARTS:
+            start = jnp.full((count, rows.shape[1]), _STARTS[name], rows.dtype)
+            out = getattr(start.at[ids], name)(rows, mode="drop")
+        else:
+            out = getattr(jax.ops, f"segment_{name}")(rows, ids, count)
+        return out, jnp.zeros(count, bool).at[ids].set(True, mode="drop")
+
+
+namespace = Namespace()
