@@ -15,11 +15,12 @@ def opdock_backends() -> Iterator[BackendSpec]:
         name="jax",
         device_type="GPU",
         own_type="JAX",
-        api=(1, 0),
+        api=(1, 1),
         priority=40,
         probe="opdock_jax.probe:probe",
         device="opdock_jax.device:JaxDevice",
         kernels=("opdock_jax.kernels:table_for",),
+        compiler="opdock_jax.segments:compile_segment",
         install_hint='pip install "opdock-jax"',
     )
 
