@@ -248,7 +248,8 @@ def test_a_device_that_does_not_open_says_why(manager):
     assert manager.devices() == [probed]
 
 
-def test_kernels_come_from_table_packs_and_namespace(manager):
+@pytest.mark.parametrize("admitted", [True, False])
+def test_kernels_come_from_table_packs_and_namespace(manager, admitted):
     own, pack = KernelTable(), KernelTable()
     own.binder("Relu")(lambda sig: "own")
     pack.binder("Relu", priority=5)(lambda sig: "pack")
@@ -256,14 +257,19 @@ def test_kernels_come_from_table_packs_and_namespace(manager):
     def opdock_kernels(backend, device):
         return [pack] if backend == "made" and device.index == 0 else []
 
-    manager.register(make(table=lambda device: own))
+    manager.register(make(table=lambda device: own, admits={"packer"} if admitted else ()))
     packer = types.SimpleNamespace(opdock_kernels=hookimpl(opdock_kernels))
     manager.register(packer, name="packer")
     opened = manager.open(manager.devices()[0])
     best = opened.select(NodeSig("Relu"))
-    assert best.chosen.kernel.bind(None) == "pack"
-    assert best.chosen.plugin == "packer"
-    assert best.alternatives[0].plugin.startswith("made_")
+    if admitted:
+        assert best.chosen.kernel.bind(None) == "pack"
+        assert best.chosen.plugin == "packer"
+        assert best.alternatives[0].plugin.startswith("made_")
+    else:
+        assert best.chosen.kernel.bind(None) == "own"
+        assert [e.plugin for e in best.alternatives] == ["packer"]
+        assert "does not admit 'packer'" in opened.notes[0]
 
 
 def test_a_pack_that_fails_is_expelled_and_the_device_opens(manager):

@@ -39,7 +39,7 @@ def command(json_output: bool, open_all: bool, traceback: bool) -> None:
         "versions": _versions(),
         "plugins": manager.status(),
         "devices": pool_rows(DevicePool.build(probed)),
-        "notes": _notes(probed),
+        "notes": [*_notes(probed), *manager.notes()],
         "failures": failures,
         "ties": [str(tie) for tie in manager.ties()],
         "hints": manager.hints(),
@@ -125,7 +125,8 @@ def _lines(plugin: PluginStatus) -> Iterator[str]:
         if backend.state == "quarantined":
             yield f"{backend.own_type}: {backend.kind}: {backend.reason}"
         elif count:
-            yield f"{backend.own_type}: {count} device{'' if count == 1 else 's'}"
+            outside = f", not in the pool: {backend.outside}" if backend.outside else ""
+            yield f"{backend.own_type}: {count} device{'' if count == 1 else 's'}{outside}"
         else:
             hint = f" ({backend.install_hint})" if backend.install_hint else ""
             yield f"{backend.own_type}: unavailable: {backend.reason}{hint}"

@@ -54,6 +54,10 @@ class Probed(Protocol):
     def attributes(self) -> DeviceAttributes:
         """What the probe found."""
 
+    @property
+    def outside(self) -> str:
+        """Why it does not join the pool of its type; empty when it does."""
+
 
 @dataclass(frozen=True)
 class PoolOptions:
@@ -240,6 +244,8 @@ class DevicePool:
 
 def _joins(device: Probed) -> bool:
     kind, device_type = device.attributes.kind.upper(), device.spec.device_type
+    if device.outside:
+        return False
     return not kind or kind == device_type or device_type not in _SPECIAL
 
 

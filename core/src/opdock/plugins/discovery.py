@@ -11,6 +11,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Final
 
+from opdock.plugins.ownership import is_named, names_in
 from opdock.plugins.state import Plugin, Quarantine
 
 GROUPS: Final = ("opdock.backends", "opdock.plugins")
@@ -34,9 +35,9 @@ def discover(environ: Mapping[str, str] | None = None) -> list[Plugin]:
     # Not the order of sys.path: it changes with the current directory.
     found.sort(key=lambda p: (GROUPS.index(p.group), p.name, p.distribution.lower()))
     for plugin in found:
-        if wanted and not _named(plugin, wanted):
+        if wanted and not is_named(plugin, wanted):
             plugin.quarantine(Quarantine("blocked", "OPDOCK_PLUGINS does not name it"))
-        elif _named(plugin, disabled):
+        elif is_named(plugin, disabled):
             plugin.quarantine(Quarantine("blocked", "OPDOCK_DISABLE names it"))
     found += [_missing(name, found) for name in wanted if not _known(name, found)]
     found += [_from_file(path) for path in files]
@@ -75,22 +76,10 @@ def _missing(name: str, found: list[Plugin]) -> Plugin:
 
 def _split(text: str) -> tuple[list[str], list[str]]:
     """A comma-separated list as names and paths."""
-    items = [item.strip() for item in text.split(",") if item.strip()]
+    items = names_in(text)
     files = [i for i in items if i.endswith(".py") or "/" in i or os.sep in i]
     return [i for i in items if i not in files], files
 
 
-def _named(plugin: Plugin, names: list[str]) -> bool:
-    return any(_is(name, plugin) for name in names)
-
-
 def _known(name: str, found: list[Plugin]) -> bool:
-    return any(_is(name, plugin) for plugin in found)
-
-
-def _is(name: str, plugin: Plugin) -> bool:
-    return name == plugin.name or _canonical(name) == _canonical(plugin.distribution)
-
-
-def _canonical(distribution: str) -> str:
-    return distribution.lower().replace("_", "-").replace(".", "-")
+    return any(is_named(plugin, (name,)) for plugin in found)

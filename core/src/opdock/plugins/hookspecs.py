@@ -64,8 +64,9 @@ class BackendHooks:
     ) -> Iterable[KernelTable | str]:
         """Kernels for a backend, be it the plugin's own or somebody else's.
 
-        Called once a device, when it opens. The tables come behind the backend's own, so a kernel
-        that is to win over one of them needs a higher priority.
+        Called once a device, when it opens. Of the plugin's own backend, or of one that admits the
+        plugin, a kernel with a higher priority wins. For others the tables come last, whatever
+        their priorities: they compute what nothing else does there.
 
         Args:
             backend: the backend's name.
@@ -85,6 +86,8 @@ class BackendHooks:
     @hookspec
     def opdock_fusions(self, backend: str, device: DeviceAttributes) -> Iterable[FusionPattern]:
         """Fusion patterns for a backend. Called once a device, when it opens.
+
+        They count for the plugin's own backend, and for one that admits the plugin.
 
         Args:
             backend: the backend's name.

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from opdock.devices.routes import RouteTable
 from opdock.kernels.select.selection import Tie
-from opdock.plugins import discovery, hints, loading, probing
+from opdock.plugins import discovery, hints, loading, ownership, probing
 from opdock.plugins.opening import OpenDevice, open_device
 from opdock.plugins.records import (
     BackendSpec,
@@ -75,6 +75,7 @@ class PluginManager:
                     self._load(plugin)
                 elif plugin.state == "quarantined" and plugin.kind != "blocked":
                     _strict(plugin.error())
+            self._clear_commons()
 
     def probe(self) -> None:
         """Loads, and asks every backend that has not been asked what devices there are."""
@@ -115,6 +116,7 @@ class PluginManager:
                 self._forget(old)
             self._plugins.append(plugin)
             self._load(plugin)
+            self._clear_commons()
             if plugin.state == "quarantined":
                 self._plugins.remove(plugin)
                 raise plugin.error()
@@ -137,7 +139,7 @@ class PluginManager:
     def _load(self, plugin: Plugin) -> None:
         try:
             loading.load(plugin)
-            self._check_duplicates(plugin)
+            self._settle(plugin)
             self._relay.register(plugin.module, name=f"{plugin.group}:{plugin.name}:{id(plugin)}")
         except Quarantine as verdict:
             self._expel(plugin, verdict)
@@ -155,28 +157,34 @@ class PluginManager:
         if plugin.group != REGISTERED:
             _strict(plugin.error())
 
-    def _check_duplicates(self, plugin: Plugin) -> None:
+    def _settle(self, plugin: Plugin) -> None:
+        """Finds out whether a plugin may have what it claims, before any of it counts."""
+        others = [b for b in self._backends() if b.plugin is not plugin]
+        losers: dict[Plugin, Quarantine] = {}
         for mine in plugin.backends:
-            for other in self._backends():
-                if other.plugin is plugin:
-                    continue
-                for what in ("name", "own_type"):
-                    value = getattr(mine.spec, what)
-                    if value == getattr(other.spec, what):
-                        raise Quarantine(
-                            "duplicate",
-                            f"{other.plugin.name!r} ({other.plugin.origin}) has a backend with "
-                            f"the {what} {value!r} already",
-                        )
+            for loser, verdict in ownership.contest(mine, others):
+                if loser is mine:
+                    raise verdict
+                losers[loser.plugin] = verdict
         if any(p.module is plugin.module for p in self._plugins if p is not plugin):
             raise Quarantine("duplicate", f"{plugin.target!r} is loaded under another name already")
+        for loser, verdict in losers.items():
+            self._expel(loser, verdict)
+
+    def _clear_commons(self) -> None:
+        """Expels who claims a type that others share, whoever came first."""
+        for backend, verdict in ownership.usurpers([*self._backends()]):
+            self._expel(backend.plugin, verdict)
 
     # ------------------------------------------------------------ devices
     def devices(self) -> list[ProbedDevice]:
         """All devices that probes found: highest priority first, then in plugin order."""
         with self._lock:
             self.probe()
-            found = [d for b in self._backends() for d in b.probed()]
+            backends = [*self._backends()]
+            for backend in backends:
+                backend.outside = ownership.outside(backend, backends)
+            found = [d for b in backends for d in b.probed()]
             found.sort(key=lambda d: -d.spec.priority)
             return found
 
@@ -295,6 +303,12 @@ class PluginManager:
             opened = [o for b in self._backends() for o in b.opened.values()]
             return [tie for o in opened for tie in o.kernels.ties()]
 
+    def notes(self) -> list[str]:
+        """What was put back or left out for the open devices, in words, each once."""
+        with self._lock:
+            opened = [o for b in self._backends() for o in b.opened.values()]
+            return list(dict.fromkeys(note for o in opened for note in o.notes))
+
     # ------------------------------------------------------------ internals
     def _backends(self) -> Iterator[Backend]:
         for plugin in self._plugins:
@@ -314,9 +328,12 @@ class PluginManager:
 
 
 def _refuse_twins(found: list[Plugin]) -> None:
-    """Quarantines the second of two entry points with one name in one group."""
+    """Quarantines one of two entry points with one name in one group.
+
+    The name is that of the distribution that is called after it; else the first one's.
+    """
     seen: dict[tuple[str, str], Plugin] = {}
-    for plugin in found:
+    for plugin in sorted(found, key=lambda p: not ownership.rightful(p, p.name)):
         if plugin.state != "listed":
             continue
         first = seen.setdefault((plugin.group, plugin.name), plugin)

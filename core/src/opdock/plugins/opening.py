@@ -10,9 +10,11 @@ from typing import Any
 
 from opdock.devices.segment import SegmentCompiler
 from opdock.kernels import portable
+from opdock.kernels.expr.cluster import CLUSTER
 from opdock.kernels.select.selection import KernelIndex, Selection, select
 from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.select.table import Kernel, KernelTable
+from opdock.plugins import ownership
 from opdock.plugins.loading import collect, resolve
 from opdock.plugins.patterns import FusionPattern
 from opdock.plugins.records import PluginError, ProbedDevice
@@ -28,9 +30,11 @@ class OpenDevice:
     Attributes:
         device: the backend's device object.
         probed: the backend's record and what the probe found.
-        kernels: own kernels, then those of packs in plugin order, then portable ones; ranked.
+        kernels: own kernels, then those of packs in plugin order, then portable ones; ranked. What
+            packs bring that the backend does not admit comes last.
         fusions: fusion patterns, greatest benefit first.
         compiler: what compiles its segments, or None.
+        notes: what of the packs was put back or left out, in words.
     """
 
     device: Any
@@ -38,6 +42,7 @@ class OpenDevice:
     kernels: KernelIndex = field(default_factory=KernelIndex)
     fusions: tuple[FusionPattern, ...] = ()
     compiler: SegmentCompiler | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def own_type(self) -> str:
@@ -93,7 +98,7 @@ def open_device(
     for table in tables:
         opened.kernels.add(table, backend.plugin.name, backend.plugin.distribution)
     found = [pattern for patterns in fusions for pattern in patterns]
-    found += _packs(opened, plugins, expel)
+    found += _packs(opened, backend.plugin, plugins, expel)
     namespace = getattr(device, "namespace", None)
     if namespace is not None:
         mounted = portable.mount(namespace, getattr(device, "dtypes", None))
@@ -106,7 +111,10 @@ def open_device(
 
 
 def _packs(
-    opened: OpenDevice, plugins: Sequence[Plugin], expel: Callable[[Plugin, Quarantine], None]
+    opened: OpenDevice,
+    owner: Plugin,
+    plugins: Sequence[Plugin],
+    expel: Callable[[Plugin, Quarantine], None],
 ) -> list[FusionPattern]:
     arguments: dict[str, Any] = {
         "backend": opened.backend,
@@ -127,10 +135,31 @@ def _packs(
             what = f"kernels for backend {opened.backend!r}"
             expel(plugin, Quarantine.of("import-error", what, e))
             continue
+        guest = not (_kin(plugin, owner) or ownership.admitted(plugin, opened.probed.spec))
         for table in tables:
-            opened.kernels.add(table, plugin.name, plugin.distribution)
-        found += patterns
+            # A kernel for clusters would take all that the backend computes op by op.
+            kernels = [k for k in table if not (guest and k.op == CLUSTER)]
+            opened.kernels.add(kernels, plugin.name, plugin.distribution, guest)
+        if not guest:
+            found += patterns
+        elif tables or patterns:
+            opened.notes += (_put_back(plugin, opened.backend),)
     return found
+
+
+def _kin(plugin: Plugin, owner: Plugin) -> bool:
+    """Whether two plugins are one author's: the same, or from one distribution."""
+    if plugin is owner:
+        return True
+    return bool(plugin.distribution) and plugin.distribution == owner.distribution
+
+
+def _put_back(plugin: Plugin, backend: str) -> str:
+    return (
+        f"backend {backend!r} does not admit {plugin.name!r} ({plugin.origin}): its kernels are "
+        "for what nothing else there computes, its fusions are left out "
+        f"({ownership.ADMIT}={plugin.name} would let them in)"
+    )
 
 
 def _as_table(name: str, found: Any, device: Any) -> Iterable[Kernel]:

@@ -39,6 +39,9 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _TYPE = re.compile(r"[A-Z][A-Z0-9_]*")
 _DOTTED = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
+_COMMON: Final = frozenset({"GPU"})
+"""Types that say what the hardware is and that no backend can own."""
+
 
 class PluginError(RuntimeError):
     """A plugin that was asked for cannot be used; the message holds the reason.
@@ -76,6 +79,15 @@ def _dotted_all(owner: str, what: str, values: Any) -> tuple[str, ...]:
     return names
 
 
+def _words(owner: str, what: str, values: Any) -> frozenset[str]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise TypeError(f"{owner}.{what} must be a set of names, got {values!r}")
+    words = frozenset(values)
+    if not all(isinstance(word, str) and word for word in words):
+        raise TypeError(f"{owner}.{what} must hold names, got {sorted(map(repr, words))}")
+    return words
+
+
 def check_version(owner: str, value: Any) -> tuple[int, int]:
     """An API version as (major, minor); TypeError for anything else."""
     ok = isinstance(value, tuple) and len(value) == 2 and all(type(v) is int for v in value)
@@ -92,7 +104,8 @@ class BackendSpec:
         name: the backend's name, lower case; for a backend of the group `opdock.backends` the name
             of its entry point.
         device_type: the device type it serves; its devices join the pool `/device:<TYPE>:n`.
-        own_type: the type that always addresses its own devices, unique among backends.
+        own_type: the type that always addresses its own devices, unique among backends: best the
+            name in capitals, which nobody else can claim.
         api: the `API_VERSION` for which it was written.
         priority: the higher comes first in the pool and in placement; the CPU has 0.
         probe: "pkg.mod:function" -> `Probe`; called without arguments, in a thread of its own,
@@ -108,6 +121,8 @@ class BackendSpec:
             really compute.
         notes: "pkg.mod:function" -> lines that `opdock doctor` prints: which optional libraries
             are in use, or why not. Only the doctor calls it.
+        admits: plugins, or distributions, whose devices may join the pool of `own_type`, and whose
+            kernels and fusions may come before the backend's own.
 
     Raises:
         TypeError, ValueError: a field is malformed.
@@ -126,12 +141,18 @@ class BackendSpec:
     automatic: bool = True
     notes: str = ""
     compiler: str = ""
+    admits: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         _match("BackendSpec", "name", self.name, _NAME, "lower case letters, digits and _")
         owner = f"BackendSpec {self.name!r}"
         _match(owner, "device_type", self.device_type, _TYPE, "upper case letters, digits and _")
         _match(owner, "own_type", self.own_type, _TYPE, "upper case letters, digits and _")
+        if self.own_type in _COMMON:
+            raise ValueError(
+                f"{owner}.own_type must be a type of its own; {self.own_type} is everybody's, as a "
+                "device_type"
+            )
         check_version(f"{owner}.api", self.api)
         if type(self.priority) is not int:
             raise TypeError(f"{owner}.priority must be an int, got {self.priority!r}")
@@ -144,6 +165,10 @@ class BackendSpec:
         for what in ("notes", "compiler"):
             if getattr(self, what):
                 _dotted(owner, what, getattr(self, what))
+        object.__setattr__(self, "admits", _words(owner, "admits", self.admits))
+        if self.admits and self.own_type != self.device_type:
+            # Else the guests' numbers in the pool would be those of the backend's own devices.
+            raise ValueError(f"{owner}.admits needs a device_type that is the own_type")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,12 +199,21 @@ class Probe:
 
 @dataclass(frozen=True, kw_only=True)
 class ProbedDevice:
-    """A device that a probe found: known, counted, not opened."""
+    """A device that a probe found: known, counted, not opened.
+
+    Attributes:
+        spec: its backend.
+        attributes: what the probe says of it.
+        plugin: the plugin that brought the backend.
+        distribution: what was installed with it; empty for files and registered modules.
+        outside: why it does not join the pool of its type, which belongs to another backend.
+    """
 
     spec: BackendSpec
     attributes: DeviceAttributes
     plugin: str = ""
     distribution: str = ""
+    outside: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,7 +307,10 @@ class ToleranceRow:
 
 @dataclass(frozen=True, kw_only=True)
 class BackendStatus:
-    """One backend's state: loaded, probed, open or quarantined."""
+    """One backend's state: loaded, probed, open or quarantined.
+
+    `outside` says why its devices do not join the pool of their type, if that is another's.
+    """
 
     name: str
     device_type: str
@@ -286,6 +323,7 @@ class BackendStatus:
     reason: str = ""
     traceback: str = ""
     install_hint: str = ""
+    outside: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -58,6 +58,7 @@ class Backend:
     reason: str = ""
     traceback: str = ""
     installable: bool = True
+    outside: str = ""
 
     @property
     def hint(self) -> str:
@@ -74,7 +75,7 @@ class Backend:
         return [
             ProbedDevice(
                 spec=self.spec, attributes=d, plugin=self.plugin.name,
-                distribution=self.plugin.distribution,
+                distribution=self.plugin.distribution, outside=self.outside,
             )
             for d in self.devices
         ]  # fmt: skip
@@ -86,7 +87,7 @@ class Backend:
             name=spec.name, device_type=spec.device_type, own_type=spec.own_type,
             priority=spec.priority, state=self.state, devices=self.devices,
             opened=tuple(sorted(self.opened)), kind=self.kind, reason=self.reason,
-            traceback=self.traceback, install_hint=self.hint,
+            traceback=self.traceback, install_hint=self.hint, outside=self.outside,
         )  # fmt: skip
 
 

@@ -34,20 +34,28 @@ class Cell:
     A step that has read a value keeps it, whatever is written later.
 
     Attributes:
+        value: the buffer, a `Loan` of one, or None; it changes by the methods alone.
+        version: how often somebody gave the variable another value.
+        lock: held by whoever reads the value and writes what follows from it as one update.
         home: the device that holds the value; empty until a program has been bound to it.
         lost: why the value is gone, when the device that held it was lost.
     """
 
-    __slots__ = ("dtype", "home", "lock", "lost", "name", "resource", "value")
+    __slots__ = (
+        "_guard", "dtype", "home", "lock", "lost", "name", "resource", "value", "version",
+    )  # fmt: skip
 
     def __init__(self, name: str, dtype: DType | None = None, resource: bool = False) -> None:
         self.name = name
         self.dtype = dtype
         self.resource = resource
         self.value: Any = None
+        self.version = 0
         self.home = ""
         self.lost = ""
         self.lock = threading.RLock()
+        # Never held while anything is computed, so a plain assignment waits for no update.
+        self._guard = threading.Lock()
 
     @property
     def initialized(self) -> bool:
@@ -63,7 +71,7 @@ class Cell:
         """
         value = self.value
         if type(value) is Loan:
-            value = self.value = value.settle()
+            value = self.settle(value)
         if value is None and self.lost:
             raise errors.UnavailableError(
                 None, None,
@@ -80,18 +88,45 @@ class Cell:
             raise errors.FailedPreconditionError(None, None, what)
         return value
 
+    def settle(self, loan: Loan) -> Any:
+        """A copy of what is lent, which is the value from now on if nobody has given another."""
+        value = loan.settle()
+        with self._guard:
+            if self.value is loan:
+                self.value = value
+        return value
+
     def write(self, buffer: Any) -> None:
         """Replaces the buffer."""
-        self.value = buffer
+        with self._guard:
+            self.value = buffer
+            self.version += 1
+
+    def held(self) -> tuple[Any, int]:
+        """What the variable holds, as it is, and the version of it."""
+        with self._guard:
+            return self.value, self.version
+
+    def lend(self, loan: Loan, version: int) -> bool:
+        """Takes a value that follows from that of a version, unless somebody has written since.
+
+        What was written since came later, and stays.
+        """
+        with self._guard:
+            current = self.version == version
+            if current:
+                self.value = loan
+                self.version += 1
+        return current
 
     def clear(self) -> None:
         """Returns to the uninitialized state."""
-        self.value = None
+        self.write(None)
         self.lost = ""
 
     def lose(self, reason: str) -> None:
         """Gives the value up: it was in the memory of a device that was lost."""
-        self.value = None
+        self.write(None)
         self.lost = reason
 
     def __repr__(self) -> str:

@@ -40,18 +40,22 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A kernel with its origin: the plugin's name and distribution, and its place in the order."""
+    """A kernel with its origin: the plugin's name and distribution, and its place in the order.
+
+    A guest comes from a plugin that the backend does not admit: it computes what nothing else does.
+    """
 
     kernel: Kernel
     plugin: str = ""
     distribution: str = ""
     order: int = 0
+    guest: bool = False
 
     @property
     def rank(self) -> tuple[Any, ...]:
         """Sort key, best first, among kernels that admit a node for which no label is asked."""
         k = self.kernel
-        return (k.is_portable, -k.priority, -k.specificity, self.order)
+        return (self.guest, k.is_portable, -k.priority, -k.specificity, self.order)
 
 
 @dataclass(frozen=True)
@@ -97,11 +101,17 @@ class KernelIndex:
     _by_op: dict[str, list[Entry]] = field(default_factory=dict)
     _count: int = 0
 
-    def add(self, kernels: Iterable[Kernel], plugin: str = "", distribution: str = "") -> None:
+    def add(
+        self,
+        kernels: Iterable[Kernel],
+        plugin: str = "",
+        distribution: str = "",
+        guest: bool = False,
+    ) -> None:
         """Adds a table's kernels behind those of the tables added before."""
         touched = set()
         for kernel in kernels:
-            entry = Entry(kernel, plugin, distribution, self._count)
+            entry = Entry(kernel, plugin, distribution, self._count, guest)
             self._count += 1
             self._by_op.setdefault(kernel.op, []).append(entry)
             touched.add(kernel.op)
@@ -132,7 +142,9 @@ class KernelIndex:
         for entries in self._by_op.values():
             for i, first in enumerate(entries):
                 for second in entries[i + 1 :]:
-                    if first.plugin != second.plugin and _indistinct(first.kernel, second.kernel):
+                    if first.plugin == second.plugin or first.guest != second.guest:
+                        continue
+                    if _indistinct(first.kernel, second.kernel):
                         found.append(Tie(first.kernel.op, first, second))
         return found
 

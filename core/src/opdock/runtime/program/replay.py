@@ -3,11 +3,17 @@
 A program is recorded once it has run a few times. Uploads of feeds stay in front of the recording
 and downloads of results behind it; in between nothing may need the host. Variables live in buffers
 of the recording while it is the only one that writes them, and leave it as copies.
+
+Other threads' steps go on meanwhile. A recording is made with stand-ins for the variables, so that
+nobody sees what has not been computed. A replay holds the locks of the variables that it changes,
+which keeps out updates that read before they write; an assignment, which reads nothing, goes
+through and counts as later than the replayed step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -255,6 +261,9 @@ class Replayer:
                   if steps[i].kind == "copy"}  # fmt: skip
         before = {c: c.read() for c in cells}
         homes = {c: device.duplicate(v) for c, v in before.items()}
+        stand_ins = {c: _stand_in(c, home) for c, home in homes.items()}
+        values |= {s: stand_ins[v] for s, v in values.items() if isinstance(v, Cell)}
+        real = {id(twin): cell for cell, twin in stand_ins.items()}
         writes: list[Cell] = []
 
         wanted = self._wanted()
@@ -262,8 +271,8 @@ class Replayer:
         def work() -> dict[int, Any]:
             self._executor.walk(self._split.inside, values)
             results = {s: device.duplicate(values[s]) for s in wanted - self._hosted(values)}
-            fresh = {c: c.read() for c in cells if c.value is not homes[c]}
-            stored = {values[s] for s in self._split.stored}
+            fresh = {c: t.read() for c, t in stand_ins.items() if t.value is not homes[c]}
+            stored = {real.get(id(values[s])) for s in self._split.stored}
             for cell, value in fresh.items():
                 if not _alike(value, homes[cell]):
                     raise errors.FailedPreconditionError(
@@ -277,18 +286,14 @@ class Replayer:
             return results
 
         try:
-            for cell, home in homes.items():
-                cell.value = home
             recording = device.record(work)
         except Exception as e:  # the plain run that follows raises what is the user's to know
             recording = f"recording fails: {e}"
-        finally:
-            for cell, value in before.items():
-                cell.value = value
         if isinstance(recording, str):
             self.why = " ".join(recording.split())
             return
-        fixed = {s: values[s] for s in wanted & self._hosted(values)}
+        fixed = {s: real.get(id(values[s]), values[s]) for s in wanted & self._hosted(values)}
+        writes.sort(key=id)  # the order in which every replay of the process takes their locks
         self._tape = _Tape(recording, inputs, homes, writes, dict(before), fixed)
 
     def _wanted(self) -> set[int]:
@@ -310,37 +315,61 @@ class Replayer:
         for slot, buffer in tape.inputs.items():
             if not _alike(values[slot], buffer):
                 return None
-        if not self._bring_in(tape):
-            return None
-        for slot, buffer in tape.inputs.items():
-            if values[slot] is not buffer:
-                device.assign(buffer, values[slot])
-        tape.recording.replay()
-        self.replays += 1
-        for cell in tape.writes:
-            cell.value = Loan(tape.homes[cell], device.duplicate)
+        with _alone(tape.writes):
+            versions = self._bring_in(tape)
+            if versions is None:
+                return None
+            for slot, buffer in tape.inputs.items():
+                if values[slot] is not buffer:
+                    device.assign(buffer, values[slot])
+            tape.recording.replay()
+            self.replays += 1
+            for cell in tape.writes:
+                cell.lend(Loan(tape.homes[cell], device.duplicate), versions[cell])
         for slot, buffer in tape.recording.result.items():
             values[slot] = device.duplicate(buffer)
         values.update(tape.fixed)
         self._executor.walk(self._split.after, values)
         return self._bound.fetched(values)
 
-    def _bring_in(self, tape: _Tape) -> bool:
-        """Copies variables that others have written; False where one no longer fits."""
+    def _bring_in(self, tape: _Tape) -> dict[Cell, int] | None:
+        """Copies variables that others have written; None where one no longer fits.
+
+        Returns:
+            The version of each variable that the recording now works on.
+        """
+        versions: dict[Cell, int] = {}
         for cell, home in tape.homes.items():
-            held = cell.value
+            held, versions[cell] = cell.held()
             if isinstance(held, Loan) and held.buffer is home:
                 continue
             if held is None:
-                return False
-            value = cell.read()
+                return None
+            value = cell.settle(held) if isinstance(held, Loan) else held
             if value is tape.seen[cell] and cell not in tape.writes:
                 continue
             if not _alike(value, home):
-                return False
+                return None
             self._device.assign(home, value)
             tape.seen[cell] = value
-        return True
+        return versions
+
+
+@contextlib.contextmanager
+def _alone(cells: Sequence[Cell]) -> Iterator[None]:
+    """Keeps out whoever else would read one of the variables and write what follows from it."""
+    with contextlib.ExitStack() as held:
+        for cell in cells:
+            held.enter_context(cell.lock)
+        yield
+
+
+def _stand_in(cell: Cell, home: Any) -> Cell:
+    """What a recording works on in place of a variable, which other threads read and write."""
+    twin = Cell(cell.name, cell.dtype, cell.resource)
+    twin.home = cell.home
+    twin.write(home)
+    return twin
 
 
 def _on_host(step: Step) -> bool:
