@@ -120,8 +120,9 @@ def assign_add(ctx: Any, cell: Any, value: Memory) -> Any:
 @hookimpl
 def opdock_backends() -> Iterator[BackendSpec]:
     yield BackendSpec(
-        name="recorder", device_type="RECORDER", own_type="RECORDER", api=(1, 0), priority=-50,
+        name="recorder", device_type="RECORDER", own_type="RECORDER", api=(1, 1), priority=-50,
         probe=f"{__name__}:probe", device=f"{__name__}:Recorder", kernels=(f"{__name__}:table",),
+        compiler="opdock.plugin:record_segment",
     )  # fmt: skip
 
 

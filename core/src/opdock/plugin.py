@@ -21,10 +21,12 @@ from opdock.devices.protocols import (
     MemoryStats,
     Stream,
 )
+from opdock.devices.recorded import record_segment
 from opdock.devices.routes import HOST, CopyRoute
 from opdock.devices.segment import (
     Executable,
     HeldVariable,
+    Loan,
     Refusal,
     Segment,
     SegmentCompiler,
@@ -123,6 +125,7 @@ __all__ = [
     "Kernel",
     "KernelTable",
     "KernelTime",
+    "Loan",
     "MemoryStats",
     "NodeSig",
     "NullEvent",
@@ -167,6 +170,7 @@ __all__ = [
     "philox",
     "portable",
     "random_stream",
+    "record_segment",
     "register",
     "unregister",
     "windows",

@@ -15,12 +15,13 @@ def opdock_backends() -> Iterator[BackendSpec]:
         name="cuda",
         device_type="GPU",
         own_type="CUDA",
-        api=(1, 0),
+        api=(1, 1),
         priority=200,
         probe="opdock_cuda.probe:probe",
         device="opdock_cuda.device:CudaDevice",
         kernels=("opdock_cuda.kernels:table_for",),
         fusions=("opdock_ckernels.families.fusion:patterns",),
+        compiler="opdock.plugin:record_segment",
         install_hint='pip install "opdock-cuda[cuda12]" or "opdock-cuda[cuda13]"',
     )
 

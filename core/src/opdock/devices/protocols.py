@@ -160,10 +160,10 @@ class Recording(Protocol):
 
 
 class RecordingDevice(Device, Protocol):
-    """A device that can replay a whole step. Both methods go together, and are optional.
+    """A device that can replay what it queues. Both methods go together, and are optional.
 
-    The runtime records a program whose shapes are static and which needs nothing of the host
-    between its feeds and its results; `opdock.runtime.program.replay` decides that.
+    Its backend names `opdock.plugin:record_segment` as its compiler: segments whose shapes are
+    static, and which need nothing of the host, run from a recording.
     """
 
     def record(self, work: Callable[[], Any]) -> Recording | str:

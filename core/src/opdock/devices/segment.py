@@ -25,7 +25,7 @@ from opdock.dtypes import DType
 from opdock.shapes import Shape
 
 __all__ = [
-    "Executable", "HeldVariable", "Refusal", "Segment", "SegmentCompiler", "SegmentNode",
+    "Executable", "HeldVariable", "Loan", "Refusal", "Segment", "SegmentCompiler", "SegmentNode",
     "SegmentStream", "SegmentStreams", "SegmentValue", "SegmentVariable",
 ]  # fmt: skip
 
@@ -90,6 +90,7 @@ class SegmentNode:
         bodies: of control flow the functions: "cond" and "body", or "then_branch" and
             "else_branch".
         line: the user's line that made the op, "file.py:12", or empty.
+        frees: numbers of values that nobody needs after it.
     """
 
     name: str
@@ -101,6 +102,7 @@ class SegmentNode:
     call: Callable[..., Any] | None
     bodies: Mapping[str, Segment] = field(default_factory=dict)
     line: str = ""
+    frees: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
         return f"<{self.op} {self.name}>"
@@ -170,6 +172,25 @@ class HeldVariable:
     def write(self, value: Any) -> None:
         """Gives a new value."""
         self.value = value
+
+
+class Loan:
+    """A variable's value in a buffer that an executable goes on writing.
+
+    An executable may return one as a new value. Whoever else reads the variable gets a copy, which
+    from then on is its value; the executable gets its own back as it is.
+    """
+
+    __slots__ = ("_duplicate", "buffer", "owner")
+
+    def __init__(self, buffer: Any, duplicate: Callable[[Any], Any], owner: Any) -> None:
+        self.buffer = buffer
+        self.owner = owner
+        self._duplicate = duplicate
+
+    def settle(self) -> Any:
+        """A buffer of its own."""
+        return self._duplicate(self.buffer)
 
 
 @dataclass(eq=False, slots=True)
@@ -249,6 +270,8 @@ class Segment:
                 values[node.outputs[0]] = result
             elif node.outputs:
                 values.update(zip(node.outputs, result, strict=True))
+            for slot in node.frees:
+                del values[slot]
         return tuple(values[v.slot] for v in self.outputs)
 
     def __repr__(self) -> str:
@@ -280,7 +303,7 @@ class Executable(Protocol):
 
     It may return results that are not finished yet. `NotImplementedError`, `UnimplementedError` and
     `ResourceExhaustedError` have the same step run op by op, with the values that it was given:
-    they must still be there.
+    they must still be there. What an attribute `state` says, if there is one, `explain` shows.
     """
 
     def __call__(
@@ -290,7 +313,8 @@ class Executable(Protocol):
 
         Args:
             inputs: buffers of the device.
-            state: the variables' values, None for those that are only written.
+            state: the variables' values, None for those that are only written; a `Loan` where it
+                returned one itself and nobody has touched the variable since.
             places: a uint32 array of shape [streams, 6]: where the random streams stand.
         """
 

@@ -159,7 +159,6 @@ class Engine:
         return Services(
             self.resources, Losses(self.placer, self.resources), self.between,
             functools.partial(bind_control, compile_body=self._body), Helpers(self.threads - 1),
-            replays="replay" not in self._config.disabled_passes,
         )  # fmt: skip
 
     @functools.cached_property

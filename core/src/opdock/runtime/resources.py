@@ -8,24 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from opdock import errors
+from opdock.devices.segment import Loan
 from opdock.dtypes import DType
-
-
-class Loan:
-    """A variable's value in a buffer that a recorded program writes in place.
-
-    Whoever reads the variable gets a copy, which from then on is its value.
-    """
-
-    __slots__ = ("_duplicate", "buffer")
-
-    def __init__(self, buffer: Any, duplicate: Callable[[Any], Any]) -> None:
-        self.buffer = buffer
-        self._duplicate = duplicate
-
-    def settle(self) -> Any:
-        """A buffer of its own."""
-        return self._duplicate(self.buffer)
 
 
 class Cell:
@@ -107,7 +91,7 @@ class Cell:
         with self._guard:
             return self.value, self.version
 
-    def lend(self, loan: Loan, version: int) -> bool:
+    def update(self, buffer: Any, version: int) -> bool:
         """Takes a value that follows from that of a version, unless somebody has written since.
 
         What was written since came later, and stays.
@@ -115,7 +99,7 @@ class Cell:
         with self._guard:
             current = self.version == version
             if current:
-                self.value = loan
+                self.value = buffer
                 self.version += 1
         return current
 

@@ -170,8 +170,10 @@ class Members:
         outer: Node | None = None,
     ) -> Segment:  # fmt: skip
         lined_up, streams = schedule(block), SegmentStreams()
+        frees = _frees(lined_up)
         nodes = tuple(
-            self._node(step, target, streams, outer or step.node) for step in lined_up.steps
+            self._node(step, target, streams, outer or step.node, frees.get(i, ()))
+            for i, step in enumerate(lined_up.steps)
         )
         both = list(zip(lined_up.params, block.feeds, state, strict=True))
         fetched = zip(lined_up.fetches, block.fetches, strict=True)
@@ -191,8 +193,9 @@ class Members:
         )  # fmt: skip
 
     def _node(
-        self, step: Step, target: Target, streams: SegmentStreams, outer: Node
-    ) -> SegmentNode:
+        self, step: Step, target: Target, streams: SegmentStreams, outer: Node,
+        frees: tuple[int, ...],
+    ) -> SegmentNode:  # fmt: skip
         node = step.node
         bodies = {}
         if step.kind == "control":
@@ -210,6 +213,7 @@ class Members:
             call=None if bodies else self.bind(step, streams),
             bodies=bodies,
             line="" if node.origin is None else node.origin.user_line,
+            frees=frees,
         )
         self._outer[made] = outer
         return made
@@ -239,6 +243,16 @@ def _variable(slot: int, value: Value, read: bool, changed: bool) -> SegmentVari
     if dtype is dtypes.resource:
         dtype, shape = attrs.get("dtype", dtype), attrs.get("shape")
     return SegmentVariable(slot, value.node.name, dtype, shape, read, changed)
+
+
+def _frees(lined_up: Schedule) -> dict[int, tuple[int, ...]]:
+    """The slots that the step of an index is the last to name."""
+    last = {s: i for i, step in enumerate(lined_up.steps) for s in (*step.inputs, *step.outputs)}
+    found: dict[int, tuple[int, ...]] = {}
+    for slot, i in last.items():
+        if slot not in lined_up.fetches:
+            found[i] = (*found.get(i, ()), slot)
+    return found
 
 
 def _needed(lined_up: Schedule, cells: set[int]) -> set[int]:

@@ -94,15 +94,19 @@ class Kernel:
     @property
     def qualname(self) -> str:
         """Where the kernel's code lives, "package.module.function"."""
-        target: Any = self.bind or self.fn
-        target = getattr(target, "func", target)  # functools.partial
-        name = getattr(target, "__qualname__", None) or getattr(target, "__name__", repr(target))
-        module = getattr(target, "__module__", None)
-        return f"{module}.{name}" if module else str(name)
+        return qualname(self.bind or self.fn)
 
     def __repr__(self) -> str:
         extra = f" [{self.label}]" if self.label else ""
         return f"<Kernel {self.op}{extra} {self.qualname}>"
+
+
+def qualname(function: Any) -> str:
+    """Where a function's code lives, "package.module.function"."""
+    target = getattr(function, "func", function)  # functools.partial
+    name = getattr(target, "__qualname__", None) or getattr(target, "__name__", repr(target))
+    module = getattr(target, "__module__", None)
+    return f"{module}.{name}" if module else str(name)
 
 
 def _dtype_set(op: str, attr: str, value: Any) -> frozenset[DType]:

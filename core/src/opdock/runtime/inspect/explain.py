@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from opdock.compiler.emit.memory import MemoryPlan
-from opdock.compiler.ir.block import COPY, FEED, Node
+from opdock.compiler.ir.block import COPY, FEED, SEGMENT, Node
 from opdock.compiler.place.experience import Experience
 from opdock.graph.nodes.traits import Control
+from opdock.kernels.select.table import qualname
 from opdock.runtime.program.program import Program
 
 
@@ -58,14 +59,14 @@ class Explanation:
             that were removed.
         memory: the memory plan.
         moves: ops that left a device at run time in this session.
-        replay: whether steps are replayed from a recording, or why not; empty where no device
-            records.
+        segments: for each part that a backend compiled as a whole, by name, who did and what has
+            become of it.
     """
 
     rows: list[Row]
     memory: MemoryPlan
     moves: list[Any] = field(default_factory=list)
-    replay: str = ""
+    segments: dict[str, str] = field(default_factory=dict)
 
     def counts(self) -> dict[str, int]:
         """How many nodes ran each way."""
@@ -98,8 +99,7 @@ class Explanation:
             f"{removed} ops removed by the compiler; {self.memory.planned_bytes} bytes planned "
             f"in {len(self.memory.buffers)} buffers (one each would take {self.memory.naive_bytes})"
         )
-        if self.replay:
-            lines.append(f"whole steps: {self.replay}")
+        lines += [f"segment {name}: {told}" for name, told in self.segments.items()]
         lines += [f"run-time fallback: {m}" for m in self.moves]
         return "\n".join(lines)
 
@@ -130,7 +130,7 @@ class Explanation:
             "naive_bytes": self.memory.naive_bytes,
             "fusions": self.fusions(),
             "moves": [str(m) for m in self.moves],
-            "replay": self.replay,
+            "segments": self.segments,
         }
 
 
@@ -146,8 +146,16 @@ def explain(program: Program, experience: Experience) -> Explanation:
         Row(node=name, op=op, requested="", device="", how="removed", kernel="", why=why)
         for name, op, why in program.block.folded
     ]
-    replay = "" if program.replay is None else program.replay.state
-    return Explanation(rows, program.plan, experience.told(), replay)
+    segments = {n.name: _segment(n) for n in nodes if n.op == SEGMENT}
+    return Explanation(rows, program.plan, experience.told(), segments)
+
+
+def _segment(node: Node) -> str:
+    assert node.target is not None
+    assert node.fused is not None
+    state = getattr(node.attrs["executable"], "state", "")
+    text = f"{len(node.fused.members)} ops by {qualname(node.target.compiler)}"
+    return f"{text}; {state}" if state else text
 
 
 def _row(node: Node, missed: dict[str, list[str]]) -> Row:

@@ -39,7 +39,6 @@ class Services:
         between: (source, destination, name) to a function that moves a buffer.
         control: the callable of a control-flow node.
         helpers: threads for steps that run at the same time.
-        replays: whether whole steps may be recorded.
     """
 
     resources: ResourceManager
@@ -47,7 +46,6 @@ class Services:
     between: Callable[[str, str, str], Callable[[Any], Any]]
     control: Callable[[Node], Call]
     helpers: Helpers
-    replays: bool = True
 
 
 class Bound:

@@ -16,7 +16,6 @@ from opdock.runtime.program.bind import Bound, Services
 from opdock.runtime.program.executor import Executor, Observer
 from opdock.runtime.program.line import Line
 from opdock.runtime.program.parallel import run_parallel
-from opdock.runtime.program.replay import Replayer
 from opdock.runtime.recover.rescue import Rescue
 
 if TYPE_CHECKING:
@@ -38,7 +37,6 @@ class Program:
         once: what comes before the first of many turns; its results are further feeds.
         bound: kernels, constants and buffers.
         line: the steps as one function.
-        replay: records and replays whole steps, where a device can.
         steps_run: how often it ran.
     """
 
@@ -49,7 +47,6 @@ class Program:
         self.block, self.schedule = compiled.block, compiled.schedule
         self.plan, self.overlap = bound.compiled.plan, compiled.overlap
         self.line = Line(bound)
-        self.replay = Replayer.of(bound) if services.replays and self.overlap is None else None
         self.steps_run = 0
         self._executor = Executor(bound, Rescue(compiled, fallback))
         self._busy = threading.Lock()
@@ -60,8 +57,6 @@ class Program:
             self._detour = functools.partial(
                 run_parallel, self._executor, bound, self.overlap, services.helpers
             )
-        elif self.replay is not None:
-            self._detour = self.replay.run
 
     def run(self, feeds: Sequence[Any]) -> Sequence[Any]:
         """Runs one step and returns the raw fetched buffers.

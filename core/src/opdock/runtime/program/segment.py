@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opdock.compiler.ir.block import Node
-from opdock.devices.segment import SegmentStream
+from opdock.devices.segment import Loan, SegmentStream
 from opdock.kernels.select.streams import RandomStream
 from opdock.runtime.resources import ResourceManager
 
@@ -38,11 +38,19 @@ def bind_segment(node: Node, resources: ResourceManager) -> Callable[..., Any]:
 
     def compute(data: Sequence[Any], cells: Sequence[Any], places: Any) -> Sequence[Any]:
         state: list[Any] = [None] * len(cells)
+        versions = [0] * len(cells)
         for i in reads:
-            state[i] = cells[i].read()
+            held, versions[i] = cells[i].held()
+            if type(held) is Loan:
+                held = held if held.owner is executable else cells[i].settle(held)
+            state[i] = cells[i].read() if held is None else held
         results, fresh = executable(data, state, places)
         for i, value in zip(writes, fresh, strict=True):
-            cells[i].write(value)
+            if variables[i].read:
+                # What somebody has assigned meanwhile came later, and stays.
+                cells[i].update(value, versions[i])
+            else:
+                cells[i].write(value)
         return results  # type: ignore[no-any-return]
 
     def run(*inputs: Any) -> Any:
