@@ -69,7 +69,8 @@ def blocks(place: Place, index: Any, last: int) -> tuple[Word, Word, Word, Word]
 def _counters(counter: int, index: Any, last: int) -> list[Word]:
     """The words of `counter + index`; only those that differ between blocks are arrays."""
     words = [counter >> shift & _WORD for shift in (0, 32, 64, 96)]
-    if words[0] + last <= _WORD:
+    # A place that is traced has arrays for words, of which nobody knows how large they are.
+    if isinstance(words[0], int) and words[0] + last <= _WORD:
         return [index + words[0], *words[1:]]
     out, carry = [], index
     for word in words:
