@@ -1,7 +1,7 @@
 # Every target sets up what it needs: on a fresh clone, `make demo` and `make test` are enough. Only
 # tests need more than .venv, an OpenCL device and a C++ compiler, and only for them is apt asked.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test prove lint conformance variants matrices opencl torch bench docs api clean
+.PHONY: help setup demo test prove lint conformance variants matrices opencl torch jax bench docs api clean
 
 VENV    := .venv/bin
 STAMP   := .venv/.opdock-setup
@@ -47,7 +47,7 @@ conformance: $(STAMP)  ## the conformance suite on the CPU and on the example ba
 variants: $(STAMP)  ## the CPU backend without parts of it, with older instructions, on 1, 2 and 4 threads
 	WORKERS=$(WORKERS) ./tools/prove_cpu.sh $(ARGS)
 
-# A page for torch needs `make torch` first: make matrices MATRICES=torch
+# A page for torch or jax needs `make torch` or `make jax` first: make matrices MATRICES=torch
 MATRICES ?= cpu echo opencl
 matrices: $(TESTED)  ## write what each backend computes into docs/conformance/
 	for name in $(MATRICES); do \
@@ -70,6 +70,12 @@ torch: $(STAMP)  ## install PyTorch and opdock-torch, and prove that backend
 	$(VENV)/python -m pip --disable-pip-version-check install --quiet --no-build-isolation \
 	  -c $(or $(OPDOCK_CONSTRAINTS),constraints.txt) torch==2.13.0 -e plugins/torch
 	$(VENV)/python -m pytest tests/plugins/torch $(ARGS)
+
+# The CPU build; for a GPU or a TPU install JAX's own extra behind it: pip install "jax[cuda13]".
+jax: $(STAMP)  ## install JAX and opdock-jax, and prove that backend
+	$(VENV)/python -m pip --disable-pip-version-check install --quiet --no-build-isolation \
+	  -c $(or $(OPDOCK_CONSTRAINTS),constraints.txt) jax==0.10.2 -e plugins/jax
+	$(VENV)/python -m pytest tests/plugins/jax $(ARGS)
 
 api: $(STAMP)  ## write the table of public names (opdock/_api.py, __init__.pyi)
 	$(VENV)/python tools/make_api.py

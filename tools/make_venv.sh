@@ -41,7 +41,8 @@ pip=(.venv/bin/python -m pip --disable-pip-version-check --quiet)
 "${pip[@]}" install -c "$constraints" "pip>=25.1" hatchling editables
 members=(-e . -e "core[testing]")
 for folder in backends/* plugins/*; do
-  [ "$folder" = plugins/torch ] && continue # PyTorch is large: `make torch` installs both
+  # PyTorch and JAX are large: `make torch` and `make jax` install them and what stands on them.
+  case "$folder" in plugins/torch | plugins/jax) continue ;; esac
   [ -f "$folder/pyproject.toml" ] && members+=(-e "$folder")
 done
 # The build backend is already here, so an editable install need not fetch it once a member.

@@ -195,7 +195,7 @@ def test_the_oracle_is_no_backend() -> None:
 
 
 BACKEND = re.compile(
-    r"(?i)opdock_(cpu|cuda|opencl|echo|null)|cupy|pyopencl|\bcuda\b|opencl|numba|\btorch\b"
+    r"(?i)opdock_(cpu|cuda|opencl|echo|null)|cupy|pyopencl|\bcuda\b|opencl|numba|\btorch\b|\bjax\b"
 )
 # File: reason.
 HELP_TEXTS: dict[str, str] = {

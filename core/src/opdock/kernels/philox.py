@@ -77,6 +77,7 @@ def _words(number: int | Sequence[Word], count: int) -> list[Word]:
 
 def _counters(words: list[Word], index: Any, last: int) -> list[Word]:
     """The words of a counter plus `index`; only those that differ between blocks are arrays."""
+    # Of words in arrays nobody knows how large they are.
     if isinstance(words[0], int) and words[0] + last <= _WORD:
         return [index + words[0], *words[1:]]
     out, carry = [], index

@@ -29,16 +29,10 @@ _ERRORS = {
 }
 
 
-@contextlib.contextmanager
-def told() -> Iterator[None]:
-    """Lets what XLA reports out as the errors on which the runtime acts."""
-    try:
-        yield
-    except jax.errors.JaxRuntimeError as e:
-        kind = _ERRORS.get(str(e).partition(":")[0])
-        if kind is None:
-            raise
-        raise kind(None, None, str(e)) from None
+def told(error: jax.errors.JaxRuntimeError) -> Exception:
+    """What XLA reports as the errors on which the runtime acts."""
+    kind = _ERRORS.get(str(error).partition(":")[0])
+    return error if kind is None else kind(None, None, str(error))
 
 
 class JaxDevice(BaseDevice):
@@ -51,13 +45,28 @@ class JaxDevice(BaseDevice):
         every = jax.local_devices(backend=platform)
         (self.place,) = (d for d in every if d.id == int(number))
         self.dtypes = HELD
+        # Where there is nothing but one CPU, arrays are made on it and products are never shortened.
+        alone = jax.local_devices() == [self.place] and platform == "cpu"
+        self._here: Any = contextlib.nullcontext if alone else self._among_several
         if platform in ("cpu", "cuda", "rocm", "gpu"):
             self.dlpack = self.upload(np.zeros(1, np.float32)).__dlpack_device__()
 
     @contextlib.contextmanager
     def computing(self) -> Iterator[None]:
-        """Where JAX keeps 64 bits and makes arrays here; outside it stays as its user set it."""
-        with jax.enable_x64(True), jax.default_device(self.place), told():
+        """Where JAX keeps 64 bits, makes arrays here and does not shorten the factors of products.
+
+        All of it holds for this thread and this block: elsewhere JAX stays as its user set it.
+        """
+        try:
+            with jax.enable_x64(True), self._here():
+                yield
+        except jax.errors.JaxRuntimeError as e:
+            raise told(e) from None
+
+    @contextlib.contextmanager
+    def _among_several(self) -> Iterator[None]:
+        precise = jax.config.jax_default_matmul_precision or "highest"
+        with jax.default_device(self.place), jax.default_matmul_precision(precise):
             yield
 
     def upload(self, array: np.ndarray[Any, Any]) -> jax.Array:
@@ -74,13 +83,17 @@ class JaxDevice(BaseDevice):
 
     def download(self, buffer: jax.Array) -> np.ndarray[Any, Any]:
         """A fresh host array; waits for the values."""
-        with told():
+        with self.computing():
             return np.array(buffer, order="C")
 
     def from_dlpack(self, buffer: Any) -> jax.Array:
         """An array over the memory of another library's."""
-        with self.computing():
-            return jnp.from_dlpack(buffer)
+        try:
+            with self.computing():
+                # What lies in host memory counts as the first CPU's.
+                return jax.device_put(jnp.from_dlpack(buffer), self.place)
+        except errors.UnimplementedError as e:  # strides that JAX has no word for
+            raise BufferError(e.message) from None
 
     def duplicate(self, buffer: Any) -> jax.Array:
         """A copy in memory of its own."""
@@ -94,7 +107,7 @@ class JaxDevice(BaseDevice):
 
     def synchronize(self) -> None:
         """Waits for every array of this device."""
-        with told():
+        with self.computing():
             for array in jax.live_arrays(self.place.client.platform):
                 if self.place in array.devices():
                     array.block_until_ready()

@@ -77,6 +77,7 @@ class Namespace:
         return getattr(jnp, name)
 
     is_traced = staticmethod(is_traced)
+    while_loop = staticmethod(jax.lax.while_loop)
 
     def defer(self, condition: Any) -> bool:
         """Keeps a check for whoever traces; it counts as passed."""

@@ -124,18 +124,24 @@ def _truncated(xp: Any, place: Place, groups: Array, draw: Draw, size: int) -> l
     """Normals redrawn until they are within two deviations.
 
     A group of outputs has a stretch of the stream of its own and keeps drawing until it is full;
-    all groups that still lack values draw together.
+    all groups that still lack values draw together, and in a namespace with a loop all groups.
     """
     stretch = size * RESERVED // 4
     ends = groups.shape[0] * stretch
 
-    def filled(starts: Array, slots: list[Array], have: Array, step: int) -> list[Array]:
-        for value in draw(*blocks(place, starts + step, ends + step)):
+    def drawn(
+        starts: Array, slots: list[Array], have: Array, step: Any, last: int
+    ) -> tuple[list[Array], Array]:
+        for value in draw(*blocks(place, starts + step, last)):
             keep = xp.abs(value) < 2
             slots = [
                 xp.where(keep & (have == i), value, slot) for i, slot in enumerate(slots)
             ]
             have = have + xp.astype(keep, xp.int64)
+        return slots, have
+
+    def filled(starts: Array, slots: list[Array], have: Array, step: int) -> list[Array]:
+        slots, have = drawn(starts, slots, have, step, ends + step)
         lacks = have < size
         (which,) = xp.nonzero(lacks)
         if which.shape[0] == 0:
@@ -150,7 +156,17 @@ def _truncated(xp: Any, place: Place, groups: Array, draw: Draw, size: int) -> l
 
     element = xp.float64 if size == 2 else xp.float32
     empty = xp.astype(xp.zeros_like(groups), element)
-    return filled(groups * stretch, [empty] * size, xp.zeros_like(groups), 0)
+    starts, none = groups * stretch, xp.zeros_like(groups)
+    loop = getattr(xp, "while_loop", None)
+    if loop is None:
+        return filled(starts, [empty] * size, none, 0)
+    slots, *_ = loop(
+        lambda state: xp.any(state[1] < size),
+        lambda state: (*drawn(starts, *state, ends + stretch), state[2] + 1),
+        ([empty] * size, none, 0),
+    )
+    filled_up: list[Array] = slots
+    return filled_up
 
 
 def _rows(
