@@ -304,6 +304,9 @@ class Executable(Protocol):
     It may return results that are not finished yet. `NotImplementedError`, `UnimplementedError` and
     `ResourceExhaustedError` have the same step run op by op, with the values that it was given:
     they must still be there. What an attribute `state` says, if there is one, `explain` shows.
+
+    With an attribute `donates` that is true, the values of variables that are read and written are
+    the executable's: in `state` stands the only reference to them, unless the user holds others.
     """
 
     def __call__(

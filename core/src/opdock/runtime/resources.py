@@ -91,6 +91,27 @@ class Cell:
         with self._guard:
             return self.value, self.version
 
+    def take(self) -> tuple[Any, int]:
+        """As `held`, but the buffer is the caller's, who holds the lock: others wait for the next.
+
+        The caller gives another with `update`, or gives it back with `untake`.
+        """
+        with self._guard:
+            value = self.value
+            if value is not None and type(value) is not Loan:
+                self.value = Loan(None, self._next, self)
+            return value, self.version
+
+    def untake(self, buffer: Any) -> None:
+        """Gives back what `take` gave, unless somebody has written since."""
+        with self._guard:
+            if type(self.value) is Loan and self.value.owner is self:
+                self.value = buffer
+
+    def _next(self, _: None) -> Any:
+        with self.lock:
+            return self.read()
+
     def update(self, buffer: Any, version: int) -> bool:
         """Takes a value that follows from that of a version, unless somebody has written since.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import jax
 import jax.numpy as jnp
@@ -16,20 +17,26 @@ from opdock_jax.namespace import deferring, namespace
 
 def compile_segment(segment: Segment) -> Executable | Refusal:
     """An XLA program: at once where all shapes are known, else for the shapes that come."""
-    trace = Trace(segment)
-    program = jax.jit(trace)
-    if segment.is_static:
-        with segment.device.computing():
-            try:
-                lowered = program.lower(*trace.arguments())
-                if trace.refused:
-                    return Refusal(nodes=trace.refused)
-                program = lowered.compile()
-            except jax.errors.JaxRuntimeError as e:
-                return Refusal(f"XLA: {e}".partition("\n")[0])
-            except UnknownError:
-                return Refusal(nodes=trace.refused)
-    return Program(segment, trace, program)
+    trace = Trace(segment, donates=segment.is_static)
+    if not segment.is_static:
+        return Program(trace, jax.jit(trace))
+    with segment.device.computing():
+        try:
+            lowered = trace.lowered()
+            if trace.checks and trace.donates:
+                # Where a check fails the kernels run, and need what was there before.
+                trace.donates = False
+                lowered = trace.lowered()
+            return Refusal(nodes=trace.refused) if trace.refused else Program(
+                trace, lowered.compile()
+            )
+        except jax.errors.JaxRuntimeError as e:
+            return Refusal(f"XLA: {e}".partition("\n")[0])
+        except UnknownError:
+            return Refusal(nodes=trace.refused)
+
+_OURS: Final = 3
+"""References to a value that only this module holds: two lists and the question."""
 
 
 class UnknownError(Exception):
@@ -40,15 +47,18 @@ class Trace:
     """The function of buffers that JAX traces.
 
     Attributes:
+        donates: whether XLA may write over the values of variables that are updated.
         refused: the nodes that cannot be traced, and why.
+        checks: whether a kernel checks values.
     """
 
-    def __init__(self, segment: Segment) -> None:
-        self.segment = segment
+    def __init__(self, segment: Segment, donates: bool) -> None:
+        self.segment, self.donates = segment, donates
         self.refused: dict[SegmentNode, str] = {}
+        self.checks = False
 
-    def arguments(self) -> tuple[Any, Any, Any]:
-        """Stand-ins for the arguments, where all shapes are known."""
+    def lowered(self) -> Any:
+        """The program before XLA compiles it, where all shapes are known."""
         place = jax.sharding.SingleDeviceSharding(self.segment.device.place)
 
         def like(value: Any) -> Any:
@@ -56,14 +66,25 @@ class Trace:
 
         state = [like(v) if v.read else None for v in self.segment.variables]
         places = jax.ShapeDtypeStruct((len(self.segment.streams), 6), jnp.uint32)
-        return [like(v) for v in self.segment.inputs], state, places
+        inputs = [like(v) for v in self.segment.inputs]
+        return jax.jit(self, donate_argnums=1).lower(inputs, *self.split(state), places)
 
-    def __call__(self, inputs: Any, state: Any, places: Any) -> tuple[Any, Any, Any]:
+    def split(self, state: Any) -> tuple[list[Any], list[Any]]:
+        """The values of variables that XLA may write over, and the others."""
+        updated = [v.read and v.written and self.donates for v in self.segment.variables]
+        own = [x if mine else None for x, mine in zip(state, updated, strict=True)]
+        return own, [None if mine else x for x, mine in zip(state, updated, strict=True)]
+
+    def __call__(
+        self, inputs: Any, own: Any, others: Any, places: Any
+    ) -> tuple[Any, Any, Any]:
         """Results, new values of variables, and whether a kernel's check of values fails."""
+        state = [b if a is None else a for a, b in zip(own, others, strict=True)]
         words = places.astype(jnp.int64)
         with deferring() as checks:
             results, fresh = self.segment.run(inputs, state, words, self.call)
         failed = functools.reduce(jnp.logical_or, checks) if checks else None
+        self.checks = bool(checks)
         return results, fresh, failed
 
     def call(self, node: SegmentNode, inputs: list[Any]) -> Any:
@@ -160,8 +181,9 @@ def single(results: list[Any]) -> Any:
 class Program:
     """A traced segment, as the runtime calls it."""
 
-    def __init__(self, segment: Segment, trace: Trace, run: Any) -> None:
-        self.device, self.trace, self.run = segment.device, trace, run
+    def __init__(self, trace: Trace, run: Any) -> None:
+        self.device, self.trace, self.run = trace.segment.device, trace, run
+        self.donates = trace.donates
 
     def __call__(self, inputs: Any, state: Any, places: Any) -> tuple[Any, Any]:
         """Runs once; results may not be finished yet, unless kernels check values.
@@ -171,8 +193,11 @@ class Program:
                 that became known make a program that cannot be traced.
         """
         with self.device.computing():
+            own, others = self.trace.split(state)
+            if self.donates:
+                own = [self.alone(own, i) for i in range(len(own))]
             try:
-                results, fresh, failed = self.run(list(inputs), list(state), places)
+                results, fresh, failed = self.run(list(inputs), own, others, places)
             except UnknownError:
                 failed = True
         if self.trace.refused:
@@ -180,3 +205,9 @@ class Program:
         if failed is not None and bool(failed):
             raise errors.UnimplementedError(None, None, "a kernel's check of values failed")
         return results, fresh
+
+    def alone(self, own: list[Any], i: int) -> Any:
+        """A value that nobody else refers to: a fetch or another step may still hold it."""
+        if own[i] is None or sys.getrefcount(own[i]) <= _OURS:
+            return own[i]
+        return jnp.array(own[i], copy=True)

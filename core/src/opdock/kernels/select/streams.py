@@ -39,6 +39,12 @@ class RandomStream:
             self._next = (here + blocks) & _MASK128
         return self._key, here
 
+    def give_back(self, place: tuple[int, int], blocks: int) -> None:
+        """Takes back what was reserved last and not drawn; where others drew since, it is lost."""
+        with self._lock:
+            if self._next == (place[1] + blocks) & _MASK128:
+                self._next = place[1]
+
 
 def random_stream(sig: NodeSig) -> RandomStream:
     """The stream of a node with the attributes `seed` and `seed2` in its session.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from opdock.compiler.ir.block import Node
-from opdock.devices.segment import Loan, SegmentStream
+from opdock.devices.segment import Loan, SegmentStream, SegmentVariable
 from opdock.kernels.select.streams import RandomStream
 from opdock.runtime.resources import ResourceManager
 
@@ -19,6 +19,7 @@ __all__ = ["bind_segment"]
 
 _SHIFTS: Final = tuple(range(0, 128, 32))
 _WORD: Final = (1 << 32) - 1
+_NOTHING: Final = contextlib.nullcontext()
 
 
 def bind_segment(node: Node, resources: ResourceManager) -> Callable[..., Any]:
@@ -28,42 +29,75 @@ def bind_segment(node: Node, resources: ResourceManager) -> Callable[..., Any]:
     other update is lost in between. Nothing is written unless the whole segment succeeds.
     """
     segment, executable = node.attrs["segment"], node.attrs["executable"]
-    count = len(segment.inputs)
-    variables = segment.variables
-    reads = [i for i, v in enumerate(variables) if v.read]
-    writes = [i for i, v in enumerate(variables) if v.written]
-    updates = [i for i in writes if variables[i].read]
-    streams = _Places(segment.streams, resources)
-    single = len(node.out_dtypes) == 1
-
-    def compute(data: Sequence[Any], cells: Sequence[Any], places: Any) -> Sequence[Any]:
-        state: list[Any] = [None] * len(cells)
-        versions = [0] * len(cells)
-        for i in reads:
-            held, versions[i] = cells[i].held()
-            if type(held) is Loan:
-                held = held if held.owner is executable else cells[i].settle(held)
-            state[i] = cells[i].read() if held is None else held
-        results, fresh = executable(data, state, places)
-        for i, value in zip(writes, fresh, strict=True):
-            if variables[i].read:
-                # What somebody has assigned meanwhile came later, and stays.
-                cells[i].update(value, versions[i])
-            else:
-                cells[i].write(value)
-        return results  # type: ignore[no-any-return]
+    count, single = len(segment.inputs), len(node.out_dtypes) == 1
+    variables = _Variables(segment.variables, executable)
+    streams = _Places(segment.streams, resources) if segment.streams else None
+    nowhere = np.zeros((0, 6), np.uint32)
 
     def run(*inputs: Any) -> Any:
-        cells = inputs[count:]
-        with contextlib.ExitStack() as held:
-            # In one order for all, so that two segments never wait for each other.
-            for cell in sorted((cells[i] for i in updates), key=id):
-                held.enter_context(cell.lock)
-            places = held.enter_context(streams.taken())
-            results = compute(inputs[:count], cells, places)
+        data, cells = inputs[:count], inputs[count:]
+        with variables.locked(cells), streams.taken() if streams else _NOTHING as places:
+            state, versions = variables.read(cells)
+            try:
+                results, fresh = executable(data, state, nowhere if places is None else places)
+            except BaseException:
+                variables.restore(cells, state)
+                raise
+            variables.write(cells, fresh, versions)
         return results[0] if single else tuple(results)
 
     return run
+
+
+class _Variables:
+    """What a segment does to the variables that it gets as cells."""
+
+    def __init__(self, variables: Sequence[SegmentVariable], executable: Any) -> None:
+        self._executable = executable
+        self._count = len(variables)
+        self._reads = [i for i, v in enumerate(variables) if v.read]
+        self._writes = [(i, v.read) for i, v in enumerate(variables) if v.written]
+        self._updates = [i for i, read in self._writes if read]
+        donates = getattr(executable, "donates", False)
+        self._donated = frozenset(self._updates if donates else ())
+
+    def locked(self, cells: Sequence[Any]) -> contextlib.AbstractContextManager[Any]:
+        """Keeps out whoever else would update one of the variables."""
+        if not self._updates:
+            return _NOTHING
+        held = contextlib.ExitStack()
+        # In one order for all, so that two segments never wait for each other.
+        for cell in sorted((cells[i] for i in self._updates), key=id):
+            held.enter_context(cell.lock)
+        return held
+
+    def read(self, cells: Sequence[Any]) -> tuple[list[Any], list[int]]:
+        """The values that are needed, and the versions that they are."""
+        state: list[Any] = [None] * self._count
+        versions = [0] * self._count
+        for i in self._reads:
+            cell = cells[i]
+            state[i], versions[i] = cell.take() if i in self._donated else cell.held()
+            if type(state[i]) is Loan and state[i].owner is not self._executable:
+                state[i] = cell.settle(state[i])
+            if state[i] is None:
+                self.restore(cells, state)
+                cell.read()  # which says what is missing
+        return state, versions
+
+    def restore(self, cells: Sequence[Any], state: Sequence[Any]) -> None:
+        """Gives back what was taken, after nothing came of it."""
+        for i in self._donated:
+            if state[i] is not None:
+                cells[i].untake(state[i])
+
+    def write(self, cells: Sequence[Any], fresh: Sequence[Any], versions: Sequence[int]) -> None:
+        """The new values; what somebody has assigned to an update's variable meanwhile stays."""
+        for (i, read), value in zip(self._writes, fresh, strict=True):
+            if read:
+                cells[i].update(value, versions[i])
+            else:
+                cells[i].write(value)
 
 
 class _Places:
@@ -75,24 +109,33 @@ class _Places:
         self._first = threading.Lock()
 
     @contextlib.contextmanager
-    def taken(self) -> Any:
-        """The places for one run: a uint32 array, a row of key and counter for each stream."""
-        known = all(s.blocks is not None for s in self._streams)
-        # How much a stream gives is known once a run has told; until then, one at a time.
-        with contextlib.nullcontext() if known else self._first:
-            if known:
-                yield self._reserved()
-            else:
-                yield self._words([s.reserve(0) for s in self._kept])
-                self._reserved()
+    def taken(self) -> Iterator[npt.NDArray[np.uint32]]:
+        """The places for one run: a row of key and counter for each stream.
 
-    def _reserved(self) -> npt.NDArray[np.uint32]:
+        A run that fails has drawn nothing: what takes its place draws the same.
+        """
+        if any(s.blocks is None for s in self._streams):
+            # How much a stream gives is known once a run has told; until then, one at a time.
+            with self._first:
+                yield _words([kept.reserve(0) for kept in self._kept])
+                self._reserve()
+            return
+        places = self._reserve()
+        try:
+            yield _words(places)
+        except BaseException:
+            for kept, stream, place in zip(self._kept, self._streams, places, strict=True):
+                kept.give_back(place, stream.blocks or 0)
+            raise
+
+    def _reserve(self) -> list[tuple[int, int]]:
         both = zip(self._kept, self._streams, strict=True)
-        return self._words([kept.reserve(s.blocks or 0) for kept, s in both])
+        return [kept.reserve(s.blocks or 0) for kept, s in both]
 
-    def _words(self, places: Sequence[tuple[int, int]]) -> npt.NDArray[np.uint32]:
-        rows = [
-            [*(key >> i & _WORD for i in _SHIFTS[:2]), *(counter >> i & _WORD for i in _SHIFTS)]
-            for key, counter in places
-        ]
-        return np.array(rows, np.uint32).reshape(-1, 6)
+
+def _words(places: Sequence[tuple[int, int]]) -> npt.NDArray[np.uint32]:
+    rows = [
+        [*(key >> i & _WORD for i in _SHIFTS[:2]), *(counter >> i & _WORD for i in _SHIFTS)]
+        for key, counter in places
+    ]
+    return np.array(rows, np.uint32)
