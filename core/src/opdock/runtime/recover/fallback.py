@@ -22,6 +22,11 @@ from opdock.runtime.recover.lost import NoRoomError, homewards
 from opdock.runtime.recover.rescue import Rescue
 
 _log = logging.getLogger("opdock.fallback")
+_NO_FAULT_OF_INPUTS = (
+    errors.UnimplementedError,
+    errors.ResourceExhaustedError,
+    errors.UnavailableError,
+)
 
 
 class Fallback:
@@ -95,7 +100,6 @@ class Fallback:
         assert node.target is not None
         reason = error.message.split("\n", 1)[0]
         kernel = fused.fusion if node.kernel is None else node.kernel.qualname
-        self._placer.experience.ban(node, node.target.name, kernel, reason)
         feeds = _feeds(node)
         values = dict(zip(fused.inputs, feeds, strict=True))
         members = []
@@ -104,7 +108,18 @@ class Fallback:
             made.target, made.kernel, made.how = member.target, member.kernel, member.how
             members.append(made)
             values.update(zip(member.values(), made.values(), strict=True))
-        results = self._run(node, feeds, members, [values[v] for v in fused.results], inputs, True)
+        # What the members refuse as well is the user's error, and no fault of the fused kernel.
+        faulty = True
+        try:
+            results = self._run(
+                node, feeds, members, [values[v] for v in fused.results], inputs, True
+            )
+        except errors.OpError as e:
+            faulty = isinstance(e, _NO_FAULT_OF_INPUTS)
+            raise
+        finally:
+            if faulty:
+                self._placer.experience.ban(node, node.target.name, kernel, reason)
         self._moved(node, f"its {len(members)} ops on {node.target.name}", reason)
         return results
 

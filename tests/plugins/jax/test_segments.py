@@ -1,0 +1,134 @@
+"""Whole segments as XLA programs: what is in one, and what a program may take for itself."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+import opdock as tf
+
+DEVICE = "/device:JAX:0"
+
+
+def segments(sess, fetches, feeds=None):
+    """How many ops each compiled segment has."""
+    return [
+        len(row.members) for row in sess.explain(fetches, feeds).rows if row.how == "segment"
+    ]
+
+
+def test_a_training_step_is_one_program_and_the_same_as_on_the_cpu():
+    def train(device):
+        with tf.Graph().as_default(), tf.device(device):
+            x = tf.placeholder(tf.float32, [8, 4])
+            w = tf.get_variable("w", initializer=np.linspace(0, 1, 12, dtype=np.float32).reshape(4, 3))
+            h = tf.nn.dropout(tf.nn.relu(tf.matmul(x, w)), keep_prob=0.5, seed=3)
+            loss = tf.reduce_mean(tf.square(h - 1.0))
+            step = tf.train.AdamOptimizer(0.1).minimize(loss)
+            feed = {x: np.linspace(-1, 1, 32, dtype=np.float32).reshape(8, 4)}
+            with tf.Session() as sess:
+                sess.run(tf.global_variables_initializer())
+                losses = [sess.run([loss, step], feed)[0] for _ in range(5)]
+                return losses, sess.run(w), segments(sess, [loss, step], feed)
+
+    losses, weights, found = train(DEVICE)
+    expected, same, none = train("/cpu:0")
+    assert len(found) == 1 and not none
+    np.testing.assert_allclose(losses, expected, rtol=1e-5)
+    np.testing.assert_allclose(weights, same, rtol=1e-4, atol=1e-6)
+
+
+def test_loops_and_branches_are_the_programs_own():
+    with tf.Graph().as_default(), tf.device(DEVICE):
+        x = tf.placeholder(tf.float32, [2, 2])
+        w = tf.get_variable("w", initializer=tf.eye(2) * 0.5)
+        total = tf.get_variable("total", initializer=0.0, use_resource=True)
+
+        def turn(i, y):
+            with tf.control_dependencies([total.assign_add(tf.reduce_sum(y)).op]):
+                larger = tf.cond(y[0, 0] > 1.0, lambda: y * 0.5, lambda: tf.matmul(y, w))
+            return i + 1, larger
+
+        n, y = tf.while_loop(lambda i, _: i < 9, turn, [0, x], maximum_iterations=4)
+        with tf.control_dependencies([y]):
+            seen = total.read_value()
+        feed = {x: np.full((2, 2), 3.0)}
+        with tf.Session() as sess:
+            sess.run(tf.global_variables_initializer())
+            count, value, summed = sess.run([n, y, seen], feed)
+            assert len(segments(sess, [n, y, seen], feed)) == 1
+    state, sums = np.full((2, 2), 3.0), 0.0
+    for _ in range(4):
+        sums += state.sum()
+        state = state * 0.5 if state[0, 0] > 1 else state @ (np.eye(2) * 0.5)
+    assert count == 4 and summed == sums
+    np.testing.assert_allclose(value, state)
+
+
+def test_what_cannot_be_traced_runs_between_two_programs():
+    with tf.Graph().as_default(), tf.device(DEVICE):
+        x = tf.placeholder(tf.float32, [4])
+        places = tf.where(tf.abs(x) * 2.0 > 1.0)
+        y = tf.reduce_sum(tf.cast(places, tf.float32)) * 3.0
+        feed = {x: [0.1, -2.0, 0.7, 0.2]}
+        with tf.Session() as sess:
+            assert sess.run(y, feed) == 9.0
+            assert len(segments(sess, y, feed)) == 2
+            (row,) = [r for r in sess.explain(y, feed).rows if r.op == "Where"]
+            assert row.how == "portable" and any("segment" in text for text in row.missed)
+
+
+def test_a_check_that_fails_is_told_as_by_the_kernel_and_changes_nothing():
+    with tf.Graph().as_default(), tf.device(DEVICE):
+        table = tf.get_variable("table", initializer=np.ones((4, 2), np.float32))
+        at = tf.placeholder(tf.int32, [2])
+        grown = table.assign_add(tf.ones([4, 2]))
+        with tf.control_dependencies([grown]):
+            rows = tf.gather(table * 2.0, at)
+        with tf.Session() as sess:
+            sess.run(table.initializer)
+            assert sess.run(rows, {at: [0, 3]}).tolist() == [[4.0, 4.0]] * 2
+            with pytest.raises(tf.errors.InvalidArgumentError, match=r"indices\[1\] = 7"):
+                sess.run(rows, {at: [0, 7]})
+            assert sess.run(rows, {at: [1, 2]})[0, 0] in (6.0, 8.0)
+            assert len(segments(sess, rows, {at: [1, 2]})) == 1
+
+
+def test_programs_write_over_variables_that_nobody_else_holds():
+    with tf.Graph().as_default(), tf.device(DEVICE):
+        v = tf.get_variable("v", initializer=np.ones(5, np.float32))
+        step = v.assign(v * 0.5 + 1.0)
+        with tf.Session() as sess:
+            sess.run(v.initializer)
+            sess.run(step.op)
+            (cell,) = sess._engine.resources.items("variable")
+            held = cell.value
+            sess.run(step.op)
+            assert not held.is_deleted() and held.tolist() == [1.5] * 5
+            del held
+            addresses = {cell.value.unsafe_buffer_pointer()}
+            for _ in range(4):
+                sess.run(step.op)
+                addresses.add(cell.value.unsafe_buffer_pointer())
+            assert len(addresses) == 1
+            np.testing.assert_allclose(sess.run(v), [2 - 0.5**6] * 5)
+
+
+def test_shapes_that_come_later_are_compiled_when_they_come():
+    with tf.Graph().as_default(), tf.device(DEVICE):
+        x = tf.placeholder(tf.float32, [None])
+        kept = tf.boolean_mask(x, x > 0)
+        y = tf.reduce_sum(tf.exp(kept) * 2.0)
+        with tf.Session() as sess:
+            for values in ([1.0, -1.0], [1.0, 2.0, 3.0, -4.0], [0.5, 0.5]):
+                array = np.array(values, np.float32)
+                expected = (np.exp(array[array > 0]) * 2).sum()
+                np.testing.assert_allclose(sess.run(y, {x: array}), expected, rtol=1e-6)
+
+
+def test_jax_itself_is_left_as_its_user_set_it():
+    with tf.Graph().as_default(), tf.device(DEVICE), tf.Session() as sess:
+        sess.run(tf.constant(np.ones(3)) * 2.0)
+    assert jax.numpy.ones(3, jax.numpy.float32).dtype == "float32"
+    assert not jax.config.jax_enable_x64
