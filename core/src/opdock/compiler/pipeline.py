@@ -272,7 +272,7 @@ def disabled_by(config: Any) -> frozenset[str]:
         return frozenset(OPTIONAL)
     toggles = config.graph_options.rewrite_options
     if toggles.disable_meta_optimizer:
-        return frozenset(OPTIONAL) - {"memory"}
+        return frozenset(OPTIONAL) - {"memory", "segments"}
     return frozenset(
         name for key, names in _TOGGLES.items() if getattr(toggles, key) == _OFF for name in names
     )
