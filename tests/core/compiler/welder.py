@@ -85,12 +85,12 @@ def compile_segment(segment):
 
 
 def step(node, args):
-    if node.op == "While":
+    if "cond" in node.bodies:
         values = args
         while bool(node.bodies["cond"].walk(values, step)[0]):
             values = node.bodies["body"].walk(values, step)
         return values if len(values) != 1 else values[0]
-    if node.op == "If":
+    if node.bodies:
         taken = "then_branch" if bool(args[0]) else "else_branch"
         out = node.bodies[taken].walk(args[1:], step)
         return out if len(out) != 1 else out[0]

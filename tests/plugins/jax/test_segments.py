@@ -132,3 +132,55 @@ def test_jax_itself_is_left_as_its_user_set_it():
         sess.run(tf.constant(np.ones(3)) * 2.0)
     assert jax.numpy.ones(3, jax.numpy.float32).dtype == "float32"
     assert not jax.config.jax_enable_x64
+
+
+def recurrent(device, build):
+    """Results on a device, and how many segments made them."""
+    with tf.Graph().as_default(), tf.device(device):
+        fetches, feed = build()
+        with tf.Session() as sess:
+            sess.run(tf.global_variables_initializer())
+            got = sess.run(fetches, feed)
+            return got, segments(sess, fetches, feed)
+
+
+def loop_gradient():
+    x = tf.placeholder(tf.float32, [2, 3])
+    w = tf.get_variable("w", initializer=np.linspace(-1, 1, 9, dtype=np.float32).reshape(3, 3))
+    _, y = tf.while_loop(
+        lambda i, _: i < 5, lambda i, y: (i + 1, tf.tanh(tf.matmul(y, w)) + x), [0, x]
+    )
+    loss = tf.reduce_sum(tf.square(y))
+    feed = {x: np.linspace(0, 1, 6, dtype=np.float32).reshape(2, 3)}
+    return [loss, *tf.gradients(loss, [x, w])], feed
+
+
+def nested_loop_gradient():
+    x = tf.placeholder(tf.float32, [3])
+
+    def outer(i, y):
+        _, z = tf.while_loop(lambda j, _: j < 2, lambda j, z: (j + 1, tf.sin(z) * x), [0, y])
+        return i + 1, z + y
+
+    _, y = tf.while_loop(lambda i, _: i < 3, outer, [0, x])
+    return [tf.reduce_sum(y), *tf.gradients(y, x)], {x: [0.3, -0.2, 0.9]}
+
+
+@pytest.mark.parametrize("build", [loop_gradient, nested_loop_gradient])
+def test_gradients_of_loops_are_in_the_program(build):
+    expected, _ = recurrent("/cpu:0", build)
+    got, found = recurrent(DEVICE, build)
+    assert len(found) == 1
+    for one, other in zip(expected, got, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+def test_a_loop_that_nobody_can_count_records_outside():
+    def build():
+        x = tf.placeholder(tf.float32, [])
+        y = tf.while_loop(lambda y: y < 10.0, lambda y: y * x, [x])
+        return [y, *tf.gradients(y, x)], {x: 2.0}
+
+    expected, _ = recurrent("/cpu:0", build)
+    got, _ = recurrent(DEVICE, build)
+    assert got == expected == [16.0, 32.0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import functools
 import sys
 from collections.abc import Sequence
@@ -11,7 +13,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from opdock.plugin import Executable, HeldVariable, Refusal, Segment, SegmentNode, errors
+from opdock.plugin import Executable, HeldVariable, Refusal, Segment, SegmentNode, dtypes, errors
+from opdock_jax.lists import OPS, Rows, is_known, turns
 from opdock_jax.namespace import deferring, namespace
 
 
@@ -90,14 +93,19 @@ class Trace:
     def call(self, node: SegmentNode, inputs: list[Any]) -> Any:
         """The outputs of a node; of one that cannot be traced something like them."""
         try:
+            if node.op in OPS and (gives_list(node) or any(isinstance(x, Rows) for x in inputs)):
+                return OPS[node.op](node, *inputs)
             if node.call is not None:
-                return node.call(*inputs)
+                # What is known already may decide how often a later loop turns.
+                early = bool(inputs) and all(map(is_known, inputs))
+                with jax.ensure_compile_time_eval() if early else contextlib.nullcontext():
+                    return node.call(*inputs)
             return (self.loop if "cond" in node.bodies else self.branch)(node, inputs)
         except UnknownError:
             raise
         except Exception as e:
             self.refused[node] = f"{type(e).__name__}: {e}".partition("\n")[0]
-            if not all(r.is_static for r in node.results):
+            if gives_list(node) or not all(r.is_static for r in node.results):
                 raise UnknownError from e
             return single([jnp.zeros(r.shape, r.dtype.np) for r in node.results])
 
@@ -107,65 +115,136 @@ class Trace:
         sides = [node.bodies["then_branch"], node.bodies["else_branch"]]
         carry = Carry(inputs[1:], sides)
         through = [functools.partial(carry.through, side, self.call) for side in sides]
-        return carry.settled(lax.cond(jnp.reshape(inputs[0], ()), *through, carry.values()))
+        if carry.lists:
+            raise NotImplementedError("a branch changes a list")
+        out = lax.cond(jnp.reshape(inputs[0], ()), *through, carry.values())
+        return single(carry.settled(out))
 
     def loop(self, node: SegmentNode, inputs: list[Any]) -> Any:
         """A loop of XLA."""
         condition, body = node.bodies["cond"], node.bodies["body"]
-        carry, limit = Carry(inputs, [body]), node.attrs.get("_maximum_iterations")
+        limit = node.attrs.get("_maximum_iterations")
+        counted = turns(condition, body, inputs, limit)
+        count, known = counted or (None, {})
+        if count == 0:
+            return single(inputs)
+        carry = Carry(inputs, [body])
+        if carry.lists:
+            if count is None:
+                raise NotImplementedError("how often the loop turns is not known beforehand")
+            carry.make_room(body, self.call, count)
 
         def goes_on(state: Any) -> Any:
-            count, values = state
+            turn, values = state
             (more,), _, failed = carry.through(condition, self.call, values)
             if failed is not values[2]:
                 raise NotImplementedError("the condition of the loop checks values")
             more = jnp.reshape(more, ())
-            return more if limit is None else more & (count < limit)
+            return more if limit is None else more & (turn < limit)
 
-        def turn(state: Any) -> Any:
-            count, values = state
-            return count + 1, carry.through(body, self.call, values)
+        def once(state: Any) -> Any:
+            turn, values = state
+            return turn + 1, carry.through(body, self.call, values, turn)
 
-        _, out = lax.while_loop(goes_on, turn, (jnp.int64(0), carry.values()))
-        return carry.settled(out)
+        _, out = lax.while_loop(goes_on, once, (jnp.int64(0), carry.values()))
+        results = carry.settled(out, count)
+        return single([known.get(i, x) for i, x in enumerate(results)])
 
 
 class Carry:
-    """What goes through a loop or a branch: arrays, variables that it writes, failed checks."""
+    """What goes through a loop or a branch: arrays, variables that it writes, failed checks.
+
+    Attributes:
+        inputs: of the node; lists with room for what a loop adds to them.
+        written: the indices of the variables that are written.
+        steps: of each list, by its index, how much longer a turn makes it.
+    """
 
     def __init__(self, inputs: list[Any], bodies: Sequence[Segment]) -> None:
-        self.inputs = inputs
+        self.inputs = list(inputs)
         self.written = sorted({
             body.params.index(v.slot) for body in bodies for v in body.variables if v.written
         })  # fmt: skip
+        self.lists = [i for i, x in enumerate(inputs) if isinstance(x, Rows)]
+        self.steps = dict.fromkeys(self.lists, 0)
         self.outputs: list[Any] = []
+
+    def make_room(self, body: Segment, call: Any, count: int) -> None:
+        """Makes the lists as large as a loop will make them: its first turn tells by how much."""
+        before = [self.inputs[i].read() for i in self.written]
+        jax.eval_shape(functools.partial(self.through, body, call), self.values())
+        for i, value in zip(self.written, before, strict=True):
+            self.inputs[i].write(value)
+        for i in self.lists:
+            old, new = self.inputs[i], self.outputs[i]
+            self.steps[i] = new.length - old.length
+            if new.array is None or old.base is not None:
+                continue
+            room = new.array.shape[0] + max(0, self.steps[i]) * (count - 1)
+            if old.array is None:
+                empty = jnp.zeros((0, *new.array.shape[1:]), new.array.dtype)
+                old = dataclasses.replace(old, array=empty)
+            self.inputs[i] = old.with_room(room)
 
     def values(self) -> tuple[Any, Any, Any]:
         """The values before the first turn."""
-        arrays = [strong(x) for x in self.inputs if not isinstance(x, HeldVariable)]
-        return arrays, [self.inputs[i].read() for i in self.written], jnp.bool_(False)
+        state = [self.inputs[i].read() for i in self.written]
+        return arrays_of(self.inputs), state, jnp.bool_(False)
 
-    def through(self, body: Segment, call: Any, values: Any) -> tuple[Any, Any, Any]:
-        """The values after a body."""
+    def through(
+        self, body: Segment, call: Any, values: Any, turn: Any = None
+    ) -> tuple[Any, Any, Any]:
+        """The values after a body, in a turn of a loop or otherwise."""
         arrays, state, failed = values
         for i, value in zip(self.written, state, strict=True):
             self.inputs[i].write(value)
-        rest = iter(arrays)
-        given = [x if isinstance(x, HeldVariable) else next(rest) for x in self.inputs]
+        given = with_arrays(self.inputs, arrays)
+        for i in self.lists if turn is not None else ():
+            base = turn * self.steps[i]
+            base = base if given[i].base is None else base + given[i].base
+            given[i] = dataclasses.replace(given[i], base=base)
         with deferring() as checks:
             self.outputs = list(body.walk(given, call))
-        out = [strong(x) for x in self.outputs if not isinstance(x, HeldVariable)]
         fresh = [strong(self.inputs[i].read()) for i in self.written]
-        return out, fresh, functools.reduce(jnp.logical_or, checks, failed)
+        return arrays_of(self.outputs), fresh, functools.reduce(jnp.logical_or, checks, failed)
 
-    def settled(self, values: Any) -> Any:
-        """The outputs of the node after the last turn."""
+    def settled(self, values: Any, count: int | None = None) -> list[Any]:
+        """The outputs of the node after the last of so many turns."""
         arrays, state, failed = values
         for i, value in zip(self.written, state, strict=True):
             self.inputs[i].write(value)
         namespace.defer(failed)
-        rest = iter(arrays)
-        return single([x if isinstance(x, HeldVariable) else next(rest) for x in self.outputs])
+        outputs = with_arrays(self.outputs, arrays)
+        for i in self.lists:
+            old, step = self.inputs[i], self.steps[i]
+            if outputs[i].length != old.length + step:
+                raise NotImplementedError("the turns add differently to a list")
+            length = old.length + step * (count or 0)
+            outputs[i] = dataclasses.replace(outputs[i], base=old.base, length=length)
+        return outputs
+
+
+def arrays_of(values: Sequence[Any]) -> list[Any]:
+    """What XLA gets of some values: arrays, and those of lists."""
+    found = (x.array if isinstance(x, Rows) else x for x in values)
+    return [strong(x) for x in found if x is not None and not isinstance(x, HeldVariable)]
+
+
+def with_arrays(values: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
+    """The values with other arrays in place of those of `arrays_of`."""
+    rest = iter(arrays)
+
+    def other(x: Any) -> Any:
+        if isinstance(x, HeldVariable) or (isinstance(x, Rows) and x.array is None):
+            return x
+        return dataclasses.replace(x, array=next(rest)) if isinstance(x, Rows) else next(rest)
+
+    return [other(x) for x in values]
+
+
+def gives_list(node: SegmentNode) -> bool:
+    """Whether a result is a list."""
+    return any(r.dtype is dtypes.variant for r in node.results)
 
 
 def strong(x: Any) -> Any:

@@ -211,3 +211,35 @@ def test_switched_off_like_any_pass(weld: str, monkeypatch: pytest.MonkeyPatch) 
     with session() as sess:
         sess.run(y, {x: [1, 2, 3]})
     assert not welder.runs
+
+
+def test_lists_stay_inside_with_the_loops_that_fill_them(weld: str) -> None:
+    def slope(device: str) -> tuple[float, np.ndarray]:
+        with tf.Graph().as_default(), tf.device(device):
+            x = tf.placeholder(tf.float32, [2, 2])
+            _, y = tf.while_loop(
+                lambda i, _: i < 3, lambda i, y: (i + 1, tf.tanh(tf.matmul(y, x))), [0, x]
+            )
+            total = tf.reduce_sum(y)
+            (dx,) = tf.gradients(total, x)
+            feed = {x: [[0.1, 0.2], [0.3, -0.4]]}
+            with session() as sess:
+                return tuple(sess.run([total, dx], feed))
+
+    expected, got = slope("/cpu:0"), slope(weld)
+    assert len(welder.runs) == 1
+    for one, other in zip(expected, got, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+def test_lists_that_cross_stay_outside(weld: str) -> None:
+    welder.refused["TensorListPopBack"] = "no lists here"
+    with tf.device(weld):
+        x = tf.placeholder(tf.float32, [2])
+        _, y = tf.while_loop(lambda i, _: i < 3, lambda i, y: (i + 1, tf.tanh(y) * x), [0, x])
+        (dx,) = tf.gradients(y * 2.0, x)
+        with session() as sess:
+            found = sess.run(dx, {x: [0.5, -0.5]})
+            told = sess.explain(dx, {x: [0.5, -0.5]})
+    np.testing.assert_allclose(found[0], -found[1], rtol=1e-6)
+    assert any("no lists here" in text for row in told.rows for text in row.missed)

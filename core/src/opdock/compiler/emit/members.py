@@ -48,12 +48,14 @@ class Members:
         bodies: the blocks of control flow.
         refused: nodes that a compiler did not take.
         roots: what `root_of` has found.
+        used: the values that some node or caller uses.
     """
 
     bind: Bind
     bodies: Bodies
     refused: set[Node] = field(default_factory=set)
     roots: dict[Node, Any] = field(default_factory=dict)
+    used: set[Value] = field(default_factory=set)
     _inner: dict[Node, dict[str, Block]] = field(default_factory=dict)
     _outer: dict[SegmentNode, Node] = field(default_factory=dict)
 
@@ -71,13 +73,17 @@ class Members:
             return False
         if node.target is not target or traits.foreign or traits.cost is Cost.WAIT:
             return False
-        if node.host_outputs or not all(self._known(node, i) for i in node.host_inputs):
+        if not all(self._known(node, i) for i in node.host_inputs):
             return False
-        if any(_unknown(v.dtype) for v in (*node.inputs, *node.values())):
+        made = node.values()
+        if any(made[i] in self.used and made[i].dtype is not dtypes.variant
+               for i in node.host_outputs):  # fmt: skip
+            return False
+        if any(v.dtype is dtypes.string for v in (*node.inputs, *made)):
             return False
         if traits.control is not Control.NONE:
             return self._runs_inside(node, target)
-        cells = cell_inputs(node)
+        cells = [i for i in cell_inputs(node) if is_state(node.inputs[i])]
         if cells:
             return self._on_variables(node, target, cells)
         if traits.random:
@@ -89,9 +95,16 @@ class Members:
     def _known(self, node: Node, index: int) -> bool:
         """Whether a program can be made although the kernel wants an input on the host."""
         value = node.inputs[index]
+        if value.dtype is dtypes.variant:
+            return True
         if node.traits.control is Control.COND and location(value) == memory_of(node.target):
             return True  # the program decides itself
         return embedded(value.node)
+
+    def meets(self, block: Block) -> None:
+        """Notes which values of a block are used."""
+        self.used.update(v for n in block.nodes for v in n.inputs)
+        self.used.update(block.fetches)
 
     def decides(self, block: Block) -> dict[Node, Value]:
         """Lets branches read their predicates where they are computed, not copied to the host.
@@ -130,6 +143,7 @@ class Members:
                 found = {}  # a branch that is never taken need not fit
             for block in found.values():
                 self.decides(block)
+                self.meets(block)
             whole = all(self._whole(b, target) for b in found.values())
             self._inner[node] = found if whole else {}
         return bool(self._inner[node])
@@ -217,10 +231,6 @@ class Members:
         )
         self._outer[made] = outer
         return made
-
-
-def _unknown(dtype: Any) -> bool:
-    return dtype in (dtypes.variant, dtypes.string)
 
 
 def _constants(nodes: Iterable[Node]) -> list[Node]:

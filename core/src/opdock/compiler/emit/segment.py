@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from opdock import dtypes
 from opdock.compiler.emit.members import Members, embedded
 from opdock.compiler.ir.block import SEGMENT, Block, Fused, Node, Value
 from opdock.compiler.ir.order import preceding, root_of, state_order
@@ -111,6 +112,7 @@ class _Former:
     def run(self) -> None:
         """Until no compiler refuses anything."""
         copies = self.members.decides(self.block)
+        self.members.meets(self.block)
         before = state_order(self.block.nodes)
         self.fetched = set(self.block.fetches)
         for node in self.block.nodes:
@@ -175,6 +177,13 @@ class _Former:
         group.form(self.users, self.members.roots, self.fetched)
         assert group.node is not None
         assert group.target.compiler is not None
+        if any(map(_is_list, (*group.node.inputs, *group.results))):
+            # Lists have a form of their own in each program: they stay inside, or outside.
+            self.members.refused.update(
+                n for n in group.members if any(map(_is_list, (*n.inputs, *n.values())))
+            )
+            group.node = None
+            return False
         segment = self.members.segment(group.node)
         why = self.experience.banned(group.node, group.target.name, FUSION)
         answer = Refusal(why) if why else group.target.compiler(segment)
@@ -226,6 +235,10 @@ class _Former:
         self.block.targets += [
             v.node for v in self.block.fetches if v in values and v.dtype._is_ref_dtype
         ]
+
+
+def _is_list(value: Value) -> bool:
+    return value.dtype is dtypes.variant
 
 
 def _with_copy(part: Node | _Group, copies: Mapping[Node, Value]) -> list[Node | _Group]:

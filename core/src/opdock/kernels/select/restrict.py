@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
-from opdock.dtypes import ALL, DType, resource
+from opdock.dtypes import ALL, DType, resource, variant
 from opdock.graph.nodes import registry
 from opdock.graph.nodes.opdef import ArgDef, OpDef
 from opdock.kernels.select.table import Kernel
@@ -28,6 +28,8 @@ def restrict(kernel: Kernel, allowed: frozenset[DType]) -> Kernel | None:
     on_device = list(_device_arguments(spec.definition, kernel))
     if any(arg.dtype is not None and arg.dtype not in allowed for arg in on_device):
         return None
+    if any(a.dtype is variant for a in (*spec.definition.inputs, *spec.definition.outputs)):
+        allowed |= {variant}  # an element of a list may be a list, which is nothing in memory
     types = dict(kernel.dtypes)
     for attr in {a.type_attr or a.type_list_attr for a in on_device} - {""}:
         types[attr] = types.get(attr, _declared(spec.definition, attr)) & allowed
