@@ -20,6 +20,7 @@ def opdock_backends() -> Iterator[BackendSpec]:
         probe="opdock_torch.probe:probe",
         device="opdock_torch.device:TorchDevice",
         kernels=("opdock_torch.kernels:table",),
+        compiler="opdock_torch.segments:compile_segment",
         install_hint='pip install "opdock-torch"',
     )
 
