@@ -25,8 +25,9 @@ from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.runtime import config as configuration
 from opdock.runtime import targets
 from opdock.runtime.deadline import with_deadline
-from opdock.runtime.inspect.trace import Tracer, partition_graphs, traced
+from opdock.runtime.inspect.trace import Tracer, copy_node, partition_graphs, traced
 from opdock.runtime.program.bind import Services, bind_kernel
+from opdock.runtime.program.checks import Checks
 from opdock.runtime.program.collector import collector_waits
 from opdock.runtime.program.control import bind_control
 from opdock.runtime.program.parallel import Helpers
@@ -159,8 +160,14 @@ class Engine:
         return Services(
             self.resources, Losses(self.placer, self.resources), self.between,
             functools.partial(bind_control, compile_body=self._body), Helpers(self.threads - 1),
-            replays="replay" not in self._config.disabled_passes,
+            # A check downloads what it looks at, which cannot be recorded.
+            replays="replay" not in self._config.disabled_passes and self._checks is None,
+            checks=self._checks,
         )  # fmt: skip
+
+    @functools.cached_property
+    def _checks(self) -> Checks | None:
+        return Checks(lambda: self.devices.targets) if self._config.check else None
 
     @functools.cached_property
     def _fallback(self) -> Fallback:
@@ -178,7 +185,7 @@ class Engine:
             return None
         saved, node.target, node.kernel = node.target, host, choice.kernel
         try:
-            fn = bind_kernel(node, self.resources)
+            fn = bind_kernel(node, self.resources, self._checks)
             args = [*inputs, None] if choice.kernel.out else inputs
             with np.errstate(all="ignore"):
                 result = fn(*args)
@@ -202,6 +209,8 @@ class Engine:
             if target.name in (source, destination):
                 target.opened()
         hops = self.devices.router.find({source: False}, destination, own=True)
+        if self._checks is not None:
+            hops = tuple(self._checks.guarded(h, copy_node(h, name)) for h in hops)
         return traced(hops, name)
 
     # ------------------------------------------------------------ running with options

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
@@ -92,10 +93,21 @@ class Kernel:
         return len(self.dtypes)
 
     @property
+    def code(self) -> Any:
+        """The function that somebody wrote, without `functools.partial` and wrappers around it."""
+        target: Any = self.bind or self.fn
+        while True:
+            inner = getattr(target, "__wrapped__", None)
+            if inner is None and isinstance(target, functools.partial):
+                inner = target.func
+            if inner is None:
+                return target
+            target = inner
+
+    @property
     def qualname(self) -> str:
         """Where the kernel's code lives, "package.module.function"."""
-        target: Any = self.bind or self.fn
-        target = getattr(target, "func", target)  # functools.partial
+        target = self.code
         name = getattr(target, "__qualname__", None) or getattr(target, "__name__", repr(target))
         module = getattr(target, "__module__", None)
         return f"{module}.{name}" if module else str(name)
