@@ -206,7 +206,9 @@ class Checks:
         if sample is None:
             others = [b for b in known.values() if b is not None]
             return _Form(tuple({type(b) for b in others}) or (object,), (), shape)
-        return _Form((type(sample),), (sample.dtype,), shape)
+        # What NumPy computes of arrays without dimensions is a scalar.
+        types = _HOST_TYPES if type(sample) is np.ndarray else (type(sample),)
+        return _Form(types, (sample.dtype,), shape)
 
 
 def _host_form(dtype: DType, shape: shapes.Shape) -> _Form:
