@@ -409,3 +409,28 @@ with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as sess:
     assert told in printed
     listed = site.run("-m", "opdock.cli.main", "devices", COLUMNS="400").stdout
     assert f"no device: {told.partition(': ')[2]}" in listed
+
+
+def test_a_session_may_ask_for_the_checks(site):
+    config = "config=config"
+    program = """
+import opdock as tf
+config = tf.ConfigProto()
+custom = config.graph_options.rewrite_options.custom_optimizers.add(name="opdock")
+custom.parameter_map["check"].b = True
+""" + RUN.format(device="LIAR", expression="x * y", config=config)
+    assert "has shape [1,3,2], expected [3,2]" in site.run("-c", program).stdout
+
+
+def test_a_decomposition_comes_before_a_guests_kernel(site):
+    """What core can compute of parts there is not left to who was not asked for."""
+    program = """
+import opdock as tf
+x = tf.placeholder(tf.float32, [4])
+with tf.device("/device:ECHO:0"):
+    made = tf.math.segment_sum(x, [0, 0, 1, 1])
+with tf.Session() as sess:
+    print(sess.run(made, {x: [1, 2, 3, 4]}).tolist())
+"""
+    assert site.run("-c", program).stdout == "[3.0, 7.0]\n"
+    assert site.run("-c", program, OPDOCK_ADMIT="a_pack").stdout == "[666.0]\n"
