@@ -6,7 +6,6 @@ program is bound: programs that are bound without checks run the bare calls.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NoReturn
@@ -18,7 +17,7 @@ from opdock.compiler.ir.block import HOST, Node
 from opdock.compiler.ir.state import HANDLES
 from opdock.compiler.place.target import Target
 from opdock.devices.router import Hop
-from opdock.dtypes import DType, as_dtype
+from opdock.dtypes import DType
 from opdock.runtime.recover.located import culprit, where
 
 __all__ = ["Checks"]
@@ -45,6 +44,8 @@ class _Form:
             return f"is of type {_class(kind)}, expected {wanted}"
         if kind in _STRINGS:
             return ""
+        if not hasattr(value, "shape") or not hasattr(value, "dtype"):
+            return f"is of type {_class(kind)}, expected a buffer"
         if self.dtypes and value.dtype not in self.dtypes:
             return f"has dtype {value.dtype}, expected {self.dtypes[0]}"
         shape = tuple(value.shape)
@@ -62,9 +63,7 @@ class Checks:
 
     def __init__(self, targets: Callable[[], Sequence[Target]]) -> None:
         self._targets = targets
-        # What a device's own uploads look like: the class of its buffers, and of an element type.
-        self._buffers: weakref.WeakKeyDictionary[Any, dict[DType, Any]]
-        self._buffers = weakref.WeakKeyDictionary()
+        self._buffers: dict[tuple[str, DType], tuple[tuple[type, ...], tuple[Any, ...]]] = {}
 
     # ------------------------------------------------------------ kernels
     def kernel(self, node: Node, fn: Call) -> Call:
@@ -77,10 +76,10 @@ class Checks:
         def call(*args: Any) -> Any:
             inputs, out = (args[:-1], args[-1]) if kernel.out else (args, None)
             outs = (out,) if single else (out or ())
-            kept = [self._image(node, i, x, outs) for i, x in enumerate(inputs)]
+            kept = [self._image(node, x, outs) for i, x in enumerate(inputs)]
             result = fn(*args)
             for i, (x, before) in enumerate(zip(inputs, kept, strict=True)):
-                if before is not None and before != self._image(node, i, x, outs):
+                if before is not None and before != self._image(node, x, outs):
                     _fail(node, f"input {i}", "was changed by the kernel, and inputs are read-only")
             results = self._results(node, result, single, len(forms))
             for i, (form, value) in enumerate(zip(forms, results, strict=True)):
@@ -111,7 +110,7 @@ class Checks:
         shape = node.out_shapes[i]
         if node.target.is_host or i in node.host_outputs:
             return _host_form(dtype, shape)
-        return self._device_form(node.target.device, dtype, shape)
+        return self._device_form(node.target, dtype, shape)
 
     def _fresh(
         self, node: Node, inputs: Sequence[Any], outs: Sequence[Any], results: Sequence[Any]
@@ -130,7 +129,7 @@ class Checks:
             return True
         return bool(self._bytes(node, value) == self._bytes(node, buffer))
 
-    def _image(self, node: Node, i: int, value: Any, outs: Sequence[Any]) -> Any:
+    def _image(self, node: Node, value: Any, outs: Sequence[Any]) -> Any:
         """The contents of an input that the kernel may not change, or None."""
         if not hasattr(value, "shape") or not hasattr(value, "dtype"):
             return None
@@ -177,15 +176,14 @@ class Checks:
             shape = tuple(np.shape(value) if src == HOST else value.shape)
             if dst == HOST:
                 form = _Form(_HOST_TYPES, () if dtype is None else _host_dtypes(dtype), shape)
-            elif end is None:
-                return result
+            elif end is None or dtype is None:
+                form = _Form((object,), (), shape)
             else:
-                given = dtype or as_dtype(np.asarray(value).dtype if src == HOST else value.dtype)
-                form = self._device_form(end.device, given, shape)
+                form = self._device_form(end, dtype, shape)
             wrong = form.wrong(result)
             if not wrong and dst != HOST and end is not None:
-                # The sample that it was compared with came from the same device.
-                back = _Form((np.ndarray,), _host_dtypes(given), shape)
+                # What it was compared with came from the same device, and may be as wrong.
+                back = _Form((np.ndarray,), () if dtype is None else _host_dtypes(dtype), shape)
                 wrong = back.wrong(end.device.download(result))
                 wrong = wrong and f"{wrong}, once it is downloaded again"
             if wrong:
@@ -194,21 +192,28 @@ class Checks:
 
         return call
 
-    def _device_form(self, device: Any, dtype: DType, shape: shapes.Shape) -> _Form:
-        known = self._buffers.setdefault(device, {})
-        dtype = dtype.base_dtype
-        if dtype not in known:
-            try:
-                known[dtype] = device.upload(np.zeros((1,), dtype.np))
-            except errors.OpError:
-                known[dtype] = None  # it has no buffers of this type to compare with
-        sample = known[dtype]
-        if sample is None:
-            others = [b for b in known.values() if b is not None]
-            return _Form(tuple({type(b) for b in others}) or (object,), (), shape)
-        # What NumPy computes of arrays without dimensions is a scalar.
-        types = _HOST_TYPES if type(sample) is np.ndarray else (type(sample),)
-        return _Form(types, (sample.dtype,), shape)
+    def _device_form(self, target: Target, dtype: DType, shape: shapes.Shape) -> _Form:
+        key = target.name, dtype.base_dtype
+        if key not in self._buffers:
+            self._buffers[key] = _own(target.device, dtype.base_dtype)
+        types, dtypes = self._buffers[key]
+        return _Form(types, dtypes, shape)
+
+
+def _own(device: Any, dtype: DType) -> tuple[tuple[type, ...], tuple[Any, ...]]:
+    """The classes of a device's buffers, and what they call an element type."""
+    try:
+        sample = device.upload(np.zeros((1,), dtype.np))
+    except errors.OpError:
+        return (object,), ()  # it has no buffers of this type to compare with
+    types = [type(sample)]
+    namespace = getattr(device, "namespace", None)
+    if namespace is not None:
+        # What portable kernels make anew is an array of the namespace, which takes all buffers.
+        types.append(type(namespace.zeros((1,))))
+    if np.ndarray in types:
+        types.append(np.generic)  # what NumPy computes of arrays without dimensions
+    return tuple(dict.fromkeys(types)), (sample.dtype,)
 
 
 def _host_form(dtype: DType, shape: shapes.Shape) -> _Form:
