@@ -229,7 +229,8 @@ def _host_dtypes(dtype: DType) -> tuple[Any, ...]:
 def _shared(a: Any, b: Any) -> bool:
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return bool(a.size and b.size and np.may_share_memory(a, b))
-    return a is b and isinstance(getattr(a, "shape", None), tuple)
+    # Equal scalars of NumPy's may be one object, which nobody can change.
+    return a is b and hasattr(a, "shape") and not isinstance(a, np.generic)
 
 
 def _class(kind: type) -> str:
