@@ -104,7 +104,7 @@ def test_an_owner_may_let_them_in(site, tmp_path):
         assert found == (value, "HOST_BACKEND:0")
 
 
-HOST = '''
+HOST = """
 import array_api_compat.numpy
 import numpy as np
 from opdock.plugin import BackendSpec, BaseDevice, DeviceAttributes, Probe, hookimpl
@@ -128,4 +128,309 @@ class Device(BaseDevice):
 
     def download(self, buffer):
         return np.array(buffer)
-'''
+"""
+
+
+# ---------------------------------------------------------------- what kernels and copies give
+RUN = """
+import opdock as tf
+x = tf.placeholder(tf.float32, [3, 2], name="x")
+y = tf.placeholder(tf.float32, [3, 2], name="y")
+with tf.device("/device:{device}:0"):
+    made = {expression}
+with tf.Session({config}) as sess:
+    try:
+        print(sess.run(made, {{x: [[1, 2], [3, 4], [5, 6]], y: [[2, 2], [2, 2], [2, 2]]}}))
+    except tf.errors.OpError as e:
+        print(type(e).__name__, e.message)
+"""
+
+
+def run(site, device, expression, config="", **environ):
+    program = RUN.format(device=device, expression=expression, config=config)
+    return site.run("-W", "error", "-c", program, **environ).stdout
+
+
+def named(kernel, plugin, device):
+    return (
+        f"kernel fixture_{plugin}.{kernel} of plugin '{plugin}' (opdock-fixture-{plugin}) on "
+        f"{TASK}/device:{device}:0"
+    )
+
+
+LIES = {
+    "wrong_dtype": (
+        "AddV2",
+        "x + y",
+        "output 0 of {kernel} has dtype float64, expected float32",
+    ),
+    "wrong_shape": (
+        "Mul",
+        "x * y",
+        "output 0 of {kernel} has shape [1,3,2], expected [3,2]",
+    ),
+    "wrong_type": (
+        "Sub",
+        "x - y",
+        "output 0 of {kernel} is of type list, expected fixture_liar.Buffer",
+    ),
+    "wrong_number": (
+        "Unpack",
+        "tf.unstack(x)",
+        "the result of {kernel} is 2, expected a tuple of 3 outputs",
+    ),
+    "writes_to_its_input": (
+        "Neg",
+        "-x",
+        "input 0 of {kernel} was changed by the kernel, and inputs are read-only",
+    ),
+    "gives_its_input": (
+        "Square",
+        "tf.square(x)",
+        "output 0 of {kernel} is memory of input 0, which may_alias denies",
+    ),
+    "ignores_out": (
+        "RealDiv",
+        "tf.maximum(x / y, y)",
+        "output 0 of {kernel} is not in the buffer that the kernel got as `out`",
+    ),
+}
+
+
+@pytest.mark.parametrize("kernel", LIES)
+def test_a_result_that_is_not_what_it_should_be(site, kernel):
+    op, expression, told = LIES[kernel]
+    printed = run(site, "LIAR", expression, OPDOCK_CHECK="1")
+    assert printed.startswith("InternalError OPDOCK_CHECK: ")
+    assert f" ({op}): {told.format(kernel=named(kernel, 'liar', 'LIAR'))}" in printed
+    assert "defined at" in printed
+
+
+def test_a_right_kernel_passes_the_checks(site):
+    assert run(site, "LIAR", "tf.maximum(x, y)", OPDOCK_CHECK="1").startswith("[[2. 2.]")
+
+
+def test_without_the_switch_nothing_is_checked(site):
+    assert run(site, "LIAR", "x * y").startswith("[[[")
+    assert "OPDOCK_CHECK" not in run(site, "LIAR", "x + y", OPDOCK_CHECK="0")
+
+
+MANGLED = {
+    "upload-shape": "upload from host to {device} by backend {who} has shape [6], expected [3,2]",
+    "upload-dtype": (
+        "upload from host to {device} by backend {who} has dtype float16, expected float32, once "
+        "it is downloaded again"
+    ),
+    "upload-type": (
+        "upload from host to {device} by backend {who} is of type numpy.ndarray, expected "
+        "fixture_mangler.Buffer"
+    ),
+    "download-shape": "has shape [2,3], expected [3,2]",
+    "download-dtype": "has dtype float64, expected float32",
+    "download-type": "is of type list, expected numpy.ndarray",
+}
+
+
+@pytest.mark.parametrize("how", MANGLED)
+def test_a_copy_that_changes_what_it_carries(site, how):
+    printed = run(site, "MANGLER", "x + y", OPDOCK_CHECK="1", FIXTURE_MANGLES=how)
+    assert printed.startswith("InternalError OPDOCK_CHECK: x:0/copy_to_MANGLER0 ")
+    told = MANGLED[how].format(
+        device=f"{TASK}/device:MANGLER:0", who="'mangler' (opdock-fixture-mangler)"
+    )
+    assert told in printed
+    assert "backend 'mangler' (opdock-fixture-mangler)" in printed
+
+
+def test_copies_that_are_right_pass_the_checks(site):
+    assert run(site, "MANGLER", "x + y", OPDOCK_CHECK="1").startswith("[[3. 4.]")
+
+
+# ---------------------------------------------------------------- kernels that give no answer
+DEFECTS = {
+    "seven": (
+        "waverer", "AddV2", "x + y",
+        "its when() returned 7, which is neither True nor False nor a reason",
+    ),
+    "nothing": (
+        "waverer", "Mul", "x * y",
+        "its when() returned None, which is neither True nor False nor a reason",
+    ),
+    "raises": ("waverer", "Sub", "x - y", "its when() raised KeyError: 'Tidx'"),
+    "unknown_attribute": (
+        "stranger", "AddV2", "x + y",
+        "it constrains dtype, which the node does not have (it has T)",
+    ),
+    "no_type_attribute": (
+        "stranger", "MatMul", "tf.matmul(x, y, transpose_b=True)",
+        "it constrains transpose_a, which is no type attribute (it has T)",
+    ),
+    "impossible_type": ("stranger", "Neg", "-x", "T is float32; it takes string"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kernel", DEFECTS)
+def test_an_error_names_the_kernel_that_gave_no_answer(site, kernel):
+    plugin, op, expression, told = DEFECTS[kernel]
+    printed = run(site, plugin.upper(), expression)
+    assert printed.startswith("InvalidArgumentError Cannot assign a device for operation ")
+    assert f"Op {op}(" in printed
+    line = f"{TASK}/device:{plugin.upper()}:0 fixture_{plugin}.{kernel} of plugin {plugin!r}: "
+    assert line + told in printed
+
+
+UNBOUND = {
+    "nothing": ("AddV2", "x + y", "InternalError", "bind() of {kernel} returned None, which can"),
+    "number": ("Mul", "x * y", "InternalError", "bind() of {kernel} returned 7, which cannot be"),
+    "raises": ("Sub", "x - y", "InternalError", "bind() of {kernel} raised KeyError: 'Tidx'"),
+    "complains": (
+        "Maximum", "tf.maximum(x, y)", "InvalidArgumentError",
+        "too maximal\n\t (bind() of {kernel})",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kernel", UNBOUND)
+def test_an_error_names_the_binder_that_gave_no_function(site, kernel):
+    op, expression, kind, told = UNBOUND[kernel]
+    printed = run(site, "UNBOUND", expression)
+    assert printed.startswith(kind)
+    assert told.format(kernel=named(kernel, "unbound", "UNBOUND")) in printed
+    assert f"(op {op})" in printed
+
+
+def test_a_kernel_that_says_yes_in_numpy_is_used(site):
+    assert run(site, "WAVERER", "tf.maximum(x, y)").startswith("[[2. 2.]")
+
+
+FAULTS = [
+    ("waverer", "seven", "AddV2", DEFECTS["seven"][3]),
+    ("waverer", "nothing", "Mul", DEFECTS["nothing"][3]),
+    ("waverer", "raises", "Sub", DEFECTS["raises"][3]),
+    ("unbound", "nothing", "AddV2", "its bind() returned None, which cannot be called"),
+    ("unbound", "number", "Mul", "its bind() returned 7, which cannot be called"),
+    ("unbound", "raises", "Sub", "its bind() raised KeyError: 'Tidx'"),
+    ("unbound", "complains", "Maximum", "its bind() raised ValueError: too maximal"),
+    ("stranger", "misspelt", "MatMull", "no op MatMull is registered; did you mean MatMul?"),
+    (
+        "stranger", "later", "RaggedTensorToTensor",
+        "no op RaggedTensorToTensor is registered",
+    ),
+    (
+        "stranger", "unknown_attribute", "AddV2",
+        "the record constrains dtype, for AddV2 an attribute that it does not have (type",
+    ),
+    (
+        "stranger", "no_type_attribute", "MatMul",
+        "the record constrains transpose_a, for MatMul no type attribute (type attributes: T)",
+    ),
+    ("stranger", "impossible_type", "Neg", "the record admits string for T, and Neg only "),
+    (
+        "stranger", "unknown_argument", "Mul",
+        "host_inputs names z, for Mul no argument (it has x, y)",
+    ),
+]  # fmt: skip
+
+
+def test_doctor_names_every_kernel_that_would_fail(report):
+    told = [f for f in report["faults"] if "fixture_" in f and "usurper" not in f]
+    for plugin, kernel, op, problem in FAULTS:
+        head = (
+            f"{op}: kernel fixture_{plugin}.{kernel} of plugin {plugin!r} "
+            f"(opdock-fixture-{plugin}) on {plugin.upper()}:0: {problem}"
+        )
+        assert [f for f in told if f.startswith(head)], head
+    assert len(told) == len(FAULTS), told
+
+
+def test_doctor_finds_nothing_wrong_with_the_others(report):
+    assert not [f for f in report["faults"] if "fixture_" not in f]
+
+
+def test_doctor_prints_what_it_found(site):
+    printed = site.run("-m", "opdock.cli.main", "doctor", "--open", COLUMNS="400").stdout
+    assert "kernel: Mul: kernel fixture_unbound.number of plugin 'unbound'" in printed
+    assert (
+        "sibling: STRANGER:0: no kernel for Add, but there is one for AddV2, of the same family"
+        in printed
+    )
+
+
+# ---------------------------------------------------------------- siblings
+def test_an_op_without_a_kernel_hints_at_its_sibling(site):
+    printed = run(site, "MANGLER", "tf.raw_ops.Add(x=x, y=y)")
+    assert (
+        "no kernel for Add, but there is one for AddV2, of the same family; it may serve both"
+        in printed
+    )
+
+
+# ---------------------------------------------------------------- origins and reasons
+def test_a_kernel_that_was_taken_over_is_told_with_its_origin(site):
+    program = """
+import opdock as tf
+x = tf.placeholder(tf.float32, [2])
+with tf.device("/device:HEIR:0"):
+    made = -(x + x)
+with tf.Session() as sess:
+    print(sess.run(made, {x: [1, 2]}).tolist())
+    for row in sess.explain(made, {x: [1, 2]}).rows:
+        if row.op in ("AddV2", "Neg"):
+            print(row.op, row.kernel, row.plugin)
+"""
+    assert site.run("-c", program).stdout.splitlines() == [
+        "[-2.0, -4.0]",
+        "AddV2 fixture_gadget_a.add heir (taken over from 'gadget_a')",
+        "Neg fixture_heir.negative heir",
+    ]
+
+
+def test_an_error_of_a_kernel_that_was_taken_over_names_both(site):
+    printed = run(site, "HEIR", "x * y")
+    assert "Op Mul failed: kernel fixture_moody.multiply of plugin 'heir' " in printed
+    assert "(opdock-fixture-heir), taken over from 'moody' on " in printed
+    assert "raised AttributeError: " in printed
+
+
+def test_who_asks_for_a_device_hears_why_its_probe_failed(site):
+    program = """
+import opdock as tf
+with tf.device("/device:CRASH:0"):
+    made = tf.add(tf.placeholder_with_default(1.0, []), 1.0)
+with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as sess:
+    print(sess.run(made), sess.explain(made).summary())
+"""
+    printed = site.run("-c", program).stdout
+    assert printed.startswith("2.0 ")
+    told = (
+        "no device of type CRASH: plugin 'probe_crashes' (opdock-fixture-probe-crashes): "
+        "probe-crashed: probe 'fixture_probe_crashes:probe': OSError: ioctl 0x2a failed"
+    )
+    assert told in printed
+    listed = site.run("-m", "opdock.cli.main", "devices", COLUMNS="400").stdout
+    assert f"no device: {told.partition(': ')[2]}" in listed
+
+
+def test_a_session_may_ask_for_the_checks(site):
+    config = "config=config"
+    program = """
+import opdock as tf
+config = tf.ConfigProto()
+custom = config.graph_options.rewrite_options.custom_optimizers.add(name="opdock")
+custom.parameter_map["check"].b = True
+""" + RUN.format(device="LIAR", expression="x * y", config=config)
+    assert "has shape [1,3,2], expected [3,2]" in site.run("-c", program).stdout
+
+
+def test_a_decomposition_comes_before_a_guests_kernel(site):
+    """What core can compute of parts there is not left to who was not asked for."""
+    program = """
+import opdock as tf
+x = tf.placeholder(tf.float32, [4])
+with tf.device("/device:ECHO:0"):
+    made = tf.math.segment_sum(x, [0, 0, 1, 1])
+with tf.Session() as sess:
+    print(sess.run(made, {x: [1, 2, 3, 4]}).tolist())
+"""
+    assert site.run("-c", program).stdout == "[3.0, 7.0]\n"
+    assert site.run("-c", program, OPDOCK_ADMIT="a_pack").stdout == "[666.0]\n"

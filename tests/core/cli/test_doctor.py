@@ -44,6 +44,7 @@ def test_doctor_as_json():
     states = {p["name"]: p["state"] for p in report["plugins"]}
     assert states["cpu"] == "open"
     assert report["failures"] == []
+    assert report["faults"] == []
 
 
 def test_doctor_for_people():

@@ -173,6 +173,42 @@ def test_names_and_own_types_are_unique(manager):
     assert len(manager.devices()) == 2
 
 
+def test_an_own_type_is_that_of_the_backend_of_its_name(manager):
+    """Whoever came first; a backend under another name keeps what nobody else is called by."""
+    early = make(name="early", device_type="MADE")
+    manager.register(early)
+    assert [d.spec.name for d in manager.devices()] == ["early"]
+    manager.register(make())
+    assert states(manager)[early.__name__] == ("quarantined", "duplicate")
+    assert [d.spec.name for d in manager.devices()] == ["made"]
+
+
+def test_a_type_that_two_share_is_nobodys(manager):
+    first = make(name="first", own_type="COMMON", device_type="COMMON")
+    manager.register(first)
+    for name in ("left", "right"):
+        manager.register(make(name=name, own_type=name.upper(), device_type="COMMON"))
+    assert states(manager)[first.__name__] == ("quarantined", "duplicate")
+    assert [(d.spec.name, d.outside) for d in manager.devices()] == [("left", ""), ("right", "")]
+    # But who is called by its name may own it, and then the others are guests.
+    manager.register(make(name="common", own_type="COMMON", device_type="COMMON"))
+    found = {d.spec.name: d.outside for d in manager.devices()}
+    assert not found["common"]
+    assert "the type COMMON belongs to backend 'common'" in found["left"]
+
+
+def test_a_guest_joins_the_pool_that_admits_it(manager, monkeypatch):
+    guest = make(name="guest", own_type="GUEST", device_type="MADE")
+    manager.register(make(), name="host")
+    manager.register(guest, name="lodger")
+    assert [bool(d.outside) for d in manager.devices()] == [False, True]
+    monkeypatch.setenv("OPDOCK_ADMIT", "someone, lodger")
+    assert not any(d.outside for d in manager.devices())
+    monkeypatch.delenv("OPDOCK_ADMIT")
+    manager.register(make(admits=["lodger"]), name="host")
+    assert not any(d.outside for d in manager.devices())
+
+
 @pytest.mark.parametrize(
     ("probe", "kind", "told"),
     [

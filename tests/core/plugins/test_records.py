@@ -42,12 +42,21 @@ def test_records_are_keyword_only():
         ("api", 1), ("api", (1,)), ("api", (1, "0")), ("api", [1, 0]), ("priority", "high"),
         ("priority", True), ("probe", "acme.probe"), ("probe", len), ("device", "acme:"),
         ("kernels", "acme.k:table"), ("kernels", ("acme.k",)), ("kernels", None),
-        ("fusions", (3,)), ("install_hint", None),
+        ("fusions", (3,)), ("install_hint", None), ("own_type", "GPU"), ("admits", "all"),
+        ("admits", (3,)), ("admits", ("",)), ("admits", 3),
     ],
 )  # fmt: skip
 def test_a_malformed_backend_is_refused_by_field(field, value):
     with pytest.raises((TypeError, ValueError), match=field):
         BackendSpec(**GOOD | {field: value})
+
+
+def test_who_admits_others_owns_its_pool():
+    shared = GOOD | {"device_type": "GPU", "own_type": "ACME"}
+    assert BackendSpec(**shared).admits == frozenset()
+    assert BackendSpec(**shared | {"device_type": "ACME"}, admits=["a", "b"]).admits == {"a", "b"}
+    with pytest.raises(ValueError, match=r"admits needs a device_type that is the own_type"):
+        BackendSpec(**shared, admits=["a"])
 
 
 def test_probes():

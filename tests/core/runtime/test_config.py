@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 import opdock as tf
 from opdock.compiler.pipeline import OPTIONAL
 from opdock.runtime import config
+from opdock.runtime.program import checks
 
 
 def test_defaults():
@@ -46,6 +49,38 @@ def test_the_env_has_no_say_in_a_running_session(monkeypatch):
         y = tf.constant(1) + tf.constant(2)
         assert session.run(y) == 3
         assert len([r for r in session.explain(y).rows if r.how == "removed"]) == 1
+
+
+def checking(on):
+    proto = tf.ConfigProto()
+    custom = proto.graph_options.rewrite_options.custom_optimizers.add(name="opdock")
+    custom.parameter_map["check"].b = on
+    return proto
+
+
+def test_checks_are_switched_by_the_environment_and_by_the_session(monkeypatch):
+    monkeypatch.delenv("OPDOCK_CHECK", raising=False)
+    assert not config.read(None).check
+    assert config.read(checking(True)).check
+    monkeypatch.setenv("OPDOCK_CHECK", "1")
+    assert config.read(None).check
+    assert config.read(tf.ConfigProto()).check
+    assert not config.read(checking(False)).check
+    monkeypatch.setenv("OPDOCK_CHECK", "0")
+    assert not config.read(None).check
+
+
+@pytest.mark.parametrize("on", [False, True])
+def test_a_program_without_checks_calls_the_bare_kernels(on):
+    with tf.Graph().as_default(), tf.Session(config=checking(on)) as session:
+        x = tf.placeholder(tf.float32, [2])
+        assert session.run(tf.cumsum(x) * 2.0, {x: [1.0, 2.0]}).tolist() == [2.0, 6.0]
+        (entry,) = session._cache.entries()
+    bound = entry.program.bound
+    pairs = zip(bound.calls, bound.schedule.steps, strict=True)
+    kernels = [call for call, step in pairs if step.kind == "kernel"]
+    assert kernels
+    assert {getattr(c, "__module__", "") == checks.__name__ for c in kernels} == {on}
 
 
 def test_device_filters():

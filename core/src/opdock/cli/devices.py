@@ -24,9 +24,6 @@ def command(json_output: bool) -> None:
     from rich.table import Table
 
     console = Console()
-    if not rows:
-        console.print("No device. `opdock doctor` says why.")
-        return
     table = Table()
     for column in ("device", "also", "backend", "priority", "memory", "description"):
         table.add_column(column, overflow="fold", no_wrap=column == "device")
@@ -36,6 +33,8 @@ def command(json_output: bool) -> None:
         description = escape(row["description"])
         memory, priority = size(row["memory_bytes"]), str(row["priority"])
         table.add_row(short(row["name"]), also, backend, priority, memory, description)
-    console.print(table)
+    console.print(table if rows else "No device.")
+    for reason in manager.unavailable():
+        console.print(f"[yellow]no device[/]: {escape(reason)}")
     for hint in manager.hints():
         console.print(f"[yellow]hint[/]: {escape(hint)}")

@@ -24,7 +24,7 @@ _COLORS: Final = {"open": "green", "probed": "green", "loaded": "green", "quaran
 
 @click.command("doctor")
 @click.option("--json", "json_output", is_flag=True, help="Print JSON instead of tables.")
-@click.option("--open", "open_all", is_flag=True, help="Open every device and check its kernels.")
+@click.option("--open", "open_all", is_flag=True, help="Open every device and try its kernels.")
 @click.option("--traceback", is_flag=True, help="Print the tracebacks of what failed.")
 def command(json_output: bool, open_all: bool, traceback: bool) -> None:
     """Check the installation: plugins, devices, versions, and what to do about problems.
@@ -34,6 +34,7 @@ def command(json_output: bool, open_all: bool, traceback: bool) -> None:
     manager = get_manager()
     probed = manager.devices()
     failures = _open(manager) if open_all else []
+    faults, unserved = _tried(manager) if open_all else ([], [])
     report = {
         "api_version": list(API_VERSION),
         "versions": _versions(),
@@ -41,6 +42,8 @@ def command(json_output: bool, open_all: bool, traceback: bool) -> None:
         "devices": pool_rows(DevicePool.build(probed)),
         "notes": [*_notes(probed), *manager.notes()],
         "failures": failures,
+        "faults": faults,
+        "unserved": unserved,
         "ties": [str(tie) for tie in manager.ties()],
         "hints": manager.hints(),
     }
@@ -60,6 +63,15 @@ def _open(manager: PluginManager) -> list[str]:
         except PluginError as e:
             failures.append(str(e))
     return failures
+
+
+def _tried(manager: PluginManager) -> tuple[list[str], list[str]]:
+    """What is wrong with the kernels of the open devices, and what is missing beside them."""
+    from opdock.testing.harness import trial
+
+    opened = manager.opened()
+    faults = [line for o in opened for line in trial.faults(o)]
+    return faults, [line for o in opened for line in trial.unserved(o)]
 
 
 def _notes(devices: list[ProbedDevice]) -> list[str]:
@@ -109,6 +121,10 @@ def _print(report: dict[str, Any], traceback: bool) -> None:
         console.print(escape(note))
     for tie in report["ties"]:
         console.print(f"[yellow]tie[/]: {escape(tie)}")
+    for fault in report["faults"]:
+        console.print(f"[red]kernel[/]: {escape(fault)}")
+    for missing in report["unserved"]:
+        console.print(f"[yellow]sibling[/]: {escape(missing)}")
     for failure in report["failures"]:
         console.print(f"[red]failed[/]: {escape(failure)}")
     for hint in report["hints"]:

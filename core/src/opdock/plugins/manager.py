@@ -168,8 +168,8 @@ class PluginManager:
                 losers[loser.plugin] = verdict
         if any(p.module is plugin.module for p in self._plugins if p is not plugin):
             raise Quarantine("duplicate", f"{plugin.target!r} is loaded under another name already")
-        for loser, verdict in losers.items():
-            self._expel(loser, verdict)
+        for weaker, verdict in losers.items():
+            self._expel(weaker, verdict)
 
     def _clear_commons(self) -> None:
         """Expels who claims a type that others share, whoever came first."""
@@ -205,6 +205,11 @@ class PluginManager:
                 backend.state = "open"
             return found
 
+    def opened(self) -> list[OpenDevice]:
+        """The devices that are open now."""
+        with self._lock:
+            return [o for b in self._backends() for o in b.opened.values()]
+
     def close(self) -> None:
         """Closes every open device; a later `open` makes it anew."""
         with self._lock:
@@ -238,6 +243,12 @@ class PluginManager:
             if serving:
                 return f"no device of type {device_type}: {told}"
             return f"no installed plugin serves devices of type {device_type}: {told}"
+
+    def unavailable(self) -> list[str]:
+        """Why backends have no device, a line each: what their probes say, or how they failed."""
+        with self._lock:
+            self.probe()
+            return [_backend_line(b) for b in self._backends() if not b.devices]
 
     # ------------------------------------------------------------ what else plugins bring
     def routes(self) -> RouteTable:
@@ -300,14 +311,12 @@ class PluginManager:
     def ties(self) -> list[Tie]:
         """Kernels of open devices that only the order of plugins tells apart."""
         with self._lock:
-            opened = [o for b in self._backends() for o in b.opened.values()]
-            return [tie for o in opened for tie in o.kernels.ties()]
+            return [tie for o in self.opened() for tie in o.kernels.ties()]
 
     def notes(self) -> list[str]:
         """What was put back or left out for the open devices, in words, each once."""
         with self._lock:
-            opened = [o for b in self._backends() for o in b.opened.values()]
-            return list(dict.fromkeys(note for o in opened for note in o.notes))
+            return list(dict.fromkeys(note for o in self.opened() for note in o.notes))
 
     # ------------------------------------------------------------ internals
     def _backends(self) -> Iterator[Backend]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import traceback as tb
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +45,11 @@ class OpenDevice:
     notes: tuple[str, ...] = ()
 
     @property
+    def name(self) -> str:
+        """The name by its own type, "ACME:0", which is the same in every session."""
+        return f"{self.own_type}:{self.probed.attributes.index}"
+
+    @property
     def own_type(self) -> str:
         """The device type that always addresses this backend."""
         return self.probed.spec.own_type
@@ -66,7 +71,7 @@ class OpenDevice:
 
     def select(self, sig: NodeSig, name: str = "") -> Selection:
         """Ranks this device's kernels for a node; `name` is the device's, for the rejections."""
-        return select(sig, self.kernels, name or f"{self.own_type}:{self.probed.attributes.index}")
+        return select(sig, self.kernels, name or self.name)
 
 
 def open_device(
@@ -95,10 +100,11 @@ def open_device(
     except Exception as e:
         raise _failed(backend, probed, e) from e
     opened = OpenDevice(device, probed, compiler=compiler)
+    origins = _origins([*plugins, backend.plugin])
     for table in tables:
-        opened.kernels.add(table, backend.plugin.name, backend.plugin.distribution)
+        _add(opened, table, backend.plugin, origins)
     found = [pattern for patterns in fusions for pattern in patterns]
-    found += _packs(opened, backend.plugin, plugins, expel)
+    found += _packs(opened, backend.plugin, plugins, expel, origins)
     namespace = getattr(device, "namespace", None)
     if namespace is not None:
         mounted = portable.mount(namespace, getattr(device, "dtypes", None))
@@ -115,6 +121,7 @@ def _packs(
     owner: Plugin,
     plugins: Sequence[Plugin],
     expel: Callable[[Plugin, Quarantine], None],
+    origins: Mapping[str, str],
 ) -> list[FusionPattern]:
     arguments: dict[str, Any] = {
         "backend": opened.backend,
@@ -139,12 +146,43 @@ def _packs(
         for table in tables:
             # A kernel for clusters would take all that the backend computes op by op.
             kernels = [k for k in table if not (guest and k.op == CLUSTER)]
-            opened.kernels.add(kernels, plugin.name, plugin.distribution, guest)
+            _add(opened, kernels, plugin, origins, guest)
         if not guest:
             found += patterns
         elif tables or patterns:
             opened.notes += (_put_back(plugin, opened.backend),)
     return found
+
+
+def _add(
+    opened: OpenDevice,
+    kernels: Iterable[Kernel],
+    plugin: Plugin,
+    origins: Mapping[str, str],
+    guest: bool = False,
+) -> None:
+    def taken_from(kernel: Kernel) -> str:
+        home = origins.get(_package(getattr(kernel.code, "__module__", None)), "")
+        return "" if home == plugin.name else home
+
+    opened.kernels.add(kernels, plugin.name, plugin.distribution, guest, taken_from)
+
+
+def _origins(plugins: Iterable[Plugin]) -> dict[str, str]:
+    """Package -> the plugin whose code it is; a package of two plugins is nobody's."""
+    found = {_package(portable.__name__): "core"}
+    for plugin in plugins:
+        named = [name for b in plugin.backends for name in (b.spec.device, *b.spec.kernels)]
+        packages = {_package(getattr(plugin.module, "__name__", "")), *map(_package, named)}
+        for package in packages - {""}:
+            same = found.get(package, plugin.name) == plugin.name
+            found[package] = plugin.name if same else ""
+    return found
+
+
+def _package(module: str | None) -> str:
+    """The distribution's part of a dotted name, "opdock_acme" of "opdock_acme.kernels:table"."""
+    return (module or "").partition(":")[0].partition(".")[0]
 
 
 def _kin(plugin: Plugin, owner: Plugin) -> bool:

@@ -27,6 +27,7 @@ class SessionConfig:
         place_pruned: whether operations that no step needs may ask for devices that nobody has.
         cost_model_every: fill `RunMetadata.cost_graph` in each so-many-th step; 0 for none.
         cost_model_after: steps to leave out before.
+        check: whether to look at all that plugins give: kernels' results, uploads, downloads.
     """
 
     soft: bool = False
@@ -42,6 +43,7 @@ class SessionConfig:
     place_pruned: bool = False
     cost_model_every: int = 0
     cost_model_after: int = 0
+    check: bool = False
 
     def wants_cost_model(self, step: int) -> bool:
         """Whether step number `step` of a program, from 0 on, is one to measure."""
@@ -52,10 +54,11 @@ class SessionConfig:
 def read(config: Any) -> SessionConfig:
     """The settings of a ConfigProto, or TF's defaults for None."""
     disabled = frozenset(filter(None, os.environ.get("OPDOCK_DISABLE_PASSES", "").split(",")))
-    relaxed = os.environ.get("OPDOCK_RELAXED_MATH", "") not in ("", "0")
+    relaxed = _is_on("OPDOCK_RELAXED_MATH")
+    check = _is_on("OPDOCK_CHECK")
     if config is None:
-        return SessionConfig(disabled_passes=disabled, relaxed=relaxed)
-    gpu, graph = config.gpu_options, config.graph_options
+        return SessionConfig(disabled_passes=disabled, relaxed=relaxed, check=check)
+    gpu, graph, extras = config.gpu_options, config.graph_options, _extras(config)
     return SessionConfig(
         soft=config.allow_soft_placement,
         log_placement=config.log_device_placement,
@@ -69,21 +72,27 @@ def read(config: Any) -> SessionConfig:
             "memory_fraction": gpu.per_process_gpu_memory_fraction,
             "allow_growth": gpu.allow_growth,
             "visible_device_list": gpu.visible_device_list,
-            **_extras(config),
+            **extras,
         },
         disabled_passes=disabled | disabled_by(config),
         relaxed=relaxed or relaxed_by(config),
         place_pruned=graph.place_pruned_graph,
         cost_model_every=graph.build_cost_model,
         cost_model_after=graph.build_cost_model_after,
+        check=bool(extras.get("check", check)),
     )
+
+
+def _is_on(switch: str) -> bool:
+    return os.environ.get(switch, "") not in ("", "0")
 
 
 def _extras(config: Any) -> dict[str, Any]:
     """What TF's messages have no field for: the parameters of a custom optimizer named "opdock".
 
     `config.graph_options.rewrite_options.custom_optimizers.add(name="opdock")
-    .parameter_map["allow_tf32"].b = True` reaches every device as the option "allow_tf32".
+    .parameter_map["allow_tf32"].b = True` reaches every device as the option "allow_tf32". The
+    session itself takes "check".
     """
     found: dict[str, Any] = {}
     for custom in config.graph_options.rewrite_options.custom_optimizers:

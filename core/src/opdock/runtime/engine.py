@@ -25,8 +25,9 @@ from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.runtime import config as configuration
 from opdock.runtime import targets
 from opdock.runtime.deadline import with_deadline
-from opdock.runtime.inspect.trace import Tracer, partition_graphs, traced
+from opdock.runtime.inspect.trace import Tracer, copy_node, partition_graphs, traced
 from opdock.runtime.program.bind import Services, bind_alone, bind_kernel
+from opdock.runtime.program.checks import Checks
 from opdock.runtime.program.collector import collector_waits
 from opdock.runtime.program.control import bind_control
 from opdock.runtime.program.parallel import Helpers
@@ -159,7 +160,12 @@ class Engine:
         return Services(
             self.resources, Losses(self.placer, self.resources), self.between,
             functools.partial(bind_control, compile_body=self._body), Helpers(self.threads - 1),
+            checks=self._checks,
         )  # fmt: skip
+
+    @functools.cached_property
+    def _checks(self) -> Checks | None:
+        return Checks(lambda: self.devices.targets) if self._config.check else None
 
     @functools.cached_property
     def _fallback(self) -> Fallback:
@@ -177,7 +183,7 @@ class Engine:
             return None
         saved, node.target, node.kernel = node.target, host, choice.kernel
         try:
-            fn = bind_kernel(node, self.resources)
+            fn = bind_kernel(node, self.resources, self._checks)
             args = [*inputs, None] if choice.kernel.out else inputs
             with np.errstate(all="ignore"):
                 result = fn(*args)
@@ -201,6 +207,8 @@ class Engine:
             if target.name in (source, destination):
                 target.opened()
         hops = self.devices.router.find({source: False}, destination, own=True)
+        if self._checks is not None:
+            hops = tuple(self._checks.guarded(h, copy_node(h, name)) for h in hops)
         return traced(hops, name)
 
     # ------------------------------------------------------------ running with options

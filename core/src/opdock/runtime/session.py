@@ -248,7 +248,8 @@ class BaseSession:
 
         Compiles the program if needed; runs nothing.
         """
-        return explain(self._program(fetches, feed_dict), self._engine.experience)
+        program, engine = self._program(fetches, feed_dict), self._engine
+        return explain(program, engine.experience, engine.devices.unavailable)
 
     def bisect(
         self,

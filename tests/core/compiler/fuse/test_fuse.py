@@ -181,7 +181,7 @@ def test_the_kernel_declines(x):
     melder.refused["meld>Swish"] = "not today"
     found = explained(x * tf.sigmoid(x), {x: X})
     assert found.fusions() == {}
-    assert missed(found)["mul"][0].endswith("melder.swish: not today")
+    assert missed(found)["mul"][0].endswith("melder.swish of plugin 'melder-for-tests': not today")
 
 
 def test_a_pattern_without_a_kernel(x, monkeypatch):

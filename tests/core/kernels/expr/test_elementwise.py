@@ -148,3 +148,17 @@ def test_a_result_is_memory_of_its_own(shape):
     found = evaluator(line, numpy_namespace, ["x"], shape)(x)
     np.testing.assert_array_equal(found, x)
     assert not np.shares_memory(found, x)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [("real(x)", "complex64"), ("imag(x)", "complex128"), ("conj(x)", "float32"),
+     ("real(conj(x))", "complex64")],
+)  # fmt: skip
+def test_a_part_of_an_argument_is_copied(text, kind):
+    dtype = dtypes.as_dtype(kind)
+    line = lower([parse(text)], {"x": dtype}, {}, [dtype.real_dtype])
+    x = np.arange(3, dtype=kind)
+    found = evaluator(line, numpy_namespace, ["x"], (3,))(x)
+    np.testing.assert_array_equal(found, x.imag if text == "imag(x)" else x.real)
+    assert not np.shares_memory(found, x)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import logging
 
+import numpy as np
+import pytest
+
 from opdock import dtypes
 from opdock.dtypes import FLOATS, NUMBERS, float32, int32, string
 from opdock.kernels.select.selection import KernelIndex, select
@@ -76,7 +79,7 @@ def test_types_are_matched_by_base_type_and_in_lists():
     bad = select(sig(Ts=[float32, string]), found)
     assert reasons(bad)["k"].startswith("Ts is string; it takes bfloat16,")
     absent = select(sig(), found)
-    assert reasons(absent) == {"k": "it constrains Ts, which the node does not have"}
+    assert reasons(absent) == {"k": "it constrains Ts, which the node does not have (it has T)"}
 
 
 def test_when_gives_the_reason():
@@ -98,6 +101,53 @@ def test_a_when_that_fails_is_a_rejection(caplog):
         result = select(sig(), found)
     assert tags(result) == ["good"]
     assert reasons(result) == {"bad": "its when() raised KeyError: 'absent'"}
+
+
+@pytest.mark.parametrize("verdict", [None, 7, [], b"no"])
+def test_a_when_that_gives_no_answer_is_a_rejection_and_is_told_once(verdict, caplog):
+    found = index(kernel("bad", when=lambda s: verdict), kernel("good"))
+    for _ in range(3):
+        result = select(sig(), found, f"/device:X:{verdict!r}")
+    assert tags(result) == ["good"]
+    (rejection,) = result.rejections
+    told = f"its when() returned {verdict!r}, which is neither True nor False nor a reason"
+    assert (rejection.reason, rejection.fault) == (told, True)
+    assert str(rejection) == f"/device:X:{verdict!r} {rejection.kernel} of plugin 'p': {told}"
+    (record,) = (r for r in caplog.records if r.name == "opdock.kernels")
+    assert f"of plugin 'p' (dist-p) on /device:X:{verdict!r}: {told}" in record.getMessage()
+
+
+def test_numpys_booleans_are_answers():
+    found = index(kernel("yes", when=lambda s: np.True_), kernel("no", when=lambda s: np.False_))
+    assert tags(select(sig(), found)) == ["yes"]
+    assert reasons(select(sig(), found)) == {"no": "it declines this node"}
+
+
+def test_guests_come_last_whatever_their_priority():
+    found = KernelIndex()
+    found.add([kernel("guest", priority=1000)], "g", guest=True)
+    found.add([kernel("own"), kernel("portable", label=PORTABLE, priority=-100)], "p")
+    assert tags(select(sig(), found)) == ["own", "portable", "guest"]
+    assert found.ties() == []
+
+
+@pytest.mark.parametrize(
+    ("op", "served", "hint"),
+    [
+        ("Add", {"AddV2"}, "AddV2"),
+        ("AddV2", {"Add", "AddN"}, "Add"),
+        ("FusedBatchNorm", {"FusedBatchNormV2", "FusedBatchNormV3"},
+         "FusedBatchNormV2 and FusedBatchNormV3"),
+        ("BatchMatMulV2", {"BatchMatMul", "MatMul"}, "BatchMatMul"),
+        ("MatMul", {"BatchMatMul", "SparseMatMul"}, ""),
+    ],
+)
+def test_versions_of_an_op_hint_at_each_other(op, served, hint):
+    found = KernelIndex()
+    found.add([Kernel(op=name, fn=print) for name in served], "p")
+    (rejection,) = select(NodeSig(op), found).rejections
+    told = f", but there is one for {hint}, of the same family; it may serve both" if hint else ""
+    assert rejection.reason == f"no kernel for {op}{told}"
 
 
 def test_no_kernel_is_a_rejection_too():

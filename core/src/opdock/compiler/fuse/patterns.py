@@ -18,7 +18,7 @@ from opdock.compiler.ir.state import cell_inputs
 from opdock.compiler.place.ladder import node_sig
 from opdock.compiler.place.placer import Placer
 from opdock.compiler.place.target import Target
-from opdock.kernels.select.selection import LABEL_ATTR
+from opdock.kernels.select.selection import LABEL_ATTR, read_verdict
 from opdock.plugins.patterns import FusionPattern
 
 _log = logging.getLogger("opdock.fuse")
@@ -164,13 +164,13 @@ class _Fuser:
             return ""
         resources = self.placer.resources
         try:
-            verdict = pattern.when({k: node_sig(n, n.target, resources) for k, n in named.items()})
+            reason, _ = read_verdict(
+                pattern.when({k: node_sig(n, n.target, resources) for k, n in named.items()})
+            )
         except Exception as e:
             _log.exception("when() of fusion %s failed at %s", pattern.name, named[""].name)
             return f"its when() raised {type(e).__name__}: {e}"
-        if verdict is True:
-            return ""
-        return verdict if isinstance(verdict, str) and verdict else "it declines these nodes"
+        return reason
 
     def _preceding(self, node: Node) -> Iterator[Node]:
         for other in preceding(node, self.before):

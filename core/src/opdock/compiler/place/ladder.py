@@ -1,7 +1,8 @@
 """The ladder: how a node finds its kernel on one device, with a reason for each rejection.
 
 Own kernel, then portable kernel, then the op's decomposition, or the op in the other data format
-between transposes. The next device is `place`'s step.
+between transposes; at last the kernel of a plugin that the backend does not admit. The next device
+is `place`'s step.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from opdock.compiler.place.target import Target
 from opdock.graph.control import func_graph
 from opdock.graph.control.func_graph import arg_op
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.kernels.select.selection import Rejection, select
+from opdock.kernels.select.selection import Entry, Rejection, select
 from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.select.table import Kernel
 
@@ -84,22 +85,36 @@ def climb(
     selection = select(sig, index, target.name)
     rejections += selection.rejections
     admitted = () if selection.chosen is None else (selection.chosen, *selection.alternatives)
-    for entry in admitted:
-        barred = experience.banned(node, target.name, entry.kernel.qualname)
-        if not barred:
-            kind = "portable" if entry.kernel.is_portable else "native"
-            return Choice(kind, kernel=entry.kernel, plugin=entry.plugin), rejections
-        rejections.append(
-            Rejection(
-                device=target.name, kernel=entry.kernel.qualname, plugin=entry.plugin, reason=barred
-            )
-        )
+    mine = [e for e in admitted if not e.guest]
+    found = _first(node, target, mine, experience, rejections)
+    if found is not None:
+        return found, rejections
     decomposed, why = _decompose(node, target, resources, experience, depth)
     if decomposed is None and node.is_alias:
         return Choice("builtin", plugin="opdock"), rejections
     if decomposed is None:
         rejections.append(Rejection(device=target.name, kernel="decomposition", reason=why))
+        guests = [e for e in admitted if e.guest]
+        return _first(node, target, guests, experience, rejections), rejections
     return decomposed, rejections
+
+
+def _first(
+    node: Node, target: Target, entries: list[Entry], experience: Experience,
+    rejections: list[Rejection],
+) -> Choice | None:  # fmt: skip
+    """The first kernel that has not given up on the node; those that have add a reason each."""
+    for entry in entries:
+        barred = experience.banned(node, target.name, entry.kernel.qualname)
+        if not barred:
+            kind = "portable" if entry.kernel.is_portable else "native"
+            return Choice(kind, kernel=entry.kernel, plugin=entry.plugin)
+        rejections.append(
+            Rejection(
+                device=target.name, kernel=entry.kernel.qualname, plugin=entry.plugin, reason=barred
+            )
+        )
+    return None
 
 
 def _decompose(

@@ -45,6 +45,7 @@ class Function:
         raises: the types for which some argument values are errors; generated code that cannot
             report an error must leave those to the plain kernels.
         needs: names beyond the array API standard 2023.12 that `evaluate` takes from `xp`.
+        views: whether the value may be memory of the argument.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Function:
     symbol: str = ""
     raises: frozenset[DType] = field(default_factory=frozenset)
     needs: tuple[str, ...] = ()
+    views: bool = False
 
     def result_type(self, operand: DType) -> DType:
         """The type of the result for arguments of type `operand`."""
@@ -98,6 +100,7 @@ def _add(
     symbol: str = "",
     raises: frozenset[DType] = frozenset(),
     needs: tuple[str, ...] = (),
+    views: bool = False,
 ) -> None:
     if isinstance(evaluate, str):
         array = evaluate or name
@@ -105,6 +108,7 @@ def _add(
     FUNCTIONS[name] = Function(
         name=name, meaning=meaning, arity=arity, domain=domain, result=result, symbol=symbol,
         evaluate=evaluate, array=array, plain=plain or frozenset(), raises=raises, needs=needs,
+        views=views,
     )  # fmt: skip
 
 
@@ -266,9 +270,9 @@ _add("popcount", "the number of one bits", dtypes.INTS, _population_count, resul
 
 # ---------------------------------------------------------------- complex numbers
 _add("complex", "x + iy", frozenset(_COMPLEX_OF), _complex, arity=2, result="complex")
-_add("real", "the real part", dtypes.COMPLEX, plain=frozenset(), result="real")
-_add("imag", "the imaginary part", dtypes.COMPLEX, plain=frozenset(), result="real")
-_add("conj", "the complex conjugate; x itself for real types", _NUMBERS, _conjugate)
+_add("real", "the real part", dtypes.COMPLEX, plain=frozenset(), result="real", views=True)
+_add("imag", "the imaginary part", dtypes.COMPLEX, plain=frozenset(), result="real", views=True)
+_add("conj", "the complex conjugate; x itself for real types", _NUMBERS, _conjugate, views=True)
 _add("angle", "the argument, in (-pi, pi]", dtypes.COMPLEX, _angle, result="real")
 
 # ---------------------------------------------------------------- special functions

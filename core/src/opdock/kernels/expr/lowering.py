@@ -337,10 +337,17 @@ class _Writer:
 
     def _result(self, i: int) -> str:
         """A result as the function returns it: never memory of the caller's."""
-        if not self._is(INPUT, i):
+        if not self._views_input(i):
             return self._names[i]
         self._scope["fresh"] = functools.partial(self._xp.asarray, copy=True)
         return f"fresh({self._names[i]})"
+
+    def _views_input(self, i: int) -> bool:
+        """Whether a value is an argument of the function, or may be a part of one's memory."""
+        step = self._steps[i]
+        if step.op in (INPUT, NUMBER, CAST):
+            return step.op == INPUT
+        return FUNCTIONS[step.op].views and self._views_input(step.args[0])
 
     def _step(self, i: int) -> list[str]:
         step, name = self._steps[i], self._names[i]

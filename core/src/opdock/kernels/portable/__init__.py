@@ -87,7 +87,9 @@ def family(
     for function, uses in list(_registry.items()):
         if function.__module__ != f"{__name__}.{name}":
             continue
-        bind = functools.partial(_bind_over, function, namespace)
+        bind = functools.update_wrapper(
+            functools.partial(_bind_over, function, namespace), function
+        )
         for op, record in uses:
             kernel = Kernel(op=op, bind=bind, **{**record, "label": "", "priority": 0})
             narrowed = restrict(kernel, allowed)

@@ -25,7 +25,8 @@ def l2_loss(xp: Any, sig: NodeSig) -> Callable[..., Any]:
     return run
 
 
-@portable("InTopK", "InTopKV2", host_inputs=("k",))
+@portable("InTopK")
+@portable("InTopKV2", host_inputs=("k",))
 def in_top_k(xp: Any, sig: NodeSig) -> Callable[..., Any]:
     """Whether fewer than k classes beat the target; rows with a non-finite entry say no."""
     fixed = sig.attrs.get("k")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from opdock.dtypes import DType
+from opdock.kernels.select.siblings import sibling_hint
 from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.select.table import PORTABLE, Kernel
 
@@ -26,15 +29,18 @@ class Rejection:
         device: the device's name, when known.
         kernel: where the kernel's code lives; empty when no kernel was looked at.
         plugin: the plugin that brought the kernel.
+        fault: whether the kernel is to blame: its `when` raised, or gave no answer.
     """
 
     reason: str
     device: str = ""
     kernel: str = ""
     plugin: str = ""
+    fault: bool = False
 
     def __str__(self) -> str:
-        where = " ".join(part for part in (self.device, self.kernel) if part)
+        by = f"of plugin {self.plugin!r}" if self.kernel and self.plugin else ""
+        where = " ".join(part for part in (self.device, self.kernel, by) if part)
         return f"{where}: {self.reason}" if where else self.reason
 
 
@@ -42,7 +48,13 @@ class Rejection:
 class Entry:
     """A kernel with its origin: the plugin's name and distribution, and its place in the order.
 
-    A guest comes from a plugin that the backend does not admit: it computes what nothing else does.
+    Attributes:
+        kernel: the record.
+        plugin, distribution: who brought the record.
+        order: its place among the device's kernels.
+        guest: whether the backend does not admit the plugin: it computes what nothing else does.
+        taken_from: the plugin whose code the record runs, if that is another: a record that was
+            taken over, say by `dataclasses.replace`.
     """
 
     kernel: Kernel
@@ -50,6 +62,12 @@ class Entry:
     distribution: str = ""
     order: int = 0
     guest: bool = False
+    taken_from: str = ""
+
+    def __str__(self) -> str:
+        dist = f" ({self.distribution})" if self.distribution else ""
+        taken = f", taken over from {self.taken_from!r}" if self.taken_from else ""
+        return f"kernel {self.kernel.qualname} of plugin {self.plugin!r}{dist}{taken}"
 
     @property
     def rank(self) -> tuple[Any, ...]:
@@ -107,11 +125,14 @@ class KernelIndex:
         plugin: str = "",
         distribution: str = "",
         guest: bool = False,
+        taken_from: Callable[[Kernel], str] = lambda _: "",
     ) -> None:
         """Adds a table's kernels behind those of the tables added before."""
         touched = set()
         for kernel in kernels:
-            entry = Entry(kernel, plugin, distribution, self._count, guest)
+            entry = Entry(
+                kernel, plugin, distribution, self._count, guest, taken_from(kernel)
+            )  # fmt: skip
             self._count += 1
             self._by_op.setdefault(kernel.op, []).append(entry)
             touched.add(kernel.op)
@@ -121,6 +142,10 @@ class KernelIndex:
     def entries(self, op: str) -> list[Entry]:
         """The ranked kernels for an op type."""
         return self._by_op.get(op, [])
+
+    def find(self, kernel: Kernel) -> Entry | None:
+        """The entry of a record, or None if it is none of this device's."""
+        return next((e for e in self.entries(kernel.op) if e.kernel is kernel), None)
 
     def ops(self) -> list[str]:
         """The op types that have any kernel, sorted."""
@@ -171,47 +196,71 @@ def select(sig: NodeSig, index: KernelIndex, device: str = "") -> Selection:
     admitted: list[Entry] = []
     rejections: list[Rejection] = []
     for entry in index.entries(sig.op):
-        reason = _reject(entry.kernel, sig, wanted)
+        reason, fault = _reject(entry, sig, wanted, device)
         if not reason:
             admitted.append(entry)
         else:
             rejections.append(
                 Rejection(
-                    reason=reason, device=device, kernel=entry.kernel.qualname, plugin=entry.plugin
+                    reason=reason, device=device, kernel=entry.kernel.qualname, plugin=entry.plugin,
+                    fault=fault,
                 )
             )
     if not admitted and not rejections:
-        rejections.append(Rejection(reason=f"no kernel for {sig.op}", device=device))
+        hint = sibling_hint(sig.op, index)
+        reason = f"no kernel for {sig.op}" + (f", but {hint}" if hint else "")
+        rejections.append(Rejection(reason=reason, device=device))
     if not admitted:
         return Selection(None, (), tuple(rejections))
     return Selection(admitted[0], tuple(admitted[1:]), tuple(rejections))
 
 
-def _reject(kernel: Kernel, sig: NodeSig, wanted: str) -> str:
-    """The reason why the kernel cannot take the node; empty when it can."""
+def _reject(entry: Entry, sig: NodeSig, wanted: str, device: str) -> tuple[str, bool]:
+    """The reason why the kernel cannot take the node, empty when it can, and whether it failed."""
+    kernel = entry.kernel
     if kernel.label != wanted and (wanted or kernel.label != PORTABLE):
         if wanted:
             own = f"label {kernel.label!r}" if kernel.label else "no label"
-            return f"the node asks for label {wanted!r}; it has {own}"
-        return f"it is used only on request ({LABEL_ATTR}={kernel.label!r})"
+            return f"the node asks for label {wanted!r}; it has {own}", False
+        return f"it is used only on request ({LABEL_ATTR}={kernel.label!r})", False
     for attr, admitted in kernel.dtypes.items():
-        reason = _reject_type(attr, admitted, sig.attrs)
+        reason = _reject_type(attr, admitted, sig)
         if reason:
-            return reason
+            return reason, False
     if kernel.when is None:
-        return ""
+        return "", False
     try:
-        verdict = kernel.when(sig)
+        reason, fault = read_verdict(kernel.when(sig))
     except Exception as e:
-        _log.exception("when() of kernel %s failed on %s", kernel.qualname, sig)
-        return f"its when() raised {type(e).__name__}: {e}"
-    if verdict is True:
-        return ""
-    return verdict if isinstance(verdict, str) and verdict else "it declines this node"
+        reason, fault = f"its when() raised {type(e).__name__}: {e}", e
+    if fault is not None:
+        _tell(f"{sig.op}: {entry} on {device or 'a device'}: {reason}", fault)
+    return reason, fault is not None
 
 
-def _reject_type(attr: str, admitted: frozenset[DType], attrs: Mapping[str, Any]) -> str:
-    value = attrs.get(attr)
+def read_verdict(verdict: Any) -> tuple[str, Exception | None]:
+    """What a `when` says: the reason why not, or empty, and what is wrong with the answer."""
+    if isinstance(verdict, str):
+        return verdict or "it declines this node", None
+    if isinstance(verdict, (bool, np.bool_)):
+        return "" if verdict else "it declines this node", None
+    told = f"its when() returned {verdict!r}, which is neither True nor False nor a reason"
+    return told, TypeError(told)
+
+
+_told: set[str] = set()
+
+
+def _tell(text: str, fault: Exception) -> None:
+    """Warns of a kernel's fault, once."""
+    if text not in _told:
+        _told.add(text)
+        raised = fault if fault.__traceback__ is not None else None
+        _log.warning("%s", text, exc_info=raised)
+
+
+def _reject_type(attr: str, admitted: frozenset[DType], sig: NodeSig) -> str:
+    value = sig.attrs.get(attr)
     if isinstance(value, DType):
         if value.base_dtype in admitted:
             return ""
@@ -222,7 +271,12 @@ def _reject_type(attr: str, admitted: frozenset[DType], attrs: Mapping[str, Any]
             return ""
         shown = ", ".join(getattr(t, "name", str(t)) for t in wrong)
     elif value is None:
-        return f"it constrains {attr}, which the node does not have"
+        return f"it constrains {attr}, which the node does not have{_type_attrs(sig.attrs)}"
     else:
-        return f"it constrains {attr}, which is no type attribute"
+        return f"it constrains {attr}, which is no type attribute{_type_attrs(sig.attrs)}"
     return f"{attr} is {shown}; it takes {', '.join(sorted(t.name for t in admitted))}"
+
+
+def _type_attrs(attrs: Mapping[str, Any]) -> str:
+    found = [name for name, value in attrs.items() if isinstance(value, DType)]
+    return f" (it has {', '.join(found)})" if found else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
@@ -92,9 +93,21 @@ class Kernel:
         return len(self.dtypes)
 
     @property
+    def code(self) -> Any:
+        """The function that somebody wrote, without `functools.partial` and wrappers around it."""
+        target: Any = self.bind or self.fn
+        while True:
+            inner = getattr(target, "__wrapped__", None)
+            if inner is None and isinstance(target, functools.partial):
+                inner = target.func
+            if inner is None:
+                return target
+            target = inner
+
+    @property
     def qualname(self) -> str:
         """Where the kernel's code lives, "package.module.function"."""
-        return qualname(self.bind or self.fn)
+        return qualname(self.code)
 
     def __repr__(self) -> str:
         extra = f" [{self.label}]" if self.label else ""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from opdock.compiler.emit.memory import MemoryPlan
 from opdock.compiler.ir.block import COPY, FEED, SEGMENT, Node
 from opdock.compiler.place.experience import Experience
+from opdock.compiler.place.target import parsed
 from opdock.graph.nodes.traits import Control
 from opdock.kernels.select.table import qualname
 from opdock.runtime.program.program import Program
@@ -26,6 +28,8 @@ class Row:
         how: native, portable, decomposed, builtin, copy, feed, control, fused or removed.
         kernel: where the kernel's code lives; for a copy the way it takes: upload, download, dlpack
             or a plugin's function.
+        plugin: the plugin that brought the kernel, with whose code it took over, if it did:
+            "mine (taken over from 'cpu')".
         why: the reason for the device; for a copy the whole route and its cost.
         rejections: each kernel or device that did not get the node, and why.
         line: the user's line that made the op.
@@ -48,6 +52,7 @@ class Row:
     members: tuple[str, ...] = ()
     into: str = ""
     missed: tuple[str, ...] = ()
+    plugin: str = ""
 
 
 @dataclass(slots=True)
@@ -61,12 +66,15 @@ class Explanation:
         moves: ops that left a device at run time in this session.
         segments: for each part that a backend compiled as a whole, by name, who did and what has
             become of it.
+        missing: why there is no device of a type that a node asks for: what its plugins' probes
+            say, and what they raised.
     """
 
     rows: list[Row]
     memory: MemoryPlan
     moves: list[Any] = field(default_factory=list)
     segments: dict[str, str] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
 
     def counts(self) -> dict[str, int]:
         """How many nodes ran each way."""
@@ -100,6 +108,7 @@ class Explanation:
             f"in {len(self.memory.buffers)} buffers (one each would take {self.memory.naive_bytes})"
         )
         lines += [f"segment {name}: {told}" for name, told in self.segments.items()]
+        lines += self.missing
         lines += [f"run-time fallback: {m}" for m in self.moves]
         return "\n".join(lines)
 
@@ -131,11 +140,20 @@ class Explanation:
             "fusions": self.fusions(),
             "moves": [str(m) for m in self.moves],
             "segments": self.segments,
+            "missing": self.missing,
         }
 
 
-def explain(program: Program, experience: Experience) -> Explanation:
-    """The explanation of a compiled program, with what moved in the session."""
+def explain(
+    program: Program, experience: Experience, unavailable: Callable[[str], str | None]
+) -> Explanation:
+    """The explanation of a compiled program.
+
+    Args:
+        program: what was compiled.
+        experience: what moved in the session.
+        unavailable: why there is no device of a type, or None if there is one.
+    """
     missed: dict[str, list[str]] = {}
     for name, fusion, why in program.block.missed:
         missed.setdefault(name, []).append(f"fusion '{fusion}': {why}")
@@ -147,7 +165,9 @@ def explain(program: Program, experience: Experience) -> Explanation:
         for name, op, why in program.block.folded
     ]
     segments = {n.name: _segment(n) for n in nodes if n.op == SEGMENT}
-    return Explanation(rows, program.plan, experience.told(), segments)
+    asked = sorted({parsed(r.requested).device_type or "" for r in rows if r.requested} - {""})
+    missing = [reason for kind in asked if (reason := unavailable(kind))]
+    return Explanation(rows, program.plan, experience.told(), segments, missing)
 
 
 def _segment(node: Node) -> str:
@@ -171,8 +191,18 @@ def _row(node: Node, missed: dict[str, list[str]]) -> Row:
         how=how, kernel=kernel, why=node.why, rejections=tuple(str(r) for r in node.rejections),
         line=_line(node), fusion="" if node.fused is None else node.fused.fusion,
         members=() if node.fused is None else tuple(m.name for m in node.fused.members),
-        missed=tuple(missed.get(node.name, ())),
+        missed=tuple(missed.get(node.name, ())), plugin=_plugin(node),
     )  # fmt: skip
+
+
+def _plugin(node: Node) -> str:
+    if node.kernel is None or node.target is None:
+        return ""
+    found = node.target.index.find(node.kernel)
+    if found is None:
+        return ""
+    taken = f" (taken over from {found.taken_from!r})" if found.taken_from else ""
+    return f"{found.plugin}{taken}"
 
 
 def _fused_row(member: Node, node: Node, missed: dict[str, list[str]]) -> Row:
@@ -180,6 +210,7 @@ def _fused_row(member: Node, node: Node, missed: dict[str, list[str]]) -> Row:
     made = _row(member, missed)
     return replace(
         made, how="fused", kernel="" if node.kernel is None else node.kernel.qualname,
+        plugin=_plugin(node),
         why=f"part of {node.op} '{node.name}' by fusion '{node.fused.fusion}'",
         fusion=node.fused.fusion, into=node.op,
     )  # fmt: skip

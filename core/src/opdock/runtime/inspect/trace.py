@@ -195,12 +195,16 @@ def traced(hops: Sequence[Hop], name: str) -> Callable[[Any], Any]:
 
 
 def _copy_step(hop: Hop, name: str) -> Step:
+    return Step("copy", copy_node(hop, name), [], [])
+
+
+def copy_node(hop: Hop, name: str) -> Node:
+    """What stands in messages for a copy that is no node: the value, and where it goes."""
     attrs = {"from": hop.src, "to": hop.dst, "how": hop.how}
-    node = Node(
+    return Node(
         COPY, f"{name or 'value'}/copy_to_{short(hop.dst)}", spec=None, attrs=attrs,
         inputs=[], out_dtypes=[], out_shapes=[],
     )  # fmt: skip
-    return Step("copy", node, [], [])
 
 
 def device_of(node: Node) -> str:

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 from opdock import errors
 from opdock.compiler.emit.arena import allocate
 from opdock.compiler.emit.schedule import Step
-from opdock.compiler.ir.block import Node
+from opdock.compiler.ir.block import HOST, Node
 from opdock.compiler.ir.state import cell_inputs
 from opdock.compiler.pipeline import Compiled
 from opdock.compiler.place.ladder import node_sig
 from opdock.compiler.place.target import Target, memory_of
 from opdock.runtime.program.builtin import BUILTINS, variable_cell
+from opdock.runtime.program.checks import Checks
 from opdock.runtime.program.segment import bind_segment
-from opdock.runtime.recover.located import as_op_error, where
+from opdock.runtime.recover.located import as_op_error, culprit, where
 from opdock.runtime.recover.lost import Losses, homewards
 from opdock.runtime.resources import CellProxy, ResourceManager
 
@@ -39,6 +40,7 @@ class Services:
         between: (source, destination, name) to a function that moves a buffer.
         control: the callable of a control-flow node.
         helpers: threads for steps that run at the same time.
+        checks: what looks at all that plugins give, or None.
     """
 
     resources: ResourceManager
@@ -46,6 +48,7 @@ class Services:
     between: Callable[[str, str, str], Callable[[Any], Any]]
     control: Callable[[Node], Call]
     helpers: Helpers
+    checks: Checks | None = None
 
 
 class Bound:
@@ -93,8 +96,11 @@ def _preset(node: Node, services: Services) -> Any:
     value = node.attrs["value"]
     if node.target is None or node.target.is_host or value.dtype.hasobject:
         return value
+    upload = node.target.device.upload
+    if services.checks is not None:
+        upload = services.checks.hop(upload, HOST, node.target.name, "upload", node)
     try:
-        return node.target.device.upload(value)
+        return upload(value)
     except errors.OpError as e:
         found = as_op_error(e, node)
         raise services.losses.meet(node, found) or found from e
@@ -108,14 +114,15 @@ def _bind(step: Step, services: Services) -> Call:
         return lambda value: value
     if step.kind == "copy":
         carry: Call = node.attrs["carry"]
-        return carry
+        return carry if services.checks is None else services.checks.copy(node, carry)
     if step.kind == "control":
         return services.control(node)
     if step.kind == "segment":
-        return bind_segment(node, services.resources)
+        run = bind_segment(node, services.resources)
+        return run if services.checks is None else services.checks.segment(node, run)
     if step.kind == "builtin":
         return _proxied(node, BUILTINS[node.op](node, services.resources), services)
-    return _proxied(node, bind_kernel(node, services.resources), services)
+    return _proxied(node, bind_kernel(node, services.resources, services.checks), services)
 
 
 def bind_alone(step: Step, streams: Any) -> Call:
@@ -180,24 +187,33 @@ class KernelContext:
     stream: Any = None
 
 
-def bind_kernel(node: Node, resources: ResourceManager) -> Call:
-    """The callable of a placed node.
+def bind_kernel(node: Node, resources: ResourceManager, checks: Checks | None = None) -> Call:
+    """The callable of a placed node, with a check around it if there are `checks`.
 
     Raises:
         OpError: the kernel's binder failed.
     """
+    fn = _bound(node, resources)
+    return fn if checks is None else checks.kernel(node, fn)
+
+
+def _bound(node: Node, resources: ResourceManager) -> Call:
     kernel = node.kernel
     if kernel is None:
         raise errors.InternalError(
             None, node.origin, f"Node {node.name} ({node.op}) has no kernel."
         )
     sig = node_sig(node, node.target, resources)
+    if kernel.bind is None:
+        assert kernel.fn is not None
+        return functools.partial(
+            kernel.fn, KernelContext(sig, sig.attrs, sig.device, resources)
+        )  # fmt: skip
     try:
-        if kernel.bind is not None:
-            return kernel.bind(sig)
+        fn = kernel.bind(sig)
     except Exception as e:
-        raise as_op_error(e, node) from e
-    assert kernel.fn is not None
-    return functools.partial(
-        kernel.fn, KernelContext(sig, sig.attrs, sig.device, resources)
-    )
+        raise as_op_error(e, node, "bind()") from e
+    if not callable(fn):
+        told = f"bind() of {culprit(node)} returned {fn!r}, which cannot be called"
+        raise errors.InternalError(None, node.origin, f"Op {node.op} failed: {told}{where(node)}")
+    return fn

@@ -7,7 +7,7 @@ from typing import Any, Final
 from opdock import errors
 from opdock.compiler.ir.block import Node
 
-__all__ = ["as_op_error", "where"]
+__all__ = ["as_op_error", "culprit", "where"]
 
 _TRANSLATED: Final[tuple[tuple[type[Exception], type[errors._CodedError]], ...]] = (
     (MemoryError, errors.ResourceExhaustedError),
@@ -19,8 +19,14 @@ _TRANSLATED: Final[tuple[tuple[type[Exception], type[errors._CodedError]], ...]]
 )
 
 
-def as_op_error(error: Exception, node: Node) -> errors.OpError:
-    """`error` as an OpError that names the node and the user's line."""
+def as_op_error(error: Exception, node: Node, what: str = "") -> errors.OpError:
+    """`error` as an OpError that names the node and the user's line.
+
+    Args:
+        error: what was raised.
+        node: where.
+        what: what of the node's kernel raised it, "bind()", if not its call.
+    """
     if isinstance(error, errors.OpError):
         if "[[node " in error.message:
             return error
@@ -29,9 +35,21 @@ def as_op_error(error: Exception, node: Node) -> errors.OpError:
         return located
     for kind, cls in _TRANSLATED:
         if isinstance(error, kind):
-            return cls(None, node.origin, f"{error}{where(node)}")
+            by = f"\n\t ({what} of {culprit(node)})" if what else ""
+            return cls(None, node.origin, f"{error}{by}{where(node)}")
     text = f"{type(error).__name__}: {error}"
-    return errors.InternalError(None, node.origin, f"Op {node.op} failed: {text}{where(node)}")
+    by = " of ".join(filter(None, (what, culprit(node))))
+    failed = f"{by} raised" if by else "it raised"
+    text = f"Op {node.op} failed: {failed} {text}{where(node)}"
+    return errors.InternalError(None, node.origin, text)
+
+
+def culprit(node: Node) -> str:
+    """The kernel of a placed node with plugin and device; empty when it has none."""
+    if node.kernel is None or node.target is None:
+        return ""
+    found = node.target.index.find(node.kernel)
+    return f"{found or node.kernel.qualname} on {node.target.name}"
 
 
 def where(node: Node) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from opdock.kernels.select.siblings import sibling_hint
 from opdock.testing.harness.case import Result, Skip, Unit
 from opdock.testing.harness.claims import claims
 from opdock.testing.levels.device import DeviceUnderTest
@@ -34,7 +35,9 @@ def bring_up_units(dut: DeviceUnderTest, only: frozenset[str] = frozenset()) -> 
         def run(op: str = op, dtype: str = dtype) -> list[Result]:
             claim = found.get((op, dtype))
             if claim is None:
-                raise Skip("unclaimed", f"the device has no kernel for {op} of {dtype}")
+                hint = sibling_hint(op, {name for name, kind in found if kind == dtype})
+                told = f", but {hint}" if hint else ""
+                raise Skip("unclaimed", f"the device has no kernel for {op} of {dtype}{told}")
             return claim_results(dut, claim, "L1", ("plain",))
 
         yield Unit("L1", op, dtype, run, claimed=claim is not None)

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from opdock import dtypes, errors
 from opdock.graph.nodes import registry
 from opdock.graph.nodes.registry import OpSpec
+from opdock.kernels.select.flaws import flaw
 from opdock.testing.harness.build import VARIANTS, BuiltCase, Variant, build_case, can_stride
 from opdock.testing.harness.case import Failure, Result, Skip, Unit, describe
 from opdock.testing.harness.claims import Claim, claims, numpy_dtype, varied_attr
@@ -98,6 +99,7 @@ def forward_units(dut: DeviceUnderTest, only: frozenset[str] = frozenset()) -> I
         if only and op not in only:
             continue
         yield Unit("L2", op, "", lambda op=op: _unknown(op))  # type: ignore[misc]
+    yield from _flawed(dut, only)
     for claim in found:
         if not only or claim.op in only:
             yield Unit(
@@ -106,6 +108,18 @@ def forward_units(dut: DeviceUnderTest, only: frozenset[str] = frozenset()) -> I
             )  # fmt: skip
     ops = dict.fromkeys(c.op for c in found)
     yield from error_units(dut, [op for op in ops if not only or op in only])
+
+
+def _flawed(dut: DeviceUnderTest, only: frozenset[str]) -> Iterator[Unit]:
+    """A failing unit for each record that names what its op does not have."""
+    for entry in dut.kernels:
+        op, wrong = entry.kernel.op, flaw(entry.kernel)
+        if wrong and registry.find(op) is not None and (not only or op in only):
+
+            def run(text: str = f"{entry} on {dut.name}: {wrong}") -> list[Result]:
+                raise Failure(text)
+
+            yield Unit("L2", op, "", run)
 
 
 def _unknown(op: str) -> list[Result]:

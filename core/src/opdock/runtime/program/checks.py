@@ -1,0 +1,261 @@
+"""Checks of what plugins give, for debugging: results of kernels, uploads, downloads and routes.
+
+On with `OPDOCK_CHECK=1`. A check is a function around the call that it checks, put there when a
+program is bound: programs that are bound without checks run the bare calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, NoReturn
+
+import numpy as np
+
+from opdock import errors, shapes
+from opdock.compiler.ir.block import HOST, Node
+from opdock.compiler.ir.state import HANDLES
+from opdock.compiler.place.target import Target
+from opdock.devices.router import Hop
+from opdock.dtypes import DType
+from opdock.runtime.recover.located import culprit, where
+
+__all__ = ["Checks"]
+
+Call = Callable[..., Any]
+_HOST_TYPES: Final = (np.ndarray, np.generic)
+_STRINGS: Final = (bytes, str)
+"""An element of a string tensor is a scalar string tensor, on the host."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What a result must be: instance of a class, of an element type and of a static shape."""
+
+    types: tuple[type, ...]
+    dtypes: tuple[Any, ...]
+    shape: shapes.Shape
+
+    def wrong(self, value: Any) -> str:
+        """What is not as it must be, with what was expected; empty when all is."""
+        kind = type(value)
+        if not issubclass(kind, self.types):
+            wanted = " or ".join(_class(t) for t in self.types)
+            return f"is of type {_class(kind)}, expected {wanted}"
+        if kind in _STRINGS:
+            return ""
+        if not hasattr(value, "shape") or not hasattr(value, "dtype"):
+            return f"is of type {_class(kind)}, expected a buffer"
+        if self.dtypes and value.dtype not in self.dtypes:
+            return f"has dtype {value.dtype}, expected {self.dtypes[0]}"
+        shape = tuple(value.shape)
+        if self.shape is not None and not shapes.is_compatible(self.shape, shape):
+            return f"has shape {shapes.text(shape)}, expected {shapes.text(self.shape)}"
+        return ""
+
+
+class Checks:
+    """The checks of one session.
+
+    Args:
+        targets: gives the session's devices.
+    """
+
+    def __init__(self, targets: Callable[[], Sequence[Target]]) -> None:
+        self._targets = targets
+        self._buffers: dict[tuple[str, DType], tuple[tuple[type, ...], tuple[Any, ...]]] = {}
+
+    # ------------------------------------------------------------ kernels
+    def kernel(self, node: Node, fn: Call) -> Call:
+        """`fn`, whose results are looked at, and whose inputs must be as they were."""
+        kernel = node.kernel
+        assert kernel is not None
+        forms = [self._form(node, i) for i in range(len(node.out_dtypes))]
+        single = len(forms) == 1
+
+        def call(*args: Any) -> Any:
+            inputs, out = (args[:-1], args[-1]) if kernel.out else (args, None)
+            outs = (out,) if single else (out or ())
+            kept = [self._image(node, x, outs) for i, x in enumerate(inputs)]
+            result = fn(*args)
+            for i, (x, before) in enumerate(zip(inputs, kept, strict=True)):
+                if before is not None and before != self._image(node, x, outs):
+                    _fail(node, f"input {i}", "was changed by the kernel, and inputs are read-only")
+            results = self._results(node, result, single, len(forms))
+            for i, (form, value) in enumerate(zip(forms, results, strict=True)):
+                if form is not None and (wrong := form.wrong(value)):
+                    _fail(node, f"output {i}", wrong)
+            for i, (buffer, value) in enumerate(zip(outs, results, strict=False)):
+                if buffer is not None and not self._filled(node, buffer, value):
+                    _fail(node, f"output {i}", "is not in the buffer that the kernel got as `out`")
+            self._fresh(node, inputs, outs, results)
+            return result
+
+        return call
+
+    def segment(self, node: Node, fn: Call) -> Call:
+        """A compiled segment, whose results are looked at."""
+        forms = [self._form(node, i) for i in range(len(node.out_dtypes))]
+
+        def call(*inputs: Any) -> Any:
+            result = fn(*inputs)
+            results = self._results(node, result, len(forms) == 1, len(forms))
+            for i, (form, value) in enumerate(zip(forms, results, strict=True)):
+                if form is not None and (wrong := form.wrong(value)):
+                    _fail(node, f"output {i}", wrong)
+            return result
+
+        return call
+
+    def _results(self, node: Node, result: Any, single: bool, count: int) -> Sequence[Any]:
+        if single:
+            return (result,)
+        if not count:
+            return ()
+        if not isinstance(result, (tuple, list)) or len(result) != count:
+            got = f"{len(result)}" if isinstance(result, (tuple, list)) else _class(type(result))
+            _fail(node, "the result", f"is {got}, expected a tuple of {count} outputs")
+        return result
+
+    def _form(self, node: Node, i: int) -> _Form | None:
+        dtype = node.out_dtypes[i]
+        if dtype._is_ref_dtype or dtype in HANDLES or node.target is None:
+            return None
+        shape = node.out_shapes[i]
+        if node.target.is_host or i in node.host_outputs:
+            return _host_form(dtype, shape)
+        return self._device_form(node.target, dtype, shape)
+
+    def _fresh(
+        self, node: Node, inputs: Sequence[Any], outs: Sequence[Any], results: Sequence[Any]
+    ) -> None:
+        """A result may be an input's memory only where the record says so."""
+        assert node.kernel is not None
+        for i, value in enumerate(results):
+            for j, given in enumerate(inputs):
+                if node.kernel.may_alias.get(i) == j or any(given is b for b in outs):
+                    continue
+                if _shared(value, given) and not any(_shared(value, b) for b in outs):
+                    _fail(node, f"output {i}", f"is memory of input {j}, which may_alias denies")
+
+    def _filled(self, node: Node, buffer: Any, value: Any) -> bool:
+        if value is buffer:
+            return True
+        return bool(self._bytes(node, value) == self._bytes(node, buffer))
+
+    def _image(self, node: Node, value: Any, outs: Sequence[Any]) -> Any:
+        """The contents of an input that the kernel may not change, or None."""
+        if not hasattr(value, "shape") or not hasattr(value, "dtype"):
+            return None
+        for buffer in outs:
+            # The planned buffer of an elementwise op may be that of an input.
+            alike = buffer is not None and tuple(buffer.shape) == tuple(value.shape)
+            if alike and (_shared(buffer, value) or not isinstance(value, np.ndarray)):
+                return None
+        return self._bytes(node, value)
+
+    def _bytes(self, node: Node, value: Any) -> Any:
+        if not isinstance(value, _HOST_TYPES):
+            assert node.target is not None
+            value = node.target.device.download(value)
+        value = np.asarray(value)
+        return value.tolist() if value.dtype.hasobject else value.tobytes()
+
+    # ------------------------------------------------------------ copies
+    def copy(self, node: Node, carry: Call) -> Call:
+        """A copy that is a node."""
+        return self.hop(carry, node.attrs["from"], node.attrs["to"], node.attrs["how"], node)
+
+    def guarded(self, hop: Hop, node: Node) -> Hop:
+        """A step of a route with a check around it."""
+        return replace(hop, carry=self.hop(hop.carry, hop.src, hop.dst, hop.how, node))
+
+    def hop(self, carry: Call, src: str, dst: str, how: str, node: Node) -> Call:
+        """One step of a route.
+
+        Args:
+            carry: the step.
+            src, dst: names of devices, or `HOST`.
+            how: "upload", "download", or another way.
+            node: whose value it is.
+        """
+        dtype = node.out_dtypes[0].base_dtype if node.out_dtypes else None
+        end = next((t for t in self._targets() if t.name == (src if dst == HOST else dst)), None)
+        told = f"{how} from {src} to {dst}"
+        if end is not None:
+            told += f" by backend {end.backend!r} ({end.distribution or 'no distribution'})"
+
+        def call(value: Any) -> Any:
+            result = carry(value)
+            shape = tuple(np.shape(value) if src == HOST else value.shape)
+            if dst == HOST:
+                form = _Form(_HOST_TYPES, () if dtype is None else _host_dtypes(dtype), shape)
+            elif end is None or dtype is None:
+                form = _Form((object,), (), shape)
+            else:
+                form = self._device_form(end, dtype, shape)
+            wrong = form.wrong(result)
+            if not wrong and dst != HOST and end is not None:
+                # What it was compared with came from the same device, and may be as wrong.
+                back = _Form((np.ndarray,), () if dtype is None else _host_dtypes(dtype), shape)
+                wrong = back.wrong(end.device.download(result))
+                wrong = wrong and f"{wrong}, once it is downloaded again"
+            if wrong:
+                _raise(node, f"the result of the {told} {wrong}")
+            return result
+
+        return call
+
+    def _device_form(self, target: Target, dtype: DType, shape: shapes.Shape) -> _Form:
+        key = target.name, dtype.base_dtype
+        if key not in self._buffers:
+            self._buffers[key] = _own(target.device, dtype.base_dtype)
+        types, dtypes = self._buffers[key]
+        return _Form(types, dtypes, shape)
+
+
+def _own(device: Any, dtype: DType) -> tuple[tuple[type, ...], tuple[Any, ...]]:
+    """The classes of a device's buffers, and what they call an element type."""
+    try:
+        sample = device.upload(np.zeros((1,), dtype.np))
+    except errors.OpError:
+        return (object,), ()  # it has no buffers of this type to compare with
+    types = [type(sample)]
+    namespace = getattr(device, "namespace", None)
+    if namespace is not None:
+        # What portable kernels make anew is an array of the namespace, which takes all buffers.
+        types.append(type(namespace.zeros((1,))))
+    if np.ndarray in types:
+        types.append(np.generic)  # what NumPy computes of arrays without dimensions
+    return tuple(dict.fromkeys(types)), (sample.dtype,)
+
+
+def _host_form(dtype: DType, shape: shapes.Shape) -> _Form:
+    types = _HOST_TYPES + _STRINGS if dtype.np.hasobject else _HOST_TYPES
+    return _Form(types, _host_dtypes(dtype), shape)
+
+
+def _host_dtypes(dtype: DType) -> tuple[Any, ...]:
+    """Arrays of quantized values may be arrays of the integers that store them."""
+    return (dtype.np, dtype.np[0]) if dtype.is_quantized else (dtype.np,)
+
+
+def _shared(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return bool(a.size and b.size and np.may_share_memory(a, b))
+    # Equal scalars of NumPy's may be one object, which nobody can change.
+    return a is b and hasattr(a, "shape") and not isinstance(a, np.generic)
+
+
+def _class(kind: type) -> str:
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+
+
+def _fail(node: Node, what: str, wrong: str) -> NoReturn:
+    _raise(node, f"{what} of {culprit(node)} {wrong}")
+
+
+def _raise(node: Node, text: str) -> NoReturn:
+    raise errors.InternalError(
+        None, node.origin, f"OPDOCK_CHECK: {node.name} ({node.op}): {text}{where(node)}"
+    )
