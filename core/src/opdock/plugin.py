@@ -11,15 +11,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from opdock import axes, dtypes, errors, windows
-from opdock.devices.base import BaseDevice, NullEvent, NullStream
+from opdock.devices.base import BaseDevice
 from opdock.devices.protocols import (
     Buffer,
     Device,
     DeviceAttributes,
-    Event,
     KernelTime,
     MemoryStats,
-    Stream,
 )
 from opdock.devices.routes import HOST, CopyRoute
 from opdock.dtypes import (
@@ -102,7 +100,6 @@ __all__ = [
     "DeviceAttributes",
     "DropsAxes",
     "Elementwise",
-    "Event",
     "Fails",
     "Formatted",
     "FusionPattern",
@@ -112,8 +109,6 @@ __all__ = [
     "KernelTime",
     "MemoryStats",
     "NodeSig",
-    "NullEvent",
-    "NullStream",
     "OpSpec",
     "P",
     "PartialShape",
@@ -125,7 +120,6 @@ __all__ = [
     "Rejection",
     "Requirement",
     "ShapeSig",
-    "Stream",
     "ToleranceRow",
     "Traits",
     "all_ops",

@@ -25,9 +25,6 @@ def test_four_methods_are_enough():
     assert (buffer.shape, buffer.dtype) == ((2, 3), np.float32)
     assert device.memory().limit == 64
     assert device.memory().in_use is None
-    stream = device.new_stream()
-    stream.wait(stream.record())
-    stream.synchronize()
     device.synchronize()
     device.configure({"intra_op_parallelism_threads": 2, "unknown": 1})
     device.close()

@@ -7,37 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from opdock.devices.protocols import (
-    Buffer,
-    DeviceAttributes,
-    Event,
-    KernelTime,
-    MemoryStats,
-    Stream,
-)
+from opdock.devices.protocols import Buffer, DeviceAttributes, KernelTime, MemoryStats
 from opdock.dtypes import DType
-
-
-class NullEvent:
-    """The event of a device that has finished its work when a call returns."""
-
-    def synchronize(self) -> None:
-        """Nothing to wait for."""
-
-
-class NullStream:
-    """The stream of a synchronous device."""
-
-    def record(self) -> Event:
-        """An event that has happened already."""
-        return NullEvent()
-
-    def wait(self, event: Event) -> None:
-        """Waits for an event of another stream."""
-        event.synchronize()
-
-    def synchronize(self) -> None:
-        """Nothing to wait for."""
 
 
 class BaseDevice:
@@ -103,10 +74,6 @@ class BaseDevice:
     def memory(self) -> MemoryStats:
         """The probe's memory size; usage is unknown."""
         return MemoryStats(limit=self.attributes.memory_bytes)
-
-    def new_stream(self) -> Stream:
-        """A stream without a queue: the device is synchronous."""
-        return NullStream()
 
     def profile(self, on: bool) -> None:
         """Starts or stops keeping the times of kernels, which a traced step asks for.

@@ -1,4 +1,4 @@
-"""The device contract: structural protocols for buffers, streams and devices."""
+"""The device contract: structural protocols for buffers and devices."""
 
 from __future__ import annotations
 
@@ -78,26 +78,6 @@ class KernelTime(NamedTuple):
     end: int
 
 
-class Event(Protocol):
-    """A mark in a stream."""
-
-    def synchronize(self) -> None:
-        """Blocks the host until the work before the mark is done."""
-
-
-class Stream(Protocol):
-    """An ordered queue of work."""
-
-    def record(self) -> Event:
-        """Marks the work queued so far."""
-
-    def wait(self, event: Event) -> None:
-        """Makes work queued from now on wait for `event`, without blocking the host."""
-
-    def synchronize(self) -> None:
-        """Blocks the host until all queued work is done."""
-
-
 class Device(Protocol):
     """An open device. `opdock.plugin.BaseDevice` has working defaults for all but four methods."""
 
@@ -129,9 +109,6 @@ class Device(Protocol):
 
     def memory(self) -> MemoryStats:
         """Memory in use, at most so far, and available in all."""
-
-    def new_stream(self) -> Stream:
-        """A stream of its own for independent work."""
 
     def profile(self, on: bool) -> None:
         """Starts or stops keeping the times of kernels; see `BaseDevice.profile`."""

@@ -176,7 +176,7 @@ def _ends(own_type: str, places: Sequence[Place]) -> Iterator[tuple[str, Device 
 
 def _bound(route: CopyRoute, source: Device | None, destination: Device | None) -> Carry:
     copy = route.copy
-    return lambda buffer: copy(buffer, source, destination, None)
+    return lambda buffer: copy(buffer, source, destination)
 
 
 # ---------------------------------------------------------------- DLPack

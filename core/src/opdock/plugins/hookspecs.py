@@ -117,7 +117,7 @@ class BackendHooks:
         Example:
             @hookimpl
             def opdock_copy_routes():
-                def peer(buffer, src_device, dst_device, stream):
+                def peer(buffer, src_device, dst_device):
                     return dst_device.from_dlpack(buffer)
 
                 yield CopyRoute(src="ACME", dst="CUDA", cost=0.3, copy=peer)

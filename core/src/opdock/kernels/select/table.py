@@ -27,7 +27,7 @@ class Kernel:
         op: the op type, e.g. "MatMul".
         bind: called once when a program is prepared, with the `NodeSig`; returns `fn(*inputs)`, or
             `fn(*inputs, out)` with `out=True`.
-        fn: a plain function `fn(ctx, *inputs)`; `ctx` has sig, attrs, device, resources, stream.
+        fn: a plain function `fn(ctx, *inputs)`; `ctx` is a `KernelContext`.
         dtypes: admitted element types by type attribute; an attribute that is absent admits all.
         when: True, or the reason why the kernel declines this node. Unknown dimensions are None:
             decline rather than guess.

@@ -15,6 +15,7 @@ from opdock.compiler.ir.state import cell_inputs
 from opdock.compiler.pipeline import Compiled
 from opdock.compiler.place.ladder import node_sig
 from opdock.compiler.place.target import Target, memory_of
+from opdock.kernels.select.context import KernelContext
 from opdock.runtime.program.builtin import BUILTINS, variable_cell
 from opdock.runtime.recover.located import as_op_error, where
 from opdock.runtime.recover.lost import Losses, homewards
@@ -23,7 +24,7 @@ from opdock.runtime.resources import CellProxy, ResourceManager
 if TYPE_CHECKING:
     from opdock.runtime.program.parallel import Helpers
 
-__all__ = ["Bound", "KernelContext", "Services", "bind_kernel"]
+__all__ = ["Bound", "Services", "bind_kernel"]
 
 Call = Callable[..., Any]
 
@@ -147,17 +148,6 @@ def _apart(a: Target | None, b: Target | None) -> bool:
     return a is not None and b is not None and memory_of(a) != memory_of(b)
 
 
-@dataclass(slots=True)
-class KernelContext:
-    """What a plain kernel `fn(ctx, *inputs)` gets."""
-
-    sig: Any
-    attrs: Any
-    device: Any
-    resources: ResourceManager
-    stream: Any = None
-
-
 def bind_kernel(node: Node, resources: ResourceManager) -> Call:
     """The callable of a placed node.
 
@@ -176,6 +166,4 @@ def bind_kernel(node: Node, resources: ResourceManager) -> Call:
     except Exception as e:
         raise as_op_error(e, node) from e
     assert kernel.fn is not None
-    return functools.partial(
-        kernel.fn, KernelContext(sig, sig.attrs, sig.device, resources)
-    )
+    return functools.partial(kernel.fn, KernelContext(sig, resources))
