@@ -11,6 +11,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from opdock import axes, dtypes, errors, windows
+from opdock.compiler.views.graph import GraphView
+from opdock.compiler.views.node import NodeView, ValueView
 from opdock.devices.base import BaseDevice
 from opdock.devices.protocols import (
     Buffer,
@@ -51,6 +53,8 @@ from opdock.kernels import philox
 from opdock.kernels.expr.cluster import CLUSTER
 from opdock.kernels.portable import mount, portable
 from opdock.kernels.select.arguments import flat_inputs, flat_outputs, infer_shapes
+from opdock.kernels.select.cells import Cell, Resources
+from opdock.kernels.select.context import KernelContext
 from opdock.kernels.select.selection import Rejection
 from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.select.streams import RandomStream, random_stream
@@ -92,6 +96,7 @@ __all__ = [
     "BaseDevice",
     "Buffer",
     "Candidate",
+    "Cell",
     "Control",
     "CopyRoute",
     "Cost",
@@ -104,11 +109,14 @@ __all__ = [
     "Formatted",
     "FusionPattern",
     "GraphPass",
+    "GraphView",
     "Kernel",
+    "KernelContext",
     "KernelTable",
     "KernelTime",
     "MemoryStats",
     "NodeSig",
+    "NodeView",
     "OpSpec",
     "P",
     "PartialShape",
@@ -119,9 +127,11 @@ __all__ = [
     "Reduction",
     "Rejection",
     "Requirement",
+    "Resources",
     "ShapeSig",
     "ToleranceRow",
     "Traits",
+    "ValueView",
     "all_ops",
     "as_dtype",
     "axes",

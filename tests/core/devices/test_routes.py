@@ -38,5 +38,5 @@ def test_a_malformed_route_is_refused(fields):
 
 
 def test_a_function_that_takes_something_else_is_refused():
-    with pytest.raises(TypeError, match=r"must take \(buffer, src_device, dst_device\), got .*test"):
+    with pytest.raises(TypeError, match=r"must take \(buffer, src_device, dst_device\), got "):
         route(copy=lambda buffer, src_device, dst_device, stream: buffer)
