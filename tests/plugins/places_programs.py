@@ -74,6 +74,25 @@ def bans():
     }
 
 
+def refusals():
+    """Portable kernels that the device does without, and what happens to the ops."""
+    x, y = tf.placeholder(tf.float32, [1]), tf.placeholder(tf.float64, [1])
+    z = tf.placeholder(tf.float32, [])
+    feed = {x: [1.0], y: [1.0], z: 0.0}
+    with tf.device("/device:PLACE:0"):
+        fetch = [
+            tf.nn.softsign(x, name="sign"), tf.nn.elu(x, name="fine"), tf.nn.elu(y, name="finer"),
+            tf.sinh(z, name="lonely"),
+        ]  # fmt: skip
+    with session(soft=True) as s:
+        values = [np.asarray(v).tolist() for v in s.run(fetch, feed)]
+        rows = {r.node: r for r in s.explain(fetch, feed).rows}
+    return values, {
+        n: (rows[n].device.rpartition("device:")[2], rows[n].how, rows[n].rejections)
+        for n in ("sign", "fine", "finer", "lonely")
+    }
+
+
 def nonsense():
     """An answer that is no candidate is ignored, and who gave it is told."""
     x = tf.placeholder(tf.float32, [2], name="x")
@@ -83,4 +102,4 @@ def nonsense():
         return run(s, y, {x: [0.0, 0.0]})[0]
 
 
-print(json.dumps({f.__name__: f for f in (rungs, group, bans, nonsense)}[sys.argv[1]]()))
+print(json.dumps({f.__name__: f for f in (rungs, group, bans, refusals, nonsense)}[sys.argv[1]]()))

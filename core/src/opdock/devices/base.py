@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from opdock.devices.protocols import Buffer, DeviceAttributes, KernelTime, MemoryStats
 from opdock.dtypes import DType
+from opdock.kernels.portable import Refusal
 
 
 class BaseDevice:
@@ -25,16 +27,23 @@ class BaseDevice:
         is_host: whether buffers are NumPy arrays in host memory.
         namespace: an array-API namespace that takes the buffers, for core's portable kernels.
         dtypes: the types that buffers may have; None for all.
+        namespace_device: what the namespace's functions take as `device=` where they make an array
+            without one to follow; None where the namespace knows.
         dlpack: the DLPack device of the buffers, if they are exchanged that way.
         data_format: "NHWC" or "NCHW" where convolutions are faster in that one: programs are then
             compiled for it. None: as the user wrote them.
+        refuses: portable kernels that the device does without, by op type: the reason; reasons by
+            element type; or a function of the `NodeSig` that gives True where the kernel will do
+            and else the reason. `Session.explain` and the conformance matrix show them.
     """
 
     is_host: bool = False
     namespace: Any = None
+    namespace_device: Any = None
     dtypes: frozenset[DType] | None = None
     dlpack: tuple[int, int] | None = None
     data_format: str | None = None
+    refuses: Mapping[str, Refusal] = MappingProxyType({})
 
     def __init__(self, attributes: DeviceAttributes) -> None:
         self.attributes = attributes

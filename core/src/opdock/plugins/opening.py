@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from opdock.devices.protocols import check_device
 from opdock.kernels import portable
 from opdock.kernels.select.selection import KernelIndex, Selection, select
 from opdock.kernels.select.signature import NodeSig
@@ -81,6 +82,7 @@ def open_device(
     spec = probed.spec
     try:
         device = resolve(spec.device)(probed.attributes)
+        check_device(device)
         tables = [_as_table(name, resolve(name), device) for name in spec.kernels]
         fusions = [_as_patterns(name, resolve(name)) for name in spec.fusions]
     except Exception as e:
@@ -90,9 +92,8 @@ def open_device(
         opened.kernels.add(table, backend.plugin.name, backend.plugin.distribution)
     found = [pattern for patterns in fusions for pattern in patterns]
     found += _packs(opened, plugins, expel)
-    namespace = getattr(device, "namespace", None)
-    if namespace is not None:
-        mounted = portable.mount(namespace, getattr(device, "dtypes", None))
+    if device.namespace is not None:
+        mounted = portable.mount(device.namespace, device.dtypes, device.refuses)
         opened.kernels.add(mounted, "core", "opdock-core")
     # Name decides ties, so that the order is the same in every process.
     opened.fusions = tuple(sorted(found, key=lambda p: (-p.benefit, p.name)))

@@ -183,6 +183,6 @@ def _target(device: PoolDevice, manager: PluginManager, config: SessionConfig) -
 
     return Target(
         name=device.name, aliases=device.aliases, backend=spec.name,
-        distribution=getattr(device.probed, "distribution", ""), priority=device.priority,
+        distribution=device.probed.distribution, priority=device.priority,
         open=open_it, description=device.description, automatic=device.automatic,
     )  # fmt: skip

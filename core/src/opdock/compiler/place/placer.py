@@ -240,7 +240,7 @@ def _holds(target: Target, node: Node) -> bool:
     try:
         if target.is_host:
             return True
-        supported = getattr(target.device, "dtypes", None)
+        supported = target.device.dtypes
     except errors.OpError:
         return False
     held = [d.base_dtype for d in node.out_dtypes]

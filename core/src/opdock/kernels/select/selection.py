@@ -186,8 +186,8 @@ def _reject(kernel: Kernel, sig: NodeSig, wanted: str) -> str:
         reason = _reject_type(attr, admitted, sig.attrs)
         if reason:
             return reason
-    if kernel.when is None:
-        return ""
+    if kernel.refused or kernel.when is None:
+        return kernel.refused
     try:
         verdict = kernel.when(sig)
     except Exception as e:

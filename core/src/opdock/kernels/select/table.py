@@ -41,6 +41,7 @@ class Kernel:
         may_alias: output index -> index of the input whose buffer or view it may be.
         keeps: names of the arguments and results whose buffers a stateful kernel may hold on to
             after the call. None: all of them. A stateless kernel never keeps any.
+        refused: why the device does without the kernel: it is never taken, and this is the reason.
         since: the plugin API version for which the record was written.
 
     Raises:
@@ -60,6 +61,7 @@ class Kernel:
     host_outputs: frozenset[str] = frozenset()
     may_alias: Mapping[int, int] = field(default_factory=dict)
     keeps: frozenset[str] | None = None
+    refused: str = ""
     since: tuple[int, int] = (1, 0)
 
     def __post_init__(self) -> None:

@@ -15,6 +15,7 @@ from opdock import errors
 from opdock.compiler.emit.schedule import Schedule, Step
 from opdock.compiler.ir.block import HOST, Node
 from opdock.compiler.ir.state import cell_inputs, written
+from opdock.devices.protocols import records
 from opdock.runtime.program.bind import Bound
 from opdock.runtime.program.executor import Executor
 from opdock.runtime.recover.located import as_op_error
@@ -136,7 +137,7 @@ class _Splitter:
         assert target is not None
         if known is not None and known.name != target.name:
             raise _RefusedError(f"it runs on several devices: {known.name} and {target.name}")
-        if not hasattr(target.device, "record"):
+        if not records(target.device):
             raise _RefusedError(f"{target.name} does not record")
         self.found.target = target
 
@@ -196,7 +197,7 @@ class Replayer:
         """One for a program that has a step on a device that records, else None."""
         for step in bound.schedule.steps:
             target = step.node.target
-            if target is not None and hasattr(target.device, "record"):
+            if target is not None and records(target.device):
                 return cls(bound)
         return None
 
