@@ -153,7 +153,7 @@ def test_an_object_with_methods_is_a_plugin(manager):
             yield "some.samples"
 
     manager.register(Plugin())
-    assert manager.sample_modules() == ["some.samples"]
+    assert manager.sample_modules() == [("Plugin", "some.samples")]
 
 
 def test_an_api_declared_by_the_module_counts(manager):

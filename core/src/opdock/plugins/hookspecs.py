@@ -228,8 +228,8 @@ class ConformanceHooks:
         """Modules with samples and references for this plugin's own ops.
 
         Yields:
-            Names of modules that use `opdock.testing.harness.sample.samples` and
-            `opdock.testing.reference._registry.reference`; only the conformance suite imports them.
+            Names of modules that use `opdock.testing.authoring`; only the conformance suite
+            imports them.
 
         Example:
             @hookimpl

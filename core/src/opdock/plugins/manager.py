@@ -254,11 +254,11 @@ class PluginManager:
             passes = [(p.name, record) for p, record in self._owned("opdock_graph_passes")]
             return sorted(passes, key=lambda p: (p[1].position, p[1].name))
 
-    def sample_modules(self) -> list[str]:
-        """Names of the modules with samples for plugins' own ops."""
+    def sample_modules(self) -> list[tuple[str, str]]:
+        """The modules with samples for plugins' own ops: each with its plugin's name."""
         with self._lock:
             self.load()
-            return [*self._records("opdock_samples")]
+            return [(p.name, module) for p, module in self._owned("opdock_samples")]
 
     def requirements(self, backend: str) -> list[Requirement | ToleranceRow]:
         """What plugins say that a backend does not do, or does less exactly."""
