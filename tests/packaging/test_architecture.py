@@ -169,7 +169,7 @@ SHARED_KERNELS = {"opdock_opencl": "opdock_ckernels", "opdock_cuda": "opdock_cke
 
 
 # The public modules for authors, each on a page of its own under docs/reference.
-PUBLIC = ("opdock.plugin", "opdock.testing.authoring")
+PUBLIC = ("opdock.plugin", "opdock.codegen", "opdock.testing.authoring")
 
 
 def test_a_backend_imports_only_the_public_modules() -> None:

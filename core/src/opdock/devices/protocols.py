@@ -80,7 +80,7 @@ class KernelTime(NamedTuple):
 
 
 class Device(Protocol):
-    """An open device. `opdock.plugin.BaseDevice` has working defaults for all but four methods."""
+    """An open device: `BaseDevice` has its attributes, and defaults for all but two methods."""
 
     attributes: DeviceAttributes
     is_host: bool
