@@ -50,6 +50,19 @@ def group():
     return value, rows["v"], told, [n for n in places.seen if n in ("v", "step")]
 
 
+def halves():
+    """Two nodes that share a device, of which it runs one."""
+    x = tf.placeholder(tf.float32, [2], name="x")
+    first = tf.tanh(x, name="first")
+    with tf.colocate_with(first.op):
+        second = tf.add(first, 1.0, name="second")
+    places.wishes.update(first="MOODY:0")
+    with session() as s:
+        value, rows = run(s, second, {x: [0.0, 0.0]})
+    told = places.seen["first"][-1]["candidates"]
+    return value, told, rows["first"][:2], rows["second"][:2], "second" in places.seen
+
+
 def bans():
     """A kernel that gave up, and a device that was lost, are not offered again."""
     x = tf.placeholder(tf.float32, [2], name="x")
@@ -102,4 +115,5 @@ def nonsense():
         return run(s, y, {x: [0.0, 0.0]})[0]
 
 
-print(json.dumps({f.__name__: f for f in (rungs, group, bans, refusals, nonsense)}[sys.argv[1]]()))
+PROGRAMS = {f.__name__: f for f in (rungs, group, halves, bans, refusals, nonsense)}
+print(json.dumps(PROGRAMS[sys.argv[1]]()))

@@ -54,6 +54,17 @@ def test_a_group_is_asked_about_once_and_not_when_its_value_is_there(site: Any) 
     assert later == [], "the variable has its place now"
 
 
+def test_a_device_for_half_a_group(site: Any) -> None:
+    (value, told, first, second, again), _ = run(site, "halves")
+    assert value == [1.0, 1.0]
+    moody = told["MOODY:0"]
+    assert (moody["rung"], moody["elsewhere"], moody["kernel"]) == ("fallback", ["first"], "")
+    assert any("no kernel for Tanh" in r for r in moody["rejections"])
+    assert list(told)[-1] == "MOODY:0", "core would rather have a device for both"
+    assert first[0] == "CPU:0" and second == ["MOODY:0", "native"]
+    assert not again, "a group is asked about once"
+
+
 def test_what_gave_up_and_what_was_lost(site: Any) -> None:
     found, _ = run(site, "bans")
     assert found["before"]["PLACE:0"]["rung"] == "native"

@@ -50,7 +50,7 @@ def run_passes(
 
 
 def _run(block: Block, stage: str, one: PluginPass, placer: Placer) -> None:
-    before = [(node, node.name, node.op) for node in block.nodes]
+    before = block.nodes  # which stays as it is: a changed block has another list
     view = GraphView(block, stage, str(one), placer)
     try:
         answer = one.run(view)
@@ -64,12 +64,9 @@ def _run(block: Block, stage: str, one: PluginPass, placer: Placer) -> None:
         for field in fields(Block):
             setattr(block, field.name, getattr(result._block, field.name))
     if result._changed:
-        # Of a copy the nodes are others, but under the same names.
-        left = {n.name for n in block.nodes} if result is not view else set(block.nodes)
+        left = {n.name for n in block.nodes}  # by name: of a copy the nodes are others
         block.folded += [
-            (name, op, f"{one}: not needed any more")
-            for node, name, op in before
-            if (name if result is not view else node) not in left
+            (n.name, n.op, f"{one}: not needed any more") for n in before if n.name not in left
         ]
 
 

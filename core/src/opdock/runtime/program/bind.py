@@ -15,6 +15,7 @@ from opdock.compiler.ir.state import cell_inputs
 from opdock.compiler.pipeline import Compiled
 from opdock.compiler.place.ladder import node_sig
 from opdock.compiler.place.target import Target, memory_of
+from opdock.kernels.select.cells import Cell
 from opdock.kernels.select.context import KernelContext
 from opdock.runtime.program.builtin import BUILTINS, variable_cell
 from opdock.runtime.recover.located import as_op_error, where
@@ -136,7 +137,8 @@ def _proxied(node: Node, fn: Call, services: Services) -> Call:
     def call(*inputs: Any) -> Any:
         args = list(inputs)
         for i, (to_local, to_home) in proxies.items():
-            args[i] = CellProxy(args[i], to_local, to_home)
+            stand_in: Cell = CellProxy(args[i], to_local, to_home)
+            args[i] = stand_in
         result = fn(*args)
         return result.home if isinstance(result, CellProxy) else result
 
