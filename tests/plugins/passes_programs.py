@@ -73,6 +73,7 @@ def verbs():
         "checks": run(checked, on="drop_checks"),
         "straighten": run(negated, on="straighten", level=-1),
         "announce": run(printed, on="announce"),
+        "twins": run(lambda x: [tf.floor(x)], on="twins"),
         "unhook": run(asserted, on="unhook"),
         "try_out": run(negated, on="try_out", level=-1),
         "not_tried": run(printed, on="try_out"),

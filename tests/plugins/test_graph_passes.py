@@ -75,6 +75,10 @@ def test_the_verbs(site: Any) -> None:
     assert values == [[0.5, 1.0]]
     assert "root of [0.25 1]" in stderr
 
+    values, rows = found["twins"]
+    assert {"drawn", "drawn_1"} <= rows.keys(), "each has a name, and a stream, of its own"
+    assert values == [[0.0, 0.0]], "the same seeds: two streams that agree"
+
     assert found["unhook"][0] == [[0.5, 1.0]], "the assertion would have failed"
 
     values, rows = found["try_out"]

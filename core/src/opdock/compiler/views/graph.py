@@ -40,6 +40,7 @@ class GraphView:
         self._maker = maker
         self._placer = placer
         self._order = Order(block)
+        self._names: set[str] | None = None
         self._changed = False
 
     # ------------------------------------------------------------ asking
@@ -105,9 +106,9 @@ class GraphView:
             inputs: one for each argument of the op, a list for a list argument: values of this
                 graph, or what converts to a constant.
             attrs: attributes that the inputs do not determine and that have no default.
-            name: the node's name; by default after its neighbour and the pass.
-            device: before placement the device to ask for; after it the device on which the node
-                runs, by default that of its neighbour: `before`, else its last input's.
+            name: the node's name, made unique; by default after its neighbour and the op.
+            device: before placement the device to ask for, after it the one on which to run; by
+                default what its neighbour asks for, or has: `before`, else its last input's node.
             before: a node that is to wait for the new one.
 
         Returns:
@@ -128,6 +129,8 @@ class GraphView:
             self._has(before)
         placer = None if self.stage == "before_place" else self._placer
         made = make_nodes(op, inputs, attrs or {}, name, device, near, self._maker, placer)
+        for one in made:
+            one.name = self._unique(one.name)
         node = made[-1]
         if before is not None:
             self._order.put_before(made, before._node)
@@ -262,6 +265,17 @@ class GraphView:
                 _check_alike(old, new, f"fetch {i}", i in self._block.cells)
                 self._block.fetches[i] = new
         return kept
+
+    def _unique(self, name: str) -> str:
+        """A name that no node has: state and experience go by names."""
+        if self._names is None:
+            self._names = {n.name for n in self._order.nodes()}
+        made, count = name, 0
+        while made in self._names:
+            count += 1
+            made = f"{name}_{count}"
+        self._names.add(made)
+        return made
 
     def _own(self, value: ValueView) -> None:
         if not isinstance(value, ValueView):

@@ -33,7 +33,7 @@ def make_nodes(
         inputs: by argument; values are `ValueView`, anything else becomes a constant.
         attrs: by name.
         name: of the node; after `near` and the op if empty.
-        device: the device to ask for, or on which to run; that of `near` if empty.
+        device: the device to ask for, or on which to run; as `near` if empty.
         near: the neighbour whose line errors name.
         maker: the pass, in words.
         placer: places the nodes; None leaves that to the compiler.
@@ -63,7 +63,7 @@ def make_nodes(
     holder = Node(
         "", "", spec=None, attrs={}, inputs=values, out_dtypes=[], out_shapes=[],
         origin=None if near is None else near.origin, order=0 if near is None else near.id,
-        requested=device if placer is None else "",
+        requested=device or ("" if near is None else near.requested),
     )  # fmt: skip
     made = [n for o, n in body_nodes(body, holder).items() if o.spec is not arg_op]
     base = name or (f"{near.name}/{op}" if near is not None else op)

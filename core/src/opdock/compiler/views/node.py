@@ -29,7 +29,7 @@ class NodeView:
 
     @property
     def name(self) -> str:
-        """The node's name. Nodes that a pass made may have the name of another."""
+        """The node's name. Nodes that core's passes made may have the name of another."""
         return self._node.name
 
     @property
