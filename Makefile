@@ -1,7 +1,7 @@
 # Every target sets up what it needs: on a fresh clone, `make demo` and `make test` are enough. Only
 # tests need more than .venv, an OpenCL device and a C++ compiler, and only for them is apt asked.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test prove lint conformance variants matrices opencl torch jax bench docs api clean
+.PHONY: help setup demo test prove lint conformance variants matrices opencl torch jax bench docs api reference clean
 
 VENV    := .venv/bin
 STAMP   := .venv/.opdock-setup
@@ -79,6 +79,9 @@ jax: $(STAMP)  ## install JAX and opdock-jax, and prove that backend
 
 api: $(STAMP)  ## write the table of public names (opdock/_api.py, __init__.pyi)
 	$(VENV)/python tools/make_api.py
+
+reference: $(STAMP)  ## write the reference pages for authors of plugins (docs/reference/)
+	$(VENV)/python tools/make_reference.py
 
 clean:  ## remove .venv and what the tools left
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist logs conformance-report

@@ -1,5 +1,9 @@
 """The public module for authors of plugins: everything a backend may import from opdock.
 
+Its page, name by name, is `docs/reference/plugin.md`. The companions that it hands out, `axes`,
+`codegen`, `host_ops`, `philox` and `windows`, are on `docs/reference/companions.md`, and
+`opdock.testing.authoring`, for samples of ops, beside them.
+
 A backend is a distribution with an entry point in the group `opdock.backends`, whose module
 implements `opdock_backends` and yields a `BackendSpec`. `docs/plugin_hooks.md` documents each hook;
 `plugins/echo` is a complete backend in under 100 lines.
@@ -11,15 +15,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from opdock import axes, dtypes, errors, windows
-from opdock.devices.base import BaseDevice, NullEvent, NullStream
+from opdock.compiler.views.graph import GraphView
+from opdock.compiler.views.node import NodeView, ValueView
+from opdock.devices.base import BaseDevice
 from opdock.devices.protocols import (
+    ArenaDevice,
     Buffer,
     Device,
     DeviceAttributes,
-    Event,
     KernelTime,
     MemoryStats,
-    Stream,
+    Recording,
+    RecordingDevice,
 )
 from opdock.devices.recorded import record_segment
 from opdock.devices.routes import HOST, CopyRoute
@@ -64,13 +71,15 @@ from opdock.graph.nodes.traits import (
 )
 from opdock.kernels import philox
 from opdock.kernels.expr.cluster import CLUSTER
-from opdock.kernels.portable import mount, portable
+from opdock.kernels.portable import Exclusion, mount, portable
 from opdock.kernels.select.arguments import flat_inputs, flat_outputs, infer_shapes
+from opdock.kernels.select.cells import Cell, Resources
+from opdock.kernels.select.context import KernelContext
 from opdock.kernels.select.selection import Rejection
 from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.select.streams import RandomStream, random_stream
 from opdock.kernels.select.table import Kernel, KernelTable
-from opdock.plugins.hookspecs import hookimpl, hookspec
+from opdock.plugins.hookspecs import hookimpl
 from opdock.plugins.records import (
     API_VERSION,
     BackendSpec,
@@ -85,8 +94,8 @@ from opdock.plugins.records import (
 )
 
 if TYPE_CHECKING:
+    from opdock import codegen
     from opdock.io import host_ops
-    from opdock.kernels.expr import render_c_api as codegen
     from opdock.plugins.records import PluginStatus
 
 __all__ = [
@@ -103,10 +112,12 @@ __all__ = [
     "SIGNED",
     "UNSIGNED",
     "AlongAxis",
+    "ArenaDevice",
     "BackendSpec",
     "BaseDevice",
     "Buffer",
     "Candidate",
+    "Cell",
     "Control",
     "CopyRoute",
     "Cost",
@@ -115,21 +126,22 @@ __all__ = [
     "DeviceAttributes",
     "DropsAxes",
     "Elementwise",
-    "Event",
+    "Exclusion",
     "Executable",
     "Fails",
     "Formatted",
     "FusionPattern",
     "GraphPass",
+    "GraphView",
     "HeldVariable",
     "Kernel",
+    "KernelContext",
     "KernelTable",
     "KernelTime",
     "Loan",
     "MemoryStats",
     "NodeSig",
-    "NullEvent",
-    "NullStream",
+    "NodeView",
     "OpSpec",
     "P",
     "PartialShape",
@@ -137,10 +149,13 @@ __all__ = [
     "PluginError",
     "Probe",
     "RandomStream",
+    "Recording",
+    "RecordingDevice",
     "Reduction",
     "Refusal",
     "Rejection",
     "Requirement",
+    "Resources",
     "Segment",
     "SegmentCompiler",
     "SegmentNode",
@@ -148,9 +163,9 @@ __all__ = [
     "SegmentValue",
     "SegmentVariable",
     "ShapeSig",
-    "Stream",
     "ToleranceRow",
     "Traits",
+    "ValueView",
     "all_ops",
     "as_dtype",
     "axes",
@@ -162,7 +177,6 @@ __all__ = [
     "flat_inputs",
     "flat_outputs",
     "hookimpl",
-    "hookspec",
     "host_ops",
     "infer_shapes",
     "load",
@@ -183,7 +197,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("opdock.io.host_ops")
     # The renderer of scalar expressions as C, for backends that compile their own kernels.
     if name == "codegen":
-        return importlib.import_module("opdock.kernels.expr.render_c_api")
+        return importlib.import_module("opdock.codegen")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -153,7 +153,7 @@ def test_two_gpus_copy_to_each_other(gpu, cupy, monkeypatch):
     assert not second.alone and second.namespace is None
     (route,) = opdock_copy_routes()
     x = np.arange(6.0).reshape(2, 3)
-    there = route.copy(gpu.upload(x), gpu, second, None)
+    there = route.copy(gpu.upload(x), gpu, second)
     np.testing.assert_array_equal(second.download(there), x)
     from opdock_cuda.kernels import table_for
 

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from opdock.devices.base import BaseDevice
-from opdock.devices.protocols import Buffer, DeviceAttributes
+from opdock.devices.protocols import (
+    ArenaDevice,
+    Buffer,
+    DeviceAttributes,
+    RecordingDevice,
+    check_device,
+    has_arena,
+    records,
+)
 from opdock.dtypes import float32
 
 
@@ -25,9 +33,6 @@ def test_four_methods_are_enough():
     assert (buffer.shape, buffer.dtype) == ((2, 3), np.float32)
     assert device.memory().limit == 64
     assert device.memory().in_use is None
-    stream = device.new_stream()
-    stream.wait(stream.record())
-    stream.synchronize()
     device.synchronize()
     device.configure({"intra_op_parallelism_threads": 2, "unknown": 1})
     device.close()
@@ -46,3 +51,38 @@ def test_what_is_missing_is_named():
 def test_malformed_attributes_are_refused(fields):
     with pytest.raises((TypeError, ValueError), match="DeviceAttributes"):
         DeviceAttributes(**fields)
+
+
+class Recorder(Minimal):
+    def record(self, work):
+        return "not today"
+
+    def duplicate(self, buffer):
+        return buffer
+
+    def assign(self, target, source):
+        target[...] = source
+
+
+def test_what_is_no_device_is_told_what_it_lacks():
+    with pytest.raises(TypeError, match="^object lacks attributes, close, configure, "):
+        check_device(object())
+    check_device(Minimal(DeviceAttributes(index=0)))
+
+
+def test_capabilities_are_found_by_their_methods():
+    plain, recorder = (kind(DeviceAttributes(index=0)) for kind in (Minimal, Recorder))
+    assert not records(plain) and not has_arena(plain)
+    assert records(recorder) and isinstance(recorder, RecordingDevice)
+    assert not isinstance(plain, RecordingDevice) and not isinstance(recorder, ArenaDevice)
+    check_device(recorder)
+    half = type("Half", (Minimal,), {"record": Recorder.record})
+    with pytest.raises(TypeError, match="Half has record: record, duplicate, assign go together"):
+        check_device(half(DeviceAttributes(index=0)))
+
+
+def test_a_data_format_is_one_of_two():
+    device = Minimal(DeviceAttributes(index=0))
+    device.data_format = "NCWH"
+    with pytest.raises(ValueError, match="must be 'NHWC', 'NCHW' or None, got 'NCWH'"):
+        check_device(device)

@@ -28,7 +28,7 @@ class Traced(BaseDevice):
 
 
 def direct(src, dst, cost=0.5, **fields):
-    def copy(buffer, src_device, dst_device, stream):
+    def copy(buffer, src_device, dst_device):
         ends = [getattr(d, "name", HOST) for d in (src_device, dst_device)]
         return [*buffer, ">".join(ends)]
 

@@ -153,7 +153,7 @@ def test_an_object_with_methods_is_a_plugin(manager):
             yield "some.samples"
 
     manager.register(Plugin())
-    assert manager.sample_modules() == ["some.samples"]
+    assert manager.sample_modules() == [("Plugin", "some.samples")]
 
 
 def test_an_api_declared_by_the_module_counts(manager):
@@ -332,11 +332,11 @@ def test_fusions_are_ordered(manager):
 def test_other_records(manager):
     route = CopyRoute(src="MADE", dst="MADE", copy=print)
     passes = [
-        GraphPass(name=n, stage="import", run=print, position=p)
+        GraphPass(name=n, stage="after_place", run=print, position=p)
         for n, p in (("z", 1), ("b", 2), ("a", 2))
     ]
     needs = Requirement(name="float64", status="unsupported", reason="none")
-    manager.register(
+    made = manager.register(
         make(
             hooks={
                 "opdock_copy_routes": lambda: [route],
@@ -346,7 +346,7 @@ def test_other_records(manager):
         )
     )
     assert list(manager.routes()) == [route]
-    assert [p.name for p in manager.graph_passes()] == ["z", "a", "b"]
+    assert [(o, p.name) for o, p in manager.graph_passes()] == [(made.name, n) for n in "zab"]
     assert manager.requirements("made") == [needs]
     assert manager.requirements("other") == []
 
@@ -362,12 +362,12 @@ def test_the_first_plugin_that_answers_places_the_node(manager, caplog):
     candidates = [Candidate(device="/device:A:0"), Candidate(device="/device:B:0")]
     assert place("node", candidates, None) is None
     answers["node"] = "/device:B:0"
-    assert place("node", candidates, None) == "/device:B:0"
+    assert place("node", candidates, None) == ("/device:B:0", "placer")
     answers["node"] = "/device:C:0"
     with caplog.at_level(logging.WARNING, "opdock.plugins"):
         assert place("node", candidates, None) is None
         assert place("unknown", candidates, None) is None
-    assert "is no candidate" in caplog.text and "opdock_place_node failed" in caplog.text
+    assert "is no candidate" in caplog.text and "plugin 'placer' failed on unknown" in caplog.text
 
 
 def test_hooks_are_listed(manager):

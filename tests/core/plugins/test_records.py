@@ -100,7 +100,7 @@ def test_passes_and_requirements():
     with pytest.raises(ValueError, match="unknown stage 'whenever'"):
         GraphPass(name="p", stage="whenever", run=print)
     with pytest.raises(TypeError, match="run must be callable"):
-        GraphPass(name="p", stage="import", run=None)
+        GraphPass(name="p", stage="after_fuse", run=None)
     with pytest.raises(ValueError, match="unknown status"):
         Requirement(name="float64", status="no", reason="r")
     with pytest.raises(ValueError, match="a reason is required"):

@@ -22,7 +22,8 @@ def test_a_training_step_is_one_program_and_the_same_as_on_the_cpu():
     def train(device):
         with tf.Graph().as_default(), tf.device(device):
             x = tf.placeholder(tf.float32, [8, 4])
-            w = tf.get_variable("w", initializer=np.linspace(0, 1, 12, dtype=np.float32).reshape(4, 3))
+            start = np.linspace(0, 1, 12, dtype=np.float32).reshape(4, 3)
+            w = tf.get_variable("w", initializer=start)
             h = tf.nn.dropout(tf.nn.relu(tf.matmul(x, w)), keep_prob=0.5, seed=3)
             loss = tf.reduce_mean(tf.square(h - 1.0))
             step = tf.train.AdamOptimizer(0.1).minimize(loss)

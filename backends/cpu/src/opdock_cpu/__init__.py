@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
-from typing import Any
 
-from opdock.plugin import BackendSpec, GraphPass, hookimpl
+from opdock.plugin import BackendSpec, GraphPass, GraphView, hookimpl
 
 FAMILIES = (
     "arithmetic",
@@ -84,7 +83,7 @@ def opdock_backends() -> Iterator[BackendSpec]:
 def opdock_graph_passes() -> Iterator[GraphPass]:
     """Tells convolutions and the like which of their inputs can be laid out once."""
 
-    def note(block: Any) -> None:
-        importlib.import_module("opdock_cpu.onednn.stays").note_kept_inputs(block)
+    def note(graph: GraphView) -> None:
+        importlib.import_module("opdock_cpu.onednn.stays").note_kept_inputs(graph)
 
     yield GraphPass(name="cpu_kept_inputs", stage="after_place", run=note)

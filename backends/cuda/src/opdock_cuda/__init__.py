@@ -32,5 +32,5 @@ def opdock_copy_routes() -> Iterator[CopyRoute]:
     yield CopyRoute(src="CUDA", dst="CUDA", cost=0.2, copy=_between)
 
 
-def _between(buffer: Any, source: Any, target: Any, stream: Any) -> Any:
+def _between(buffer: Any, source: Any, target: Any) -> Any:
     return target.copy_peer(buffer)

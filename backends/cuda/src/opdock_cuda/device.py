@@ -26,11 +26,11 @@ from opdock.plugin import (
     errors,
 )
 from opdock_cuda import blas, dnn
+from opdock_cuda.clock import Clock
 from opdock_cuda.dialect import CUDA_C
 from opdock_cuda.memory import Memory, Staging
 from opdock_cuda.programs import Programs
 from opdock_cuda.recording import Recorder, Recording, recording, refuse, set_aside
-from opdock_cuda.streams import Clock, Queue
 
 __all__ = ["CudaDevice"]
 
@@ -229,11 +229,6 @@ class CudaDevice(BaseDevice):
         """Blocks until the GPU has done all that was queued."""
         with self.here():
             cupy.cuda.get_current_stream().synchronize()
-
-    def new_stream(self) -> Queue:
-        """A stream for independent work."""
-        with self.here():
-            return Queue(cupy.cuda.Stream(non_blocking=True))
 
     def profile(self, on: bool) -> None:
         """Starts or stops taking the time of every kernel."""

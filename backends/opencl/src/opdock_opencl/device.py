@@ -33,37 +33,6 @@ __all__ = ["OpenCLDevice"]
 _GROUP = 256
 
 
-class Mark:
-    """An event: a place in the queue."""
-
-    def __init__(self, event: Any) -> None:
-        self._event = event
-
-    def synchronize(self) -> None:
-        """Blocks until the device has got there."""
-        self._event.wait()
-
-
-class Queue:
-    """The device's only queue as a stream: work runs in the order in which it came."""
-
-    def __init__(self, queue: Any) -> None:
-        self._queue = queue
-
-    def record(self) -> Mark:
-        """Marks the work queued so far."""
-        return Mark(cl.enqueue_marker(self._queue))
-
-    def wait(self, event: Any) -> None:
-        """Waits for an event; one of this queue lies behind what comes next in any case."""
-        if not isinstance(event, Mark):
-            event.synchronize()
-
-    def synchronize(self) -> None:
-        """Blocks until the queue is empty."""
-        self._queue.finish()
-
-
 class OpenCLDevice(BaseDevice):
     """One device with a context and an in-order queue of its own.
 
@@ -250,10 +219,6 @@ class OpenCLDevice(BaseDevice):
         with self._lock:
             ran, self._timed = self._timed, []
         return [KernelTime(name, e.profile.start, e.profile.end) for name, e in ran]
-
-    def new_stream(self) -> Queue:
-        """The device's queue."""
-        return Queue(self.queue)
 
     def memory(self) -> MemoryStats:
         """Bytes of live buffers, now and at most."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -39,6 +39,7 @@ from opdock.compiler.rules import (
     transposes,
 )
 from opdock.compiler.rules.rewrite import Rules, rewrite
+from opdock.compiler.views.run import PluginPass, run_passes
 from opdock.devices.router import Router
 from opdock.devices.routes import RouteTable
 from opdock.dtypes import DType
@@ -49,7 +50,6 @@ from opdock.shapes import Shape
 if TYPE_CHECKING:
     from opdock.graph.control.func_graph import FuncGraph
 
-Pass = Callable[[Block], None]
 # The passes that are rules, in the order in which their rules are tried on a node.
 RULES: Final[dict[str, Rules]] = {
     "simplify": simplify.RULES,
@@ -65,7 +65,6 @@ OPTIONAL: Final = (
     "fold", "branches", "loops", "dead", *RULES, "cse", "hoist", "layout", "fuse", "cluster",
     "segments", "memory",
 )  # fmt: skip
-STAGES: Final = ("before_place", "after_place", "after_fuse")
 
 
 @dataclass(slots=True)
@@ -74,7 +73,7 @@ class Options:
 
     Attributes:
         disabled: names of passes, and of fusion patterns, to leave out.
-        extra: passes of plugins by stage, in order: (name, function).
+        extra: the passes of plugins that are on, in order.
         router: finds the ways between devices.
         relaxed: whether rewrites may change the last bits of results.
         threads: how many steps may run at the same time.
@@ -83,7 +82,7 @@ class Options:
     """
 
     disabled: frozenset[str] = frozenset()
-    extra: dict[str, list[tuple[str, Pass]]] = field(default_factory=dict)
+    extra: Sequence[PluginPass] = ()
     router: Router = field(default_factory=lambda: Router(RouteTable(), tuple))
     relaxed: bool = False
     threads: int = 1
@@ -199,7 +198,7 @@ class Compiler:
             fold(block, self.evaluate)
         if "cse" in on:
             cse(block)
-        self._plugins(block, "before_place")
+        run_passes(block, "before_place", self.options.extra, self.placer)
 
     def _line_up(self, block: Block, results_at: str) -> Compiled:
         """Placement and all that follows."""
@@ -216,7 +215,7 @@ class Compiler:
         """Placement, what asks for placed nodes, and the copies between devices."""
         on, options = self.options.passes, self.options
         place(block, self.placer)
-        self._plugins(block, "after_place")
+        run_passes(block, "after_place", options.extra, self.placer)
         # What follows sees placed nodes, and runs before copies exist.
         if "layout" in on:
             layout(block, self.placer)
@@ -224,7 +223,7 @@ class Compiler:
             fuse(block, self.placer, options.disabled)
         if "cluster" in on:
             cluster(block, self.placer)
-        self._plugins(block, "after_fuse")
+        run_passes(block, "after_fuse", options.extra, self.placer)
         partition(block, options.router, results_at)
 
     def _functions(self, node: Node) -> dict[str, Block]:
@@ -245,11 +244,6 @@ class Compiler:
         partition(block, self.options.router, None)
         lined_up = schedule(block)
         return Compiled(block, lined_up, plan_memory(lined_up, share=False), None)
-
-    def _plugins(self, block: Block, stage: str) -> None:
-        for name, run in self.options.extra.get(stage, ()):
-            if name not in self.options.disabled:
-                run(block)
 
 
 # RewriterConfig's names for what passes here do; each is off where its toggle says OFF.
@@ -275,6 +269,15 @@ def disabled_by(config: Any) -> frozenset[str]:
         return frozenset(OPTIONAL) - {"memory", "segments"}
     return frozenset(
         name for key, names in _TOGGLES.items() if getattr(toggles, key) == _OFF for name in names
+    )
+
+
+def disables_plugins(config: Any) -> bool:
+    """Whether a ConfigProto switches every optional pass off, those of plugins among them."""
+    options = config.graph_options
+    return bool(
+        options.optimizer_options.opt_level == -1
+        or options.rewrite_options.disable_meta_optimizer
     )
 
 

@@ -3,41 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from opdock.devices.protocols import (
-    Buffer,
-    DeviceAttributes,
-    Event,
-    KernelTime,
-    MemoryStats,
-    Stream,
-)
+from opdock.devices.protocols import Buffer, DeviceAttributes, KernelTime, MemoryStats
 from opdock.dtypes import DType
-
-
-class NullEvent:
-    """The event of a device that has finished its work when a call returns."""
-
-    def synchronize(self) -> None:
-        """Nothing to wait for."""
-
-
-class NullStream:
-    """The stream of a synchronous device."""
-
-    def record(self) -> Event:
-        """An event that has happened already."""
-        return NullEvent()
-
-    def wait(self, event: Event) -> None:
-        """Waits for an event of another stream."""
-        event.synchronize()
-
-    def synchronize(self) -> None:
-        """Nothing to wait for."""
+from opdock.kernels.portable import Exclusion
 
 
 class BaseDevice:
@@ -54,16 +27,23 @@ class BaseDevice:
         is_host: whether buffers are NumPy arrays in host memory.
         namespace: an array-API namespace that takes the buffers, for core's portable kernels.
         dtypes: the types that buffers may have; None for all.
+        namespace_device: what the namespace's functions take as `device=` where they make an array
+            without one to follow; None where the namespace knows.
         dlpack: the DLPack device of the buffers, if they are exchanged that way.
         data_format: "NHWC" or "NCHW" where convolutions are faster in that one: programs are then
             compiled for it. None: as the user wrote them.
+        refuses: portable kernels that the device does without, by op type: the reason; reasons by
+            element type; or a function of the `NodeSig` that gives True where the kernel will do
+            and else the reason. `Session.explain` and the conformance matrix show them.
     """
 
     is_host: bool = False
     namespace: Any = None
+    namespace_device: Any = None
     dtypes: frozenset[DType] | None = None
     dlpack: tuple[int, int] | None = None
     data_format: str | None = None
+    refuses: Mapping[str, Exclusion] = MappingProxyType({})
 
     def __init__(self, attributes: DeviceAttributes) -> None:
         self.attributes = attributes
@@ -108,10 +88,6 @@ class BaseDevice:
     def memory(self) -> MemoryStats:
         """The probe's memory size; usage is unknown."""
         return MemoryStats(limit=self.attributes.memory_bytes)
-
-    def new_stream(self) -> Stream:
-        """A stream without a queue: the device is synchronous."""
-        return NullStream()
 
     def profile(self, on: bool) -> None:
         """Starts or stops keeping the times of kernels, which a traced step asks for.

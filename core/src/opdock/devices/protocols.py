@@ -1,14 +1,15 @@
-"""The device contract: structural protocols for buffers, streams and devices."""
+"""The device contract: structural protocols for buffers and devices."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
 from opdock.dtypes import DType
+from opdock.kernels.portable import Exclusion
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,28 +79,8 @@ class KernelTime(NamedTuple):
     end: int
 
 
-class Event(Protocol):
-    """A mark in a stream."""
-
-    def synchronize(self) -> None:
-        """Blocks the host until the work before the mark is done."""
-
-
-class Stream(Protocol):
-    """An ordered queue of work."""
-
-    def record(self) -> Event:
-        """Marks the work queued so far."""
-
-    def wait(self, event: Event) -> None:
-        """Makes work queued from now on wait for `event`, without blocking the host."""
-
-    def synchronize(self) -> None:
-        """Blocks the host until all queued work is done."""
-
-
 class Device(Protocol):
-    """An open device. `opdock.plugin.BaseDevice` has working defaults for all but four methods."""
+    """An open device: `BaseDevice` has its attributes, and defaults for all but two methods."""
 
     attributes: DeviceAttributes
     is_host: bool
@@ -108,9 +89,16 @@ class Device(Protocol):
     """The array namespace that works on the buffers, or None; it mounts the portable kernels."""
     dtypes: frozenset[DType] | None
     """The element types that a buffer can hold; None for all."""
+    namespace_device: Any
+    """What the namespace's functions take as `device=` for an array that has no input to follow;
+    None where the namespace knows."""
     dlpack: tuple[int, int] | None
     """What `__dlpack_device__` of the buffers says, (1, 0) for host memory, when values may come
     and go through DLPack without a copy through the host; else None."""
+    data_format: str | None
+    """"NHWC" or "NCHW" where programs are to be compiled for that one; None: as written."""
+    refuses: Mapping[str, Exclusion]
+    """Portable kernels that the device does without, by op type; see `BaseDevice.refuses`."""
 
     def upload(self, array: np.ndarray[Any, Any]) -> Buffer:
         """A copy of a host array; the caller may change the array as soon as this returns."""
@@ -132,9 +120,6 @@ class Device(Protocol):
 
     def memory(self) -> MemoryStats:
         """Memory in use, at most so far, and available in all."""
-
-    def new_stream(self) -> Stream:
-        """A stream of its own for independent work."""
 
     def profile(self, on: bool) -> None:
         """Starts or stops keeping the times of kernels; see `BaseDevice.profile`."""
@@ -159,7 +144,8 @@ class Recording(Protocol):
         """Queues the recorded work once more, behind what is queued already."""
 
 
-class RecordingDevice(Device, Protocol):
+@runtime_checkable
+class RecordingDevice(Protocol):
     """A device that can replay what it queues. Both methods go together, and are optional.
 
     Its backend names `opdock.plugin:record_segment` as its compiler: segments whose shapes are
@@ -177,7 +163,8 @@ class RecordingDevice(Device, Protocol):
         """Copies a buffer's elements over those of another of its shape and type."""
 
 
-class ArenaDevice(Device, Protocol):
+@runtime_checkable
+class ArenaDevice(Protocol):
     """A device whose buffers can be parts of one block of memory; optional."""
 
     def arena(
@@ -190,3 +177,43 @@ class ArenaDevice(Device, Protocol):
             places: offset, shape and element type of each buffer. Offsets are multiples of 64 from
                 the block's beginning, which must be as well aligned. Buffers may overlap.
         """
+
+
+# ---------------------------------------------------------------- which device can what
+def records(device: Device) -> TypeGuard[RecordingDevice]:
+    """Whether a device can replay whole steps."""
+    return hasattr(device, "record")  # `check_device` has seen to the other two
+
+
+def has_arena(device: Device) -> TypeGuard[ArenaDevice]:
+    """Whether a device's buffers can be parts of one block."""
+    return hasattr(device, "arena")  # `isinstance` takes longer than to plan a buffer
+
+
+_MEMBERS: Final = tuple(
+    sorted({*Device.__annotations__, *(n for n in vars(Device) if not n.startswith("_"))})
+)
+_RECORDING: Final = ("record", "duplicate", "assign")
+
+
+def check_device(device: Any) -> None:
+    """Whether an object is a device, for whoever has just made one.
+
+    Raises:
+        TypeError: it lacks a member of `Device`, or a part of a capability.
+        ValueError: its data format is none.
+    """
+    kind = type(device).__name__
+    missing = [name for name in _MEMBERS if not hasattr(device, name)]
+    if missing:
+        raise TypeError(
+            f"{kind} lacks {', '.join(missing)}; opdock.plugin.BaseDevice has defaults for all "
+            "but upload and download"
+        )
+    parts = [name for name in _RECORDING if hasattr(device, name)]
+    if parts and len(parts) < len(_RECORDING):
+        raise TypeError(f"{kind} has {', '.join(parts)}: {', '.join(_RECORDING)} go together")
+    if device.data_format not in (None, "NHWC", "NCHW"):
+        raise ValueError(
+            f"{kind}.data_format must be 'NHWC', 'NCHW' or None, got {device.data_format!r}"
+        )

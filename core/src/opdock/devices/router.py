@@ -176,14 +176,14 @@ def _ends(own_type: str, places: Sequence[Place]) -> Iterator[tuple[str, Device 
 
 def _bound(route: CopyRoute, source: Device | None, destination: Device | None) -> Carry:
     copy = route.copy
-    return lambda buffer: copy(buffer, source, destination, None)
+    return lambda buffer: copy(buffer, source, destination)
 
 
 # ---------------------------------------------------------------- DLPack
 def _by_dlpack(apart: Sequence[Place]) -> Iterator[Hop]:
     """Steps between devices, and the host, whose buffers DLPack finds in the same memory."""
     ends: list[tuple[str, Device | None, Any]] = [(HOST, None, HOST_MEMORY)]
-    ends += [(p.name, p.device, getattr(p.device, "dlpack", None)) for p in apart]
+    ends += [(p.name, p.device, p.device.dlpack) for p in apart]
     for (src, source, memory), (dst, destination, other) in itertools.permutations(ends, 2):
         if memory is None or memory != other:
             continue

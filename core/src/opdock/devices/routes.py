@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -11,7 +12,7 @@ from opdock.devices.protocols import Buffer
 HOST: Final = "host"
 """The place of plain NumPy arrays; no device type can have this lower-case name."""
 
-Copy = Callable[..., Buffer]
+Copy = Callable[[Any, Any, Any], Buffer]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,8 +22,9 @@ class CopyRoute:
     Attributes:
         src, dst: own types of the two backends; equal ones copy between devices of one backend.
             A backend whose devices work on NumPy arrays, or `HOST`, stands for host memory.
-        copy: `copy(buffer, src_device, dst_device, stream) -> buffer`; `stream` may be None. For
-            `HOST` the device is None.
+        copy: `copy(buffer, src_device, dst_device) -> buffer`; for `HOST` the device is None. The
+            work that makes `buffer` may still be queued: a copy that does not join its device's
+            queue calls `src_device.synchronize()` first.
         cost: relative cost; a plain step between a device and host memory costs 1.0.
         shares: whether the new buffer may share memory with the old one. Such a way is taken only
             for results that nothing writes again.
@@ -44,6 +46,11 @@ class CopyRoute:
                 raise TypeError(f"CopyRoute.{name} must be a device type, got {value!r}")
         if not callable(self.copy):
             raise TypeError(f"CopyRoute.copy must be callable, got {self.copy!r}")
+        if not _takes_three(self.copy):
+            raise TypeError(
+                "CopyRoute.copy must take (buffer, src_device, dst_device), got "
+                f"{self.name}{inspect.signature(self.copy)}"
+            )
         if not self.cost > 0:
             raise ValueError(f"CopyRoute.cost must be positive, got {self.cost!r}")
         if not isinstance(self.shares, bool):
@@ -55,6 +62,16 @@ class CopyRoute:
         target = self.copy
         module = getattr(target, "__module__", "") or ""
         return f"{module}.{getattr(target, '__qualname__', type(target).__qualname__)}"
+
+
+def _takes_three(copy: Copy) -> bool:
+    try:
+        inspect.signature(copy).bind(None, None, None)
+    except TypeError:
+        return False
+    except ValueError:  # a function in C need not say what it takes
+        return True
+    return True
 
 
 class RouteTable:

@@ -99,12 +99,12 @@ def device_ints(xp: Any, values: Any, like: Any) -> Any:
 
 def home(sig: NodeSig) -> Any:
     """Where the namespace should make an array that has no input to follow."""
-    return getattr(sig.device, "namespace_device", None)
+    return None if sig.device is None else sig.device.namespace_device
 
 
 def holds(sig: NodeSig, *types: DType) -> bool | str:
     """Whether the node's device can hold arrays of all these types; else why not."""
-    held = getattr(sig.device, "dtypes", None)
+    held = None if sig.device is None else sig.device.dtypes
     lacking = [t.name for t in types if held is not None and t not in held]
     return not lacking or f"it computes in {' and '.join(lacking)}, which the device does not hold"
 

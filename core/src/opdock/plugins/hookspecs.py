@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pluggy
 
 if TYPE_CHECKING:
+    from opdock.compiler.views.node import NodeView
     from opdock.graph.nodes.registry import OpSpec
     from opdock.kernels.select.table import KernelTable
     from opdock.plugins.records import (
@@ -120,7 +121,7 @@ class BackendHooks:
         Example:
             @hookimpl
             def opdock_copy_routes():
-                def peer(buffer, src_device, dst_device, stream):
+                def peer(buffer, src_device, dst_device):
                     return dst_device.from_dlpack(buffer)
 
                 yield CopyRoute(src="ACME", dst="CUDA", cost=0.3, copy=peer)
@@ -158,13 +159,15 @@ class GraphHooks:
         """Rewrites of the compiler's graph.
 
         Yields:
-            One `GraphPass` each, with the stage at which it runs.
+            One `GraphPass` each, with the stage at which it runs. Its function gets a `GraphView`.
 
         Example:
             @hookimpl
             def opdock_graph_passes():
-                def drop_checks(ir):
-                    ir.remove(n for n in ir.nodes if n.op == "CheckNumerics")
+                def drop_checks(graph):
+                    for node in graph:
+                        if node.op == "CheckNumerics":
+                            graph.replace(node, node.inputs[0])
 
                 yield GraphPass(
                     name="acme_drop_checks", stage="before_place", run=drop_checks, default=False
@@ -174,17 +177,19 @@ class GraphHooks:
 
     @hookspec(firstresult=True)
     def opdock_place_node(
-        self, node: Any, candidates: Sequence[Candidate], config: Any
+        self, node: NodeView, candidates: Sequence[Candidate], config: Any
     ) -> str | None:
         """Chooses the device of a node that no device scope pins down.
 
-        Called when a program is prepared, once a colocation group. The first plugin that answers
-        decides; None leaves the choice to the next and at last to core.
+        Called when a program is prepared, once a colocation group, unless the value of a variable
+        of the group is on a device already. The first plugin that answers decides; None leaves the
+        choice to the next and at last to core.
 
         Args:
-            node: the node: `name`, `op`, `attrs`, `in_shapes`, `in_dtypes`, `out_shapes`, ...
-            candidates: devices that can take it, core's own choice first.
-            config: the session's ConfigProto.
+            node: the node, a `NodeView`; of a group the first that computes.
+            candidates: devices that can take it, core's own choice first. Lost devices are not
+                among them, nor kernels that gave up on the node.
+            config: the session's ConfigProto, a copy.
 
         Returns:
             The name of one of the candidates' devices, or None.
@@ -226,8 +231,8 @@ class ConformanceHooks:
         """Modules with samples and references for this plugin's own ops.
 
         Yields:
-            Names of modules that use `opdock.testing.harness.sample.samples` and
-            `opdock.testing.reference._registry.reference`; only the conformance suite imports them.
+            Names of modules that use `opdock.testing.authoring`; only the conformance suite
+            imports them.
 
         Example:
             @hookimpl

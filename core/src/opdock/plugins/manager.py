@@ -39,7 +39,7 @@ _log = logging.getLogger("opdock.plugins")
 
 REGISTERED: Final = "registered"
 
-PlaceNode = Callable[[Any, Any, Any], str | None]
+PlaceNode = Callable[[Any, Any, Any], "tuple[str, str] | None"]
 
 
 class PluginManager:
@@ -166,6 +166,13 @@ class PluginManager:
                 if loser is mine:
                     raise verdict
                 losers[loser.plugin] = verdict
+        names = {p.name for p in plugin.records.get("opdock_graph_passes", ())}
+        for owner, record in self._owned("opdock_graph_passes"):
+            if owner is not plugin and record.name in names:
+                raise Quarantine(
+                    "duplicate",
+                    f"{owner.name!r} ({owner.origin}) has a graph pass {record.name!r} already",
+                )
         if any(p.module is plugin.module for p in self._plugins if p is not plugin):
             raise Quarantine("duplicate", f"{plugin.target!r} is loaded under another name already")
         for weaker, verdict in losers.items():
@@ -259,18 +266,18 @@ class PluginManager:
                 self._routes = RouteTable(self._records("opdock_copy_routes"))
             return self._routes
 
-    def graph_passes(self) -> list[GraphPass]:
-        """The graph passes of all plugins, in order of position and name."""
+    def graph_passes(self) -> list[tuple[str, GraphPass]]:
+        """The graph passes of all plugins, each with its plugin, by position and name."""
         with self._lock:
             self.load()
-            passes: list[GraphPass] = [*self._records("opdock_graph_passes")]
-            return sorted(passes, key=lambda p: (p.position, p.name))
+            passes = [(p.name, record) for p, record in self._owned("opdock_graph_passes")]
+            return sorted(passes, key=lambda p: (p[1].position, p[1].name))
 
-    def sample_modules(self) -> list[str]:
-        """Names of the modules with samples for plugins' own ops."""
+    def sample_modules(self) -> list[tuple[str, str]]:
+        """The modules with samples for plugins' own ops: each with its plugin's name."""
         with self._lock:
             self.load()
-            return [*self._records("opdock_samples")]
+            return [(p.name, module) for p, module in self._owned("opdock_samples")]
 
     def requirements(self, backend: str) -> list[Requirement | ToleranceRow]:
         """What plugins say that a backend does not do, or does less exactly."""
@@ -287,25 +294,36 @@ class PluginManager:
 
     @property
     def place_node_hook(self) -> PlaceNode | None:
-        """`f(node, candidates, config) -> device name | None`, or None when no plugin has it."""
+        """`f(node, candidates, config) -> (device name, plugin) | None`, or None without plugins.
+        """
         with self._lock:
             self.load()
             if not self._relay.hook.opdock_place_node.get_hookimpls():
                 return None
             return self._place_node
 
-    def _place_node(self, node: Any, candidates: Any, config: Any) -> str | None:
-        try:
-            answer: str | None = self._relay.hook.opdock_place_node(
-                node=node, candidates=candidates, config=config
-            )
-        except Exception as e:
-            _log.exception("opdock_place_node failed; core places the node")
-            _strict(PluginError(f"opdock_place_node: {type(e).__name__}: {e}"))
-            return None
-        if answer is None or answer in {c.device for c in candidates}:
-            return answer
-        _log.warning("opdock_place_node answered %r, which is no candidate; ignored", answer)
+    def _place_node(self, node: Any, candidates: Any, config: Any) -> tuple[str, str] | None:
+        names = {c.device for c in candidates}
+        by_module = {id(p.module): p for p in self._plugins if p.module is not None}
+        # One plugin at a time, in pluggy's order, so that it is known who answered.
+        for implementation in reversed(self._relay.hook.opdock_place_node.get_hookimpls()):
+            plugin = by_module[id(implementation.plugin)]
+            assert plugin.relay is not None
+            try:
+                answer = plugin.relay.hook.opdock_place_node(
+                    node=node, candidates=candidates, config=config
+                )
+            except Exception as e:
+                told = f"opdock_place_node of plugin {plugin.name!r} failed on {node}"
+                _log.exception("%s; it is left out", told)
+                _strict(PluginError(f"{told}: {type(e).__name__}: {e}", plugin.name))
+                continue
+            if answer in names:
+                return answer, plugin.name
+            if answer is not None:
+                told = f"opdock_place_node of plugin {plugin.name!r} answered {answer!r} for {node}"
+                _log.warning("%s, which is no candidate; ignored", told)
+                _strict(PluginError(f"{told}, which is no candidate", plugin.name))
         return None
 
     def ties(self) -> list[Tie]:
@@ -330,8 +348,11 @@ class PluginManager:
         raise PluginError(f"backend {spec.name!r} is not in use any more", spec.name)
 
     def _records(self, hook: str) -> Iterator[Any]:
+        return (record for _, record in self._owned(hook))
+
+    def _owned(self, hook: str) -> Iterator[tuple[Plugin, Any]]:
         for plugin in self._plugins:
-            yield from plugin.records.get(hook, ())
+            yield from ((plugin, record) for record in plugin.records.get(hook, ()))
 
 
 

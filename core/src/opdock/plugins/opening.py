@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from opdock.devices.protocols import check_device
 from opdock.devices.segment import SegmentCompiler
 from opdock.kernels import portable
 from opdock.kernels.expr.cluster import CLUSTER
@@ -94,6 +95,7 @@ def open_device(
     spec = probed.spec
     try:
         device = resolve(spec.device)(probed.attributes)
+        check_device(device)
         tables = [_as_table(name, resolve(name), device) for name in spec.kernels]
         fusions = [_as_patterns(name, resolve(name)) for name in spec.fusions]
         compiler = _as_compiler(spec.compiler, resolve(spec.compiler)) if spec.compiler else None
@@ -105,9 +107,8 @@ def open_device(
         _add(opened, table, backend.plugin, origins)
     found = [pattern for patterns in fusions for pattern in patterns]
     found += _packs(opened, backend.plugin, plugins, expel, origins)
-    namespace = getattr(device, "namespace", None)
-    if namespace is not None:
-        mounted = portable.mount(namespace, getattr(device, "dtypes", None))
+    if device.namespace is not None:
+        mounted = portable.mount(device.namespace, device.dtypes, device.refuses)
         opened.kernels.add(mounted, "core", "opdock-core")
     # Name decides ties, so that the order is the same in every process.
     opened.fusions = tuple(sorted(found, key=lambda p: (-p.benefit, p.name)))

@@ -221,15 +221,18 @@ class GraphPass:
     """A rewrite of the compiler's graph.
 
     Attributes:
-        name: unique; users switch the pass off by it.
-        stage: when it runs.
-        run: `run(ir) -> ir | None`; None means that it changed `ir` in place or not at all.
-        position: order within the stage; core's own passes stand at multiples of 100.
-        default: whether it runs without being asked for by name.
+        name: unique among the passes of all plugins; users switch the pass on and off by it.
+        stage: when it runs: after core's own rewrites ("before_place"), on nodes with devices and
+            kernels ("after_place"), or when nodes have been fused and copies are still to come
+            ("after_fuse").
+        run: `run(graph) -> GraphView | None`, for each program, and for each body of a loop or a
+            branch; None means that it changed the graph that it got, or nothing.
+        position: the lower runs first; of equal ones the first by name.
+        default: whether it runs without being switched on by name.
     """
 
     name: str
-    stage: Literal["import", "before_place", "after_place", "after_fuse"]
+    stage: Literal["before_place", "after_place", "after_fuse"]
     run: Callable[[Any], Any]
     position: int = 0
     default: bool = True
@@ -237,7 +240,9 @@ class GraphPass:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise TypeError(f"GraphPass.name must be a word, got {self.name!r}")
-        if self.stage not in ("import", "before_place", "after_place", "after_fuse"):
+        if "," in self.name:  # which separates names where users give several
+            raise ValueError(f"GraphPass.name must not have a comma, got {self.name!r}")
+        if self.stage not in ("before_place", "after_place", "after_fuse"):
             raise ValueError(f"GraphPass {self.name!r}: unknown stage {self.stage!r}")
         if not callable(self.run):
             raise TypeError(f"GraphPass {self.name!r}: run must be callable")
@@ -249,18 +254,27 @@ class Candidate:
 
     Attributes:
         device: the device's canonical name.
-        kernel: where the kernel's code lives.
-        plugin: the plugin that brought the kernel.
+        backend: the backend's name.
         priority: the backend's priority.
-        rung: how the device would compute the node.
-        rejections: kernels of that device that were passed over, with reasons.
+        rung: how the node would be computed: by a kernel of the backend or a kernel pack
+            ("native"), by core's kernel on the device's array namespace ("portable"), as simpler
+            ops on the device ("decomposed"), by the runtime ("builtin": variables, constants and
+            the like), or on another device, with copies, while the rest of its group stays here
+            ("fallback").
+        kernel: where the kernel's code lives; empty where there is no single one.
+        plugin: the plugin that brought the kernel; "core" for core's own.
+        elsewhere: names of the nodes of the group that would run on another device.
+        rejections: kernels of the device that were passed over, with reasons; among them those
+            that gave up on the node at run time.
     """
 
     device: str
+    backend: str = ""
+    priority: int = 0
+    rung: Literal["native", "portable", "decomposed", "builtin", "fallback"] = "native"
     kernel: str = ""
     plugin: str = ""
-    priority: int = 0
-    rung: Literal["own", "portable", "decomposition"] = "own"
+    elsewhere: Sequence[str] = ()
     rejections: Sequence[Rejection] = ()
 
 

@@ -6,7 +6,8 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from opdock.compiler.pipeline import disabled_by, relaxed_by
+from opdock.compiler.pipeline import disabled_by, disables_plugins, relaxed_by
+from opdock.io import protos
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +24,14 @@ class SessionConfig:
         deadline_ms: `operation_timeout_in_ms`.
         device_options: what devices are configured with (`gpu_options` among them).
         disabled_passes: compiler passes that are off.
+        enabled_passes: plugins' passes that are on though they are not by default.
+        plugin_passes: whether plugins' passes run that are on by default.
         relaxed: whether the compiler may change the last bits of results.
         place_pruned: whether operations that no step needs may ask for devices that nobody has.
         cost_model_every: fill `RunMetadata.cost_graph` in each so-many-th step; 0 for none.
         cost_model_after: steps to leave out before.
         check: whether to look at all that plugins give: kernels' results, uploads, downloads.
+        proto: the ConfigProto itself, or None where none was given.
     """
 
     soft: bool = False
@@ -39,11 +43,21 @@ class SessionConfig:
     deadline_ms: int = 0
     device_options: dict[str, Any] = field(default_factory=dict)
     disabled_passes: frozenset[str] = frozenset()
+    enabled_passes: frozenset[str] = frozenset()
+    plugin_passes: bool = True
     relaxed: bool = False
     place_pruned: bool = False
     cost_model_every: int = 0
     cost_model_after: int = 0
     check: bool = False
+    proto: Any = None
+
+    def as_proto(self) -> Any:
+        """A ConfigProto of one's own, for plugins: what the session was given, or TF's defaults."""
+        made = protos.ConfigProto()
+        if self.proto is not None:
+            made.CopyFrom(self.proto)
+        return made
 
     def wants_cost_model(self, step: int) -> bool:
         """Whether step number `step` of a program, from 0 on, is one to measure."""
@@ -53,12 +67,18 @@ class SessionConfig:
 
 def read(config: Any) -> SessionConfig:
     """The settings of a ConfigProto, or TF's defaults for None."""
-    disabled = frozenset(filter(None, os.environ.get("OPDOCK_DISABLE_PASSES", "").split(",")))
+    disabled = _names(os.environ.get("OPDOCK_DISABLE_PASSES", ""))
+    enabled = _names(os.environ.get("OPDOCK_ENABLE_PASSES", ""))
     relaxed = _is_on("OPDOCK_RELAXED_MATH")
     check = _is_on("OPDOCK_CHECK")
     if config is None:
-        return SessionConfig(disabled_passes=disabled, relaxed=relaxed, check=check)
+        return SessionConfig(
+            disabled_passes=disabled, enabled_passes=enabled,
+            relaxed=relaxed or "relaxed" in enabled, check=check,
+        )  # fmt: skip
     gpu, graph, extras = config.gpu_options, config.graph_options, _extras(config)
+    disabled |= _names(extras.pop("disable_passes", ""))
+    enabled |= _names(extras.pop("enable_passes", ""))
     return SessionConfig(
         soft=config.allow_soft_placement,
         log_placement=config.log_device_placement,
@@ -75,11 +95,14 @@ def read(config: Any) -> SessionConfig:
             **extras,
         },
         disabled_passes=disabled | disabled_by(config),
-        relaxed=relaxed or relaxed_by(config),
+        enabled_passes=enabled,
+        plugin_passes=not disables_plugins(config),
+        relaxed=relaxed or relaxed_by(config) or "relaxed" in enabled,
         place_pruned=graph.place_pruned_graph,
         cost_model_every=graph.build_cost_model,
         cost_model_after=graph.build_cost_model_after,
         check=bool(extras.get("check", check)),
+        proto=config,
     )
 
 
@@ -87,12 +110,17 @@ def _is_on(switch: str) -> bool:
     return os.environ.get(switch, "") not in ("", "0")
 
 
+def _names(text: str) -> frozenset[str]:
+    return frozenset(filter(None, (name.strip() for name in text.split(","))))
+
+
 def _extras(config: Any) -> dict[str, Any]:
     """What TF's messages have no field for: the parameters of a custom optimizer named "opdock".
 
     `config.graph_options.rewrite_options.custom_optimizers.add(name="opdock")
     .parameter_map["allow_tf32"].b = True` reaches every device as the option "allow_tf32". The
-    session itself takes "check".
+    session itself takes "check"; "enable_passes" and "disable_passes" are for the compiler: names
+    of passes, with commas.
     """
     found: dict[str, Any] = {}
     for custom in config.graph_options.rewrite_options.custom_optimizers:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from opdock import errors
+from opdock.compiler.pipeline import OPTIONAL
 from opdock.compiler.place.experience import Experience
-from opdock.compiler.place.ladder import climb
 from opdock.compiler.place.target import Target
+from opdock.compiler.views.candidates import choose
+from opdock.compiler.views.node import NodeView
+from opdock.compiler.views.run import PluginPass
 from opdock.devices.pool import DevicePool, PoolDevice, PoolOptions
 from opdock.devices.router import Place, Router
 from opdock.graph.nodes.devicespec import DeviceSpec
@@ -73,24 +76,36 @@ class SessionDevices:
         if place_node is None:
             return None
 
-        def place(node: Any, targets: Any) -> str | None:
-            candidates = []
-            for target in targets:
-                choice, _ = climb(node, target, None, self.experience)
-                if choice is not None:
-                    kernel = "" if choice.kernel is None else choice.kernel.qualname
-                    candidates.append(Candidate(device=target.name, kernel=kernel))
-            return place_node(node, candidates, self.config)
+        config = self.config.as_proto()
 
-        return place
+        def answer(node: NodeView, candidates: Sequence[Candidate]) -> tuple[str, str] | None:
+            return place_node(node, candidates, config)
 
-    def passes(self) -> dict[str, list[tuple[str, Callable[[Any], Any]]]]:
-        """The graph passes of plugins by stage."""
-        stages: dict[str, list[tuple[str, Callable[[Any], Any]]]] = {}
-        for record in self.manager.graph_passes():
-            if record.default:
-                stages.setdefault(record.stage, []).append((record.name, record.run))
-        return stages
+        return functools.partial(choose, answer=answer)
+
+    def passes(self) -> list[PluginPass]:
+        """The graph passes of plugins that are on, in order.
+
+        Raises:
+            InvalidArgumentError: a pass is to be switched on that nobody brings.
+        """
+        config, brought = self.config, self.manager.graph_passes()
+        names = {record.name for _, record in brought}
+        unknown = config.enabled_passes - names - frozenset(OPTIONAL)
+        if unknown:
+            raise errors.InvalidArgumentError(
+                None, None,
+                f"There is no compiler pass {min(unknown)!r} to switch on; plugins bring: "
+                f"{', '.join(sorted(names)) or 'none'}.",
+            )  # fmt: skip
+        on = config.enabled_passes - config.disabled_passes
+        if config.plugin_passes:
+            on |= {record.name for _, record in brought if record.default} - config.disabled_passes
+        return [
+            PluginPass(record.name, plugin, record.stage, record.run)
+            for plugin, record in brought
+            if record.name in on
+        ]
 
     @functools.cached_property
     def router(self) -> Router:
@@ -168,6 +183,6 @@ def _target(device: PoolDevice, manager: PluginManager, config: SessionConfig) -
 
     return Target(
         name=device.name, aliases=device.aliases, backend=spec.name,
-        distribution=getattr(device.probed, "distribution", ""), priority=device.priority,
+        distribution=device.probed.distribution, priority=device.priority,
         open=open_it, description=device.description, automatic=device.automatic,
     )  # fmt: skip

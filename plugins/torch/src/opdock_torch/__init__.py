@@ -25,7 +25,7 @@ def opdock_backends() -> Iterator[BackendSpec]:
     )
 
 
-def _move(buffer: Any, source: Any, target: Any, stream: Any) -> Any:
+def _move(buffer: Any, source: Any, target: Any) -> Any:
     return target.take(buffer, copy=True)
 
 

@@ -76,3 +76,22 @@ def test_a_fixed_type_that_the_device_lacks():
 def test_every_family_of_core_mounts():
     table = portable.mount(xp)
     assert all(k.is_portable for k in table)
+
+
+def test_what_a_device_does_without_stays_in_the_table_with_its_reason():
+    table = portable.mount(xp, without={"Softsign": "too hard", "Elu": {float32: "too soft"}})
+    (softsign,), elu = table.for_op("Softsign"), table.for_op("Elu")
+    assert softsign.refused == "too hard"
+    assert {k.refused: float32 in k.dtypes["T"] for k in elu} == {"too soft": True, "": False}
+    assert portable.mount(xp).for_op("Softsign")[0].refused == ""
+
+
+@pytest.mark.parametrize("why", ["", None, 3])
+def test_a_refusal_is_a_reason_or_says_one(why):
+    with pytest.raises(TypeError, match="Softsign needs a reason or a function to be refused"):
+        portable.mount(xp, without={"Softsign": why})
+
+
+def test_what_nobody_wrote_nobody_refuses():
+    with pytest.raises(ValueError, match="there is no portable kernel of Softsing"):
+        portable.mount(xp, without={"Softsing": "too hard"})

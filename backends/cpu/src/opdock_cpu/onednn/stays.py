@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from opdock.plugin import NodeSig
+from opdock.plugin import GraphView, NodeSig, NodeView
 
 __all__ = ["ATTR", "kept_of", "note_kept_inputs", "stays"]
 
@@ -35,17 +35,16 @@ def stays(sig: NodeSig, *inputs: int) -> bool:
     return all(i in kept or sig.const(i) is not None for i in inputs)
 
 
-def note_kept_inputs(block: Any) -> None:
+def note_kept_inputs(graph: GraphView) -> None:
     """Notes on convolutions and the like which of their inputs mostly stay the same."""
-    for node in block.nodes:
-        if node.op in _CONSUMERS and node.target is not None and node.target.backend == "cpu":
+    for node in graph:
+        if node.op in _CONSUMERS and node.backend == "cpu":
             kept = tuple(i for i, v in enumerate(node.inputs) if _is_kept(v.node))
             if kept:
-                node.attrs = {**node.attrs, ATTR: kept}
+                graph.annotate(node, **{ATTR: kept})
 
 
-def _is_kept(node: Any) -> bool:
+def _is_kept(node: NodeView) -> bool:
     while node.op in _THROUGH:
         node = node.inputs[0].node
-    # Of a loop's body: every turn gets the same array.
-    return node.op in _SOURCES or bool(node.attrs.get("stays"))
+    return node.op in _SOURCES or node.stays

@@ -31,6 +31,7 @@ def body(function: FuncGraph, node: Node, first: int) -> Block:
     """
     feeds = [(t, t._dtype, t._shape) for t in function.inputs]
     block = prune(function.outputs, function.targets, feeds)
+    block.within = node.name
     loops = node.traits.control is Control.LOOP
     if not loops:
         _narrow(block.feeds, node, first)

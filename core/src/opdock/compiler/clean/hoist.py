@@ -108,7 +108,7 @@ def _used_in_turns(block: Block, moved: set[Node]) -> list[Value]:
 
 def _before(block: Block, fixed: list[Node], results: list[Value]) -> Block:
     """A block of the nodes that the results need, over the feeds of another."""
-    before = Block(fetches=results)
+    before = Block(fetches=results, within=block.within)
     mapping: dict[Value, Value] = {}
     for i, value in enumerate(block.feeds):
         mapping[value] = _feed(value, i, value.node)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from opdock.compiler.place.target import Target
+from opdock.devices.protocols import has_arena
 from opdock.dtypes import DType
 
 ALIGNMENT: Final = 64
@@ -90,7 +91,7 @@ class Buffers:
 
 def _in_block(form: Form) -> bool:
     plain = form.dtype.is_numpy_compatible and form.dtype.name != "string"
-    return plain and hasattr(form.target.device, "arena")
+    return plain and has_arena(form.target.device)
 
 
 class _Block:
@@ -140,10 +141,12 @@ def allocate(buffers: list[Planned], blocks: dict[Target, int]) -> list[Any]:
     """
     made: list[Any] = [None] * len(buffers)
     for target, size in blocks.items():
-        inside = [i for i, b in enumerate(buffers) if b.offset is not None
-                  and b.form.target is target]  # fmt: skip
-        places = [(buffers[i].offset, buffers[i].form.shape, buffers[i].form.dtype) for i in inside]
-        for i, buffer in zip(inside, target.device.arena(size, places), strict=True):
+        inside = [(i, b.offset, b.form) for i, b in enumerate(buffers)
+                  if b.offset is not None and b.form.target is target]  # fmt: skip
+        places = [(offset, form.shape, form.dtype) for _, offset, form in inside]
+        device = target.device
+        assert has_arena(device)  # or nothing would have been planned in a block
+        for (i, _, _), buffer in zip(inside, device.arena(size, places), strict=True):
             made[i] = buffer
     for i, planned in enumerate(buffers):
         if planned.offset is None:

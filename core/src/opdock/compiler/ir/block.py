@@ -58,12 +58,13 @@ class Node:
         kernel: the chosen kernel; None for structural nodes.
         how: "native", "portable", "decomposed", "builtin", "copy", "feed" or "control".
         fused: what the node stands for, if fusion made it.
+        made_by: the plugin's pass that made it, in words; empty for all others.
     """
 
     __slots__ = (
         "attrs", "control", "fused", "host_inputs", "host_outputs", "how", "id", "inputs",
-        "kernel", "name", "op", "origin", "out_dtypes", "out_shapes", "rejections", "requested",
-        "spec", "target", "why",
+        "kernel", "made_by", "name", "op", "origin", "out_dtypes", "out_shapes", "rejections",
+        "requested", "spec", "target", "why",
     )  # fmt: skip
 
     def __init__(
@@ -95,6 +96,7 @@ class Node:
         self.kernel: Kernel | None = None
         self.how = ""
         self.why = ""
+        self.made_by = ""
         self.rejections: list[Any] = []
         self.host_inputs: frozenset[int] = frozenset()
         self.host_outputs: frozenset[int] = frozenset()
@@ -224,6 +226,7 @@ class Block:
         folded: (node name, op, why) of nodes that a pass removed, for `explain`.
         missed: (node name, fusion, why) of fusions that were found and not applied.
         visits: how many nodes each pass looked at, so that tests can see that cost stays linear.
+        within: the name of the loop or condition whose body this is; empty for a step.
     """
 
     nodes: list[Node] = field(default_factory=list)
@@ -235,6 +238,7 @@ class Block:
     missed: list[tuple[str, str, str]] = field(default_factory=list)
     visits: dict[str, int] = field(default_factory=dict)
     copies: int = 0
+    within: str = ""
 
     def looked_at(self, name: str, count: int) -> None:
         """Adds to the visits of a pass."""

@@ -7,6 +7,7 @@ is `place`'s step.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,12 +16,14 @@ from opdock.compiler.ir.block import Block, Node, Value
 from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.formats import in_other_format
 from opdock.compiler.place.target import Target
+from opdock.dtypes import DType
 from opdock.graph.control import func_graph
 from opdock.graph.control.func_graph import arg_op
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.kernels.select.selection import Entry, Rejection, select
 from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.select.table import Kernel
+from opdock.shapes import Shape
 
 MAX_DEPTH = 6
 
@@ -73,7 +76,7 @@ def climb(
     """The first rung of `target`'s ladder that admits `node`, and why the others do not."""
     rejections: list[Rejection] = []
     if node.builtin:
-        return Choice("builtin", plugin="opdock"), rejections
+        return Choice("builtin", plugin="core"), rejections
     barred = experience.banned(node, target.name)
     if barred:
         return None, [Rejection(device=target.name, reason=barred)]
@@ -91,7 +94,7 @@ def climb(
         return found, rejections
     decomposed, why = _decompose(node, target, resources, experience, depth)
     if decomposed is None and node.is_alias:
-        return Choice("builtin", plugin="opdock"), rejections
+        return Choice("builtin", plugin="core"), rejections
     if decomposed is None:
         rejections.append(Rejection(device=target.name, kernel="decomposition", reason=why))
         guests = [e for e in admitted if e.guest]
@@ -136,7 +139,7 @@ def _decompose(
         return fn(sig, *tensors)
 
     try:
-        body, result = func_graph.trace(f"{node.name}/decomposed", build, inputs, outer=_NO_OUTER)
+        body, result = trace_apart(f"{node.name}/decomposed", build, inputs)
     except (ValueError, TypeError, NotImplementedError) as e:
         return None, f"does not apply here: {e}"
     outputs = _as_list(result)
@@ -154,7 +157,7 @@ def _decompose(
                 f"its op {op.type} has no kernel here ({lost[-1].reason if lost else 'none'})",
             )
         parts[op] = choice
-    return Choice("decomposed", plugin="opdock", body=body, outputs=outputs, parts=parts), ""
+    return Choice("decomposed", plugin="core", body=body, outputs=outputs, parts=parts), ""
 
 
 class _NoOuter:
@@ -179,6 +182,13 @@ class _NoOuter:
 
 
 _NO_OUTER: Any = _NoOuter()
+
+
+def trace_apart(
+    name: str, build: Callable[..., Any], inputs: Sequence[tuple[DType, Shape]]
+) -> tuple[Any, Any]:
+    """The graph that `build` makes of parameters alone, and what it returned."""
+    return func_graph.trace(name, build, inputs, outer=_NO_OUTER)
 
 
 def _as_list(result: Any) -> list[Tensor]:
@@ -209,6 +219,7 @@ def body_nodes(body: Any, node: Node) -> dict[Operation, Node]:
             requested=node.requested,
             order=node.id,
         )
+        inner.made_by = node.made_by
         inner.control = [made[c] for c in op.control_inputs if c in made]
         made[op] = inner
         values.update({t: Value(inner, i) for i, t in enumerate(op.outputs)})

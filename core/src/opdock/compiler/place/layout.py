@@ -56,8 +56,7 @@ def layout(block: Block, placer: Placer) -> None:
 
 
 def _preference(target: Target) -> str | None:
-    found = getattr(target.device, "data_format", None)
-    return found if found in OTHER else None
+    return target.device.data_format
 
 
 class _Walk:

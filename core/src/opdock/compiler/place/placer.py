@@ -17,7 +17,7 @@ from opdock.graph.nodes.devicespec import DeviceSpec
 from opdock.graph.nodes.traits import Control
 from opdock.kernels.select.selection import Rejection
 
-PlaceHook = Callable[[Node, Sequence[Target]], "str | None"]
+PlaceHook = Callable[[Sequence[Node], Sequence[Target], "Placer"], "tuple[Target, str] | None"]
 LOCAL = "/job:localhost/replica:0/task:0"
 
 
@@ -31,7 +31,7 @@ class Placer:
         resources: handed to `when` and `bind` through the signature.
         experience: which kernels gave up and which devices were lost.
         unavailable: for a device type that no device has, why (a plugin's reason), or None.
-        hook: a plugin's answer for a node, or None.
+        hook: the device that a plugin chooses for a group of nodes, and who chose it; or None.
     """
 
     targets: Sequence[Target]
@@ -177,13 +177,16 @@ def _requested(members: list[Node]) -> tuple[str, Node]:
 # ---------------------------------------------------------------- one group
 def _place_group(members: list[Node], placer: Placer) -> None:
     requested, asking = _requested(members)
-    if placer.hook is not None and not requested:
-        requested = placer.hook(members[0], placer.targets) or ""
     candidates, softened = placer.candidates(asking, requested)
     homes = [t for n in members if (t := placer.home(n)) is not None]
+    chosen = None
     if homes:
         # The values are there already; what cannot work on them there gets copies.
         candidates, softened = homes[:1], False
+    elif placer.hook is not None and not requested and asking.op != FEED:
+        chosen = placer.hook(members, list(_that_hold(members, candidates)), placer)
+        if chosen is not None:
+            candidates = [chosen[0]]
     able = _that_hold(members, candidates)
     preferred = next(able, None)
     if preferred is None and (placer.soft or not requested):
@@ -210,7 +213,10 @@ def _place_group(members: list[Node], placer: Placer) -> None:
     for node in members:
         node.target = target
         node.rejections = lost.get(node, [])
-        node.why = _why(node, requested, softened, target, preferred or candidates[0])
+        node.why = (
+            _why(node, requested, softened, target, preferred or candidates[0])
+            if chosen is None else f"chosen by plugin '{chosen[1]}'"
+        )  # fmt: skip
         if node in choices:
             _take(node, choices[node])
         elif node.builtin:
@@ -234,7 +240,7 @@ def _holds(target: Target, node: Node) -> bool:
     try:
         if target.is_host:
             return True
-        supported = getattr(target.device, "dtypes", None)
+        supported = target.device.dtypes
     except errors.OpError:
         return False
     held = [d.base_dtype for d in node.out_dtypes]
@@ -322,7 +328,8 @@ def _no_kernel(node: Node, home: Target, requested: str, lost: list[Rejection]) 
 
 def _line(node: Node) -> str:
     line = node.origin.user_line if node.origin is not None else ""
-    return f"\n\t [[node {node.name} (defined at {line})]]" if line else ""
+    made = f", made by {node.made_by}" if node.made_by else ""
+    return f"\n\t [[node {node.name} (defined at {line}){made}]]" if line else made
 
 
 def _expand_all(block: Block) -> None:

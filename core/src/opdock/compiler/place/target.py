@@ -11,6 +11,7 @@ from opdock.compiler.ir.block import HOST
 from opdock.graph.nodes.devicespec import DeviceSpec
 
 if TYPE_CHECKING:
+    from opdock.devices.protocols import Device
     from opdock.devices.segment import SegmentCompiler
     from opdock.kernels.select.selection import KernelIndex
     from opdock.plugins.patterns import FusionPattern
@@ -47,9 +48,10 @@ class Target:
         return self._opened
 
     @property
-    def device(self) -> Any:
+    def device(self) -> Device:
         """The open device."""
-        return self.opened()[0]
+        device: Device = self.opened()[0]
+        return device
 
     @property
     def index(self) -> KernelIndex:
@@ -77,7 +79,7 @@ class Target:
     @property
     def is_host(self) -> bool:
         """Whether buffers are NumPy arrays in host memory."""
-        return bool(getattr(self.device, "is_host", False))
+        return self.device.is_host
 
     @property
     def device_type(self) -> str:

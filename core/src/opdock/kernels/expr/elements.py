@@ -29,7 +29,7 @@ class Element(NamedTuple):
 
 
 def _is_host(device: Any) -> bool:
-    return device is None or bool(getattr(device, "is_host", False))
+    return device is None or bool(device.is_host)
 
 
 def element(value: Any, sig: NodeSig) -> Element:

@@ -14,12 +14,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib
+import itertools
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from opdock.dtypes import DType
-from opdock.kernels.select.restrict import restrict
+from opdock.kernels.select.restrict import restrict, without_types
 from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.select.table import PORTABLE, Kernel, KernelTable, split_fields
 
@@ -28,8 +29,12 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 PRIORITY: Final = -100
 """Below whatever a backend brings itself; selection ranks portable kernels last in any case."""
 
+Exclusion = str | Mapping[DType, str] | Callable[[NodeSig], bool | str]
+"""Why a device does without a kernel: always, for element types, or for a node (True: it will do).
+"""
+
 _registry: dict[Callable[..., Any], list[tuple[str, Mapping[str, Any]]]] = {}
-_mounted: dict[tuple[int, frozenset[DType] | None], tuple[Any, KernelTable]] = {}
+_mounted: dict[tuple[Any, ...], tuple[Any, KernelTable]] = {}
 
 
 def portable(*ops: str, **options: Any) -> Callable[[_F], _F]:
@@ -52,24 +57,60 @@ def portable(*ops: str, **options: Any) -> Callable[[_F], _F]:
     return attach
 
 
-def mount(xp: Any, dtypes: Iterable[DType] | None = None) -> KernelTable:
+def mount(
+    xp: Any, dtypes: Iterable[DType] | None = None, without: Mapping[str, Exclusion] | None = None
+) -> KernelTable:
     """All portable kernels over one array namespace.
 
     Args:
         xp: a namespace that follows the array API standard, e.g. `array_api_compat.numpy`.
         dtypes: the element types that the device's arrays can hold; None for all. The
             kernels' constraints are narrowed to them; arguments in host memory may have any type.
+        without: by op type, why the device does without the kernel: a reason; reasons by element
+            type; or, for what depends on shapes and attributes, a function that gives True or a
+            reason, as `when` does. The kernels stay in the table with their reasons.
 
     Returns:
         A table shared by all devices that mount the same namespace with the same types.
+
+    Raises:
+        ValueError: `without` names an op that has no portable kernel.
+        TypeError: what it says of an op is none of these.
     """
     allowed = None if dtypes is None else frozenset(dtypes)
-    key = (id(xp), allowed)
+    refusals = dict(without or {})
+    key = (id(xp), allowed, frozenset((op, _hashable(why)) for op, why in refusals.items()))
     found = _mounted.get(key)
     if found is None:
         # The namespace is kept beside the table: an id may be reused once its object is gone.
-        found = _mounted[key] = (xp, KernelTable(_kernels(xp, allowed)))
+        kernels = list(_kernels(xp, allowed))
+        unknown = refusals.keys() - {k.op for k in kernels}
+        if unknown:
+            raise ValueError(f"there is no portable kernel of {min(unknown)} to do without")
+        left = (_refused(k, refusals[k.op]) if k.op in refusals else (k,) for k in kernels)
+        found = _mounted[key] = (xp, KernelTable(itertools.chain.from_iterable(left)))
     return found[1]
+
+
+def _hashable(why: Exclusion) -> Any:
+    return frozenset(why.items()) if isinstance(why, Mapping) else why
+
+
+def _refused(kernel: Kernel, why: Exclusion) -> Iterable[Kernel]:
+    """What becomes of the kernel of a device that does without it, sometimes or always."""
+    if isinstance(why, str) and why:
+        return (dataclasses.replace(kernel, refused=why),)
+    if isinstance(why, Mapping):
+        return without_types(kernel, why)
+    if not callable(why):
+        raise TypeError(f"{kernel.op} needs a reason or a function to be refused, got {why!r}")
+    own = kernel.when
+
+    def when(sig: NodeSig) -> bool | str:
+        verdict = why(sig)
+        return own(sig) if verdict is True and own is not None else verdict
+
+    return (dataclasses.replace(kernel, when=when),)
 
 
 def family(

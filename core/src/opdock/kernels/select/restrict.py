@@ -1,9 +1,9 @@
-"""Narrows a kernel to the element types that a device's buffers can hold."""
+"""Narrows a kernel to the element types that a device can hold, or that it takes the kernel for."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from opdock.dtypes import ALL, DType, resource, variant
 from opdock.graph.nodes import registry
@@ -36,6 +36,30 @@ def restrict(kernel: Kernel, allowed: frozenset[DType]) -> Kernel | None:
         if not types[attr]:
             return None
     return dataclasses.replace(kernel, dtypes=types)
+
+
+def without_types(kernel: Kernel, reasons: Mapping[DType, str]) -> Iterable[Kernel]:
+    """The kernel without some element types, and refused for each of those with its reason.
+
+    Args:
+        kernel: of an op with a type attribute: "T", or the first there is.
+        reasons: by element type.
+
+    Raises:
+        ValueError: the op has no type attribute.
+    """
+    spec = registry.find(kernel.op)
+    attrs = {} if spec is None else spec.definition.attrs
+    names = [a.name for a in attrs.values() if a.type == "type"]
+    if spec is None or not names:
+        raise ValueError(f"{kernel.op} has no element type by which to refuse a kernel")
+    attr = "T" if "T" in names else names[0]
+    takes = kernel.dtypes.get(attr, _declared(spec.definition, attr))
+    parts = [(frozenset({dtype}), why) for dtype, why in reasons.items() if dtype in takes]
+    for types, why in [*parts, (takes - reasons.keys(), "")]:
+        if types:
+            dtypes = {**kernel.dtypes, attr: types}
+            yield dataclasses.replace(kernel, dtypes=dtypes, refused=why)
 
 
 def _device_arguments(definition: OpDef, kernel: Kernel) -> Iterable[ArgDef]:

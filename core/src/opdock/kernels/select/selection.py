@@ -227,8 +227,8 @@ def _reject(entry: Entry, sig: NodeSig, wanted: str, device: str) -> tuple[str, 
         reason = _reject_type(attr, admitted, sig)
         if reason:
             return reason, False
-    if kernel.when is None:
-        return "", False
+    if kernel.refused or kernel.when is None:
+        return kernel.refused, False
     try:
         reason, fault = read_verdict(kernel.when(sig))
     except Exception as e:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from opdock.dtypes import DType
+from opdock.kernels.select.cells import Resources
 from opdock.shapes import Shape
 
 
@@ -23,7 +24,7 @@ class NodeSig:
         out_shapes: raw shapes of all outputs.
         out_dtypes: element types of all outputs.
         device: the open device the node is considered for, or None before placement.
-        resources: the session's resource manager when a program is prepared, else None.
+        resources: what the session keeps between steps, when a program is prepared; else None.
     """
 
     __slots__ = (
@@ -42,7 +43,7 @@ class NodeSig:
         out_dtypes: Sequence[DType] = (),
         consts: Mapping[int, np.ndarray[Any, Any]] | None = None,
         device: Any = None,
-        resources: Any = None,
+        resources: Resources | None = None,
     ) -> None:
         self.op = op
         self.name = name

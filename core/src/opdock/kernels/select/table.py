@@ -28,7 +28,7 @@ class Kernel:
         op: the op type, e.g. "MatMul".
         bind: called once when a program is prepared, with the `NodeSig`; returns `fn(*inputs)`, or
             `fn(*inputs, out)` with `out=True`.
-        fn: a plain function `fn(ctx, *inputs)`; `ctx` has sig, attrs, device, resources, stream.
+        fn: a plain function `fn(ctx, *inputs)`; `ctx` is a `KernelContext`.
         dtypes: admitted element types by type attribute; an attribute that is absent admits all.
         when: True, or the reason why the kernel declines this node. Unknown dimensions are None:
             decline rather than guess.
@@ -42,6 +42,7 @@ class Kernel:
         may_alias: output index -> index of the input whose buffer or view it may be.
         keeps: names of the arguments and results whose buffers a stateful kernel may hold on to
             after the call. None: all of them. A stateless kernel never keeps any.
+        refused: why the device does without the kernel: it is never taken, and this is the reason.
         since: the plugin API version for which the record was written.
 
     Raises:
@@ -61,6 +62,7 @@ class Kernel:
     host_outputs: frozenset[str] = frozenset()
     may_alias: Mapping[int, int] = field(default_factory=dict)
     keeps: frozenset[str] | None = None
+    refused: str = ""
     since: tuple[int, int] = (1, 0)
 
     def __post_init__(self) -> None:

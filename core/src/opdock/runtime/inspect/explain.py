@@ -185,10 +185,11 @@ def _row(node: Node, missed: dict[str, list[str]]) -> Row:
     how = "copy" if node.op == COPY else "feed" if node.op == FEED else node.how
     if node.traits.control is not Control.NONE:
         how = "control"
+    why = f"{node.why}; made by {node.made_by}" if node.made_by else node.why
     return Row(
         node=node.name, op=node.op, requested=node.requested,
         device=node.target.name if node.target is not None else "host",
-        how=how, kernel=kernel, why=node.why, rejections=tuple(str(r) for r in node.rejections),
+        how=how, kernel=kernel, why=why, rejections=tuple(str(r) for r in node.rejections),
         line=_line(node), fusion="" if node.fused is None else node.fused.fusion,
         members=() if node.fused is None else tuple(m.name for m in node.fused.members),
         missed=tuple(missed.get(node.name, ())), plugin=_plugin(node),

@@ -15,6 +15,8 @@ from opdock.compiler.ir.state import cell_inputs
 from opdock.compiler.pipeline import Compiled
 from opdock.compiler.place.ladder import node_sig
 from opdock.compiler.place.target import Target, memory_of
+from opdock.kernels.select.cells import Cell
+from opdock.kernels.select.context import KernelContext
 from opdock.runtime.program.builtin import BUILTINS, variable_cell
 from opdock.runtime.program.checks import Checks
 from opdock.runtime.program.segment import bind_segment
@@ -25,7 +27,7 @@ from opdock.runtime.resources import CellProxy, ResourceManager
 if TYPE_CHECKING:
     from opdock.runtime.program.parallel import Helpers
 
-__all__ = ["Bound", "KernelContext", "Services", "bind_kernel"]
+__all__ = ["Bound", "Services", "bind_kernel"]
 
 Call = Callable[..., Any]
 
@@ -164,7 +166,8 @@ def _proxied(node: Node, fn: Call, services: Services) -> Call:
     def call(*inputs: Any) -> Any:
         args = list(inputs)
         for i, (to_local, to_home) in proxies.items():
-            args[i] = CellProxy(args[i], to_local, to_home)
+            stand_in: Cell = CellProxy(args[i], to_local, to_home)
+            args[i] = stand_in
         result = fn(*args)
         return result.home if isinstance(result, CellProxy) else result
 
@@ -174,17 +177,6 @@ def _proxied(node: Node, fn: Call, services: Services) -> Call:
 def _apart(a: Target | None, b: Target | None) -> bool:
     """Whether two devices have memories of their own."""
     return a is not None and b is not None and memory_of(a) != memory_of(b)
-
-
-@dataclass(slots=True)
-class KernelContext:
-    """What a plain kernel `fn(ctx, *inputs)` gets."""
-
-    sig: Any
-    attrs: Any
-    device: Any
-    resources: ResourceManager
-    stream: Any = None
 
 
 def bind_kernel(node: Node, resources: ResourceManager, checks: Checks | None = None) -> Call:
@@ -207,7 +199,7 @@ def _bound(node: Node, resources: ResourceManager) -> Call:
     if kernel.bind is None:
         assert kernel.fn is not None
         return functools.partial(
-            kernel.fn, KernelContext(sig, sig.attrs, sig.device, resources)
+            kernel.fn, KernelContext(sig, resources)
         )  # fmt: skip
     try:
         fn = kernel.bind(sig)

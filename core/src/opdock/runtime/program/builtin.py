@@ -12,6 +12,7 @@ import numpy as np
 
 from opdock import errors, shapes
 from opdock.compiler.ir.block import Node
+from opdock.kernels.select.cells import Cell
 from opdock.runtime.resources import ResourceManager
 
 Bind = Callable[[Node, ResourceManager], Callable[..., Any]]
@@ -137,7 +138,7 @@ BUILTINS: Final[dict[str, Bind]] = {
 }
 
 
-def variable_cell(node: Node, resources: ResourceManager) -> Any:
+def variable_cell(node: Node, resources: ResourceManager) -> Cell:
     """The storage that a variable node names."""
     shared = node.attrs.get("shared_name") or node.name
     dtype = node.attrs.get("dtype")

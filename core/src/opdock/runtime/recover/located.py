@@ -57,4 +57,6 @@ def where(node: Node) -> str:
     line = node.origin.user_line if node.origin is not None else ""
     name = node.origin.name if node.origin is not None else node.name
     at = f" (defined at {line})" if line else ""
+    if node.made_by:
+        name, at = node.name, f"{at} made by {node.made_by}"
     return f"\n\t [[node {name}{at}]] (op {node.op})"

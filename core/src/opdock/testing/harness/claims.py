@@ -10,11 +10,12 @@ from opdock import dtypes
 from opdock.dtypes import DType
 from opdock.graph.nodes import registry
 from opdock.graph.nodes.registry import OpSpec
+from opdock.kernels.select.selection import Entry
 from opdock.kernels.select.table import Kernel
 from opdock.testing.harness.sample import sample_sets_for
 from opdock.testing.levels.device import DeviceUnderTest
 
-__all__ = ["Claim", "claims", "numpy_dtype", "possible_dtypes", "varied_attr"]
+__all__ = ["Claim", "claims", "numpy_dtype", "possible_dtypes", "refusals", "varied_attr"]
 
 _VALUES = dtypes.NUMBERS | {dtypes.bool, dtypes.string}
 OWN_PLUGIN = "conformance"
@@ -92,7 +93,7 @@ def claims(dut: DeviceUnderTest) -> tuple[list[Claim], list[str]]:
             continue
         attr = varied_attr(spec)
         for entry in dut.kernels.entries(op):
-            if entry.plugin == OWN_PLUGIN or (entry.kernel.label and not entry.kernel.is_portable):
+            if not _counts(entry) or entry.kernel.refused:
                 continue
             origin = "portable" if entry.kernel.is_portable else "native"
             for dtype in _admitted(entry.kernel, spec, attr, dut):
@@ -100,6 +101,27 @@ def claims(dut: DeviceUnderTest) -> tuple[list[Claim], list[str]]:
                 if key not in found or origin == "native":
                     found[key] = Claim(op, dtype.name, attr, origin)
     return sorted(found.values()), sorted(unknown)
+
+
+def refusals(dut: DeviceUnderTest) -> dict[tuple[str, str], str]:
+    """(op, element type) -> why the device refuses the only kernel that it has for it."""
+    claimed = {(c.op, c.dtype) for c in claims(dut)[0]}
+    found = {}
+    for op in dut.kernels.ops():
+        spec = registry.find(op)
+        for entry in dut.kernels.entries(op) if spec is not None else ():
+            if entry.kernel.refused and _counts(entry):
+                assert spec is not None
+                for dtype in _admitted(entry.kernel, spec, varied_attr(spec), dut):
+                    if (op, dtype.name) not in claimed:
+                        found[op, dtype.name] = entry.kernel.refused
+    return dict(sorted(found.items()))
+
+
+def _counts(entry: Entry) -> bool:
+    """Whether a kernel is the backend's or a portable one, and taken without being asked for."""
+    label = entry.kernel.label and not entry.kernel.is_portable
+    return entry.plugin != OWN_PLUGIN and not label
 
 
 def _admitted(

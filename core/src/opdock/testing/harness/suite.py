@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from opdock.plugins.manager import get_manager
 from opdock.testing.harness.case import Result, Skip, Unit
+from opdock.testing.harness.plugins import load_plugins
 from opdock.testing.harness.sample import load_families
 from opdock.testing.levels import bringup, forward, fusion, gradients, lifecycle, programs, runtime
 from opdock.testing.levels.device import DeviceUnderTest
@@ -88,11 +87,7 @@ def _broken_files() -> Iterator[Unit]:
     """A failing unit for each file of samples or references that cannot be imported."""
     failures = dict(load_families())
     failures.update(_registry.load_families())
-    for module in get_manager().sample_modules():
-        try:
-            importlib.import_module(module)
-        except Exception as error:
-            failures[module] = f"{type(error).__name__}: {error}"
+    failures.update(load_plugins())
     for family, reason in failures.items():
 
         def run(family: str = family, reason: str = reason) -> list[Result]:

@@ -11,6 +11,7 @@ from opdock.dtypes import DType
 from opdock.kernels.select.selection import KernelIndex
 from opdock.plugins.manager import OpenDevice, get_manager
 from opdock.plugins.records import FusionPattern, Requirement, ToleranceRow
+from opdock.testing.harness.plugins import load_plugins
 
 __all__ = ["DeviceUnderTest", "open_device"]
 
@@ -106,6 +107,7 @@ def open_device(name: str) -> DeviceUnderTest:
         why = manager.why_unavailable(device_type)
         raise LookupError(f"There is no device {name!r}: {why or f'devices are {known}'}")
     opened = manager.open(found[0].probed)
+    load_plugins()  # what the device claims depends on what the samples of an op vary
     records = manager.requirements(opened.backend)
     return DeviceUnderTest(
         name,

@@ -23,7 +23,7 @@ from opdock.graph.nodes.registry import OpSpec
 from opdock.kernels.select.flaws import flaw
 from opdock.testing.harness.build import VARIANTS, BuiltCase, Variant, build_case, can_stride
 from opdock.testing.harness.case import Failure, Result, Skip, Unit, describe
-from opdock.testing.harness.claims import Claim, claims, numpy_dtype, varied_attr
+from opdock.testing.harness.claims import Claim, claims, numpy_dtype, refusals, varied_attr
 from opdock.testing.harness.exemptions import exemption
 from opdock.testing.harness.namespace import tf
 from opdock.testing.harness.oracle import (
@@ -106,6 +106,9 @@ def forward_units(dut: DeviceUnderTest, only: frozenset[str] = frozenset()) -> I
                 "L2", claim.op, claim.dtype,
                 lambda claim=claim: claim_results(dut, claim, "L2"),  # type: ignore[misc]
             )  # fmt: skip
+    for (op, dtype), why in refusals(dut).items():
+        if not only or op in only:
+            yield Unit("L2", op, dtype, lambda why=why: _refused(why))  # type: ignore[misc]
     ops = dict.fromkeys(c.op for c in found)
     yield from error_units(dut, [op for op in ops if not only or op in only])
 
@@ -124,6 +127,10 @@ def _flawed(dut: DeviceUnderTest, only: frozenset[str]) -> Iterator[Unit]:
 
 def _unknown(op: str) -> list[Result]:
     raise Failure(f"a kernel names the op {op}, which is not registered (hook opdock_ops)")
+
+
+def _refused(why: str) -> list[Result]:
+    raise Skip("unsupported", why)
 
 
 def claim_results(

@@ -28,7 +28,7 @@ _DEVICE: Final = {
     "fresh-download": "`download` gives a writable array that nobody else holds",
     "empty": "`empty` gives a buffer of the shape and type that was asked for",
     "many-buffers": "each upload gets memory of its own",
-    "synchronize": "`synchronize` and `new_stream` work whether or not there is work queued",
+    "synchronize": "`synchronize` works whether or not there is work queued",
     "memory": "`memory` tells what is true, or None",
     "out-of-memory": "`empty` raises errors.ResourceExhaustedError for what does not fit",
     "close-and-reopen": "`close` gives everything back, and the device can be opened again",

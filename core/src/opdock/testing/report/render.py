@@ -122,6 +122,7 @@ def markdown(report: Report) -> str:
     if report.claims():
         lines += ["", "## Ops and types", "", _LEGEND, "", *_matrix(report)]
     lines += _section("Failures", [f"- `{r.id}`: {r.reason}" for r in report.failures()])
+    lines += _section("Not supported, or not yet", _skipped(report))
     wider = [f"- {reason}: {', '.join(who)}" for reason, who in _widened(report).items()]
     lines += _section("Wider tolerances", wider)
     return "\n".join(lines) + "\n"
@@ -129,6 +130,16 @@ def markdown(report: Report) -> str:
 
 def _section(title: str, lines: list[str]) -> list[str]:
     return ["", f"## {title}", "", *lines] if lines else []
+
+
+def _skipped(report: Report) -> list[str]:
+    """What the backend says that it does without, by reason."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for outcome in report.claims():
+        for result in outcome.results:
+            if result.kind in ("unsupported", "planned"):
+                found[f"{result.kind}: {result.reason}"].append(f"{outcome.op} {outcome.dtype}")
+    return [f"- {reason}: {', '.join(who)}" for reason, who in found.items()]
 
 
 def _matrix(report: Report) -> list[str]:

@@ -1,4 +1,4 @@
-"""Streams, events and the times of kernels in the terms of opdock's device contract."""
+"""The times of kernels, for traced steps."""
 
 from __future__ import annotations
 
@@ -10,42 +10,7 @@ import cupy
 
 from opdock.plugin import KernelTime
 
-__all__ = ["Clock", "Mark", "Queue"]
-
-
-class Mark:
-    """An event: a place in a stream."""
-
-    def __init__(self, event: Any) -> None:
-        self.event = event
-
-    def synchronize(self) -> None:
-        """Blocks until the GPU has got there."""
-        self.event.synchronize()
-
-
-class Queue:
-    """A CUDA stream."""
-
-    def __init__(self, stream: Any) -> None:
-        self.stream = stream
-
-    def record(self) -> Mark:
-        """Marks the work queued so far."""
-        event = cupy.cuda.Event(disable_timing=True)
-        event.record(self.stream)
-        return Mark(event)
-
-    def wait(self, event: Any) -> None:
-        """Makes later work wait for a mark, without blocking the host."""
-        if isinstance(event, Mark):
-            self.stream.wait_event(event.event)
-        else:
-            event.synchronize()
-
-    def synchronize(self) -> None:
-        """Blocks until the stream is empty."""
-        self.stream.synchronize()
+__all__ = ["Clock"]
 
 
 class Clock:

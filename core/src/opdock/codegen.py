@@ -1,4 +1,4 @@
-"""What a backend that compiles its own kernels takes from core: `opdock.plugin.codegen`.
+"""What a backend that compiles its own kernels takes from core; also as `opdock.plugin.codegen`.
 
 The renderer of scalar expressions, the lines of ops, and the argument checks of the portable
 kernels, so that a backend's own kernels raise the same errors.

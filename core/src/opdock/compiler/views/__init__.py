@@ -1,0 +1,1 @@
+"""Views: the compiler's graph as plugins see it, and the plugins' passes over it."""

@@ -1,0 +1,75 @@
+"""State as kernels see it: variables, and what else a session keeps between steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from opdock.dtypes import DType
+
+__all__ = ["Cell", "Resources"]
+
+
+class Cell(Protocol):
+    """A variable, as a kernel gets it for an input of a reference or a resource type.
+
+    The value is a buffer of the kernel's device, wherever the variable lives. A buffer that was
+    read stays as it is when the variable is written: kernels write another one, and never change
+    what they read. An update holds the lock from its read to its write:
+
+        def add(cell, value):
+            with cell.lock:
+                cell.write(cell.read() + value)
+    """
+
+    @property
+    def name(self) -> str:
+        """The variable's name, for messages."""
+
+    @property
+    def dtype(self) -> DType | None:
+        """The element type, where the op that made the variable says it."""
+
+    @property
+    def lock(self) -> AbstractContextManager[Any]:
+        """Keeps other updates out; the thread that holds it may take it again."""
+
+    @property
+    def initialized(self) -> bool:
+        """Whether there is a value."""
+
+    def read(self) -> Any:
+        """The value's buffer.
+
+        Raises:
+            FailedPreconditionError: the variable has no value yet.
+            UnavailableError: the value was lost with the device that held it.
+        """
+
+    def write(self, buffer: Any) -> None:
+        """Makes a buffer the value; the caller does not change it afterwards."""
+
+    def clear(self) -> None:
+        """Takes the value away."""
+
+
+class Resources(Protocol):
+    """What a session keeps between steps: `NodeSig.resources`."""
+
+    def get_or_create(
+        self, kind: str, container: str, name: str, factory: Callable[[], Any]
+    ) -> Any:
+        """The resource of that kind, container and name, made by `factory` when missing.
+
+        One with a `close` method is closed when its container is cleared or the session ends.
+        """
+
+    def get(self, kind: str, container: str, name: str) -> Any:
+        """The resource, or None."""
+
+    def delete(self, kind: str, container: str, name: str) -> bool:
+        """Forgets a resource; whether there was one."""
+
+    def node_state(self, node_name: str, factory: Callable[[], Any]) -> Any:
+        """What belongs to one node, made by `factory` when missing, such as a random stream."""

@@ -1,0 +1,233 @@
+"""Writes docs/reference/: what plugins may import from opdock, name by name, from docstrings.
+
+Run `make reference` after a change; a test fails when a page is stale or a name is missing.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).resolve().parent.parent / "docs/reference"
+
+# The names of `opdock.plugin` by subject.
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "Plugins": ("API_VERSION", "hookimpl", "register", "unregister", "load", "PluginError"),
+    "Backends and devices": (
+        "BackendSpec", "Probe", "DeviceAttributes", "Device", "BaseDevice", "Buffer", "MemoryStats",
+        "KernelTime", "RecordingDevice", "Recording", "ArenaDevice", "CopyRoute", "HOST",
+    ),
+    "Kernels": (
+        "Kernel", "KernelTable", "NodeSig", "KernelContext", "Cell", "Resources", "RandomStream",
+        "random_stream", "flat_inputs", "flat_outputs", "infer_shapes", "Rejection",
+    ),
+    "Portable kernels": ("portable", "mount", "Exclusion"),
+    "Fusion": ("FusionPattern", "P", "CLUSTER"),
+    "Graphs": ("GraphPass", "GraphView", "NodeView", "ValueView", "Candidate"),
+    "Ops": ("define_op", "OpSpec", "ShapeSig", "PartialShape", "find_op", "all_ops"),
+    "Traits": (
+        "Traits", "Control", "Cost", "Fails", "Formatted", "Elementwise", "Reduction", "DropsAxes",
+        "PerAxis", "AlongAxis",
+    ),
+    "Conformance": ("Requirement", "ToleranceRow"),
+    "Element types": (
+        "DType", "as_dtype", "ALL", "NUMBERS", "REALS", "FLOATS", "COMPLEX", "INTS", "SIGNED",
+        "UNSIGNED", "QUANTIZED",
+    ),
+    "Modules": ("dtypes", "errors", "axes", "windows", "philox", "codegen", "host_ops"),
+}  # fmt: skip
+# What a value says of itself nowhere.
+VALUES: dict[str, str] = {
+    "API_VERSION": "The version of the plugin API, (major, minor), independent of any release's.",
+    "hookimpl": "Marks a function as the implementation of the hook whose name it has.",
+    "HOST": "Stands for host memory as an end of a `CopyRoute`.",
+    "CLUSTER": "The op type of elementwise clusters: a backend with a kernel for it gets them.",
+    "Exclusion": "Why a device does without a portable kernel: the reason; reasons by element "
+    "type; or a function of the `NodeSig` that gives True or a reason.",
+    "ALL": "All element types.",
+    "NUMBERS": "`REALS` and `COMPLEX`.",
+    "REALS": "`FLOATS` and `INTS`.",
+    "FLOATS": "float16, bfloat16, float32 and float64.",
+    "COMPLEX": "complex64 and complex128.",
+    "INTS": "`SIGNED` and `UNSIGNED`.",
+    "SIGNED": "int8 to int64.",
+    "UNSIGNED": "uint8 to uint64.",
+    "QUANTIZED": "qint8, quint8, qint16, quint16 and qint32.",
+    "dtypes": "TensorFlow's element types by name (`tf.dtypes`), and the sets above.",
+    "errors": "TensorFlow's exceptions (`tf.errors`). A kernel declines with `UnimplementedError`, "
+    "has no memory with `ResourceExhaustedError`, and tells a lost device by `UnavailableError`.",
+    "CAST": "The function of a line's step that converts to the step's type.",
+    "INPUT": "The function of a line's step that is an input.",
+    "NUMBER": "The function of a line's step that is a number.",
+    "ERRORS": "Scalar functions that may fail, to their messages.",
+    "RENDERED": "The element types that C code has words for.",
+    "SERIES": "Coefficients of the special functions, which every device sums alike.",
+    "diagonals": "Where diagonals stand, for every alignment: a module.",
+    "Dim": "A dimension: a number, or None.",
+    "Place": "Where in which random stream: a 64-bit key and a 128-bit counter.",
+    "RESERVED": "Blocks that TensorFlow sets aside for each output element of a random op.",
+}
+COMPANIONS = (
+    "opdock.axes", "opdock.windows", "opdock.kernels.philox", "opdock.codegen",
+    "opdock.io.host_ops", "opdock.testing.authoring",
+)  # fmt: skip
+HEAD = "<!-- written by tools/make_reference.py from docstrings: `make reference` -->\n"
+
+
+# ---------------------------------------------------------------- docstrings
+def own_doc(found: Any) -> str:
+    """The docstring of an object itself, not that of its type."""
+    if isinstance(found, (str, int, tuple, frozenset, dict)) or not (
+        inspect.isclass(found) or callable(found) or inspect.ismodule(found)
+    ):
+        return ""
+    return inspect.getdoc(found) or ""
+
+
+def rendered(doc: str) -> Iterator[str]:
+    """A Google-style docstring as Markdown: prose, and a list for each section."""
+    section = ""
+    entry: list[str] = []
+
+    def done() -> Iterator[str]:
+        if entry:
+            text = " ".join(entry)
+            named = re.fullmatch(r"([\w, *]+?): (.*)", text) if section not in PROSE else None
+            yield f"- `{named[1]}`: {named[2]}" if named else f"- {text}"
+            entry.clear()
+
+    code = False
+    for line in doc.splitlines():
+        head = re.fullmatch(r"(Args|Attributes|Returns|Raises|Yields|Example):", line)
+        if head:
+            yield from done()
+            section = head[1]
+            yield f"\n{section}:\n" if section != "Example" else "\nExample:"
+        elif section in ("", "Example") or not line.startswith(" "):
+            yield from done()
+            is_code = line.startswith("    ")
+            if is_code != code and line.strip():
+                yield "" if not is_code else "\n```text"
+                if not is_code:
+                    yield "```\n"
+                code = is_code
+            section = section if line.startswith(" ") or not line or section == "Example" else ""
+            yield line[4:] if code else line
+        elif re.match(r" {2,4}\S", line):
+            yield from done()
+            entry.append(line.strip())
+        elif line.strip():
+            entry.append(line.strip())
+    yield from done()
+    if code:
+        yield "```"
+
+
+PROSE = ("Returns", "Yields")
+
+
+def members(kind: type) -> Iterator[str]:
+    """A line for each public method and property that a class defines with a docstring."""
+    for name, found in vars(kind).items():
+        if name.startswith("_"):
+            continue
+        function = found.fget if isinstance(found, property) else getattr(found, "__func__", found)
+        doc = inspect.getdoc(function) if callable(function) else None
+        if doc:
+            first = " ".join(doc.split("\n\n")[0].split())
+            call = "" if isinstance(found, property) else signature(function, bound=True)
+            yield f"- `{name}{call}`: {first}"
+
+
+def signature(found: Any, bound: bool = False) -> str:
+    """The parameters' names; of a class those of its constructor."""
+    try:
+        parameters = list(inspect.signature(found).parameters.values())
+    except (TypeError, ValueError):
+        return ""
+    names = []
+    starred = False
+    for p in parameters[bound and parameters[0].name == "self" :]:
+        if p.kind is p.KEYWORD_ONLY and not starred:
+            starred = True
+            names.append("*")
+        star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+        starred = starred or star == "*"
+        names.append(star + p.name)
+    return f"({', '.join(names)})"
+
+
+def entry(name: str, found: Any) -> str:
+    """The section of one name."""
+    plain = inspect.ismodule(found) or name in VALUES
+    protocol = inspect.isclass(found) and getattr(found, "_is_protocol", False)
+    head = name if plain or protocol else name + signature(found)
+    doc = VALUES.get(name) or own_doc(found)
+    if not doc:
+        raise SystemExit(f"{name} has no docstring; say what it is in VALUES of {__file__}")
+    lines = [f"### `{head}`", "", *rendered(doc)]
+    if inspect.isclass(found) and name not in VALUES:
+        listed = list(members(found))
+        lines += ["", *listed] if listed else []
+    return tidy("\n".join(lines))
+
+
+def tidy(text: str) -> str:
+    """The text with one blank line at most, and a newline at its end."""
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+# ---------------------------------------------------------------- pages
+def plugin_page() -> str:
+    """The page of `opdock.plugin`."""
+    module = import_module("opdock.plugin")
+    parts = [
+        HEAD,
+        "# `opdock.plugin`\n",
+        (
+            "All that a backend or another plugin imports of opdock, but for the module by which "
+            "the author of an op\nproves it, [`opdock.testing.authoring`](companions.md). "
+            "[Plugin hooks](../plugin_hooks.md) says what is asked when.\n"
+        ),
+    ]
+    for title, names in SECTIONS.items():
+        parts += [f"## {title}\n", *(entry(n, getattr(module, n)) for n in names)]
+    return "\n".join(parts)
+
+
+def companions_page() -> str:
+    """The page of the companions."""
+    parts = [
+        HEAD,
+        "# Companion modules\n",
+        (
+            "What backends need for families of ops, by module. "
+            "[`opdock.plugin`](plugin.md) hands out the first five by their last names.\n"
+        ),
+    ]
+    for name in COMPANIONS:
+        module = import_module(name)
+        parts += [f"## `{name}`\n", tidy("\n".join(rendered(inspect.getdoc(module) or "")))]
+        parts += [entry(n, getattr(module, n)) for n in sorted(module.__all__)]
+    return "\n".join(parts)
+
+
+def pages() -> dict[Path, str]:
+    """Path to text."""
+    return {FOLDER / "plugin.md": plugin_page(), FOLDER / "companions.md": companions_page()}
+
+
+def main() -> None:
+    """Writes the pages."""
+    FOLDER.mkdir(exist_ok=True)
+    for path, text in pages().items():
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
