@@ -117,6 +117,29 @@ def _placeholder(node: Node, resources: ResourceManager) -> Callable[..., Any]:
     return missing
 
 
+def _dead(node: Node, resources: ResourceManager) -> Callable[..., Any]:
+    text = (
+        f"Retval[{node.attrs['index']}] does not have value: it is on the side of a Switch that is "
+        "not taken"
+    )
+
+    def dead(_: Any) -> Any:
+        raise errors.InvalidArgumentError(None, None, text)
+
+    return dead
+
+
+def _ref_select(node: Node, resources: ResourceManager) -> Callable[..., Any]:
+    def select(index: Any, *cells: Any) -> Any:
+        if not 0 <= int(index) < len(cells):
+            raise errors.InvalidArgumentError(
+                None, None, f"RefSelect: index {int(index)} is not in [0, {len(cells)})"
+            )
+        return cells[int(index)]
+
+    return select
+
+
 BUILTINS: Final[dict[str, Bind]] = {
     "Assign": _assign,
     "AssignVariableOp": _assign_variable,
@@ -134,6 +157,8 @@ BUILTINS: Final[dict[str, Bind]] = {
     "IdentityN": _pass_all,
     "Placeholder": _placeholder,
     "PlaceholderV2": _placeholder,
+    "RefSelect": _ref_select,
+    "_DeadValue": _dead,
 }
 
 
