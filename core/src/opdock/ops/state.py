@@ -42,8 +42,16 @@ var_handle_op = define_op(
     "VarHandleOp", "-> resource: resource",
     'container: string = "", shared_name: string = "", dtype: type, shape: shape', stateful=True,
 )  # fmt: skip
-for _op in (variable_v2_op, variable_op, temporary_variable_op, var_handle_op):
+destroy_temporary_variable_op = define_op(
+    "DestroyTemporaryVariable", "ref: Ref(T) -> value: T", "T: type, var_name: string"
+)
+for _op in (variable_v2_op, variable_op, var_handle_op):
     _op.declare(Traits(builtin=True, holds=True))
+# A step makes its own, so that nothing holds it between steps.
+temporary_variable_op.declare(Traits(builtin=True, effect=False, merge=False, fold=False))
+destroy_temporary_variable_op.declare(Traits(builtin=True))
+destroy_temporary_variable_op.shape(unchanged)
+destroy_temporary_variable_op.not_differentiable()
 
 
 @variable_v2_op.shape

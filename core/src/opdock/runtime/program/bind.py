@@ -15,7 +15,7 @@ from opdock.compiler.ir.state import cell_inputs
 from opdock.compiler.pipeline import Compiled
 from opdock.compiler.place.ladder import node_sig
 from opdock.compiler.place.target import Target, memory_of
-from opdock.runtime.program.builtin import BUILTINS, variable_cell
+from opdock.runtime.program.builtin import BUILTINS, check_temporaries, variable_cell
 from opdock.runtime.recover.located import as_op_error, where
 from opdock.runtime.recover.lost import Losses, homewards
 from opdock.runtime.resources import CellProxy, ResourceManager
@@ -64,6 +64,7 @@ class Bound:
 
     def __init__(self, compiled: Compiled, services: Services) -> None:
         self.schedule = compiled.schedule
+        check_temporaries(s.node for s in self.schedule.steps if s.kind == "builtin")
         self.presets = {s: _preset(n, services) for s, n in self.schedule.presets.items()}
         self.calls = [_bind(step, services) for step in self.schedule.steps]
         try:

@@ -5,14 +5,14 @@ They run on every device without a kernel of its backend.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import numpy as np
 
 from opdock import errors, shapes
 from opdock.compiler.ir.block import Node
-from opdock.runtime.resources import ResourceManager
+from opdock.runtime.resources import Cell, ResourceManager
 
 Bind = Callable[[Node, ResourceManager], Callable[..., Any]]
 
@@ -65,6 +65,69 @@ def _destroy(node: Node, resources: ResourceManager) -> Callable[..., Any]:
         cell.clear()
 
     return destroy
+
+
+def _temporary_name(node: Node) -> str:
+    return node.attrs["var_name"] or node.name
+
+
+def _temporary(node: Node, resources: ResourceManager) -> Callable[..., Any]:
+    shape, dtype = node.attrs["shape"], node.attrs["dtype"]
+    if not shapes.is_fully_defined(shape):
+        raise errors.InvalidArgumentError(
+            None, None, f"TemporaryVariable needs a whole shape, got {shapes.text(shape)}"
+        )
+    zeros = np.zeros(shape, dtype.np)
+    target = node.target
+
+    def make() -> Cell:
+        cell = Cell(_temporary_name(node), dtype)
+        on_host = target is None or target.is_host
+        cell.write(zeros.copy() if on_host else target.device.upload(zeros))
+        return cell
+
+    return make
+
+
+def _destroy_temporary(node: Node, resources: ResourceManager) -> Callable[..., Any]:
+    name = node.attrs["var_name"]
+
+    def destroy(cell: Any) -> Any:
+        if cell.name != name or not cell.initialized:
+            raise errors.NotFoundError(
+                None, None,
+                f"Resource {name} does not exist: the temporary variable given is '{cell.name}'"
+                + ("" if cell.initialized else ", which is destroyed already"),
+            )  # fmt: skip
+        value = cell.read()
+        cell.clear()
+        return value
+
+    return destroy
+
+
+def check_temporaries(nodes: Iterable[Node]) -> None:
+    """Checks that no two temporary variables of a name are there at once.
+
+    Args:
+        nodes: in the order in which they run.
+
+    Raises:
+        AlreadyExistsError: two are.
+    """
+    there: set[str] = set()
+    for node in nodes:
+        if node.op == "TemporaryVariable":
+            name = _temporary_name(node)
+            if name in there:
+                raise errors.AlreadyExistsError(
+                    None, node.origin,
+                    f"Resource {name} exists already: node '{node.name}' (TemporaryVariable) makes "
+                    "a second temporary variable of that name in one step",
+                )  # fmt: skip
+            there.add(name)
+        elif node.op == "DestroyTemporaryVariable":
+            there.discard(node.attrs["var_name"])
 
 
 def _variable_shape(node: Node, resources: ResourceManager) -> Callable[..., Any]:
@@ -147,6 +210,8 @@ BUILTINS: Final[dict[str, Bind]] = {
     "IsVariableInitialized": _initialized,
     "VarIsInitializedOp": _initialized,
     "DestroyResourceOp": _destroy,
+    "TemporaryVariable": _temporary,
+    "DestroyTemporaryVariable": _destroy_temporary,
     "VariableShape": _variable_shape,
     "Shape": _shape,
     "ShapeN": _shape_n,

@@ -65,7 +65,7 @@ _TABLE: Final[tuple[tuple[Kind, frozenset[Part], str, str], ...]] = (
     ("state", _DATA, "makes or ends a variable; every case with variables runs it",
      "VariableV2 Variable VarHandleOp"),
     ("state", _DATA, "a variable that lives within one step; tests of the runtime cover it",
-     "TemporaryVariable"),
+     "TemporaryVariable DestroyTemporaryVariable"),
     ("state", _DATA, "leaves nothing to compare; tests of the runtime cover it",
      "DestroyResourceOp"),
     ("host", _DATA, "reads and writes files; tests/core/io covers it",
