@@ -166,12 +166,24 @@ class ResourceVariable(Variable):
 
     def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
         """Rows of the value, without reading the rest."""
-        with name_scope("Gather" if name is None else name):
+        with name_scope("Gather" if name is None else name) as scope:
             ids = convert_to_tensor(indices)
-            rows: Tensor = get("ResourceGather")(self._handle, ids, dtype=self._dtype)
+            rows: Tensor = get("ResourceGather")(self._handle, ids, dtype=self._dtype, name=scope)
         if self._shape is not None and ids.raw_shape is not None:
             rows.set_shape((*ids.raw_shape, *self._shape[1:]))
         return get("Identity")(rows)  # type: ignore[no-any-return]
+
+    def gather_nd(self, indices: Any, name: str | None = None) -> Tensor:
+        """The slices of the value at some coordinates, without reading the rest."""
+        with name_scope("GatherNd" if name is None else name) as scope:
+            where = convert_to_tensor(indices)
+            found: Tensor = get("ResourceGatherNd")(
+                self._handle, where, dtype=self._dtype, name=scope
+            )
+        depth = where.raw_shape[-1] if where.raw_shape else None
+        if self._shape is not None and where.raw_shape is not None and depth is not None:
+            found.set_shape((*where.raw_shape[:-1], *self._shape[depth:]))
+        return get("Identity")(found)  # type: ignore[no-any-return]
 
     def _lazy_read(self, op: Any) -> Tensor:
         with control_dependencies([op]):

@@ -105,6 +105,7 @@ NO_GRADIENT_SAMPLE: Final[dict[str, str]] = {
     "RandomGamma": "rejection makes the sample jump; RandomGammaGrad is compared in L2 instead",
     "RefIdentity": "its input is a variable; the programs of L4 differentiate by variables",
     "ResourceGather": "its input is a variable; the programs of L4 differentiate by variables",
+    "ResourceGatherNd": "its input is a variable; tests/core/graph/variables differentiates it",
     "ReadVariableOp": "its input is a variable; the programs of L4 differentiate by variables",
 }  # fmt: skip
 """Ops whose gradient the numeric comparison cannot reach, and why."""
