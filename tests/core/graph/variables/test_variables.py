@@ -362,6 +362,21 @@ def test_made_in_a_branch_it_is_the_program_s_and_named_after_the_place(use_reso
             assert sess.run(made[0]) == 1.0
 
 
+# ---------------------------------------------------------------- a shape beside the value
+@both
+def test_a_shape_that_is_wider_than_the_initial_value(resource):
+    v = tf.Variable(np.zeros([1, 1]), shape=tf.TensorShape(None), use_resource=resource)
+    rows = tf.Variable(np.zeros([1, 2]), shape=[None, 2], use_resource=resource)
+    assert v.shape.ndims is None and rows.shape.as_list() == [None, 2]
+    with start() as session:
+        assert session.run(v).shape == (1, 1)
+        session.run([v.assign(np.ones([2, 3])), rows.assign(np.ones([4, 2]))])
+        assert session.run(v.read_value()).shape == (2, 3)
+        assert session.run(rows.read_value()).shape == (4, 2)
+    with pytest.raises(ValueError, match=r"shape \(\(1, 2\)\) is not compatible.*\(\(3,\)\)"):
+        tf.Variable(np.zeros([1, 2]), shape=[3], use_resource=resource)
+
+
 # ---------------------------------------------------------------- parts of a value
 def test_slices_at_coordinates_of_a_resource_variable():
     start_value = np.arange(6, dtype=np.float32).reshape(3, 2)

@@ -20,7 +20,7 @@ from opdock.graph.nodes.scopes import (
 )
 from opdock.graph.variables.flavour import VariableAggregation, VariableSynchronization
 from opdock.graph.variables.ref_variable import _safe
-from opdock.graph.variables.variable import Variable, initial_tensor
+from opdock.graph.variables.variable import Variable, checked_shape, initial_tensor
 from opdock.shapes import Shape, TensorShape
 
 
@@ -87,12 +87,17 @@ class ResourceVariable(Variable):
             device(None),
         ):
             value = initial_tensor(initial_value() if from_function else initial_value, element)
-        known = value.raw_shape if shape is None else shapes.as_shape(shape)
-        if validate_shape and (known is None or None in known):
+        known = value.raw_shape
+        if validate_shape and shape is None and (known is None or None in known):
             raise ValueError(f"initial_value must have a shape specified: {value}")
+        if shape is not None:
+            # What is given may be wider: values of other shapes are to come.
+            known = checked_shape(shape, value)
+        elif not validate_shape:
+            known = None
         self._initial_value = value
         self._dtype = value.dtype.base_dtype
-        self._shape = known if validate_shape else None
+        self._shape = known
         self._handle = get("VarHandleOp")(
             dtype=self._dtype, shape=self._shape, shared_name=true_name, name=scope
         )
