@@ -60,6 +60,8 @@ _TABLE: Final[tuple[tuple[Kind, frozenset[Part], str, str], ...]] = (
      "TensorArrayReadV3 TensorArrayScatterV3 TensorArraySizeV3 TensorArraySplitV3"),
     ("resource", _DATA, "works on a list behind a handle; level L4 has a program for it",
      "TensorArrayV3 TensorArrayWriteV3"),
+    ("resource", _DATA, "works on a stack behind a handle; tests/core/ops/test_stack.py covers it",
+     "StackV2 StackPushV2 StackPopV2 StackCloseV2"),
     ("control", _DATA, "an argument inside a function, never in a user's graph",
      "_Arg"),
     ("state", _DATA, "makes or ends a variable; every case with variables runs it",
