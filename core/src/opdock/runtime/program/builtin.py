@@ -82,8 +82,10 @@ def _temporary(node: Node, resources: ResourceManager) -> Callable[..., Any]:
 
     def make() -> Cell:
         cell = Cell(_temporary_name(node), dtype)
-        on_host = target is None or target.is_host
-        cell.write(zeros.copy() if on_host else target.device.upload(zeros))
+        if target is None or target.is_host:
+            cell.write(zeros.copy())
+        else:
+            cell.write(target.device.upload(zeros))
         return cell
 
     return make
