@@ -38,6 +38,7 @@ _AXIS = "attributes of TF 2: graphs that it quantized have them; the defaults ar
 _AVERAGE = "an attribute of TF 2 that tf.keras there writes; the default is 1.15's behaviour"
 _LISTING_IS_OLDER = "1.15's math_ops.cc has it, though the listing does not"
 _READS = "a file may change between steps, so its content is no constant"
+_STACKS = "it changes what its handle stands for, and must be neither merged nor left out"
 # (op, what differs) -> why that is on purpose.
 DELIBERATE = {
     ("Abs", "T allowed"): _LISTING_IS_OLDER,
@@ -53,6 +54,9 @@ DELIBERATE = {
     ("FusedBatchNormV3", "attrs"): _AVERAGE,
     ("MatchingFiles", "is_stateful"): _READS,
     ("ReadFile", "is_stateful"): _READS,
+    ("StackPushV2", "is_stateful"): _STACKS,
+    ("StackPopV2", "is_stateful"): _STACKS,
+    ("StackCloseV2", "is_stateful"): _STACKS,
 }
 _FLAGS = ("is_stateful", "is_commutative", "is_aggregate", "allows_uninitialized_input")
 

@@ -43,6 +43,47 @@ def test_lists():
         assert tf.test.compute_gradient_error([a, b], [[2], [2]], a * b, [2]) < 1e-6
 
 
+def test_complex_numbers_are_two_reals():
+    x = tf.constant(11 - 13j, tf.complex128)
+    with tf.Session():
+        theory, numbers = tf.test.compute_gradient(x, (), (5 + 7j) * x, ())
+        np.testing.assert_array_equal(theory, [[5, 7], [-7, 5]])
+        np.testing.assert_allclose(numbers, theory, rtol=1e-9)
+        assert tf.test.compute_gradient_error(x, (), tf.conj(x), ()) < 1e-9
+        theory, numbers = tf.test.compute_gradient(x, (), tf.real(x), ())
+        assert theory.shape == numbers.shape == (2, 1)
+
+
+def test_the_start_is_numpy_s():
+    x = tf.placeholder_with_default(np.zeros(3), [3])
+    with tf.Session():
+        np.random.seed(7)
+        first = tf.test.compute_gradient(x, [3], x * x, [3])[0]
+    want = 2 * np.random.RandomState(7).random_sample(3)
+    np.testing.assert_array_equal(np.diagonal(first), want)
+
+
+@tf.RegisterGradient("TestCheckerTransposed")
+def _transposed(op, grad):
+    return tf.transpose(grad)
+
+
+def test_jacobians_without_elements():
+    x = tf.placeholder(tf.float32)
+    with tf.get_default_graph().gradient_override_map({"Identity": "TestCheckerTransposed"}):
+        y = tf.identity(x)
+    wrong = r"Empty gradient has wrong shape: expected \(0, 3\), got \(3, 0\)"
+    w = tf.placeholder_with_default(np.ones(3), [3])
+    with tf.Session():
+        with pytest.raises(ValueError, match=wrong):
+            tf.test.compute_gradient(x, (0, 3), y, (0, 3))
+        theory, numbers = tf.test.compute_gradient(w, [3], w[:0], [0])
+        assert theory.shape == numbers.shape == (3, 0)
+        empty = tf.placeholder_with_default(np.ones((0, 3)), [0, 3])
+        theory, numbers = tf.test.compute_gradient(empty, [0, 3], tf.reduce_sum(empty, 0), [3])
+        assert theory.shape == numbers.shape == (0, 3)
+
+
 def test_empty_tensors_and_missing_sessions():
     x = tf.placeholder_with_default(np.zeros((0, 2), np.float32), [0, 2])
     with tf.Session():

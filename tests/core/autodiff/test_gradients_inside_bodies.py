@@ -134,3 +134,42 @@ def test_hessians_say_what_is_unconnected():
     x = tf.constant([1.0, 2.0], name="lonely")
     with pytest.raises(ValueError, match="lonely"):
         tf.hessians(tf.constant(1.0), x)
+
+
+# ---------------------------------------------------------------- where a loop starts
+def refused(body, start):
+    with pytest.raises(ValueError, match="inside while loop with respect to op 'x'.*initial value"):
+        tf.while_loop(lambda i, v: i < 3, body, [0, start])
+
+
+def test_no_gradient_flows_to_what_a_loop_starts_from():
+    x = tf.placeholder(tf.float32, (), name="x")
+    refused(lambda i, v: (i + 1, tf.gradients(v * 2, x)[0]), x + 1)
+    # A part of the gradient would be worse than none.
+    refused(lambda i, v: (i + 1, tf.gradients(v * 2 + x, x)[0]), x + 1)
+    y = x * 2
+    refused(lambda i, v: (i + 1, tf.gradients(v * y, x)[0]), y * y)
+
+
+def test_a_loop_in_a_loop_may_not_ask_for_the_outer_start():
+    x = tf.placeholder(tf.float32, (), name="x")
+
+    def body(i, v):
+        inner = lambda j, w: (j + 1, tf.gradients(w * v, x)[0])
+        return i + 1, tf.while_loop(lambda j, w: j < 2, inner, [0, 1.0])[1]
+
+    refused(body, x * 3)
+
+
+def test_what_does_not_come_from_the_start_has_its_gradient():
+    x = tf.placeholder(tf.float32, (), name="x")
+    own = tf.while_loop(
+        lambda i, v: i < 3, lambda i, v: (i + 1, v - 0.25 * tf.gradients(v * v, v)[0]), [0, x * 1.0]
+    )[1]
+    outer = tf.while_loop(
+        lambda i, v: i < 3,
+        lambda i, v: (i + 1, v + tf.gradients(tf.stop_gradient(v) * x * x, x)[0]), [0, x * 1.0],
+    )[1]  # fmt: skip
+    with tf.Session() as session:
+        assert session.run(own, {x: 8.0}) == 1.0
+        assert session.run(outer, {x: 1.0}) == 27.0

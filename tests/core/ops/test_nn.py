@@ -28,6 +28,18 @@ def test_default_names():
     assert tf.nn.relu_layer(x, [[1.0], [2.0]], [0.0]).op.name == "relu_layer"
 
 
+@pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16, tf.float32])
+def test_the_slope_of_leaky_relu_has_the_type_of_its_features(dtype):
+    x = np.array([-9, 7, -5, 3, -1]).astype(dtype.as_numpy_dtype)
+    slope = np.array(0.2).astype(x.dtype)
+    features = tf.placeholder(dtype, [5])
+    y = tf.nn.leaky_relu(features, 0.2)
+    with tf.Session() as sess:
+        got, grad = sess.run([y, tf.gradients(y, features)[0]], {features: x})
+    np.testing.assert_array_equal(got, np.maximum(x, slope * x))
+    np.testing.assert_array_equal(grad, np.where(x > 0, x.dtype.type(1), slope))
+
+
 def test_leaky_relu_casts_integers_and_takes_array_slopes():
     out = tf.nn.leaky_relu(tf.constant([-10, 10]), alpha=np.array(0.5))
     assert out.dtype == tf.float32

@@ -59,6 +59,22 @@ def test_axis_out_of_range():
 
 
 # ---------------------------------------------------------------- cross entropy
+def test_an_axis_that_is_known_late():
+    axis = tf.placeholder(tf.int32, [])
+    y = tf.nn.softmax(tf.constant(draw(2, 3)), axis=axis)
+    np.testing.assert_allclose(run(y, {axis: -2}), softmax(draw(2, 3), 0), rtol=1e-12)
+    for wrong in (2, 100, -3):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="out of range"):
+            run(y, {axis: wrong})
+
+
+def test_labels_of_a_wrong_rank_that_are_known_late():
+    labels, logits = tf.placeholder(tf.int32), tf.placeholder(tf.float32, [None, 2])
+    y = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"labels must be 1-D.*shape \[\]"):
+        run(y, {labels: 1, logits: [[1.0, 2.0]]})
+
+
 def test_gradient_to_labels_only_in_version_2():
     labels, logits = tf.constant(softmax(draw(2, 3))), tf.constant(draw(2, 3) * 2)
     old = tf.nn.softmax_cross_entropy_with_logits(labels=labels, logits=logits)

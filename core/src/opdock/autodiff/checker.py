@@ -31,6 +31,8 @@ def compute_gradient(
 ) -> Any:
     """The Jacobian dy/dx as (theoretical, numerical) matrices of shape [x size, y size].
 
+    They are real: a complex number counts as two, real part first.
+
     Args:
         x: a tensor, or a list of them with lists for the arguments below.
         x_shape: the shape of x.
@@ -42,7 +44,8 @@ def compute_gradient(
         extra_feed_dict: further feeds.
 
     Raises:
-        ValueError: there is no default session.
+        ValueError: there is no default session, or the gradient of a y without elements is not
+            zeros of x's shape.
     """
     session = get_default_session()
     if session is None:
@@ -57,17 +60,16 @@ def compute_gradient(
     )
     found = _gradients(y, y_shape, xs)
     feeds: dict[Any, Any] = dict(extra_feed_dict or {})
-    rng = np.random.default_rng(0)
     values = []
     for tensor, shape, start in zip(xs, x_shapes, starts, strict=True):
         dtype = tensor.dtype.base_dtype.np
-        value = rng.uniform(size=tuple(shape)) if start is None else np.asarray(start)
+        value = np.asarray(_random(tuple(shape), dtype) if start is None else start)
         values.append(np.array(value, dtype))
         feeds[tensor] = values[-1]
     out = [
         (
             _theoretical(session, tensor, value, grad, weights, feeds, y_shape),
-            _numerical(session, tensor, value, y, feeds, delta),
+            _numerical(session, tensor, value, y, feeds, delta, y_shape),
         )
         for tensor, value, (grad, weights) in zip(xs, values, found, strict=True)
     ]
@@ -92,6 +94,12 @@ def compute_gradient_error(
     return max((float(np.abs(a - b).max()) if a.size else 0.0) for a, b in pairs)
 
 
+def _random(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    # As in TF, by the generator that programs seed: they get TF's start.
+    draw = np.random.random_sample
+    return draw(shape) + 1j * draw(shape) if dtype.kind == "c" else draw(shape)
+
+
 def _as_list(value: Any) -> list[Any]:
     if value is None:
         return []
@@ -106,28 +114,57 @@ def _gradients(y: Tensor, y_shape: Any, xs: list[Any]) -> list[tuple[Any, Tensor
     ]
 
 
+def _reals(array: Array) -> Array:
+    """All numbers in one dimension; complex ones are two reals each."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    return flat.view(flat.real.dtype) if flat.dtype.kind == "c" else flat
+
+
 def _theoretical(
     session: Any, x: Tensor, value: Array, grad: Any, weights: Tensor, feeds: Any, y_shape: Any
 ) -> Array:
-    y_size = int(np.prod(y_shape, dtype=np.int64))
-    jacobian = np.zeros((value.size, y_size), np.result_type(value.dtype, np.float32))
+    unit = np.zeros(tuple(y_shape), weights.dtype.base_dtype.np)
+    units = _reals(unit)
+    x_reals = _reals(value)
+    jacobian = np.zeros((x_reals.size, units.size), np.result_type(x_reals.dtype, np.float32))
     if grad is None:
         return jacobian
-    unit = np.zeros(tuple(y_shape), weights.dtype.base_dtype.np)
-    for column in range(y_size):
-        unit.reshape(-1)[column] = 1
-        jacobian[:, column] = np.asarray(session.run(grad, {**feeds, weights: unit})).reshape(-1)
-        unit.reshape(-1)[column] = 0
+    for column in range(units.size):
+        units[column] = 1
+        jacobian[:, column] = _reals(np.asarray(session.run(grad, {**feeds, weights: unit})))
+        units[column] = 0
+    if not units.size:
+        _check_empty(np.asarray(session.run(grad, {**feeds, weights: unit})), value)
     return jacobian
 
 
-def _numerical(session: Any, x: Tensor, value: Array, y: Tensor, feeds: Any, delta: float) -> Array:
+def _check_empty(found: Array, value: Array) -> None:
+    """Of a y without elements the gradients are zeros of x's shape; no column would tell."""
+    if found.shape != value.shape:
+        raise ValueError(
+            f"Empty gradient has wrong shape: expected {value.shape}, got {found.shape}"
+        )
+    if found.any():
+        raise ValueError("Empty tensor with nonzero gradients")
+
+
+def _numerical(
+    session: Any, x: Tensor, value: Array, y: Tensor, feeds: Any, delta: float, y_shape: Any
+) -> Array:
     rows = []
-    for i in range(value.size):
+    for i in range(_reals(value).size):
         low, high = value.copy(), value.copy()
-        low.reshape(-1)[i] -= delta
-        high.reshape(-1)[i] += delta
-        above = np.asarray(session.run(y, {**feeds, x: high}), np.float64)
-        below = np.asarray(session.run(y, {**feeds, x: low}), np.float64)
-        rows.append(((above - below) / (2 * delta)).reshape(-1))
-    return np.array(rows).astype(value.dtype) if rows else np.zeros((0, 0), value.dtype)
+        _reals(low)[i] -= delta
+        _reals(high)[i] += delta
+        above, below = (_wide(session.run(y, {**feeds, x: near})) for near in (high, low))
+        rows.append(_reals(above - below) / (2 * delta))
+    dtype = _reals(value).dtype
+    if rows:
+        return np.array(rows).astype(dtype)
+    width = int(np.prod(y_shape, dtype=np.int64)) * (2 if y.dtype.is_complex else 1)
+    return np.zeros((0, width), dtype)
+
+
+def _wide(value: Any) -> Array:
+    array = np.asarray(value)
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)

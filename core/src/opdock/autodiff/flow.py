@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 # Ops that read a variable through its handle; any other use of a resource has no gradient.
-_READS: Final = ("ReadVariableOp", "ResourceGather")
+_READS: Final = ("ReadVariableOp", "ResourceGather", "ResourceGatherNd")
 
 
 def may_flow(dtype: DType) -> bool:

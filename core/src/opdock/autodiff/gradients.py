@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from opdock import dtypes, shapes
 from opdock.autodiff.aggregate import AggregationMethod, add_up
+from opdock.autodiff.initial_values import check_initial_values
 from opdock.graph.nodes import gradient_scope
 from opdock.graph.nodes.composite import IndexedSlices, internal_convert_to_tensor_or_indexed_slices
 from opdock.graph.nodes.convert import (
@@ -98,6 +99,8 @@ def gradients(
         captured: dict[Tensor, Tensor] = getattr(graph, "_captured", {})
         sources = [s if captured.get(s) in outer else captured.get(s, s) for s in sources]
         stops = {_tensor_of(s, "stop_gradients") for s in stop_gradients}
+        if graph.building_function:
+            check_initial_values(graph, targets, set(sources), stops, outer)
         walk = _Walk(
             outer, targets, sources, stops, colocate_gradients_with_ops, aggregation_method
         )

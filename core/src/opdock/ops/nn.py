@@ -43,12 +43,12 @@ relu6_grad_op = define_op(
 leaky_relu_op = define_op(
     "LeakyRelu", "features: T -> activations: T",
     "alpha: float = 0.2, T: {half, bfloat16, float, double} = DT_FLOAT",
-    expr="where(features > 0, features, alpha * features)",
+    expr="where(features > 0, features, cast(alpha, T) * features)",
 )  # fmt: skip
 leaky_relu_grad_op = define_op(
     "LeakyReluGrad", "gradients: T, features: T -> backprops: T",
     "alpha: float = 0.2, T: {half, bfloat16, float, double} = DT_FLOAT",
-    expr="where(features > 0, gradients, alpha * gradients)",
+    expr="where(features > 0, gradients, cast(alpha, T) * gradients)",
 )  # fmt: skip
 
 # ---------------------------------------------------------------- Elu, Selu, Softplus, Softsign

@@ -42,8 +42,16 @@ var_handle_op = define_op(
     "VarHandleOp", "-> resource: resource",
     'container: string = "", shared_name: string = "", dtype: type, shape: shape', stateful=True,
 )  # fmt: skip
-for _op in (variable_v2_op, variable_op, temporary_variable_op, var_handle_op):
+destroy_temporary_variable_op = define_op(
+    "DestroyTemporaryVariable", "ref: Ref(T) -> value: T", "T: type, var_name: string"
+)
+for _op in (variable_v2_op, variable_op, var_handle_op):
     _op.declare(Traits(builtin=True, holds=True))
+# A step makes its own, so that nothing holds it between steps.
+temporary_variable_op.declare(Traits(builtin=True, effect=False, merge=False, fold=False))
+destroy_temporary_variable_op.declare(Traits(builtin=True))
+destroy_temporary_variable_op.shape(unchanged)
+destroy_temporary_variable_op.not_differentiable()
 
 
 @variable_v2_op.shape
@@ -144,11 +152,17 @@ resource_gather_op = define_op(
     "batch_dims: int = 0, validate_indices: bool = true, dtype: type, Tindices: {int32, int64}",
     stateful=True,
 )  # fmt: skip
-resource_gather_op.declare(Traits(reads=("resource",)))
+resource_gather_nd_op = define_op(
+    "ResourceGatherNd", "resource: resource, indices: Tindices -> output: dtype",
+    "dtype: type, Tindices: {int32, int64}", stateful=True,
+)  # fmt: skip
+for _op in (resource_gather_op, resource_gather_nd_op):
+    _op.declare(Traits(reads=("resource",)))
 
 
 @read_variable_op.shape
 @resource_gather_op.shape
+@resource_gather_nd_op.shape
 def _behind_handle(sig: ShapeSig) -> Shape:
     # A handle does not carry the variable's shape; whoever holds the variable sets it.
     return None
@@ -194,6 +208,22 @@ def _resource_gather_parts(sig: ShapeSig, handle: Tensor, indices: Tensor) -> An
     value = read_variable_op(handle, dtype=sig.attrs["dtype"])
     batch_dims = sig.attrs["batch_dims"]
     return get("GatherV2")(value, indices, batch_dims, batch_dims=batch_dims)
+
+
+@resource_gather_nd_op.gradient
+def _resource_gather_nd_gradient(op: Operation, grad: Any) -> list[Any]:
+    handle, indices = op.inputs
+    with colocate_with(handle.op):
+        shape = get("VariableShape")(handle, out_type=indices.dtype)
+    known = indices.raw_shape
+    if known is not None and len(known) == 2 and known[1] == 1:
+        return [IndexedSlices(grad, get("Squeeze")(indices, squeeze_dims=[1]), shape), None]
+    return [get("ScatterNd")(indices, grad, shape), None]
+
+
+@resource_gather_nd_op.decomposition
+def _resource_gather_nd_parts(sig: ShapeSig, handle: Tensor, indices: Tensor) -> Any:
+    return get("GatherNd")(read_variable_op(handle, dtype=sig.attrs["dtype"]), indices)
 
 
 def _handle_update(op: str) -> Any:

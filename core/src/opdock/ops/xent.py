@@ -62,10 +62,20 @@ def _fits(shape: Shape) -> bool:
 
 @sparse_xent_op.shape
 def _sparse_xent_shape(sig: ShapeSig) -> list[Shape]:
-    features = shapes.with_rank(sig.shapes[0], 2)
-    labels = shapes.with_rank(sig.shapes[1], 1)
+    features = _ranked("logits", sig.shapes[0], 2)
+    labels = _ranked("labels", sig.shapes[1], 1)
     batch = shapes.merge_dim(features[0], labels[0])
     return [(batch,), (batch, features[1])]
+
+
+def _ranked(what: str, shape: Shape, rank: int) -> tuple[int | None, ...]:
+    try:
+        return shapes.with_rank(shape, rank)
+    except ValueError as e:
+        # In the words of TF's kernel, and then in those of its shape function.
+        raise ValueError(
+            f"{what} must be {rank}-D, but got shape {shapes.text(shape)}. {e}"
+        ) from None
 
 
 # ---------------------------------------------------------------- gradients
@@ -89,8 +99,9 @@ def _scale_rows(vector: Tensor, matrix: Tensor) -> Any:
 def _through_softmax(logits: Tensor, grad: Any) -> Any:
     """`grad` carried back through a softmax of `logits`."""
     softmax = softmax_op(logits)
-    along = emit("Sum", grad * softmax, [1], keep_dims=True)
-    return (grad - along) * softmax
+    # The scalar product of each row, as TF computes it.
+    along = emit("BatchMatMulV2", emit("ExpandDims", grad, 1), emit("ExpandDims", softmax, 2))
+    return (grad - emit("Squeeze", along, squeeze_dims=[1])) * softmax
 
 
 @xent_op.gradient
@@ -185,7 +196,10 @@ def _along_axis(op: OpSpec, logits: Any, axis: Any, name: str | None) -> Tensor:
 def _dynamic_swap(logits: Tensor, axis: Any) -> Tensor:
     """The permutation that swaps dimension `axis` with the last one."""
     rank = emit("Rank", logits)
-    axis = emit("FloorMod", emit("Cast", axis, DstT=dtypes.int32), rank)
+    axis = emit("Cast", axis, DstT=dtypes.int32)
+    # One out of range is none of the dimensions: what comes out is no permutation then.
+    from_end = emit("Select", emit("Less", axis, emit("Neg", rank)), rank, axis + rank)
+    axis = emit("Select", emit("Less", axis, 0), from_end, axis)
     last = emit("Sub", rank, 1)
     order = emit("Range", 0, rank, 1)
     at_axis = emit("Cast", emit("Equal", order, axis), DstT=dtypes.int32)

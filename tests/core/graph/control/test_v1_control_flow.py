@@ -382,15 +382,43 @@ def test_the_number_of_the_branch() -> None:
     g.placeholder("x", FLOAT)
     branch(g, "cond", "p", "x", 2.0, 1.0)
     g.node("which", "Identity", "cond/Merge:1", T=INT)
-    refused(g, "number of the branch")
+    assert g.run(["which:0", "cond/Merge:0"], {"p:0": True, "x:0": 5.0}) == [1, 10.0]
+    with tf.Session() as sess:
+        assert sess.run("which:0", {"p:0": False, "x:0": 5.0}) == 0
 
 
-def test_frames_that_are_no_loops() -> None:
+def test_the_number_of_a_merge_the_other_way_round() -> None:
+    g = Text()
+    g.placeholder("p", BOOL)
+    g.placeholder("x", FLOAT)
+    branch(g, "cond", "p", "x", 2.0, 1.0)
+    g.graph_def.node[-1].input[:] = ["cond/mul", "cond/sub"]
+    g.node("which", "Identity", "cond/Merge:1", T=INT)
+    assert g.run("which:0", {"p:0": True, "x:0": 5.0}) == 0
+
+
+def test_a_cond_waits_for_what_its_branches_wait_for() -> None:
+    g = Text()
+    g.placeholder("p", BOOL)
+    g.placeholder("x", FLOAT)
+    g.node("v", "VariableV2", dtype=FLOAT, shape=())
+    g.const("one", 1.0)
+    g.node("set", "Assign", "v", "one", T=FLOAT)
+    branch(g, "cond", "p", "x", 2.0, 1.0)
+    (mul,) = (n for n in g.graph_def.node if n.name == "cond/mul")
+    mul.input.append("^set")
+    assert g.run("cond/Merge:0", {"p:0": True, "x:0": 5.0}) == 10.0
+    made = tf.get_default_graph().get_operation_by_name("cond/If")
+    assert [op.name for op in made.control_inputs] == ["set"]
+
+
+def test_a_frame_that_is_no_loop() -> None:
     g = Text()
     g.const("a", 1.0)
     g.node("e", "Enter", "a", T=FLOAT, frame_name="f")
-    g.node("x", "Exit", "e", T=FLOAT)
-    refused(g, r"Node 'e' \(Enter\).*no loop variable")
+    g.node("twice", "Add", "e", "e", T=FLOAT)
+    g.node("x", "Exit", "twice", T=FLOAT)
+    assert g.run("x:0") == 2.0
 
 
 def test_a_lone_switch_is_just_dropped() -> None:

@@ -50,6 +50,15 @@ def test_lists_with_tensors_are_packed():
         tf.convert_to_tensor([tf.constant(1.0), tf.constant(1)])
 
 
+def test_lists_of_tensors_of_another_type_are_cast():
+    i, v = tf.placeholder(tf.int32, []), tf.Variable(3, dtype=tf.int32)
+    y = tf.convert_to_tensor([[i, 2], [v, 4]], tf.int64)
+    assert y.dtype is tf.int64
+    np.testing.assert_array_equal(value(y, {i: 7}), [[7, 2], [3, 4]])
+    rows = tf.concat([tf.constant([[1], [2]], tf.int64), [[i], [i]]], axis=1)
+    np.testing.assert_array_equal(value(rows, {i: 7}), [[1, 7], [2, 7]])
+
+
 def test_packed_names():
     assert tf.convert_to_tensor([tf.constant(1), 2]).op.name == "packed"
 

@@ -360,3 +360,51 @@ def test_made_in_a_branch_it_is_the_program_s_and_named_after_the_place(use_reso
         with tf.Session() as sess:
             sess.run(tf.global_variables_initializer())
             assert sess.run(made[0]) == 1.0
+
+
+# ---------------------------------------------------------------- a shape beside the value
+@both
+def test_a_shape_that_is_wider_than_the_initial_value(resource):
+    v = tf.Variable(np.zeros([1, 1]), shape=tf.TensorShape(None), use_resource=resource)
+    rows = tf.Variable(np.zeros([1, 2]), shape=[None, 2], use_resource=resource)
+    assert v.shape.ndims is None and rows.shape.as_list() == [None, 2]
+    with start() as session:
+        assert session.run(v).shape == (1, 1)
+        session.run([v.assign(np.ones([2, 3])), rows.assign(np.ones([4, 2]))])
+        assert session.run(v.read_value()).shape == (2, 3)
+        assert session.run(rows.read_value()).shape == (4, 2)
+    with pytest.raises(ValueError, match=r"shape \(\(1, 2\)\) is not compatible.*\(\(3,\)\)"):
+        tf.Variable(np.zeros([1, 2]), shape=[3], use_resource=resource)
+
+
+# ---------------------------------------------------------------- parts of a value
+def test_slices_at_coordinates_of_a_resource_variable():
+    start_value = np.arange(6, dtype=np.float32).reshape(3, 2)
+    v = tf.Variable(start_value, use_resource=True)
+    rows, elements = tf.gather_nd(v, [[0], [2], [2]]), tf.gather_nd(v, [[0, 1], [2, 0]], name="e")
+    assert rows.op.inputs[0].op.type == "ResourceGatherNd"
+    assert rows.op.inputs[0].name == "GatherNd:0"
+    assert elements.op.inputs[0].name == "e:0"
+    assert rows.shape.as_list() == [3, 2] and elements.shape.as_list() == [2]
+    of_rows, of_elements = (tf.gradients(y * y, v)[0] for y in (rows, elements))
+    assert isinstance(of_rows, tf.IndexedSlices)
+    with start() as session:
+        np.testing.assert_array_equal(session.run(rows), start_value[[0, 2, 2]])
+        np.testing.assert_array_equal(session.run(elements), [1, 4])
+        slices = session.run(of_rows)
+        np.testing.assert_array_equal(slices.values, 2 * start_value[[0, 2, 2]])
+        np.testing.assert_array_equal(slices.indices, [0, 2, 2])
+        np.testing.assert_array_equal(session.run(of_elements), [[0, 2], [0, 0], [8, 0]])
+
+
+def test_gradients_of_slices_at_coordinates_in_a_loop():
+    v = tf.Variable(tf.ones([3, 2]), use_resource=True)
+    total = tf.while_loop(
+        lambda i, _: i < 2,
+        lambda i, a: (i + 1, a + tf.reduce_sum(tf.gather_nd(v, [[i]]))),
+        [0, 0.0],
+    )[1]
+    with start() as session:
+        slices = session.run(tf.gradients(total, v)[0])
+        assert sorted(slices.indices) == [0, 1]
+        np.testing.assert_array_equal(slices.values, np.ones((2, 2)))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from opdock import errors, shapes
 from opdock.compiler.clean.fold import Evaluate, fold
-from opdock.compiler.clean.prune import prune, refine_shapes
-from opdock.compiler.ir.block import FEED, Block, Node, Value
+from opdock.compiler.clean.prune import give, prune, refine_shapes
+from opdock.compiler.ir.block import Block, Node, Value
 from opdock.compiler.ir.state import has_effect
 from opdock.graph.nodes.traits import Control
 
@@ -121,10 +121,7 @@ def _body(function: FuncGraph, given: list[Value]) -> Block | None:
         refine_shapes(body)
     except errors.OpError:
         return None
-    arguments: dict[Value, Value] = dict(zip(body.feeds, given, strict=True))
-    body.feeds = []
-    body.nodes = [n for n in body.nodes if n.op != FEED]
-    body.replace(arguments, {})
+    give(body, given)
     return body
 
 

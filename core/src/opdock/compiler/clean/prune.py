@@ -9,6 +9,7 @@ from opdock import errors, shapes
 from opdock.compiler.ir.block import FEED, Block, Node, Value
 from opdock.dtypes import DType
 from opdock.graph.control.func_graph import arg_op
+from opdock.graph.control.v1_raw import Functional, functional, switched
 from opdock.graph.nodes.constant_value import constant_for_shapes
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import PartialShape
@@ -27,7 +28,64 @@ def prune(
         fetches: tensors to return.
         targets: operations to run for their effect.
         feeds: (tensor, type, concrete shape) that the caller supplies; any tensor can be fed.
+
+    Raises:
+        InvalidArgumentError: the graph has a cycle, or values of several loops meet.
+        UnimplementedError: switches and loops stand in a pattern that has no functional form.
     """
+    given = {t for t, _, _ in feeds}
+    roots = [t._op for t in fetches if t not in given] + list(targets)
+    inside = switched(roots, given)
+    if inside:
+        return _with_function(functional(inside, fetches, targets, given), fetches, targets, feeds)
+    return _block(fetches, targets, feeds)
+
+
+def give(body: Block, values: Sequence[Value]) -> None:
+    """Puts values in the place of what a block is fed."""
+    arguments: dict[Value, Value] = dict(zip(body.feeds, values, strict=True))
+    body.feeds = []
+    body.nodes = [n for n in body.nodes if n.op != FEED]
+    body.replace(arguments, {})
+
+
+def _with_function(
+    made: Functional,
+    fetches: Sequence[Tensor],
+    targets: Sequence[Operation],
+    feeds: Sequence[tuple[Tensor, DType, Shape]],
+) -> Block:
+    """The block where a function stands for a part of what is needed."""
+    plain = [t for t in fetches if t not in made.tensors]
+    waits = list(made.waits.values())
+    others = [op for op in targets if op not in made.ops]
+    block = _block([*plain, *made.sources], [*others, *waits], feeds)
+    sources = block.fetches[len(plain) :]
+    arguments = [
+        (t, v.dtype, v.shape) for t, v in zip(made.graph.inputs, sources, strict=True)
+    ]  # fmt: skip
+    inner = _block(made.graph.outputs, made.graph.targets, arguments)
+    stand_ins = dict(zip(made.waits, block.targets[len(others) :], strict=True))
+    for node in inner.nodes:
+        if node.origin in stand_ins:
+            node.control.append(stand_ins[node.origin])
+    give(inner, sources)
+    results = dict(zip(plain, block.fetches, strict=False))
+    results.update(zip(made.tensors, inner.fetches, strict=True))
+    ends = dict(zip(others, block.targets, strict=False))
+    ends.update(zip(made.ops, inner.targets, strict=True))
+    block.nodes += inner.nodes
+    block.fetches = [results[t] for t in fetches]
+    block.targets = [ends[op] for op in targets]
+    return block
+
+
+def _block(
+    fetches: Sequence[Tensor],
+    targets: Sequence[Operation],
+    feeds: Sequence[tuple[Tensor, DType, Shape]],
+) -> Block:
+    """The block of a graph whose nodes all run."""
     block = Block()
     nodes: dict[Operation, Node] = {}
     fed: dict[Tensor, Value] = {}

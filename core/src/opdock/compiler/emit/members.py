@@ -11,7 +11,7 @@ from opdock.compiler.emit.partition import location
 from opdock.compiler.emit.schedule import Schedule, Step, schedule
 from opdock.compiler.ir.block import COPY, FEED, Block, Node, Value
 from opdock.compiler.ir.order import root_of
-from opdock.compiler.ir.state import cell_inputs, is_state, written
+from opdock.compiler.ir.state import cell_inputs, chooses, is_state, written
 from opdock.compiler.place.target import Target, memory_of
 from opdock.devices.segment import (
     Segment,
@@ -71,7 +71,7 @@ class Members:
         traits = node.traits
         if node.op in (FEED, COPY) or node.is_const or traits.holds or traits.placeholder:
             return False
-        if node.target is not target or traits.foreign or traits.cost is Cost.WAIT:
+        if chooses(node) or node.target is not target or traits.foreign or traits.cost is Cost.WAIT:
             return False
         if not all(self._known(node, i) for i in node.host_inputs):
             return False

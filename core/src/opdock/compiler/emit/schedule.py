@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from opdock.compiler.ir.block import COPY, FEED, SEGMENT, Block, Node, Value
-from opdock.compiler.ir.state import cell_inputs, written
+from opdock.compiler.ir.state import cell_inputs, chooses, written
 from opdock.graph.nodes.traits import Control
 
 
@@ -62,6 +62,7 @@ class _Scheduler:
         self.out = Schedule()
         self.slots: dict[Value, int] = {}
         self.cell_root: dict[int, int] = {}  # slot of a variable -> the slot that named it first
+        self.open = False  # whether a slot may stand for any of several variables
         self.reads: dict[int, int] = {}  # variable -> slot of its value as last read
 
     def run(self) -> Schedule:
@@ -118,14 +119,16 @@ class _Scheduler:
         roots = [self.cell_root.get(inputs[i], inputs[i]) for i in sorted(cells)]
         changed = [self.cell_root.get(inputs[i], inputs[i]) for i in written(node, cells)]
         if changed:
-            if all(r in self.out.presets for r in changed):
+            if not self.open and all(r in self.out.presets for r in changed):
                 for root in changed:
                     self.reads.pop(root, None)
             else:
                 # A variable that came in as an argument may be any of those seen so far.
                 self.reads.clear()
         for value, slot in zip(node.values(), outputs, strict=True):
-            if value.dtype._is_ref_dtype and roots:
+            if value.dtype._is_ref_dtype and chooses(node):
+                self.open = True
+            elif value.dtype._is_ref_dtype and roots:
                 self.cell_root[slot] = roots[0]
 
 

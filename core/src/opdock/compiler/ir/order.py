@@ -11,10 +11,10 @@ from typing import Any
 
 from opdock import errors
 from opdock.compiler.ir.block import FEED, Block, Node
-from opdock.compiler.ir.state import cell_inputs, is_state, written
+from opdock.compiler.ir.state import cell_inputs, chooses, is_state, written
 
 Before = dict[Node, list[Node]]
-_ARGUMENT = "argument"  # the one root of all variables when some come from outside
+_ARGUMENT = "argument"  # the one root of all variables when it is open which one some name
 
 
 def state_order(nodes: Iterable[Node]) -> Before:
@@ -22,12 +22,13 @@ def state_order(nodes: Iterable[Node]) -> Before:
 
     Only the nearest ones are listed: the order is what follows from them.
     """
+    nodes = list(nodes)
     found: Before = {}
     roots: dict[Node, Any] = {}
     reads: dict[Any, list[Node]] = {}
     writer: dict[Any, Node] = {}
     effect: Node | None = None
-    shared = False
+    shared = any(chooses(n) for n in nodes)
     for node in nodes:
         touched = [i for i, v in enumerate(node.inputs) if is_state(v)]
         shared = shared or (node.op == FEED and any(is_state(v) for v in node.values()))

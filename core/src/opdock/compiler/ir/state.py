@@ -55,6 +55,14 @@ def written(node: Node, cells: frozenset[int] | None = None) -> frozenset[int]:
     return cells - flat_indices(node.spec.definition.inputs, node.traits.reads, node)
 
 
+def chooses(node: Node) -> bool:
+    """Whether a node hands on one of several variables, and which one is known when it runs."""
+    if node.spec is None or not node.spec.takes_refs:
+        return False
+    given = [v for v in node.inputs if v.dtype._is_ref_dtype]
+    return len(given) > 1 and any(d._is_ref_dtype for d in node.out_dtypes)
+
+
 def has_effect(node: Node) -> bool:
     """Whether a run without the node is a different run, even if nobody uses its result."""
     if node.spec is None:

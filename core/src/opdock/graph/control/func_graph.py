@@ -52,6 +52,7 @@ class FuncGraph(Graph):
             target depends on it.
         depth: how many bodies this one is in, itself included.
         loop: the innermost body of a loop that this is or is in.
+        starts: of a loop's body, the parameters that are its variables -> what they start from.
     """
 
     def __init__(self, name: str, outer: Graph | None, is_loop: bool = False) -> None:
@@ -63,6 +64,7 @@ class FuncGraph(Graph):
         self.outputs: list[Tensor] = []
         self.captures: list[tuple[Tensor, Tensor]] = []
         self.targets: list[Operation] = []
+        self.starts: dict[Tensor, Tensor] = {}
         self.depth: int = 1 + getattr(outer, "depth", 0)
         self._captured: dict[Tensor, Tensor] = {}
         self._awaited: dict[Operation, Operation] = {}

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
+from opdock.dtypes import int32
 from opdock.graph.control.v1_control_flow import (
     ENTER,
     EXIT,
@@ -20,8 +24,16 @@ from opdock.graph.control.v1_control_flow import (
 _BLOCKS = EXIT | NEXT | MERGE | {"LoopCond"}
 
 
-def rewrite_a_cond(graph: Rewriter) -> bool:
-    """Rewrites the Merges of one innermost cond; False when there is none."""
+def rewrite_a_cond(graph: Rewriter, whole: bool = True) -> bool:
+    """Rewrites the Merges of one innermost cond; False when there is none.
+
+    Args:
+        graph: the nodes.
+        whole: leave conds alone of which a Merge waits for an inner pattern. Their results come
+            together, or side effects would happen twice.
+    """
+    if graph.chained:
+        _unchain(graph)
     groups: dict[tuple[str, Edge], list[_Merge]] = {}
     blocked: set[str] = set()
     for node in graph.merges:
@@ -34,11 +46,53 @@ def rewrite_a_cond(graph: Rewriter) -> bool:
         else:
             groups.setdefault((scope, merge.pred), []).append(merge)
     for (scope, pred), merges in groups.items():
-        # The results of one cond come together, or its side effects would happen twice.
-        if scope not in blocked:
+        if not whole or scope not in blocked:
             _rewrite(graph, scope, pred, merges)
             return True
     return False
+
+
+def pinned(graph: Rewriter, edges: Iterable[Edge]) -> Edge | None:
+    """The output of a Switch without which these edges are dead; None where no Merge is missing.
+
+    Where several decide, it is one of the innermost.
+    """
+    loops = graph.merging
+    found: dict[Edge, Edge] = {}
+    waiting, seen = list(edges), set[str]()
+    while waiting:
+        _, stops = graph.region(waiting, lambda n: _stop(graph, n) or graph.op(n) in _BLOCKS)
+        waiting = []
+        for name, index in sorted(stops):
+            if graph.op(name) not in SWITCH or parse(graph.nodes[name].input[0])[0] in loops:
+                continue
+            if index >= 0:
+                found.setdefault(_pred(graph, name), (name, index))
+            elif name not in seen:
+                # To wait for a Switch is to wait for what it takes, not for one of its sides.
+                seen.add(name)
+                waiting += [parse(t) for t in graph.nodes[name].input]
+    for pred, edge in found.items():
+        others = [p for p in found if p != pred]
+        if not any(_pred_is_under(graph, other, pred) for other in others):
+            return edge
+    return None
+
+
+def _unchain(graph: Rewriter) -> None:
+    """Has what takes a value on a side take it without a further Switch to the same side."""
+    for node in graph.switches:
+        data, pred = parse(node.input[0]), _pred(graph, node.name)
+        _, stops = graph.region([data], lambda n: _stop(graph, n) or graph.op(n) in _BLOCKS)
+        for name, side in stops:
+            if side >= 0 and graph.op(name) in SWITCH and _pred(graph, name) == pred:
+                graph.redirect((node.name, side), data)
+
+
+def _pred_is_under(graph: Rewriter, pred: Edge, outer: Edge) -> bool:
+    """Whether a predicate exists on one side of another only."""
+    _, stops = graph.region([pred], lambda n: _stop(graph, n))
+    return any(graph.op(n) in SWITCH and _pred(graph, n) == outer for n, _ in stops)
 
 
 def _stop(graph: Rewriter, name: str) -> bool:
@@ -48,10 +102,15 @@ def _stop(graph: Rewriter, name: str) -> bool:
 class _Merge:
     """A Merge that closes a cond, with what leads to its two inputs (false, true)."""
 
-    def __init__(self, node: Any, pred: Edge, sides: list[Edge]) -> None:
+    def __init__(self, node: Any, pred: Edge, inputs: list[Edge], swapped: bool) -> None:
         self.node = node
         self.pred = pred
-        self.sides = sides
+        self.sides = inputs[::-1] if swapped else inputs
+        self._swapped = swapped
+
+    def input_index(self, side: int) -> int:
+        """Which input of the Merge is alive on a side."""
+        return 1 - side if self._swapped else side
 
     @classmethod
     def of(cls, graph: Rewriter, node: Any) -> _Merge | None:
@@ -82,8 +141,7 @@ class _Merge:
             # A predicate that decides both sides beats one that one side merely passes by.
             both = [p for p in preds if (p, first) in votes[0] and (p, second) in votes[1]]
             if both or preds:
-                sides = inputs[::-1] if swapped else inputs
-                return cls(node, (both or preds)[0], sides)
+                return cls(node, (both or preds)[0], inputs, swapped)
         raise unsupported(node, "no predicate tells its inputs apart")
 
 
@@ -104,28 +162,34 @@ def _rewrite(graph: Rewriter, scope: str, pred: Edge, merges: list[_Merge]) -> N
             captures.setdefault(source, len(captures))
     names = []
     members: set[str] = set()
+    controls: dict[str, None] = {}
     types = [graph.dtype(edge) for edge in captures]
+    used = {parse(t) for n in graph.nodes.values() for t in n.input}
+    asked = [m for m in merges if (m.node.name, 1) in used]
     for side, branch in enumerate(branches):
         mapping = {edge: captures[source] for edge, source in branch.sources.items()}
         name = graph.unique(f"{prefix}{'true' if side else 'false'}".replace("/", "_"))
         function = graph.function(branch.members, mapping, branch.outputs)
         function.parameters = types
+        for merge in asked:
+            function.add_constant(np.int32(merge.input_index(side)))
         graph.functions[name] = function
         members |= branch.members
+        controls.update(dict.fromkeys(branch.waits()))
         names.append(name)
     stateful = graph.is_stateful(members)
-    inputs = [text_of(pred), *(text_of(e) for e in captures)]
+    inputs = [text_of(pred), *(text_of(e) for e in captures), *controls]
     made = graph.add(graph.unique(f"{prefix}If"), "If" if stateful else "StatelessIf", inputs)
     made.attr["Tcond"].type = graph.dtype(pred).as_datatype_enum
     made.attr["Tin"].list.SetInParent()
     made.attr["Tin"].list.type.extend(t.base_dtype.as_datatype_enum for t in types)
     made.attr["Tout"].list.type.extend(m.node.attr["T"].type % 100 for m in merges)
+    made.attr["Tout"].list.type.extend(int32.as_datatype_enum for _ in asked)
     made.attr["else_branch"].func.name = names[0]
     made.attr["then_branch"].func.name = names[1]
-    used = {parse(t) for n in graph.nodes.values() for t in n.input}
+    for i, merge in enumerate(asked):
+        graph.redirect((merge.node.name, 1), (made.name, len(merges) + i))
     for i, merge in enumerate(merges):
-        if (merge.node.name, 1) in used:
-            raise unsupported(merge.node, "the number of the branch is used")
         graph.replace_by_identity(merge.node.name, f"{made.name}:{i}")
         graph.done.add(merge.node.name)
 
@@ -142,6 +206,7 @@ class _Branch:
     def __init__(self, graph: Rewriter, pred: Edge, side: int, outputs: list[Edge]) -> None:
         region, stops = graph.region(outputs, lambda n: _stop(graph, n))
         inner = graph.inside(region, lambda n: graph.op(n) in SWITCH and _pred(graph, n) == pred)
+        self._graph = graph
         self.outputs = outputs
         self.members = inner | {n for n in region if graph.is_small_constant(n)}
         self.sources: dict[Edge, Edge] = {}
@@ -157,6 +222,12 @@ class _Branch:
         for edge in [*graph.outside_edges(region, inner), *outputs]:
             if edge[0] in region and edge[0] not in self.members:
                 self.sources[edge] = edge
+
+    def waits(self) -> list[str]:
+        """The control inputs from outside, for which the whole cond has to wait."""
+        found = dict.fromkeys(t for n in self.members for t in self._graph.nodes[n].input)
+        outside = {t for t in found if t.startswith("^") and t[1:] not in self.members}
+        return sorted(t for t in outside if self._graph.op(t[1:]) not in SWITCH)
 
     def _enters(self, graph: Rewriter, edge: Edge) -> bool:
         """Whether a member, or a result, takes this edge of the graph around."""

@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import numpy as np
+
 from opdock import errors
-from opdock.dtypes import DType, as_dtype
+from opdock.dtypes import DType, as_dtype, int32
 from opdock.graph.nodes import registry
-from opdock.graph.serial.attr_proto import native_attr
+from opdock.graph.serial.attr_proto import encode_attr, native_attr
 from opdock.io import protos
 
 SWITCH: Final = frozenset({"Switch", "RefSwitch"})
@@ -37,6 +39,15 @@ class FlatFunction:
     parameters: list[DType] = field(default_factory=list)
     nodes: list[Any] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
+
+    def add_constant(self, value: np.generic) -> None:
+        """Adds a result that is a constant."""
+        node = protos.NodeDef(name=f"{PARAMETER}_result{len(self.outputs)}", op="Const")
+        array = np.asarray(value)
+        node.attr["dtype"].type = as_dtype(array.dtype).as_datatype_enum
+        node.attr["value"].CopyFrom(encode_attr(array, "tensor"))
+        self.nodes.append(node)
+        self.outputs.append(f"{node.name}:0")
 
 
 def parse(text: str) -> Edge:
@@ -64,10 +75,17 @@ def unsupported(node: Any, why: str) -> errors.UnimplementedError:
 
 
 class Rewriter:
-    """The nodes of a graph being rewritten."""
+    """The nodes of a graph being rewritten.
 
-    def __init__(self, graph_def: Any) -> None:
+    Args:
+        graph_def: the graph.
+        chained: whether a Switch may take what is on a side of another one already, of the same
+            predicate. `tf.cond` never made such; looking for them takes its time.
+    """
+
+    def __init__(self, graph_def: Any, chained: bool = False) -> None:
         self._def = graph_def
+        self.chained = chained
         self.nodes: dict[str, Any] = {}
         for node in graph_def.node:
             copy = protos.NodeDef()
@@ -88,6 +106,11 @@ class Rewriter:
             if node.op in ENTER:
                 self.frames.setdefault(node.attr["frame_name"].s.decode(), []).append(node)
         self.done: set[str] = set()
+
+    @property
+    def merging(self) -> set[str]:
+        """The Merges of loops that are there still."""
+        return self.loop_merges - self.done
 
     def op(self, name: str) -> str:
         """The op type of a node; "" when there is none of that name."""
@@ -131,11 +154,21 @@ class Rewriter:
         return node
 
     def replace_by_identity(self, name: str, source: str) -> None:
-        """Makes a Merge or Exit the Identity of an output of the new node."""
+        """Makes an Enter, a Merge or an Exit the identity of what it takes or is replaced by."""
         old = self.nodes[name]
-        new = protos.NodeDef(name=name, op="Identity", device=old.device, input=[source])
+        is_ref = old.op.startswith("Ref") and self.dtype(parse(source))._is_ref_dtype
+        new = protos.NodeDef(name=name, op="RefIdentity" if is_ref else "Identity")
+        new.device = old.device
+        new.input.append(source)
         new.attr["T"].type = old.attr["T"].type % 100
         self.nodes[name] = new
+
+    def redirect(self, old: Edge, new: Edge) -> None:
+        """Has all who take one edge take another."""
+        for node in self.nodes.values():
+            for i, text in enumerate(node.input):
+                if parse(text) == old:
+                    node.input[i] = text_of(new)
 
     # ------------------------------------------------------------ looking around
     def region(
@@ -182,6 +215,10 @@ class Rewriter:
     def dtype(self, edge: Edge) -> DType:
         """The element type of an output."""
         node = self.nodes[edge[0]]
+        if node.op == "_Arg":
+            return as_dtype(node.attr["T"].type)
+        if node.op in MERGE and edge[1] == 1:
+            return int32
         if node.op in SWITCH | ENTER | MERGE | EXIT | NEXT:
             found = as_dtype(node.attr["T"].type).base_dtype
             return found.as_ref if node.op.startswith("Ref") else found

@@ -16,14 +16,30 @@ def functionalize(graph_def: Any) -> tuple[Any, dict[str, FlatFunction]]:
         UnimplementedError: a pattern is not one that `tf.cond` and `tf.while_loop` make.
     """
     rewriter = Rewriter(graph_def)
-    _rewrite(rewriter)
+    rewrite(rewriter)
+    finish(rewriter)
     return rewriter.result(), rewriter.functions
 
 
-def _rewrite(graph: Rewriter) -> None:
-    """Rewrites every pattern, inner ones first."""
-    while rewrite_a_cond(graph) or rewrite_a_loop(graph):
-        pass
+def rewrite(graph: Rewriter) -> bool:
+    """Rewrites every pattern, inner ones first; False when there is none."""
+    found = False
+    while (
+        rewrite_a_cond(graph)
+        or rewrite_a_loop(graph)
+        # What is left waits for what it is in: nothing says that it is one cond.
+        or rewrite_a_cond(graph, whole=False)
+    ):
+        found = True
+    return found
+
+
+def finish(graph: Rewriter) -> None:
+    """Checks that nothing is left over.
+
+    Raises:
+        UnimplementedError: a pattern is not one that `tf.cond` and `tf.while_loop` make.
+    """
     for node in graph.nodes.values():
         if node.op in EXIT or (node.op in MERGE and node.name not in graph.done):
             raise unsupported(node, "it is no pattern of tf.cond or tf.while_loop")

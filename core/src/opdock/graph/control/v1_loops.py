@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from opdock.graph.control.v1_control_flow import (
+    ENTER,
+    EXIT,
     NEXT,
+    SWITCH,
     V1_OPS,
     Edge,
     Rewriter,
@@ -19,13 +22,51 @@ def rewrite_a_loop(graph: Rewriter) -> bool:
     """Rewrites one innermost loop; False when there is none."""
     for name, enters in graph.frames.items():
         loop = _Loop(graph, name, enters)
+        for variable in loop.variables:
+            if variable.leaves_at_once():
+                graph.replace_by_identity(variable.merge.name, variable.enter.name)
+                graph.loop_merges.discard(variable.merge.name)
+                graph.done.add(variable.merge.name)
+                return True
         if not loop.variables:
-            raise unsupported(enters[0], "its frame has no loop variable")
+            if not _pass_through(graph, enters):
+                continue
+            del graph.frames[name]
+            return True
         if loop.is_innermost():
             loop.rewrite()
             del graph.frames[name]
             return True
     return False
+
+
+def _pass_through(graph: Rewriter, enters: list[Any]) -> bool:
+    """Takes away a frame without a loop variable: what enters it runs once.
+
+    Returns:
+        False if there is a frame inside, which goes first.
+    """
+    users: dict[str, list[str]] = {}
+    for node in graph.nodes.values():
+        for text in node.input:
+            users.setdefault(parse(text)[0], []).append(node.name)
+    inside: set[str] = set()
+    exits: list[Any] = []
+    waiting = [e.name for e in enters]
+    while waiting:
+        for user in users.get(waiting.pop(), ()):
+            if user in inside:
+                continue
+            inside.add(user)
+            if graph.op(user) in EXIT:
+                exits.append(graph.nodes[user])
+            elif graph.op(user) in ENTER:
+                return False
+            else:
+                waiting.append(user)
+    for node in [*enters, *exits]:
+        graph.replace_by_identity(node.name, node.input[0])
+    return True
 
 
 class _Variable:
@@ -41,6 +82,14 @@ class _Variable:
         self.next = parse(graph.nodes[following[0]].input[0])
         self.switches: list[Any] = []
         self.exits: list[str] = []
+        self._graph = graph
+
+    def leaves_at_once(self) -> bool:
+        """Whether only the value that leaves the loop would renew it, so that no turn follows."""
+        name, index = self.next
+        if self._graph.op(name) not in SWITCH or index:
+            return False
+        return bool(parse(self._graph.nodes[name].input[0])[0] == self.merge.name)
 
 
 class _Loop:

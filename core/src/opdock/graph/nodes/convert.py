@@ -93,7 +93,10 @@ def _convert(value: Any, wanted: DType | None, name: str | None) -> Tensor:
         if result is not NotImplemented:
             return _check(result, wanted, value)
     if isinstance(value, (list, tuple)) and _holds_tensor(value):
-        return _stack(value, wanted, name)
+        element = _element_dtype(value)
+        if wanted is not None and element is not wanted:
+            value = _cast_tensors(value, wanted)
+        return _stack(value, wanted or element, name)
     if isinstance(value, Dimension):
         value = int(value)
     elif isinstance(value, TensorShape):
@@ -164,9 +167,18 @@ def _element_dtype(value: Sequence[Any]) -> DType | None:
     return None
 
 
-def _stack(value: Sequence[Any], wanted: DType | None, name: str | None) -> Tensor:
+def _cast_tensors(value: Any, wanted: DType) -> Any:
+    """A nested list whose tensors are cast: its first one has another type than is wanted."""
+    if isinstance(value, (list, tuple)):
+        return [_cast_tensors(v, wanted) for v in value]
+    if isinstance(value, Tensor) or getattr(value, "_is_tensor_like", False):
+        tensor = convert_to_tensor(value)
+        return tensor if tensor._dtype.base_dtype is wanted else get("Cast")(tensor, DstT=wanted)
+    return value
+
+
+def _stack(value: Sequence[Any], element: DType | None, name: str | None) -> Tensor:
     """A nested list with tensors among its leaves: a tree of Pack ops, each naming its parts."""
-    element = wanted or _element_dtype(value)
     with name_scope(name or "packed", None, [v for v in value if isinstance(v, Tensor)]) as scope:
         items = [
             _stack(v, element, str(i))

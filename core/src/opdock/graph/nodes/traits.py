@@ -13,13 +13,18 @@ from dataclasses import dataclass
 
 
 class Control(enum.Enum):
-    """How an op runs the functions in its attributes."""
+    """How an op decides what runs: functions in its attributes, or nodes after it."""
 
     NONE = enum.auto()
     COND = enum.auto()
     """One of two branches, chosen by the first input."""
     LOOP = enum.auto()
     """A body, as long as a condition holds."""
+    SWITCH = enum.auto()
+    """What comes after it runs if it hands on a value: TF 1's first control flow. No program has
+    such a node, for `prune` reads all that depends on it into functions."""
+    TURN = enum.auto()
+    """The same, and what takes its value has it in the next turn of a loop."""
 
 
 class Cost(enum.Enum):
@@ -131,7 +136,7 @@ class Traits:
         placeholder: it stands for a value that the caller supplies, and computes nothing.
         builtin: the runtime carries it out on every device; no backend brings a kernel for it.
         on_host: its results are numbers in host memory, wherever it runs.
-        control: how it runs functions.
+        control: how it decides what runs.
         cost: how its work grows.
         layout: what becomes of it when the dimensions of its inputs come in another order; None
             if it has to see them as they were. Ops with a scalar expression are elementwise.

@@ -19,14 +19,25 @@ if TYPE_CHECKING:
 
 
 class FunctionLibraryReader:
-    """Builds FuncGraphs from a FunctionDefLibrary, each once."""
+    """Builds FuncGraphs from a FunctionDefLibrary, each once.
+
+    Args:
+        library: the library.
+        outer: the graph in which the functions are called.
+        flat: functions of rewritten control flow.
+        built: functions that are there already, by name.
+    """
 
     def __init__(
-        self, library: Any, outer: Graph, flat: dict[str, FlatFunction] | None = None
+        self,
+        library: Any,
+        outer: Graph,
+        flat: dict[str, FlatFunction] | None = None,
+        built: dict[str, FuncGraph] | None = None,
     ) -> None:
         self._defs = {f.signature.name: f for f in library.function}
         self._flat = flat or {}
-        self._built: dict[str, FuncGraph] = {}
+        self._built: dict[str, FuncGraph] = dict(built or {})
         self._open: list[str] = []
         self._outer = outer
 
@@ -63,7 +74,7 @@ class FunctionLibraryReader:
                 graph.add_input(dtype, shape)
         mapped = {f"{PARAMETER}{i}:0": t for i, t in enumerate(graph.inputs)}
         importer = self._importer(graph, protos.GraphDef(node=found.nodes), mapped)
-        graph.outputs = [mapped[e] if e in mapped else importer._returned(e) for e in found.outputs]
+        graph.outputs = [mapped[e] if e in mapped else importer.returned(e) for e in found.outputs]
         return graph
 
     def loop(
@@ -81,12 +92,12 @@ class FunctionLibraryReader:
 
     def _importer(self, graph: FuncGraph, nodes: Any, mapped: dict[str, Tensor]) -> Any:
         """Imports the nodes of a body into its graph."""
-        from opdock.graph.serial.importer import _Importer
+        from opdock.graph.serial.importer import Importer
 
         used = {t for n in nodes.node for t in n.input}
         with graph.as_default():
-            importer = _Importer(graph, nodes, "", {k: v for k, v in mapped.items() if k in used})
-            importer._functions = self
+            given = {k: v for k, v in mapped.items() if k in used}
+            importer = Importer(graph, nodes, "", given, self)
             importer.run(None)
         return importer
 
@@ -131,7 +142,7 @@ class FunctionLibraryReader:
             if edge in mapped:
                 outputs.append(mapped[edge])
             else:
-                outputs.append(importer._returned(edge if ":" in edge else f"{edge}:0"))
+                outputs.append(importer.returned(edge if ":" in edge else f"{edge}:0"))
         return outputs
 
 

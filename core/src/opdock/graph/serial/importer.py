@@ -67,7 +67,7 @@ def import_graph_def(
     graph = get_default_graph()
     with name_scope(name, "import", list(input_map.values())) as scope:
         mapped = _converted(input_map, name)
-        return _Importer(graph, graph_def, scope.rstrip("/"), mapped).run(return_elements)
+        return Importer(graph, graph_def, scope.rstrip("/"), mapped).run(return_elements)
 
 
 # ---------------------------------------------------------------- arguments
@@ -134,9 +134,16 @@ def parse_input(text: str) -> tuple[str, int]:
 
 
 # ---------------------------------------------------------------- the import
-class _Importer:
+class Importer:
+    """One import: the nodes of a GraphDef as operations of a graph, all of them or none."""
+
     def __init__(
-        self, graph: Graph, graph_def: Any, prefix: str, input_map: dict[str, Any]
+        self,
+        graph: Graph,
+        graph_def: Any,
+        prefix: str,
+        input_map: dict[str, Any],
+        functions: FunctionLibraryReader | None = None,
     ) -> None:
         self._graph = graph
         self._def = graph_def
@@ -148,9 +155,10 @@ class _Importer:
         self._specs: dict[str, OpSpec] = {}
         self._new: dict[str, Operation] = {}
         self._names: dict[str, str] = {}
-        self._functions: FunctionLibraryReader | None = None
+        self._functions = functions
 
     def run(self, return_elements: list[str] | None) -> list[Any] | None:
+        """Adds the nodes; the elements that are asked for in order, if any are."""
         self._graph._check_not_finalized()
         self._check_versions()
         if any(n.op in V1_OPS for n in self._def.node):
@@ -168,7 +176,7 @@ class _Importer:
             self._graph._device_functions = devices
             self._place(order)
             self._merge_versions()
-            return None if return_elements is None else [self._returned(e) for e in return_elements]
+            return None if return_elements is None else [self.returned(e) for e in return_elements]
         except BaseException:
             self._undo(first)
             raise
@@ -387,23 +395,18 @@ class _Importer:
 
     def _bind_flat(self, attrs: dict[str, Any], shapes: list[Shape]) -> None:
         """Functions of rewritten control flow, built for the shapes that they are called with."""
-        names = {
-            k: v.name
-            for k, v in attrs.items()
-            if isinstance(v, protos.NameAttrList)
-            and self._functions is not None
-            and self._functions.is_flat(v.name)
-        }
-        if not names:
+        functions = self._functions
+        named = {k: v.name for k, v in attrs.items() if isinstance(v, protos.NameAttrList)}
+        names = {k: n for k, n in named.items() if functions and functions.is_flat(n)}
+        if not names or functions is None:
             return
-        assert self._functions is not None
         if "body" in names:
-            attrs["cond"], attrs["body"], attrs["output_shapes"] = self._functions.loop(
+            attrs["cond"], attrs["body"], attrs["output_shapes"] = functions.loop(
                 names["cond"], names["body"], shapes
             )
             return
         for key, name in names.items():
-            attrs[key] = self._functions.flat(name, shapes[1:])
+            attrs[key] = functions.flat(name, shapes[1:])
         results = [[t.raw_shape for t in attrs[key].outputs] for key in names]
         attrs["output_shapes"] = [common_shape(a, b) for a, b in zip(*results, strict=True)]
 
@@ -458,7 +461,8 @@ class _Importer:
             op._set_device(next(filter(None, devices), ""))
 
     # ------------------------------------------------------------ results
-    def _returned(self, element: str) -> Tensor | Operation:
+    def returned(self, element: str) -> Tensor | Operation:
+        """What a name of the GraphDef stands for now."""
         if ":" not in element:
             if element not in self._new:
                 raise ValueError(f"Requested return node '{element}' not found in graph def")
@@ -490,4 +494,4 @@ def _canonical_device(node: Any) -> str:
         raise ValueError(f"Node '{node.name}': {e}") from None
 
 
-__all__ = ["import_graph_def", "parse_input"]
+__all__ = ["Importer", "import_graph_def", "parse_input"]

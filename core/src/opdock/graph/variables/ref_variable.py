@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from opdock import dtypes, shapes
+from opdock import dtypes
 from opdock.dtypes import DType
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.registry import get
 from opdock.graph.nodes.scopes import colocate_with, device, init_scope, name_scope
 from opdock.graph.variables.flavour import VariableAggregation, VariableSynchronization
-from opdock.graph.variables.variable import Variable, initial_tensor
+from opdock.graph.variables.variable import Variable, checked_shape, initial_tensor
 from opdock.shapes import TensorShape
 
 
@@ -76,12 +76,17 @@ class RefVariable(Variable):
                 value = initial_tensor(initial_value(), element)
         else:
             value = initial_tensor(initial_value, element)
-        known = value.raw_shape if shape is None else shapes.as_shape(shape)
+        known = value.raw_shape
         if validate_shape and (known is None or None in known):
             raise ValueError(f"initial_value must have a shape specified: {value}")
+        if shape is not None:
+            # What is given may be wider: values of other shapes are to come.
+            known = checked_shape(shape, value)
+        elif not validate_shape:
+            known = None
         self._initial_value = value
         self._handle = get("VariableV2")(
-            shape=known if validate_shape else None, dtype=value.dtype.base_dtype, name=scope
+            shape=known, dtype=value.dtype.base_dtype, name=scope
         )
         with colocate_with(self._handle.op):
             assigned = get("Assign")(self._handle, _safe(value), validate_shape=validate_shape)

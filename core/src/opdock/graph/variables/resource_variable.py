@@ -20,7 +20,7 @@ from opdock.graph.nodes.scopes import (
 )
 from opdock.graph.variables.flavour import VariableAggregation, VariableSynchronization
 from opdock.graph.variables.ref_variable import _safe
-from opdock.graph.variables.variable import Variable, initial_tensor
+from opdock.graph.variables.variable import Variable, checked_shape, initial_tensor
 from opdock.shapes import Shape, TensorShape
 
 
@@ -87,12 +87,17 @@ class ResourceVariable(Variable):
             device(None),
         ):
             value = initial_tensor(initial_value() if from_function else initial_value, element)
-        known = value.raw_shape if shape is None else shapes.as_shape(shape)
-        if validate_shape and (known is None or None in known):
+        known = value.raw_shape
+        if validate_shape and shape is None and (known is None or None in known):
             raise ValueError(f"initial_value must have a shape specified: {value}")
+        if shape is not None:
+            # What is given may be wider: values of other shapes are to come.
+            known = checked_shape(shape, value)
+        elif not validate_shape:
+            known = None
         self._initial_value = value
         self._dtype = value.dtype.base_dtype
-        self._shape = known if validate_shape else None
+        self._shape = known
         self._handle = get("VarHandleOp")(
             dtype=self._dtype, shape=self._shape, shared_name=true_name, name=scope
         )
@@ -166,12 +171,24 @@ class ResourceVariable(Variable):
 
     def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
         """Rows of the value, without reading the rest."""
-        with name_scope("Gather" if name is None else name):
+        with name_scope("Gather" if name is None else name) as scope:
             ids = convert_to_tensor(indices)
-            rows: Tensor = get("ResourceGather")(self._handle, ids, dtype=self._dtype)
+            rows: Tensor = get("ResourceGather")(self._handle, ids, dtype=self._dtype, name=scope)
         if self._shape is not None and ids.raw_shape is not None:
             rows.set_shape((*ids.raw_shape, *self._shape[1:]))
         return get("Identity")(rows)  # type: ignore[no-any-return]
+
+    def gather_nd(self, indices: Any, name: str | None = None) -> Tensor:
+        """The slices of the value at some coordinates, without reading the rest."""
+        with name_scope("GatherNd" if name is None else name) as scope:
+            where = convert_to_tensor(indices)
+            found: Tensor = get("ResourceGatherNd")(
+                self._handle, where, dtype=self._dtype, name=scope
+            )
+        depth = where.raw_shape[-1] if where.raw_shape else None
+        if self._shape is not None and where.raw_shape is not None and depth is not None:
+            found.set_shape((*where.raw_shape[:-1], *self._shape[depth:]))
+        return get("Identity")(found)  # type: ignore[no-any-return]
 
     def _lazy_read(self, op: Any) -> Tensor:
         with control_dependencies([op]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from opdock import dtypes
+from opdock import dtypes, shapes
 from opdock.dtypes import DType
 from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.convert import convert_to_tensor, register_tensor_conversion_function
@@ -19,7 +19,7 @@ from opdock.graph.variables.flavour import (
     VariableSynchronization,
     variable_class,
 )
-from opdock.shapes import TensorShape
+from opdock.shapes import Shape, TensorShape
 
 __all__ = ["Variable"]
 
@@ -456,3 +456,18 @@ register_tensor_conversion_function(Variable, _to_tensor, priority=10)
 def initial_tensor(value: Any, dtype: Any, name: str = "initial_value") -> Tensor:
     """The initial value as a tensor; a `_Initializer` object's `__call__` has been applied."""
     return convert_to_tensor(value, dtype, name)
+
+
+def checked_shape(shape: Any, value: Tensor) -> Shape:
+    """The shape that a variable is given beside its initial value.
+
+    Raises:
+        ValueError: the initial value does not fit it.
+    """
+    given = shapes.as_shape(shape)
+    if not shapes.is_compatible(value.raw_shape, given):
+        raise ValueError(
+            f"The initial value's shape ({value.shape}) is not compatible with the explicitly "
+            f"supplied `shape` argument ({TensorShape(given)})."
+        )
+    return given

@@ -182,6 +182,9 @@ class _Lowering:
         raise ValueError(f"Not a scalar expression: {node!r}")
 
     def _cast(self, arg: ex.Expr, to: DType) -> tuple[int, DType]:
+        if isinstance(arg, ex.Number) and self._wide(to) is not to:
+            rounded = to.np.type(arg.value).item()
+            return self._add(NUMBER, (), self._wide(to), rounded), to
         if arg in self._untyped:
             return self._widened(self._typed(arg, to)), to
         index, dtype = self._done[arg]

@@ -128,6 +128,7 @@ class _Loop:
             self.cond_graph.outputs = [get("Identity")(keep, name="LoopCond")]
         with self.body_graph.as_default():
             arguments = self._arguments(self.body_graph, "Identity")
+            self.body_graph.starts = dict(zip(arguments, self.start, strict=True))
             result = _call(body, self.structure, arguments)
             self.body_graph.outputs = self._results(result)
 

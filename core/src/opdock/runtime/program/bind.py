@@ -17,7 +17,7 @@ from opdock.compiler.place.ladder import node_sig
 from opdock.compiler.place.target import Target, memory_of
 from opdock.kernels.select.cells import Cell
 from opdock.kernels.select.context import KernelContext
-from opdock.runtime.program.builtin import BUILTINS, variable_cell
+from opdock.runtime.program.builtin import BUILTINS, check_temporaries, variable_cell
 from opdock.runtime.program.checks import Checks
 from opdock.runtime.program.segment import bind_segment
 from opdock.runtime.recover.located import as_op_error, culprit, where
@@ -68,6 +68,7 @@ class Bound:
 
     def __init__(self, compiled: Compiled, services: Services) -> None:
         self.schedule = compiled.schedule
+        check_temporaries(s.node for s in self.schedule.steps if s.kind == "builtin")
         self.presets = {s: _preset(n, services) for s, n in self.schedule.presets.items()}
         self.calls = [_bind(step, services) for step in self.schedule.steps]
         try:

@@ -5,7 +5,7 @@ They run on every device without a kernel of its backend.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from opdock import errors, shapes
 from opdock.compiler.ir.block import Node
 from opdock.kernels.select.cells import Cell
+from opdock.runtime.resources import Cell as Storage
 from opdock.runtime.resources import ResourceManager
 
 Bind = Callable[[Node, ResourceManager], Callable[..., Any]]
@@ -68,6 +69,71 @@ def _destroy(node: Node, resources: ResourceManager) -> Callable[..., Any]:
     return destroy
 
 
+def _temporary_name(node: Node) -> str:
+    return node.attrs["var_name"] or node.name
+
+
+def _temporary(node: Node, resources: ResourceManager) -> Callable[..., Any]:
+    shape, dtype = node.attrs["shape"], node.attrs["dtype"]
+    if not shapes.is_fully_defined(shape):
+        raise errors.InvalidArgumentError(
+            None, None, f"TemporaryVariable needs a whole shape, got {shapes.text(shape)}"
+        )
+    zeros = np.zeros(shape, dtype.np)
+    target = node.target
+
+    def make() -> Cell:
+        cell = Storage(_temporary_name(node), dtype)
+        if target is None or target.is_host:
+            cell.write(zeros.copy())
+        else:
+            cell.write(target.device.upload(zeros))
+        return cell
+
+    return make
+
+
+def _destroy_temporary(node: Node, resources: ResourceManager) -> Callable[..., Any]:
+    name = node.attrs["var_name"]
+
+    def destroy(cell: Any) -> Any:
+        if cell.name != name or not cell.initialized:
+            raise errors.NotFoundError(
+                None, None,
+                f"Resource {name} does not exist: the temporary variable given is '{cell.name}'"
+                + ("" if cell.initialized else ", which is destroyed already"),
+            )  # fmt: skip
+        value = cell.read()
+        cell.clear()
+        return value
+
+    return destroy
+
+
+def check_temporaries(nodes: Iterable[Node]) -> None:
+    """Checks that no two temporary variables of a name are there at once.
+
+    Args:
+        nodes: in the order in which they run.
+
+    Raises:
+        AlreadyExistsError: two are.
+    """
+    there: set[str] = set()
+    for node in nodes:
+        if node.op == "TemporaryVariable":
+            name = _temporary_name(node)
+            if name in there:
+                raise errors.AlreadyExistsError(
+                    None, node.origin,
+                    f"Resource {name} exists already: node '{node.name}' (TemporaryVariable) makes "
+                    "a second temporary variable of that name in one step",
+                )  # fmt: skip
+            there.add(name)
+        elif node.op == "DestroyTemporaryVariable":
+            there.discard(node.attrs["var_name"])
+
+
 def _variable_shape(node: Node, resources: ResourceManager) -> Callable[..., Any]:
     dtype = node.out_dtypes[0].np
     return lambda cell: np.array(cell.read().shape, dtype)
@@ -118,6 +184,29 @@ def _placeholder(node: Node, resources: ResourceManager) -> Callable[..., Any]:
     return missing
 
 
+def _dead(node: Node, resources: ResourceManager) -> Callable[..., Any]:
+    text = (
+        f"Retval[{node.attrs['index']}] does not have value: it is on the side of a Switch that is "
+        "not taken"
+    )
+
+    def dead(_: Any) -> Any:
+        raise errors.InvalidArgumentError(None, None, text)
+
+    return dead
+
+
+def _ref_select(node: Node, resources: ResourceManager) -> Callable[..., Any]:
+    def select(index: Any, *cells: Any) -> Any:
+        if not 0 <= int(index) < len(cells):
+            raise errors.InvalidArgumentError(
+                None, None, f"RefSelect: index {int(index)} is not in [0, {len(cells)})"
+            )
+        return cells[int(index)]
+
+    return select
+
+
 BUILTINS: Final[dict[str, Bind]] = {
     "Assign": _assign,
     "AssignVariableOp": _assign_variable,
@@ -125,6 +214,8 @@ BUILTINS: Final[dict[str, Bind]] = {
     "IsVariableInitialized": _initialized,
     "VarIsInitializedOp": _initialized,
     "DestroyResourceOp": _destroy,
+    "TemporaryVariable": _temporary,
+    "DestroyTemporaryVariable": _destroy_temporary,
     "VariableShape": _variable_shape,
     "Shape": _shape,
     "ShapeN": _shape_n,
@@ -135,6 +226,8 @@ BUILTINS: Final[dict[str, Bind]] = {
     "IdentityN": _pass_all,
     "Placeholder": _placeholder,
     "PlaceholderV2": _placeholder,
+    "RefSelect": _ref_select,
+    "_DeadValue": _dead,
 }
 
 

@@ -69,6 +69,16 @@ def resource_gather(attrs: Attrs, resource: Array, indices: Array) -> tuple[Arra
     return resource, out
 
 
+@reference("ResourceGatherNd")
+def resource_gather_nd(attrs: Attrs, resource: Array, indices: Array) -> tuple[Array, Array]:
+    """Slices of the value at coordinates."""
+    depth = indices.shape[-1]
+    out = np.zeros(indices.shape[:-1] + resource.shape[depth:], resource.dtype)
+    for where in np.ndindex(*indices.shape[:-1]):
+        out[where] = resource[tuple(indices[where])]
+    return resource, out
+
+
 # ---------------------------------------------------------------- parts of values
 def quotient(x: Any, y: Any) -> Any:
     """The quotient; of integers truncated towards zero."""

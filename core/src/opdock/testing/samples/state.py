@@ -76,6 +76,15 @@ def gathers(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     yield Sample(batch, {"batch_dims": 1}, "batch", grad=False)
 
 
+@samples("ResourceGatherNd", vary="dtype")
+def coordinates(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
+    """Coordinates of elements, of rows, of the whole, and none."""
+    yield Sample([rng.normal((5, 2)), _ids([4], [0])], {}, "rows", grad=False)
+    yield Sample([rng.normal((5, 2)), _ids([[4, 1]], [[0, 0]])], {}, "elements", grad=False)
+    yield Sample([rng.normal((3, 2)), np.zeros((2, 0), np.int64)], {}, "whole", grad=False)
+    yield Sample([rng.normal((4, 2)), np.zeros((0, 1), np.int32)], {}, "empty", grad=False)
+
+
 def _scatters(rng: Sampler, *, repeats: bool, scalar: bool, divisor: bool) -> Iterator[Sample]:
     draw = rng.positive if divisor else rng.normal
     yield Sample([rng.normal((5, 2)), _ids(4, 1), draw((2, 2))], {}, "plain")
