@@ -1,13 +1,13 @@
-"""Shape changes, which share memory, and permutations and repetitions, which move elements."""
+"""Shape changes, which share memory, and repetitions, which move elements."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from opdock.plugin import NUMBERS, KernelTable, NodeSig, axes, codegen, dtypes
+from opdock.plugin import NUMBERS, KernelTable, NodeSig, codegen, dtypes
 from opdock_ckernels.protocols import Array
-from opdock_ckernels.strided import contiguous, strides_of, take
+from opdock_ckernels.strided import strides_of, take
 
 __all__ = ["HELD", "table"]
 
@@ -59,17 +59,6 @@ def squeeze(sig: NodeSig) -> Callable[[Array], Array]:
                     f"Can not squeeze dim[{a}], expected a dimension of 1, got {x.shape[a]}"
                 )
         return x.reshape(*(d for i, d in enumerate(x.shape) if i not in axes))
-
-    return run
-
-
-@table.binder("Transpose", T=HELD, out=True, host_inputs=("perm",))
-def transpose(sig: NodeSig) -> Callable[..., Array]:
-    """The dimensions in another order."""
-    device = sig.device
-
-    def run(x: Array, perm: Any, out: Array | None) -> Array:
-        return contiguous(device, x, axes.permutation(perm, x.ndim), out)
 
     return run
 

@@ -16,7 +16,7 @@ from opdock_ckernels.dialect import TYPES
 from opdock_ckernels.narrow import NARROW, computed, widened
 from opdock_ckernels.product import Factor, multiply
 from opdock_ckernels.protocols import Array
-from opdock_ckernels.strided import contiguous
+from opdock_ckernels.strided import contiguous, zeros
 from opdock_ckernels.windows import VOLUME, channels_first, channels_last, volume
 
 __all__ = ["Finish", "check_grad", "convolution", "table"]
@@ -306,8 +306,7 @@ def _backprop_filter(sig: NodeSig) -> Callable[[Array, Any, Array], Array]:
         check_grad(node.layout, grad, x.shape[0], where.out, outputs)
         groups = windows.groups(data.shape[-1], inner, outputs)
         width, places = math.prod(window) * inner, math.prod(where.out)
-        result: Array = device.allocate((groups, width, outputs // groups), x.dtype)
-        device.fill_zero(result)
+        result = zeros(device, (groups, width, outputs // groups), x.dtype)
         if result.size and back.size:
             for start, count in node.blocks(data.shape[0], where, data.shape[-1]):
                 rows = node.unfolded(data, where, start, count, groups)

@@ -8,9 +8,10 @@ from typing import Any
 from opdock.plugin import KernelTable, NodeSig, codegen, dtypes
 from opdock_ckernels.dense import Dense
 from opdock_ckernels.pointwise import formula
+from opdock_ckernels.product import Factor, multiply
 from opdock_ckernels.protocols import Array
 from opdock_ckernels.spectral import eigen, singular
-from opdock_ckernels.strided import place, strides_of
+from opdock_ckernels.strided import place, strides_of, transposed, zeros
 
 __all__ = ["table"]
 
@@ -136,5 +137,35 @@ def svd(sig: NodeSig) -> Callable[[Array], tuple[Array, Array, Array]]:
             return s, u, v
         nothing: Array = device.allocate((0,), x.dtype)
         return s, nothing, nothing
+
+    return run
+
+
+@table.binder("CholeskyGrad", T=_TYPES)
+def cholesky_grad(sig: NodeSig) -> Callable[[Array, Array], Array]:
+    """The gradient of a Cholesky factorization."""
+    device, dtype = sig.device, sig.in_dtypes[0]
+    dense = Dense(device, dtype.np)
+    mean = formula(device, "(x + y) / 2", {"x": dtype, "y": dtype}, dtype)
+
+    def product(a: Array, b: Array, turned: bool = False) -> Array:
+        out: Array = device.allocate(a.shape, a.dtype)
+        n = a.shape[-1]
+        count = a.size // (n * n)
+        multiply(device, Factor(a, count, (n, n), turned), Factor(b, count, (n, n)), out)
+        return out
+
+    def run(lower: Array, grad: Array) -> Array:
+        codegen.check_square(lower)
+        if not lower.size:
+            return zeros(device, lower.shape, lower.dtype)
+        factor = dense.lower(lower)
+        # The diagonal counts half, as it lies in both triangles.
+        middle = dense.lower(product(factor, dense.lower(grad), turned=True), 0.5)
+        inverted = dense.identity(lower.shape)
+        dense.substitute(factor, inverted, device.flag(), lower=True)
+        out = product(product(inverted, middle, turned=True), inverted)
+        result: Array = mean(out, transposed(device, out))
+        return result
 
     return run

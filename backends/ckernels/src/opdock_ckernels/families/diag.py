@@ -10,7 +10,7 @@ from opdock.plugin import KernelTable, NodeSig, codegen
 from opdock_ckernels.families.array import HELD
 from opdock_ckernels.protocols import Array
 from opdock_ckernels.scattering import copied
-from opdock_ckernels.strided import move, take
+from opdock_ckernels.strided import move, take, zeros
 
 __all__ = ["table"]
 
@@ -24,8 +24,7 @@ def diag(sig: NodeSig) -> Callable[[Array], Array]:
 
     def run(diagonal: Array) -> Array:
         n = diagonal.size
-        out: Array = device.allocate((*diagonal.shape, *diagonal.shape), diagonal.dtype)
-        device.fill_zero(out)
+        out = zeros(device, (*diagonal.shape, *diagonal.shape), diagonal.dtype)
         move(device, diagonal, out, (n,), (1,), (n + 1,))
         return out
 
@@ -122,8 +121,7 @@ def matrix_diag(sig: NodeSig) -> Callable[[Array], Array]:
         if not diagonal.ndim:
             raise codegen.invalid("diagonal must be at least 1-dim, received shape: []")
         n = diagonal.shape[-1]
-        out: Array = device.allocate((*diagonal.shape, n), diagonal.dtype)
-        device.fill_zero(out)
+        out = zeros(device, (*diagonal.shape, n), diagonal.dtype)
         _Lines(device, _matrices(out), 0, 0, n).put(diagonal, out)
         return out
 

@@ -12,7 +12,7 @@ from opdock_ckernels.dialect import TYPES
 from opdock_ckernels.families.array import HELD
 from opdock_ckernels.pointwise import formula
 from opdock_ckernels.protocols import Array
-from opdock_ckernels.strided import take
+from opdock_ckernels.strided import take, zeros
 
 __all__ = ["table"]
 
@@ -22,14 +22,7 @@ table = KernelTable()
 @table.binder("ZerosLike", T=HELD)
 def zeros_like(sig: NodeSig) -> Callable[[Array], Array]:
     """Zeros in the input's shape."""
-    device = sig.device
-
-    def run(x: Array) -> Array:
-        out: Array = device.allocate(x.shape, x.dtype)
-        device.fill_zero(out)
-        return out
-
-    return run
+    return lambda x: zeros(sig.device, x.shape, x.dtype)
 
 
 @table.binder("OnesLike", T=codegen.RENDERED)

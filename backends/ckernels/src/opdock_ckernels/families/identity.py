@@ -10,6 +10,7 @@ from opdock.plugin import FLOATS, KernelTable, NodeSig, codegen
 from opdock_ckernels.dialect import TYPES
 from opdock_ckernels.families.array import HELD
 from opdock_ckernels.protocols import Array
+from opdock_ckernels.strided import zeros
 
 __all__ = ["table"]
 
@@ -47,8 +48,7 @@ def check_numerics(sig: NodeSig) -> Callable[[Array], Array]:
     kernel = device.kernel(codegen.helpers(dialect, text) + text, "check", **types)
 
     def run(x: Array) -> Array:
-        found = device.allocate((2,), np.dtype(np.int32))
-        device.fill_zero(found)
+        found = zeros(device, (2,), np.dtype(np.int32))
         device.launch(kernel, x.size, x, found, np.int64(x.size))
         marks = device.download(found)
         if marks.any():

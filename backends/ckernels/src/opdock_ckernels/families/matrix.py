@@ -1,4 +1,4 @@
-"""Bands of matrices, and transposition with conjugation."""
+"""Bands of matrices, and transposition."""
 
 from __future__ import annotations
 
@@ -59,5 +59,16 @@ def matrix_band_part(sig: NodeSig) -> Callable[[Array, Any, Any], Array]:
         sizes = (np.int64(v) for v in (x.size, rows, cols, low, high))
         device.launch(kernel, x.size, x, zero, out, *sizes)
         return out
+
+    return run
+
+
+@table.binder("Transpose", T=HELD, out=True, host_inputs=("perm",))
+def transpose(sig: NodeSig) -> Callable[..., Array]:
+    """The dimensions in another order."""
+    device = sig.device
+
+    def run(x: Array, perm: Any, out: Array | None) -> Array:
+        return contiguous(device, x, axes.permutation(perm, x.ndim), out)
 
     return run

@@ -16,6 +16,7 @@ from opdock_ckernels.ordering import find, sort
 from opdock_ckernels.picking import pick
 from opdock_ckernels.protocols import Array
 from opdock_ckernels.scattering import scatter
+from opdock_ckernels.strided import zeros
 
 __all__ = ["table"]
 
@@ -94,8 +95,7 @@ def dynamic_stitch(sig: NodeSig) -> Callable[..., Array]:
                 i, least = _negative(device, indices)
                 raise codegen.invalid(f"indices[{i}] holds {least}, which is out of range")
         width = math.prod(tail)
-        out: Array = device.allocate((size, *tail), dtype)
-        device.fill_zero(out)
+        out = zeros(device, (size, *tail), dtype)
         rows = _joined(device, data, dtype)
         scatter(device, "Update", out, places, rows, width)
         return out

@@ -10,6 +10,7 @@ from opdock.plugin import KernelTable, NodeSig, codegen, dtypes
 from opdock_ckernels.families.array import HELD
 from opdock_ckernels.protocols import Array
 from opdock_ckernels.scattering import copied, positions, scatter
+from opdock_ckernels.strided import zeros
 
 __all__ = ["table"]
 
@@ -53,9 +54,7 @@ def scatter_nd(sig: NodeSig) -> Callable[[Array, Array, Any], Array]:
             raise codegen.invalid(
                 f"Indices and updates specified for empty output shape {codegen.dims(wanted)}"
             )
-        out: Array = device.allocate(wanted, dtype)
-        device.fill_zero(out)
-        return _into(device, "Add", out, indices, updates)
+        return _into(device, "Add", zeros(device, wanted, dtype), indices, updates)
 
     return run
 

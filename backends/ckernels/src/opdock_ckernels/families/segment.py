@@ -13,6 +13,7 @@ from opdock_ckernels.ordering import sort
 from opdock_ckernels.picking import pick
 from opdock_ckernels.protocols import Array
 from opdock_ckernels.segments import fold_segments
+from opdock_ckernels.strided import zeros
 
 __all__ = ["table"]
 
@@ -48,8 +49,7 @@ def _count_sorted(device: Any, ids: Array, limit: int | None = None) -> int:
     """
     if not ids.size:
         return limit or 0
-    found = device.allocate((2,), np.dtype(np.int32))
-    device.fill_zero(found)
+    found = zeros(device, (2,), np.dtype(np.int32))
     device.launch(_kernel(device, "inspect", ids), ids.size, ids, found, np.int64(ids.size))
     wrong, count = (int(v) for v in device.download(found))
     if wrong or (limit is not None and count > limit):

@@ -13,6 +13,7 @@ from opdock_ckernels.ordering import sort
 from opdock_ckernels.picking import pick
 from opdock_ckernels.prefix import offsets
 from opdock_ckernels.protocols import Array
+from opdock_ckernels.strided import zeros
 
 __all__ = ["table"]
 
@@ -204,8 +205,7 @@ def invert_permutation(sig: NodeSig) -> Callable[[Array], Array]:
             )
         n, size = x.size, np.int64(x.size)
         out: Array = device.allocate((n,), x.dtype)
-        seen, flag = device.allocate((n,), _INT), device.flag()
-        device.fill_zero(seen)
+        seen, flag = zeros(device, (n,), _INT), device.flag()
         device.launch(device.kernel(_INVERT, "invert", T=kind), n, x, out, seen, flag, size)
         device.launch(device.kernel(_INVERT, "complete", T=kind), n, seen, flag, size)
         if device.read_int(flag):

@@ -11,7 +11,7 @@ import numpy as np
 from opdock.plugin import KernelTable, NodeSig, codegen
 from opdock_ckernels.families.array import HELD
 from opdock_ckernels.protocols import Array
-from opdock_ckernels.strided import contiguous, place, strides_of, take
+from opdock_ckernels.strided import contiguous, place, strides_of, take, zeros
 
 __all__ = ["table"]
 
@@ -30,8 +30,7 @@ def _to_batch(device: Any, x: Array, block: Sequence[int], paddings: Any) -> Arr
             )
     wide = x
     if pairs.any():
-        wide = device.allocate((x.shape[0], *padded, *rest), x.dtype)
-        device.fill_zero(wide)
+        wide = zeros(device, (x.shape[0], *padded, *rest), x.dtype)
         steps = strides_of(wide.shape)
         offset = sum(int(a) * s for (a, _), s in zip(pairs, steps[1:], strict=False))
         place(device, x, wide, steps, offset)

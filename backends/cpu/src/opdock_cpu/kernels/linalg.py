@@ -184,12 +184,3 @@ def _batch_matmul_through(sig: NodeSig) -> Product:
         return product(adjoint(x) if adj_x else x, adjoint(y) if adj_y else y)
 
     return run
-
-
-@table.kernel("Einsum", T=_BLAS | _INTS)
-def _einsum(ctx: Any, *inputs: Array) -> Array:
-    try:
-        out = np.einsum(ctx.attrs["equation"], *inputs, optimize=len(inputs) > 1)
-    except ValueError as e:
-        raise _invalid(f"Einsum '{ctx.attrs['equation']}': {e}") from None
-    return np.array(out)

@@ -94,14 +94,3 @@ def _least_squares(sig: NodeSig) -> Callable[[Array, Array, Array], Array]:
         return out
 
     return run
-
-
-@table.binder("TridiagonalMatMul", T=_TYPES)
-def _tridiagonal_matmul(sig: NodeSig) -> Callable[..., Array]:
-    def run(superdiag: Array, maindiag: Array, subdiag: Array, rhs: Array) -> Array:
-        out = maindiag[..., 0, :, None] * rhs
-        out[..., :-1, :] += superdiag[..., 0, :-1, None] * rhs[..., 1:, :]
-        out[..., 1:, :] += subdiag[..., 0, 1:, None] * rhs[..., :-1, :]
-        return out
-
-    return run
