@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from opdock.plugin import REALS, KernelTable, NodeSig, codegen, dtypes
+from opdock.plugin import REALS, KernelTable, NodeSig, checks, codegen, dtypes
 from opdock_ckernels.pointwise import formula
 from opdock_ckernels.protocols import Array
 
@@ -38,11 +38,8 @@ def select(sig: NodeSig) -> Callable[..., Array]:
     def run(condition: Array, then: Array, otherwise: Array, out: Array | None) -> Array:
         if condition.ndim == 1 and then.ndim > 1:
             condition = condition.reshape(condition.shape[0], *[1] * (then.ndim - 1))
-        elif condition.ndim and condition.shape != then.shape:
-            raise codegen.invalid(
-                "'condition' must be of the same shape as 'then' and 'else': "
-                f"{codegen.dims(condition.shape)} vs. {codegen.dims(then.shape)}"
-            )
+        else:
+            checks.check_choice(condition, then)
         chosen: Array = program(condition, then, otherwise, into=out)
         return chosen
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import DType, KernelTable, NodeSig, codegen, dtypes, windows
+from opdock.plugin import DType, KernelTable, NodeSig, checks, dtypes, windows
 from opdock_ckernels.dialect import TYPES
 from opdock_ckernels.narrow import NARROW, computed, widened
 from opdock_ckernels.product import Factor, multiply
@@ -253,7 +253,7 @@ def _backprop_input(sig: NodeSig) -> Callable[[Any, Array, Array], Array]:
     device, node = sig.device, _Convolution(sig, sig.in_dtypes[1])
 
     def run(input_sizes: Any, kernel: Array, grad: Array) -> Array:
-        dims = codegen.ints(input_sizes)
+        dims = checks.ints(input_sizes)
         (batch, size, channels), back = node.layout.parts(dims), node.last(grad)
         *window, inner, outputs = kernel.shape
         where = node.layout.window(size, window)
@@ -299,7 +299,7 @@ def _backprop_filter(sig: NodeSig) -> Callable[[Array, Any, Array], Array]:
     device, node = sig.device, _Convolution(sig, sig.in_dtypes[0])
 
     def run(x: Array, filter_sizes: Any, grad: Array) -> Array:
-        shape = tuple(codegen.ints(filter_sizes))
+        shape = tuple(checks.ints(filter_sizes))
         *window, inner, outputs = shape
         data, back = node.last(x), node.last(grad)
         where = node.layout.window(data.shape[1:-1], window)

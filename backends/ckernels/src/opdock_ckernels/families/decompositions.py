@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from opdock.plugin import KernelTable, NodeSig, codegen, dtypes
+from opdock.plugin import KernelTable, NodeSig, checks, dtypes
 from opdock_ckernels.dense import Dense
 from opdock_ckernels.pointwise import formula
 from opdock_ckernels.product import Factor, multiply
@@ -30,13 +30,13 @@ def cholesky(sig: NodeSig) -> Callable[[Array], Array]:
     device, dense = sig.device, Dense(sig.device, sig.in_dtypes[0].np)
 
     def run(x: Array) -> Array:
-        codegen.check_square(x)
+        checks.check_square(x)
         if not x.size:
             return _empty_like(device, x)
         flag = device.flag()
         out = dense.cholesky(x, flag)
         if device.read_int(flag):
-            raise codegen.invalid(
+            raise checks.invalid(
                 "Cholesky decomposition was not successful. The input might not be valid."
             )
         return out
@@ -52,13 +52,13 @@ def lu(sig: NodeSig) -> Callable[[Array], tuple[Array, Array]]:
     cast = formula(device, f"cast(x, {index.name})", {"x": dtypes.int32}, index)
 
     def run(x: Array) -> tuple[Array, Array]:
-        codegen.check_square(x)
+        checks.check_square(x)
         if not x.size:
             return _empty_like(device, x), device.allocate(x.shape[:-1], index.np)
         flag = device.flag()
         packed, order = dense.lu(x, flag)
         if device.read_int(flag):
-            raise codegen.invalid("Input is not invertible.")
+            raise checks.invalid("Input is not invertible.")
         return packed, order if index is dtypes.int32 else cast(order)
 
     return run
@@ -87,7 +87,7 @@ def self_adjoint_eig_v2(sig: NodeSig) -> Callable[[Array], tuple[Array, Array]]:
     dense = Dense(device, sig.in_dtypes[0].np)
 
     def run(x: Array) -> tuple[Array, Array]:
-        codegen.check_square(x)
+        checks.check_square(x)
         if x.size:
             values, vectors = eigen(dense, x, wanted)
         else:
@@ -104,7 +104,7 @@ def self_adjoint_eig(sig: NodeSig) -> Callable[[Array], Array]:
     dense = Dense(device, sig.in_dtypes[0].np)
 
     def run(x: Array) -> Array:
-        codegen.check_square(x)
+        checks.check_square(x)
         n = x.shape[-1]
         out: Array = device.allocate((*x.shape[:-2], n + 1, n), x.dtype)
         if not x.size:
@@ -156,7 +156,7 @@ def cholesky_grad(sig: NodeSig) -> Callable[[Array, Array], Array]:
         return out
 
     def run(lower: Array, grad: Array) -> Array:
-        codegen.check_square(lower)
+        checks.check_square(lower)
         if not lower.size:
             return zeros(device, lower.shape, lower.dtype)
         factor = dense.lower(lower)

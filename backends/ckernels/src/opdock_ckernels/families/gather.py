@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import DType, KernelTable, NodeSig, codegen, dtypes, errors
+from opdock.plugin import DType, KernelTable, NodeSig, checks, dtypes
 from opdock_ckernels.dialect import TYPES, WORDS
 from opdock_ckernels.families.array import HELD
 from opdock_ckernels.picking import pick
 from opdock_ckernels.protocols import Array
 from opdock_ckernels.scattering import positions
 
-__all__ = ["gatherer", "not_in", "table"]
+__all__ = ["gatherer", "table"]
 
 table = KernelTable()
 _INDEX = frozenset({dtypes.int32, dtypes.int64})
@@ -50,7 +50,7 @@ def gatherer(
     kernel = device.kernel(_GATHER, "gather", W=word, I=index)
 
     def run(params: Array, indices: Array, axis: Any = 0, into: Array | None = None) -> Array:
-        at, batch = codegen.axes_of(params, indices, axis, batch_dims)
+        at, batch = checks.axes_of(params, indices, axis, batch_dims)
         shape = (*params.shape[:at], *indices.shape[batch:], *params.shape[at + 1 :])
         out: Array = device.allocate(shape, params.dtype) if into is None else into
         if not out.size:
@@ -62,17 +62,10 @@ def gatherer(
         flag = device.flag()
         device.launch(kernel, out.size, params, indices, out, flag, *map(np.int64, sizes))
         if device.read_int(flag):
-            raise not_in(device.download(indices), params.shape[at])
+            raise checks.not_in(device.download(indices), params.shape[at])
         return out
 
     return run
-
-
-def not_in(indices: np.ndarray[Any, Any], limit: int) -> errors.OpError:
-    """The error of indices that are not all in [0, limit)."""
-    where = tuple(int(i) for i in np.argwhere((indices < 0) | (indices >= limit))[0])
-    at = "indices" + (f"[{','.join(map(str, where))}]" if where else "")
-    return codegen.invalid(f"{at} = {indices[where]} is not in [0, {limit})")
 
 
 @table.binder("GatherV2", Tparams=HELD, Tindices=_INDEX, out=True, host_inputs=("axis",))
@@ -98,14 +91,14 @@ def gather_nd(sig: NodeSig) -> Callable[[Array, Array], Array]:
     def run(params: Array, indices: Array) -> Array:
         depth = indices.shape[-1]
         if depth > params.ndim:
-            raise codegen.invalid(
+            raise checks.invalid(
                 "index innermost dimension length must be <= params rank; saw: "
                 f"{depth} vs. {params.ndim}"
             )
         limits, rest = params.shape[:depth], params.shape[depth:]
-        codegen.check_params(params, indices)
+        checks.check_params(params, indices)
         at = positions(
-            device, indices, limits, lambda host: codegen.outside(host, params.shape, "param shape")
+            device, indices, limits, lambda host: checks.outside(host, params.shape, "param shape")
         )
         return pick(device, params, at, (*indices.shape[:-1], *rest), math.prod(rest))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from opdock.plugin import FLOATS, KernelTable, NodeSig, codegen
+from opdock.plugin import FLOATS, KernelTable, NodeSig, checks, codegen
 from opdock_ckernels.dialect import TYPES
 from opdock_ckernels.families.array import HELD
 from opdock_ckernels.protocols import Array
@@ -53,7 +53,7 @@ def check_numerics(sig: NodeSig) -> Callable[[Array], Array]:
         marks = device.download(found)
         if marks.any():
             kinds = [name for name, mark in zip(("Inf", "NaN"), marks, strict=True) if mark]
-            raise codegen.invalid(f"{message} : Tensor had {' and '.join(kinds)} values")
+            raise checks.invalid(f"{message} : Tensor had {' and '.join(kinds)} values")
         return x
 
     return run

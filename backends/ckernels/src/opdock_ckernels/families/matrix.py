@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, axes, codegen
+from opdock.plugin import KernelTable, NodeSig, axes, checks
 from opdock_ckernels.dialect import WORDS
 from opdock_ckernels.families.array import HELD
 from opdock_ckernels.families.complex import conjugate
@@ -51,8 +51,8 @@ def matrix_band_part(sig: NodeSig) -> Callable[[Array, Any, Any], Array]:
 
     def run(x: Array, num_lower: Any, num_upper: Any) -> Array:
         if x.ndim < 2:
-            raise codegen.invalid(f"input must be at least 2-dim, received shape: {list(x.shape)}")
-        (lower,), (upper,) = codegen.ints(num_lower), codegen.ints(num_upper)
+            raise checks.invalid(f"input must be at least 2-dim, received shape: {list(x.shape)}")
+        (lower,), (upper,) = checks.ints(num_lower), checks.ints(num_upper)
         rows, cols = x.shape[-2:]
         low, high = (rows if lower < 0 else lower), (cols if upper < 0 else upper)
         out: Array = device.allocate(x.shape, x.dtype)

@@ -1,4 +1,4 @@
-"""Tensor arrays, tensor lists, assertions and printing: core's kernels, elements left in place."""
+"""Core's kernels that leave elements in place: shapes, tensor arrays and lists, printing."""
 
 from __future__ import annotations
 
@@ -60,6 +60,8 @@ class _Functions:
 
 
 table = KernelTable()
-for _family in ("check", "printing", "tensor_array", "tensor_list"):
+_SHAPES = ("Reshape", "ExpandDims", "Squeeze", "EnsureShape")
+for _family in ("array", "check", "printing", "tensor_array", "tensor_list"):
     for _kernel in codegen.portable_family(_family, _Functions, HELD):
-        table.add(_kernel)
+        if _family != "array" or _kernel.op in _SHAPES:
+            table.add(_kernel)

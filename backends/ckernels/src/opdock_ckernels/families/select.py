@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, codegen, dtypes
+from opdock.plugin import KernelTable, NodeSig, checks, codegen, dtypes
 from opdock_ckernels.dialect import TYPES, WORDS
 from opdock_ckernels.families.array import HELD
 from opdock_ckernels.prefix import offsets
@@ -85,19 +85,12 @@ def one_hot(sig: NodeSig) -> Callable[..., Array]:
     kernel = device.kernel(_ONE_HOT, "one_hot", W=word, I=index)
 
     def run(indices: Array, depth: Any, on: Array, off: Array) -> Array:
-        (size,) = codegen.ints(depth)
-        if not -1 <= given <= indices.ndim:
-            raise codegen.invalid(
-                f"Expected axis to be -1 or between [0, {indices.ndim}].  But received: {given}"
-            )
-        if size < 0:
-            raise codegen.invalid(f"depth must be non-negative, got: {size}")
+        size, axis = checks.one_hot_axis(depth, given, indices.ndim)
         for name, value in (("on_value", on), ("off_value", off)):
             if value.ndim:
-                raise codegen.invalid(
-                    f"{name} must be a scalar, but got: {codegen.dims(value.shape)}"
+                raise checks.invalid(
+                    f"{name} must be a scalar, but got: {checks.dims(value.shape)}"
                 )
-        axis = indices.ndim if given == -1 else given
         shape = (*indices.shape[:axis], size, *indices.shape[axis:])
         out: Array = device.allocate(shape, on.dtype)
         sizes = (out.size, size, math.prod(indices.shape[axis:]))

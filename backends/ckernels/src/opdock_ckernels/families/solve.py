@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, codegen, dtypes
+from opdock.plugin import KernelTable, NodeSig, checks, dtypes
 from opdock_ckernels.dense import Dense
 from opdock_ckernels.pointwise import formula
 from opdock_ckernels.product import Factor, multiply
@@ -23,7 +23,7 @@ _SINGULAR = "Input matrix is not invertible."
 
 def _checked(device: Any, flag: Array, result: Array, message: str) -> Array:
     if device.read_int(flag):
-        raise codegen.invalid(message)
+        raise checks.invalid(message)
     return result
 
 
@@ -34,7 +34,7 @@ def inverse(sig: NodeSig) -> Callable[[Array], Array]:
     dense = Dense(device, sig.in_dtypes[0].np)
 
     def run(x: Array) -> Array:
-        codegen.check_square(x)
+        checks.check_square(x)
         if not x.size:
             return zeros(device, x.shape, x.dtype)
         flag = device.flag()
@@ -51,7 +51,7 @@ def solve(sig: NodeSig) -> Callable[[Array, Array], Array]:
     dense = Dense(device, sig.in_dtypes[0].np)
 
     def run(matrix: Array, rhs: Array) -> Array:
-        codegen.check_solve(matrix, rhs)
+        checks.check_solve(matrix, rhs)
         if not matrix.size or not rhs.size:
             return zeros(device, rhs.shape, rhs.dtype)
         flag = device.flag()
@@ -69,7 +69,7 @@ def triangular_solve(sig: NodeSig) -> Callable[[Array, Array], Array]:
     dense = Dense(device, sig.in_dtypes[0].np)
 
     def run(matrix: Array, rhs: Array) -> Array:
-        codegen.check_solve(matrix, rhs)
+        checks.check_solve(matrix, rhs)
         if not matrix.size or not rhs.size:
             return zeros(device, rhs.shape, rhs.dtype)
         flag, out = device.flag(), dense.copy(rhs)
@@ -86,12 +86,12 @@ def determinant(sig: NodeSig) -> Callable[[Array], Any]:
     dense = Dense(device, sig.in_dtypes[0].np)
 
     def run(x: Array) -> Any:
-        codegen.check_square(x)
+        checks.check_square(x)
         sign, value = dense.determinant(x, logs)
         return (sign, value) if logs else value
 
     def checked(x: Array) -> Any:
-        codegen.check_square(x)
+        checks.check_square(x)
         if x.size:
             return run(x)
         one: Array = device.allocate(x.shape[:-2], x.dtype)
@@ -113,7 +113,7 @@ def least_squares(sig: NodeSig) -> Callable[[Array, Array, Any], Array]:
     regularized = formula(device, "x + s * y", types, dtype)
 
     def run(matrix: Array, rhs: Array, l2_regularizer: Any) -> Array:
-        codegen.check_solve(matrix, rhs, square=False)
+        checks.check_solve(matrix, rhs, square=False)
         *batch, m, n = matrix.shape
         k, count = rhs.shape[-1], matrix.size // max(m * n, 1)
         if not matrix.size or not rhs.size:

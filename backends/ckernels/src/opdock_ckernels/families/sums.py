@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import REALS, KernelTable, NodeSig, codegen, dtypes
+from opdock.plugin import REALS, KernelTable, NodeSig, checks, codegen, dtypes
 from opdock_ckernels.dialect import TYPES
 from opdock_ckernels.pointwise import Pointwise, formula
 from opdock_ckernels.protocols import Array
@@ -38,11 +38,7 @@ def cross(sig: NodeSig) -> Callable[[Array, Array], Array]:
     kernel = device.kernel(head + text, "cross3", T=TYPES[dtype.name])
 
     def run(left: Array, right: Array) -> Array:
-        if left.shape != right.shape or left.shape[-1:] != (3,):
-            raise codegen.invalid(
-                "Both inputs must be of same shape with last dimension 3: "
-                f"{codegen.dims(left.shape)} vs. {codegen.dims(right.shape)}"
-            )
+        checks.check_cross(left, right)
         out: Array = device.allocate(left.shape, left.dtype)
         device.launch(kernel, out.size, left, right, out, np.int64(out.size))
         return out
@@ -69,12 +65,7 @@ def add_n(sig: NodeSig) -> Callable[..., Array]:
 
     def run(*args: Any) -> Array:
         values, out = args[:-1], args[-1]
-        for other in values:
-            if other.shape != values[0].shape:
-                raise codegen.invalid(
-                    "Inputs to operation of type AddN must have the same size and shape. "
-                    f"Input 0: {codegen.dims(values[0].shape)} != {codegen.dims(other.shape)}"
-                )
+        checks.check_addends(*values)
         rest = list(values)
         while True:
             head, rest = rest[:_AT_ONCE], rest[_AT_ONCE:]

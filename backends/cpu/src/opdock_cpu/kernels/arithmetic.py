@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import COMPLEX, FLOATS, INTS, KernelTable, NodeSig, dtypes, errors
+from opdock.plugin import COMPLEX, FLOATS, INTS, KernelTable, NodeSig, checks, dtypes
 
 __all__ = ["table"]
 
@@ -37,7 +37,7 @@ def _concatenate(sig: NodeSig) -> Binary:
 def _check_divisor(x: Array, y: Array) -> None:
     # Nothing is divided where there is nothing to divide.
     if not np.all(y) and np.size(x):
-        raise errors.InvalidArgumentError(None, None, "Integer division by zero")
+        raise checks.invalid("Integer division by zero")
 
 
 def _checked(ufunc: Binary) -> Callable[[NodeSig], Binary]:

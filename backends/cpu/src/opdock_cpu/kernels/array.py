@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import KernelTable, NodeSig, errors
+from opdock.plugin import KernelTable, NodeSig, checks
 
 __all__ = ["table"]
 
@@ -17,30 +17,16 @@ Array = npt.NDArray[Any]
 table = KernelTable()
 
 
-def _invalid(message: str) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError(None, None, message)
-
-
-def _dims(shape: Any) -> str:
-    return "[" + ",".join(str(d) for d in shape) + "]"
-
-
 @table.binder("BroadcastTo", out=True, host_inputs=("shape",))
 def broadcast_to(sig: NodeSig) -> Callable[..., Array]:
     """The input repeated along new and size-1 dimensions."""
     dtype = sig.out_dtypes[0].np
 
     def run(tensor: Any, shape: Any, out: Array | None) -> Array:
-        wanted = tuple(shape.tolist())
-        try:
-            view = np.broadcast_to(tensor, wanted)
-        except ValueError:
-            raise _invalid(
-                f"Incompatible shapes: {_dims(np.shape(tensor))} vs. {_dims(wanted)}"
-            ) from None
+        wanted = checks.broadcast_shape(tensor.shape, shape)
         if out is None:
             out = np.empty(wanted, dtype)
-        out[...] = view
+        out[...] = tensor
         return out
 
     return run

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import COMPLEX, KernelTable, NodeSig, dtypes, errors
+from opdock.plugin import COMPLEX, KernelTable, NodeSig, checks, dtypes
 
 __all__ = ["table"]
 
@@ -19,18 +19,6 @@ table = KernelTable()
 _TYPES = COMPLEX | {dtypes.float32, dtypes.float64}
 # Below this width, columns are eliminated one by one; above, blocks through matrix products.
 _BLOCK = 16
-
-
-def _invalid(message: str) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError(None, None, message)
-
-
-def _check_square(x: Array) -> None:
-    if x.ndim < 2:
-        raise _invalid(f"Input tensor 0 must have rank >= 2, got {x.ndim}")
-    if x.shape[-1] != x.shape[-2]:
-        shape = ",".join(map(str, x.shape))
-        raise _invalid(f"Input matrices must be squares, got shape [{shape}].")
 
 
 # ---------------------------------------------------------------- LU
@@ -69,7 +57,7 @@ def _factor_columns(a: Array) -> Array:
             )
         divisor = a[:, k, k]
         if np.any(divisor == 0):
-            raise _invalid("Input is not invertible.")
+            raise checks.invalid("Input is not invertible.")
         a[:, k + 1 :, k] /= divisor[:, None]
         a[:, k + 1 :, k + 1 :] -= a[:, k + 1 :, k, None] * a[:, None, k, k + 1 :]
     return order
@@ -94,7 +82,7 @@ def _lu(sig: NodeSig) -> Callable[[Array], tuple[Array, Array]]:
     index = sig.out_dtypes[1].np
 
     def run(x: Array) -> tuple[Array, Array]:
-        _check_square(x)
+        checks.check_square(x)
         if not x.size:
             return x.copy(), np.zeros(x.shape[:-1], index)
         packed = np.array(x, order="C").reshape(-1, *x.shape[-2:])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import COMPLEX, KernelTable, dtypes, errors
+from opdock.plugin import COMPLEX, KernelTable, checks, dtypes
 
 __all__ = ["table"]
 
@@ -25,7 +25,5 @@ def _einsum(ctx: Any, *inputs: Array) -> Array:
     try:
         out = np.einsum(ctx.attrs["equation"], *inputs, optimize=len(inputs) > 1)
     except ValueError as e:
-        raise errors.InvalidArgumentError(
-            None, None, f"Einsum '{ctx.attrs['equation']}': {e}"
-        ) from None
+        raise checks.invalid(f"Einsum '{ctx.attrs['equation']}': {e}") from None
     return np.array(out)

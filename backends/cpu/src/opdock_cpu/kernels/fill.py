@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import KernelTable, NodeSig, as_dtype, errors
+from opdock.plugin import KernelTable, NodeSig, as_dtype, checks
 
 __all__ = ["table"]
 
@@ -19,10 +19,6 @@ Array = npt.NDArray[Any]
 _STRING = as_dtype("string")
 
 
-def _invalid(message: str) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError(None, None, message)
-
-
 @table.binder("Fill", out=True, host_inputs=("dims",))
 def fill(sig: NodeSig) -> Callable[..., Array]:
     """One value everywhere."""
@@ -30,11 +26,7 @@ def fill(sig: NodeSig) -> Callable[..., Array]:
 
     def run(dims: Any, value: Any, out: Array | None) -> Array:
         if out is None:
-            shape = tuple(dims.tolist())
-            for d in shape:
-                if d < 0:
-                    raise _invalid(f"Dimension {d} must be >= 0")
-            out = np.empty(shape, dtype)
+            out = np.empty(checks.filled_shape(dims), dtype)
         out[...] = value
         return out
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import COMPLEX, KernelTable, NodeSig, dtypes, errors
+from opdock.plugin import COMPLEX, KernelTable, NodeSig, checks, dtypes
 
 __all__ = ["table"]
 
@@ -18,18 +18,6 @@ table = KernelTable()
 Array = npt.NDArray[Any]
 
 _TYPES = COMPLEX | {dtypes.float32, dtypes.float64}
-
-
-def _invalid(message: str) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError(None, None, message)
-
-
-def _check_square(x: Array) -> None:
-    if x.ndim < 2:
-        raise _invalid(f"Input tensor 0 must have rank >= 2, got {x.ndim}")
-    if x.shape[-1] != x.shape[-2]:
-        shape = ",".join(map(str, x.shape))
-        raise _invalid(f"Input matrices must be squares, got shape [{shape}].")
 
 
 def _wide(x: Array) -> Array:
@@ -95,7 +83,7 @@ def _function(sig: NodeSig) -> Callable[[Array], Array]:
     fn, dtype = _FUNCTIONS[sig.op], sig.in_dtypes[0]
 
     def run(x: Array) -> Array:
-        _check_square(x)
+        checks.check_square(x)
         out = np.empty_like(x)
         for where in np.ndindex(*x.shape[:-2]):
             if not x.shape[-1]:
@@ -103,10 +91,10 @@ def _function(sig: NodeSig) -> Callable[[Array], Array]:
             try:
                 value = fn(_wide(x[where]))
             except np.linalg.LinAlgError:
-                raise _invalid("Input is not invertible.") from None
+                raise checks.invalid("Input is not invertible.") from None
             if not dtype.is_complex and value.dtype.kind == "c":
                 if np.abs(value.imag).max() > 1e-6 * max(np.abs(value).max(), 1e-30):
-                    raise _invalid(
+                    raise checks.invalid(
                         "A real matrix with eigenvalues on the negative real axis has no real "
                         "principal square root."
                     )

@@ -12,6 +12,15 @@ from opdock.kernels.select.signature import NodeSig
 _SCALARS = dtypes.NUMBERS | {dtypes.bool_}
 
 
+def check_choice(condition: Any, then: Any) -> None:
+    """Raises InvalidArgumentError unless there is one condition, or one for each element."""
+    if condition.ndim and condition.shape != then.shape:
+        raise invalid(
+            "'condition' must be of the same shape as 'then' and 'else': "
+            f"{dims(condition.shape)} vs. {dims(then.shape)}"
+        )
+
+
 @portable("Select", T=_SCALARS)
 def select(xp: Any, sig: NodeSig) -> Any:
     """A choice by element, or by row for a vector condition."""
@@ -19,11 +28,8 @@ def select(xp: Any, sig: NodeSig) -> Any:
     def choose(condition: Any, then: Any, otherwise: Any) -> Any:
         if condition.ndim == 1 and then.ndim > 1:
             condition = xp.reshape(condition, (condition.shape[0],) + (1,) * (then.ndim - 1))
-        elif condition.ndim and condition.shape != then.shape:
-            raise invalid(
-                "'condition' must be of the same shape as 'then' and 'else': "
-                f"{dims(condition.shape)} vs. {dims(then.shape)}"
-            )
+        else:
+            check_choice(condition, then)
         return xp.where(condition, then, otherwise)
 
     return choose

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, dtypes, errors, windows
-from opdock_cpu.kernels import linalg as numpy_linalg
+from opdock.plugin import KernelTable, NodeSig, checks, dtypes, errors, windows
 from opdock_cpu.onednn import conv as primitives
 from opdock_cpu.onednn.conv import ConvShape
 from opdock_cpu.onednn.epilogue import Epilogue
@@ -211,7 +210,7 @@ def _matmul_bias(sig: NodeSig, activation: str) -> Callable[..., Array]:
     epilogue, kept = Epilogue(activation), _stays(sig, "matmul", 1)
 
     def make(a: Array, b: Array, bias: Array) -> Callable[..., Array]:
-        numpy_linalg.check_matrices(a, b, ta, tb)
+        checks.check_matmul(a, b, ta, tb)
         left, right = matrices(a.shape, ta), matrices(b.shape, tb)
         shape = (left.dims[0], right.dims[1])
         macs = size(shape) * left.dims[1]

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, errors
+from opdock.plugin import KernelTable, NodeSig, checks
 from opdock_cpu.onednn import norm as primitives
 from opdock_cpu.onednn.kernels.common import F32, PRIORITY, Array, PerShape, declined
 
@@ -80,11 +80,10 @@ def lrn_grad(sig: NodeSig) -> Callable[..., Array]:
 
     def run(grad: Array, x: Array, y: Array, out: Array | None = None) -> Array:
         if not grad.shape == x.shape == y.shape:
-            raise errors.InvalidArgumentError(
-                None, None,
+            raise checks.invalid(
                 "input_grads, input_image and output_image must have the same shape; got "
-                f"{[list(a.shape) for a in (grad, x, y)]}",
-            )  # fmt: skip
+                f"{[list(a.shape) for a in (grad, x, y)]}"
+            )
         if out is None:
             out = np.empty(x.shape, _F32)
         if x.size:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, errors, windows
+from opdock.plugin import KernelTable, NodeSig, checks, windows
 from opdock_cpu.kernels import norm as numpy_kernels
 from opdock_cpu.onednn import norm as primitives
 from opdock_cpu.onednn.kernels.common import F32, PRIORITY, Array, PerShape, declined
@@ -87,11 +87,10 @@ def _check(x: Array, first: bool, training: bool, *vectors: Array) -> None:
     channels = x.shape[1 if first else -1]
     wanted = vectors[:2] if training else vectors
     if any(v.shape != (channels,) for v in wanted):
-        raise errors.InvalidArgumentError(
-            None, None,
+        raise checks.invalid(
             f"scale, offset, mean and variance must have {channels} elements, as x of shape "
-            f"{list(x.shape)} has channels; got {[list(v.shape) for v in wanted]}",
-        )  # fmt: skip
+            f"{list(x.shape)} has channels; got {[list(v.shape) for v in wanted]}"
+        )
 
 
 def _when_grad(sig: NodeSig) -> bool | str:
