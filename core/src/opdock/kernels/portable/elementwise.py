@@ -13,8 +13,8 @@ from opdock.graph.nodes.opdef import OpDef
 from opdock.graph.nodes.registry import OpSpec
 from opdock.kernels.array_api import put
 from opdock.kernels.expr.functions import FUNCTIONS
-from opdock.kernels.expr.lowering import Line, evaluator, lower, writes_to
-from opdock.kernels.expr.tree import Apply, functions_used, parse
+from opdock.kernels.expr.lowering import Line, evaluator, lower, writes_to, writes_where
+from opdock.kernels.expr.tree import Apply, Expr, Number, functions_used, parse
 from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.select.table import Kernel
 from opdock.shapes import Shape
@@ -61,11 +61,15 @@ def _names(spec: OpSpec) -> list[str]:
 
 def _takes_out(spec: OpSpec, xp: Any) -> bool:
     """Whether a planned buffer saves a pass: the last function writes to an array it is given."""
-    root = parse(spec.expr or "")
+    root: Expr = parse(spec.expr or "")
+    add, kind = FUNCTIONS["add"], dtypes.float32
+    if isinstance(root, Apply) and root.function == "where" and isinstance(root.args[1], Number):
+        if not writes_where(xp, kind):
+            return False
+        root = root.args[2]
     last = FUNCTIONS[root.function] if isinstance(root, Apply) else None
     if last is None or not last.plain:
         return False
-    add, kind = FUNCTIONS["add"], dtypes.float32
     return writes_to(getattr(xp, add.array), xp, add.arity, kind, kind)
 
 
@@ -76,7 +80,8 @@ def _bind(spec: OpSpec, xp: Any, sig: NodeSig) -> Any:
         # What the expression may take from the node: many nodes share one function.
         attrs = tuple((k, v) for k, v in sig.attrs.items() if isinstance(v, _VALUES))
         shape = sig.out_shapes[0] if sig.out_shapes else None
-        run = _function(spec, xp, types, sig.out_dtypes[0].base_dtype, attrs, shape)
+        alike = shapes.is_fully_defined(shape) and all(s == shape for s in sig.in_shapes)
+        run = _function(spec, xp, types, sig.out_dtypes[0].base_dtype, attrs, shape, alike)
     if sig.attrs.get("incompatible_shape_error", True):
         return run
 
@@ -94,11 +99,11 @@ def _bind(spec: OpSpec, xp: Any, sig: NodeSig) -> Any:
 @functools.lru_cache(maxsize=1024)
 def _function(
     spec: OpSpec, xp: Any, types: tuple[DType, ...], result: DType,
-    attrs: tuple[tuple[str, Any], ...], shape: Shape,
+    attrs: tuple[tuple[str, Any], ...], shape: Shape, alike: bool,
 ) -> Any:  # fmt: skip
     """The expression as Python code."""
     line = _lowered(spec, types, result, dict(attrs))
-    return evaluator(line, xp, _names(spec), shape, out=_takes_out(spec, xp))
+    return evaluator(line, xp, _names(spec), shape, alike=alike, out=_takes_out(spec, xp))
 
 
 @functools.lru_cache(maxsize=4096)
