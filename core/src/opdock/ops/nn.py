@@ -15,9 +15,7 @@ from opdock.ops.registry import Elementwise, Traits, define_op
 from opdock.ops.support import common_shapes
 from opdock.ops.support.nn_util import emit, zeros_like
 
-__all__ = [
-    "crelu", "elu", "leaky_relu", "relu", "relu6", "selu", "softplus", "softsign", "swish",
-]  # fmt: skip
+__all__ = ["crelu", "elu", "leaky_relu", "relu", "relu6", "selu", "softplus", "softsign", "swish"]
 
 _FLOATS = "T: {half, bfloat16, float, double}"
 

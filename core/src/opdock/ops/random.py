@@ -19,13 +19,7 @@ from opdock.ops.registry import ShapeSig, Traits, define_op, get
 from opdock.ops.support import array_util, common_shapes
 from opdock.shapes import Dimension, Shape
 
-__all__ = [
-    "random_crop",
-    "random_normal",
-    "random_shuffle",
-    "random_uniform",
-    "truncated_normal",
-]
+__all__ = ["random_crop", "random_normal", "random_shuffle", "random_uniform", "truncated_normal"]
 
 _SEEDS = "seed: int = 0, seed2: int = 0, "
 _FLOAT_ATTRS = _SEEDS + "dtype: {half, bfloat16, float, double}, T: {int32, int64}"

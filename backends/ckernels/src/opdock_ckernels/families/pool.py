@@ -14,16 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import (
-    FLOATS,
-    REALS,
-    DType,
-    KernelTable,
-    NodeSig,
-    checks,
-    dtypes,
-    windows,
-)
+from opdock.plugin import FLOATS, REALS, DType, KernelTable, NodeSig, checks, dtypes, windows
 from opdock_ckernels.dialect import TYPES
 from opdock_ckernels.narrow import computed, widened
 from opdock_ckernels.pointwise import formula

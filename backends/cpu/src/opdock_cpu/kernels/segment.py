@@ -8,15 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import (
-    NUMBERS,
-    REALS,
-    DType,
-    KernelTable,
-    NodeSig,
-    checks,
-    dtypes,
-)
+from opdock.plugin import NUMBERS, REALS, DType, KernelTable, NodeSig, checks, dtypes
 
 __all__ = ["table"]
 

@@ -22,18 +22,9 @@ import numpy.typing as npt
 from opdock.dtypes import DType
 
 __all__ = [
-    "ErrorSample",
-    "Sample",
-    "SampleSet",
-    "Sampler",
-    "error_samples",
-    "error_samples_for",
-    "load_families",
-    "sample_ops",
-    "sample_sets_for",
-    "samples",
-    "samples_for",
-]
+    "ErrorSample", "Sample", "SampleSet", "Sampler", "error_samples", "error_samples_for",
+    "load_families", "sample_ops", "sample_sets_for", "samples", "samples_for",
+]  # fmt: skip
 
 Array = npt.NDArray[Any]
 Shape = Sequence[int]

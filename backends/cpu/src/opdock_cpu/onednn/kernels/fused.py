@@ -13,14 +13,7 @@ from opdock_cpu.onednn import conv as primitives
 from opdock_cpu.onednn.conv import ConvShape
 from opdock_cpu.onednn.epilogue import Epilogue
 from opdock_cpu.onednn.fusions import FUSED_CONV, FUSED_MATMUL, op_name
-from opdock_cpu.onednn.kernels.common import (
-    PRIORITY,
-    Array,
-    PerShape,
-    declined,
-    known,
-    size,
-)  # fmt: skip
+from opdock_cpu.onednn.kernels.common import PRIORITY, Array, PerShape, declined, known, size
 from opdock_cpu.onednn.kernels.conv import shape_of
 from opdock_cpu.onednn.kernels.linalg import blas_product, blas_serves, multiply, packing_pays
 from opdock_cpu.onednn.matmul import matrices

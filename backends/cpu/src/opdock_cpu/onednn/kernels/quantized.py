@@ -11,14 +11,7 @@ from opdock_cpu.kernels.quantized import multiplied
 from opdock_cpu.kernels.quantized_nn import Placement, convolved
 from opdock_cpu.onednn.conv import ConvShape
 from opdock_cpu.onednn.declarations import Type
-from opdock_cpu.onednn.kernels.common import (
-    PRIORITY,
-    Array,
-    PerShape,
-    declined,
-    size,
-    threads_for,
-)  # fmt: skip
+from opdock_cpu.onednn.kernels.common import PRIORITY, Array, PerShape, declined, size, threads_for
 from opdock_cpu.onednn.packing import Kept
 from opdock_cpu.onednn.quantized import ConvolutionS32, ProductS32, Weights, exact
 from opdock_cpu.onednn.stays import stays
