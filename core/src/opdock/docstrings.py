@@ -14,6 +14,8 @@ _WIDTH = 96
 def explained(words: Mapping[str, str], **own: str) -> Callable[[_F], _F]:
     """A decorator that adds the sections Args, Returns and Raises to a docstring.
 
+    It stands below decorators that wrap the function, since it asks the function for its arguments.
+
     Args:
         words: what each argument of the family is; also what its functions return and when they
             raise, under "returns" and "raises", a line for each error.

@@ -189,8 +189,8 @@ _WORDS = {
 """What the functions here take."""
 
 
-@explained(_WORDS)
 @add_arg_scope
+@explained(_WORDS)
 def max_pool2d(
     inputs: Any, kernel_size: Any, stride: Any = 2, padding: str = "VALID",
     data_format: str = "NHWC", outputs_collections: Any = None, scope: str | None = None,
@@ -202,8 +202,8 @@ def max_pool2d(
     )  # fmt: skip
 
 
-@explained(_WORDS)
 @add_arg_scope
+@explained(_WORDS)
 def avg_pool2d(
     inputs: Any, kernel_size: Any, stride: Any = 2, padding: str = "VALID",
     data_format: str = "NHWC", outputs_collections: Any = None, scope: str | None = None,
@@ -224,6 +224,7 @@ def _pool(
         return finish(layer(inputs), None, outputs_collections)  # type: ignore[no-any-return]
 
 
+@add_arg_scope
 @explained(
     _WORDS,
     inputs="a floating-point tensor.",
@@ -234,7 +235,6 @@ def _pool(
     seed="the seed of the random numbers.",
     returns="A tensor like `inputs`.",
 )
-@add_arg_scope
 def dropout(
     inputs: Any, keep_prob: Any = 0.5, noise_shape: Any = None, is_training: Any = True,
     outputs_collections: Any = None, scope: Any = None, seed: int | None = None,
@@ -245,8 +245,8 @@ def dropout(
         return finish(layer(inputs, training=is_training), None, outputs_collections)  # type: ignore[no-any-return]
 
 
-@explained(_WORDS, inputs="a tensor of known rank.", returns="A tensor of rank 2.")
 @add_arg_scope
+@explained(_WORDS, inputs="a tensor of known rank.", returns="A tensor of rank 2.")
 def flatten(inputs: Any, outputs_collections: Any = None, scope: str | None = None) -> Tensor:
     """`inputs` as a matrix, the batch dimension kept."""
     with name_scope(scope, "Flatten", [inputs]):
