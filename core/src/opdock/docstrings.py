@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Callable, Iterator, Mapping
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -13,23 +14,28 @@ _WIDTH = 96
 def explained(words: Mapping[str, str], **own: str) -> Callable[[_F], _F]:
     """A decorator that adds the sections Args, Returns and Raises to a docstring.
 
+    It stands below decorators that wrap the function, since it asks the function for its arguments.
+
     Args:
         words: what each argument of the family is; also what its functions return and when they
-            raise, under "returns" and "raises".
+            raise, under "returns" and "raises", a line for each error.
         own: what differs in this function.
     """
     texts = {**words, **own}
 
     def complete(function: _F) -> _F:
-        if function.__doc__ is not None:  # there is none under -OO
+        doc = function.__doc__
+        if doc is not None:  # there is none under -OO
             code = function.__code__
             names = code.co_varnames[: code.co_argcount]
-            args = textwrap.indent("\n".join(_entries(names, texts)), "    ")
-            sections = [textwrap.dedent(function.__doc__).strip(), f"Args:\n{args}"]
+            summary = inspect.cleandoc(doc) if "\n" in doc else doc
+            sections = [summary, f"Args:{_indented(_entries(names, texts))}"]
             for title in ("Returns", "Raises"):
                 text = texts.get(title.lower())
                 if text:
-                    sections.append(f"{title}:\n" + textwrap.indent(_wrapped(text, ""), "    "))
+                    indent = "    " if title == "Raises" else ""
+                    entries = (_wrapped(line, indent) for line in text.split("\n"))
+                    sections.append(f"{title}:{_indented(entries)}")
             function.__doc__ = "\n\n".join(sections)
         return function
 
@@ -45,5 +51,20 @@ def _entries(names: tuple[str, ...], texts: Mapping[str, str]) -> Iterator[str]:
             start = i + 1
 
 
+def _indented(paragraphs: Iterable[str]) -> str:
+    return "".join(f"\n    {p}" for p in paragraphs)
+
+
+@functools.lru_cache(maxsize=1024)
 def _wrapped(text: str, indent: str) -> str:
-    return textwrap.fill(text, _WIDTH, subsequent_indent=indent)
+    """A paragraph in an indented section, its lines after the first indented further.
+
+    Modules do this for all their functions when they are imported, hence not by `textwrap`.
+    """
+    lines, line, start = [], "", ""
+    for word in text.split():
+        if line and len(line) + 1 + len(word) > _WIDTH:
+            lines.append(line)
+            line, start = "", indent
+        line = f"{line} {word}" if line else start + word
+    return "\n    ".join([*lines, line])

@@ -96,6 +96,7 @@ from opdock.plugins.records import (
 if TYPE_CHECKING:
     from opdock import codegen
     from opdock.io import host_ops
+    from opdock.kernels import checks
     from opdock.plugins.records import PluginStatus
 
 __all__ = [
@@ -169,6 +170,7 @@ __all__ = [
     "all_ops",
     "as_dtype",
     "axes",
+    "checks",
     "codegen",
     "define_op",
     "dtypes",
@@ -195,6 +197,9 @@ def __getattr__(name: str) -> Any:
     # What file and checkpoint kernels share; protobuf comes with it, so only they pay for it.
     if name == "host_ops":
         return importlib.import_module("opdock.io.host_ops")
+    # What core's kernels ask of their arguments; kernels need it, descriptions of backends do not.
+    if name == "checks":
+        return importlib.import_module("opdock.kernels.checks")
     # The renderer of scalar expressions as C, for backends that compile their own kernels.
     if name == "codegen":
         return importlib.import_module("opdock.codegen")

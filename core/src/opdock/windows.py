@@ -134,6 +134,11 @@ def _window(
 
 
 # ---------------------------------------------------------------- layouts
+def channels_first(data_format: str | None) -> bool:
+    """Whether a format has the channels before the spatial dimensions; by default they are last."""
+    return data_format is not None and data_format.startswith("NC")
+
+
 class Format:
     """Where batch, space and channels are in a data format.
 
@@ -149,7 +154,7 @@ class Format:
 
     def __init__(self, data_format: str, rank: int) -> None:
         self.rank = rank
-        self.first = data_format.startswith("NC")
+        self.first = channels_first(data_format)
         self.channel = 1 if self.first else rank - 1
         self.space = tuple(a for a in range(1, rank) if a != self.channel)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import DType, codegen
+from opdock.plugin import DType, checks, codegen
 from opdock_ckernels.protocols import Array
 
 __all__ = ["Pointwise", "broadcast_shape", "formula", "patterns_of"]
@@ -25,8 +25,8 @@ def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
-        text = " vs. ".join(codegen.dims(s) for s in shapes)
-        raise codegen.invalid(f"Incompatible shapes: {text}") from None
+        text = " vs. ".join(checks.dims(s) for s in shapes)
+        raise checks.invalid(f"Incompatible shapes: {text}") from None
 
 
 def patterns_of(
@@ -124,7 +124,7 @@ class Pointwise:
             device.launch(kernel, count, *arrays, *results, flag, *sizes)
             code = device.read_int(flag)
             if code:
-                raise codegen.invalid(codegen.ERRORS[code])
+                raise checks.invalid(codegen.ERRORS[code])
         else:
             device.launch(kernel, count, *arrays, *results, *sizes)
         return results[0] if len(results) == 1 else tuple(results)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from opdock_ckernels.protocols import Array
+from opdock_ckernels.strided import zeros
 
 __all__ = ["offsets"]
 
@@ -52,8 +53,7 @@ def offsets(device: Any, counts: Array) -> tuple[Array, Array]:
     kernel = device.kernel(_SOURCE, "totals", BLOCK=_BLOCK)
     device.launch(kernel, blocks, counts, sums, *sizes)
     if blocks == 1:
-        total, before = sums, device.allocate((1,), counts.dtype)
-        device.fill_zero(before)
+        total, before = sums, zeros(device, (1,), counts.dtype)
     else:
         before, total = offsets(device, sums)
     out: Array = device.allocate((n,), counts.dtype)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import as_dtype, codegen, dtypes
+from opdock.plugin import as_dtype, checks, codegen, dtypes
 from opdock_ckernels.dialect import TYPES, WORDS
 from opdock_ckernels.ordering import sort
 from opdock_ckernels.protocols import Array
@@ -157,4 +157,4 @@ def scatter(device: Any, how: str, out: Array, places: Array, updates: Array, wi
         device.kernel(source, "apply"), n * width, keys, order, updates, out, *flags, *sizes
     )
     if checked and (code := device.read_int(flags[0])):
-        raise codegen.invalid(codegen.ERRORS[code])
+        raise checks.invalid(codegen.ERRORS[code])

@@ -8,7 +8,7 @@ import numpy as np
 
 from opdock_ckernels.dense import Dense
 from opdock_ckernels.protocols import Array
-from opdock_ckernels.strided import contiguous
+from opdock_ckernels.strided import transposed
 
 __all__ = ["eigen", "singular"]
 
@@ -184,8 +184,7 @@ def singular(dense: Dense, x: Array, wanted: bool, full: bool) -> tuple[Array, A
     device: Any = dense.device
     *batch, rows, columns = x.shape
     turned = rows < columns
-    last = x.ndim - 1
-    work = contiguous(device, x, (*range(last - 1), last, last - 1)) if turned else dense.copy(x)
+    work = transposed(device, x) if turned else dense.copy(x)
     m, n = max(rows, columns), min(rows, columns)
     width, count = m if full else n, x.size // (m * n)
     values: Array = device.allocate((*batch, n), x.dtype)

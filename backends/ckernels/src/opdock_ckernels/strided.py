@@ -13,7 +13,7 @@ import numpy as np
 from opdock_ckernels.dialect import WORDS
 from opdock_ckernels.protocols import Array
 
-__all__ = ["contiguous", "move", "place", "spread", "strides_of", "take"]
+__all__ = ["contiguous", "move", "place", "spread", "strides_of", "take", "transposed", "zeros"]
 
 _INT_MAX = 2**31 - 1
 
@@ -110,6 +110,19 @@ def contiguous(device: Any, source: Array, order: Sequence[int], out: Array | No
     """`source` with its dimensions permuted, in `out` or a new array."""
     steps, shape = strides_of(source.shape), [source.shape[a] for a in order]
     return take(device, source, shape, [steps[a] for a in order], 0, out)
+
+
+def transposed(device: Any, matrices: Array) -> Array:
+    """Transposed matrices."""
+    last = matrices.ndim - 1
+    return contiguous(device, matrices, (*range(last - 1), last, last - 1))
+
+
+def zeros(device: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """A new array of zeros."""
+    out: Array = device.allocate(shape, dtype)
+    device.fill_zero(out)
+    return out
 
 
 def spread(device: Any, source: Array, shape: tuple[int, ...]) -> Array:

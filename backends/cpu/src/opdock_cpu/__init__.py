@@ -8,50 +8,15 @@ from collections.abc import Iterator
 from opdock.plugin import BackendSpec, GraphPass, GraphView, hookimpl
 
 FAMILIES = (
-    "arithmetic",
-    "array",
-    "bitwise",
-    "cast",
-    "compare",
-    "complex",
-    "conv",
-    "ctc",
-    "decompositions",
-    "depthwise",
-    "elementary",
-    "gather",
-    "histogram",
-    "io",
-    "joining",
-    "linalg",
-    "matrix",
-    "nn",
-    "norm",
-    "padding",
-    "partition",
-    "quantize",
-    "quantized",
-    "quantized_nn",
-    "random",
-    "random_dist",
-    "random_grad",
-    "reduce",
-    "scan",
-    "scatter",
-    "segment",
-    "select",
-    "solve",
-    "sets",
-    "sorting",
-    "special",
-    "state",
-    "strings",
-    "summary",
-    "tiling",
-    "xent",
-)
+    "argmax", "arithmetic", "array", "bias", "bitwise", "cast", "compare", "complex", "conv",
+    "ctc", "decompositions", "depthwise", "einsum", "elementary", "fill", "gather",
+    "histogram", "io", "joining", "linalg", "loss", "matrix", "matrix_functions", "nn", "norm",
+    "padding", "partition", "quantize", "quantized", "quantized_nn", "random", "random_dist",
+    "reduce", "scan", "scatter", "segment", "select", "sets", "solve", "sorting", "special",
+    "state", "strings", "summary", "sums", "tiling", "tridiagonal", "xent",
+)  # fmt: skip
 
-ONEDNN = ("conv", "fused", "linalg", "nn", "norm", "pool", "quantized", "xent")
+ONEDNN = ("bias", "conv", "fused", "linalg", "lrn", "norm", "pool", "quantized", "xent")
 
 
 @hookimpl

@@ -15,15 +15,9 @@ import numpy.typing as npt
 from opdock.plugin import RandomStream, philox
 
 __all__ = [
-    "Philox",
-    "PhiloxState",
-    "box_muller",
-    "box_muller64",
-    "unit_bfloat16",
-    "unit_float16",
-    "unit_float32",
-    "unit_float64",
-]
+    "Philox", "PhiloxState", "box_muller", "box_muller64", "unit_bfloat16", "unit_float16",
+    "unit_float32", "unit_float64",
+]  # fmt: skip
 
 Array = npt.NDArray[Any]
 Words = npt.NDArray[np.uint32]

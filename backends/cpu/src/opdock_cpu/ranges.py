@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import errors
+from opdock.plugin import checks, errors
 
 __all__ = [
     "F32", "Integers", "Range", "clamped", "dequantized", "integers", "invalid", "number",
@@ -58,7 +58,7 @@ def integers(kind: Any) -> Integers:
 
 def invalid(message: str) -> errors.InvalidArgumentError:
     """An error that no node is named in yet."""
-    return errors.InvalidArgumentError(None, None, message)
+    return checks.invalid(message)
 
 
 def storage(x: Array) -> Array:

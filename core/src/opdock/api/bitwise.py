@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-from opdock.ops.bitwise import (
-    bitwise_and,
-    bitwise_or,
-    bitwise_xor,
-    invert,
-    left_shift,
-    right_shift,
-)
+from opdock.ops.bitwise import bitwise_and, bitwise_or, bitwise_xor, invert, left_shift, right_shift
 
 __all__ = ["bitwise_and", "bitwise_or", "bitwise_xor", "invert", "left_shift", "right_shift"]

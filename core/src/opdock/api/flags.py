@@ -8,24 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NoReturn
 
 __all__ = [
-    "FLAGS",
-    "DEFINE_bool",
-    "DEFINE_boolean",
-    "DEFINE_enum",
-    "DEFINE_float",
-    "DEFINE_integer",
-    "DEFINE_list",
-    "DEFINE_multi_float",
-    "DEFINE_multi_integer",
-    "DEFINE_multi_string",
-    "DEFINE_string",
-    "DuplicateFlagError",
-    "Error",
-    "FlagValues",
-    "IllegalFlagValueError",
-    "UnparsedFlagAccessError",
-    "UnrecognizedFlagError",
-    "mark_flag_as_required",
+    "FLAGS", "DEFINE_bool", "DEFINE_boolean", "DEFINE_enum", "DEFINE_float", "DEFINE_integer",
+    "DEFINE_list", "DEFINE_multi_float", "DEFINE_multi_integer", "DEFINE_multi_string",
+    "DEFINE_string", "DuplicateFlagError", "Error", "FlagValues", "IllegalFlagValueError",
+    "UnparsedFlagAccessError", "UnrecognizedFlagError", "mark_flag_as_required",
     "mark_flags_as_required",
 ]  # fmt: skip
 

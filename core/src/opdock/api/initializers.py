@@ -21,15 +21,9 @@ from opdock.graph.variables.initializers import (
     lecun_normal,
     lecun_uniform,
 )
-from opdock.graph.variables.variable_lists import (
-    global_variables_initializer as global_variables,
-)
-from opdock.graph.variables.variable_lists import (
-    local_variables_initializer as local_variables,
-)
-from opdock.graph.variables.variable_lists import (
-    variables_initializer as variables,
-)
+from opdock.graph.variables.variable_lists import global_variables_initializer as global_variables
+from opdock.graph.variables.variable_lists import local_variables_initializer as local_variables
+from opdock.graph.variables.variable_lists import variables_initializer as variables
 
 zeros = Zeros
 ones = Ones

@@ -8,14 +8,7 @@ from opdock.ops.composed.lu_functions import lu_matrix_inverse, lu_reconstruct, 
 from opdock.ops.composed.matrix_norm import norm, normalize
 from opdock.ops.composed.moments import l2_normalize
 from opdock.ops.composed.tensordot import tensordot
-from opdock.ops.decompositions import (
-    cholesky,
-    lu,
-    qr,
-    self_adjoint_eig,
-    self_adjoint_eigvals,
-    svd,
-)  # fmt: skip
+from opdock.ops.decompositions import cholesky, lu, qr, self_adjoint_eig, self_adjoint_eigvals, svd
 from opdock.ops.diag import diag as tensor_diag
 from opdock.ops.diag import diag_part as tensor_diag_part
 from opdock.ops.diag import matrix_diag, matrix_diag_part, matrix_set_diag

@@ -9,12 +9,6 @@ from opdock.ops.spacebatch import batch_to_space_nd, space_to_batch_nd
 from opdock.ops.tiling import reverse, roll, tile
 
 __all__ = [
-    "batch_to_space_nd",
-    "gather_nd",
-    "reshape",
-    "reverse",
-    "roll",
-    "scatter_nd",
-    "space_to_batch_nd",
-    "tile",
-]
+    "batch_to_space_nd", "gather_nd", "reshape", "reverse", "roll", "scatter_nd",
+    "space_to_batch_nd", "tile",
+]  # fmt: skip

@@ -80,13 +80,7 @@ from opdock.ops.reduce import (
     reduce_sum,
 )  # fmt: skip
 from opdock.ops.scan import cumprod, cumsum, cumulative_logsumexp
-from opdock.ops.segment import (
-    segment_max,
-    segment_mean,
-    segment_min,
-    segment_prod,
-    segment_sum,
-)  # fmt: skip
+from opdock.ops.segment import segment_max, segment_mean, segment_min, segment_prod, segment_sum
 from opdock.ops.sets import invert_permutation
 from opdock.ops.sorting import top_k
 from opdock.ops.special import (
@@ -109,20 +103,7 @@ from opdock.ops.special import (
     zeta,
 )  # fmt: skip
 from opdock.ops.sums import accumulate_n, add_n, cross, polyval, scalar_mul, xdivy, xlogy
-from opdock.ops.trig import (
-    acos,
-    acosh,
-    asin,
-    asinh,
-    atan,
-    atan2,
-    atanh,
-    cos,
-    cosh,
-    sin,
-    sinh,
-    tan,
-)  # fmt: skip
+from opdock.ops.trig import acos, acosh, asin, asinh, atan, atan2, atanh, cos, cosh, sin, sinh, tan
 from opdock.ops.unsorted_segment import (
     unsorted_segment_max,
     unsorted_segment_mean,

@@ -73,17 +73,7 @@ from opdock.ops.loss import (
 )  # fmt: skip
 from opdock.ops.lrn import local_response_normalization, lrn
 from opdock.ops.morphology import dilation2d, erosion2d
-from opdock.ops.nn import (
-    crelu,
-    elu,
-    leaky_relu,
-    relu,
-    relu6,
-    selu,
-    softplus,
-    softsign,
-    swish,
-)  # fmt: skip
+from opdock.ops.nn import crelu, elu, leaky_relu, relu, relu6, selu, softplus, softsign, swish
 from opdock.ops.norm import (
     batch_norm_with_global_normalization,
     batch_normalization,

@@ -19,19 +19,7 @@ from opdock.ops.random_stateless import stateless_random_normal as stateless_nor
 from opdock.ops.random_stateless import stateless_random_uniform as stateless_uniform
 
 __all__ = [
-    "categorical",
-    "gamma",
-    "get_seed",
-    "multinomial",
-    "normal",
-    "poisson",
-    "set_random_seed",
-    "shuffle",
-    "stateless_categorical",
-    "stateless_multinomial",
-    "stateless_normal",
-    "stateless_truncated_normal",
-    "stateless_uniform",
-    "truncated_normal",
-    "uniform",
-]
+    "categorical", "gamma", "get_seed", "multinomial", "normal", "poisson", "set_random_seed",
+    "shuffle", "stateless_categorical", "stateless_multinomial", "stateless_normal",
+    "stateless_truncated_normal", "stateless_uniform", "truncated_normal", "uniform",
+]  # fmt: skip

@@ -8,12 +8,7 @@ from typing import Any
 from opdock import dtypes
 from opdock.autodiff.flow import dense, is_source, returned, total_shape_of, zeros
 from opdock.autodiff.gradients import gradients
-from opdock.autodiff.recording import (
-    BackwardGraph,
-    Recording,
-    branch_recordings,
-    shared_captures,
-)
+from opdock.autodiff.recording import BackwardGraph, Recording, branch_recordings, shared_captures
 from opdock.graph.nodes.composite import IndexedSlices
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph

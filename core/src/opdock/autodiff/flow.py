@@ -14,15 +14,9 @@ from opdock.graph.nodes.registry import get
 from opdock.shapes import Shape
 
 __all__ = [
-    "dense",
-    "is_source",
-    "may_flow",
-    "returned",
-    "start_zeros",
-    "total_shape",
-    "total_shape_of",
-    "zeros",
-]
+    "dense", "is_source", "may_flow", "returned", "start_zeros", "total_shape",
+    "total_shape_of", "zeros",
+]  # fmt: skip
 
 # Ops that read a variable through its handle; any other use of a resource has no gradient.
 _READS: Final = ("ReadVariableOp", "ResourceGather", "ResourceGatherNd")

@@ -20,9 +20,7 @@ from opdock.autodiff.aggregate import AggregationMethod, add_up
 from opdock.autodiff.initial_values import check_initial_values
 from opdock.graph.nodes import gradient_scope
 from opdock.graph.nodes.composite import IndexedSlices, internal_convert_to_tensor_or_indexed_slices
-from opdock.graph.nodes.convert import (
-    convert_to_tensor,
-)
+from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.frames import frames_known
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor

@@ -19,11 +19,7 @@ from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.variables.flavour import VariableSynchronization
 from opdock.graph.variables.variable_lists import global_variables, trainable_variables
-from opdock.graph.variables.variable_scope import (
-    VariableScope,
-    get_variable,
-    variable_scope,
-)
+from opdock.graph.variables.variable_scope import VariableScope, get_variable, variable_scope
 from opdock.layers.spec import check_inputs
 from opdock.util import nest
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import axes, dtypes, shapes
+from opdock.docstrings import explained
 from opdock.graph.nodes.operation import Tensor
 from opdock.ops.registry import OpSpec, ShapeSig, define_op
 from opdock.ops.support import array_util
@@ -40,79 +41,59 @@ def _arg_shape(sig: ShapeSig) -> Shape:
     return source[:axis] + source[axis + 1 :]
 
 
+_WORDS = {
+    "input": "a tensor of a real numeric type.",
+    "axis": "the dimension to search, from -rank to rank - 1; 0 by default.",
+    "name": "a name for the operation.",
+    "dimension": "the old name of `axis`.",
+    "output_type": "`tf.int64` or `tf.int32`.",
+}
+"""What the functions here take."""
+
+
+@explained(
+    _WORDS,
+    returns="A tensor of type `output_type` without that dimension.",
+    raises="ValueError: the axis is out of range, or both of its names are given.\n"
+    "InvalidArgumentError: the dimension is empty (when it runs).",
+)
 def argmax(
     input: Any, axis: Any = None, name: str | None = None, dimension: Any = None,
     output_type: Any = dtypes.int64,
 ) -> Tensor:  # fmt: skip
-    """The index of the largest element along a dimension; the first one among equals.
-
-    Args:
-        input: a tensor of a real numeric type.
-        axis: the dimension to search, from -rank to rank - 1; 0 by default.
-        name: a name for the operation.
-        dimension: the old name of `axis`.
-        output_type: `tf.int64` or `tf.int32`.
-
-    Returns:
-        A tensor of type `output_type` without that dimension.
-
-    Raises:
-        ValueError: the axis is out of range, or both of its names are given.
-        InvalidArgumentError: the dimension is empty (when it runs).
-    """
+    """The index of the largest element along a dimension; the first one among equals."""
     axis = array_util.renamed("axis", axis, "dimension", dimension)
     return _arg(arg_max_op, input, 0 if axis is None else axis, output_type, name)
 
 
+@explained(
+    _WORDS,
+    returns="A tensor of type `output_type` without that dimension.",
+    raises="ValueError: the axis is out of range, or both of its names are given.\n"
+    "InvalidArgumentError: the dimension is empty (when it runs).",
+)
 def argmin(
     input: Any, axis: Any = None, name: str | None = None, dimension: Any = None,
     output_type: Any = dtypes.int64,
 ) -> Tensor:  # fmt: skip
-    """The index of the smallest element along a dimension; the first one among equals.
-
-    Args:
-        input: a tensor of a real numeric type.
-        axis: the dimension to search, from -rank to rank - 1; 0 by default.
-        name: a name for the operation.
-        dimension: the old name of `axis`.
-        output_type: `tf.int64` or `tf.int32`.
-
-    Returns:
-        A tensor of type `output_type` without that dimension.
-
-    Raises:
-        ValueError: the axis is out of range, or both of its names are given.
-        InvalidArgumentError: the dimension is empty (when it runs).
-    """
+    """The index of the smallest element along a dimension; the first one among equals."""
     axis = array_util.renamed("axis", axis, "dimension", dimension)
     return _arg(arg_min_op, input, 0 if axis is None else axis, output_type, name)
 
 
+@explained(_WORDS, dimension="the dimension to search.")
 def arg_max(
     input: Any, dimension: Any, output_type: Any = dtypes.int64, name: str | None = None
 ) -> Tensor:
-    """The old form of `argmax`.
-
-    Args:
-        input: a tensor of a real numeric type.
-        dimension: the dimension to search.
-        output_type: `tf.int64` or `tf.int32`.
-        name: a name for the operation.
-    """
+    """The old form of `argmax`."""
     return _arg(arg_max_op, input, dimension, output_type, name)
 
 
+@explained(_WORDS, dimension="the dimension to search.")
 def arg_min(
     input: Any, dimension: Any, output_type: Any = dtypes.int64, name: str | None = None
 ) -> Tensor:
-    """The old form of `argmin`.
-
-    Args:
-        input: a tensor of a real numeric type.
-        dimension: the dimension to search.
-        output_type: `tf.int64` or `tf.int32`.
-        name: a name for the operation.
-    """
+    """The old form of `argmin`."""
     return _arg(arg_min_op, input, dimension, output_type, name)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
+from opdock.docstrings import explained
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
@@ -102,23 +103,27 @@ def _bias_add_grad_parts(sig: Any, out_backprop: Tensor) -> Tensor:
 
 
 # ---------------------------------------------------------------- public functions
+_WORDS = {
+    "bias": "a 1-D tensor with one entry per channel, of the type of `value`.",
+    "name": "a name for the operation.",
+    "returns": "A tensor like `value`.",
+    "x": "a 2-D tensor [batch, in_units].",
+    "weights": "a 2-D tensor [in_units, out_units].",
+    "biases": "a 1-D tensor [out_units].",
+}
+"""What the functions here take."""
+
+
+@explained(
+    _WORDS,
+    value='a tensor of rank 2 or more (3 or more for "NC..." formats) of a number type.',
+    data_format='"N...C" (default) when channels are last, "NC..." when they are second.',
+    raises="ValueError: the format is neither, or `bias` does not have one entry per channel.",
+)
 def bias_add(
     value: Any, bias: Any, data_format: str | None = None, name: str | None = None
 ) -> Tensor:
-    """Adds a 1-D `bias` to the channels of `value`.
-
-    Args:
-        value: a tensor of rank 2 or more (3 or more for "NC..." formats) of a number type.
-        bias: a 1-D tensor with one entry per channel, of the type of `value`.
-        data_format: "N...C" (default) when channels are last, "NC..." when they are second.
-        name: a name for the operation.
-
-    Returns:
-        A tensor like `value`.
-
-    Raises:
-        ValueError: the format is neither, or `bias` does not have one entry per channel.
-    """
+    """Adds a 1-D `bias` to the channels of `value`."""
     with name_scope(name, "BiasAdd", [value, bias]) as scope:
         if data_format is not None:
             if data_format.startswith("NC"):
@@ -132,35 +137,22 @@ def bias_add(
         return bias_add_op(value, bias, data_format=data_format or "NHWC", name=scope)  # type: ignore[no-any-return]
 
 
+@explained(_WORDS, value="a tensor of rank 2 or more of a number type.")
 def bias_add_v1(value: Any, bias: Any, name: str | None = None) -> Tensor:
-    """`bias_add` for channels last, as graphs before data formats have it.
-
-    Args:
-        value: a tensor of rank 2 or more of a number type.
-        bias: a 1-D tensor with one entry per channel, of the type of `value`.
-        name: a name for the operation.
-
-    Returns:
-        A tensor like `value`.
-    """
+    """`bias_add` for channels last, as graphs before data formats have it."""
     with name_scope(name, "BiasAddV1", [value, bias]) as scope:
         value = convert_to_tensor(value, name="input")
         bias = convert_to_tensor(bias, dtype=value.dtype, name="bias")
         return bias_add_v1_op(value, bias, name=scope)  # type: ignore[no-any-return]
 
 
+@explained(
+    _WORDS,
+    name='a name for the operation, "xw_plus_b" by default.',
+    returns="A 2-D tensor [batch, out_units].",
+)
 def xw_plus_b(x: Any, weights: Any, biases: Any, name: str | None = None) -> Tensor:
-    """`matmul(x, weights) + biases`.
-
-    Args:
-        x: a 2-D tensor [batch, in_units].
-        weights: a 2-D tensor [in_units, out_units].
-        biases: a 1-D tensor [out_units].
-        name: a name for the operation, "xw_plus_b" by default.
-
-    Returns:
-        A 2-D tensor [batch, out_units].
-    """
+    """`matmul(x, weights) + biases`."""
     with name_scope(name, "xw_plus_b", [x, weights, biases]) as scope:
         x = convert_to_tensor(x, name="x")
         weights = convert_to_tensor(weights, name="weights")
@@ -168,18 +160,13 @@ def xw_plus_b(x: Any, weights: Any, biases: Any, name: str | None = None) -> Ten
         return bias_add(emit("MatMul", x, weights), biases, name=scope)
 
 
+@explained(
+    _WORDS,
+    name='a name for the operation, "relu_layer" by default.',
+    returns="A 2-D tensor [batch, out_units].",
+)
 def relu_layer(x: Any, weights: Any, biases: Any, name: str | None = None) -> Tensor:
-    """`relu(matmul(x, weights) + biases)`.
-
-    Args:
-        x: a 2-D tensor [batch, in_units].
-        weights: a 2-D tensor [in_units, out_units].
-        biases: a 1-D tensor [out_units].
-        name: a name for the operation, "relu_layer" by default.
-
-    Returns:
-        A 2-D tensor [batch, out_units].
-    """
+    """`relu(matmul(x, weights) + biases)`."""
     with name_scope(name, "relu_layer", [x, weights, biases]) as scope:
         x = convert_to_tensor(x, name="x")
         weights = convert_to_tensor(weights, name="weights")

@@ -16,16 +16,8 @@ from opdock.ops.support.common_shapes import unchanged
 from opdock.shapes import Shape
 
 __all__ = [
-    "bitcast",
-    "cast",
-    "saturate_cast",
-    "to_bfloat16",
-    "to_complex64",
-    "to_complex128",
-    "to_double",
-    "to_float",
-    "to_int32",
-    "to_int64",
+    "bitcast", "cast", "saturate_cast", "to_bfloat16", "to_complex64", "to_complex128",
+    "to_double", "to_float", "to_int32", "to_int64",
 ]  # fmt: skip
 
 _BITS = (

@@ -10,6 +10,7 @@ from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.registry import Cost, Fails, Formatted, Shape, ShapeSig, Traits, define_op
 from opdock.ops.support.nn_util import emit, renamed, sequence
 from opdock.ops.support.windows import conv_shape
+from opdock.windows import channels_first
 
 __all__ = [
     "conv1d", "conv1d_transpose", "conv2d", "conv2d_backprop_filter", "conv2d_backprop_input",
@@ -131,7 +132,7 @@ def _window_attrs(
     strides: Any, padding: Any, use_cudnn_on_gpu: bool, data_format: str | None, dilations: Any
 ) -> dict[str, Any]:
     data_format = data_format or "NHWC"
-    channel = 1 if data_format.startswith("NC") else 3
+    channel = 1 if channels_first(data_format) else 3
     padding, explicit = split_padding(padding)
     return {
         "strides": sequence(strides, 2, channel, "strides"),

@@ -10,6 +10,7 @@ from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.registry import Cost, Fails, Shape, ShapeSig, Traits, define_op
 from opdock.ops.support.nn_util import emit, renamed, sequence
 from opdock.ops.support.windows import conv_shape
+from opdock.windows import channels_first
 
 __all__ = ["conv3d", "conv3d_backprop_filter", "conv3d_backprop_filter_v2", "conv3d_transpose"]
 
@@ -130,7 +131,7 @@ def _conv3d_backprop_filter_v1_parts(sig: Any, data: Tensor, kernel: Tensor, gra
 # ---------------------------------------------------------------- public functions
 def _window_attrs(strides: Any, padding: str, data_format: str | None, dilations: Any) -> Any:
     data_format = data_format or "NDHWC"
-    channel = 1 if data_format.startswith("NC") else 4
+    channel = 1 if channels_first(data_format) else 4
     return {
         "strides": sequence(strides, 3, channel, "strides"),
         "padding": padding,

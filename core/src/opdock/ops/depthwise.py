@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
+from opdock.docstrings import explained
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
@@ -106,74 +107,60 @@ def _depthwise_backprop_filter_grad(op: Operation, grad: Tensor) -> list[Tensor 
 
 
 # ---------------------------------------------------------------- public functions
+_WORDS = {
+    "input": "a 4-D floating-point tensor.",
+    "filter": "a 4-D tensor [height, width, in_channels, channel_multiplier] of the same type.",
+    "strides": "a list of 4 ints.",
+    "padding": '"SAME" or "VALID".',
+    "data_format": '"NHWC" or "NCHW".',
+    "dilations": "a list of 4 ints.",
+    "name": "a name for the operation.",
+    "returns": "A 4-D tensor with `in_channels * channel_multiplier` channels.",
+    "out_backprop": "the gradient at its output.",
+}
+"""What the functions here take."""
+
+
+@explained(_WORDS, dilations="a list of 4 ints: the step inside the window.")
 def depthwise_conv2d_native(
     input: Any, filter: Any, strides: Any, padding: str, data_format: str | None = "NHWC",
     dilations: Any = _ONES, name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """Convolves each input channel with its own filters.
-
-    Args:
-        input: a 4-D floating-point tensor.
-        filter: a 4-D tensor [height, width, in_channels, channel_multiplier] of the same type.
-        strides: a list of 4 ints.
-        padding: "SAME" or "VALID".
-        data_format: "NHWC" or "NCHW".
-        dilations: a list of 4 ints: the step inside the window.
-        name: a name for the operation.
-
-    Returns:
-        A 4-D tensor with `in_channels * channel_multiplier` channels.
-    """
+    """Convolves each input channel with its own filters."""
     return depthwise_op(  # type: ignore[no-any-return]
         input, filter, strides=strides, padding=padding, data_format=data_format or "NHWC",
         dilations=list(dilations), name=name,
     )  # fmt: skip
 
 
+@explained(
+    _WORDS,
+    input_sizes="an int32 vector, the shape of the input.",
+    filter="the filter of the convolution.",
+    returns="A tensor of shape `input_sizes`.",
+)
 def depthwise_conv2d_native_backprop_input(
     input_sizes: Any, filter: Any, out_backprop: Any, strides: Any, padding: str,
     data_format: str | None = "NHWC", dilations: Any = _ONES, name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """The gradient of `depthwise_conv2d_native` with respect to its input.
-
-    Args:
-        input_sizes: an int32 vector, the shape of the input.
-        filter: the filter of the convolution.
-        out_backprop: the gradient at its output.
-        strides: a list of 4 ints.
-        padding: "SAME" or "VALID".
-        data_format: "NHWC" or "NCHW".
-        dilations: a list of 4 ints.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of shape `input_sizes`.
-    """
+    """The gradient of `depthwise_conv2d_native` with respect to its input."""
     return depthwise_backprop_input_op(  # type: ignore[no-any-return]
         input_sizes, filter, out_backprop, strides=strides, padding=padding,
         data_format=data_format or "NHWC", dilations=list(dilations), name=name,
     )  # fmt: skip
 
 
+@explained(
+    _WORDS,
+    input="the input of the convolution.",
+    filter_sizes="an int32 vector, the shape of the filter.",
+    returns="A tensor of shape `filter_sizes`.",
+)
 def depthwise_conv2d_native_backprop_filter(
     input: Any, filter_sizes: Any, out_backprop: Any, strides: Any, padding: str,
     data_format: str | None = "NHWC", dilations: Any = _ONES, name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """The gradient of `depthwise_conv2d_native` with respect to its filter.
-
-    Args:
-        input: the input of the convolution.
-        filter_sizes: an int32 vector, the shape of the filter.
-        out_backprop: the gradient at its output.
-        strides: a list of 4 ints.
-        padding: "SAME" or "VALID".
-        data_format: "NHWC" or "NCHW".
-        dilations: a list of 4 ints.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of shape `filter_sizes`.
-    """
+    """The gradient of `depthwise_conv2d_native` with respect to its filter."""
     return depthwise_backprop_filter_op(  # type: ignore[no-any-return]
         input, filter_sizes, out_backprop, strides=strides, padding=padding,
         data_format=data_format or "NHWC", dilations=list(dilations), name=name,
@@ -184,25 +171,18 @@ depthwise_conv2d_backprop_input = depthwise_conv2d_native_backprop_input
 depthwise_conv2d_backprop_filter = depthwise_conv2d_native_backprop_filter
 
 
+@explained(
+    _WORDS,
+    strides="a list of 4 ints; all 1 when `rate` is above 1.",
+    rate="two ints, the dilation of the window.",
+    data_format='"NHWC" (default) or "NCHW".',
+    dilations="an alias of `rate`.",
+)
 def depthwise_conv2d(
     input: Any, filter: Any, strides: Any, padding: str, rate: Any = None, name: str | None = None,
     data_format: str | None = None, dilations: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Depthwise convolution, optionally dilated.
-
-    Args:
-        input: a 4-D floating-point tensor.
-        filter: a 4-D tensor [height, width, in_channels, channel_multiplier] of the same type.
-        strides: a list of 4 ints; all 1 when `rate` is above 1.
-        padding: "SAME" or "VALID".
-        rate: two ints, the dilation of the window.
-        name: a name for the operation.
-        data_format: "NHWC" (default) or "NCHW".
-        dilations: an alias of `rate`.
-
-    Returns:
-        A 4-D tensor with `in_channels * channel_multiplier` channels.
-    """
+    """Depthwise convolution, optionally dilated."""
     rate = renamed("dilations", dilations, "rate", rate)
     with name_scope(name, "depthwise", [input, filter]) as scope:
         input = convert_to_tensor(input, name="tensor_in")
@@ -219,30 +199,23 @@ def depthwise_conv2d(
         )  # fmt: skip
 
 
+@explained(
+    _WORDS,
+    depthwise_filter="a 4-D tensor [height, width, in_channels, channel_multiplier].",
+    pointwise_filter="a 4-D tensor [1, 1, in_channels * channel_multiplier, out_channels].",
+    strides="a list of 4 ints, the steps of the depthwise part.",
+    rate="two ints, the dilation of the depthwise part.",
+    data_format='"NHWC" (default) or "NCHW".',
+    dilations="an alias of `rate`.",
+    returns="A 4-D tensor with `out_channels` channels.",
+    raises="ValueError: the pointwise filter is not 1x1.",
+)
 def separable_conv2d(
     input: Any, depthwise_filter: Any, pointwise_filter: Any, strides: Any, padding: str,
     rate: Any = None, name: str | None = None, data_format: str | None = None,
     dilations: Any = None,
 ) -> Tensor:  # fmt: skip
-    """A depthwise convolution followed by a 1x1 convolution that mixes the channels.
-
-    Args:
-        input: a 4-D floating-point tensor.
-        depthwise_filter: a 4-D tensor [height, width, in_channels, channel_multiplier].
-        pointwise_filter: a 4-D tensor [1, 1, in_channels * channel_multiplier, out_channels].
-        strides: a list of 4 ints, the steps of the depthwise part.
-        padding: "SAME" or "VALID".
-        rate: two ints, the dilation of the depthwise part.
-        name: a name for the operation.
-        data_format: "NHWC" (default) or "NCHW".
-        dilations: an alias of `rate`.
-
-    Returns:
-        A 4-D tensor with `out_channels` channels.
-
-    Raises:
-        ValueError: the pointwise filter is not 1x1.
-    """
+    """A depthwise convolution followed by a 1x1 convolution that mixes the channels."""
     rate = renamed("dilations", dilations, "rate", rate)
     with name_scope(name, "separable_conv2d", [input, depthwise_filter, pointwise_filter]) as scope:
         input = convert_to_tensor(input, name="tensor_in")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes, shapes
+from opdock.docstrings import explained
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
@@ -145,81 +146,48 @@ for _op in (irfft_op, irfft2d_op, irfft3d_op):
 
 
 # ---------------------------------------------------------------- public functions
+_WORDS = {
+    "input": "a complex64 or complex128 tensor.",
+    "name": "a name for the operation.",
+    "returns": "A tensor of the type and shape of `input`.",
+    "input_tensor": "a float32 tensor.",
+}
+"""What the functions here take."""
+
+
+@explained(_WORDS)
 def fft(input: Any, name: str | None = None) -> Tensor:
-    """The Fourier transform over the last dimension.
-
-    Args:
-        input: a complex64 or complex128 tensor.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of the type and shape of `input`.
-    """
+    """The Fourier transform over the last dimension."""
     return fft_op(input, name=name)  # type: ignore[no-any-return]
 
 
+@explained(_WORDS)
 def ifft(input: Any, name: str | None = None) -> Tensor:
-    """The inverse Fourier transform over the last dimension.
-
-    Args:
-        input: a complex64 or complex128 tensor.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of the type and shape of `input`.
-    """
+    """The inverse Fourier transform over the last dimension."""
     return ifft_op(input, name=name)  # type: ignore[no-any-return]
 
 
+@explained(_WORDS)
 def fft2d(input: Any, name: str | None = None) -> Tensor:
-    """The Fourier transform over the last two dimensions.
-
-    Args:
-        input: a complex64 or complex128 tensor.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of the type and shape of `input`.
-    """
+    """The Fourier transform over the last two dimensions."""
     return fft2d_op(input, name=name)  # type: ignore[no-any-return]
 
 
+@explained(_WORDS)
 def ifft2d(input: Any, name: str | None = None) -> Tensor:
-    """The inverse Fourier transform over the last two dimensions.
-
-    Args:
-        input: a complex64 or complex128 tensor.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of the type and shape of `input`.
-    """
+    """The inverse Fourier transform over the last two dimensions."""
     return ifft2d_op(input, name=name)  # type: ignore[no-any-return]
 
 
+@explained(_WORDS)
 def fft3d(input: Any, name: str | None = None) -> Tensor:
-    """The Fourier transform over the last three dimensions.
-
-    Args:
-        input: a complex64 or complex128 tensor.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of the type and shape of `input`.
-    """
+    """The Fourier transform over the last three dimensions."""
     return fft3d_op(input, name=name)  # type: ignore[no-any-return]
 
 
+@explained(_WORDS)
 def ifft3d(input: Any, name: str | None = None) -> Tensor:
-    """The inverse Fourier transform over the last three dimensions.
-
-    Args:
-        input: a complex64 or complex128 tensor.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of the type and shape of `input`.
-    """
+    """The inverse Fourier transform over the last three dimensions."""
     return ifft3d_op(input, name=name)  # type: ignore[no-any-return]
 
 
@@ -253,86 +221,65 @@ def _real_transform(
         return op(x, fft_length, name=scope)  # type: ignore[no-any-return]
 
 
+@explained(
+    _WORDS,
+    fft_length="the length of the transform, an int32 tensor of shape [1]; the input is cropped "
+    "or padded with zeros to it. By default the length of the input.",
+    returns="A complex64 tensor with fft_length / 2 + 1 coefficients; the others mirror them.",
+)
 def rfft(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
-    """The Fourier transform of real numbers over the last dimension.
-
-    Args:
-        input_tensor: a float32 tensor.
-        fft_length: the length of the transform, an int32 tensor of shape [1]; the input is cropped
-            or padded with zeros to it. By default the length of the input.
-        name: a name for the operation.
-
-    Returns:
-        A complex64 tensor with fft_length / 2 + 1 coefficients; the others mirror them.
-    """
+    """The Fourier transform of real numbers over the last dimension."""
     return _real_transform(rfft_op, dtypes.float32, input_tensor, fft_length, name)
 
 
+@explained(
+    _WORDS,
+    input_tensor="a complex64 tensor.",
+    fft_length="the length of the result, an int32 tensor of shape [1]; needed when it is odd.",
+    returns="A float32 tensor.",
+)
 def irfft(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
-    """The inverse of `rfft`.
-
-    Args:
-        input_tensor: a complex64 tensor.
-        fft_length: the length of the result, an int32 tensor of shape [1]; needed when it is odd.
-        name: a name for the operation.
-
-    Returns:
-        A float32 tensor.
-    """
+    """The inverse of `rfft`."""
     return _real_transform(irfft_op, dtypes.complex64, input_tensor, fft_length, name)
 
 
+@explained(
+    _WORDS,
+    fft_length="the lengths of the transform, an int32 tensor of shape [2].",
+    returns="A complex64 tensor whose last dimension has fft_length[-1] / 2 + 1 coefficients.",
+)
 def rfft2d(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
-    """The Fourier transform of real numbers over the last two dimensions.
-
-    Args:
-        input_tensor: a float32 tensor.
-        fft_length: the lengths of the transform, an int32 tensor of shape [2].
-        name: a name for the operation.
-
-    Returns:
-        A complex64 tensor whose last dimension has fft_length[-1] / 2 + 1 coefficients.
-    """
+    """The Fourier transform of real numbers over the last two dimensions."""
     return _real_transform(rfft2d_op, dtypes.float32, input_tensor, fft_length, name)
 
 
+@explained(
+    _WORDS,
+    input_tensor="a complex64 tensor.",
+    fft_length="the lengths of the result, an int32 tensor of shape [2].",
+    returns="A float32 tensor.",
+)
 def irfft2d(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
-    """The inverse of `rfft2d`.
-
-    Args:
-        input_tensor: a complex64 tensor.
-        fft_length: the lengths of the result, an int32 tensor of shape [2].
-        name: a name for the operation.
-
-    Returns:
-        A float32 tensor.
-    """
+    """The inverse of `rfft2d`."""
     return _real_transform(irfft2d_op, dtypes.complex64, input_tensor, fft_length, name)
 
 
+@explained(
+    _WORDS,
+    fft_length="the lengths of the transform, an int32 tensor of shape [3].",
+    returns="A complex64 tensor whose last dimension has fft_length[-1] / 2 + 1 coefficients.",
+)
 def rfft3d(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
-    """The Fourier transform of real numbers over the last three dimensions.
-
-    Args:
-        input_tensor: a float32 tensor.
-        fft_length: the lengths of the transform, an int32 tensor of shape [3].
-        name: a name for the operation.
-
-    Returns:
-        A complex64 tensor whose last dimension has fft_length[-1] / 2 + 1 coefficients.
-    """
+    """The Fourier transform of real numbers over the last three dimensions."""
     return _real_transform(rfft3d_op, dtypes.float32, input_tensor, fft_length, name)
 
 
+@explained(
+    _WORDS,
+    input_tensor="a complex64 tensor.",
+    fft_length="the lengths of the result, an int32 tensor of shape [3].",
+    returns="A float32 tensor.",
+)
 def irfft3d(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Tensor:
-    """The inverse of `rfft3d`.
-
-    Args:
-        input_tensor: a complex64 tensor.
-        fft_length: the lengths of the result, an int32 tensor of shape [3].
-        name: a name for the operation.
-
-    Returns:
-        A float32 tensor.
-    """
+    """The inverse of `rfft3d`."""
     return _real_transform(irfft3d_op, dtypes.complex64, input_tensor, fft_length, name)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes
+from opdock.docstrings import explained
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
@@ -79,71 +80,57 @@ def _kronecker(a: Tensor, b: Tensor) -> Tensor:
 
 
 # ---------------------------------------------------------------- public functions
+_WORDS = {
+    "name": "a name for the operation.",
+    "returns": "A tensor of the type and shape of `input`.",
+    "input": "a float32, float64, complex64 or complex128 tensor of shape [..., M, M].",
+    "a": "a float32 or float64 tensor of shape [..., M, N].",
+    "validate_args": "accepted for TF's signature; shapes are checked in any case.",
+}
+"""What the functions here take."""
+
+
+@explained(
+    _WORDS,
+    matrix="a floating-point or complex tensor of shape [..., M, M].",
+    returns="A real tensor of shape [...].",
+    raises="InvalidArgumentError: a matrix is not positive definite (when it runs).",
+)
 def logdet(matrix: Any, name: str | None = None) -> Tensor:
-    """The logarithm of the determinant of positive definite matrices.
-
-    Args:
-        matrix: a floating-point or complex tensor of shape [..., M, M].
-        name: a name for the operation.
-
-    Returns:
-        A real tensor of shape [...].
-
-    Raises:
-        InvalidArgumentError: a matrix is not positive definite (when it runs).
-    """
+    """The logarithm of the determinant of positive definite matrices."""
     with name_scope(name, "logdet", [matrix]):
         diagonal = matrix_diag_part(cholesky(matrix))
         return 2.0 * reduce_sum(log(real(diagonal)), axis=[-1])
 
 
+@explained(
+    _WORDS,
+    raises="InvalidArgumentError: a real matrix has no real square root (when it runs).",
+)
 def sqrtm(input: Any, name: str | None = None) -> Tensor:
-    """The principal square root of each square matrix.
-
-    Args:
-        input: a float32, float64, complex64 or complex128 tensor of shape [..., M, M].
-        name: a name for the operation.
-
-    Returns:
-        A tensor of the type and shape of `input`.
-
-    Raises:
-        InvalidArgumentError: a real matrix has no real square root (when it runs).
-    """
+    """The principal square root of each square matrix."""
     return matrix_square_root_op(input, name=name)  # type: ignore[no-any-return]
 
 
 matrix_square_root = sqrtm
 
 
+@explained(_WORDS, input="a complex64 or complex128 tensor of shape [..., M, M].")
 def logm(input: Any, name: str | None = None) -> Tensor:
-    """The principal logarithm of each square matrix.
-
-    Args:
-        input: a complex64 or complex128 tensor of shape [..., M, M].
-        name: a name for the operation.
-
-    Returns:
-        A tensor of the type and shape of `input`.
-    """
+    """The principal logarithm of each square matrix."""
     return matrix_logarithm_op(input, name=name)  # type: ignore[no-any-return]
 
 
+@explained(
+    _WORDS,
+    tol="the threshold; by default max(M, N) times the type's precision times the largest "
+    "singular value.",
+    returns="An int32 tensor of shape [...].",
+)
 def matrix_rank(
     a: Any, tol: Any = None, validate_args: bool = False, name: str | None = None
 ) -> Tensor:
-    """The number of singular values above a threshold.
-
-    Args:
-        a: a float32 or float64 tensor of shape [..., M, N].
-        tol: the threshold; by default max(M, N) times the type's precision times the largest
-            singular value.
-        validate_args: accepted for TF's signature; shapes are checked in any case.
-        name: a name for the operation.
-
-    Returns:
-        An int32 tensor of shape [...].
-    """
+    """The number of singular values above a threshold."""
     with name_scope(name or "matrix_rank"):
         a = convert_to_tensor(a, name="a")
         values = svd(a, compute_uv=False)
@@ -161,19 +148,14 @@ def _larger_side(a: Tensor) -> Any:
     return reduce_max(shape(a)[-2:])
 
 
+@explained(
+    _WORDS,
+    rcond="singular values below `rcond` times the largest count as zero; by default 10 max(M, "
+    "N) times the type's precision.",
+    returns="A tensor of shape [..., N, M].",
+)
 def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Tensor:
-    """The Moore-Penrose pseudo-inverse of each matrix, through its singular values.
-
-    Args:
-        a: a float32 or float64 tensor of shape [..., M, N].
-        rcond: singular values below `rcond` times the largest count as zero; by default
-            10 max(M, N) times the type's precision.
-        validate_args: accepted for TF's signature; shapes are checked in any case.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of shape [..., N, M].
-    """
+    """The Moore-Penrose pseudo-inverse of each matrix, through its singular values."""
     with name_scope(name or "pinv"):
         a = convert_to_tensor(a, name="a")
         if rcond is None:
@@ -212,19 +194,9 @@ _LIMITS = {
 }  # fmt: skip
 
 
+@explained(_WORDS, raises="ValueError: the type has no such approximation.")
 def matrix_exponential(input: Any, name: str | None = None) -> Tensor:
-    """The exponential of each square matrix: the sum of input^k / k!.
-
-    Args:
-        input: a float32, float64, complex64 or complex128 tensor of shape [..., M, M].
-        name: a name for the operation.
-
-    Returns:
-        A tensor of the type and shape of `input`.
-
-    Raises:
-        ValueError: the type has no such approximation.
-    """
+    """The exponential of each square matrix: the sum of input^k / k!."""
     with name_scope(name, "matrix_exponential", [input]):
         matrix = convert_to_tensor(input, name="input")
         static = matrix.raw_shape

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes
+from opdock.docstrings import explained
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
@@ -14,9 +15,7 @@ from opdock.ops.registry import Elementwise, Traits, define_op
 from opdock.ops.support import common_shapes
 from opdock.ops.support.nn_util import emit, zeros_like
 
-__all__ = [
-    "crelu", "elu", "leaky_relu", "relu", "relu6", "selu", "softplus", "softsign", "swish",
-]  # fmt: skip
+__all__ = ["crelu", "elu", "leaky_relu", "relu", "relu6", "selu", "softplus", "softsign", "swish"]
 
 _FLOATS = "T: {half, bfloat16, float, double}"
 
@@ -207,43 +206,34 @@ def _leaky_relu_grad_parts(sig: Any, gradients: Tensor, features: Tensor) -> Ten
 
 
 # ---------------------------------------------------------------- public functions
+_WORDS = {
+    "features": "a tensor of a floating type.",
+    "name": "a name for the operation.",
+    "returns": "A tensor of the same type and shape.",
+}
+"""What the functions here take."""
+
+
+@explained(_WORDS, features="a tensor of a real number type.")
 def relu(features: Any, name: str | None = None) -> Tensor:
-    """Rectified linear: `max(features, 0)`.
-
-    Args:
-        features: a tensor of a real number type.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of the same type and shape.
-    """
+    """Rectified linear: `max(features, 0)`."""
     return relu_op(features, name=name)  # type: ignore[no-any-return]
 
 
+@explained(_WORDS, features="a tensor of a real number type.")
 def relu6(features: Any, name: str | None = None) -> Tensor:
-    """Rectified linear capped at 6: `min(max(features, 0), 6)`.
-
-    Args:
-        features: a tensor of a real number type.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of the same type and shape.
-    """
+    """Rectified linear capped at 6: `min(max(features, 0), 6)`."""
     return relu6_op(features, name=name)  # type: ignore[no-any-return]
 
 
+@explained(
+    _WORDS,
+    features="a tensor of a floating type; integers are cast to float32.",
+    alpha="the slope below zero.",
+    returns="The activations, of the shape of `features`.",
+)
 def leaky_relu(features: Any, alpha: Any = 0.2, name: str | None = None) -> Tensor:
-    """Rectified linear that lets `alpha` times the negative part through.
-
-    Args:
-        features: a tensor of a floating type; integers are cast to float32.
-        alpha: the slope below zero.
-        name: a name for the operation.
-
-    Returns:
-        The activations, of the shape of `features`.
-    """
+    """Rectified linear that lets `alpha` times the negative part through."""
     with name_scope(name, "LeakyRelu", [features, alpha]) as scope:
         features = convert_to_tensor(features, name="features")
         if features.dtype.is_integer:
@@ -253,84 +243,48 @@ def leaky_relu(features: Any, alpha: Any = 0.2, name: str | None = None) -> Tens
         return leaky_relu_op(features, alpha=alpha, name=scope)  # type: ignore[no-any-return]
 
 
+@explained(_WORDS)
 def elu(features: Any, name: str | None = None) -> Tensor:
-    """Exponential linear: `exp(features) - 1` below zero, `features` above.
-
-    Args:
-        features: a tensor of a floating type.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of the same type and shape.
-    """
+    """Exponential linear: `exp(features) - 1` below zero, `features` above."""
     return elu_op(features, name=name)  # type: ignore[no-any-return]
 
 
+@explained(_WORDS)
 def selu(features: Any, name: str | None = None) -> Tensor:
     """Scaled exponential linear: keeps activations near mean 0 and variance 1.
 
     `scale * alpha * (exp(features) - 1)` below zero, `scale * features` above.
-
-    Args:
-        features: a tensor of a floating type.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of the same type and shape.
     """
     return selu_op(features, name=name)  # type: ignore[no-any-return]
 
 
+@explained(_WORDS)
 def softplus(features: Any, name: str | None = None) -> Tensor:
-    """`log(exp(features) + 1)`, computed without overflow.
-
-    Args:
-        features: a tensor of a floating type.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of the same type and shape.
-    """
+    """`log(exp(features) + 1)`, computed without overflow."""
     return softplus_op(features, name=name)  # type: ignore[no-any-return]
 
 
+@explained(_WORDS)
 def softsign(features: Any, name: str | None = None) -> Tensor:
-    """`features / (abs(features) + 1)`.
-
-    Args:
-        features: a tensor of a floating type.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of the same type and shape.
-    """
+    """`features / (abs(features) + 1)`."""
     return softsign_op(features, name=name)  # type: ignore[no-any-return]
 
 
+@explained(_WORDS)
 def swish(features: Any) -> Tensor:
-    """`features * sigmoid(features)`.
-
-    Args:
-        features: a tensor of a floating type.
-
-    Returns:
-        A tensor of the same type and shape.
-    """
+    """`features * sigmoid(features)`."""
     features = convert_to_tensor(features, name="features")
     return emit("Mul", features, emit("Sigmoid", features), name="mul")  # type: ignore[no-any-return]
 
 
+@explained(
+    _WORDS,
+    features="a tensor of a real number type.",
+    axis="the axis to concatenate along; it doubles.",
+    returns="A tensor of the same type, twice as large along `axis`.",
+)
 def crelu(features: Any, name: str | None = None, axis: int = -1) -> Tensor:
-    """Concatenated Relu: the Relu of `features` beside the Relu of `-features`.
-
-    Args:
-        features: a tensor of a real number type.
-        name: a name for the operation.
-        axis: the axis to concatenate along; it doubles.
-
-    Returns:
-        A tensor of the same type, twice as large along `axis`.
-    """
+    """Concatenated Relu: the Relu of `features` beside the Relu of `-features`."""
     with name_scope(name, "CRelu", [features]) as scope:
         features = convert_to_tensor(features, name="features")
         both = emit("ConcatV2", [features, emit("Neg", features)], axis, name="concat")

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from opdock import dtypes, shapes
+from opdock.docstrings import explained
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.array import reshape, shape
 from opdock.ops.registry import ShapeSig, define_op
@@ -91,6 +92,18 @@ def _extract_volume_patches_grad(op: Operation, grad: Any) -> Tensor:
 
 
 # ---------------------------------------------------------------- public functions
+_WORDS = {
+    "images": "a tensor of shape [batch, height, width, depth].",
+    "strides": "the distance between windows, [1, rows, cols, 1].",
+    "rates": "the distance between the elements of a window, [1, rows, cols, 1].",
+    "padding": '"VALID" or "SAME".',
+    "name": "a name for the operation.",
+    "returns": "A tensor of shape [batch, out rows, out cols, rows * cols * depth].",
+}
+"""What the functions here take."""
+
+
+@explained(_WORDS, ksizes="the window, [1, rows, cols, 1].", sizes="another name of `ksizes`.")
 def extract_image_patches(
     images: Any,
     ksizes: Any = None,
@@ -100,60 +113,32 @@ def extract_image_patches(
     name: str | None = None,
     sizes: Any = None,
 ) -> Tensor:
-    """The patches under a sliding window, in the depth of the result.
-
-    Args:
-        images: a tensor of shape [batch, height, width, depth].
-        ksizes: the window, [1, rows, cols, 1].
-        strides: the distance between windows, [1, rows, cols, 1].
-        rates: the distance between the elements of a window, [1, rows, cols, 1].
-        padding: "VALID" or "SAME".
-        name: a name for the operation.
-        sizes: another name of `ksizes`.
-
-    Returns:
-        A tensor of shape [batch, out rows, out cols, rows * cols * depth].
-    """
+    """The patches under a sliding window, in the depth of the result."""
     ksizes = array_util.renamed("sizes", sizes, "ksizes", ksizes)
     return extract_image_patches_op(  # type: ignore[no-any-return]
         images, ksizes=ksizes, strides=strides, rates=rates, padding=padding, name=name
     )
 
 
+@explained(_WORDS, sizes="the window, [1, rows, cols, 1].")
 def extract_patches(
     images: Any, sizes: Any, strides: Any, rates: Any, padding: str, name: str | None = None
 ) -> Tensor:
-    """The patches under a sliding window (`tf.image.extract_patches`).
-
-    Args:
-        images: a tensor of shape [batch, height, width, depth].
-        sizes: the window, [1, rows, cols, 1].
-        strides: the distance between windows, [1, rows, cols, 1].
-        rates: the distance between the elements of a window, [1, rows, cols, 1].
-        padding: "VALID" or "SAME".
-        name: a name for the operation.
-
-    Returns:
-        A tensor of shape [batch, out rows, out cols, rows * cols * depth].
-    """
+    """The patches under a sliding window (`tf.image.extract_patches`)."""
     return extract_image_patches(images, sizes, strides, rates, padding, name)
 
 
+@explained(
+    _WORDS,
+    input="a tensor of shape [batch, planes, rows, cols, depth].",
+    ksizes="the window, [1, planes, rows, cols, 1].",
+    strides="the distance between windows, [1, planes, rows, cols, 1].",
+    returns="A tensor of shape [batch, out planes, out rows, out cols, window size * depth].",
+)
 def extract_volume_patches(
     input: Any, ksizes: Any, strides: Any, padding: str, name: str | None = None
 ) -> Tensor:
-    """The patches under a window that slides through volumes, in the depth of the result.
-
-    Args:
-        input: a tensor of shape [batch, planes, rows, cols, depth].
-        ksizes: the window, [1, planes, rows, cols, 1].
-        strides: the distance between windows, [1, planes, rows, cols, 1].
-        padding: "VALID" or "SAME".
-        name: a name for the operation.
-
-    Returns:
-        A tensor of shape [batch, out planes, out rows, out cols, window size * depth].
-    """
+    """The patches under a window that slides through volumes, in the depth of the result."""
     return extract_volume_patches_op(  # type: ignore[no-any-return]
         input, ksizes=ksizes, strides=strides, padding=padding, name=name
     )

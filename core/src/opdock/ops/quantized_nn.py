@@ -16,9 +16,7 @@ from opdock.ops.quantized import shape_as
 from opdock.ops.registry import OpSpec, Shape, ShapeSig, define_op
 from opdock.ops.support.array_util import no_gradient
 
-__all__ = [
-    "quantized_avg_pool", "quantized_conv2d", "quantized_max_pool", "quantized_relu_x",
-]  # fmt: skip
+__all__ = ["quantized_avg_pool", "quantized_conv2d", "quantized_max_pool", "quantized_relu_x"]
 
 _PADDING = "padding: {'SAME', 'VALID'}"
 _NORM_INPUTS = ", ".join(

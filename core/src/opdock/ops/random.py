@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
+from opdock.docstrings import explained
 from opdock.dtypes import DType
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
@@ -18,13 +19,7 @@ from opdock.ops.registry import ShapeSig, Traits, define_op, get
 from opdock.ops.support import array_util, common_shapes
 from opdock.shapes import Dimension, Shape
 
-__all__ = [
-    "random_crop",
-    "random_normal",
-    "random_shuffle",
-    "random_uniform",
-    "truncated_normal",
-]
+__all__ = ["random_crop", "random_normal", "random_shuffle", "random_uniform", "truncated_normal"]
 
 _SEEDS = "seed: int = 0, seed2: int = 0, "
 _FLOAT_ATTRS = _SEEDS + "dtype: {half, bfloat16, float, double}, T: {int32, int64}"
@@ -91,6 +86,25 @@ def shape_tensor(shape: Any) -> Tensor:
     return convert_to_tensor(shape, dtype, "shape")
 
 
+_WORDS = {
+    "shape": "a 1-D integer tensor, list or `TensorShape`: the shape of the output.",
+    "dtype": "float16, bfloat16, float32 or float64.",
+    "seed": "op seed; see `tf.set_random_seed`.",
+    "name": "a name for the operation.",
+    "returns": "A tensor of type `dtype`.",
+    "mean": "tensor of type `dtype` that broadcasts with `shape`.",
+}
+"""What the functions here take."""
+
+
+@explained(
+    _WORDS,
+    minval="scalar of type `dtype`: the lower bound, included.",
+    maxval="scalar of type `dtype`: the upper bound, excluded; 1 for floating types, required "
+    "for integers.  Integers are drawn modulo ``maxval - minval``.",
+    dtype="float16, bfloat16, float32, float64, int32 or int64.",
+    raises="ValueError: another `dtype`, or an integer one without `maxval`.",
+)
 def random_uniform(
     shape: Any,
     minval: Any = 0,
@@ -99,23 +113,7 @@ def random_uniform(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Values spread evenly over ``[minval, maxval)``.
-
-    Args:
-      shape: a 1-D integer tensor, list or `TensorShape`: the shape of the output.
-      minval: scalar of type `dtype`: the lower bound, included.
-      maxval: scalar of type `dtype`: the upper bound, excluded; 1 for floating types, required for
-        integers.  Integers are drawn modulo ``maxval - minval``.
-      dtype: float16, bfloat16, float32, float64, int32 or int64.
-      seed: op seed; see `tf.set_random_seed`.
-      name: a name for the operation.
-
-    Returns:
-      A tensor of type `dtype`.
-
-    Raises:
-      ValueError: another `dtype`, or an integer one without `maxval`.
-    """
+    """Values spread evenly over ``[minval, maxval)``."""
     dtype = dtypes.as_dtype(dtype)
     if dtype not in _UNIFORM_TYPES:
         raise ValueError(f"Invalid dtype {dtype!r}")
@@ -137,6 +135,7 @@ def random_uniform(
         return _add(unit * (high - low), low, scope)
 
 
+@explained(_WORDS, stddev="tensor of type `dtype` that broadcasts with `shape`.")
 def random_normal(
     shape: Any,
     mean: Any = 0.0,
@@ -145,23 +144,12 @@ def random_normal(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Values of a normal distribution.
-
-    Args:
-      shape: a 1-D integer tensor, list or `TensorShape`: the shape of the output.
-      mean: tensor of type `dtype` that broadcasts with `shape`.
-      stddev: tensor of type `dtype` that broadcasts with `shape`.
-      dtype: float16, bfloat16, float32 or float64.
-      seed: op seed; see `tf.set_random_seed`.
-      name: a name for the operation.
-
-    Returns:
-      A tensor of type `dtype`.
-    """
+    """Values of a normal distribution."""
     op = random_standard_normal_op
     return _normal(op, "random_normal", shape, mean, stddev, dtype, seed, name)
 
 
+@explained(_WORDS, stddev="tensor of type `dtype`: the deviation before truncation.")
 def truncated_normal(
     shape: Any,
     mean: Any = 0.0,
@@ -170,19 +158,7 @@ def truncated_normal(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Values of a normal distribution, redrawn while more than two deviations from the mean.
-
-    Args:
-      shape: a 1-D integer tensor, list or `TensorShape`: the shape of the output.
-      mean: tensor of type `dtype` that broadcasts with `shape`.
-      stddev: tensor of type `dtype`: the deviation before truncation.
-      dtype: float16, bfloat16, float32 or float64.
-      seed: op seed; see `tf.set_random_seed`.
-      name: a name for the operation.
-
-    Returns:
-      A tensor of type `dtype`.
-    """
+    """Values of a normal distribution, redrawn while more than two deviations from the mean."""
     op = truncated_normal_op
     return _normal(op, "truncated_normal", shape, mean, stddev, dtype, seed, name)
 
@@ -200,37 +176,23 @@ def _normal(
         return _add(unit * stddev, mean, scope)
 
 
+@explained(_WORDS, value="a tensor.", returns="A tensor of the shape and type of `value`.")
 def random_shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Tensor:
-    """The slices of a tensor along its first dimension in random order.
-
-    Args:
-      value: a tensor.
-      seed: op seed; see `tf.set_random_seed`.
-      name: a name for the operation.
-
-    Returns:
-      A tensor of the shape and type of `value`.
-    """
+    """The slices of a tensor along its first dimension in random order."""
     seed1, seed2 = get_seed(seed)
     out: Tensor = random_shuffle_op(value, seed=seed1, seed2=seed2, name=name)
     return out
 
 
+@explained(
+    _WORDS,
+    value="the tensor to crop.",
+    size="1-D tensor with one entry per dimension of `value`.",
+    returns="A tensor of shape `size` and the type of `value`.",
+    raises="InvalidArgumentError: when run, if `value` is smaller than `size` somewhere.",
+)
 def random_crop(value: Any, size: Any, seed: int | None = None, name: str | None = None) -> Tensor:
-    """A slice of the given size at a random place.
-
-    Args:
-      value: the tensor to crop.
-      size: 1-D tensor with one entry per dimension of `value`.
-      seed: op seed; see `tf.set_random_seed`.
-      name: a name for the operation.
-
-    Returns:
-      A tensor of shape `size` and the type of `value`.
-
-    Raises:
-      InvalidArgumentError: when run, if `value` is smaller than `size` somewhere.
-    """
+    """A slice of the given size at a random place."""
     from opdock.ops.array import shape as shape_of
     from opdock.ops.compare import greater_equal
     from opdock.ops.control import with_dependencies

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes, shapes
+from opdock.docstrings import explained
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
@@ -88,6 +89,17 @@ def _random_gamma_gradient(op: Operation, grad: Tensor) -> list[Tensor | None]:
 
 
 # ---------------------------------------------------------------- public functions
+_WORDS = {
+    "logits": "2-D tensor ``[batch_size, num_classes]`` of unnormalized log-probabilities.",
+    "num_samples": "scalar int32: how many independent samples per row.",
+    "seed": "op seed; see `tf.set_random_seed`.",
+    "name": "a name for the operation.",
+    "returns": "A tensor ``[batch_size, num_samples]`` of class indices.",
+}
+"""What the functions here take."""
+
+
+@explained(_WORDS, output_dtype="int32 or int64 (the default).")
 def multinomial(
     logits: Any,
     num_samples: Any,
@@ -95,22 +107,12 @@ def multinomial(
     name: str | None = None,
     output_dtype: Any = None,
 ) -> Tensor:
-    """Samples of categorical distributions.
-
-    Args:
-      logits: 2-D tensor ``[batch_size, num_classes]`` of unnormalized log-probabilities.
-      num_samples: scalar int32: how many independent samples per row.
-      seed: op seed; see `tf.set_random_seed`.
-      name: a name for the operation.
-      output_dtype: int32 or int64 (the default).
-
-    Returns:
-      A tensor ``[batch_size, num_samples]`` of class indices.
-    """
+    """Samples of categorical distributions."""
     with name_scope(name, "multinomial", [logits]):
         return _categorical(logits, num_samples, output_dtype, seed)
 
 
+@explained(_WORDS, dtype="int32 or int64 (the default).")
 def categorical(
     logits: Any,
     num_samples: Any,
@@ -118,18 +120,7 @@ def categorical(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Samples of categorical distributions (`tf.random.categorical`).
-
-    Args:
-      logits: 2-D tensor ``[batch_size, num_classes]`` of unnormalized log-probabilities.
-      num_samples: scalar int32: how many independent samples per row.
-      dtype: int32 or int64 (the default).
-      seed: op seed; see `tf.set_random_seed`.
-      name: a name for the operation.
-
-    Returns:
-      A tensor ``[batch_size, num_samples]`` of class indices.
-    """
+    """Samples of categorical distributions (`tf.random.categorical`)."""
     with name_scope(name, "categorical", [logits]):
         return _categorical(logits, num_samples, dtype, seed)
 
@@ -143,6 +134,14 @@ def _categorical(logits: Any, num_samples: Any, dtype: Any, seed: int | None) ->
     return out
 
 
+@explained(
+    _WORDS,
+    shape="1-D integer tensor: how many samples per pair of parameters.",
+    alpha="tensor of type `dtype`: the shape parameters.",
+    beta="tensor of type `dtype` that broadcasts with `alpha`: the inverse scales; 1 by default.",
+    dtype="float16, float32 or float64.",
+    returns="A tensor of shape ``shape + broadcast(alpha, beta)``.",
+)
 def random_gamma(
     shape: Any,
     alpha: Any,
@@ -151,19 +150,7 @@ def random_gamma(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Samples of gamma distributions; the gradient flows to `alpha` and `beta`.
-
-    Args:
-      shape: 1-D integer tensor: how many samples per pair of parameters.
-      alpha: tensor of type `dtype`: the shape parameters.
-      beta: tensor of type `dtype` that broadcasts with `alpha`: the inverse scales; 1 by default.
-      dtype: float16, float32 or float64.
-      seed: op seed; see `tf.set_random_seed`.
-      name: a name for the operation.
-
-    Returns:
-      A tensor of shape ``shape + broadcast(alpha, beta)``.
-    """
+    """Samples of gamma distributions; the gradient flows to `alpha` and `beta`."""
     from opdock.ops.composed.math import maximum
     from opdock.ops.fill import zeros_like
 
@@ -180,6 +167,13 @@ def random_gamma(
         return maximum(tiny, drawn / beta)
 
 
+@explained(
+    _WORDS,
+    lam="tensor of rates.",
+    shape="1-D integer tensor: how many samples per rate.",
+    dtype="float16, float32, float64, int32 or int64.",
+    returns="A tensor of shape ``shape + lam.shape`` and type `dtype`.",
+)
 def random_poisson(
     lam: Any,
     shape: Any,
@@ -187,18 +181,7 @@ def random_poisson(
     seed: int | None = None,
     name: str | None = None,
 ) -> Tensor:
-    """Samples of Poisson distributions.
-
-    Args:
-      lam: tensor of rates.
-      shape: 1-D integer tensor: how many samples per rate.
-      dtype: float16, float32, float64, int32 or int64.
-      seed: op seed; see `tf.set_random_seed`.
-      name: a name for the operation.
-
-    Returns:
-      A tensor of shape ``shape + lam.shape`` and type `dtype`.
-    """
+    """Samples of Poisson distributions."""
     with name_scope(name, "random_poisson", [lam, shape]):
         shape = convert_to_tensor(shape, dtypes.int32, "shape")
         seed1, seed2 = get_seed(seed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
+from opdock.docstrings import explained
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
@@ -67,6 +68,26 @@ def _seed_shape(shape: Shape) -> None:
 
 
 # ---------------------------------------------------------------- public functions
+_WORDS = {
+    "shape": "1-D integer tensor: the shape of the output.",
+    "seed": "integer tensor of shape [2].",
+    "dtype": "float16, bfloat16, float32 or float64.",
+    "name": "a name for the operation.",
+    "returns": "A tensor of type `dtype`.",
+    "mean": "tensor of type `dtype` that broadcasts with `shape`.",
+    "logits": "2-D tensor ``[batch_size, num_classes]`` of unnormalized log-probabilities.",
+    "num_samples": "scalar int32: how many independent samples per row.",
+}
+"""What the functions here take."""
+
+
+@explained(
+    _WORDS,
+    minval="scalar of type `dtype`: the lower bound, included.",
+    maxval="scalar of type `dtype`: the upper bound, excluded; required for integers.",
+    dtype="float16, bfloat16, float32, float64, int32 or int64.",
+    raises="ValueError: another `dtype`, or an integer one without `maxval`.",
+)
 def stateless_random_uniform(
     shape: Any,
     seed: Any,
@@ -75,22 +96,7 @@ def stateless_random_uniform(
     dtype: Any = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
-    """Values spread evenly over ``[minval, maxval)``, a function of `seed` alone.
-
-    Args:
-      shape: 1-D integer tensor: the shape of the output.
-      seed: integer tensor of shape [2].
-      minval: scalar of type `dtype`: the lower bound, included.
-      maxval: scalar of type `dtype`: the upper bound, excluded; required for integers.
-      dtype: float16, bfloat16, float32, float64, int32 or int64.
-      name: a name for the operation.
-
-    Returns:
-      A tensor of type `dtype`.
-
-    Raises:
-      ValueError: another `dtype`, or an integer one without `maxval`.
-    """
+    """Values spread evenly over ``[minval, maxval)``, a function of `seed` alone."""
     from opdock.ops.composed.math import add
 
     dtype = dtypes.as_dtype(dtype)
@@ -111,6 +117,7 @@ def stateless_random_uniform(
         return add(unit * (high - low), low, name=scope)
 
 
+@explained(_WORDS, stddev="tensor of type `dtype` that broadcasts with `shape`.")
 def stateless_random_normal(
     shape: Any,
     seed: Any,
@@ -119,23 +126,12 @@ def stateless_random_normal(
     dtype: Any = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
-    """Values of a normal distribution, a function of `seed` alone.
-
-    Args:
-      shape: 1-D integer tensor: the shape of the output.
-      seed: integer tensor of shape [2].
-      mean: tensor of type `dtype` that broadcasts with `shape`.
-      stddev: tensor of type `dtype` that broadcasts with `shape`.
-      dtype: float16, bfloat16, float32 or float64.
-      name: a name for the operation.
-
-    Returns:
-      A tensor of type `dtype`.
-    """
+    """Values of a normal distribution, a function of `seed` alone."""
     op, scope = stateless_normal_op, "stateless_random_normal"
     return _normal(op, scope, shape, seed, mean, stddev, dtype, name)
 
 
+@explained(_WORDS, stddev="tensor of type `dtype`: the deviation before truncation.")
 def stateless_truncated_normal(
     shape: Any,
     seed: Any,
@@ -144,19 +140,7 @@ def stateless_truncated_normal(
     dtype: Any = dtypes.float32,
     name: str | None = None,
 ) -> Tensor:
-    """Values of a normal distribution cut at two deviations, a function of `seed` alone.
-
-    Args:
-      shape: 1-D integer tensor: the shape of the output.
-      seed: integer tensor of shape [2].
-      mean: tensor of type `dtype` that broadcasts with `shape`.
-      stddev: tensor of type `dtype`: the deviation before truncation.
-      dtype: float16, bfloat16, float32 or float64.
-      name: a name for the operation.
-
-    Returns:
-      A tensor of type `dtype`.
-    """
+    """Values of a normal distribution cut at two deviations, a function of `seed` alone."""
     op, scope = stateless_truncated_normal_op, "stateless_truncated_normal"
     return _normal(op, scope, shape, seed, mean, stddev, dtype, name)
 
@@ -174,6 +158,11 @@ def _normal(
         return add(op(dims, seed, dtype=dtype) * stddev, mean, name=scope)
 
 
+@explained(
+    _WORDS,
+    output_dtype="int32 or int64.",
+    returns="A tensor ``[batch_size, num_samples]`` of class indices.",
+)
 def stateless_multinomial(
     logits: Any,
     num_samples: Any,
@@ -181,22 +170,16 @@ def stateless_multinomial(
     output_dtype: Any = dtypes.int64,
     name: str | None = None,
 ) -> Tensor:
-    """Samples of categorical distributions, a function of `seed` alone.
-
-    Args:
-      logits: 2-D tensor ``[batch_size, num_classes]`` of unnormalized log-probabilities.
-      num_samples: scalar int32: how many independent samples per row.
-      seed: integer tensor of shape [2].
-      output_dtype: int32 or int64.
-      name: a name for the operation.
-
-    Returns:
-      A tensor ``[batch_size, num_samples]`` of class indices.
-    """
+    """Samples of categorical distributions, a function of `seed` alone."""
     with name_scope(name, "stateless_multinomial", [logits, seed]):
         return _categorical(logits, num_samples, seed, output_dtype)
 
 
+@explained(
+    _WORDS,
+    dtype="int32 or int64.",
+    returns="A tensor ``[batch_size, num_samples]`` of class indices.",
+)
 def stateless_categorical(
     logits: Any,
     num_samples: Any,
@@ -204,18 +187,7 @@ def stateless_categorical(
     dtype: Any = dtypes.int64,
     name: str | None = None,
 ) -> Tensor:
-    """Samples of categorical distributions, a function of `seed` alone.
-
-    Args:
-      logits: 2-D tensor ``[batch_size, num_classes]`` of unnormalized log-probabilities.
-      num_samples: scalar int32: how many independent samples per row.
-      seed: integer tensor of shape [2].
-      dtype: int32 or int64.
-      name: a name for the operation.
-
-    Returns:
-      A tensor ``[batch_size, num_samples]`` of class indices.
-    """
+    """Samples of categorical distributions, a function of `seed` alone."""
     with name_scope(name, "stateless_categorical", [logits, seed]):
         return _categorical(logits, num_samples, seed, dtype)
 

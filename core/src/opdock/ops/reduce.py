@@ -8,6 +8,7 @@ import numpy as np
 
 from opdock import dtypes, shapes
 from opdock.axes import reduced
+from opdock.docstrings import explained
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
@@ -258,183 +259,115 @@ def may_reduce_to_scalar(keepdims: Any, axis: Any, output: Tensor) -> Tensor:
     return output
 
 
+_WORDS = {
+    "input_tensor": "a tensor of a numeric type.",
+    "axis": "the dimension or dimensions to reduce, from -rank to rank - 1; None (the default) "
+    "reduces all of them.",
+    "keepdims": "whether reduced dimensions stay, with size 1.",
+    "name": "a name for the operation.",
+    "reduction_indices": "the old name of `axis`.",
+    "keep_dims": "the old name of `keepdims`.",
+    "raises": "ValueError: an axis is out of range, or both names of an argument are given.",
+}
+"""What the functions here take."""
+
+
+@explained(_WORDS, returns="A tensor of the type of `input_tensor`; 0 where nothing was added.")
 def reduce_sum(
     input_tensor: Any, axis: Any = None, keepdims: Any = None, name: str | None = None,
     reduction_indices: Any = None, keep_dims: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Adds the elements over dimensions of a tensor.
-
-    Args:
-        input_tensor: a tensor of a numeric type.
-        axis: the dimension or dimensions to reduce, from -rank to rank - 1; None (the default)
-            reduces all of them.
-        keepdims: whether reduced dimensions stay, with size 1.
-        name: a name for the operation.
-        reduction_indices: the old name of `axis`.
-        keep_dims: the old name of `keepdims`.
-
-    Returns:
-        A tensor of the type of `input_tensor`; 0 where nothing was added.
-
-    Raises:
-        ValueError: an axis is out of range, or both names of an argument are given.
-    """
+    """Adds the elements over dimensions of a tensor."""
     return _reduce(sum_op, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
+@explained(
+    _WORDS,
+    input_tensor="a tensor of a numeric type. Integers divide as in C: the mean of [1, 0, 1, 0] "
+    "is 0.",
+    returns="A tensor of the type of `input_tensor`; NaN where there was nothing to average.",
+)
 def reduce_mean(
     input_tensor: Any, axis: Any = None, keepdims: Any = None, name: str | None = None,
     reduction_indices: Any = None, keep_dims: Any = None,
 ) -> Tensor:  # fmt: skip
-    """The mean of the elements over dimensions of a tensor.
-
-    Args:
-        input_tensor: a tensor of a numeric type. Integers divide as in C: the mean of [1, 0, 1, 0]
-            is 0.
-        axis: the dimension or dimensions to reduce; None (the default) reduces all of them.
-        keepdims: whether reduced dimensions stay, with size 1.
-        name: a name for the operation.
-        reduction_indices: the old name of `axis`.
-        keep_dims: the old name of `keepdims`.
-
-    Returns:
-        A tensor of the type of `input_tensor`; NaN where there was nothing to average.
-
-    Raises:
-        ValueError: an axis is out of range, or both names of an argument are given.
-    """
+    """The mean of the elements over dimensions of a tensor."""
     return _reduce(mean_op, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
+@explained(
+    _WORDS,
+    returns="A tensor of the type of `input_tensor`; 1 where nothing was multiplied.",
+)
 def reduce_prod(
     input_tensor: Any, axis: Any = None, keepdims: Any = None, name: str | None = None,
     reduction_indices: Any = None, keep_dims: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Multiplies the elements over dimensions of a tensor.
-
-    Args:
-        input_tensor: a tensor of a numeric type.
-        axis: the dimension or dimensions to reduce; None (the default) reduces all of them.
-        keepdims: whether reduced dimensions stay, with size 1.
-        name: a name for the operation.
-        reduction_indices: the old name of `axis`.
-        keep_dims: the old name of `keepdims`.
-
-    Returns:
-        A tensor of the type of `input_tensor`; 1 where nothing was multiplied.
-
-    Raises:
-        ValueError: an axis is out of range, or both names of an argument are given.
-    """
+    """Multiplies the elements over dimensions of a tensor."""
     return _reduce(prod_op, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
+@explained(
+    _WORDS,
+    input_tensor="a tensor of a real numeric type.",
+    returns="A tensor of the type of `input_tensor`; -inf (or the lowest integer) where there "
+    "was none.",
+)
 def reduce_max(
     input_tensor: Any, axis: Any = None, keepdims: Any = None, name: str | None = None,
     reduction_indices: Any = None, keep_dims: Any = None,
 ) -> Tensor:  # fmt: skip
-    """The largest element over dimensions of a tensor. The gradient is shared evenly among ties.
-
-    Args:
-        input_tensor: a tensor of a real numeric type.
-        axis: the dimension or dimensions to reduce; None (the default) reduces all of them.
-        keepdims: whether reduced dimensions stay, with size 1.
-        name: a name for the operation.
-        reduction_indices: the old name of `axis`.
-        keep_dims: the old name of `keepdims`.
-
-    Returns:
-        A tensor of the type of `input_tensor`; -inf (or the lowest integer) where there was none.
-
-    Raises:
-        ValueError: an axis is out of range, or both names of an argument are given.
-    """
+    """The largest element over dimensions of a tensor. Ties share the gradient evenly."""
     return _reduce(max_op, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
+@explained(
+    _WORDS,
+    input_tensor="a tensor of a real numeric type.",
+    returns="A tensor of the type of `input_tensor`; inf (or the highest integer) where there "
+    "was none.",
+)
 def reduce_min(
     input_tensor: Any, axis: Any = None, keepdims: Any = None, name: str | None = None,
     reduction_indices: Any = None, keep_dims: Any = None,
 ) -> Tensor:  # fmt: skip
-    """The smallest element over dimensions of a tensor. The gradient is shared evenly among ties.
-
-    Args:
-        input_tensor: a tensor of a real numeric type.
-        axis: the dimension or dimensions to reduce; None (the default) reduces all of them.
-        keepdims: whether reduced dimensions stay, with size 1.
-        name: a name for the operation.
-        reduction_indices: the old name of `axis`.
-        keep_dims: the old name of `keepdims`.
-
-    Returns:
-        A tensor of the type of `input_tensor`; inf (or the highest integer) where there was none.
-
-    Raises:
-        ValueError: an axis is out of range, or both names of an argument are given.
-    """
+    """The smallest element over dimensions of a tensor. Ties share the gradient evenly."""
     return _reduce(min_op, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
+@explained(
+    _WORDS,
+    input_tensor="a bool tensor.",
+    returns="A bool tensor; True where there were no elements.",
+    raises="TypeError: `input_tensor` is not bool.\n"
+    "ValueError: an axis is out of range, or both names of an argument are given.",
+)
 def reduce_all(
     input_tensor: Any, axis: Any = None, keepdims: Any = None, name: str | None = None,
     reduction_indices: Any = None, keep_dims: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Whether all elements are true over dimensions of a tensor.
-
-    Args:
-        input_tensor: a bool tensor.
-        axis: the dimension or dimensions to reduce; None (the default) reduces all of them.
-        keepdims: whether reduced dimensions stay, with size 1.
-        name: a name for the operation.
-        reduction_indices: the old name of `axis`.
-        keep_dims: the old name of `keepdims`.
-
-    Returns:
-        A bool tensor; True where there were no elements.
-
-    Raises:
-        TypeError: `input_tensor` is not bool.
-        ValueError: an axis is out of range, or both names of an argument are given.
-    """
+    """Whether all elements are true over dimensions of a tensor."""
     return _reduce(all_op, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
+@explained(
+    _WORDS,
+    input_tensor="a bool tensor.",
+    returns="A bool tensor; False where there were no elements.",
+    raises="TypeError: `input_tensor` is not bool.\n"
+    "ValueError: an axis is out of range, or both names of an argument are given.",
+)
 def reduce_any(
     input_tensor: Any, axis: Any = None, keepdims: Any = None, name: str | None = None,
     reduction_indices: Any = None, keep_dims: Any = None,
 ) -> Tensor:  # fmt: skip
-    """Whether some element is true over dimensions of a tensor.
-
-    Args:
-        input_tensor: a bool tensor.
-        axis: the dimension or dimensions to reduce; None (the default) reduces all of them.
-        keepdims: whether reduced dimensions stay, with size 1.
-        name: a name for the operation.
-        reduction_indices: the old name of `axis`.
-        keep_dims: the old name of `keepdims`.
-
-    Returns:
-        A bool tensor; False where there were no elements.
-
-    Raises:
-        TypeError: `input_tensor` is not bool.
-        ValueError: an axis is out of range, or both names of an argument are given.
-    """
+    """Whether some element is true over dimensions of a tensor."""
     return _reduce(any_op, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
+@explained(_WORDS, returns="A tensor of the type of `input_tensor`.", raises="")
 def reduce_euclidean_norm(
     input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> Tensor:
-    """The square root of the sum of squared elements over dimensions of a tensor.
-
-    Args:
-        input_tensor: a tensor of a numeric type.
-        axis: the dimension or dimensions to reduce; None (the default) reduces all of them.
-        keepdims: whether reduced dimensions stay, with size 1.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of the type of `input_tensor`.
-    """
+    """The square root of the sum of squared elements over dimensions of a tensor."""
     return _reduce(euclidean_norm_op, input_tensor, axis, keepdims, name, None, None)

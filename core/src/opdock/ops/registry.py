@@ -31,27 +31,8 @@ from opdock.graph.nodes.traits import (
 from opdock.shapes import Shape
 
 __all__ = [
-    "AlongAxis",
-    "Control",
-    "Cost",
-    "DropsAxes",
-    "Elementwise",
-    "Fails",
-    "Formatted",
-    "GradientFn",
-    "OpSpec",
-    "PartialShape",
-    "PerAxis",
-    "Reduction",
-    "RegisterGradient",
-    "Shape",
-    "ShapeSig",
-    "Traits",
-    "all_ops",
-    "define_op",
-    "find",
-    "get",
-    "gradient_of",
-    "keeps_slices",
-    "not_differentiable",
-]
+    "AlongAxis", "Control", "Cost", "DropsAxes", "Elementwise", "Fails", "Formatted",
+    "GradientFn", "OpSpec", "PartialShape", "PerAxis", "Reduction", "RegisterGradient",
+    "Shape", "ShapeSig", "Traits", "all_ops", "define_op", "find", "get", "gradient_of",
+    "keeps_slices", "not_differentiable",
+]  # fmt: skip

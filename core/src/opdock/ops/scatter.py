@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
+from opdock.docstrings import explained
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.array import reshape, shape
@@ -177,103 +178,65 @@ def _max_parts(sig: Any, tensor: Tensor, indices: Tensor, updates: Tensor) -> Te
 
 
 # ---------------------------------------------------------------- public functions
+_WORDS = {
+    "indices": "an int32 or int64 tensor; its last dimension holds the coordinates.",
+    "updates": "a tensor of shape `indices.shape[:-1] + tensor.shape[indices.shape[-1]:]`.",
+    "name": "a name for the operation.",
+    "returns": "A tensor of the shape of `tensor`; repeated coordinates add up.",
+    "tensor": "a tensor.",
+}
+"""What the functions here take."""
+
+
+@explained(
+    _WORDS,
+    updates="a tensor of shape `indices.shape[:-1] + shape[indices.shape[-1]:]`.",
+    shape="the shape of the result, a 1-D tensor of the type of `indices`.",
+    returns="A tensor of the type of `updates`; repeated coordinates add up.",
+    raises="ValueError: the shapes do not fit.\n"
+    "tf.errors.InvalidArgumentError: at run time, for coordinates out of range.",
+)
 def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> Tensor:
-    """Adds updates at coordinates of a tensor of zeros.
-
-    Args:
-        indices: an int32 or int64 tensor; its last dimension holds the coordinates.
-        updates: a tensor of shape `indices.shape[:-1] + shape[indices.shape[-1]:]`.
-        shape: the shape of the result, a 1-D tensor of the type of `indices`.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of the type of `updates`; repeated coordinates add up.
-
-    Raises:
-        ValueError: the shapes do not fit.
-        tf.errors.InvalidArgumentError: at run time, for coordinates out of range.
-    """
+    """Adds updates at coordinates of a tensor of zeros."""
     return scatter_nd_op(indices, updates, shape, name=name)  # type: ignore[no-any-return]
 
 
+@explained(
+    _WORDS,
+    returns="A tensor of the shape of `tensor`; of repeated coordinates the last wins.",
+)
 def tensor_scatter_update(
     tensor: Any, indices: Any, updates: Any, name: str | None = None
 ) -> Tensor:
-    """A copy of a tensor with values replaced at some coordinates.
-
-    Args:
-        tensor: a tensor.
-        indices: an int32 or int64 tensor; its last dimension holds the coordinates.
-        updates: a tensor of shape `indices.shape[:-1] + tensor.shape[indices.shape[-1]:]`.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of the shape of `tensor`; of repeated coordinates the last wins.
-    """
+    """A copy of a tensor with values replaced at some coordinates."""
     return tensor_scatter_update_op(tensor, indices, updates, name=name)  # type: ignore[no-any-return]
 
 
+@explained(_WORDS)
 def tensor_scatter_add(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
-    """A copy of a tensor with updates added at some coordinates.
-
-    Args:
-        tensor: a tensor.
-        indices: an int32 or int64 tensor; its last dimension holds the coordinates.
-        updates: a tensor of shape `indices.shape[:-1] + tensor.shape[indices.shape[-1]:]`.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of the shape of `tensor`; repeated coordinates add up.
-    """
+    """A copy of a tensor with updates added at some coordinates."""
     return tensor_scatter_add_op(tensor, indices, updates, name=name)  # type: ignore[no-any-return]
 
 
+@explained(_WORDS)
 def tensor_scatter_sub(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
-    """A copy of a tensor with updates subtracted at some coordinates.
-
-    Args:
-        tensor: a tensor.
-        indices: an int32 or int64 tensor; its last dimension holds the coordinates.
-        updates: a tensor of shape `indices.shape[:-1] + tensor.shape[indices.shape[-1]:]`.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of the shape of `tensor`; repeated coordinates add up.
-    """
+    """A copy of a tensor with updates subtracted at some coordinates."""
     return tensor_scatter_sub_op(tensor, indices, updates, name=name)  # type: ignore[no-any-return]
 
 
+@explained(_WORDS, returns="A tensor of the shape of `tensor`.")
 def tensor_scatter_nd_min(
     tensor: Any, indices: Any, updates: Any, name: str | None = None
 ) -> Tensor:
-    """A copy of a tensor with the element-wise minimum taken at some coordinates.
-
-    Args:
-        tensor: a tensor.
-        indices: an int32 or int64 tensor; its last dimension holds the coordinates.
-        updates: a tensor of shape `indices.shape[:-1] + tensor.shape[indices.shape[-1]:]`.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of the shape of `tensor`.
-    """
+    """A copy of a tensor with the element-wise minimum taken at some coordinates."""
     return tensor_scatter_min_op(tensor, indices, updates, name=name)  # type: ignore[no-any-return]
 
 
+@explained(_WORDS, returns="A tensor of the shape of `tensor`.")
 def tensor_scatter_nd_max(
     tensor: Any, indices: Any, updates: Any, name: str | None = None
 ) -> Tensor:
-    """A copy of a tensor with the element-wise maximum taken at some coordinates.
-
-    Args:
-        tensor: a tensor.
-        indices: an int32 or int64 tensor; its last dimension holds the coordinates.
-        updates: a tensor of shape `indices.shape[:-1] + tensor.shape[indices.shape[-1]:]`.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of the shape of `tensor`.
-    """
+    """A copy of a tensor with the element-wise maximum taken at some coordinates."""
     return tensor_scatter_max_op(tensor, indices, updates, name=name)  # type: ignore[no-any-return]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
+from opdock.docstrings import explained
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.arithmetic import maximum, truncatediv
 from opdock.ops.array import broadcast_to, rank, reshape, shape
@@ -142,74 +143,61 @@ def _segment_extreme_parts(sig: ShapeSig, data: Tensor, ids: Tensor) -> Tensor:
 
 
 # ---------------------------------------------------------------- public functions
+_WORDS = {
+    "data": "a numeric tensor.",
+    "segment_ids": "a vector of as many non-negative ids as `data` has rows, in ascending order.",
+    "name": "a name for the operation.",
+}
+"""What the functions here take."""
+
+
+@explained(
+    _WORDS,
+    returns="A tensor whose row i is the sum of the rows of id i; 0 for an id that does not occur.",
+    raises="InvalidArgumentError: the ids decrease or are negative (when it runs).",
+)
 def segment_sum(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
-    """Adds the rows that share a segment id.
-
-    Args:
-        data: a numeric tensor.
-        segment_ids: a vector of as many non-negative ids as `data` has rows, in ascending order.
-        name: a name for the operation.
-
-    Returns:
-        A tensor whose row i is the sum of the rows of id i; 0 for an id that does not occur.
-
-    Raises:
-        InvalidArgumentError: the ids decrease or are negative (when it runs).
-    """
+    """Adds the rows that share a segment id."""
     return segment_sum_op(data, segment_ids, name=name)  # type: ignore[no-any-return]
 
 
+@explained(
+    _WORDS,
+    returns="A tensor whose row i is the mean of the rows of id i; 0 for an id that does not "
+    "occur.",
+)
 def segment_mean(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
-    """Averages the rows that share a segment id.
-
-    Args:
-        data: a numeric tensor.
-        segment_ids: a vector of as many non-negative ids as `data` has rows, in ascending order.
-        name: a name for the operation.
-
-    Returns:
-        A tensor whose row i is the mean of the rows of id i; 0 for an id that does not occur.
-    """
+    """Averages the rows that share a segment id."""
     return segment_mean_op(data, segment_ids, name=name)  # type: ignore[no-any-return]
 
 
+@explained(
+    _WORDS,
+    returns="A tensor whose row i is the product of the rows of id i; 1 for an id that does not "
+    "occur.",
+)
 def segment_prod(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
-    """Multiplies the rows that share a segment id.
-
-    Args:
-        data: a numeric tensor.
-        segment_ids: a vector of as many non-negative ids as `data` has rows, in ascending order.
-        name: a name for the operation.
-
-    Returns:
-        A tensor whose row i is the product of the rows of id i; 1 for an id that does not occur.
-    """
+    """Multiplies the rows that share a segment id."""
     return segment_prod_op(data, segment_ids, name=name)  # type: ignore[no-any-return]
 
 
+@explained(
+    _WORDS,
+    data="a real numeric tensor.",
+    returns="A tensor whose row i is the maximum of the rows of id i; 0 for an id that does not "
+    "occur.",
+)
 def segment_max(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
-    """The largest elements of the rows that share a segment id.
-
-    Args:
-        data: a real numeric tensor.
-        segment_ids: a vector of as many non-negative ids as `data` has rows, in ascending order.
-        name: a name for the operation.
-
-    Returns:
-        A tensor whose row i is the maximum of the rows of id i; 0 for an id that does not occur.
-    """
+    """The largest elements of the rows that share a segment id."""
     return segment_max_op(data, segment_ids, name=name)  # type: ignore[no-any-return]
 
 
+@explained(
+    _WORDS,
+    data="a real numeric tensor.",
+    returns="A tensor whose row i is the minimum of the rows of id i; 0 for an id that does not "
+    "occur.",
+)
 def segment_min(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
-    """The smallest elements of the rows that share a segment id.
-
-    Args:
-        data: a real numeric tensor.
-        segment_ids: a vector of as many non-negative ids as `data` has rows, in ascending order.
-        name: a name for the operation.
-
-    Returns:
-        A tensor whose row i is the minimum of the rows of id i; 0 for an id that does not occur.
-    """
+    """The smallest elements of the rows that share a segment id."""
     return segment_min_op(data, segment_ids, name=name)  # type: ignore[no-any-return]

@@ -10,10 +10,7 @@ from opdock.ops.registry import ShapeSig, define_op
 from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
-__all__ = [
-    "invert_permutation", "setdiff1d", "unique",
-    "unique_with_counts",
-]  # fmt: skip
+__all__ = ["invert_permutation", "setdiff1d", "unique", "unique_with_counts"]
 
 _ATTRS = "T: type, out_idx: {int32, int64} = DT_INT32"
 _AXIS_ATTRS = "T: type, Taxis: {int32, int64} = DT_INT64, out_idx: {int32, int64} = DT_INT32"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
+from opdock.docstrings import explained
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.arithmetic import maximum
 from opdock.ops.array import shape
@@ -159,64 +160,46 @@ def _grad_parts(sig: ShapeSig, grad: Tensor, indices: Tensor, ids: Tensor, rows:
 
 
 # ---------------------------------------------------------------- public functions
+_WORDS = {
+    "data": "a float32 or float64 tensor.",
+    "indices": "a vector of row numbers of `data`.",
+    "segment_ids": "the segment of each picked row, an int32 vector in ascending order.",
+    "name": "a name for the operation.",
+    "num_segments": "the number of segments; by default the last id plus one.",
+    "returns": "A tensor with one row per segment; 0 in segments without rows.",
+}
+"""What the functions here take."""
+
+
+@explained(
+    _WORDS,
+    data="a real numeric tensor.",
+    raises="InvalidArgumentError: an index is out of range or the ids decrease (when it runs).",
+)
 def sparse_segment_sum(
     data: Any, indices: Any, segment_ids: Any, name: str | None = None, num_segments: Any = None
 ) -> Tensor:
-    """Adds rows of `data` that are picked by index, by segment.
-
-    Args:
-        data: a real numeric tensor.
-        indices: a vector of row numbers of `data`.
-        segment_ids: the segment of each picked row, an int32 vector in ascending order.
-        name: a name for the operation.
-        num_segments: the number of segments; by default the last id plus one.
-
-    Returns:
-        A tensor with one row per segment; 0 in segments without rows.
-
-    Raises:
-        InvalidArgumentError: an index is out of range or the ids decrease (when it runs).
-    """
+    """Adds rows of `data` that are picked by index, by segment."""
     if num_segments is not None:
         return sum_counted_op(data, indices, segment_ids, num_segments, name=name)  # type: ignore[no-any-return]
     return sum_op(data, indices, segment_ids, name=name)  # type: ignore[no-any-return]
 
 
+@explained(_WORDS)
 def sparse_segment_mean(
     data: Any, indices: Any, segment_ids: Any, name: str | None = None, num_segments: Any = None
 ) -> Tensor:
-    """Averages rows of `data` that are picked by index, by segment.
-
-    Args:
-        data: a float32 or float64 tensor.
-        indices: a vector of row numbers of `data`.
-        segment_ids: the segment of each picked row, an int32 vector in ascending order.
-        name: a name for the operation.
-        num_segments: the number of segments; by default the last id plus one.
-
-    Returns:
-        A tensor with one row per segment; 0 in segments without rows.
-    """
+    """Averages rows of `data` that are picked by index, by segment."""
     if num_segments is not None:
         return mean_counted_op(data, indices, segment_ids, num_segments, name=name)  # type: ignore[no-any-return]
     return mean_op(data, indices, segment_ids, name=name)  # type: ignore[no-any-return]
 
 
+@explained(_WORDS)
 def sparse_segment_sqrt_n(
     data: Any, indices: Any, segment_ids: Any, name: str | None = None, num_segments: Any = None
 ) -> Tensor:
-    """Adds picked rows of `data` by segment, over the square root of the segment's size.
-
-    Args:
-        data: a float32 or float64 tensor.
-        indices: a vector of row numbers of `data`.
-        segment_ids: the segment of each picked row, an int32 vector in ascending order.
-        name: a name for the operation.
-        num_segments: the number of segments; by default the last id plus one.
-
-    Returns:
-        A tensor with one row per segment; 0 in segments without rows.
-    """
+    """Adds picked rows of `data` by segment, over the square root of the segment's size."""
     if num_segments is not None:
         return sqrt_n_counted_op(data, indices, segment_ids, num_segments, name=name)  # type: ignore[no-any-return]
     return sqrt_n_op(data, indices, segment_ids, name=name)  # type: ignore[no-any-return]

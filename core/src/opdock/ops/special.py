@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from opdock import shapes
+from opdock.docstrings import explained
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
@@ -223,25 +224,22 @@ def polygamma(a: Any, x: Any, name: str | None = None) -> Tensor:
     return polygamma_op(a, x, name=name)  # type: ignore[no-any-return]
 
 
-def zeta(x: Any, q: Any, name: str | None = None) -> Tensor:
-    """The Hurwitz zeta function, the sum of `(q + n) ** -x` over n >= 0, with broadcasting.
+_WORDS = {
+    "name": "a name for the operation.",
+    "a": "a float32 or float64 tensor, above 0.",
+}
+"""What the functions here take."""
 
-    Args:
-        x: a float32 or float64 tensor, above 1.
-        q: a tensor of the same type.
-        name: a name for the operation.
-    """
+
+@explained(_WORDS, x="a float32 or float64 tensor, above 1.", q="a tensor of the same type.")
+def zeta(x: Any, q: Any, name: str | None = None) -> Tensor:
+    """The Hurwitz zeta function, the sum of `(q + n) ** -x` over n >= 0, with broadcasting."""
     return zeta_op(x, q, name=name)  # type: ignore[no-any-return]
 
 
+@explained(_WORDS, x="a tensor of the same type, at least 0.")
 def igamma(a: Any, x: Any, name: str | None = None) -> Tensor:
-    """The regularized lower incomplete gamma function P(a, x), with broadcasting.
-
-    Args:
-        a: a float32 or float64 tensor, above 0.
-        x: a tensor of the same type, at least 0.
-        name: a name for the operation.
-    """
+    """The regularized lower incomplete gamma function P(a, x), with broadcasting."""
     return igamma_op(a, x, name=name)  # type: ignore[no-any-return]
 
 
@@ -250,31 +248,20 @@ def igammac(a: Any, x: Any, name: str | None = None) -> Tensor:
     return igammac_op(a, x, name=name)  # type: ignore[no-any-return]
 
 
+@explained(
+    _WORDS,
+    b="a tensor of the same type, above 0.",
+    x="a tensor of the same type in [0, 1].",
+    returns="A tensor of the arguments' common shape; scalar arguments broadcast.",
+)
 def betainc(a: Any, b: Any, x: Any, name: str | None = None) -> Tensor:
-    """The regularized incomplete beta function I_x(a, b).
-
-    Args:
-        a: a float32 or float64 tensor, above 0.
-        b: a tensor of the same type, above 0.
-        x: a tensor of the same type in [0, 1].
-        name: a name for the operation.
-
-    Returns:
-        A tensor of the arguments' common shape; scalar arguments broadcast.
-    """
+    """The regularized incomplete beta function I_x(a, b)."""
     return betainc_op(a, b, x, name=name)  # type: ignore[no-any-return]
 
 
+@explained(_WORDS, x="a tensor of floats of rank n + 1.", returns="A tensor of rank n.")
 def lbeta(x: Any, name: str | None = None) -> Tensor:
-    """The logarithm of the absolute value of the multivariate beta function of the last axis.
-
-    Args:
-        x: a tensor of floats of rank n + 1.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of rank n.
-    """
+    """The logarithm of the absolute value of the multivariate beta function of the last axis."""
     with name_scope(name, "lbeta", [x]):
         x = convert_to_tensor(x, name="x")
         total = get("Sum")
@@ -305,12 +292,7 @@ def bessel_i1(x: Any, name: str | None = None) -> Tensor:
         return exp_op(abs(x)) * bessel_i1e_op(x)  # type: ignore[no-any-return]
 
 
+@explained(_WORDS, x1="a float32 or float64 tensor.", x2="a tensor of the same type.")
 def nextafter(x1: Any, x2: Any, name: str | None = None) -> Tensor:
-    """The next representable number after `x1` towards `x2`, elementwise, with broadcasting.
-
-    Args:
-        x1: a float32 or float64 tensor.
-        x2: a tensor of the same type.
-        name: a name for the operation.
-    """
+    """The next representable number after `x1` towards `x2`, elementwise, with broadcasting."""
     return next_after_op(x1, x2, name=name)  # type: ignore[no-any-return]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
+from opdock.docstrings import explained
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
@@ -114,81 +115,65 @@ def _unsorted_prod_grad(op: Operation, grad: Any) -> list[Any]:
 
 
 # ---------------------------------------------------------------- public functions
+_WORDS = {
+    "data": "a numeric tensor.",
+    "segment_ids": "ids in any order; their shape is a prefix of that of `data`. Slices with a "
+    "negative id are dropped.",
+    "num_segments": "the number of segments, a scalar int32 or int64.",
+    "name": "a name for the operation.",
+    "returns": "A tensor of shape [num_segments] + the rest of the shape of `data`; 0 in empty "
+    "segments.",
+}
+"""What the functions here take."""
+
+
+@explained(
+    _WORDS,
+    raises="ValueError: the shape of the ids is no prefix of that of the data.\n"
+    "InvalidArgumentError: an id is not below `num_segments` (when it runs).",
+)
 def unsorted_segment_sum(
     data: Any, segment_ids: Any, num_segments: Any, name: str | None = None
 ) -> Tensor:
-    """Adds the slices that share a segment id.
-
-    Args:
-        data: a numeric tensor.
-        segment_ids: ids in any order; their shape is a prefix of that of `data`. Slices with a
-            negative id are dropped.
-        num_segments: the number of segments, a scalar int32 or int64.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of shape [num_segments] + the rest of the shape of `data`; 0 in empty segments.
-
-    Raises:
-        ValueError: the shape of the ids is no prefix of that of the data.
-        InvalidArgumentError: an id is not below `num_segments` (when it runs).
-    """
+    """Adds the slices that share a segment id."""
     return unsorted_segment_sum_op(data, segment_ids, num_segments, name=name)  # type: ignore[no-any-return]
 
 
+@explained(
+    _WORDS,
+    returns="A tensor of shape [num_segments] + the rest of the shape of `data`; 1 in empty "
+    "segments.",
+)
 def unsorted_segment_prod(
     data: Any, segment_ids: Any, num_segments: Any, name: str | None = None
 ) -> Tensor:
-    """Multiplies the slices that share a segment id.
-
-    Args:
-        data: a numeric tensor.
-        segment_ids: ids in any order; their shape is a prefix of that of `data`. Slices with a
-            negative id are dropped.
-        num_segments: the number of segments, a scalar int32 or int64.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of shape [num_segments] + the rest of the shape of `data`; 1 in empty segments.
-    """
+    """Multiplies the slices that share a segment id."""
     return unsorted_segment_prod_op(data, segment_ids, num_segments, name=name)  # type: ignore[no-any-return]
 
 
+@explained(
+    _WORDS,
+    data="a real numeric tensor.",
+    returns="A tensor of shape [num_segments] + the rest of the shape of `data`; the lowest "
+    "number of the type in empty segments.",
+)
 def unsorted_segment_max(
     data: Any, segment_ids: Any, num_segments: Any, name: str | None = None
 ) -> Tensor:
-    """The largest elements of the slices that share a segment id.
-
-    Args:
-        data: a real numeric tensor.
-        segment_ids: ids in any order; their shape is a prefix of that of `data`. Slices with a
-            negative id are dropped.
-        num_segments: the number of segments, a scalar int32 or int64.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of shape [num_segments] + the rest of the shape of `data`; the lowest number of
-        the type in empty segments.
-    """
+    """The largest elements of the slices that share a segment id."""
     return unsorted_segment_max_op(data, segment_ids, num_segments, name=name)  # type: ignore[no-any-return]
 
 
+@explained(
+    _WORDS,
+    data="a real numeric tensor.",
+    returns="A tensor of shape [num_segments] + the rest of the shape of `data`; the highest "
+    "number of the type in empty segments.",
+)
 def unsorted_segment_min(
     data: Any, segment_ids: Any, num_segments: Any, name: str | None = None
 ) -> Tensor:
-    """The smallest elements of the slices that share a segment id.
-
-    Args:
-        data: a real numeric tensor.
-        segment_ids: ids in any order; their shape is a prefix of that of `data`. Slices with a
-            negative id are dropped.
-        num_segments: the number of segments, a scalar int32 or int64.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of shape [num_segments] + the rest of the shape of `data`; the highest number of
-        the type in empty segments.
-    """
+    """The smallest elements of the slices that share a segment id."""
     return unsorted_segment_min_op(data, segment_ids, num_segments, name=name)  # type: ignore[no-any-return]
 
 
@@ -206,42 +191,22 @@ def _counts(segment_ids: Tensor, num_segments: Any, data: Tensor) -> Tensor:
     return maximum(column, 1)
 
 
+@explained(_WORDS, data="a floating-point or complex tensor.")
 def unsorted_segment_mean(
     data: Any, segment_ids: Any, num_segments: Any, name: str | None = None
 ) -> Tensor:
-    """Averages the slices that share a segment id.
-
-    Args:
-        data: a floating-point or complex tensor.
-        segment_ids: ids in any order; their shape is a prefix of that of `data`. Slices with a
-            negative id are dropped.
-        num_segments: the number of segments, a scalar int32 or int64.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of shape [num_segments] + the rest of the shape of `data`; 0 in empty segments.
-    """
+    """Averages the slices that share a segment id."""
     with name_scope(name, "UnsortedSegmentMean"):
         data, segment_ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
         counts = _counts(segment_ids, num_segments, data)
         return unsorted_segment_sum(data, segment_ids, num_segments) / counts
 
 
+@explained(_WORDS, data="a floating-point or complex tensor.")
 def unsorted_segment_sqrt_n(
     data: Any, segment_ids: Any, num_segments: Any, name: str | None = None
 ) -> Tensor:
-    """Adds the slices that share a segment id, over the square root of their number.
-
-    Args:
-        data: a floating-point or complex tensor.
-        segment_ids: ids in any order; their shape is a prefix of that of `data`. Slices with a
-            negative id are dropped.
-        num_segments: the number of segments, a scalar int32 or int64.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of shape [num_segments] + the rest of the shape of `data`; 0 in empty segments.
-    """
+    """Adds the slices that share a segment id, over the square root of their number."""
     with name_scope(name, "UnsortedSegmentSqrtN"):
         data, segment_ids = convert_to_tensor(data), convert_to_tensor(segment_ids)
         counts = _counts(segment_ids, num_segments, data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, errors, shapes
+from opdock.docstrings import explained
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
@@ -208,40 +209,28 @@ def _dynamic_swap(logits: Tensor, axis: Any) -> Tensor:
     return emit("AddV2", order, emit("Mul", at_axis - at_last, last - axis))  # type: ignore[no-any-return]
 
 
+_WORDS = {
+    "logits": "a floating-point tensor of rank 1 or more.",
+    "axis": "the dimension, the last one by default.",
+    "name": "a name for the operation.",
+    "dim": "the deprecated name of `axis`.",
+    "returns": "The losses: the shape of `logits` without the class dimension.",
+    "raises": "InvalidArgumentError: `axis` is out of range.",
+    "_sentinel": "forces `labels` and `logits` to be named.",
+}
+"""What the functions here take."""
+
+
+@explained(_WORDS, returns="A tensor like `logits` whose entries along `axis` sum to 1.")
 def softmax(logits: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:
-    """`exp(logits) / sum(exp(logits))` along one dimension.
-
-    Args:
-        logits: a floating-point tensor of rank 1 or more.
-        axis: the dimension, the last one by default.
-        name: a name for the operation.
-        dim: the deprecated name of `axis`.
-
-    Returns:
-        A tensor like `logits` whose entries along `axis` sum to 1.
-
-    Raises:
-        InvalidArgumentError: `axis` is out of range.
-    """
+    """`exp(logits) / sum(exp(logits))` along one dimension."""
     axis = renamed("axis", axis, "dim", dim)
     return _along_axis(softmax_op, logits, -1 if axis is None else axis, name)
 
 
+@explained(_WORDS, returns="A tensor like `logits`.")
 def log_softmax(logits: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:
-    """`logits - log(sum(exp(logits)))` along one dimension.
-
-    Args:
-        logits: a floating-point tensor of rank 1 or more.
-        axis: the dimension, the last one by default.
-        name: a name for the operation.
-        dim: the deprecated name of `axis`.
-
-    Returns:
-        A tensor like `logits`.
-
-    Raises:
-        InvalidArgumentError: `axis` is out of range.
-    """
+    """`logits - log(sum(exp(logits)))` along one dimension."""
     axis = renamed("axis", axis, "dim", dim)
     return _along_axis(log_softmax_op, logits, -1 if axis is None else axis, name)
 
@@ -274,22 +263,18 @@ def _to_end(tensor: Tensor, axis: int) -> Tensor:
     return emit("Transpose", tensor, order)  # type: ignore[no-any-return]
 
 
+@explained(
+    _WORDS,
+    labels="a tensor like `logits`: a probability distribution along `axis`.",
+    logits="a floating-point tensor of unscaled log probabilities.",
+    axis="the class dimension, the last one by default.",
+    raises="",
+)
 def softmax_cross_entropy_with_logits_v2(
     labels: Any, logits: Any, axis: int | None = None, name: str | None = None,
     dim: int | None = None,
 ) -> Tensor:  # fmt: skip
-    """Cross entropy between `labels` and the softmax of `logits`; gradients flow to both.
-
-    Args:
-        labels: a tensor like `logits`: a probability distribution along `axis`.
-        logits: a floating-point tensor of unscaled log probabilities.
-        axis: the class dimension, the last one by default.
-        name: a name for the operation.
-        dim: the deprecated name of `axis`.
-
-    Returns:
-        The losses: the shape of `logits` without the class dimension.
-    """
+    """Cross entropy between `labels` and the softmax of `logits`; gradients flow to both."""
     axis = renamed("axis", axis, "dim", dim)
     axis = -1 if axis is None else axis
     with name_scope(name, "softmax_cross_entropy_with_logits", [logits, labels]) as scope:
@@ -312,26 +297,19 @@ def softmax_cross_entropy_with_logits_v2(
         return emit("Cast", result, DstT=logits.dtype) if half else result  # type: ignore[no-any-return]
 
 
+@explained(
+    _WORDS,
+    labels="a tensor like `logits`: a probability distribution along `dim`.",
+    logits="a floating-point tensor of unscaled log probabilities.",
+    dim="the class dimension.",
+    axis="an alias of `dim`.",
+    raises="ValueError: an argument is missing or not named.",
+)
 def softmax_cross_entropy_with_logits(
     _sentinel: Any = None, labels: Any = None, logits: Any = None, dim: int = -1,
     name: str | None = None, axis: int | None = None,
 ) -> Tensor:  # fmt: skip
-    """Cross entropy between `labels` and the softmax of `logits`; no gradient flows to `labels`.
-
-    Args:
-        _sentinel: forces `labels` and `logits` to be named.
-        labels: a tensor like `logits`: a probability distribution along `dim`.
-        logits: a floating-point tensor of unscaled log probabilities.
-        dim: the class dimension.
-        name: a name for the operation.
-        axis: an alias of `dim`.
-
-    Returns:
-        The losses: the shape of `logits` without the class dimension.
-
-    Raises:
-        ValueError: an argument is missing or not named.
-    """
+    """Cross entropy between `labels` and the softmax of `logits`; no gradient flows to `labels`."""
     dim = dim if axis is None else axis
     ensure_named("softmax_cross_entropy_with_logits", _sentinel, labels, logits)
     with name_scope(name, "softmax_cross_entropy_with_logits_sg", [logits, labels]) as scope:
@@ -339,24 +317,18 @@ def softmax_cross_entropy_with_logits(
         return softmax_cross_entropy_with_logits_v2(labels, logits, axis=dim, name=scope)
 
 
+@explained(
+    _WORDS,
+    labels="int32 or int64 class ids, of rank one less than `logits`.",
+    logits="a floating-point tensor of unscaled log probabilities, classes last.",
+    returns="The losses, shaped like `labels` and of the type of `logits`.",
+    raises="ValueError: `logits` is a scalar, the ranks or shapes do not fit, or an argument is "
+    "missing or not named.",
+)
 def sparse_softmax_cross_entropy_with_logits(
     _sentinel: Any = None, labels: Any = None, logits: Any = None, name: str | None = None
 ) -> Tensor:
-    """Cross entropy between class ids and the softmax of `logits`.
-
-    Args:
-        _sentinel: forces `labels` and `logits` to be named.
-        labels: int32 or int64 class ids, of rank one less than `logits`.
-        logits: a floating-point tensor of unscaled log probabilities, classes last.
-        name: a name for the operation.
-
-    Returns:
-        The losses, shaped like `labels` and of the type of `logits`.
-
-    Raises:
-        ValueError: `logits` is a scalar, the ranks or shapes do not fit, or an argument is missing
-            or not named.
-    """
+    """Cross entropy between class ids and the softmax of `logits`."""
     ensure_named("sparse_softmax_cross_entropy_with_logits", _sentinel, labels, logits)
     with name_scope(name, "SparseSoftmaxCrossEntropyWithLogits", [labels, logits]):
         labels = convert_to_tensor(labels)

@@ -10,9 +10,7 @@ from opdock.autodiff.custom import used_variables
 from opdock.autodiff.gradients import gradients
 from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.composite import IndexedSlices, internal_convert_to_tensor_or_indexed_slices
-from opdock.graph.nodes.convert import (
-    convert_to_tensor,
-)
+from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.registry import get

@@ -21,13 +21,7 @@ from opdock.ops.io import (
     sharded_filespec_op,
 )
 from opdock.ops.strings import string_join
-from opdock.train.saveable import (
-    SaveableObject,
-    group_by_device,
-    op_of,
-    saveables_for,
-    set_cpu0,
-)
+from opdock.train.saveable import SaveableObject, group_by_device, op_of, saveables_for, set_cpu0
 
 __all__ = ["build_saver_def"]
 

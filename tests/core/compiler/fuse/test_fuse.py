@@ -7,6 +7,7 @@ import pytest
 
 import opdock as tf
 from opdock import errors
+from opdock.compiler.fuse import patterns
 from opdock.plugin import FusionPattern, P
 from tests.core.compiler import melder
 
@@ -124,6 +125,19 @@ def test_results_from_within(x, monkeypatch):
 
 def test_several_roots(x, monkeypatch):
     assert both([tf.reduce_sum(x, 0), x * 2.0], {x: X}, monkeypatch) == {"sum_and_scale": 1}
+
+
+def test_members_far_apart_are_found_without_a_look_at_what_lies_between(x, monkeypatch):
+    """Else a graph built layer by layer would take the square of its width to compile."""
+    looked = []
+    preceding = patterns._Fuser._preceding
+    monkeypatch.setattr(
+        patterns._Fuser, "_preceding", lambda f, n: looked.append(n) or preceding(f, n)
+    )
+    sums = [tf.nn.bias_add(x, tf.constant([float(i), 2.0, 3.0])) for i in range(20)]
+    outs = [tf.nn.relu(s) for s in sums]
+    assert both(outs, {x: X}, monkeypatch) == {"bias_relu": 20}
+    assert not looked
 
 
 def test_several_roots_in_each_others_way(x, monkeypatch):

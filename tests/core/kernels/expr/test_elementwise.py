@@ -49,9 +49,11 @@ def nodes(op, allowed):
             if not set(outs) <= allowed:
                 continue
             flat = [v for a in arrays for v in (a if isinstance(a, list) else [a])]
-            sig = NodeSig(op, op, attrs, [v.shape for v in flat], in_types, [None], outs)
             want = expected_outputs(reference_value(op, oracle_attrs(attrs), arrays), outs)[0]
-            yield sample.tag, sig, flat, want
+            # Shapes that are known let values be written over others.
+            for shape in (None, want.shape):
+                sig = NodeSig(op, op, attrs, [v.shape for v in flat], in_types, [shape], outs)
+                yield sample.tag, sig, flat, want
 
 
 def _native(value):
@@ -67,6 +69,8 @@ def run_all(op, namespace, allowed):
         with np.errstate(all="ignore"):
             run, given = kernels[0].bind(sig), [namespace.asarray(a) for a in arrays]
             got = np.asarray(run(*given))
+            kept = zip(given, arrays, strict=True)
+            assert all(np.asarray(g).tobytes() == a.tobytes() for g, a in kept), f"{op} {tag}"
             where = f"{op} {sig.in_dtypes[0].name} {tag}"
             if kernels[0].out:
                 check_place(run, given, got, where)
@@ -91,6 +95,7 @@ def test_what_writes_to_its_buffer():
     """Where functions take `out=`, and the last of an expression does."""
     made = {k.op: k.out for k in mount(numpy_namespace)}
     assert made["AddV2"] and made["Relu6"] and made["TanhGrad"] and not made["SelectV2"]
+    assert made["RsqrtGrad"]  # where a gradient is zero, a number is written over its product
     assert not any(k.out for k in mount(array_api_strict))
 
 
@@ -137,6 +142,22 @@ def test_a_namespace_without_the_function_gets_no_kernel():
     bare = Bare()
     assert not mount(bare).for_op("NextAfter")
     assert mount(bare).for_op("Exp")
+
+
+@pytest.mark.parametrize("text", ["where(y == 0, 0, x / y)", "1 + where(y == 0, 2, x * y) * x"])
+@pytest.mark.parametrize("alike", [False, True])
+def test_a_number_is_written_where_a_mask_says(text, alike):
+    """Into what it takes the place of, which is never an input."""
+    x, y = np.arange(6, dtype=np.float32), np.array([0, 1, 2, 0, 4, 5], np.float32)
+    line = lower([parse(text)], dict.fromkeys("xy", dtypes.float32))
+    run = evaluator(line, numpy_namespace, ["x", "y"], (6,), alike=alike, out=True)
+    with np.errstate(all="ignore"):
+        chosen = np.where(y == 0, 0, x / y) if "/" in text else 1 + np.where(y == 0, 2, x * y) * x
+        for place in (None, np.empty(6, np.float32)):
+            found = run(x, y, place)
+            np.testing.assert_array_equal(found, chosen)
+            assert place is None or found is place
+    assert x.tolist() == list(range(6)) and y.tolist() == [0, 1, 2, 0, 4, 5]
 
 
 @pytest.mark.parametrize("shape", [None, (3,)])

@@ -15,6 +15,7 @@ from opdock.devices.base import BaseDevice
 from opdock.devices.protocols import DeviceAttributes
 from opdock.kernels import philox, portable
 from opdock.kernels.portable import random as kernels
+from opdock.kernels.portable import random_dist as kernels_dist
 from opdock.kernels.select.selection import KernelIndex, select
 from opdock.kernels.select.signature import NodeSig
 from opdock.runtime.resources import ResourceManager
@@ -26,7 +27,7 @@ NATIVE = {k.op: k.bind for k in (*native.table, *native_dist.table)}
 PORTABLE = {
     op: function
     for function, uses in portable._registry.items()
-    if function.__module__ == kernels.__name__
+    if function.__module__ in (kernels.__name__, kernels_dist.__name__)
     for op, _ in uses
 }
 WIDE = st.integers(-(2**63), 2**63 - 1)

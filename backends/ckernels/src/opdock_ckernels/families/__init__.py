@@ -11,14 +11,14 @@ from opdock.plugin import KernelTable, dtypes
 __all__ = ["FAMILIES", "WIDE", "table_for"]
 
 FAMILIES: Final = (
-    "array", "bias", "cast", "cluster", "compare", "complex", "conv", "decompositions",
-    "depthwise", "diag", "elementwise", "fill", "fusion", "gather", "histogram", "identity",
-    "joining", "linalg", "lrn", "matrix", "morphology", "norm", "padding", "partition",
-    "patches", "pool", "random", "random_dist", "reduce", "scan", "scatter", "segment",
-    "select", "sets", "slicing", "solve", "sorting", "spacebatch", "sparse_math", "special",
-    "splitting", "state", "sums", "tensor_array", "tiling", "training", "tridiagonal", "xent",
+    "argmax", "array", "bias", "cast", "cluster", "compare", "complex", "conv",
+    "decompositions", "depthwise", "diag", "elementwise", "fill", "fusion", "gather",
+    "histogram", "identity", "joining", "linalg", "loss", "lrn", "matrix", "morphology",
+    "mounted", "norm", "padding", "partition", "patches", "pool", "random", "random_dist",
+    "reduce", "scan", "scatter", "segment", "select", "sets", "slicing", "solve", "sorting",
+    "spacebatch", "sparse_math", "special", "splitting", "state", "sums", "tiling", "training",
+    "tridiagonal", "xent",
 )  # fmt: skip
-
 
 WIDE: Final = frozenset({dtypes.float64, dtypes.complex128})
 """The element types that need double precision."""

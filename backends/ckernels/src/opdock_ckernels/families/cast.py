@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from opdock.plugin import NUMBERS, KernelTable, NodeSig, codegen
+from opdock.plugin import NUMBERS, KernelTable, NodeSig, checks
 from opdock_ckernels.protocols import Array
 
 __all__ = ["table"]
@@ -25,7 +25,7 @@ def bitcast(sig: NodeSig) -> Callable[[Array], Array]:
         if size > wanted:
             shape = (*shape, size // wanted)
         elif not shape or shape[-1] * size != wanted:
-            raise codegen.invalid(
+            raise checks.invalid(
                 f"Cannot bitcast {sig.in_dtypes[0].name}{list(shape)} to {target.name}: the last "
                 f"dimension must be {wanted // size}"
             )

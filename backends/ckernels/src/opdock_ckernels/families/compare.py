@@ -1,10 +1,10 @@
-"""Comparison within a tolerance; the exact ones come from their expressions."""
+"""Comparison within a tolerance, and choice by row; the rest comes from expressions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from opdock.plugin import REALS, KernelTable, NodeSig, dtypes
+from opdock.plugin import REALS, KernelTable, NodeSig, checks, codegen, dtypes
 from opdock_ckernels.pointwise import formula
 from opdock_ckernels.protocols import Array
 
@@ -26,3 +26,21 @@ def approximate_equal(sig: NodeSig) -> Callable[[Array, Array], Array]:
     text = f"cast({difference}, {wide.name}) < cast(tolerance, {wide.name})"
     number = float(sig.attrs["tolerance"])
     return formula(sig.device, text, {"x": dtype, "y": dtype}, dtypes.bool, tolerance=number)
+
+
+@table.binder("Select", T=codegen.RENDERED, out=True)
+def select(sig: NodeSig) -> Callable[..., Array]:
+    """A choice by element, or by row for a vector condition."""
+    dtype = sig.out_dtypes[0]
+    types = {"c": dtypes.bool, "x": dtype, "y": dtype}
+    program = formula(sig.device, "where(c, x, y)", types, dtype)
+
+    def run(condition: Array, then: Array, otherwise: Array, out: Array | None) -> Array:
+        if condition.ndim == 1 and then.ndim > 1:
+            condition = condition.reshape(condition.shape[0], *[1] * (then.ndim - 1))
+        else:
+            checks.check_choice(condition, then)
+        chosen: Array = program(condition, then, otherwise, into=out)
+        return chosen
+
+    return run

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import DType, KernelTable, NodeSig, codegen, dtypes, windows
+from opdock.plugin import DType, KernelTable, NodeSig, checks, dtypes, windows
 from opdock_ckernels.dialect import TYPES
 from opdock_ckernels.narrow import NARROW, computed, widened
 from opdock_ckernels.product import Factor, multiply
 from opdock_ckernels.protocols import Array
-from opdock_ckernels.strided import contiguous
+from opdock_ckernels.strided import contiguous, zeros
 from opdock_ckernels.windows import VOLUME, channels_first, channels_last, volume
 
 __all__ = ["Finish", "check_grad", "convolution", "table"]
@@ -253,7 +253,7 @@ def _backprop_input(sig: NodeSig) -> Callable[[Any, Array, Array], Array]:
     device, node = sig.device, _Convolution(sig, sig.in_dtypes[1])
 
     def run(input_sizes: Any, kernel: Array, grad: Array) -> Array:
-        dims = codegen.ints(input_sizes)
+        dims = checks.ints(input_sizes)
         (batch, size, channels), back = node.layout.parts(dims), node.last(grad)
         *window, inner, outputs = kernel.shape
         where = node.layout.window(size, window)
@@ -299,15 +299,14 @@ def _backprop_filter(sig: NodeSig) -> Callable[[Array, Any, Array], Array]:
     device, node = sig.device, _Convolution(sig, sig.in_dtypes[0])
 
     def run(x: Array, filter_sizes: Any, grad: Array) -> Array:
-        shape = tuple(codegen.ints(filter_sizes))
+        shape = tuple(checks.ints(filter_sizes))
         *window, inner, outputs = shape
         data, back = node.last(x), node.last(grad)
         where = node.layout.window(data.shape[1:-1], window)
         check_grad(node.layout, grad, x.shape[0], where.out, outputs)
         groups = windows.groups(data.shape[-1], inner, outputs)
         width, places = math.prod(window) * inner, math.prod(where.out)
-        result: Array = device.allocate((groups, width, outputs // groups), x.dtype)
-        device.fill_zero(result)
+        result = zeros(device, (groups, width, outputs // groups), x.dtype)
         if result.size and back.size:
             for start, count in node.blocks(data.shape[0], where, data.shape[-1]):
                 rows = node.unfolded(data, where, start, count, groups)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from opdock.plugin import KernelTable, NodeSig, codegen, dtypes
+from opdock.plugin import KernelTable, NodeSig, checks, dtypes
 from opdock_ckernels.dense import Dense
 from opdock_ckernels.pointwise import formula
+from opdock_ckernels.product import Factor, multiply
 from opdock_ckernels.protocols import Array
 from opdock_ckernels.spectral import eigen, singular
-from opdock_ckernels.strided import place, strides_of
+from opdock_ckernels.strided import place, strides_of, transposed, zeros
 
 __all__ = ["table"]
 
@@ -29,13 +30,13 @@ def cholesky(sig: NodeSig) -> Callable[[Array], Array]:
     device, dense = sig.device, Dense(sig.device, sig.in_dtypes[0].np)
 
     def run(x: Array) -> Array:
-        codegen.check_square(x)
+        checks.check_square(x)
         if not x.size:
             return _empty_like(device, x)
         flag = device.flag()
         out = dense.cholesky(x, flag)
         if device.read_int(flag):
-            raise codegen.invalid(
+            raise checks.invalid(
                 "Cholesky decomposition was not successful. The input might not be valid."
             )
         return out
@@ -51,13 +52,13 @@ def lu(sig: NodeSig) -> Callable[[Array], tuple[Array, Array]]:
     cast = formula(device, f"cast(x, {index.name})", {"x": dtypes.int32}, index)
 
     def run(x: Array) -> tuple[Array, Array]:
-        codegen.check_square(x)
+        checks.check_square(x)
         if not x.size:
             return _empty_like(device, x), device.allocate(x.shape[:-1], index.np)
         flag = device.flag()
         packed, order = dense.lu(x, flag)
         if device.read_int(flag):
-            raise codegen.invalid("Input is not invertible.")
+            raise checks.invalid("Input is not invertible.")
         return packed, order if index is dtypes.int32 else cast(order)
 
     return run
@@ -86,7 +87,7 @@ def self_adjoint_eig_v2(sig: NodeSig) -> Callable[[Array], tuple[Array, Array]]:
     dense = Dense(device, sig.in_dtypes[0].np)
 
     def run(x: Array) -> tuple[Array, Array]:
-        codegen.check_square(x)
+        checks.check_square(x)
         if x.size:
             values, vectors = eigen(dense, x, wanted)
         else:
@@ -103,7 +104,7 @@ def self_adjoint_eig(sig: NodeSig) -> Callable[[Array], Array]:
     dense = Dense(device, sig.in_dtypes[0].np)
 
     def run(x: Array) -> Array:
-        codegen.check_square(x)
+        checks.check_square(x)
         n = x.shape[-1]
         out: Array = device.allocate((*x.shape[:-2], n + 1, n), x.dtype)
         if not x.size:
@@ -136,5 +137,35 @@ def svd(sig: NodeSig) -> Callable[[Array], tuple[Array, Array, Array]]:
             return s, u, v
         nothing: Array = device.allocate((0,), x.dtype)
         return s, nothing, nothing
+
+    return run
+
+
+@table.binder("CholeskyGrad", T=_TYPES)
+def cholesky_grad(sig: NodeSig) -> Callable[[Array, Array], Array]:
+    """The gradient of a Cholesky factorization."""
+    device, dtype = sig.device, sig.in_dtypes[0]
+    dense = Dense(device, dtype.np)
+    mean = formula(device, "(x + y) / 2", {"x": dtype, "y": dtype}, dtype)
+
+    def product(a: Array, b: Array, turned: bool = False) -> Array:
+        out: Array = device.allocate(a.shape, a.dtype)
+        n = a.shape[-1]
+        count = a.size // (n * n)
+        multiply(device, Factor(a, count, (n, n), turned), Factor(b, count, (n, n)), out)
+        return out
+
+    def run(lower: Array, grad: Array) -> Array:
+        checks.check_square(lower)
+        if not lower.size:
+            return zeros(device, lower.shape, lower.dtype)
+        factor = dense.lower(lower)
+        # The diagonal counts half, as it lies in both triangles.
+        middle = dense.lower(product(factor, dense.lower(grad), turned=True), 0.5)
+        inverted = dense.identity(lower.shape)
+        dense.substitute(factor, inverted, device.flag(), lower=True)
+        out = product(product(inverted, middle, turned=True), inverted)
+        result: Array = mean(out, transposed(device, out))
+        return result
 
     return run

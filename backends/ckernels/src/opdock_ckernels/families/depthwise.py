@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, codegen, windows
+from opdock.plugin import KernelTable, NodeSig, checks, windows
 from opdock_ckernels.dialect import TYPES
 from opdock_ckernels.families.conv import TYPES_OF_CONV, Finish, check_grad
 from opdock_ckernels.folding import fold
@@ -180,7 +180,7 @@ def depthwise_backprop_input(sig: NodeSig) -> Callable[..., Array]:
     device, node = sig.device, _Depthwise(sig, sig.in_dtypes[1])
 
     def run(input_sizes: Any, taps: Array, grad: Array) -> Array:
-        dims = codegen.ints(input_sizes)
+        dims = checks.ints(input_sizes)
         (batch, size, channels), back = node.layout.parts(dims), node.last(grad)
         where = node.layout.window(size, taps.shape[:2])
         windows.check_depth(channels, taps.shape[2])
@@ -198,7 +198,7 @@ def depthwise_backprop_filter(sig: NodeSig) -> Callable[..., Array]:
     device, node = sig.device, _Depthwise(sig, sig.in_dtypes[0])
 
     def run(x: Array, filter_sizes: Any, grad: Array) -> Array:
-        shape = tuple(codegen.ints(filter_sizes))
+        shape = tuple(checks.ints(filter_sizes))
         data, back = node.last(x), node.last(grad)
         where = node.layout.window(data.shape[1:-1], shape[:2])
         windows.check_depth(data.shape[-1], shape[2])

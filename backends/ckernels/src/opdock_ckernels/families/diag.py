@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from opdock.plugin import KernelTable, NodeSig, codegen
+from opdock.plugin import KernelTable, NodeSig, checks
 from opdock_ckernels.families.array import HELD
 from opdock_ckernels.protocols import Array
 from opdock_ckernels.scattering import copied
-from opdock_ckernels.strided import move, take
+from opdock_ckernels.strided import move, take, zeros
 
 __all__ = ["table"]
 
@@ -24,8 +24,7 @@ def diag(sig: NodeSig) -> Callable[[Array], Array]:
 
     def run(diagonal: Array) -> Array:
         n = diagonal.size
-        out: Array = device.allocate((*diagonal.shape, *diagonal.shape), diagonal.dtype)
-        device.fill_zero(out)
+        out = zeros(device, (*diagonal.shape, *diagonal.shape), diagonal.dtype)
         move(device, diagonal, out, (n,), (1,), (n + 1,))
         return out
 
@@ -41,8 +40,8 @@ def diag_part(sig: NodeSig) -> Callable[[Array], Array]:
         half = x.ndim // 2
         shape = x.shape[:half]
         if shape != x.shape[half:]:
-            raise codegen.invalid(
-                f"Invalid shape {codegen.dims(x.shape)}: dimensions {half} apart must be equal."
+            raise checks.invalid(
+                f"Invalid shape {checks.dims(x.shape)}: dimensions {half} apart must be equal."
             )
         n = math.prod(shape)
         return take(device, x, (n,), (n + 1,)).reshape(*shape)
@@ -53,24 +52,24 @@ def diag_part(sig: NodeSig) -> Callable[[Array], Array]:
 def _matrices(x: Array) -> tuple[int, int, int]:
     """How many matrices there are, and their rows and columns."""
     if x.ndim < 2:
-        raise codegen.invalid(
-            f"input must be at least 2-dim, received shape: {codegen.dims(x.shape)}"
+        raise checks.invalid(
+            f"input must be at least 2-dim, received shape: {checks.dims(x.shape)}"
         )
     return math.prod(x.shape[:-2]), x.shape[-2], x.shape[-1]
 
 
 def _band(k: Any) -> tuple[int, int]:
     try:
-        return codegen.diagonals.band(codegen.ints(k))
+        return checks.diagonals.band(checks.ints(k))
     except ValueError as e:
-        raise codegen.invalid(str(e)) from None
+        raise checks.invalid(str(e)) from None
 
 
 def _longest(lower: int, upper: int, rows: int, cols: int) -> int:
     try:
-        return codegen.diagonals.longest(lower, upper, rows, cols)
+        return checks.diagonals.longest(lower, upper, rows, cols)
     except ValueError as e:
-        raise codegen.invalid(str(e)) from None
+        raise checks.invalid(str(e)) from None
 
 
 def _filled(device: Any, value: Array, shape: Sequence[int]) -> Array:
@@ -105,7 +104,7 @@ class _Lines:
         batch, rows, cols = self._size
         count = self._upper - self._lower + 1
         for k in range(self._lower, self._upper + 1):
-            where = codegen.diagonals.diagonal(k, rows, cols)
+            where = checks.diagonals.diagonal(k, rows, cols)
             matrix = (rows * cols, where.step), where.start
             line = (count * self._length, 1), (self._upper - k) * self._length
             (a, p), (b, q) = (matrix, line) if out else (line, matrix)
@@ -120,10 +119,9 @@ def matrix_diag(sig: NodeSig) -> Callable[[Array], Array]:
 
     def run(diagonal: Array) -> Array:
         if not diagonal.ndim:
-            raise codegen.invalid("diagonal must be at least 1-dim, received shape: []")
+            raise checks.invalid("diagonal must be at least 1-dim, received shape: []")
         n = diagonal.shape[-1]
-        out: Array = device.allocate((*diagonal.shape, n), diagonal.dtype)
-        device.fill_zero(out)
+        out = zeros(device, (*diagonal.shape, n), diagonal.dtype)
         _Lines(device, _matrices(out), 0, 0, n).put(diagonal, out)
         return out
 
@@ -139,17 +137,17 @@ def matrix_diag_v2(sig: NodeSig) -> Callable[..., Array]:
         lower, upper = _band(k)
         batch = diagonal.shape[:-1] if lower == upper else diagonal.shape[:-2]
         if lower != upper and diagonal.shape[-2] != upper - lower + 1:
-            raise codegen.invalid(
+            raise checks.invalid(
                 "The number of diagonals provided in the input does not match the lower_diag_index "
                 f"and upper_diag_index range: {diagonal.shape[-2]} vs. {upper - lower + 1}"
             )
-        length, ints = diagonal.shape[-1], codegen.ints
+        length, ints = diagonal.shape[-1], checks.ints
         try:
-            rows, cols = codegen.diagonals.matrix_size(
+            rows, cols = checks.diagonals.matrix_size(
                 lower, upper, length, ints(num_rows)[0], ints(num_cols)[0]
             )
         except ValueError as e:
-            raise codegen.invalid(str(e)) from None
+            raise checks.invalid(str(e)) from None
         out = _filled(device, padding, (*batch, rows, cols))
         _Lines(device, _matrices(out), lower, upper, length).put(diagonal, out)
         return out
@@ -197,10 +195,10 @@ def matrix_set_diag(sig: NodeSig) -> Callable[[Array, Array], Array]:
     def run(x: Array, diagonal: Array) -> Array:
         size = _matrices(x)
         if diagonal.shape != (*x.shape[:-2], min(size[1:])):
-            raise codegen.invalid(
+            raise checks.invalid(
                 "must have diagonal.shape == input.shape[:-2] + min(input.shape[-2:]), but got "
-                f"input shape: {codegen.dims(x.shape)} and diagonal shape: "
-                f"{codegen.dims(diagonal.shape)}"
+                f"input shape: {checks.dims(x.shape)} and diagonal shape: "
+                f"{checks.dims(diagonal.shape)}"
             )
         out = copied(device, x)
         _Lines(device, size, 0, 0, diagonal.shape[-1]).put(diagonal, out)
@@ -221,10 +219,10 @@ def matrix_set_diag_v2(sig: NodeSig) -> Callable[..., Array]:
         count = () if lower == upper else (upper - lower + 1,)
         wanted = (*x.shape[:-2], *count, length)
         if diagonal.shape != wanted:
-            raise codegen.invalid(
-                f"diagonal must have shape {codegen.dims(wanted)} for the diagonals {lower} to "
-                f"{upper} of input shape {codegen.dims(x.shape)}, but received "
-                f"{codegen.dims(diagonal.shape)}"
+            raise checks.invalid(
+                f"diagonal must have shape {checks.dims(wanted)} for the diagonals {lower} to "
+                f"{upper} of input shape {checks.dims(x.shape)}, but received "
+                f"{checks.dims(diagonal.shape)}"
             )
         out = copied(device, x)
         _Lines(device, size, lower, upper, length).put(diagonal, out)

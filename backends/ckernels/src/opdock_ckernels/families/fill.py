@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import REALS, DType, KernelTable, NodeSig, codegen, dtypes
+from opdock.plugin import REALS, DType, KernelTable, NodeSig, checks, codegen, dtypes
 from opdock_ckernels.dialect import TYPES
 from opdock_ckernels.families.array import HELD
 from opdock_ckernels.pointwise import formula
 from opdock_ckernels.protocols import Array
-from opdock_ckernels.strided import take
+from opdock_ckernels.strided import take, zeros
 
 __all__ = ["table"]
 
@@ -22,14 +22,7 @@ table = KernelTable()
 @table.binder("ZerosLike", T=HELD)
 def zeros_like(sig: NodeSig) -> Callable[[Array], Array]:
     """Zeros in the input's shape."""
-    device = sig.device
-
-    def run(x: Array) -> Array:
-        out: Array = device.allocate(x.shape, x.dtype)
-        device.fill_zero(out)
-        return out
-
-    return run
+    return lambda x: zeros(sig.device, x.shape, x.dtype)
 
 
 @table.binder("OnesLike", T=codegen.RENDERED)
@@ -46,13 +39,10 @@ def fill(sig: NodeSig) -> Callable[[Any, Array], Array]:
 
     def run(dims: Any, value: Array) -> Array:
         if getattr(dims, "ndim", 1) != 1:
-            raise codegen.invalid(f"dims must be a vector, got shape {codegen.dims(dims.shape)}")
+            raise checks.invalid(f"dims must be a vector, got shape {checks.dims(dims.shape)}")
         if value.ndim:
-            raise codegen.invalid(f"value must be a scalar, got shape {codegen.dims(value.shape)}")
-        shape = codegen.ints(dims)
-        for n in shape:
-            if n < 0:
-                raise codegen.invalid(f"Dimension {n} must be >= 0")
+            raise checks.invalid(f"value must be a scalar, got shape {checks.dims(value.shape)}")
+        shape = checks.filled_shape(dims)
         return take(device, value, shape, [0] * len(shape))
 
     return run
@@ -94,7 +84,7 @@ def _spaced(sig: NodeSig) -> Callable[..., Array]:
 def _ends(start: Any, limit: Any, delta: Any) -> tuple[int, Any, Any]:
     """The number of elements, the first, and the step of a range."""
     first, last, step = (np.asarray(v).reshape(-1)[0] for v in (start, limit, delta))
-    return codegen.range_steps(first, last, step), first, step
+    return checks.range_steps(first, last, step), first, step
 
 
 @table.binder("Range", Tidx=REALS - {dtypes.int32}, host_inputs=("start", "limit", "delta"))
@@ -125,9 +115,9 @@ def lin_space(sig: NodeSig) -> Callable[[Any, Any, Any], Array]:
 
     def run(start: Any, stop: Any, num: Any) -> Array:
         first, last = (float(np.asarray(v).reshape(-1)[0]) for v in (start, stop))
-        (count,) = codegen.ints(num)
+        (count,) = checks.ints(num)
         if count <= 0:
-            raise codegen.invalid(f"Requires num > 0: {count}")
+            raise checks.invalid(f"Requires num > 0: {count}")
         step = (last - first) / max(count - 1, 1)
         return fill(count, first, step, last, ends=True)
 

@@ -1,4 +1,4 @@
-"""Slices by index along an axis, and one-hot rows."""
+"""Slices by index along an axis."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import DType, KernelTable, NodeSig, codegen, dtypes, errors
+from opdock.plugin import DType, KernelTable, NodeSig, checks, dtypes
 from opdock_ckernels.dialect import TYPES, WORDS
 from opdock_ckernels.families.array import HELD
 from opdock_ckernels.picking import pick
 from opdock_ckernels.protocols import Array
 from opdock_ckernels.scattering import positions
 
-__all__ = ["gatherer", "not_in", "table"]
+__all__ = ["gatherer", "table"]
 
 table = KernelTable()
 _INDEX = frozenset({dtypes.int32, dtypes.int64})
@@ -50,7 +50,7 @@ def gatherer(
     kernel = device.kernel(_GATHER, "gather", W=word, I=index)
 
     def run(params: Array, indices: Array, axis: Any = 0, into: Array | None = None) -> Array:
-        at, batch = codegen.axes_of(params, indices, axis, batch_dims)
+        at, batch = checks.axes_of(params, indices, axis, batch_dims)
         shape = (*params.shape[:at], *indices.shape[batch:], *params.shape[at + 1 :])
         out: Array = device.allocate(shape, params.dtype) if into is None else into
         if not out.size:
@@ -62,17 +62,10 @@ def gatherer(
         flag = device.flag()
         device.launch(kernel, out.size, params, indices, out, flag, *map(np.int64, sizes))
         if device.read_int(flag):
-            raise not_in(device.download(indices), params.shape[at])
+            raise checks.not_in(device.download(indices), params.shape[at])
         return out
 
     return run
-
-
-def not_in(indices: np.ndarray[Any, Any], limit: int) -> errors.OpError:
-    """The error of indices that are not all in [0, limit)."""
-    where = tuple(int(i) for i in np.argwhere((indices < 0) | (indices >= limit))[0])
-    at = "indices" + (f"[{','.join(map(str, where))}]" if where else "")
-    return codegen.invalid(f"{at} = {indices[where]} is not in [0, {limit})")
 
 
 @table.binder("GatherV2", Tparams=HELD, Tindices=_INDEX, out=True, host_inputs=("axis",))
@@ -98,56 +91,15 @@ def gather_nd(sig: NodeSig) -> Callable[[Array, Array], Array]:
     def run(params: Array, indices: Array) -> Array:
         depth = indices.shape[-1]
         if depth > params.ndim:
-            raise codegen.invalid(
+            raise checks.invalid(
                 "index innermost dimension length must be <= params rank; saw: "
                 f"{depth} vs. {params.ndim}"
             )
         limits, rest = params.shape[:depth], params.shape[depth:]
-        codegen.check_params(params, indices)
+        checks.check_params(params, indices)
         at = positions(
-            device, indices, limits, lambda host: codegen.outside(host, params.shape, "param shape")
+            device, indices, limits, lambda host: checks.outside(host, params.shape, "param shape")
         )
         return pick(device, params, at, (*indices.shape[:-1], *rest), math.prod(rest))
-
-    return run
-
-
-_ONE_HOT = """
-KERNEL void one_hot(GLOBAL const I* at, GLOBAL const W* on, GLOBAL const W* off,
-                      GLOBAL W* y, i64 n, i64 depth, i64 inner) {
-  i64 i = GLOBAL_ID(0);
-  if (i >= n) return;
-  i64 c = i % inner, rest = i / inner;
-  y[i] = at[(rest / depth) * inner + c] == rest % depth ? on[0] : off[0];
-}
-"""
-
-
-@table.binder("OneHot", T=HELD, TI=_INDEX | {dtypes.uint8}, host_inputs=("depth",))
-def one_hot(sig: NodeSig) -> Callable[..., Array]:
-    """One value where the index says, another elsewhere."""
-    device, index = sig.device, TYPES[sig.in_dtypes[0].name]
-    word, given = WORDS[sig.out_dtypes[0].np.itemsize], sig.attrs["axis"]
-    kernel = device.kernel(_ONE_HOT, "one_hot", W=word, I=index)
-
-    def run(indices: Array, depth: Any, on: Array, off: Array) -> Array:
-        (size,) = codegen.ints(depth)
-        if not -1 <= given <= indices.ndim:
-            raise codegen.invalid(
-                f"Expected axis to be -1 or between [0, {indices.ndim}].  But received: {given}"
-            )
-        if size < 0:
-            raise codegen.invalid(f"depth must be non-negative, got: {size}")
-        for name, value in (("on_value", on), ("off_value", off)):
-            if value.ndim:
-                raise codegen.invalid(
-                    f"{name} must be a scalar, but got: {codegen.dims(value.shape)}"
-                )
-        axis = indices.ndim if given == -1 else given
-        shape = (*indices.shape[:axis], size, *indices.shape[axis:])
-        out: Array = device.allocate(shape, on.dtype)
-        sizes = (out.size, size, math.prod(indices.shape[axis:]))
-        device.launch(kernel, out.size, indices, on, off, out, *map(np.int64, sizes))
-        return out
 
     return run

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, codegen, dtypes
+from opdock.plugin import KernelTable, NodeSig, checks, dtypes
 from opdock_ckernels.dialect import TYPES
 from opdock_ckernels.ordering import find, sort
 from opdock_ckernels.pointwise import formula
@@ -44,18 +44,16 @@ def bincount(sig: NodeSig) -> Callable[[Array, Any, Array], Array]:
     device, dtype = sig.device, sig.out_dtypes[0]
 
     def run(arr: Array, size: Any, weights: Array) -> Array:
-        (count,) = codegen.ints(size)
+        (count,) = checks.ints(size)
         if count < 0:
-            raise codegen.invalid(f"size ({count}) must be non-negative")
+            raise checks.invalid(f"size ({count}) must be non-negative")
         values, order = sort(device, arr.reshape(arr.size))
         if arr.size and device.read_int(values) < 0:
-            raise codegen.invalid("Input arr must be non-negative!")
+            raise checks.invalid("Input arr must be non-negative!")
         if not weights.size:
             return _lengths(device, values, count, dtype.np, TYPES[dtype.name])
         if weights.shape != arr.shape:
-            raise codegen.invalid(
-                "arr and weights must have the same shape if weights is not empty"
-            )
+            raise checks.invalid("arr and weights must have the same shape if weights is not empty")
         return fold_segments(device, "sum", values, weights, (count,), at=order)
 
     return run
@@ -71,15 +69,7 @@ def histogram(sig: NodeSig) -> Callable[[Array, Any, Any], Array]:
     program = formula(device, text, names, dtypes.int32)
 
     def run(values: Array, value_range: Any, nbins: Any) -> Array:
-        (count,) = codegen.ints(nbins)
-        if count <= 0:
-            raise codegen.invalid(f"nbins should be a positive number, but got '{count}'")
-        low, high = value_range.tolist()
-        if not low < high:
-            raise codegen.invalid(
-                "value_range should satisfy value_range[0] < value_range[1], but got "
-                f"'[{low}, {high}]'"
-            )
+        low, high, count = checks.bins_of(value_range, nbins)
         numbers = (float(low), (float(high) - float(low)) / count, float(count - 1))
         given = [device.upload(np.array(low, dtype.np))]
         given += [device.upload(np.array(v, wide.np)) for v in numbers]

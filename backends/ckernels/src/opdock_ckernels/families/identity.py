@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from opdock.plugin import FLOATS, KernelTable, NodeSig, codegen
+from opdock.plugin import FLOATS, KernelTable, NodeSig, checks, codegen
 from opdock_ckernels.dialect import TYPES
 from opdock_ckernels.families.array import HELD
 from opdock_ckernels.protocols import Array
+from opdock_ckernels.strided import zeros
 
 __all__ = ["table"]
 
@@ -47,13 +48,12 @@ def check_numerics(sig: NodeSig) -> Callable[[Array], Array]:
     kernel = device.kernel(codegen.helpers(dialect, text) + text, "check", **types)
 
     def run(x: Array) -> Array:
-        found = device.allocate((2,), np.dtype(np.int32))
-        device.fill_zero(found)
+        found = zeros(device, (2,), np.dtype(np.int32))
         device.launch(kernel, x.size, x, found, np.int64(x.size))
         marks = device.download(found)
         if marks.any():
             kinds = [name for name, mark in zip(("Inf", "NaN"), marks, strict=True) if mark]
-            raise codegen.invalid(f"{message} : Tensor had {' and '.join(kinds)} values")
+            raise checks.invalid(f"{message} : Tensor had {' and '.join(kinds)} values")
         return x
 
     return run

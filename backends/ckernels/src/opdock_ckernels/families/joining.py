@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from opdock.plugin import KernelTable, NodeSig, axes, codegen
+from opdock.plugin import KernelTable, NodeSig, axes, checks
 from opdock_ckernels.families.array import HELD
 from opdock_ckernels.protocols import Array
 from opdock_ckernels.strided import place, strides_of
@@ -59,7 +59,7 @@ def pack(sig: NodeSig) -> Callable[..., Array]:
 
     def run(*args: Any) -> Array:
         *values, out = args
-        codegen.check_alike(values)
+        checks.check_alike(values)
         shape = values[0].shape
         at = axis % (len(shape) + 1)
         wide = [v.reshape(*shape[:at], 1, *shape[at:]) for v in values]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, codegen, dtypes
+from opdock.plugin import KernelTable, NodeSig, checks, dtypes
 from opdock_ckernels.narrow import NARROW, widened
 from opdock_ckernels.pointwise import formula
 from opdock_ckernels.product import Factor, multiply
@@ -32,7 +32,7 @@ def product(sig: NodeSig, finish: Callable[..., None] | None = None) -> Run:
     one = device.upload(np.zeros(2, np.int32))
 
     def run(a: Array, b: Array, *more: Array) -> Array:
-        codegen.check_matmul(a, b, ta, tb)
+        checks.check_matmul(a, b, ta, tb)
         left, right = Factor(a, 1, a.shape, ta), Factor(b, 1, b.shape, tb)
         out: Array = device.allocate((left.rows, right.columns), a.dtype)
         multiply(device, left, right, out, one)
@@ -63,7 +63,7 @@ def batch_matmul(sig: NodeSig) -> Run:
         return known[x, y]
 
     def run(x: Array, y: Array) -> Array:
-        codegen.check_batch_matmul(x, y, ax, ay, broadcast)
+        checks.check_batch_matmul(x, y, ax, ay, broadcast)
         lead_x, lead_y = x.shape[:-2], y.shape[:-2]
         batch = np.broadcast_shapes(lead_x, lead_y)
         left = Factor(x, math.prod(lead_x), x.shape[-2:], ax)

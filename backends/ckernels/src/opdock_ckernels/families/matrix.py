@@ -1,4 +1,4 @@
-"""Bands of matrices, and transposition with conjugation."""
+"""Bands of matrices, and transposition."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, axes, codegen
+from opdock.plugin import KernelTable, NodeSig, axes, checks
 from opdock_ckernels.dialect import WORDS
 from opdock_ckernels.families.array import HELD
 from opdock_ckernels.families.complex import conjugate
@@ -51,13 +51,24 @@ def matrix_band_part(sig: NodeSig) -> Callable[[Array, Any, Any], Array]:
 
     def run(x: Array, num_lower: Any, num_upper: Any) -> Array:
         if x.ndim < 2:
-            raise codegen.invalid(f"input must be at least 2-dim, received shape: {list(x.shape)}")
-        (lower,), (upper,) = codegen.ints(num_lower), codegen.ints(num_upper)
+            raise checks.invalid(f"input must be at least 2-dim, received shape: {list(x.shape)}")
+        (lower,), (upper,) = checks.ints(num_lower), checks.ints(num_upper)
         rows, cols = x.shape[-2:]
         low, high = (rows if lower < 0 else lower), (cols if upper < 0 else upper)
         out: Array = device.allocate(x.shape, x.dtype)
         sizes = (np.int64(v) for v in (x.size, rows, cols, low, high))
         device.launch(kernel, x.size, x, zero, out, *sizes)
         return out
+
+    return run
+
+
+@table.binder("Transpose", T=HELD, out=True, host_inputs=("perm",))
+def transpose(sig: NodeSig) -> Callable[..., Array]:
+    """The dimensions in another order."""
+    device = sig.device
+
+    def run(x: Array, perm: Any, out: Array | None) -> Array:
+        return contiguous(device, x, axes.permutation(perm, x.ndim), out)
 
     return run

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import REALS, KernelTable, NodeSig, codegen
+from opdock.plugin import REALS, KernelTable, NodeSig, checks, codegen
 from opdock_ckernels.along import along
 from opdock_ckernels.dialect import TYPES
 from opdock_ckernels.families.array import HELD
@@ -28,7 +28,7 @@ def pad(sig: NodeSig) -> Callable[..., Array]:
 
     def run(x: Array, paddings: Any, *rest: Any) -> Array:
         value, into = rest if len(rest) == 2 else (None, rest[0])
-        pairs = codegen.margins(paddings, x.ndim)
+        pairs = checks.margins(paddings, x.ndim)
         shape = tuple(n + a + b for n, (a, b) in zip(x.shape, pairs, strict=True))
         out: Array = device.allocate(shape, x.dtype) if into is None else into
         if value is None:
@@ -54,9 +54,9 @@ def mirror_pad(sig: NodeSig) -> Callable[[Array, Any], Array]:
 
     def run(x: Array, paddings: Any) -> Array:
         out = x
-        for axis, (before, after) in enumerate(codegen.margins(paddings, x.ndim)):
+        for axis, (before, after) in enumerate(checks.margins(paddings, x.ndim)):
             size = x.shape[axis]
-            codegen.check_mirror(mode, size, before, after)
+            checks.check_mirror(mode, size, before, after)
             if before or after:
                 out = along(device, out, axis, size + before + after, _MIRROR, before, skip)
         return copied(device, x) if out is x else out
@@ -95,9 +95,9 @@ def mirror_pad_grad(sig: NodeSig) -> Callable[[Array, Any], Array]:
 
     def run(grad: Array, paddings: Any) -> Array:
         out = grad
-        for axis, (before, after) in enumerate(codegen.margins(paddings, grad.ndim)):
+        for axis, (before, after) in enumerate(checks.margins(paddings, grad.ndim)):
             size = grad.shape[axis] - before - after
-            codegen.check_mirror(mode, size, before, after)
+            checks.check_mirror(mode, size, before, after)
             if not before and not after:
                 continue
             shape = (*out.shape[:axis], size, *out.shape[axis + 1 :])

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, codegen
+from opdock.plugin import KernelTable, NodeSig, checks
 from opdock_ckernels.families.array import HELD
 from opdock_ckernels.folding import fold
 from opdock_ckernels.ordering import find, sort
 from opdock_ckernels.picking import pick
 from opdock_ckernels.protocols import Array
 from opdock_ckernels.scattering import scatter
+from opdock_ckernels.strided import zeros
 
 __all__ = ["table"]
 
@@ -29,22 +30,17 @@ def dynamic_partition(sig: NodeSig) -> Callable[[Array, Array], Any]:
     wanted = device.upload(np.arange(count + 1, dtype=np.int32).reshape(1, count + 1))
 
     def run(data: Array, partitions: Array) -> Any:
-        rank = partitions.ndim
-        if data.shape[:rank] != partitions.shape:
-            raise codegen.invalid(
-                f"data.shape must start with partitions.shape, got data.shape = "
-                f"{codegen.dims(data.shape)}, partitions.shape = {codegen.dims(partitions.shape)}"
-            )
-        n, rest = partitions.size, data.shape[rank:]
+        checks.check_labelled(data, partitions)
+        n, rest = partitions.size, data.shape[partitions.ndim :]
         labels, order = sort(device, partitions.reshape(n))
         kind = np.dtype(np.int32)
-        bounds = codegen.ints(device.download(
+        bounds = checks.ints(device.download(
             find(device, labels.reshape(1, n), wanted, kind)
         ))  # fmt: skip
         if bounds[0] != 0 or bounds[-1] != n:
             host = device.download(partitions).reshape(-1)
             bad = int(np.argmax((host < 0) | (host >= count)))
-            raise codegen.invalid(f"partitions[{bad}] = {host[bad]} is not in [0, {count})")
+            raise checks.invalid(f"partitions[{bad}] = {host[bad]} is not in [0, {count})")
         width = math.prod(rest)
         out = [
             pick(device, data, order, (stop - start, *rest), width, start)
@@ -55,29 +51,6 @@ def dynamic_partition(sig: NodeSig) -> Callable[[Array, Array], Any]:
     return run
 
 
-def _tail(indices: Sequence[Array], data: Sequence[Array]) -> tuple[int, ...]:
-    """The shape of a row.
-
-    Raises:
-        InvalidArgumentError: the shapes do not fit.
-    """
-    first: tuple[int, ...] | None = None
-    for i, (index, part) in enumerate(zip(indices, data, strict=True)):
-        if part.shape[: index.ndim] != index.shape:
-            raise codegen.invalid(
-                f"data[{i}].shape = {codegen.dims(part.shape)} does not start with "
-                f"indices[{i}].shape = {codegen.dims(index.shape)}"
-            )
-        rest = part.shape[index.ndim :]
-        if first is not None and rest != first:
-            raise codegen.invalid(
-                f"Need data[0].shape[{indices[0].ndim}:] = data[{i}].shape[{index.ndim}:], got "
-                f"{codegen.dims(first)} and {codegen.dims(rest)}"
-            )
-        first = rest
-    return first or ()
-
-
 @table.binder("DynamicStitch", "ParallelDynamicStitch", T=HELD)
 def dynamic_stitch(sig: NodeSig) -> Callable[..., Array]:
     """Rows written where their indices say; of equal indices the last wins."""
@@ -85,17 +58,16 @@ def dynamic_stitch(sig: NodeSig) -> Callable[..., Array]:
 
     def run(*args: Array) -> Array:
         indices, data = args[:n], args[n:]
-        tail = _tail(indices, data)
+        tail = checks.check_parts(indices, data)
         places = _joined(device, indices, np.dtype(np.int32))
         size = 0
         if places.size:
             size = device.read_int(fold(device, "max", places, [0])) + 1
             if device.read_int(fold(device, "min", places, [0])) < 0:
                 i, least = _negative(device, indices)
-                raise codegen.invalid(f"indices[{i}] holds {least}, which is out of range")
+                raise checks.invalid(f"indices[{i}] holds {least}, which is out of range")
         width = math.prod(tail)
-        out: Array = device.allocate((size, *tail), dtype)
-        device.fill_zero(out)
+        out = zeros(device, (size, *tail), dtype)
         rows = _joined(device, data, dtype)
         scatter(device, "Update", out, places, rows, width)
         return out

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import FLOATS, REALS, DType, KernelTable, NodeSig, codegen, dtypes, windows
+from opdock.plugin import FLOATS, REALS, DType, KernelTable, NodeSig, checks, dtypes, windows
 from opdock_ckernels.dialect import TYPES
 from opdock_ckernels.narrow import computed, widened
 from opdock_ckernels.pointwise import formula
@@ -302,7 +302,7 @@ def avg_pool_grad(sig: NodeSig) -> Callable[[Any, Array], Array]:
     pooling = _Pooling(sig, dtype)
 
     def run(shape: Any, grad: Array) -> Array:
-        source = tuple(codegen.ints(shape))
+        source = tuple(checks.ints(shape))
         expected, numbers = pooling.place(source)
         windows.check_shape("grad", grad.shape, expected)
         out: Array = device.allocate(source, grad.dtype)
@@ -355,7 +355,7 @@ def max_pool_grad_with_argmax(sig: NodeSig) -> Callable[[Array, Array, Array], A
         check = pooling.kernel("check", x.size, index)
         pooling.launch(check, argmax.size, numbers, argmax, outside, stray, *sizes)
         if device.read_int(outside):
-            raise codegen.invalid(
+            raise checks.invalid(
                 f"argmax has indices outside of the input, which has {x.size} elements"
             )
         if second:

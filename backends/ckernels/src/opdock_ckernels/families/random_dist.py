@@ -12,16 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import (
-    REALS,
-    DType,
-    KernelTable,
-    NodeSig,
-    codegen,
-    dtypes,
-    philox,
-    random_stream,
-)
+from opdock.plugin import REALS, DType, KernelTable, NodeSig, codegen, dtypes, philox, random_stream
 from opdock_ckernels.dialect import TYPES
 from opdock_ckernels.families.random import PHILOX, needs_double, words_of
 from opdock_ckernels.protocols import Array

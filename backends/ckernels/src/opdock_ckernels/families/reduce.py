@@ -1,14 +1,11 @@
-"""Reductions along any axes, and the positions of extremes."""
+"""Reductions along any axes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from opdock.plugin import FLOATS, REALS, KernelTable, NodeSig, axes, codegen, dtypes
-from opdock_ckernels.dialect import TYPES
+from opdock.plugin import FLOATS, REALS, KernelTable, NodeSig, axes
 from opdock_ckernels.folding import fold
 from opdock_ckernels.protocols import Array
 from opdock_ckernels.strided import strides_of, take
@@ -45,53 +42,3 @@ def reduction(sig: NodeSig) -> Callable[..., Array]:
         return fold(device, how, x, along, keep, first=first, last=last, into=out)
 
     return run
-
-
-_ARG = """
-KERNEL void arg(GLOBAL const T* x, GLOBAL O* y, i64 n, i64 count, i64 inner) {
-  i64 i = GLOBAL_ID(0);
-  if (i >= n) return;
-  i64 p = (i / inner) * count * inner + i % inner, best = 0, j = 0;
-  A top = WORST;
-  for (; j < count; ++j) {
-    A v = LOAD(p + j * inner);
-    if (v BEATS top) { top = v; best = j; }
-  }
-  y[i] = (O)best;
-}
-"""
-
-
-@table.binder("ArgMax", "ArgMin", T=REALS, host_inputs=("dimension",))
-def arg_extreme(sig: NodeSig) -> Callable[[Array, Any], Array]:
-    """The position of the first extreme; NaN is never one."""
-    device, dtype, out_type = sig.device, sig.in_dtypes[0], sig.out_dtypes[0]
-    dialect: codegen.Dialect = device.dialect
-    largest = sig.op == "ArgMax"
-    if dtype.is_floating:
-        worst = "-INFINITY" if largest else "INFINITY"
-    else:
-        worst = dialect.number(dtype, int(dtype.min if largest else dtype.max))
-    text = _ARG.replace("LOAD(p + j * inner)", dialect.load(dtype, "x", "(p + j * inner)"))
-    text = text.replace("WORST", worst).replace("BEATS", ">" if largest else "<")
-    types = {"T": TYPES[dtype.name], "O": TYPES[out_type.name], "A": dialect.computed(dtype)}
-    head = codegen.helpers(dialect, text)
-    kernel = device.kernel(head + text, "arg", **types)
-
-    def run(x: Array, dimension: Any) -> Array:
-        axis = axes.searched(dimension, x.shape)
-        out: Array = device.allocate((*x.shape[:axis], *x.shape[axis + 1 :]), out_type.np)
-        inner = int(np.prod(x.shape[axis + 1 :], dtype=np.int64))
-        sizes = (np.int64(v) for v in (out.size, x.shape[axis], inner))
-        device.launch(kernel, out.size, x, out, *sizes)
-        return out
-
-    return run
-
-
-@table.binder("L2Loss", T=FLOATS)
-def l2_loss(sig: NodeSig) -> Callable[[Array], Array]:
-    """Half the sum of squares."""
-    device, narrow = sig.device, sig.in_dtypes[0] in (dtypes.float16, dtypes.bfloat16)
-    half = "0.5f" if narrow or sig.in_dtypes[0] is dtypes.float32 else "0.5"
-    return lambda x: fold(device, "sum", x, range(x.ndim), first="x * x", last=f"total * {half}")

@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from opdock.plugin import KernelTable, NodeSig, codegen, dtypes
+from opdock.plugin import KernelTable, NodeSig, checks, codegen, dtypes
 from opdock_ckernels.families.array import HELD
 from opdock_ckernels.protocols import Array
 from opdock_ckernels.scattering import copied, positions, scatter
+from opdock_ckernels.strided import zeros
 
 __all__ = ["table"]
 
@@ -21,18 +22,8 @@ _INDEX = frozenset({dtypes.int32, dtypes.int64})
 def _into(device: Any, how: str, out: Array, indices: Array, updates: Array) -> Array:
     """`out` itself, changed at the coordinates."""
     depth, shape = indices.shape[-1], out.shape
-    if depth > out.ndim:
-        raise codegen.invalid(
-            "The innermost dimension of indices must be at most the rank of the output; saw: "
-            f"{depth} vs. {out.ndim}"
-        )
-    if updates.shape != (*indices.shape[:-1], *shape[depth:]):
-        raise codegen.invalid(
-            f"Must have updates.shape = indices.shape[:-1] + output.shape[{depth}:]: got "
-            f"updates.shape {codegen.dims(updates.shape)}, indices.shape "
-            f"{codegen.dims(indices.shape)}, output.shape {codegen.dims(shape)}"
-        )
-    at = positions(device, indices, shape[:depth], lambda host: codegen.outside(host, shape))
+    checks.check_updates(indices, updates, shape)
+    at = positions(device, indices, shape[:depth], lambda host: checks.outside(host, shape))
     rows = updates.reshape(at.size, math.prod(shape[depth:]))
     scatter(device, how, out, at, rows, rows.shape[1])
     return out
@@ -44,18 +35,16 @@ def scatter_nd(sig: NodeSig) -> Callable[[Array, Array, Any], Array]:
     device, dtype = sig.device, sig.out_dtypes[0].np
 
     def run(indices: Array, updates: Array, shape: Any) -> Array:
-        wanted = tuple(codegen.ints(shape))
+        wanted = tuple(checks.ints(shape))
         if any(n < 0 for n in wanted):
-            raise codegen.invalid(
-                f"Shape must have non-negative dimensions, got {codegen.dims(wanted)}"
+            raise checks.invalid(
+                f"Shape must have non-negative dimensions, got {checks.dims(wanted)}"
             )
         if math.prod(wanted) == 0 and indices.size and updates.size:
-            raise codegen.invalid(
-                f"Indices and updates specified for empty output shape {codegen.dims(wanted)}"
+            raise checks.invalid(
+                f"Indices and updates specified for empty output shape {checks.dims(wanted)}"
             )
-        out: Array = device.allocate(wanted, dtype)
-        device.fill_zero(out)
-        return _into(device, "Add", out, indices, updates)
+        return _into(device, "Add", zeros(device, wanted, dtype), indices, updates)
 
     return run
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import DType, KernelTable, NodeSig, codegen, dtypes
+from opdock.plugin import DType, KernelTable, NodeSig, checks, codegen, dtypes
 from opdock_ckernels.dialect import TYPES
 from opdock_ckernels.ordering import sort
 from opdock_ckernels.picking import pick
 from opdock_ckernels.protocols import Array
 from opdock_ckernels.segments import fold_segments
+from opdock_ckernels.strided import zeros
 
 __all__ = ["table"]
 
@@ -48,12 +49,11 @@ def _count_sorted(device: Any, ids: Array, limit: int | None = None) -> int:
     """
     if not ids.size:
         return limit or 0
-    found = device.allocate((2,), np.dtype(np.int32))
-    device.fill_zero(found)
+    found = zeros(device, (2,), np.dtype(np.int32))
     device.launch(_kernel(device, "inspect", ids), ids.size, ids, found, np.int64(ids.size))
     wrong, count = (int(v) for v in device.download(found))
     if wrong or (limit is not None and count > limit):
-        raise codegen.unsorted_error(device.download(ids), limit)
+        raise checks.unsorted_error(device.download(ids), limit)
     return count if limit is None else limit
 
 
@@ -92,9 +92,9 @@ def segment(sig: NodeSig) -> Callable[[Array, Array], Array]:
 
     def run(data: Array, ids: Array) -> Array:
         if ids.ndim != 1:
-            raise codegen.invalid("segment_ids should be a vector.")
+            raise checks.invalid("segment_ids should be a vector.")
         if not data.ndim or ids.size != data.shape[0]:
-            raise codegen.invalid("segment_ids should be the same size as dimension 0 of input.")
+            raise checks.invalid("segment_ids should be the same size as dimension 0 of input.")
         shape = (_count_sorted(device, ids), *data.shape[1:])
         return fold_segments(device, _WAYS[kind], ids, data, shape, gap=gap, last=last)
 
@@ -117,7 +117,7 @@ def unsorted(sig: NodeSig) -> Callable[[Array, Array, Any], Array]:
         gap = device.dialect.number(dtype, number)
 
     def run(data: Array, segment_ids: Array, num_segments: Any) -> Array:
-        (count,) = codegen.ints(num_segments)
+        (count,) = checks.ints(num_segments)
         _check_unsorted(device, data, segment_ids, count)
         ids, order = sort(device, segment_ids.reshape(segment_ids.size))
         shape = (count, *data.shape[segment_ids.ndim :])
@@ -127,17 +127,10 @@ def unsorted(sig: NodeSig) -> Callable[[Array, Array, Any], Array]:
 
 
 def _check_unsorted(device: Any, data: Array, ids: Array, count: int) -> None:
-    if count < 0:
-        raise codegen.invalid(f"num_segments should be >= 0: {count}")
-    if data.shape[: ids.ndim] != ids.shape:
-        raise codegen.invalid(
-            f"data.shape = {codegen.dims(data.shape)} does not start with segment_ids.shape = "
-            f"{codegen.dims(ids.shape)}"
-        )
+    checks.check_segments(data, ids, count)
     least = int(np.iinfo(ids.dtype).min)
     if (found := _stray(device, ids, least, count)) is not None:
-        where = codegen.dims(np.unravel_index(found[0], ids.shape)) if ids.ndim else ""
-        raise codegen.invalid(f"segment_ids{where} = {found[1]} is out of range [0, {count})")
+        raise checks.out_of_segments(*found, ids.shape, count)
 
 
 # ---------------------------------------------------------------- picked rows
@@ -155,15 +148,15 @@ def sparse(sig: NodeSig) -> Callable[..., Array]:
 
     def run(data: Array, indices: Array, ids: Array, num_segments: Any = None) -> Array:
         if indices.ndim != 1:
-            raise codegen.invalid("indices should be a vector.")
+            raise checks.invalid("indices should be a vector.")
         if ids.ndim != 1:
-            raise codegen.invalid("segment_ids should be a vector.")
+            raise checks.invalid("segment_ids should be a vector.")
         if indices.size != ids.size:
-            raise codegen.invalid("segment_ids and indices should have same size.")
-        given = None if num_segments is None else codegen.ints(num_segments)[0]
+            raise checks.invalid("segment_ids and indices should have same size.")
+        given = None if num_segments is None else checks.ints(num_segments)[0]
         count = _count_sorted(device, ids, given)
         if (found := _stray(device, indices, 0, data.shape[0])) is not None:
-            raise codegen.invalid(
+            raise checks.invalid(
                 f"Bad: indices[{found[0]}] == {found[1]} out of range [0, {data.shape[0]})"
             )
         shape = (count, *data.shape[1:])
@@ -206,13 +199,13 @@ def sparse_grad(sig: NodeSig) -> Callable[..., Array]:
     kernel = device.kernel(_SCALE.replace("DIVISOR", divisor), "scale", T=kind)
 
     def run(grad: Array, indices: Array, ids: Array, output_dim0: Any) -> Array:
-        (rows,) = codegen.ints(output_dim0)
+        (rows,) = checks.ints(output_dim0)
         if (found := _stray(device, ids, 0, grad.shape[0])) is not None:
             if rows and int(device.download(ids)[-1]) >= grad.shape[0]:
-                raise codegen.invalid("Invalid number of segments")
-            raise codegen.invalid(f"Segment id {found[1]} out of range [0, {grad.shape[0]}).")
+                raise checks.invalid("Invalid number of segments")
+            raise checks.invalid(f"Segment id {found[1]} out of range [0, {grad.shape[0]}).")
         if (found := _stray(device, indices, 0, rows)) is not None:
-            raise codegen.invalid(f"Index {found[1]} out of range [0, {rows}).")
+            raise checks.invalid(f"Index {found[1]} out of range [0, {rows}).")
         scaled: Array = device.allocate(grad.shape, grad.dtype)
         width = grad.size // max(grad.shape[0], 1)
         sizes = [np.int64(v) for v in (grad.size, ids.size, width)]

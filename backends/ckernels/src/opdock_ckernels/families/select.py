@@ -1,14 +1,16 @@
-"""Coordinates of what is not zero; selection by condition comes from its expression."""
+"""Coordinates of what is not zero, and one-hot rows."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, codegen
-from opdock_ckernels.dialect import TYPES
+from opdock.plugin import KernelTable, NodeSig, checks, codegen, dtypes
+from opdock_ckernels.dialect import TYPES, WORDS
+from opdock_ckernels.families.array import HELD
 from opdock_ckernels.prefix import offsets
 from opdock_ckernels.protocols import Array
 from opdock_ckernels.strided import strides_of
@@ -57,6 +59,42 @@ def where(sig: NodeSig) -> Callable[[Array], Array]:
             steps = (np.int64(s) for s in strides_of(x.shape))
             write = device.kernel(_coordinates(rank), "coordinates")
             device.launch(write, n, marks, places, out, np.int64(n), *steps)
+        return out
+
+    return run
+
+
+_INDEX = frozenset({dtypes.int32, dtypes.int64})
+
+_ONE_HOT = """
+KERNEL void one_hot(GLOBAL const I* at, GLOBAL const W* on, GLOBAL const W* off,
+                      GLOBAL W* y, i64 n, i64 depth, i64 inner) {
+  i64 i = GLOBAL_ID(0);
+  if (i >= n) return;
+  i64 c = i % inner, rest = i / inner;
+  y[i] = at[(rest / depth) * inner + c] == rest % depth ? on[0] : off[0];
+}
+"""
+
+
+@table.binder("OneHot", T=HELD, TI=_INDEX | {dtypes.uint8}, host_inputs=("depth",))
+def one_hot(sig: NodeSig) -> Callable[..., Array]:
+    """One value where the index says, another elsewhere."""
+    device, index = sig.device, TYPES[sig.in_dtypes[0].name]
+    word, given = WORDS[sig.out_dtypes[0].np.itemsize], sig.attrs["axis"]
+    kernel = device.kernel(_ONE_HOT, "one_hot", W=word, I=index)
+
+    def run(indices: Array, depth: Any, on: Array, off: Array) -> Array:
+        size, axis = checks.one_hot_axis(depth, given, indices.ndim)
+        for name, value in (("on_value", on), ("off_value", off)):
+            if value.ndim:
+                raise checks.invalid(
+                    f"{name} must be a scalar, but got: {checks.dims(value.shape)}"
+                )
+        shape = (*indices.shape[:axis], size, *indices.shape[axis:])
+        out: Array = device.allocate(shape, on.dtype)
+        sizes = (out.size, size, math.prod(indices.shape[axis:]))
+        device.launch(kernel, out.size, indices, on, off, out, *map(np.int64, sizes))
         return out
 
     return run

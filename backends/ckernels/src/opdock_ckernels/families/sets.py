@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import DType, KernelTable, NodeSig, codegen, dtypes
+from opdock.plugin import DType, KernelTable, NodeSig, checks, codegen, dtypes
 from opdock_ckernels.dialect import TYPES, WORDS
 from opdock_ckernels.ordering import sort
 from opdock_ckernels.picking import pick
 from opdock_ckernels.prefix import offsets
 from opdock_ckernels.protocols import Array
+from opdock_ckernels.strided import zeros
 
 __all__ = ["table"]
 
@@ -107,12 +108,12 @@ def unique(sig: NodeSig) -> Callable[..., tuple[Array, ...]]:
 
     def run(x: Array, axis: Any = ()) -> tuple[Array, ...]:
         if x.ndim != 1:
-            raise codegen.invalid(f"unique expects a 1D vector, got shape {codegen.dims(x.shape)}")
-        given = codegen.ints(axis)
+            raise checks.invalid(f"unique expects a 1D vector, got shape {checks.dims(x.shape)}")
+        given = checks.ints(axis)
         if len(given) > 1:
-            raise codegen.invalid("axis expects a 1D vector of at most one element")
+            raise checks.invalid("axis expects a 1D vector of at most one element")
         if given and given[0] not in (0, -1):
-            raise codegen.invalid(f"axis expects to be in range [-1, 1), got {given[0]}")
+            raise checks.invalid(f"axis expects to be in range [-1, 1), got {given[0]}")
         return _distinct(device, x, dtype, kind)[:n]
 
     return run
@@ -155,9 +156,7 @@ def list_diff(sig: NodeSig) -> Callable[[Array, Array], tuple[Array, Array]]:
     def run(x: Array, y: Array) -> tuple[Array, Array]:
         for name, value in (("x", x), ("y", y)):
             if value.ndim != 1:
-                raise codegen.invalid(
-                    f"{name} should be a 1D vector, got shape {list(value.shape)}"
-                )
+                raise checks.invalid(f"{name} should be a 1D vector, got shape {list(value.shape)}")
         n, size, count = x.size, np.int64(x.size), 0
         if n:
             ordered, _ = sort(device, y)
@@ -199,24 +198,16 @@ def invert_permutation(sig: NodeSig) -> Callable[[Array], Array]:
 
     def run(x: Array) -> Array:
         if x.ndim != 1:
-            raise codegen.invalid(
-                f"invert_permutation expects a 1D vector, got shape {codegen.dims(x.shape)}"
+            raise checks.invalid(
+                f"invert_permutation expects a 1D vector, got shape {checks.dims(x.shape)}"
             )
         n, size = x.size, np.int64(x.size)
         out: Array = device.allocate((n,), x.dtype)
-        seen, flag = device.allocate((n,), _INT), device.flag()
-        device.fill_zero(seen)
+        seen, flag = zeros(device, (n,), _INT), device.flag()
         device.launch(device.kernel(_INVERT, "invert", T=kind), n, x, out, seen, flag, size)
         device.launch(device.kernel(_INVERT, "complete", T=kind), n, seen, flag, size)
         if device.read_int(flag):
-            raise _no_permutation(codegen.ints(device.download(x)))
+            raise checks.no_permutation(checks.ints(device.download(x)))
         return out
 
     return run
-
-
-def _no_permutation(values: list[int]) -> Exception:
-    for v in values:
-        if not 0 <= v < len(values):
-            return codegen.invalid(f"{v} is not between 0 and {len(values)}")
-    return codegen.invalid(f"{max(values, key=values.count)} is duplicated in the input.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from opdock.plugin import KernelTable, NodeSig, axes, codegen
+from opdock.plugin import KernelTable, NodeSig, axes, checks
 from opdock_ckernels.families.array import HELD
 from opdock_ckernels.protocols import Array
 from opdock_ckernels.scattering import copied
@@ -54,7 +54,7 @@ def strided_slice(sig: NodeSig) -> Callable[..., Array]:
     device = sig.device
 
     def run(x: Array, begin: Any, end: Any, strides: Any, out: Array | None) -> Array:
-        found = codegen.subscript(sig, x.shape, begin, end, strides)
+        found = checks.subscript(sig, x.shape, begin, end, strides)
         steps, offset = _layout(x.shape, found.subscript)
         return take(device, x, [int(n or 0) for n in found.shape], steps, offset, out)
 
@@ -67,11 +67,11 @@ def strided_slice_grad(sig: NodeSig) -> Callable[..., Array]:
     device = sig.device
 
     def run(shape: Any, begin: Any, end: Any, strides: Any, dy: Array) -> Array:
-        out: Array = device.allocate(tuple(codegen.ints(shape)), dy.dtype)
-        found = codegen.subscript(sig, out.shape, begin, end, strides)
+        out: Array = device.allocate(tuple(checks.ints(shape)), dy.dtype)
+        found = checks.subscript(sig, out.shape, begin, end, strides)
         if dy.shape != found.shape:
-            raise codegen.invalid(
-                f"shape of dy was {codegen.dims(dy.shape)} instead of {codegen.dims(found.shape)}"
+            raise checks.invalid(
+                f"shape of dy was {checks.dims(dy.shape)} instead of {checks.dims(found.shape)}"
             )
         device.fill_zero(out)
         place(device, dy, out, *_layout(out.shape, found.subscript))
@@ -91,11 +91,11 @@ def strided_slice_assign(sig: NodeSig) -> Callable[..., Any]:
     def run(cell: Any, begin: Any, end: Any, strides: Any, value: Array) -> Any:
         with cell.lock:
             out = copied(device, cell.read())
-            found = codegen.subscript(sig, out.shape, begin, end, strides)
+            found = checks.subscript(sig, out.shape, begin, end, strides)
             if value.shape not in (found.shape, ()):
-                raise codegen.invalid(
-                    f"shape of value was {codegen.dims(value.shape)} instead of "
-                    f"{codegen.dims(found.shape)}"
+                raise checks.invalid(
+                    f"shape of value was {checks.dims(value.shape)} instead of "
+                    f"{checks.dims(found.shape)}"
                 )
             wide = spread(device, value, tuple(int(n or 0) for n in found.shape))
             place(device, wide, out, *_layout(out.shape, found.subscript))

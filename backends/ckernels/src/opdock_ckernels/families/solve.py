@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, codegen, dtypes
+from opdock.plugin import KernelTable, NodeSig, checks, dtypes
 from opdock_ckernels.dense import Dense
 from opdock_ckernels.pointwise import formula
 from opdock_ckernels.product import Factor, multiply
 from opdock_ckernels.protocols import Array
-from opdock_ckernels.strided import contiguous
+from opdock_ckernels.strided import transposed, zeros
 
 __all__ = ["table"]
 
@@ -21,21 +21,9 @@ _TYPES = frozenset({dtypes.float32, dtypes.float64})
 _SINGULAR = "Input matrix is not invertible."
 
 
-def _turned(device: Any, x: Array) -> Array:
-    """The transposed matrices."""
-    last = x.ndim - 1
-    return contiguous(device, x, (*range(last - 1), last, last - 1))
-
-
-def _zeros(device: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    out: Array = device.allocate(shape, dtype)
-    device.fill_zero(out)
-    return out
-
-
 def _checked(device: Any, flag: Array, result: Array, message: str) -> Array:
     if device.read_int(flag):
-        raise codegen.invalid(message)
+        raise checks.invalid(message)
     return result
 
 
@@ -46,11 +34,11 @@ def inverse(sig: NodeSig) -> Callable[[Array], Array]:
     dense = Dense(device, sig.in_dtypes[0].np)
 
     def run(x: Array) -> Array:
-        codegen.check_square(x)
+        checks.check_square(x)
         if not x.size:
-            return _zeros(device, x.shape, x.dtype)
+            return zeros(device, x.shape, x.dtype)
         flag = device.flag()
-        out = dense.solve(_turned(device, x) if of_adjoint else x, None, flag)
+        out = dense.solve(transposed(device, x) if of_adjoint else x, None, flag)
         return _checked(device, flag, out, "Input is not invertible.")
 
     return run
@@ -63,11 +51,11 @@ def solve(sig: NodeSig) -> Callable[[Array, Array], Array]:
     dense = Dense(device, sig.in_dtypes[0].np)
 
     def run(matrix: Array, rhs: Array) -> Array:
-        codegen.check_solve(matrix, rhs)
+        checks.check_solve(matrix, rhs)
         if not matrix.size or not rhs.size:
-            return _zeros(device, rhs.shape, rhs.dtype)
+            return zeros(device, rhs.shape, rhs.dtype)
         flag = device.flag()
-        out = dense.solve(_turned(device, matrix) if of_adjoint else matrix, rhs, flag)
+        out = dense.solve(transposed(device, matrix) if of_adjoint else matrix, rhs, flag)
         return _checked(device, flag, out, _SINGULAR)
 
     return run
@@ -81,9 +69,9 @@ def triangular_solve(sig: NodeSig) -> Callable[[Array, Array], Array]:
     dense = Dense(device, sig.in_dtypes[0].np)
 
     def run(matrix: Array, rhs: Array) -> Array:
-        codegen.check_solve(matrix, rhs)
+        checks.check_solve(matrix, rhs)
         if not matrix.size or not rhs.size:
-            return _zeros(device, rhs.shape, rhs.dtype)
+            return zeros(device, rhs.shape, rhs.dtype)
         flag, out = device.flag(), dense.copy(rhs)
         dense.substitute(matrix, out, flag, lower, turned=turned)
         return _checked(device, flag, out, _SINGULAR)
@@ -98,49 +86,19 @@ def determinant(sig: NodeSig) -> Callable[[Array], Any]:
     dense = Dense(device, sig.in_dtypes[0].np)
 
     def run(x: Array) -> Any:
-        codegen.check_square(x)
+        checks.check_square(x)
         sign, value = dense.determinant(x, logs)
         return (sign, value) if logs else value
 
     def checked(x: Array) -> Any:
-        codegen.check_square(x)
+        checks.check_square(x)
         if x.size:
             return run(x)
         one: Array = device.allocate(x.shape[:-2], x.dtype)
         ones = dense.identity((one.size, 1, 1)).reshape(*one.shape)
-        return (ones, _zeros(device, one.shape, x.dtype)) if logs else ones
+        return (ones, zeros(device, one.shape, x.dtype)) if logs else ones
 
     return checked
-
-
-@table.binder("CholeskyGrad", T=_TYPES)
-def cholesky_grad(sig: NodeSig) -> Callable[[Array, Array], Array]:
-    """The gradient of a Cholesky factorization."""
-    device, dtype = sig.device, sig.in_dtypes[0]
-    dense = Dense(device, dtype.np)
-    mean = formula(device, "(x + y) / 2", {"x": dtype, "y": dtype}, dtype)
-
-    def product(a: Array, b: Array, turned: bool = False) -> Array:
-        out: Array = device.allocate(a.shape, a.dtype)
-        n = a.shape[-1]
-        count = a.size // (n * n)
-        multiply(device, Factor(a, count, (n, n), turned), Factor(b, count, (n, n)), out)
-        return out
-
-    def run(lower: Array, grad: Array) -> Array:
-        codegen.check_square(lower)
-        if not lower.size:
-            return _zeros(device, lower.shape, lower.dtype)
-        factor = dense.lower(lower)
-        # The diagonal counts half, as it lies in both triangles.
-        middle = dense.lower(product(factor, dense.lower(grad), turned=True), 0.5)
-        inverted = dense.identity(lower.shape)
-        dense.substitute(factor, inverted, device.flag(), lower=True)
-        out = product(product(inverted, middle, turned=True), inverted)
-        result: Array = mean(out, _turned(device, out))
-        return result
-
-    return run
 
 
 @table.binder(
@@ -155,11 +113,11 @@ def least_squares(sig: NodeSig) -> Callable[[Array, Array, Any], Array]:
     regularized = formula(device, "x + s * y", types, dtype)
 
     def run(matrix: Array, rhs: Array, l2_regularizer: Any) -> Array:
-        codegen.check_solve(matrix, rhs, square=False)
+        checks.check_solve(matrix, rhs, square=False)
         *batch, m, n = matrix.shape
         k, count = rhs.shape[-1], matrix.size // max(m * n, 1)
         if not matrix.size or not rhs.size:
-            return _zeros(device, (*batch, n, k), rhs.dtype)
+            return zeros(device, (*batch, n, k), rhs.dtype)
         small, tall = min(m, n), m >= n
         gram: Array = device.allocate((*batch, small, small), matrix.dtype)
         plain, turned = Factor(matrix, count, (m, n)), Factor(matrix, count, (m, n), True)

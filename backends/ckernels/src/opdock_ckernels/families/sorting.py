@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from opdock.plugin import REALS, KernelTable, NodeSig, codegen
+from opdock.plugin import REALS, KernelTable, NodeSig, checks
 from opdock_ckernels.ordering import find, largest, sort
 from opdock_ckernels.protocols import Array
 from opdock_ckernels.strided import strides_of, take
@@ -18,7 +18,7 @@ _FEW = 128
 
 
 def _largest(device: Any, x: Array, k: int) -> tuple[Array, Array]:
-    codegen.check_k(x.shape, k)
+    checks.check_k(x.shape, k)
     n = x.shape[-1]
     if 0 < k <= _FEW and x.size:
         found = largest(device, x.reshape(x.size // n, n), k)
@@ -33,7 +33,7 @@ def _largest(device: Any, x: Array, k: int) -> tuple[Array, Array]:
 def top_k_v2(sig: NodeSig) -> Callable[[Array, Any], tuple[Array, Array]]:
     """The largest elements of each row."""
     device = sig.device
-    return lambda x, k: _largest(device, x, codegen.ints(k)[0])
+    return lambda x, k: _largest(device, x, checks.ints(k)[0])
 
 
 @table.binder("TopK", T=REALS)
@@ -50,9 +50,9 @@ def bound(sig: NodeSig) -> Callable[[Array, Array], Array]:
 
     def run(rows: Array, values: Array) -> Array:
         if rows.shape[0] != values.shape[0]:
-            raise codegen.invalid(
+            raise checks.invalid(
                 "Leading dim_size of both tensors must match: "
-                f"{codegen.dims(rows.shape)} vs. {codegen.dims(values.shape)}"
+                f"{checks.dims(rows.shape)} vs. {checks.dims(values.shape)}"
             )
         if not math.prod(values.shape):
             out: Array = device.allocate(values.shape, kind)

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, codegen
+from opdock.plugin import KernelTable, NodeSig, checks
 from opdock_ckernels.families.array import HELD
 from opdock_ckernels.protocols import Array
-from opdock_ckernels.strided import contiguous, place, strides_of, take
+from opdock_ckernels.strided import contiguous, place, strides_of, take, zeros
 
 __all__ = ["table"]
 
@@ -20,18 +20,17 @@ table = KernelTable()
 
 def _to_batch(device: Any, x: Array, block: Sequence[int], paddings: Any) -> Array:
     pairs, n = np.asarray(paddings), len(block)
-    codegen.check_blocks(x, list(block), pairs)
+    checks.check_blocks(x, list(block), pairs)
     spatial, rest = x.shape[1 : 1 + n], x.shape[1 + n :]
     padded = [int(d + a + b) for d, (a, b) in zip(spatial, pairs, strict=True)]
     for i, (size, b) in enumerate(zip(padded, block, strict=True)):
         if size % b:
-            raise codegen.invalid(
+            raise checks.invalid(
                 f"padded_shape[{i}]={size} is not divisible by block_shape[{i}]={b}"
             )
     wide = x
     if pairs.any():
-        wide = device.allocate((x.shape[0], *padded, *rest), x.dtype)
-        device.fill_zero(wide)
+        wide = zeros(device, (x.shape[0], *padded, *rest), x.dtype)
         steps = strides_of(wide.shape)
         offset = sum(int(a) * s for (a, _), s in zip(pairs, steps[1:], strict=False))
         place(device, x, wide, steps, offset)
@@ -44,10 +43,10 @@ def _to_batch(device: Any, x: Array, block: Sequence[int], paddings: Any) -> Arr
 
 def _to_space(device: Any, x: Array, block: Sequence[int], crops: Any) -> Array:
     pairs, n, volume = np.asarray(crops), len(block), math.prod(block)
-    codegen.check_blocks(x, list(block), pairs)
+    checks.check_blocks(x, list(block), pairs)
     rest = x.shape[1 + n :]
     if x.shape[0] % volume:
-        raise codegen.invalid(
+        raise checks.invalid(
             f"Input batch dimension ({x.shape[0]}) is not divisible by product of block sizes "
             f"({volume})"
         )
@@ -59,7 +58,7 @@ def _to_space(device: Any, x: Array, block: Sequence[int], crops: Any) -> Array:
     grown = [c * b for c, b in zip(counts, block, strict=True)]
     for i, (size, (a, b)) in enumerate(zip(grown, pairs, strict=True)):
         if size < a + b:
-            raise codegen.invalid(f"cropped_shape[{i}]={size - a - b} must be non-negative")
+            raise checks.invalid(f"cropped_shape[{i}]={size - a - b} must be non-negative")
     out = contiguous(device, split, (*order, 2 * n + 1)).reshape(batch, *grown, *rest)
     if not pairs.any():
         return out
@@ -73,7 +72,7 @@ def _to_space(device: Any, x: Array, block: Sequence[int], crops: Any) -> Array:
 def space_to_batch_nd(sig: NodeSig) -> Callable[[Array, Any, Any], Array]:
     """Blocks of space into the batch."""
     device = sig.device
-    return lambda x, block, paddings: _to_batch(device, x, codegen.ints(block), paddings)
+    return lambda x, block, paddings: _to_batch(device, x, checks.ints(block), paddings)
 
 
 @table.binder("SpaceToBatch", T=HELD, host_inputs=("paddings",))
@@ -87,7 +86,7 @@ def space_to_batch(sig: NodeSig) -> Callable[[Array, Any], Array]:
 def batch_to_space_nd(sig: NodeSig) -> Callable[[Array, Any, Any], Array]:
     """The batch into blocks of space."""
     device = sig.device
-    return lambda x, block, crops: _to_space(device, x, codegen.ints(block), crops)
+    return lambda x, block, crops: _to_space(device, x, checks.ints(block), crops)
 
 
 @table.binder("BatchToSpace", T=HELD, host_inputs=("crops",))
@@ -105,12 +104,12 @@ def space_to_depth(sig: NodeSig) -> Callable[[Array], Array]:
     def run(x: Array) -> Array:
         if channels_last:
             n, h, w, c = x.shape
-            codegen.check_multiple("height and width", (h, w), b)
+            checks.check_multiple("height and width", (h, w), b)
             split = x.reshape(n, h // b, b, w // b, b, c)
             turned = contiguous(device, split, (0, 1, 3, 2, 4, 5))
             return turned.reshape(n, h // b, w // b, b * b * c)
         n, c, h, w, *rest = x.shape
-        codegen.check_multiple("height and width", (h, w), b)
+        checks.check_multiple("height and width", (h, w), b)
         split = x.reshape(n, c, h // b, b, w // b, b, *rest)
         turned = contiguous(device, split, (0, 3, 5, 1, 2, 4, *range(6, 6 + len(rest))))
         return turned.reshape(n, b * b * c, h // b, w // b, *rest)
@@ -126,12 +125,12 @@ def depth_to_space(sig: NodeSig) -> Callable[[Array], Array]:
     def run(x: Array) -> Array:
         if channels_last:
             n, h, w, c = x.shape
-            codegen.check_multiple("depth", (c,), b * b)
+            checks.check_multiple("depth", (c,), b * b)
             split = x.reshape(n, h, w, b, b, c // (b * b))
             turned = contiguous(device, split, (0, 1, 3, 2, 4, 5))
             return turned.reshape(n, h * b, w * b, c // (b * b))
         n, c, h, w, *rest = x.shape
-        codegen.check_multiple("depth", (c,), b * b)
+        checks.check_multiple("depth", (c,), b * b)
         split = x.reshape(n, b, b, c // (b * b), h, w, *rest)
         turned = contiguous(device, split, (0, 3, 4, 1, 5, 2, *range(6, 6 + len(rest))))
         return turned.reshape(n, c // (b * b), h * b, w * b, *rest)

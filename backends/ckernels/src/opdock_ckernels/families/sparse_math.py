@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import Kernel, KernelTable, NodeSig, codegen, dtypes
+from opdock.plugin import Kernel, KernelTable, NodeSig, checks, codegen, dtypes
 from opdock_ckernels.picking import pick
 from opdock_ckernels.pointwise import formula
 from opdock_ckernels.protocols import Array
@@ -26,20 +26,20 @@ def _bind(sig: NodeSig) -> Callable[..., Array]:
     program = formula(device, text, {"x": dtype, "y": dtype}, dtype)
 
     def run(indices: Array, values: Array, shape: Any, dense: Array) -> Array:
-        wanted = tuple(codegen.ints(shape))
+        wanted = tuple(checks.ints(shape))
         lead = len(wanted) - dense.ndim
         fits = lead >= 0 and all(
             n in (1, m) for n, m in zip(dense.shape, wanted[lead:], strict=True)
         )
         if not fits:
-            raise codegen.invalid(
+            raise checks.invalid(
                 "SparseDenseBinaryOpShared broadcasts dense to sparse only; got incompatible "
                 f"shapes: [{list(wanted)}] vs. [{list(dense.shape)}]"
             )
 
         def outside(host: np.ndarray[Any, Any]) -> Exception:
             row = int(((host < 0) | (host >= np.array(wanted))).any(axis=1).argmax())
-            return codegen.invalid(
+            return checks.invalid(
                 f"indices[{row}] = {host[row].tolist()} is out of bounds for {wanted}"
             )
 

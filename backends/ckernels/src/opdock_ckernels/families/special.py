@@ -12,19 +12,11 @@ from opdock_ckernels.dialect import TYPES
 from opdock_ckernels.pointwise import broadcast_shape
 from opdock_ckernels.protocols import Array
 from opdock_ckernels.special import FUNCTIONS
-from opdock_ckernels.strided import strides_of, take
+from opdock_ckernels.strided import spread
 
 __all__ = ["table"]
 
 table = KernelTable()
-
-
-def _spread(device: Any, x: Array, shape: tuple[int, ...]) -> Array:
-    if x.shape == shape:
-        return x
-    wide = (1,) * (len(shape) - x.ndim) + x.shape
-    steps = [0 if n == 1 else s for n, s in zip(wide, strides_of(wide), strict=True)]
-    return take(device, x, shape, steps)
 
 
 def _kernel(sig: NodeSig) -> Any:
@@ -55,7 +47,7 @@ def special(sig: NodeSig) -> Callable[..., Array]:
     def run(*args: Array) -> Array:
         shape = broadcast_shape([a.shape for a in args])
         out: Array = device.allocate(shape, args[0].dtype)
-        values = [_spread(device, a, shape) for a in args]
+        values = [spread(device, a, shape) for a in args]
         device.launch(kernel, out.size, *values, out, np.int64(out.size))
         return out
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import Kernel, KernelTable, NodeSig, codegen, dtypes
+from opdock.plugin import Kernel, KernelTable, NodeSig, checks, codegen, dtypes
 from opdock_ckernels.families.array import HELD
-from opdock_ckernels.families.gather import gatherer, not_in
+from opdock_ckernels.families.gather import gatherer
 from opdock_ckernels.pointwise import formula
 from opdock_ckernels.protocols import Array
 from opdock_ckernels.scattering import copied, positions, scatter
@@ -30,11 +30,7 @@ def _assign(sig: NodeSig) -> Callable[..., Any]:
     def run(cell: Any, value: Array) -> Any:
         with cell.lock:
             old = cell.read()
-            if old.shape != value.shape:
-                raise codegen.invalid(
-                    f"Cannot update variable with shape {list(old.shape)} using a Tensor with "
-                    f"shape {list(value.shape)}, shapes must be equal."
-                )
+            checks.check_assigned(old, value)
             cell.write(program(old, value))
         return None if resource else cell
 
@@ -54,20 +50,10 @@ def _rows(sig: NodeSig) -> Callable[..., Any]:
     def run(cell: Any, indices: Array, updates: Array) -> Any:
         with cell.lock:
             old = cell.read()
-            if old.ndim == 0:
-                raise codegen.invalid(
-                    f"Scatter into variable {cell.name} needs at least 1 dimension."
-                )
-            expected = (*indices.shape, *old.shape[1:])
-            if updates.ndim and updates.shape != expected:
-                raise codegen.invalid(
-                    "Must have updates.shape = indices.shape + params.shape[1:], got updates.shape "
-                    f"{list(updates.shape)}, indices.shape {list(indices.shape)}, params.shape "
-                    f"{list(old.shape)}"
-                )
+            checks.check_rows(cell, old, indices, updates)
             at = positions(
                 device, indices.reshape(indices.size, 1), old.shape[:1],
-                lambda host: not_in(host.reshape(-1), old.shape[0]),
+                lambda host: checks.not_in(host.reshape(indices.shape), old.shape[0]),
             )  # fmt: skip
             fresh = copied(device, old)
             scatter(device, how, fresh, at, updates, math.prod(old.shape[1:]))
@@ -97,7 +83,7 @@ def _slices(sig: NodeSig) -> Callable[..., Any]:
 
 
 def _flat(indices: np.ndarray[Any, Any], shape: tuple[int, ...]) -> Exception:
-    return codegen.outside(indices.reshape(-1, indices.shape[-1]), shape)
+    return checks.outside(indices.reshape(-1, indices.shape[-1]), shape)
 
 
 for _name in ("Update", "Add", "Sub", "Mul", "Div", "Min", "Max"):

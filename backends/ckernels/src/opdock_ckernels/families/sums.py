@@ -1,13 +1,15 @@
-"""Cross products."""
+"""Sums of many tensors, and cross products."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from opdock.plugin import REALS, KernelTable, NodeSig, codegen
+from opdock.plugin import REALS, KernelTable, NodeSig, checks, codegen, dtypes
 from opdock_ckernels.dialect import TYPES
+from opdock_ckernels.pointwise import Pointwise, formula
 from opdock_ckernels.protocols import Array
 
 __all__ = ["table"]
@@ -36,13 +38,41 @@ def cross(sig: NodeSig) -> Callable[[Array, Array], Array]:
     kernel = device.kernel(head + text, "cross3", T=TYPES[dtype.name])
 
     def run(left: Array, right: Array) -> Array:
-        if left.shape != right.shape or left.shape[-1:] != (3,):
-            raise codegen.invalid(
-                "Both inputs must be of same shape with last dimension 3: "
-                f"{codegen.dims(left.shape)} vs. {codegen.dims(right.shape)}"
-            )
+        checks.check_cross(left, right)
         out: Array = device.allocate(left.shape, left.dtype)
         device.launch(kernel, out.size, left, right, out, np.int64(out.size))
         return out
+
+    return run
+
+
+_AT_ONCE = 8
+
+
+@table.binder("AddN", "AccumulateNV2", T=codegen.RENDERED - {dtypes.bool}, out=True)
+def add_n(sig: NodeSig) -> Callable[..., Array]:
+    """The sum of the inputs, several in one kernel."""
+    device, dtype = sig.device, sig.out_dtypes[0]
+    programs: dict[int, Pointwise] = {}
+
+    def total(count: int) -> Pointwise:
+        if count not in programs:
+            names = [f"x{i}" for i in range(count)]
+            types = dict.fromkeys(names, dtype)
+            text = " + ".join(names) if count > 1 else "where(True, x0, x0)"
+            programs[count] = formula(device, text, types, dtype)
+        return programs[count]
+
+    def run(*args: Any) -> Array:
+        values, out = args[:-1], args[-1]
+        checks.check_addends(*values)
+        rest = list(values)
+        while True:
+            head, rest = rest[:_AT_ONCE], rest[_AT_ONCE:]
+            last = not rest
+            partial: Array = total(len(head))(*head, into=out if last else None)
+            if last:
+                return partial
+            rest.insert(0, partial)
 
     return run

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, axes, codegen
+from opdock.plugin import KernelTable, NodeSig, axes, checks
 from opdock_ckernels.along import along
 from opdock_ckernels.dialect import TYPES, WORDS
 from opdock_ckernels.families.array import HELD
@@ -26,15 +26,7 @@ def tile(sig: NodeSig) -> Callable[..., Array]:
     device = sig.device
 
     def run(x: Array, multiples: Any, out: Array | None) -> Array:
-        counts = codegen.ints(multiples)
-        if len(counts) != x.ndim:
-            raise codegen.invalid(
-                f"Expected multiples argument to be a vector of length {x.ndim} but got length "
-                f"{len(counts)}"
-            )
-        for i, count in enumerate(counts):
-            if count < 0:
-                raise codegen.invalid(f"Expected multiples[{i}] >= 0, but got {count}")
+        counts = checks.multiples_of(multiples, x.ndim)
         shape = [n for pair in zip(counts, x.shape, strict=True) for n in pair]
         steps = [n for s in strides_of(x.shape) for n in (0, s)]
         wide = take(device, x, shape, steps, 0, out)
@@ -68,7 +60,7 @@ def reverse(sig: NodeSig) -> Callable[..., Array]:
     device = sig.device
 
     def run(x: Array, marks: Any, out: Array | None) -> Array:
-        chosen = [i for i, mark in enumerate(codegen.ints(marks)) if mark]
+        chosen = [i for i, mark in enumerate(checks.ints(marks)) if mark]
         return _backwards(device, x, chosen, out)
 
     return run
@@ -96,12 +88,12 @@ def reverse_sequence(sig: NodeSig) -> Callable[[Array, Array], Array]:
     def run(x: Array, seq_lengths: Array) -> Array:
         rows, limit = x.shape[batch], x.shape[along_]
         if seq_lengths.size != rows:
-            raise codegen.invalid(
+            raise checks.invalid(
                 f"Length of seq_lengths != input.dims({batch}), ({seq_lengths.size} vs. {rows})"
             )
-        for i, n in enumerate(codegen.ints(device.download(seq_lengths))):
+        for i, n in enumerate(checks.ints(device.download(seq_lengths))):
             if not 0 <= n <= limit:
-                raise codegen.invalid(f"seq_lens({i}) < 0 or > input.dims({along_}): {n}")
+                raise checks.invalid(f"seq_lens({i}) < 0 or > input.dims({along_}): {n}")
         out: Array = device.allocate(x.shape, x.dtype)
         steps = strides_of(x.shape)
         sizes = (np.int64(v) for v in (x.size, limit, steps[along_], rows, steps[batch]))

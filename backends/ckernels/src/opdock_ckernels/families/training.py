@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import FLOATS, Kernel, KernelTable, NodeSig, as_dtype, codegen, dtypes
+from opdock.plugin import FLOATS, Kernel, KernelTable, NodeSig, as_dtype, checks, codegen, dtypes
 from opdock_ckernels.dialect import TYPES
-from opdock_ckernels.families.gather import not_in
 from opdock_ckernels.ordering import sort
 from opdock_ckernels.pointwise import Pointwise, formula
 from opdock_ckernels.protocols import Array
@@ -122,7 +121,7 @@ def _bind_sparse(sig: NodeSig) -> Callable[..., Any]:
         shape = state[0].shape
         at = positions(
             device, indices.reshape(indices.size, 1), shape[:1],
-            lambda host: not_in(host.reshape(-1), shape[0]),
+            lambda host: checks.not_in(host.reshape(-1), shape[0]),
         )  # fmt: skip
         fresh = [copied(device, s) for s in state]
         n, width = at.size, math.prod(shape[1:])

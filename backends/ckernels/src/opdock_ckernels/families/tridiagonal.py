@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, codegen, dtypes
+from opdock.plugin import KernelTable, NodeSig, checks, dtypes
 from opdock_ckernels.dialect import TYPES
 from opdock_ckernels.protocols import Array
 
@@ -93,10 +93,10 @@ def tridiagonal_solve(sig: NodeSig) -> Callable[[Array, Array], Array]:
 
     def run(diagonals: Array, rhs: Array) -> Array:
         if diagonals.ndim < 2 or diagonals.shape[-2] != 3:
-            raise codegen.invalid(f"Expected 3 diagonals got {diagonals.shape[-2:-1]}")
+            raise checks.invalid(f"Expected 3 diagonals got {diagonals.shape[-2:-1]}")
         n, m = rhs.shape[-2:]
         if diagonals.shape[-1] != n:
-            raise codegen.invalid(
+            raise checks.invalid(
                 "Expected same number of left-hand sides and right-hand sides, got "
                 f"{diagonals.shape[-1]} and {n}."
             )
@@ -109,7 +109,7 @@ def tridiagonal_solve(sig: NodeSig) -> Callable[[Array, Array], Array]:
         sizes = (np.int64(batches), np.int32(n), np.int32(m), np.int32(pivoting))
         device.launch(kernel, batches, diagonals, work, out, flag, *sizes)
         if device.read_int(flag):
-            raise codegen.invalid(
+            raise checks.invalid(
                 "The matrix is not invertible."
                 if pivoting
                 else "The matrix is either not invertible, or requires pivoting. Try setting "

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import FLOATS, DType, KernelTable, NodeSig, codegen, dtypes
+from opdock.plugin import FLOATS, DType, KernelTable, NodeSig, checks, codegen, dtypes
 from opdock_ckernels.dialect import TYPES
 from opdock_ckernels.pointwise import broadcast_shape
 from opdock_ckernels.protocols import Array
@@ -92,7 +92,7 @@ def softmax(sig: NodeSig) -> Callable[[Array], Array]:
 
     def run(x: Array) -> Array:
         if not x.ndim:
-            raise codegen.invalid("logits must have at least 1 dimension, got shape []")
+            raise checks.invalid("logits must have at least 1 dimension, got shape []")
         out: Array = device.allocate(x.shape, x.dtype)
         n = x.shape[-1]
         if out.size:
@@ -146,10 +146,7 @@ def sparse_xent(sig: NodeSig) -> Callable[[Array, Array], tuple[Array, Array]]:
         rows, n = features.shape
         loss = device.allocate((rows,), features.dtype)
         back = device.allocate((rows, n), features.dtype)
-        if n == 0:
-            raise codegen.invalid(
-                f"Must have at least one class, but got logits shape {list(features.shape)}"
-            )
+        checks.check_classes(features)
         if rows:
             flag = device.flag()
             device.launch(
@@ -157,15 +154,7 @@ def sparse_xent(sig: NodeSig) -> Callable[[Array, Array], tuple[Array, Array]]:
             )
             wrong = device.read_int(flag)
             if wrong:
-                _complain(device.download(labels), wrong - 1, n)
+                raise checks.no_class(device.download(labels), wrong - 1, n)
         return loss, back
 
     return run
-
-
-def _complain(labels: np.ndarray[Any, Any], row: int, classes: int) -> None:
-    values = " ".join(str(v) for v in labels[:32]) + (" ..." if labels.size > 32 else "")
-    raise codegen.invalid(
-        f"Received a label value of {labels[row]} which is outside the valid range of "
-        f"[0, {classes}).  Label values: {values}"
-    )

@@ -15,7 +15,8 @@ import numpy as np
 from opdock.plugin import DType, Kernel, KernelTable, NodeSig, axes, codegen, dtypes, errors
 from opdock_cpu.jit import llvm
 from opdock_cpu.jit.generated import Generated, folds_well, in_buffer, layout_of
-from opdock_cpu.kernels import nn as numpy_nn
+from opdock_cpu.kernels import bias as numpy_bias
+from opdock_cpu.kernels import loss as numpy_loss
 from opdock_cpu.kernels import reduce as numpy_reduce
 
 __all__ = ["table"]
@@ -74,7 +75,7 @@ def _plain(sig: NodeSig) -> Callable[..., Any]:
     """NumPy's kernel, as a function of the inputs."""
     dtype = sig.in_dtypes[0].base_dtype
     kernel = next(
-        k for k in (*numpy_reduce.table, *numpy_nn.table)
+        k for k in (*numpy_reduce.table, *numpy_bias.table, *numpy_loss.table)
         if k.op == sig.op and dtype in k.dtypes["T"]
     )  # fmt: skip
     assert kernel.bind is not None

@@ -7,17 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import (
-    COMPLEX,
-    FLOATS,
-    INTS,
-    NUMBERS,
-    REALS,
-    KernelTable,
-    NodeSig,
-    dtypes,
-    errors,
-)
+from opdock.plugin import COMPLEX, FLOATS, INTS, KernelTable, NodeSig, checks, dtypes
 
 __all__ = ["table"]
 
@@ -47,7 +37,7 @@ def _concatenate(sig: NodeSig) -> Binary:
 def _check_divisor(x: Array, y: Array) -> None:
     # Nothing is divided where there is nothing to divide.
     if not np.all(y) and np.size(x):
-        raise errors.InvalidArgumentError(None, None, "Integer division by zero")
+        raise checks.invalid("Integer division by zero")
 
 
 def _checked(ufunc: Binary) -> Callable[[NodeSig], Binary]:
@@ -128,63 +118,5 @@ def _xlogy(sig: NodeSig) -> Binary:
     def run(x: Array, y: Array, out: Array | None = None) -> Array:
         mask = np.equal(x, 0)
         return _zeroed(np.multiply(x, np.log(y), out), mask)
-
-    return run
-
-
-# ---------------------------------------------------------------- sums
-@table.binder("AddN", "AccumulateNV2", T=NUMBERS, out=True)
-def _add_n(sig: NodeSig) -> Callable[..., Array]:
-    count = len(sig.in_dtypes)
-    if count == 1:
-        return np.positive
-    if count == 2 and sig.in_shapes[0] == sig.in_shapes[1] and _is_known(sig):
-        return np.add
-
-    def run(*args: Any) -> Array:
-        first, second, *others = args[:-1]
-        _check_shapes(args[:-1])
-        total = np.add(first, second, args[-1])
-        place = _reuse(total)
-        for value in others:
-            total = np.add(total, value, place)
-        return total
-
-    return run
-
-
-def _is_known(sig: NodeSig) -> bool:
-    shape = sig.in_shapes[0]
-    return shape is not None and None not in shape
-
-
-def _check_shapes(arrays: tuple[Array, ...]) -> None:
-    first = arrays[0].shape
-    for other in arrays:
-        if other.shape != first:
-            raise errors.InvalidArgumentError(
-                None, None, "Inputs to operation of type AddN must have the same size and shape. "
-                f"Input 0: {_text(first)} != input: {_text(other.shape)}",
-            )  # fmt: skip
-
-
-def _text(shape: tuple[int, ...]) -> str:
-    return "[" + ",".join(str(d) for d in shape) + "]"
-
-
-@table.binder("Cross", T=REALS)
-def _cross(sig: NodeSig) -> Binary:
-    dtype = sig.out_dtypes[0].np
-
-    def run(a: Array, b: Array) -> Array:
-        if a.shape != b.shape or a.shape[-1:] != (3,):
-            raise errors.InvalidArgumentError(
-                None, None, "Both inputs must be of same shape with last dimension 3: "
-                f"{_text(a.shape)} vs. {_text(b.shape)}",
-            )  # fmt: skip
-        out = np.empty(a.shape, dtype)
-        for i, (j, k) in enumerate(((1, 2), (2, 0), (0, 1))):
-            out[..., i] = a[..., j] * b[..., k] - a[..., k] * b[..., j]
-        return out
 
     return run

@@ -1,4 +1,4 @@
-"""Broadcasting and fills into planned buffers; the rest of the family is portable."""
+"""Broadcasting into planned buffers; the rest of the family is portable."""
 
 from __future__ import annotations
 
@@ -8,22 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import KernelTable, NodeSig, as_dtype, errors
+from opdock.plugin import KernelTable, NodeSig, checks
 
 __all__ = ["table"]
 
 Array = npt.NDArray[Any]
 
 table = KernelTable()
-_STRING = as_dtype("string")
-
-
-def _invalid(message: str) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError(None, None, message)
-
-
-def _dims(shape: Any) -> str:
-    return "[" + ",".join(str(d) for d in shape) + "]"
 
 
 @table.binder("BroadcastTo", out=True, host_inputs=("shape",))
@@ -32,66 +23,10 @@ def broadcast_to(sig: NodeSig) -> Callable[..., Array]:
     dtype = sig.out_dtypes[0].np
 
     def run(tensor: Any, shape: Any, out: Array | None) -> Array:
-        wanted = tuple(shape.tolist())
-        try:
-            view = np.broadcast_to(tensor, wanted)
-        except ValueError:
-            raise _invalid(
-                f"Incompatible shapes: {_dims(np.shape(tensor))} vs. {_dims(wanted)}"
-            ) from None
+        wanted = checks.broadcast_shape(tensor.shape, shape)
         if out is None:
             out = np.empty(wanted, dtype)
-        out[...] = view
-        return out
-
-    return run
-
-
-@table.binder("Fill", out=True, host_inputs=("dims",))
-def fill(sig: NodeSig) -> Callable[..., Array]:
-    """One value everywhere."""
-    dtype = sig.out_dtypes[0].np
-
-    def run(dims: Any, value: Any, out: Array | None) -> Array:
-        if out is None:
-            shape = tuple(dims.tolist())
-            for d in shape:
-                if d < 0:
-                    raise _invalid(f"Dimension {d} must be >= 0")
-            out = np.empty(shape, dtype)
-        out[...] = value
-        return out
-
-    return run
-
-
-@table.binder("ZerosLike", out=True)
-def zeros_like(sig: NodeSig) -> Callable[..., Array]:
-    """Zeros, or empty strings, in the input's shape."""
-    dtype = sig.out_dtypes[0]
-    if dtype.is_quantized:
-        return lambda x, out: np.zeros(np.shape(x), dtype.np)
-    if dtype is _STRING:
-        return lambda x, out: np.full(np.shape(x), b"", object)
-
-    def run(x: Any, out: Array | None) -> Array:
-        if out is None:
-            return np.zeros(np.shape(x), dtype.np)
-        out.fill(0)
-        return out
-
-    return run
-
-
-@table.binder("OnesLike", out=True)
-def ones_like(sig: NodeSig) -> Callable[..., Array]:
-    """Ones in the input's shape."""
-    dtype = sig.out_dtypes[0].np
-
-    def run(x: Any, out: Array | None) -> Array:
-        if out is None:
-            return np.ones(np.shape(x), dtype)
-        out.fill(dtype.type(1))
+        out[...] = tensor
         return out
 
     return run

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import ALL, NUMBERS, QUANTIZED, KernelTable, NodeSig, dtypes, errors
+from opdock.plugin import ALL, NUMBERS, QUANTIZED, KernelTable, NodeSig, checks, dtypes
 
 __all__ = ["table"]
 
@@ -78,10 +78,10 @@ def _select(sig: NodeSig) -> Binary:
 def _rows(condition: Array, then: Array) -> Array:
     """A vector condition, shaped so that it chooses whole rows of `then`."""
     if condition.ndim != 1 or condition.shape != then.shape[:1]:
-        raise errors.InvalidArgumentError(
-            None, None, "The condition of Select must have the shape of the values, or be a vector "
-            f"over their first dimension: {list(condition.shape)} vs. {list(then.shape)}",
-        )  # fmt: skip
+        raise checks.invalid(
+            "The condition of Select must have the shape of the values, or be a vector "
+            f"over their first dimension: {list(condition.shape)} vs. {list(then.shape)}"
+        )
     return condition.reshape((-1,) + (1,) * (then.ndim - 1))
 
 

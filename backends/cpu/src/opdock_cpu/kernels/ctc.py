@@ -8,17 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import KernelTable, NodeSig, errors
+from opdock.plugin import KernelTable, NodeSig, checks
 
 __all__ = ["table"]
 
 Array = npt.NDArray[Any]
 
 table = KernelTable()
-
-
-def _invalid(message: str) -> errors.OpError:
-    return errors.InvalidArgumentError(None, None, message)
 
 
 def _log_softmax(x: Array) -> Array:
@@ -30,7 +26,7 @@ def _labels_of(indices: Array, values: Array, batch: int) -> list[Array]:
     """The label sequence of each batch entry."""
     rows = indices[:, 0]
     if rows.size and (rows.min() < 0 or rows.max() >= batch):
-        raise _invalid(f"labels indices name batch {int(rows.max())}, expected [0, {batch})")
+        raise checks.invalid(f"labels indices name batch {int(rows.max())}, expected [0, {batch})")
     return [values[rows == b] for b in range(batch)]
 
 
@@ -82,7 +78,7 @@ def _sequence(
     steps, classes = logits.shape
     blank = classes - 1
     if labels.size and (labels.min() < 0 or labels.max() >= blank):
-        raise _invalid(
+        raise checks.invalid(
             "Saw a non-null label (index >= num_classes - 1) following a null label, "
             f"batch: {b} num_classes: {classes} labels: {','.join(map(str, labels))}"
         )
@@ -97,7 +93,7 @@ def _sequence(
     if required > steps:
         if ignore:
             return 0.0, zero
-        raise _invalid(
+        raise checks.invalid(
             "Not enough time for target transition sequence (required: "
             f"{required}, available: {steps}){b}You can turn this error into a warning by using "
             "the flag ignore_longer_outputs_than_inputs"
@@ -138,10 +134,10 @@ def ctc_loss(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
 
 def _check_lengths(lengths: Array, steps: int, batch: int) -> None:
     if lengths.shape != (batch,):
-        raise _invalid(f"len(sequence_length) != batch_size: {lengths.shape} vs {batch}")
+        raise checks.invalid(f"len(sequence_length) != batch_size: {lengths.shape} vs {batch}")
     if lengths.size and lengths.max() > steps:
         b = int(np.argmax(lengths))
-        raise _invalid(f"sequence_length({b}) <= {steps}")
+        raise checks.invalid(f"sequence_length({b}) <= {steps}")
 
 
 @table.binder("CTCGreedyDecoder")

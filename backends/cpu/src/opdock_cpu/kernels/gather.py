@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import KernelTable, NodeSig, axes, errors
+from opdock.plugin import KernelTable, NodeSig, axes, checks
 
 __all__ = ["table"]
 
@@ -18,22 +18,18 @@ table = KernelTable()
 _UNSIGNED = {4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
 
 
-def _check(indices: Any, limit: int) -> None:
+def check_indices(indices: Any, limit: int) -> None:
     """InvalidArgumentError unless all indices are in [0, limit)."""
     # Seen as unsigned, a negative index is a large one.
     unsigned = indices.view(_UNSIGNED[indices.dtype.itemsize])
-    if unsigned.size == 0 or unsigned.max() < limit:
-        return
-    bad = tuple(int(i) for i in np.argwhere(np.atleast_1d(unsigned) >= limit)[0])
-    at = f"[{','.join(map(str, bad))}]" if np.ndim(indices) else ""
-    value = np.atleast_1d(indices)[bad]
-    raise errors.InvalidArgumentError(None, None, f"indices{at} = {value} is not in [0, {limit})")
+    if unsigned.size and unsigned.max() >= limit:
+        raise checks.not_in(indices, limit)
 
 
 def _take(params: Any, indices: Any, axis: int, out: Array | None) -> Array:
     if indices.ndim == 0:
         return _slice(params, indices, axis, out)
-    _check(indices, params.shape[axis])
+    check_indices(indices, params.shape[axis])
     found = np.take(params, indices, axis, out, "clip")
     return np.asarray(found, params.dtype)
 
@@ -42,7 +38,7 @@ def _slice(params: Any, index: Any, axis: int, out: Array | None) -> Array:
     """One slice, as a loop over the rows of a tensor takes."""
     at = int(index)
     if not 0 <= at < params.shape[axis]:
-        _check(index, params.shape[axis])
+        check_indices(index, params.shape[axis])
     if out is None:
         out = np.empty((*params.shape[:axis], *params.shape[axis + 1 :]), params.dtype)
     # The dots: an item of an object array would be the object.

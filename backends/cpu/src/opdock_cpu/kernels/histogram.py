@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import KernelTable, dtypes, errors
+from opdock.plugin import KernelTable, checks, dtypes
 
 __all__ = ["table"]
 
@@ -18,24 +18,20 @@ table = KernelTable()
 _TYPES = frozenset({dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64})
 
 
-def _invalid(message: str) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError(None, None, message)
-
-
 @table.kernel("Bincount", T=_TYPES, host_inputs=("size",))
 def _bincount(ctx: Any, arr: Array, size: Array, weights: Array) -> Array:
     count = int(size)
     if count < 0:
-        raise _invalid(f"size ({count}) must be non-negative")
+        raise checks.invalid(f"size ({count}) must be non-negative")
     values = np.ravel(arr)
     if values.size and values.min() < 0:
-        raise _invalid("Input arr must be non-negative!")
+        raise checks.invalid("Input arr must be non-negative!")
     kept = values < count
     dtype = ctx.sig.out_dtypes[0].np
     if not weights.size:
         return np.bincount(values[kept], minlength=count)[:count].astype(dtype)
     if weights.shape != arr.shape:
-        raise _invalid("arr and weights must have the same shape if weights is not empty")
+        raise checks.invalid("arr and weights must have the same shape if weights is not empty")
     out = np.zeros(count, dtype)
     np.add.at(out, values[kept], np.ravel(weights)[kept])
     return out
@@ -43,14 +39,7 @@ def _bincount(ctx: Any, arr: Array, size: Array, weights: Array) -> Array:
 
 @table.kernel("HistogramFixedWidth", T=_TYPES, host_inputs=("nbins",))
 def _histogram(ctx: Any, values: Array, value_range: Array, nbins: Array) -> Array:
-    count = int(nbins)
-    if count <= 0:
-        raise _invalid(f"nbins should be a positive number, but got '{count}'")
-    low, high = value_range.tolist()
-    if not low < high:
-        raise _invalid(
-            f"value_range should satisfy value_range[0] < value_range[1], but got '[{low}, {high}]'"
-        )
+    low, high, count = checks.bins_of(value_range, nbins)
     step = (float(high) - float(low)) / count
     offsets = np.maximum(np.ravel(values), value_range[0]).astype(np.float64) - float(low)
     bins = np.minimum(offsets / step, count - 1).astype(np.int64)

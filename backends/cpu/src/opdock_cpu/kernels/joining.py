@@ -8,21 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import KernelTable, NodeSig, axes, errors
+from opdock.plugin import KernelTable, NodeSig, axes, checks
 
 __all__ = ["table"]
 
 Array = npt.NDArray[Any]
 
 table = KernelTable()
-
-
-def _invalid(message: str) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError(None, None, message)
-
-
-def _dims(shape: Any) -> str:
-    return "[" + ",".join(str(d) for d in shape) + "]"
 
 
 def _known(shapes: Any) -> bool:
@@ -77,12 +69,7 @@ def pack(sig: NodeSig) -> Callable[..., Array]:
         values, out = args[:-1], args[-1]
         first = np.shape(values[0])
         if not known:
-            for i, value in enumerate(values):
-                if np.shape(value) != first:
-                    raise _invalid(
-                        f"Shapes of all inputs must match: values[0].shape = {_dims(first)} != "
-                        f"values[{i}].shape = {_dims(np.shape(value))}"
-                    )
+            checks.check_alike(values)
         at = axis % (len(first) + 1)
         if out is None:
             out = np.empty((*first[:at], count, *first[at:]), dtype)

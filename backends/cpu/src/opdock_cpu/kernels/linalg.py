@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import COMPLEX, KernelTable, NodeSig, dtypes, errors
+from opdock.plugin import COMPLEX, KernelTable, NodeSig, checks, dtypes
 
 __all__ = ["table"]
 
@@ -24,53 +24,9 @@ _INTS = frozenset({dtypes.int32, dtypes.int64})
 _EXACT = 2.0**53
 
 
-def _invalid(message: str) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError(None, None, message)
-
-
-def _text(shape: tuple[int, ...]) -> str:
-    return "[" + ",".join(map(str, shape)) + "]"
-
-
 def _known(sig: NodeSig) -> bool:
     """Whether the shapes were checked when the program was prepared."""
     return all(s is not None and None not in s for s in sig.in_shapes)
-
-
-# ---------------------------------------------------------------- checks
-def check_matrices(a: Array, b: Array, transpose_a: bool, transpose_b: bool) -> None:
-    for i, x in enumerate((a, b)):
-        if x.ndim != 2:
-            raise _invalid(f"In[{i}] is not a matrix. Instead it has shape {_text(x.shape)}")
-    if a.shape[not transpose_a] != b.shape[bool(transpose_b)]:
-        raise _invalid(
-            f"Matrix size-incompatible: In[0]: {_text(a.shape)}, In[1]: {_text(b.shape)}"
-        )
-
-
-def check_batches(x: Array, y: Array, adj_x: bool, adj_y: bool, broadcast: bool) -> None:
-    if x.ndim == y.ndim == 2:
-        return check_matrices(x, y, adj_x, adj_y)
-    for i, v in enumerate((x, y)):
-        if v.ndim < 2:
-            raise _invalid(f"In[{i}] ndims must be >= 2: {v.ndim}")
-    if not broadcast and x.ndim != y.ndim:
-        raise _invalid(
-            f"In[0] and In[1] has different ndims: {_text(x.shape)} vs. {_text(y.shape)}"
-        )
-    pairs = zip(reversed(x.shape[:-2]), reversed(y.shape[:-2]), strict=False)
-    if any(m != n and (not broadcast or 1 not in (m, n)) for m, n in pairs):
-        raise _invalid(
-            "In[0] and In[1] must have compatible batch dimensions: "
-            f"{_text(x.shape)} vs. {_text(y.shape)}"
-        )
-    inner_x, inner_y = x.shape[-2 if adj_x else -1], y.shape[-1 if adj_y else -2]
-    if inner_x != inner_y:
-        raise _invalid(
-            f"In[0] mismatch In[1] shape: {inner_x} vs. {inner_y}: {_text(x.shape)} "
-            f"{_text(y.shape)} {int(adj_x)} {int(adj_y)}"
-        )
-    return None
 
 
 # ---------------------------------------------------------------- products by type
@@ -111,7 +67,7 @@ def _matmul(sig: NodeSig) -> Product:
     if not _known(sig):
 
         def run(a: Array, b: Array, out: Array | None = None) -> Array:
-            check_matrices(a, b, ta, tb)
+            checks.check_matmul(a, b, ta, tb)
             return np.dot(a.T if ta else a, b.T if tb else b, out)
 
         return run
@@ -130,7 +86,7 @@ def _matmul_through(sig: NodeSig) -> Product:
     product = _through(sig, np.dot)
 
     def run(a: Array, b: Array) -> Array:
-        check_matrices(a, b, ta, tb)
+        checks.check_matmul(a, b, ta, tb)
         return product(a.T if ta else a, b.T if tb else b)
 
     return run
@@ -141,7 +97,7 @@ def _sparse_matmul(sig: NodeSig) -> Product:
     ta, tb = sig.attrs["transpose_a"], sig.attrs["transpose_b"]
 
     def run(a: Array, b: Array, out: Array | None = None) -> Array:
-        check_matrices(a, b, ta, tb)
+        checks.check_matmul(a, b, ta, tb)
         a, b = a.astype(np.float32, copy=False), b.astype(np.float32, copy=False)
         return np.dot(a.T if ta else a, b.T if tb else b, out)
 
@@ -167,7 +123,7 @@ def _batch_matmul(sig: NodeSig) -> Product:
 
     def run(x: Array, y: Array, out: Array | None = None) -> Array:
         if not known:
-            check_batches(x, y, adj_x, adj_y, broadcast)
+            checks.check_batch_matmul(x, y, adj_x, adj_y, broadcast)
         return np.matmul(adjoint(x) if adj_x else x, adjoint(y) if adj_y else y, out)
 
     return run
@@ -180,16 +136,7 @@ def _batch_matmul_through(sig: NodeSig) -> Product:
     adjoint = _adjoint(is_complex=False)
 
     def run(x: Array, y: Array) -> Array:
-        check_batches(x, y, adj_x, adj_y, broadcast)
+        checks.check_batch_matmul(x, y, adj_x, adj_y, broadcast)
         return product(adjoint(x) if adj_x else x, adjoint(y) if adj_y else y)
 
     return run
-
-
-@table.kernel("Einsum", T=_BLAS | _INTS)
-def _einsum(ctx: Any, *inputs: Array) -> Array:
-    try:
-        out = np.einsum(ctx.attrs["equation"], *inputs, optimize=len(inputs) > 1)
-    except ValueError as e:
-        raise _invalid(f"Einsum '{ctx.attrs['equation']}': {e}") from None
-    return np.array(out)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import KernelTable, NodeSig, as_dtype, errors
+from opdock.plugin import KernelTable, NodeSig, as_dtype, checks
 
 __all__ = ["table"]
 
@@ -17,22 +17,6 @@ Pairs = list[tuple[int, int]]
 
 table = KernelTable()
 _STRING = as_dtype("string")
-
-
-def _margins(paddings: Any, rank: int) -> Pairs:
-    values = np.asarray(paddings)
-    if values.shape != (rank, 2):
-        raise errors.InvalidArgumentError(
-            None, None,
-            f"The first dimension of paddings must be the rank of inputs: {list(values.shape)}, "
-            f"rank {rank}",
-        )  # fmt: skip
-    pairs = [(int(a), int(b)) for a, b in values]
-    if any(a < 0 or b < 0 for a, b in pairs):
-        raise errors.InvalidArgumentError(
-            None, None, f"Paddings must be non-negative: {values.tolist()}"
-        )
-    return pairs
 
 
 def _strips(shape: Any, pairs: Pairs) -> tuple[list[Any], Any]:
@@ -75,6 +59,6 @@ def pad(sig: NodeSig) -> Callable[..., Array]:
 
 
 def _plan(source: Any, paddings: Any) -> tuple[list[int], list[Any], Any]:
-    pairs = _margins(paddings, len(source))
+    pairs = checks.margins(paddings, len(source))
     shape = [d + a + b for d, (a, b) in zip(source, pairs, strict=True)]
     return (shape, *_strips(source, pairs))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import KernelTable, NodeSig, as_dtype, errors
+from opdock.plugin import KernelTable, NodeSig, as_dtype, checks
 
 __all__ = ["table"]
 
@@ -18,32 +18,20 @@ table = KernelTable()
 _STRING = as_dtype("string")
 
 
-def _invalid(message: str) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError(None, None, message)
-
-
-def _dims(shape: Any) -> str:
-    return "[" + ",".join(str(d) for d in shape) + "]"
-
-
 @table.binder("DynamicPartition")
 def dynamic_partition(sig: NodeSig) -> Callable[..., Any]:
     """The slices of each label."""
     count = sig.attrs["num_partitions"]
 
     def run(data: Any, partitions: Any) -> Any:
-        prefix = np.shape(partitions)
-        if np.shape(data)[: len(prefix)] != prefix:
-            raise _invalid(
-                f"data.shape must start with partitions.shape, got data.shape = "
-                f"{_dims(np.shape(data))}, partitions.shape = {_dims(prefix)}"
-            )
+        checks.check_labelled(data, partitions)
+        prefix = partitions.shape
         labels = np.reshape(partitions, -1)
         outside = (labels < 0) | (labels >= count)
         if outside.any():
             bad = int(np.argmax(outside))
-            raise _invalid(f"partitions[{bad}] = {labels[bad]} is not in [0, {count})")
-        rows = np.reshape(data, (labels.size, *np.shape(data)[len(prefix) :]))
+            raise checks.invalid(f"partitions[{bad}] = {labels[bad]} is not in [0, {count})")
+        rows = np.reshape(data, (labels.size, *data.shape[len(prefix) :]))
         order = np.argsort(labels, kind="stable")
         ends = np.cumsum(np.bincount(labels, minlength=count))
         starts = np.concatenate([[0], ends[:-1]])
@@ -60,30 +48,18 @@ def dynamic_stitch(sig: NodeSig) -> Callable[..., Array]:
 
     def run(*args: Any) -> Array:
         indices, data = args[:n], args[n:]
-        tail: tuple[int, ...] | None = None
-        size = 0
-        for i, (index, part) in enumerate(zip(indices, data, strict=True)):
-            prefix, shape = np.shape(index), np.shape(part)
-            if shape[: len(prefix)] != prefix:
-                raise _invalid(
-                    f"data[{i}].shape = {_dims(shape)} does not start with indices[{i}].shape = "
-                    f"{_dims(prefix)}"
-                )
-            rest = shape[len(prefix) :]
-            if tail is not None and rest != tail:
-                raise _invalid(
-                    f"Need data[0].shape[{len(np.shape(indices[0]))}:] = data[{i}].shape"
-                    f"[{len(prefix)}:], got {_dims(tail)} and {_dims(rest)}"
-                )
-            tail = rest
+        tail, size = checks.check_parts(indices, data), 0
+        for i, index in enumerate(indices):
             if np.size(index):
                 if np.min(index) < 0:
-                    raise _invalid(f"indices[{i}] holds {np.min(index)}, which is out of range")
+                    raise checks.invalid(
+                        f"indices[{i}] holds {np.min(index)}, which is out of range"
+                    )
                 size = max(size, int(np.max(index)) + 1)
-        shape = (size, *(tail or ()))
+        shape = (size, *tail)
         out = np.full(shape, b"", object) if dtype is _STRING else np.zeros(shape, dtype.np)
         for index, part in zip(indices, data, strict=True):
-            out[np.reshape(index, -1)] = np.reshape(part, (np.size(index), *(tail or ())))
+            out[np.reshape(index, -1)] = np.reshape(part, (np.size(index), *tail))
         return out
 
     return run

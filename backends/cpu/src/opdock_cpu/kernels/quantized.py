@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import KernelTable, NodeSig, dtypes
+from opdock.plugin import KernelTable, NodeSig, checks, dtypes
 from opdock_cpu import ranges
 from opdock_cpu.int8 import BYTES, INT32, Factors, Outputs, centred, wrapped
-from opdock_cpu.kernels.linalg import check_matrices
 from opdock_cpu.ranges import F32, integers, invalid, scalar, storage
 
 __all__ = ["multiplied", "table"]
@@ -41,7 +40,7 @@ def _matmul(sig: NodeSig) -> Callable[..., Outputs]:
 
     def run(a: Array, b: Array, *ends: Array) -> Outputs:
         product = factors(ends)
-        check_matrices(a, b, ta, tb)
+        checks.check_matmul(a, b, ta, tb)
         left, right = storage(a), storage(b)
         sums = multiplied(left.T if ta else left, right.T if tb else right, product.zeros)
         return product.result(sums, dtype)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import NUMBERS, REALS, KernelTable, NodeSig, as_dtype, codegen, errors
+from opdock.plugin import NUMBERS, REALS, KernelTable, NodeSig, as_dtype, checks
 
 __all__ = ["table"]
 
@@ -27,10 +27,6 @@ _UFUNCS: dict[str, np.ufunc] = {
 }
 
 
-def _dims(shape: Any) -> str:
-    return "[" + ",".join(str(d) for d in shape) + "]"
-
-
 def flat_positions(indices: Array, shape: tuple[int, ...]) -> Array:
     """Coordinates as flat positions in the leading dimensions of `shape`.
 
@@ -38,17 +34,11 @@ def flat_positions(indices: Array, shape: tuple[int, ...]) -> Array:
         InvalidArgumentError: a coordinate is out of range.
     """
     depth = indices.shape[-1]
-    if depth > len(shape):
-        raise errors.InvalidArgumentError(
-            None, None,
-            f"The innermost dimension of indices must be at most the rank of the output; saw: "
-            f"{depth} vs. {len(shape)}",
-        )  # fmt: skip
     rows = indices.reshape(math.prod(indices.shape[:-1]), depth)
     limits = np.array(shape[:depth], np.int64)
     outside = ((rows < 0) | (rows >= limits)).any(axis=1)
     if outside.any():
-        raise codegen.outside(indices, shape)
+        raise checks.outside(indices, shape)
     flat = np.zeros(rows.shape[0], np.int64)
     for i in range(depth):
         flat *= shape[i]
@@ -60,15 +50,8 @@ def _prepare(
     indices: Array, updates: Any, shape: tuple[int, ...]
 ) -> tuple[Array, Array, tuple[int, int]]:
     """(flat positions, updates as rows, the output as a matrix's shape)."""
+    checks.check_updates(indices, updates, shape)
     depth = indices.shape[-1]
-    wanted = (*indices.shape[:-1], *shape[depth:])
-    if np.shape(updates) != wanted:
-        raise errors.InvalidArgumentError(
-            None, None,
-            f"Must have updates.shape = indices.shape[:-1] + output.shape[{depth}:]: got "
-            f"updates.shape {_dims(np.shape(updates))}, indices.shape {_dims(indices.shape)}, "
-            f"output.shape {_dims(shape)}",
-        )  # fmt: skip
     flat = flat_positions(indices, shape)
     width = math.prod(shape[depth:])
     rows = np.reshape(updates, (flat.size, width))
@@ -101,12 +84,12 @@ def scatter_nd(sig: NodeSig) -> Callable[..., Array]:
     def run(indices: Array, updates: Any, shape: Any, out: Array | None) -> Array:
         wanted = tuple(shape.tolist())
         if any(d < 0 for d in wanted):
-            raise errors.InvalidArgumentError(
-                None, None, f"Shape must have non-negative dimensions, got {_dims(wanted)}"
+            raise checks.invalid(
+                f"Shape must have non-negative dimensions, got {checks.dims(wanted)}"
             )
         if math.prod(wanted) == 0 and indices.size and np.size(updates):
-            raise errors.InvalidArgumentError(
-                None, None, f"Indices and updates specified for empty output shape {_dims(wanted)}"
+            raise checks.invalid(
+                f"Indices and updates specified for empty output shape {checks.dims(wanted)}"
             )
         flat, rows, matrix = _prepare(indices, updates, wanted)
         if out is None:

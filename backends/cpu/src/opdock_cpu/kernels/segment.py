@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import NUMBERS, REALS, DType, KernelTable, NodeSig, codegen, dtypes, errors
+from opdock.plugin import NUMBERS, REALS, DType, KernelTable, NodeSig, checks, dtypes
 
 __all__ = ["table"]
 
@@ -19,14 +19,6 @@ table = KernelTable()
 _FLOATS = frozenset({dtypes.float32, dtypes.float64})
 _HALVES = (dtypes.float16, dtypes.bfloat16)
 _UFUNCS = {"Sum": np.add, "Mean": np.add, "Prod": np.multiply, "Max": np.maximum, "Min": np.minimum}
-
-
-def _invalid(message: str) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError(None, None, message)
-
-
-def _text(shape: tuple[int, ...]) -> str:
-    return "[" + ",".join(map(str, shape)) + "]"
 
 
 # ---------------------------------------------------------------- runs of equal ids
@@ -46,7 +38,7 @@ def _check_sorted(ids: Array, count: int | None = None) -> None:
     if not ids.size:
         return
     if ids[0] < 0 or np.any(ids[1:] < ids[:-1]) or (count is not None and ids[-1] >= count):
-        raise codegen.unsorted_error(ids, count)
+        raise checks.unsorted_error(ids, count)
 
 
 def _mean(total: Array, counts: Array) -> Array:
@@ -66,9 +58,9 @@ def _segment(sig: NodeSig) -> Callable[[Array, Array], Array]:
 
     def run(data: Array, ids: Array) -> Array:
         if ids.ndim != 1:
-            raise _invalid("segment_ids should be a vector.")
+            raise checks.invalid("segment_ids should be a vector.")
         if not data.ndim or len(ids) != data.shape[0]:
-            raise _invalid("segment_ids should be the same size as dimension 0 of input.")
+            raise checks.invalid("segment_ids should be the same size as dimension 0 of input.")
         _check_sorted(ids)
         count = int(ids[-1]) + 1 if len(ids) else 0
         out = np.full((count, *data.shape[1:]), gap, dtype.np)
@@ -85,18 +77,10 @@ def _segment(sig: NodeSig) -> Callable[[Array, Array], Array]:
 
 # ---------------------------------------------------------------- ids in any order
 def _check_unsorted(data: Array, ids: Array, count: int) -> None:
-    if count < 0:
-        raise _invalid(f"num_segments should be >= 0: {count}")
-    if data.shape[: ids.ndim] != ids.shape:
-        raise _invalid(
-            f"data.shape = {_text(data.shape)} does not start with segment_ids.shape = "
-            f"{_text(ids.shape)}"
-        )
+    checks.check_segments(data, ids, count)
     if ids.size and ids.max() >= count:
-        where = np.unravel_index(int(np.argmax(ids >= count)), ids.shape)
-        place = _text(tuple(int(i) for i in where)) if ids.ndim else ""
-        value = int(ids.reshape(-1)[np.argmax(ids >= count)])
-        raise _invalid(f"segment_ids{place} = {value} is out of range [0, {count})")
+        at = int(np.argmax(ids >= count))
+        raise checks.out_of_segments(at, int(ids.reshape(-1)[at]), ids.shape, count)
 
 
 @table.binder("UnsortedSegmentSum", "UnsortedSegmentProd", T=NUMBERS, host_inputs=("num_segments",))
@@ -142,17 +126,19 @@ def _picked(data: Array, indices: Array) -> Array:
     bad = (indices < 0) | (indices >= data.shape[0])
     if bad.any():
         i = int(np.argmax(bad))
-        raise _invalid(f"Bad: indices[{i}] == {int(indices[i])} out of range [0, {data.shape[0]})")
+        raise checks.invalid(
+            f"Bad: indices[{i}] == {int(indices[i])} out of range [0, {data.shape[0]})"
+        )
     return data[indices]
 
 
 def _check_sparse(indices: Array, ids: Array) -> None:
     if indices.ndim != 1:
-        raise _invalid("indices should be a vector.")
+        raise checks.invalid("indices should be a vector.")
     if ids.ndim != 1:
-        raise _invalid("segment_ids should be a vector.")
+        raise checks.invalid("segment_ids should be a vector.")
     if len(indices) != len(ids):
-        raise _invalid("segment_ids and indices should have same size.")
+        raise checks.invalid("segment_ids and indices should have same size.")
 
 
 _SPARSE = ("SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN")
@@ -198,15 +184,15 @@ def _sparse_grad(sig: NodeSig) -> Callable[..., Array]:
     def run(grad: Array, indices: Array, ids: Array, output_dim0: Array) -> Array:
         rows = int(output_dim0)
         if rows and len(ids) and ids[-1] >= grad.shape[0]:
-            raise _invalid("Invalid number of segments")
+            raise checks.invalid("Invalid number of segments")
         bad = (ids < 0) | (ids >= max(grad.shape[0], 0))
         if bad.any():
             i = int(np.argmax(bad))
-            raise _invalid(f"Segment id {int(ids[i])} out of range [0, {grad.shape[0]}).")
+            raise checks.invalid(f"Segment id {int(ids[i])} out of range [0, {grad.shape[0]}).")
         outside = (indices < 0) | (indices >= rows)
         if outside.any():
             i = int(np.argmax(outside))
-            raise _invalid(f"Index {int(indices[i])} out of range [0, {rows}).")
+            raise checks.invalid(f"Index {int(indices[i])} out of range [0, {rows}).")
         sizes = np.maximum(np.bincount(ids, minlength=grad.shape[0]), 1).astype(dtype.np)
         scaled = _mean(grad, np.sqrt(sizes) if by_root else sizes)[ids]
         return _unsorted_fold(np.add, scaled, indices, rows, 0, dtype)

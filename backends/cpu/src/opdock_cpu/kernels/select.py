@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import KernelTable, NodeSig, errors
+from opdock.plugin import KernelTable, NodeSig, checks
 
 __all__ = ["table"]
 
@@ -28,15 +28,8 @@ def one_hot(sig: NodeSig) -> Callable[..., Array]:
 
     def run(indices: Any, depth: Any, on: Any, off: Any, out: Array | None) -> Array:
         indices = np.asarray(indices)
-        n, rank = int(depth), indices.ndim
-        if n < 0:
-            raise errors.InvalidArgumentError(None, None, f"depth must be non-negative, got: {n}")
-        axis = rank if given == -1 else given
-        if not 0 <= axis <= rank:
-            raise errors.InvalidArgumentError(
-                None, None,
-                f"Expected axis to be -1 or between [0, {rank + 1}).  But received: {given}",
-            )  # fmt: skip
+        rank = indices.ndim
+        n, axis = checks.one_hot_axis(depth, given, rank)
         if out is None:
             out = np.empty((*indices.shape[:axis], n, *indices.shape[axis:]), dtype)
         out[...] = off

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, errors
+from opdock.plugin import KernelTable, NodeSig, checks
 
 __all__ = ["table"]
 
@@ -22,8 +22,8 @@ def list_diff(sig: NodeSig) -> Callable[..., Any]:
     def run(x: Any, y: Any) -> Any:
         for name, value in (("x", x), ("y", y)):
             if np.ndim(value) != 1:
-                raise errors.InvalidArgumentError(
-                    None, None, f"{name} should be a 1D vector, got shape {list(np.shape(value))}"
+                raise checks.invalid(
+                    f"{name} should be a 1D vector, got shape {list(np.shape(value))}"
                 )
         if x.dtype.hasobject:
             other = set(y.tolist())

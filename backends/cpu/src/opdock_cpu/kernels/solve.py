@@ -1,4 +1,4 @@
-"""Linear systems on NumPy: substitution by blocks, least squares, products of three diagonals."""
+"""Linear systems on NumPy: substitution by blocks, least squares."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import COMPLEX, KernelTable, NodeSig, dtypes, errors
+from opdock.plugin import COMPLEX, KernelTable, NodeSig, checks, dtypes
 
 __all__ = ["table"]
 
@@ -19,26 +19,6 @@ table = KernelTable()
 _TYPES = COMPLEX | {dtypes.float32, dtypes.float64}
 # Triangles up to this size go to LAPACK's general solver, which wastes little on them.
 _BLOCK = 48
-
-
-def _invalid(message: str) -> errors.InvalidArgumentError:
-    return errors.InvalidArgumentError(None, None, message)
-
-
-def _check(matrix: Array, rhs: Array, square: bool) -> None:
-    def text(x: Array) -> str:
-        return "[" + ",".join(map(str, x.shape)) + "]"
-
-    if matrix.ndim < 2:
-        raise _invalid(f"Input tensor 0 must have rank >= 2, got {matrix.ndim}")
-    if square and matrix.shape[-1] != matrix.shape[-2]:
-        raise _invalid(f"Input matrices must be squares, got shape {text(matrix)}.")
-    if rhs.ndim != matrix.ndim or rhs.shape[:-2] != matrix.shape[:-2]:
-        raise _invalid(
-            f"All input tensors must have the same outer dimensions: {text(matrix)} vs. {text(rhs)}"
-        )
-    if matrix.shape[-2] != rhs.shape[-2]:
-        raise _invalid(f"Input matrix and rhs are incompatible: {text(matrix)} vs. {text(rhs)}")
 
 
 def _adjoint(x: Array) -> Array:
@@ -66,11 +46,11 @@ def _triangular_solve(sig: NodeSig) -> Callable[[Array, Array], Array]:
     lower, of_adjoint = sig.attrs["lower"], sig.attrs["adjoint"]
 
     def run(matrix: Array, rhs: Array) -> Array:
-        _check(matrix, rhs, square=True)
+        checks.check_solve(matrix, rhs)
         if not matrix.size or not rhs.size:
             return np.zeros_like(rhs)
         if np.any(np.diagonal(matrix, axis1=-2, axis2=-1) == 0):
-            raise _invalid("Input matrix is not invertible.")
+            raise checks.invalid("Input matrix is not invertible.")
         if of_adjoint:
             return _substitute(_adjoint(matrix), rhs, not lower)
         return _substitute(matrix, rhs, lower)
@@ -86,22 +66,11 @@ def _least_squares(sig: NodeSig) -> Callable[[Array, Array, Array], Array]:
     """Least squares of least norm, whatever the rank; the regulariser is ignored, as in TF."""
 
     def run(matrix: Array, rhs: Array, l2_regularizer: Array) -> Array:
-        _check(matrix, rhs, square=False)
+        checks.check_solve(matrix, rhs, square=False)
         out = np.zeros((*matrix.shape[:-2], matrix.shape[-1], rhs.shape[-1]), rhs.dtype)
         for where in np.ndindex(*matrix.shape[:-2]):
             if matrix[where].size:
                 out[where] = np.linalg.lstsq(matrix[where], rhs[where], rcond=None)[0]
-        return out
-
-    return run
-
-
-@table.binder("TridiagonalMatMul", T=_TYPES)
-def _tridiagonal_matmul(sig: NodeSig) -> Callable[..., Array]:
-    def run(superdiag: Array, maindiag: Array, subdiag: Array, rhs: Array) -> Array:
-        out = maindiag[..., 0, :, None] * rhs
-        out[..., :-1, :] += superdiag[..., 0, :-1, None] * rhs[..., 1:, :]
-        out[..., 1:, :] += subdiag[..., 0, 1:, None] * rhs[..., :-1, :]
         return out
 
     return run

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import REALS, KernelTable, NodeSig, errors
+from opdock.plugin import REALS, KernelTable, NodeSig, checks
 
 __all__ = ["table"]
 
@@ -19,20 +19,9 @@ table = KernelTable()
 _LONG, _SHARE = 256, 8
 
 
-def _check(shape: tuple[int, ...], k: int) -> None:
-    if not shape:
-        raise errors.InvalidArgumentError(None, None, "input must be >= 1-D, got shape []")
-    if k < 0:
-        raise errors.InvalidArgumentError(None, None, f"Need k >= 0, got {k}")
-    if shape[-1] < k:
-        raise errors.InvalidArgumentError(
-            None, None, f"input must have at least k columns. Had {shape[-1]}, needed {k}"
-        )
-
-
 def largest(x: Array, k: int) -> tuple[Array, Array]:
     """The `k` largest of each row in descending order; of equals the lower index comes first."""
-    _check(x.shape, k)
+    checks.check_k(x.shape, k)
     n = x.shape[-1]
     rows = x.reshape(-1, n) if n else x.reshape(x.size, 0)
     if k == 0 or x.size == 0:

@@ -7,21 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import INTS, NUMBERS, Kernel, KernelTable, codegen, errors
+from opdock.plugin import INTS, NUMBERS, Kernel, KernelTable, checks, errors
+from opdock_cpu.kernels.gather import check_indices
 
 table = KernelTable()
 Combine = Callable[[Any, Any, Any], None]
-_NONE: frozenset[str] = frozenset()
-"""No input's buffer outlives the call: a variable gets a fresh one."""
-
-
-def _check(rows: int, indices: Any) -> None:
-    bad = np.flatnonzero((indices.reshape(-1) < 0) | (indices.reshape(-1) >= rows))
-    if bad.size:
-        where, value = int(bad[0]), indices.reshape(-1)[bad[0]]
-        raise errors.InvalidArgumentError(
-            None, None, f"indices[{where}] = {value} is not in [0, {rows})"
-        )
 
 
 def _set(target: Any, at: Any, values: Any) -> None:
@@ -31,7 +21,7 @@ def _set(target: Any, at: Any, values: Any) -> None:
 def _divide(target: Any, at: Any, values: Any) -> None:
     if target.dtype.kind in "iu":
         if np.any(np.asarray(values) == 0):
-            raise errors.InvalidArgumentError(None, None, "Integer division by zero")
+            raise checks.invalid("Integer division by zero")
         # Truncating division has no ufunc, and repeated indices must divide one after the other.
         values = np.broadcast_to(values, target[at].shape)
         for row in np.ndindex(np.shape(at)):
@@ -53,117 +43,70 @@ _COMBINE: dict[str, Combine] = {
 }
 
 
-def _scatter(combine: Combine, resource: bool) -> Callable[..., Any]:
+def _scatter(combine: Combine) -> Callable[..., Any]:
     def kernel(ctx: Any, cell: Any, indices: Any, updates: Any) -> Any:
         with cell.lock:
             old = cell.read()
             indices = np.asarray(indices)
-            if old.ndim == 0:
-                raise errors.InvalidArgumentError(
-                    None, None, f"Scatter into variable {cell.name} needs at least 1 dimension."
-                )
-            expected = indices.shape + old.shape[1:]
-            if np.ndim(updates) and np.shape(updates) != expected:
-                raise errors.InvalidArgumentError(
-                    None, None,
-                    "Must have updates.shape = indices.shape + params.shape[1:], got "
-                    "updates.shape "
-                    f"{list(np.shape(updates))}, indices.shape {list(indices.shape)}, params.shape "
-                    f"{list(old.shape)}",
-                )  # fmt: skip
-            _check(old.shape[0], indices)
+            checks.check_rows(cell, old, indices, np.asarray(updates))
+            check_indices(indices, old.shape[0])
             fresh = old.copy()
             combine(fresh, indices, updates)
             cell.write(fresh)
-        return None if resource else cell
+        return _handed_on(ctx, cell)
 
     return kernel
 
 
-def _scatter_nd(combine: Combine, resource: bool) -> Callable[..., Any]:
+def _scatter_nd(combine: Combine) -> Callable[..., Any]:
     def kernel(ctx: Any, cell: Any, indices: Any, updates: Any) -> Any:
         with cell.lock:
             old = cell.read()
             indices = np.asarray(indices)
             depth = indices.shape[-1]
             flat = indices.reshape(-1, depth)
-            limits = np.array(old.shape[:depth])
-            bad = np.flatnonzero(((flat < 0) | (flat >= limits)).any(axis=1))
-            if bad.size:
-                raise codegen.outside(indices, old.shape)
+            if ((flat < 0) | (flat >= np.array(old.shape[:depth]))).any():
+                raise checks.outside(indices, old.shape)
             fresh = old.copy()
             values = np.reshape(updates, (flat.shape[0], *old.shape[depth:]))
             combine(fresh, tuple(flat.T), values)
             cell.write(fresh)
-        return None if resource else cell
+        return _handed_on(ctx, cell)
 
     return kernel
 
 
-for _name, _combine in _COMBINE.items():
-    _types = {} if _name == "Update" else {"T": NUMBERS}
-    table.add(
-        Kernel(op=f"Scatter{_name}", fn=_scatter(_combine, False), dtypes=_types, keeps=_NONE)
-    )
-    _types = {} if _name == "Update" else {"dtype": NUMBERS}
-    table.add(
-        Kernel(
-            op=f"ResourceScatter{_name}", fn=_scatter(_combine, True), dtypes=_types, keeps=_NONE
-        )
-    )
-for _name in ("Update", "Add", "Sub"):
-    _types = {} if _name == "Update" else {"T": NUMBERS}
-    table.add(
-        Kernel(
-            op=f"ScatterNd{_name}",
-            fn=_scatter_nd(_COMBINE[_name], False),
-            dtypes=_types,
-            keeps=_NONE,
-        )
-    )
-    table.add(
-        Kernel(
-            op=f"ResourceScatterNd{_name}",
-            fn=_scatter_nd(_COMBINE[_name], True),
-            dtypes=_types,
-            keeps=_NONE,
-        )
-    )
-
-
-def _in_place(ufunc: Any, resource: bool) -> Callable[..., Any]:
+def _in_place(ufunc: Any) -> Callable[..., Any]:
     def kernel(ctx: Any, cell: Any, value: Any) -> Any:
         with cell.lock:
             old = cell.read()
-            if np.shape(old) != np.shape(value):
-                raise errors.InvalidArgumentError(
-                    None, None,
-                    f"Cannot update variable with shape {list(np.shape(old))} using a Tensor with "
-                    f"shape {list(np.shape(value))}, shapes must be equal.",
-                )  # fmt: skip
+            checks.check_assigned(old, value)
             cell.write(np.asarray(ufunc(old, value)))
-        return None if resource else cell
+        return _handed_on(ctx, cell)
 
     return kernel
 
 
-table.add(Kernel(op="AssignAdd", fn=_in_place(np.add, False), dtypes={"T": NUMBERS}, keeps=_NONE))
-table.add(
-    Kernel(op="AssignSub", fn=_in_place(np.subtract, False), dtypes={"T": NUMBERS}, keeps=_NONE)
-)
-table.add(
-    Kernel(
-        op="AssignAddVariableOp", fn=_in_place(np.add, True), dtypes={"dtype": NUMBERS}, keeps=_NONE
-    )
-)
-table.add(
-    Kernel(
-        op="AssignSubVariableOp",
-        fn=_in_place(np.subtract, True),
-        dtypes={"dtype": NUMBERS},
-        keeps=_NONE,
-    )
-)
+def _handed_on(ctx: Any, cell: Any) -> Any:
+    """The reference to the variable, for ops that have one as their result."""
+    return cell if ctx.sig.out_dtypes else None
+
+
+def _add(op: str, attr: str, fn: Any, of_any_type: bool = False) -> None:
+    types = {} if of_any_type else {attr: NUMBERS}
+    # No input's buffer outlives the call: a variable gets a fresh one.
+    table.add(Kernel(op=op, fn=fn, dtypes=types, keeps=frozenset()))
+
+
+for _kind, _combine in _COMBINE.items():
+    _add(f"Scatter{_kind}", "T", _scatter(_combine), _kind == "Update")
+    _add(f"ResourceScatter{_kind}", "dtype", _scatter(_combine), _kind == "Update")
+for _kind in ("Update", "Add", "Sub"):
+    for _op in (f"ScatterNd{_kind}", f"ResourceScatterNd{_kind}"):
+        _add(_op, "T", _scatter_nd(_COMBINE[_kind]), _kind == "Update")
+for _op, _ufunc in (("AssignAdd", np.add), ("AssignSub", np.subtract)):
+    _add(_op, "T", _in_place(_ufunc))
+    _add(f"{_op}VariableOp", "dtype", _in_place(_ufunc))
 
 
 @table.kernel("CountUpTo", T=INTS)
@@ -177,13 +120,13 @@ def count_up_to(ctx: Any, cell: Any) -> Any:
         return value
 
 
-@table.kernel("ResourceGather", keeps=_NONE)
+@table.kernel("ResourceGather", keeps=())
 def resource_gather(ctx: Any, cell: Any, indices: Any) -> Any:
     """Rows of a variable."""
     params = cell.read()
     batch = ctx.attrs["batch_dims"]
     indices = np.asarray(indices)
-    _check(params.shape[batch], indices)
+    check_indices(indices, params.shape[batch])
     if batch == 0:
         return np.take(params, indices, axis=0)
     lead = np.ix_(*[np.arange(d) for d in indices.shape[:batch]])

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, errors
+from opdock.plugin import KernelTable, NodeSig, checks
 
 __all__ = ["table"]
 
@@ -27,9 +27,7 @@ def string_join(sig: NodeSig) -> Callable[..., Array]:
         arrays = [np.asarray(x, object) for x in inputs]
         shapes = {a.shape for a in arrays if a.ndim}
         if len(shapes) > 1:
-            raise errors.InvalidArgumentError(
-                None, None, f"Input shapes do not match: {sorted(shapes)}"
-            )
+            raise checks.invalid(f"Input shapes do not match: {sorted(shapes)}")
         shape = shapes.pop() if shapes else ()
         columns = [np.broadcast_to(a, shape).reshape(-1) for a in arrays]
         out = np.empty(shape, object)
@@ -46,8 +44,8 @@ def _matcher(pattern: Any) -> re.Pattern[bytes]:
     try:
         return re.compile(text)
     except re.error as e:
-        raise errors.InvalidArgumentError(
-            None, None, f"Invalid pattern: {text.decode(errors='replace')}, error: {e}"
+        raise checks.invalid(
+            f"Invalid pattern: {text.decode(errors='replace')}, error: {e}"
         ) from None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import KernelTable, NodeSig, errors
+from opdock.plugin import KernelTable, NodeSig, checks
 
 __all__ = ["table"]
 
@@ -39,19 +39,7 @@ def tile(sig: NodeSig) -> Callable[..., Array]:
 
 def _plan(source: Any, multiples: Any) -> tuple[list[int], list[int], list[int]]:
     """The result's shape, and the shapes in which input and result broadcast."""
-    counts = [int(m) for m in np.asarray(multiples).reshape(-1)]
-    if len(counts) != len(source):
-        raise errors.InvalidArgumentError(
-            None, None,
-            f"Expected multiples argument to be a vector of length {len(source)} but got "
-            f"length {len(counts)}",
-        )  # fmt: skip
-    for i, count in enumerate(counts):
-        if count < 0:
-            raise errors.InvalidArgumentError(
-                None, None, f"Expected multiples[{i}] >= 0, but got {count}"
-            )
-    pairs = list(zip(counts, source, strict=True))
+    pairs = list(zip(checks.multiples_of(multiples, len(source)), source, strict=True))
     return (
         [c * d for c, d in pairs],
         [n for _, d in pairs for n in (1, d)],

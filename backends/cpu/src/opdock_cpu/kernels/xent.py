@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import KernelTable, NodeSig, dtypes, errors
+from opdock.plugin import KernelTable, NodeSig, checks, dtypes
 from opdock_cpu.windows import narrow, widen
 
 __all__ = ["table"]
@@ -78,12 +78,7 @@ def sparse_xent(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
     kind = sig.in_dtypes[0].np
 
     def run(features: Array, labels: Array) -> tuple[Array, Array]:
-        if features.shape[1] == 0:
-            raise errors.InvalidArgumentError(
-                None,
-                None,
-                f"Must have at least one class, but got logits shape {list(features.shape)}",
-            )
+        checks.check_classes(features)
         check_labels(labels, features.shape[1])
         shifted = _shift(widen(features))
         rows = np.arange(labels.shape[0])
@@ -101,10 +96,4 @@ def sparse_xent(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
 def check_labels(labels: Array, classes: int) -> None:
     wrong = (labels < 0) | (labels >= classes)
     if wrong.any():
-        values = " ".join(str(v) for v in labels[:32]) + (" ..." if labels.size > 32 else "")
-        raise errors.InvalidArgumentError(
-            None,
-            None,
-            f"Received a label value of {labels[wrong][0]} which is outside the valid range of "
-            f"[0, {classes}).  Label values: {values}",
-        )
+        raise checks.no_class(labels, int(np.argmax(wrong)), classes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from opdock.plugin import KernelTable, NodeSig, codegen, windows
+from opdock.plugin import KernelTable, NodeSig, checks, windows
 from opdock_ckernels.families import conv as shared
 from opdock_ckernels.families import fusion
 from opdock_ckernels.strided import contiguous, place, strides_of, take
@@ -191,7 +191,7 @@ def conv2d_backprop_input(sig: NodeSig) -> Callable[..., Any]:
     node, device = _Node(sig, sig.attrs), sig.device
 
     def run(input_sizes: Any, w: Any, grad: Any) -> Any:
-        shape = tuple(codegen.ints(input_sizes))
+        shape = tuple(checks.ints(input_sizes))
         where = node.layout.window(node.layout.spatial(shape), w.shape[:2])
         whole = shape if _even(where) else node.padded(shape, where)
         image, weight, loss = node.dims(whole), node.filter_dims(w.shape), node.dims(grad.shape)
@@ -223,7 +223,7 @@ def conv2d_backprop_filter(sig: NodeSig) -> Callable[..., Any]:
     node, device = _Node(sig, sig.attrs), sig.device
 
     def run(x: Any, filter_sizes: Any, grad: Any) -> Any:
-        shape = tuple(codegen.ints(filter_sizes))
+        shape = tuple(checks.ints(filter_sizes))
         where = node.layout.window(node.layout.spatial(x.shape), shape[:2])
         whole = x.shape if _even(where) else node.padded(x.shape, where)
         image, weight, loss = node.dims(whole), node.filter_dims(shape), node.dims(grad.shape)

@@ -9,7 +9,7 @@ from typing import Any
 import cupy
 import numpy as np
 
-from opdock.plugin import COMPLEX, FLOATS, KernelTable, NodeSig, codegen
+from opdock.plugin import COMPLEX, FLOATS, KernelTable, NodeSig, checks
 from opdock_cuda.blas import Matrices
 
 __all__ = ["table"]
@@ -43,7 +43,7 @@ def matmul(sig: NodeSig) -> Run:
     device, ta, tb = sig.device, bool(sig.attrs["transpose_a"]), bool(sig.attrs["transpose_b"])
 
     def run(a: Any, b: Any) -> Any:
-        codegen.check_matmul(a, b, ta, tb)
+        checks.check_matmul(a, b, ta, tb)
         left, right = _batch(a, ta, False, True), _batch(b, tb, False, True)
         return _product(device, left, right, device.allocate((left.rows, right.columns), a.dtype))
 
@@ -63,7 +63,7 @@ def batch_matmul(sig: NodeSig) -> Run:
         return cupy.ascontiguousarray(cupy.broadcast_to(x, (*batch, *x.shape[-2:])))
 
     def run(x: Any, y: Any) -> Any:
-        codegen.check_batch_matmul(x, y, ax, ay, broadcast)
+        checks.check_batch_matmul(x, y, ax, ay, broadcast)
         batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
         factors = []
         for value, turned in ((x, ax), (y, ay)):

@@ -77,10 +77,13 @@ class _Fuser:
         self.into: dict[Node, Node] = {}  # matched nodes and what became of them
         self.made: list[Node] = []
         self.users: dict[Value, list[Node]] = {}
+        self.waiters: dict[Node, list[Node]] = {}  # who runs after a node without reading of it
         self.by_op: dict[tuple[Target, str], list[Node]] = {}
         for node in block.nodes:
             for value in node.inputs:
                 self.users.setdefault(value, []).append(node)
+            for other in (*node.control, *self.before.get(node, ())):
+                self.waiters.setdefault(other, []).append(node)
             if node.target is not None and node.kernel is not None:
                 self.by_op.setdefault((node.target, node.op), []).append(node)
 
@@ -172,6 +175,13 @@ class _Fuser:
             return f"its when() raised {type(e).__name__}: {e}"
         return reason
 
+    def _following(self, node: Node) -> Iterator[Node]:
+        for value in node.values():
+            for user in self.users.get(value, ()):
+                yield self.into.get(user, user)
+        for other in self.waiters.get(node, ()):
+            yield self.into.get(other, other)
+
     def _preceding(self, node: Node) -> Iterator[Node]:
         for other in preceding(node, self.before):
             yield self.into.get(other, other)
@@ -183,7 +193,12 @@ class _Fuser:
         """
         inside = set(members)
         places = [self.at[n] for n in members]
-        window = range(min(places), max(places) + 1)
+        first, last = min(places), max(places)
+        follow = (n for m in members for n in self._following(m) if n not in inside)
+        if all(self.at[n] > last for n in follow):
+            # Nobody minds if all members run where the last of them does, however far that is.
+            return [], [], range(last, last + 1)
+        window = range(first, last + 1)
         early: list[Node] = []
         late: dict[Node, None] = {}
         for i in window:
@@ -226,6 +241,8 @@ class _Fuser:
             self.before[node] = waits
         self.into.update(dict.fromkeys(members, node))
         self.made.append(node)
+        for member in members:
+            self.line[self.at[member]] = None
         fresh: list[Node | None] = [*early, node, *late]
         fresh += [None] * (len(window) - len(fresh))
         for i, entry in zip(window, fresh, strict=True):

@@ -10,14 +10,7 @@ from opdock.compiler.ir.block import Node, Value
 from opdock.compiler.place.formats import Perm, inverse, reordered
 from opdock.compiler.rules.rewrite import constant
 from opdock.dtypes import as_dtype
-from opdock.graph.nodes.traits import (
-    AlongAxis,
-    DropsAxes,
-    Elementwise,
-    Layout,
-    PerAxis,
-    Reduction,
-)
+from opdock.graph.nodes.traits import AlongAxis, DropsAxes, Elementwise, Layout, PerAxis, Reduction
 from opdock.shapes import Shape
 
 if TYPE_CHECKING:

@@ -12,10 +12,6 @@ from opdock.contrib.framework.arg_scope import (
 from opdock.util import nest
 
 __all__ = [
-    "add_arg_scope",
-    "arg_scope",
-    "arg_scoped_arguments",
-    "current_arg_scope",
-    "has_arg_scope",
+    "add_arg_scope", "arg_scope", "arg_scoped_arguments", "current_arg_scope", "has_arg_scope",
     "nest",
-]
+]  # fmt: skip

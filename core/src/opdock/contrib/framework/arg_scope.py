@@ -9,12 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 __all__ = [
-    "add_arg_scope",
-    "arg_scope",
-    "arg_scoped_arguments",
-    "current_arg_scope",
-    "has_arg_scope",
-]
+    "add_arg_scope", "arg_scope", "arg_scoped_arguments", "current_arg_scope", "has_arg_scope",
+]  # fmt: skip
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 Scope = dict[str, dict[str, Any]]

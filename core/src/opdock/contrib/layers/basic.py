@@ -7,6 +7,7 @@ from typing import Any
 from opdock.contrib.framework.arg_scope import add_arg_scope
 from opdock.contrib.layers.common import channels, collect_variable, finish, variable_getter
 from opdock.contrib.layers.initializers import xavier_initializer
+from opdock.docstrings import explained
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
@@ -175,25 +176,26 @@ def convolution3d(
     return convolution(inputs, num_outputs, kernel_size, *args, **{"conv_dims": 3, **kwargs})
 
 
+_WORDS = {
+    "inputs": "a 4-D tensor.",
+    "kernel_size": "the size of the window, an int or two.",
+    "stride": "the step of the window, likewise.",
+    "padding": '"VALID" or "SAME".',
+    "data_format": '"NHWC" or "NCHW".',
+    "outputs_collections": "collections for the result.",
+    "scope": "a name for the operations.",
+    "returns": "A 4-D tensor.",
+}
+"""What the functions here take."""
+
+
 @add_arg_scope
+@explained(_WORDS)
 def max_pool2d(
     inputs: Any, kernel_size: Any, stride: Any = 2, padding: str = "VALID",
     data_format: str = "NHWC", outputs_collections: Any = None, scope: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """The largest value of each window.
-
-    Args:
-        inputs: a 4-D tensor.
-        kernel_size: the size of the window, an int or two.
-        stride: the step of the window, likewise.
-        padding: "VALID" or "SAME".
-        data_format: "NHWC" or "NCHW".
-        outputs_collections: collections for the result.
-        scope: a name for the operations.
-
-    Returns:
-        A 4-D tensor.
-    """
+    """The largest value of each window."""
     return _pool(
         MaxPooling2D, "MaxPool2D", inputs, kernel_size, stride, padding, data_format,
         outputs_collections, scope,
@@ -201,24 +203,12 @@ def max_pool2d(
 
 
 @add_arg_scope
+@explained(_WORDS)
 def avg_pool2d(
     inputs: Any, kernel_size: Any, stride: Any = 2, padding: str = "VALID",
     data_format: str = "NHWC", outputs_collections: Any = None, scope: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """The mean of each window.
-
-    Args:
-        inputs: a 4-D tensor.
-        kernel_size: the size of the window, an int or two.
-        stride: the step of the window, likewise.
-        padding: "VALID" or "SAME".
-        data_format: "NHWC" or "NCHW".
-        outputs_collections: collections for the result.
-        scope: a name for the operations.
-
-    Returns:
-        A 4-D tensor.
-    """
+    """The mean of each window."""
     return _pool(
         AveragePooling2D, "AvgPool2D", inputs, kernel_size, stride, padding, data_format,
         outputs_collections, scope,
@@ -235,41 +225,30 @@ def _pool(
 
 
 @add_arg_scope
+@explained(
+    _WORDS,
+    inputs="a floating-point tensor.",
+    keep_prob="the part to keep.",
+    noise_shape="the shape of the random mask; the input's by default.",
+    is_training="a bool or a bool tensor.",
+    scope='the variable scope; "Dropout", made unique, by default.',
+    seed="the seed of the random numbers.",
+    returns="A tensor like `inputs`.",
+)
 def dropout(
     inputs: Any, keep_prob: Any = 0.5, noise_shape: Any = None, is_training: Any = True,
     outputs_collections: Any = None, scope: Any = None, seed: int | None = None,
 ) -> Tensor:  # fmt: skip
-    """Sets a random part of `inputs` to 0 while training, and scales up the rest.
-
-    Args:
-        inputs: a floating-point tensor.
-        keep_prob: the part to keep.
-        noise_shape: the shape of the random mask; the input's by default.
-        is_training: a bool or a bool tensor.
-        outputs_collections: collections for the result.
-        scope: the variable scope; "Dropout", made unique, by default.
-        seed: the seed of the random numbers.
-
-    Returns:
-        A tensor like `inputs`.
-    """
+    """Sets a random part of `inputs` to 0 while training, and scales up the rest."""
     with variable_scope(scope, "Dropout", [inputs], custom_getter=variable_getter()) as sc:
         layer = Dropout(1 - keep_prob, noise_shape, seed, name=sc.name, _scope=sc)
         return finish(layer(inputs, training=is_training), None, outputs_collections)  # type: ignore[no-any-return]
 
 
 @add_arg_scope
+@explained(_WORDS, inputs="a tensor of known rank.", returns="A tensor of rank 2.")
 def flatten(inputs: Any, outputs_collections: Any = None, scope: str | None = None) -> Tensor:
-    """`inputs` as a matrix, the batch dimension kept.
-
-    Args:
-        inputs: a tensor of known rank.
-        outputs_collections: collections for the result.
-        scope: a name for the operations.
-
-    Returns:
-        A tensor of rank 2.
-    """
+    """`inputs` as a matrix, the batch dimension kept."""
     with name_scope(scope, "Flatten", [inputs]):
         return finish(layers_flatten(convert_to_tensor(inputs)), None, outputs_collections)  # type: ignore[no-any-return]
 

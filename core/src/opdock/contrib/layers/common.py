@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from opdock.graph.nodes.collections import GraphKeys, add_to_collection, add_to_collections
+from opdock.windows import channels_first
 
 
 def variable_getter(rename: Mapping[str, str] | None = None) -> Callable[..., Any]:
@@ -65,5 +66,5 @@ def channels(data_format: str | None, allowed: tuple[str, ...] = ("NHWC", "NCHW"
     """
     if data_format is not None and data_format not in allowed:
         raise ValueError(f"data_format has to be one of {', '.join(allowed)}: got {data_format!r}.")
-    first = data_format is not None and data_format.startswith("NC")
+    first = channels_first(data_format)
     return "channels_first" if first else "channels_last"

@@ -490,9 +490,4 @@ def reset_default_graph() -> None:
     _global_graph = Graph()
 
 
-def has_default_graph(graph: Any) -> bool:
-    """Whether `graph` is the current default."""
-    return get_default_graph() is graph
-
-
 __all__ = ["Graph", "get_default_graph", "reset_default_graph"]

@@ -15,7 +15,7 @@ from opdock.graph.nodes.traits import PLAIN, Traits
 from opdock.shapes import Shape
 
 if TYPE_CHECKING:
-    from opdock.graph.nodes.operation import Operation, Tensor
+    from opdock.graph.nodes.operation import Operation
 
 _REGISTRY: dict[str, OpSpec] = {}
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -410,14 +410,3 @@ def not_differentiable(op_type: str) -> None:
     if _PYTHON_GRADIENTS.get(op_type) or (spec is not None and spec.gradient_fn is not None):
         raise KeyError(f"Registering two gradients with name '{op_type}'!")
     _PYTHON_GRADIENTS[op_type] = None
-
-
-def flatten_inputs(groups: Sequence[Any]) -> list[Tensor]:
-    """Input groups (tensor or list per argument) as one list."""
-    flat: list[Tensor] = []
-    for group in groups:
-        if isinstance(group, (list, tuple)):
-            flat.extend(group)
-        else:
-            flat.append(group)
-    return flat

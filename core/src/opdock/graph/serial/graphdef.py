@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from opdock import errors
 from opdock.dtypes import DType, proto_name
 from opdock.graph.nodes import registry
 from opdock.graph.nodes.opdef import ArgDef
@@ -213,12 +212,3 @@ def _signature(spec: OpSpec) -> str:
     outs = ", ".join(a.name for a in definition.outputs)
     attrs = "; ".join(f"attr={a.name}:{a.type}" for a in definition.attrs.values())
     return f"Op<name={spec.name}; signature={ins} -> {outs}; {attrs}>"
-
-
-def unregistered(op_type: str, node: str) -> errors.NotFoundError:
-    """The error for a node whose type nobody registered."""
-    try:
-        registry.get(op_type)
-    except errors.NotFoundError as e:
-        return errors.NotFoundError(None, None, f"{e.message} (node '{node}')")
-    raise AssertionError(op_type)

@@ -10,13 +10,9 @@ from typing import Any, Final
 from opdock.graph.nodes.graph import get_default_graph
 
 __all__ = [
-    "VariableAggregation",
-    "VariableSynchronization",
-    "disable_resource_variables",
-    "enable_resource_variables",
-    "resource_variables_enabled",
-    "variable_creator_scope",
-]
+    "VariableAggregation", "VariableSynchronization", "disable_resource_variables",
+    "enable_resource_variables", "resource_variables_enabled", "variable_creator_scope",
+]  # fmt: skip
 
 _default_use_resource = False
 

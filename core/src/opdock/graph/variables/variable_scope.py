@@ -18,15 +18,9 @@ from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.variables.variable_store import VariableStore
 
 __all__ = [
-    "AUTO_REUSE",
-    "VariableScope",
-    "get_local_variable",
-    "get_variable",
-    "get_variable_scope",
-    "no_regularizer",
-    "variable_op_scope",
-    "variable_scope",
-]
+    "AUTO_REUSE", "VariableScope", "get_local_variable", "get_variable", "get_variable_scope",
+    "no_regularizer", "variable_op_scope", "variable_scope",
+]  # fmt: skip
 
 
 class _Reuse(Enum):

@@ -80,7 +80,6 @@ FUNCTIONS: Final[dict[str, Function]] = {}
 
 _REAL_FLOATS = dtypes.FLOATS
 _INEXACT = dtypes.FLOATS | dtypes.COMPLEX
-_SIGNED = _INEXACT | dtypes.SIGNED
 _NUMBERS = dtypes.NUMBERS
 _REALS = dtypes.REALS
 _ORDERED = dtypes.REALS

@@ -276,8 +276,9 @@ def _seen(line: Line) -> list[frozenset[str]]:
 
 
 def evaluator(
-    line: Line, xp: Any, inputs: Sequence[str], shape: Shape = None, *, out: bool = False
-) -> Callable[..., Any]:
+    line: Line, xp: Any, inputs: Sequence[str], shape: Shape = None, *, alike: bool = False,
+    out: bool = False,
+) -> Callable[..., Any]:  # fmt: skip
     """A function of arrays, in the order of `inputs`, that computes the line's results.
 
     It is Python code, a call a step. Where the namespace's functions write to arrays they are
@@ -288,25 +289,29 @@ def evaluator(
         xp: an array-API namespace.
         inputs: the names of the positional arguments.
         shape: the shape of the results where it is known; otherwise the arguments' broadcast.
+        alike: whether all arguments have that shape.
         out: whether the function takes one more argument, an array for the one result, or None.
 
     Returns:
         `fn(*arrays)`: one array, or a tuple if the line has several results.
     """
-    return _Writer(line, xp, inputs, shape, out).function()
+    return _Writer(line, xp, inputs, shape, alike, out).function()
 
 
 class _Writer:
     """Writes a line as the source of a function."""
 
     def __init__(
-        self, line: Line, xp: Any, inputs: Sequence[str], shape: Shape, out: bool
+        self, line: Line, xp: Any, inputs: Sequence[str], shape: Shape, alike: bool, out: bool
     ) -> None:
         self._steps, self._results, self._xp, self._shape = line.steps, line.results, xp, shape
-        self._seen, self._dead, self._out = _seen(line), _last_uses(line), out
-        self._whole = frozenset().union(*(self._seen[r] for r in line.results))
-        self._spread = len(self._whole) < len(inputs) or any(
-            self._seen[r] != self._whole for r in line.results
+        self._dead, self._out = _last_uses(line), out
+        seen = _seen(line)
+        whole = frozenset().union(*(seen[r] for r in line.results))
+        # The steps whose values have the shape of the results, whatever those of the inputs.
+        self._full = [s == whole or (alike and bool(s)) for s in seen]
+        self._spread = not all(self._full[r] for r in line.results) or (
+            not alike and len(whole) < len(inputs)
         )
         reads = [i for i, s in enumerate(line.steps) for a in s.args if self._is(INPUT, a)]
         self._last_read = max(reads, default=0)
@@ -361,6 +366,12 @@ class _Writer:
             self._scope[name] = self._xp.asarray(_representable(step), dtype=dtype)
             return []
         args = [self._names[a] for a in step.args]
+        if self._masked(i):
+            value = step.args[2]
+            self._fresh.add(i)
+            if self._holds == value:
+                self._holds = i
+            return [f"{args[2]}[{args[0]}] = {args[1]}", f"{name} = {args[2]}", f"{args[0]} = None"]
         if step.op == CAST:
             call = _caster(self._xp, self._steps[step.args[0]].dtype, dtype)
             self._fresh.add(i)
@@ -378,12 +389,34 @@ class _Writer:
             text.append(" = ".join([*gone, "None"]))
         return text
 
+    def _masked(self, i: int) -> bool:
+        """Whether a choice writes its number into the array that it would otherwise be."""
+        step = self._steps[i]
+        if step.op != "where" or not self._shape or self._spread:
+            return False
+        mask, number, value = step.args
+        return (
+            self._is(NUMBER, number)
+            and self._full[mask] and not self._is(INPUT, mask) and mask in self._dead[i]
+            and self._full[value] and value in self._fresh and value in self._dead[i]
+            and writes_where(self._xp, step.dtype)
+        )  # fmt: skip
+
+    def _is_last(self, i: int) -> bool:
+        """Whether the result is a step's value, or that value where a mask says so."""
+        (result,) = self._results if len(self._results) == 1 else (-1,)
+        chooses = self._is("where", result) and self._is(NUMBER, self._steps[result].args[1])
+        return i == result or (
+            chooses and i == self._steps[result].args[2] and i >= self._last_read
+            and writes_where(self._xp, self._steps[i].dtype)
+        )  # fmt: skip
+
     def _place(self, i: int) -> list[str]:
         """The argument that says where to write a value, if there is a place."""
         steps = self._steps
-        if self._spread or self._seen[i] != self._whole:
+        if self._spread or not self._full[i]:
             return []
-        last = (i,) == self._results
+        last = self._is_last(i)
         # `out` may be the memory of an input, so it waits until all of them are read.
         early = self._holds is None and i >= self._last_read
         alike = steps[i].dtype is steps[self._results[0]].dtype
@@ -391,7 +424,7 @@ class _Writer:
         room = [
             a for a in steps[i].args
             if self._shape and a in self._fresh and a in self._dead[i]
-            and steps[a].dtype is steps[i].dtype and self._seen[a] == self._whole
+            and steps[a].dtype is steps[i].dtype and self._full[a]
         ]  # fmt: skip
         if self._out and (last or (early and alike and not room)):
             self._holds = i
@@ -412,6 +445,17 @@ def writes_to(function: Any, xp: Any, arity: int, operand: DType, result: DType)
             args = [xp.ones((1,), dtype=namespace_dtype(xp, operand))] * arity
             place = xp.zeros((1,), dtype=namespace_dtype(xp, result))
             return function(*args, out=place) is place
+    except Exception:
+        return False
+
+
+@functools.lru_cache(maxsize=256)
+def writes_where(xp: Any, dtype: DType) -> bool:
+    """Whether the namespace's arrays take a number at the places that a mask says."""
+    try:
+        array = xp.ones((2,), dtype=namespace_dtype(xp, dtype))
+        array[xp.asarray([True, False])] = xp.asarray(0, dtype=array.dtype)
+        return [bool(v) for v in array] == [False, True]
     except Exception:
         return False
 

@@ -128,16 +128,18 @@ def broadcast_to(xp: Any, sig: NodeSig) -> Any:
     """The input repeated along new and size-1 dimensions."""
 
     def run(tensor: Any, shape: Any) -> Any:
-        wanted = tuple(ints(shape))
-        source = (1,) * (len(wanted) - len(tensor.shape)) + tuple(tensor.shape)
-        fits = len(source) == len(wanted) and all(
-            a in (1, b) for a, b in zip(source, wanted, strict=True)
-        )
-        if not fits:
-            raise invalid(f"Incompatible shapes: {dims(tensor.shape)} vs. {dims(wanted)}")
-        return copy(xp, xp.broadcast_to(tensor, wanted))
+        return copy(xp, xp.broadcast_to(tensor, broadcast_shape(tensor.shape, shape)))
 
     return run
+
+
+def broadcast_shape(source: Any, shape: Any) -> tuple[int, ...]:
+    """The shape that is asked for; InvalidArgumentError where `source` cannot be repeated to it."""
+    wanted = tuple(ints(shape))
+    lead = len(wanted) - len(source)
+    if lead < 0 or any(a not in (1, b) for a, b in zip(source, wanted[lead:], strict=True)):
+        raise invalid(f"Incompatible shapes: {dims(source)} vs. {dims(wanted)}")
+    return wanted
 
 
 @portable("BroadcastArgs", host_inputs=("s0", "s1"), host_outputs=("r0",))

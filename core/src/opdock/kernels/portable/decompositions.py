@@ -209,3 +209,23 @@ def _solve_unit_lower(xp: Any, lower: Any, rhs: Any) -> Any:
     top = _solve_unit_lower(xp, lower[:, :half, :half], rhs[:, :half, :])
     rest = rhs[:, half:, :] - xp.matmul(lower[:, half:, :half], top)
     return xp.concat([top, _solve_unit_lower(xp, lower[:, half:, half:], rest)], axis=1)
+
+
+@portable("CholeskyGrad", T=TYPES)
+def cholesky_grad(xp: Any, sig: NodeSig) -> Callable[[Any, Any], Any]:
+    """The gradient of a Cholesky factorisation."""
+
+    def run(lower: Any, grad: Any) -> Any:
+        check_square(lower)
+        if is_empty(lower):
+            return xp.zeros_like(lower)
+        lower, grad = xp.tril(lower), xp.tril(grad)
+        middle = xp.tril(xp.matmul(xp.matrix_transpose(lower), grad))
+        # The diagonal counts half, as it lies in both triangles.
+        middle = (middle + xp.tril(middle, k=-1)) / 2
+        inverted = xp.linalg.inv(lower)
+        half = xp.matmul(xp.matrix_transpose(inverted), middle)
+        out = xp.matmul(half, inverted)
+        return (out + xp.matrix_transpose(out)) / 2
+
+    return run

@@ -1,25 +1,20 @@
-"""Portable kernels of every elementwise op, made from the scalar expression in its definition.
-
-The few elementwise ops that a scalar expression cannot say (sums of a list, a choice of whole
-rows) follow as ordinary portable kernels.
-"""
+"""Portable kernels of every elementwise op, made from the scalar expression in its definition."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from opdock import dtypes, errors, shapes
+from opdock import dtypes, shapes
 from opdock.dtypes import DType
 from opdock.graph.nodes import registry
 from opdock.graph.nodes.opdef import OpDef
 from opdock.graph.nodes.registry import OpSpec
 from opdock.kernels.array_api import put
 from opdock.kernels.expr.functions import FUNCTIONS
-from opdock.kernels.expr.lowering import Line, evaluator, lower, writes_to
-from opdock.kernels.expr.tree import Apply, functions_used, parse
-from opdock.kernels.portable import portable
+from opdock.kernels.expr.lowering import Line, evaluator, lower, writes_to, writes_where
+from opdock.kernels.expr.tree import Apply, Expr, Number, functions_used, parse
 from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.select.table import Kernel
 from opdock.shapes import Shape
@@ -53,9 +48,7 @@ def lower_node(spec: OpSpec, sig: NodeSig) -> Line:
     return _lowered(spec, types, sig.out_dtypes[0].base_dtype, sig.attrs)
 
 
-def _lowered(
-    spec: OpSpec, types: Sequence[DType], result: DType, attrs: Mapping[str, Any]
-) -> Line:
+def _lowered(spec: OpSpec, types: Sequence[DType], result: DType, attrs: Mapping[str, Any]) -> Line:
     if spec.expr is None:
         raise ValueError(f"{spec.name} has no scalar expression.")
     inputs = dict(zip(_names(spec), types, strict=True))
@@ -68,11 +61,15 @@ def _names(spec: OpSpec) -> list[str]:
 
 def _takes_out(spec: OpSpec, xp: Any) -> bool:
     """Whether a planned buffer saves a pass: the last function writes to an array it is given."""
-    root = parse(spec.expr or "")
+    root: Expr = parse(spec.expr or "")
+    add, kind = FUNCTIONS["add"], dtypes.float32
+    if isinstance(root, Apply) and root.function == "where" and isinstance(root.args[1], Number):
+        if not writes_where(xp, kind):
+            return False
+        root = root.args[2]
     last = FUNCTIONS[root.function] if isinstance(root, Apply) else None
     if last is None or not last.plain:
         return False
-    add, kind = FUNCTIONS["add"], dtypes.float32
     return writes_to(getattr(xp, add.array), xp, add.arity, kind, kind)
 
 
@@ -83,7 +80,8 @@ def _bind(spec: OpSpec, xp: Any, sig: NodeSig) -> Any:
         # What the expression may take from the node: many nodes share one function.
         attrs = tuple((k, v) for k, v in sig.attrs.items() if isinstance(v, _VALUES))
         shape = sig.out_shapes[0] if sig.out_shapes else None
-        run = _function(spec, xp, types, sig.out_dtypes[0].base_dtype, attrs, shape)
+        alike = shapes.is_fully_defined(shape) and all(s == shape for s in sig.in_shapes)
+        run = _function(spec, xp, types, sig.out_dtypes[0].base_dtype, attrs, shape, alike)
     if sig.attrs.get("incompatible_shape_error", True):
         return run
 
@@ -101,11 +99,11 @@ def _bind(spec: OpSpec, xp: Any, sig: NodeSig) -> Any:
 @functools.lru_cache(maxsize=1024)
 def _function(
     spec: OpSpec, xp: Any, types: tuple[DType, ...], result: DType,
-    attrs: tuple[tuple[str, Any], ...], shape: Shape,
+    attrs: tuple[tuple[str, Any], ...], shape: Shape, alike: bool,
 ) -> Any:  # fmt: skip
     """The expression as Python code."""
     line = _lowered(spec, types, result, dict(attrs))
-    return evaluator(line, xp, _names(spec), shape, out=_takes_out(spec, xp))
+    return evaluator(line, xp, _names(spec), shape, alike=alike, out=_takes_out(spec, xp))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -168,104 +166,3 @@ def _fits(spec: OpSpec, definition: OpDef, types: Mapping[str, DType]) -> bool:
         # A plain number takes the output's type, so it fits every type.
         return "of its own" in str(e)
     return True
-
-
-# ---------------------------------------------------------------- not by expression
-def _text(array: Any) -> str:
-    return shapes.text(tuple(array.shape))
-
-
-@portable("AddN", "AccumulateNV2", T=dtypes.NUMBERS)
-def add_n(xp: Any, sig: NodeSig) -> Any:
-    """The sum of the inputs, from left to right."""
-
-    def total(first: Any, *others: Any) -> Any:
-        if not others:
-            return xp.asarray(first, copy=True)
-        for other in others:
-            if other.shape != first.shape:
-                raise errors.InvalidArgumentError(
-                    None, None,
-                    "Inputs to operation of type AddN must have the same size and shape. "
-                    f"Input 0: {_text(first)} != {_text(other)}",
-                )  # fmt: skip
-            first = xp.add(first, other)
-        return first
-
-    return total
-
-
-@portable("Select", T=_SCALARS)
-def select(xp: Any, sig: NodeSig) -> Any:
-    """A choice by element, or by row for a vector condition."""
-
-    def choose(condition: Any, then: Any, otherwise: Any) -> Any:
-        if condition.ndim == 1 and then.ndim > 1:
-            condition = xp.reshape(condition, (condition.shape[0],) + (1,) * (then.ndim - 1))
-        elif condition.ndim and condition.shape != then.shape:
-            raise errors.InvalidArgumentError(
-                None, None, "'condition' must be of the same shape as 'then' and 'else': "
-                f"{_text(condition)} vs. {_text(then)}",
-            )  # fmt: skip
-        return xp.where(condition, then, otherwise)
-
-    return choose
-
-
-@portable("ApproximateEqual", T=dtypes.NUMBERS)
-def approximate_equal(xp: Any, sig: NodeSig) -> Any:
-    """Whether the difference is below the tolerance."""
-    tolerance = sig.attrs["tolerance"]
-    narrow = sig.in_dtypes[0].base_dtype in (dtypes.float16, dtypes.bfloat16)
-
-    def compare(x: Any, y: Any) -> Any:
-        if narrow:
-            x, y = xp.astype(x, xp.float32), xp.astype(y, xp.float32)
-        # The larger less the smaller: an unsigned difference the other way would wrap around.
-        if sig.in_dtypes[0].is_complex:
-            return xp.abs(x - y) < tolerance
-        difference = xp.maximum(x, y) - xp.minimum(x, y)
-        return xp.astype(difference, xp.float64) < tolerance
-
-    return compare
-
-
-@portable("Cross", T=dtypes.REALS)
-def cross(xp: Any, sig: NodeSig) -> Any:
-    """The cross product along the last axis."""
-
-    def product(a: Any, b: Any) -> Any:
-        parts = [
-            a[..., i] * b[..., j] - a[..., j] * b[..., i] for i, j in ((1, 2), (2, 0), (0, 1))
-        ]
-        return xp.stack(parts, axis=-1)
-
-    return product
-
-
-@portable("BroadcastGradientArgs", host_inputs=("s0", "s1"), host_outputs=("r0", "r1"))
-def broadcast_gradient_args(xp: Any, sig: NodeSig) -> Any:
-    """The axes over which each side of a broadcast was repeated."""
-    import numpy as np
-
-    kind = sig.out_dtypes[0].np
-
-    def axes(s0: Any, s1: Any) -> tuple[Any, Any]:
-        sizes = [[int(d) for d in s] for s in (s0, s1)]
-        rank = max(len(s) for s in sizes)
-        first, second = ([1] * (rank - len(s)) + s for s in sizes)
-        for a, b in zip(first, second, strict=True):
-            if a != b and 1 not in (a, b):
-                raise errors.InvalidArgumentError(
-                    None, None,
-                    f"Incompatible shapes: {shapes.text(tuple(sizes[0]))} vs. "
-                    f"{shapes.text(tuple(sizes[1]))}",
-                )  # fmt: skip
-        if first == second:
-            return np.empty(0, kind), np.empty(0, kind)
-        return np.asarray(_repeated(first), kind), np.asarray(_repeated(second), kind)
-
-    def _repeated(dims: Iterable[int]) -> list[int]:
-        return [axis for axis, dim in enumerate(dims) if dim == 1]
-
-    return axes

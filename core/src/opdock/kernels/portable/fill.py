@@ -13,16 +13,21 @@ from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
 
+def filled_shape(dims: Any) -> tuple[int, ...]:
+    """The shape that is asked for; InvalidArgumentError where a dimension is negative."""
+    shape = tuple(ints(dims))
+    for d in shape:
+        if d < 0:
+            raise invalid(f"Dimension {d} must be >= 0")
+    return shape
+
+
 @portable("Fill", host_inputs=("dims",))
 def fill(xp: Any, sig: NodeSig) -> Any:
     """One value everywhere."""
 
     def run(dims: Any, value: Any) -> Any:
-        shape = tuple(ints(dims))
-        for d in shape:
-            if d < 0:
-                raise invalid(f"Dimension {d} must be >= 0")
-        return copy(xp, xp.broadcast_to(xp.asarray(value), shape))
+        return copy(xp, xp.broadcast_to(xp.asarray(value), filled_shape(dims)))
 
     return run
 

@@ -19,9 +19,14 @@ def check_indices(xp: Any, indices: Any, limit: int) -> None:
         return
     if fails(xp, (xp.min(indices) < 0) | (xp.max(indices) >= limit)):
         host = np.asarray([int(i) for i in xp.reshape(indices, (-1,))]).reshape(indices.shape)
-        where = tuple(int(i) for i in np.argwhere((host < 0) | (host >= limit))[0])
-        at = "indices" + (f"[{','.join(map(str, where))}]" if where else "")
-        raise invalid(f"{at} = {host[where]} is not in [0, {limit})")
+        raise not_in(host, limit)
+
+
+def not_in(indices: Any, limit: int) -> Exception:
+    """The error of indices on the host that are not all in [0, limit)."""
+    where = tuple(int(i) for i in np.argwhere((indices < 0) | (indices >= limit))[0])
+    at = "indices" + (dims(where) if where else "")
+    return invalid(f"{at} = {indices[where]} is not in [0, {limit})")
 
 
 @portable("Gather")

@@ -16,21 +16,30 @@ def _when(sig: NodeSig) -> bool | str:
     return holds(sig, dtypes.float64)
 
 
+def bins_of(value_range: Any, nbins: Any) -> tuple[Any, Any, int]:
+    """Both ends of a histogram, and its number of bins.
+
+    Raises:
+        InvalidArgumentError: the ends are the wrong way round, or there is no bin.
+    """
+    count = int(nbins)
+    if count <= 0:
+        raise invalid(f"nbins should be a positive number, but got '{count}'")
+    low, high = value_range.tolist()
+    if not low < high:
+        raise invalid(
+            f"value_range should satisfy value_range[0] < value_range[1], but got '[{low}, {high}]'"
+        )
+    return low, high, count
+
+
 @portable("HistogramFixedWidth", host_inputs=("value_range", "nbins"), when=_when)
 def histogram_fixed_width(xp: Any, sig: NodeSig) -> Any:
     """How many values fall into each of equal bins; what lies outside goes to the ends."""
     element = dtype_of(xp, sig.out_dtypes[0])
 
     def run(values: Any, value_range: Any, nbins: Any) -> Any:
-        count = int(nbins)
-        if count <= 0:
-            raise invalid(f"nbins should be a positive number, but got '{count}'")
-        low, high = value_range.tolist()
-        if not low < high:
-            raise invalid(
-                "value_range should satisfy value_range[0] < value_range[1], but got "
-                f"'[{low}, {high}]'"
-            )
+        low, high, count = bins_of(value_range, nbins)
         step = (float(high) - float(low)) / count
         offsets = xp.astype(xp.reshape(values, (-1,)), xp.float64) - float(low)
         bins = xp.sort(xp.astype(xp.clip(offsets / step, 0, count - 1), xp.int64))

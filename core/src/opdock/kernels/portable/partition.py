@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,18 +13,23 @@ from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
 
+def check_labelled(data: Any, partitions: Any) -> None:
+    """Raises InvalidArgumentError unless there is a label for each slice of the data."""
+    if tuple(data.shape[: len(partitions.shape)]) != tuple(partitions.shape):
+        raise invalid(
+            "data.shape must start with partitions.shape, got data.shape = "
+            f"{dims(data.shape)}, partitions.shape = {dims(partitions.shape)}"
+        )
+
+
 @portable("DynamicPartition")
 def dynamic_partition(xp: Any, sig: NodeSig) -> Any:
     """The slices of each label."""
     count = sig.attrs["num_partitions"]
 
     def run(data: Any, partitions: Any) -> Any:
+        check_labelled(data, partitions)
         prefix = tuple(partitions.shape)
-        if tuple(data.shape[: len(prefix)]) != prefix:
-            raise invalid(
-                "data.shape must start with partitions.shape, got data.shape = "
-                f"{dims(data.shape)}, partitions.shape = {dims(prefix)}"
-            )
         labels = xp.reshape(partitions, (-1,))
         if math.prod(prefix) and fails(xp, (xp.min(labels) < 0) | (xp.max(labels) >= count)):
             bad = next(i for i, v in enumerate(labels) if not 0 <= int(v) < count)
@@ -49,6 +55,30 @@ def last_of_each(xp: Any, flat: Any, size: int) -> tuple[Any, Any]:
     return xp.take(order, place, axis=0), present
 
 
+def check_parts(indices: Sequence[Any], data: Sequence[Any]) -> tuple[int, ...]:
+    """The shape of a row of what is stitched together.
+
+    Raises:
+        InvalidArgumentError: the shapes do not fit.
+    """
+    tail: tuple[int, ...] | None = None
+    for i, (index, part) in enumerate(zip(indices, data, strict=True)):
+        rank = len(index.shape)
+        if tuple(part.shape[:rank]) != tuple(index.shape):
+            raise invalid(
+                f"data[{i}].shape = {dims(part.shape)} does not start with indices[{i}].shape = "
+                f"{dims(index.shape)}"
+            )
+        rest = tuple(part.shape[rank:])
+        if tail is not None and rest != tail:
+            raise invalid(
+                f"Need data[0].shape[{len(indices[0].shape)}:] = data[{i}].shape[{rank}:], got "
+                f"{dims(tail)} and {dims(rest)}"
+            )
+        tail = rest
+    return tail or ()
+
+
 @portable("DynamicStitch", "ParallelDynamicStitch")
 def dynamic_stitch(xp: Any, sig: NodeSig) -> Any:
     """Rows put where their indices say."""
@@ -56,21 +86,7 @@ def dynamic_stitch(xp: Any, sig: NodeSig) -> Any:
 
     def run(*args: Any) -> Any:
         indices, data = args[:n], args[n:]
-        tail = None
-        for i, (index, part) in enumerate(zip(indices, data, strict=True)):
-            rest = tuple(part.shape[len(index.shape) :])
-            if tuple(part.shape[: len(index.shape)]) != tuple(index.shape):
-                raise invalid(
-                    f"data[{i}].shape = {dims(part.shape)} does not start with "
-                    f"indices[{i}].shape = {dims(index.shape)}"
-                )
-            if tail is not None and rest != tail:
-                raise invalid(
-                    f"Need data[0].shape{dims(tail)} = data[{i}].shape{dims(rest)} after the "
-                    "indices"
-                )
-            tail = rest
-        tail = tail or ()
+        tail = check_parts(indices, data)
         flat = xp.concat([xp.reshape(xp.astype(i, xp.int64), (-1,)) for i in indices])
         if flat.shape[0] == 0:
             return zeros(xp, (0, *tail), data[0], dtype)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from opdock.dtypes import FLOATS, REALS, as_dtype
-from opdock.kernels.array_api import device_ints, fails, full, ints, invalid
+from opdock.kernels.array_api import copy, device_ints, fails, full, ints, invalid
 from opdock.kernels.portable import portable
 from opdock.kernels.portable.segment import sum_at, wide
 from opdock.kernels.select.signature import NodeSig
@@ -45,7 +45,7 @@ class Pooling(Sliding):
             space = self.layout.spatial(like.shape)
             x = self.xp.reshape(x, (like.shape[0], *space, x.shape[1]))
         x = self.xp.moveaxis(x, -1, 1) if self.layout.first else x
-        return self.xp.astype(x, element)
+        return self.xp.astype(x, element, copy=False)
 
     def window(self, data: Any) -> Window:
         """The positions on an array that was entered."""
@@ -54,7 +54,9 @@ class Pooling(Sliding):
     def maximum(self, data: Any, where: Window) -> Any:
         """The maximum of each window."""
         values = self.taps(data, where, self.lowest(data))
-        return self.fold("maximum", values, as_dtype(self.dtype))
+        best = self.fold("maximum", values, as_dtype(self.dtype))
+        # Of one element a window sees a view of the input.
+        return best if math.prod(where.window) > 1 else copy(self.xp, best)
 
     def hits(self, data: Any, best: Any, where: Window) -> Iterator[Any]:
         """For each element of the window: where it is the first that equals the maximum."""
@@ -175,7 +177,8 @@ def avg_pool_grad(xp: Any, sig: NodeSig) -> Any:
     def run(orig_input_shape: Any, grad: Any) -> Any:
         shape = tuple(ints(orig_input_shape))
         check_shape("grad", grad.shape, pooling.layout.result(shape))
-        zeros = full(xp, shape, 0, pooling.dtype, grad)
+        # It takes no memory: only its shape counts.
+        zeros = xp.broadcast_to(full(xp, (), 0, pooling.dtype, grad), shape)
         data, back = pooling.enter(zeros), pooling.enter(grad)
         where = pooling.window(data)
         share = back / _counts(pooling, where, back)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from opdock import dtypes
-from opdock.dtypes import FLOATS, REALS, DType
+from opdock.dtypes import FLOATS, DType
 from opdock.kernels.array_api import copy, device_ints, dtype_of, holds, home
 from opdock.kernels.philox import (
     RESERVED,
@@ -19,7 +19,6 @@ from opdock.kernels.philox import (
     blocks,
     draw_shape,
     int_range,
-    sample_counts,
     shuffled,
     stateless_place,
 )
@@ -59,7 +58,8 @@ def _unit64(xp: Any, high: Array, low: Array) -> Array:
     return xp.astype(((high & 0xFFFFF) << 32) + low, xp.float64) * 2.0**-52
 
 
-def _uniform(xp: Any, dtype: DType) -> Draw:
+def uniform(xp: Any, dtype: DType) -> Draw:
+    """Uniform in [0, 1), as many as a block's words give."""
     if dtype is dtypes.float64:
         return lambda a, b, c, d: [_unit64(xp, a, b), _unit64(xp, c, d)]
     bits = _BITS.get(dtype, 23)
@@ -97,7 +97,7 @@ def _normal(xp: Any, dtype: DType) -> Draw:
 def _filler(xp: Any, sig: NodeSig) -> Callable[[Place, tuple[int, ...]], Array]:
     """Fills a shape with the node's distribution from a place on."""
     dtype = sig.out_dtypes[0].base_dtype
-    draw = (_uniform if "Uniform" in sig.op else _normal)(xp, dtype)
+    draw = (uniform if "Uniform" in sig.op else _normal)(xp, dtype)
     size = 2 if dtype is dtypes.float64 else 4
     fill = _truncated if "Truncated" in sig.op else _plain
     element = dtype_of(xp, dtype)
@@ -105,13 +105,14 @@ def _filler(xp: Any, sig: NodeSig) -> Callable[[Place, tuple[int, ...]], Array]:
     def run(place: Place, shape: tuple[int, ...]) -> Array:
         count = math.prod(shape)
         groups = xp.arange(-(-count // size), dtype=xp.int64, device=home(sig))
-        flat = _interleaved(xp, fill(xp, place, groups, draw, size), count)
+        flat = interleaved(xp, fill(xp, place, groups, draw, size), count)
         return xp.astype(xp.reshape(flat, shape), element, copy=False)
 
     return run
 
 
-def _interleaved(xp: Any, columns: Sequence[Array], count: int) -> Array:
+def interleaved(xp: Any, columns: Sequence[Array], count: int) -> Array:
+    """The first outputs in the order of their blocks, from a column for each place in a block."""
     return xp.reshape(xp.stack(columns, axis=1), (-1,))[:count]
 
 
@@ -235,7 +236,7 @@ def _integers(xp: Any, sig: NodeSig) -> Callable[..., Array]:
             columns = [_within64(xp, *pair, first, span) for pair in pairs]
         else:
             columns = [word % span + first for word in words]
-        flat = _interleaved(xp, columns, count)
+        flat = interleaved(xp, columns, count)
         return xp.astype(xp.reshape(flat, shape), element, copy=False)
 
     return run
@@ -265,7 +266,7 @@ def stateless_uniform_int(xp: Any, sig: NodeSig) -> Callable[[Any, Any, Any, Any
     return lambda shape, seed, low, high: fill(stateless_place(seed), draw_shape(shape), low, high)
 
 
-# ---------------------------------------------------------------- shuffles and classes
+# ---------------------------------------------------------------- shuffles
 @portable("RandomShuffle", when=lambda sig: holds(sig, dtypes.int64))
 def random_shuffle(xp: Any, sig: NodeSig) -> Callable[[Array], Array]:
     """The rows in another order: the order comes from the host, the rows stay on the device."""
@@ -281,65 +282,9 @@ def random_shuffle(xp: Any, sig: NodeSig) -> Callable[[Array], Array]:
     return run
 
 
-def _classes(xp: Any, place: Place, logits: Array, count: int) -> Array:
-    """Inverts each row's cumulative distribution; logits that are not finite weigh nothing."""
-    rows, classes = logits.shape
-    wide = xp.astype(logits, xp.float64)
-    finite = xp.isfinite(wide)
-    top = xp.max(xp.where(finite, wide, xp.full_like(wide, -math.inf)), axis=1, keepdims=True)
-    top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
-    weights = xp.exp(xp.where(finite, wide, top) - top)
-    bounds = xp.cumulative_sum(xp.where(finite, weights, xp.zeros_like(weights)), axis=1)
-    index = xp.arange(-(-rows * count // 2), dtype=xp.int64, device=getattr(logits, "device", None))
-    drawn = _uniform(xp, dtypes.float64)(*blocks(place, index, index.shape[0]))
-    drawn = xp.reshape(_interleaved(xp, drawn, rows * count), (rows, count))
-    targets = drawn * bounds[:, -1:]
-    if rows <= classes:
-        found = [xp.searchsorted(bounds[i, :], targets[i, :], side="right") for i in range(rows)]
-        return xp.stack(found)
-    below = xp.astype(xp.zeros_like(targets), xp.int64)
-    for i in range(classes):
-        below = below + xp.astype(bounds[:, i : i + 1] <= targets, xp.int64)
-    return below
 
 
-def _sampler(xp: Any, sig: NodeSig) -> Callable[[Place, Array, int], Array]:
-    element = dtype_of(xp, sig.out_dtypes[0])
-
-    def run(place: Place, logits: Array, count: int) -> Array:
-        if logits.shape[0] * count:
-            return xp.astype(_classes(xp, place, logits, count), element, copy=False)
-        device = getattr(logits, "device", None)
-        return xp.zeros((logits.shape[0], count), dtype=element, device=device)
-
-    return run
 
 
-@portable(
-    "Multinomial", T=REALS, output_dtype=_INTS, host_inputs=("num_samples",), when=holds_doubles
-)
-def multinomial(xp: Any, sig: NodeSig) -> Callable[[Array, Any], Array]:
-    """Classes from the next stretch of the node's stream."""
-    sample, stream = _sampler(xp, sig), random_stream(sig)
-
-    def run(logits: Array, num_samples: Any) -> Array:
-        rows, count = sample_counts(logits, num_samples)
-        place = stream.reserve(rows * (-(-count // 4) * 4) * 2 * RESERVED)
-        return sample(place, logits, count)
-
-    return run
 
 
-@portable(
-    "StatelessMultinomial", T=REALS, output_dtype=_INTS, host_inputs=("num_samples", "seed"),
-    when=holds_doubles,
-)  # fmt: skip
-def stateless_multinomial(xp: Any, sig: NodeSig) -> Callable[[Array, Any, Any], Array]:
-    """Classes that are a function of the seed."""
-    sample = _sampler(xp, sig)
-
-    def run(logits: Array, num_samples: Any, seed: Any) -> Array:
-        _, count = sample_counts(logits, num_samples)
-        return sample(stateless_place(seed), logits, count)
-
-    return run

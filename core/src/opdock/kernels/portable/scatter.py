@@ -12,6 +12,22 @@ from opdock.kernels.portable.partition import last_of_each
 from opdock.kernels.select.signature import NodeSig
 
 
+def check_updates(indices: Any, updates: Any, shape: Any) -> None:
+    """Raises InvalidArgumentError unless there is an update for each slice of `shape`."""
+    depth = indices.shape[-1]
+    if depth > len(shape):
+        raise invalid(
+            "The innermost dimension of indices must be at most the rank of the output; saw: "
+            f"{depth} vs. {len(shape)}"
+        )
+    if tuple(updates.shape) != (*indices.shape[:-1], *shape[depth:]):
+        raise invalid(
+            f"Must have updates.shape = indices.shape[:-1] + output.shape[{depth}:]: got "
+            f"updates.shape {dims(updates.shape)}, indices.shape {dims(indices.shape)}, "
+            f"output.shape {dims(shape)}"
+        )
+
+
 @portable("TensorScatterUpdate")
 def tensor_scatter_update(xp: Any, sig: NodeSig) -> Any:
     """Values replaced; of repeated coordinates the last wins."""
@@ -19,12 +35,7 @@ def tensor_scatter_update(xp: Any, sig: NodeSig) -> Any:
     def run(tensor: Any, indices: Any, updates: Any) -> Any:
         depth = indices.shape[-1]
         rest = tuple(tensor.shape[depth:])
-        if tuple(updates.shape) != (*indices.shape[:-1], *rest):
-            raise invalid(
-                f"Must have updates.shape = indices.shape[:-1] + output.shape[{depth}:]: got "
-                f"updates.shape {dims(updates.shape)}, indices.shape {dims(indices.shape)}, "
-                f"output.shape {dims(tensor.shape)}"
-            )
+        check_updates(indices, updates, tensor.shape)
         flat, count = flat_positions(xp, indices, tensor.shape)
         if flat.shape[0] == 0 or count == 0:
             return copy(xp, tensor)

@@ -94,7 +94,11 @@ def unsorted_segment(xp: Any, sig: NodeSig) -> Any:
 
     def run(data: Any, segment_ids: Any, num_segments: Any) -> Any:
         (count,), prefix = ints(num_segments), tuple(segment_ids.shape)
-        _check(xp, data, segment_ids, count)
+        check_segments(data, segment_ids, count)
+        if math.prod(prefix) and fails(xp, xp.max(segment_ids) >= count):
+            flat = xp.reshape(segment_ids, (-1,))
+            at = int(xp.argmax(xp.astype(flat >= count, xp.int8)))
+            raise out_of_segments(at, int(flat[at]), prefix, count)
         rest = tuple(data.shape[len(prefix) :])
         out = full(xp, (count, math.prod(rest)), gap, dtype, data)
         if math.prod(prefix) and math.prod(out.shape):
@@ -130,17 +134,18 @@ def unsorted_error(ids: Any, count: int | None = None) -> Exception:
     return invalid("segment ids are not increasing")
 
 
-def _check(xp: Any, data: Any, ids: Any, count: int) -> None:
+def check_segments(data: Any, ids: Any, count: int) -> None:
+    """Raises InvalidArgumentError unless `count` segments of ids in any order fit the data."""
     if count < 0:
         raise invalid(f"num_segments should be >= 0: {count}")
-    prefix = tuple(ids.shape)
-    if tuple(data.shape[: len(prefix)]) != prefix:
+    if tuple(data.shape[: len(ids.shape)]) != tuple(ids.shape):
         raise invalid(
             f"data.shape = {dims(data.shape)} does not start with segment_ids.shape = "
-            f"{dims(prefix)}"
+            f"{dims(ids.shape)}"
         )
-    if math.prod(prefix) and fails(xp, xp.max(ids) >= count):
-        at = int(xp.argmax(xp.astype(xp.reshape(ids, (-1,)) >= count, xp.int8)))
-        place = dims(np.unravel_index(at, prefix)) if prefix else ""
-        value = int(xp.reshape(ids, (-1,))[at])
-        raise invalid(f"segment_ids{place} = {value} is out of range [0, {count})")
+
+
+def out_of_segments(at: int, value: int, shape: tuple[int, ...], count: int) -> Exception:
+    """The error of the id at a flat position among ids of `shape`, which is not below `count`."""
+    place = dims(np.unravel_index(at, shape)) if shape else ""
+    return invalid(f"segment_ids{place} = {value} is out of range [0, {count})")

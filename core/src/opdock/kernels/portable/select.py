@@ -26,20 +26,28 @@ def where(xp: Any, sig: NodeSig) -> Any:
     return run
 
 
+def one_hot_axis(depth: Any, given: int, rank: int) -> tuple[int, int]:
+    """The size and the place of the new dimension beside `rank` others.
+
+    Raises:
+        InvalidArgumentError: the size is negative, or the place not there.
+    """
+    (size,) = ints(depth)
+    if size < 0:
+        raise invalid(f"depth must be non-negative, got: {size}")
+    if not -1 <= given <= rank:
+        raise invalid(f"Expected axis to be -1 or between [0, {rank + 1}).  But received: {given}")
+    return size, rank if given == -1 else given
+
+
 @portable("OneHot", host_inputs=("depth",))
 def one_hot(xp: Any, sig: NodeSig) -> Any:
     """One value at the index, another elsewhere."""
     given = sig.attrs["axis"]
 
     def run(indices: Any, depth: Any, on_value: Any, off_value: Any) -> Any:
-        (n,), rank = ints(depth), len(indices.shape)
-        if n < 0:
-            raise invalid(f"depth must be non-negative, got: {n}")
-        axis = rank if given == -1 else given
-        if not 0 <= axis <= rank:
-            raise invalid(
-                f"Expected axis to be -1 or between [0, {rank + 1}).  But received: {given}"
-            )
+        rank = len(indices.shape)
+        n, axis = one_hot_axis(depth, given, rank)
         column = [1] * (rank + 1)
         column[axis] = n
         line = xp.reshape(device_ints(xp, np.arange(n), indices), tuple(column))

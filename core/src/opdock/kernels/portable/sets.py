@@ -105,11 +105,15 @@ def invert_permutation(xp: Any, sig: NodeSig) -> Any:
         n = x.shape[0]
         order = xp.argsort(x, stable=True)
         if n and fails(xp, xp.any(xp.take(x, order, axis=0) != device_ints(xp, np.arange(n), x))):
-            values = [int(v) for v in x]
-            bad = next((v for v in values if not 0 <= v < n), None)
-            if bad is not None:
-                raise invalid(f"{bad} is not between 0 and {n}")
-            raise invalid(f"{max(values, key=values.count)} is duplicated in the input.")
+            raise no_permutation([int(v) for v in x])
         return xp.astype(order, x.dtype)
 
     return run
+
+
+def no_permutation(values: list[int]) -> Exception:
+    """The error of numbers that are no permutation of those from 0 on."""
+    for value in values:
+        if not 0 <= value < len(values):
+            return invalid(f"{value} is not between 0 and {len(values)}")
+    return invalid(f"{max(values, key=values.count)} is duplicated in the input.")

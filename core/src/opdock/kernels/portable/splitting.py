@@ -37,20 +37,67 @@ def _known(sig: NodeSig, value: int, *consts: int) -> bool:
     )
 
 
+def equal_lengths(shape: Any, split_dim: Any, count: int) -> tuple[int, list[int]]:
+    """The dimension that is split, and the lengths of `count` equal pieces of it.
+
+    Raises:
+        InvalidArgumentError: the pieces would not be equal.
+    """
+    axis = axes.split(split_dim, len(shape))
+    size = shape[axis]
+    if size % count:
+        raise invalid(
+            "Number of ways to split should evenly divide the split dimension, but got "
+            f"split_dim {axis} (size = {size}) and num_split {count}"
+        )
+    return axis, [size // count] * count
+
+
+def given_lengths(shape: Any, size_splits: Any, split_dim: Any) -> tuple[int, list[int]]:
+    """The dimension that is split, and the lengths of its pieces, of which -1 is the rest.
+
+    Raises:
+        InvalidArgumentError: the lengths do not make up the dimension.
+    """
+    axis, sizes = axes.split(split_dim, len(shape)), ints(size_splits)
+    total, given = shape[axis], sum(s for s in sizes if s != -1)
+    if sizes.count(-1) > 1:
+        raise invalid("There can only be one -1 in the input.")
+    if any(s < -1 for s in sizes):
+        raise invalid(
+            f"Split size at index {sizes.index(min(sizes))} must be >= 0, got {min(sizes)}"
+        )
+    if (given > total) if -1 in sizes else (given != total):
+        raise invalid(
+            "Determined shape must either match input shape along split_dim exactly if fully "
+            "specified, or be less than the size of the input along split_dim if not fully "
+            f"specified. Got: {given}, size {total} along dimension {axis} of {dims(shape)}"
+        )
+    return axis, [total - given if s == -1 else s for s in sizes]
+
+
+def unpacked_axis(shape: Any, given: int, count: int) -> int:
+    """The dimension, not negative, that `count` slices are taken along.
+
+    Raises:
+        InvalidArgumentError: it is not there, or has another size.
+    """
+    rank = len(shape)
+    if not -rank <= given < rank:
+        raise invalid(f"axis = {given} not in [{-rank}, {rank})")
+    axis = given % rank
+    if shape[axis] != count:
+        raise invalid(f"Input shape axis {axis} must equal {count}, got shape {dims(shape)}")
+    return axis
+
+
 @portable("Split", host_inputs=("split_dim",), may_alias=dict.fromkeys(range(_VIEWS), 1))
 def split(xp: Any, sig: NodeSig) -> Any:
     """Equal pieces."""
     count = sig.attrs["num_split"]
 
     def find(shape: Any, split_dim: Any) -> list[Any]:
-        axis = axes.split(split_dim, len(shape))
-        size = shape[axis]
-        if size % count:
-            raise invalid(
-                "Number of ways to split should evenly divide the split dimension, but got "
-                f"split_dim {axis} (size = {size}) and num_split {count}"
-            )
-        return pieces(axis, [size // count] * count)
+        return pieces(*equal_lengths(shape, split_dim, count))
 
     if _known(sig, 1, 0):
         fixed = find(sig.in_shapes[1], sig.const(0))
@@ -66,22 +113,7 @@ def split_v(xp: Any, sig: NodeSig) -> Any:
     """Pieces of given lengths."""
 
     def find(shape: Any, size_splits: Any, split_dim: Any) -> list[Any]:
-        axis, sizes = axes.split(split_dim, len(shape)), ints(size_splits)
-        total, given = shape[axis], sum(s for s in sizes if s != -1)
-        if sizes.count(-1) > 1:
-            raise invalid("There can only be one -1 in the input.")
-        if any(s < -1 for s in sizes):
-            raise invalid(
-                f"Split size at index {sizes.index(min(sizes))} must be >= 0, got {min(sizes)}"
-            )
-        if (given > total) if -1 in sizes else (given != total):
-            raise invalid(
-                "Determined shape must either match input shape along split_dim exactly if fully "
-                "specified, or be less than the size of the input along split_dim if not fully "
-                f"specified. Got: {given}, size {total} along dimension {axis} of "
-                f"{dims(shape)}"
-            )
-        return pieces(axis, [total - given if s == -1 else s for s in sizes])
+        return pieces(*given_lengths(shape, size_splits, split_dim))
 
     if _known(sig, 0, 1, 2):
         fixed = find(sig.in_shapes[0], sig.const(1), sig.const(2))
@@ -97,15 +129,7 @@ def unpack(xp: Any, sig: NodeSig) -> Any:
     count, given = sig.attrs["num"], sig.attrs["axis"]
 
     def run(value: Any) -> Any:
-        rank = len(value.shape)
-        if not -rank <= given < rank:
-            raise invalid(f"axis = {given} not in [{-rank}, {rank})")
-        axis = given % rank
-        if value.shape[axis] != count:
-            raise invalid(
-                f"Input shape axis {axis} must equal {count}, got shape {dims(value.shape)}"
-            )
-        before = (slice(None),) * axis
+        before = (slice(None),) * unpacked_axis(value.shape, given, count)
         out = [value[(*before, i, ...)] for i in range(count)]
         out[_VIEWS:] = [copy(xp, piece) for piece in out[_VIEWS:]]
         return out[0] if count == 1 else tuple(out)

@@ -38,6 +38,33 @@ def _merged(xp: Any, sig: NodeSig, kind: str, old: Any, place: Any, rows: Any) -
     return xp.where(xp.expand_dims(present, axis=1), fresh, old)
 
 
+def check_rows(cell: Any, old: Any, indices: Any, updates: Any) -> tuple[int, ...]:
+    """The shape of the updates of a variable's rows, which one number may stand for.
+
+    Raises:
+        InvalidArgumentError: they have another shape.
+    """
+    if len(old.shape) == 0:
+        raise invalid(f"Scatter into variable {cell.name} needs at least 1 dimension.")
+    expected = (*indices.shape, *old.shape[1:])
+    if tuple(updates.shape) not in (expected, ()):
+        raise invalid(
+            "Must have updates.shape = indices.shape + params.shape[1:], got updates.shape "
+            f"{dims(updates.shape)}, indices.shape {dims(indices.shape)}, params.shape "
+            f"{dims(old.shape)}"
+        )
+    return expected
+
+
+def check_assigned(old: Any, value: Any) -> None:
+    """Raises InvalidArgumentError unless a variable and what changes it have one shape."""
+    if tuple(old.shape) != tuple(value.shape):
+        raise invalid(
+            f"Cannot update variable with shape {dims(old.shape)} using a Tensor with shape "
+            f"{dims(value.shape)}, shapes must be equal."
+        )
+
+
 def _kind(op: str) -> str:
     return op.removeprefix("Resource").removeprefix("Scatter").removeprefix("Nd")
 
@@ -58,15 +85,7 @@ def scatter(xp: Any, sig: NodeSig) -> Any:
     def run(cell: Any, indices: Any, updates: Any) -> Any:
         with cell.lock:
             old = cell.read()
-            if len(old.shape) == 0:
-                raise invalid(f"Scatter into variable {cell.name} needs at least 1 dimension.")
-            expected = (*indices.shape, *old.shape[1:])
-            if tuple(updates.shape) not in (expected, ()):
-                raise invalid(
-                    "Must have updates.shape = indices.shape + params.shape[1:], got updates.shape "
-                    f"{dims(updates.shape)}, indices.shape {dims(indices.shape)}, params.shape "
-                    f"{dims(old.shape)}"
-                )
+            expected = check_rows(cell, old, indices, updates)
             check_indices(xp, indices, old.shape[0])
             if math.prod(expected):
                 width = math.prod(old.shape[1:])
@@ -111,11 +130,7 @@ def assign_sum(xp: Any, sig: NodeSig) -> Any:
     def run(cell: Any, value: Any) -> Any:
         with cell.lock:
             old = cell.read()
-            if tuple(old.shape) != tuple(value.shape):
-                raise invalid(
-                    f"Cannot update variable with shape {dims(old.shape)} using a Tensor with "
-                    f"shape {dims(value.shape)}, shapes must be equal."
-                )
+            check_assigned(old, value)
             cell.write(xp.asarray(change(old, value)))
         return None if resource else cell
 

@@ -12,20 +12,30 @@ from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
 
+def multiples_of(multiples: Any, rank: int) -> list[int]:
+    """How often each dimension is repeated.
+
+    Raises:
+        InvalidArgumentError: there is not one number a dimension, or one is negative.
+    """
+    counts = ints(multiples)
+    if len(counts) != rank:
+        raise invalid(
+            f"Expected multiples argument to be a vector of length {rank} but got length "
+            f"{len(counts)}"
+        )
+    for i, count in enumerate(counts):
+        if count < 0:
+            raise invalid(f"Expected multiples[{i}] >= 0, but got {count}")
+    return counts
+
+
 @portable("Tile", host_inputs=("multiples",))
 def tile(xp: Any, sig: NodeSig) -> Any:
     """The input repeated as a whole."""
 
     def run(tensor: Any, multiples: Any) -> Any:
-        counts, rank = ints(multiples), len(tensor.shape)
-        if len(counts) != rank:
-            raise invalid(
-                f"Expected multiples argument to be a vector of length {rank} but got length "
-                f"{len(counts)}"
-            )
-        for i, count in enumerate(counts):
-            if count < 0:
-                raise invalid(f"Expected multiples[{i}] >= 0, but got {count}")
+        counts = multiples_of(multiples, len(tensor.shape))
         # Repeating is broadcasting over a new dimension before each old one.
         old = [n for d in tensor.shape for n in (1, d)]
         new = [n for c, d in zip(counts, tensor.shape, strict=True) for n in (c, d)]

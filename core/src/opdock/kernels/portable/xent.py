@@ -71,16 +71,28 @@ def xent(xp: Any, sig: NodeSig) -> Callable[..., Any]:
     return run
 
 
+def check_classes(features: Any) -> None:
+    """Raises InvalidArgumentError where there are no classes to choose from."""
+    if features.shape[1] == 0:
+        raise invalid(f"Must have at least one class, but got logits shape {list(features.shape)}")
+
+
+def no_class(labels: Any, row: int, classes: int) -> Exception:
+    """The error of a row's label on the host that is not below the number of classes."""
+    values = " ".join(str(v) for v in labels[:32]) + (" ..." if labels.size > 32 else "")
+    return invalid(
+        f"Received a label value of {labels[row]} which is outside the valid range of "
+        f"[0, {classes}).  Label values: {values}"
+    )
+
+
 @portable("SparseSoftmaxCrossEntropyWithLogits")
 def sparse_xent(xp: Any, sig: NodeSig) -> Callable[..., Any]:
     """Loss and gradient against class ids; an id out of range gives a row of NaN."""
     wide = _wide(xp, sig)
 
     def run(features: Any, labels: Any) -> Any:
-        if features.shape[1] == 0:
-            raise invalid(
-                f"Must have at least one class, but got logits shape {list(features.shape)}"
-            )
+        check_classes(features)
         shifted = _shifted(xp, wide(features))
         powers = xp.exp(shifted)
         total = xp.sum(powers, axis=-1, keepdims=True)

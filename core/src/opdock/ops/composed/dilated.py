@@ -15,6 +15,7 @@ from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.conv import conv1d, conv2d, conv2d_transpose
 from opdock.ops.conv3d import conv3d
 from opdock.ops.support.nn_util import emit, renamed, sequence
+from opdock.windows import channels_first
 
 __all__ = ["atrous_conv2d", "atrous_conv2d_transpose", "convolution", "with_space_to_batch"]
 
@@ -54,7 +55,7 @@ def with_space_to_batch(
     input = convert_to_tensor(input, name="input")
     rate = _known(dilation_rate)
     count = _vector_length(rate)
-    first = 2 if data_format is not None and data_format.startswith("NC") else 1
+    first = 2 if channels_first(data_format) else 1
     dims = list(range(first, count + first)) if spatial_dims is None else list(spatial_dims)
     if dims != sorted(set(dims)) or any(d < 1 for d in dims):
         raise ValueError(
@@ -177,7 +178,7 @@ def convolve(
             return conv1d(
                 converted, filter, stride=list(strides), data_format=data_format, **kwargs
             )
-        first = data_format is not None and data_format.startswith("NC")
+        first = channels_first(data_format)
         full = sequence(list(strides), count, 1 if first else count + 1, "strides")
         default = "NHWC" if count == 2 else "NDHWC"
         return _PLAIN[count](

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from opdock import dtypes
+from opdock.docstrings import explained
 from opdock.dtypes import DType
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
@@ -32,21 +33,23 @@ def _check_same(x: Tensor, y: Tensor) -> None:
         )
 
 
+_WORDS = {
+    "x": "a tensor of numbers.",
+    "y": "a tensor of the same type.",
+    "name": "a name for the operation.",
+    "raises": "TypeError: the types differ.",
+}
+"""What the functions here take."""
+
+
+@explained(
+    _WORDS,
+    returns="A tensor in the broadcast shape: float32 for integers of up to 16 bits, float64 for"
+    " int32 and int64, else the type of `x`.",
+    raises="TypeError: the types differ, or are not numbers.",
+)
 def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """`x / y` as Python 3 divides: integers become floats first.
-
-    Args:
-        x: a tensor of numbers.
-        y: a tensor of the same type.
-        name: a name for the operation.
-
-    Returns:
-        A tensor in the broadcast shape: float32 for integers of up to 16 bits, float64 for int32
-        and int64, else the type of `x`.
-
-    Raises:
-        TypeError: the types differ, or are not numbers.
-    """
+    """`x / y` as Python 3 divides: integers become floats first."""
     with name_scope(name, "truediv", [x, y]) as scope:
         x = convert_to_tensor(x, name="x")
         y = convert_to_tensor(y, name="y", preferred_dtype=x.dtype.base_dtype)
@@ -60,17 +63,9 @@ def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
         return real_div_op(x, y, name=scope)  # type: ignore[no-any-return]
 
 
+@explained(_WORDS)
 def div(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """`x / y` as Python 2 divides: floats exactly, integers by `tf.floordiv`.
-
-    Args:
-        x: a tensor of numbers.
-        y: a tensor of the same type.
-        name: a name for the operation.
-
-    Raises:
-        TypeError: the types differ.
-    """
+    """`x / y` as Python 2 divides: floats exactly, integers by `tf.floordiv`."""
     with name_scope(name, "div", [x, y]) as scope:
         x = convert_to_tensor(x, name="x")
         y = convert_to_tensor(y, name="y", dtype=x.dtype.base_dtype)
@@ -79,18 +74,14 @@ def div(x: Any, y: Any, name: str | None = None) -> Tensor:
         return (real_div_op if exact else floor_div_op)(x, y, name=scope)  # type: ignore[no-any-return]
 
 
+@explained(
+    _WORDS,
+    x="a tensor of real numbers.",
+    raises="TypeError: the types differ.\n"
+    "tf.errors.InvalidArgumentError: an integer is divided by zero.",
+)
 def floordiv(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """`floor(x / y)`, elementwise, with broadcasting.
-
-    Args:
-        x: a tensor of real numbers.
-        y: a tensor of the same type.
-        name: a name for the operation.
-
-    Raises:
-        TypeError: the types differ.
-        tf.errors.InvalidArgumentError: an integer is divided by zero.
-    """
+    """`floor(x / y)`, elementwise, with broadcasting."""
     with name_scope(name, "floordiv", [x, y]) as scope:
         return floor_div_op(x, y, name=scope)  # type: ignore[no-any-return]
 
@@ -110,17 +101,9 @@ def divide(x: Any, y: Any, name: str | None = None) -> Any:
     return x / y if name is None else _Named(x, name) / y
 
 
+@explained(_WORDS, x="a tensor of floats or complex numbers.")
 def div_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """`x / y`, but 0 where `y` is 0.
-
-    Args:
-        x: a tensor of floats or complex numbers.
-        y: a tensor of the same type.
-        name: a name for the operation.
-
-    Raises:
-        TypeError: the types differ.
-    """
+    """`x / y`, but 0 where `y` is 0."""
     with name_scope(name, "div_no_nan", [x, y]) as scope:
         x = convert_to_tensor(x, name="x")
         y = convert_to_tensor(y, name="y", dtype=x.dtype.base_dtype)

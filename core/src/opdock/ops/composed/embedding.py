@@ -8,9 +8,7 @@ from typing import Any
 
 from opdock import dtypes, shapes
 from opdock.graph.nodes.composite import SparseTensor, internal_convert_to_tensor_or_indexed_slices
-from opdock.graph.nodes.convert import (
-    convert_to_tensor,
-)
+from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import colocate_with, name_scope
 from opdock.ops.array import expand_dims, rank, reshape, shape, size

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from opdock.docstrings import explained
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
@@ -19,20 +20,21 @@ from opdock.ops.solve import matrix_triangular_solve
 __all__: list[str] = []
 
 
+_WORDS = {
+    "lower_upper": "the packed factors, as `tf.linalg.lu` gives them, of shape [..., M, M].",
+    "perm": "the row order, of shape [..., M].",
+    "validate_args": "accepted for TF's signature; shapes are checked in any case.",
+    "name": "a name for the operation.",
+    "returns": "A tensor of shape [..., M, M].",
+}
+"""What the functions here take."""
+
+
+@explained(_WORDS)
 def lu_reconstruct(
     lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None
 ) -> Tensor:
-    """The matrices whose LU factors these are.
-
-    Args:
-        lower_upper: the packed factors, as `tf.linalg.lu` gives them, of shape [..., M, M].
-        perm: the row order, of shape [..., M].
-        validate_args: accepted for TF's signature; shapes are checked in any case.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of shape [..., M, M].
-    """
+    """The matrices whose LU factors these are."""
     with name_scope(name or "lu_reconstruct"):
         packed = convert_to_tensor(lower_upper, name="lower_upper")
         perm = convert_to_tensor(perm, name="perm")
@@ -40,21 +42,11 @@ def lu_reconstruct(
         return matmul(_exchange(perm, packed), product, transpose_a=True)
 
 
+@explained(_WORDS, rhs="a tensor of shape [..., M, K].", returns="A tensor of shape [..., M, K].")
 def lu_solve(
     lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False, name: str | None = None
 ) -> Tensor:
-    """Solves A x = rhs given the LU factors of A.
-
-    Args:
-        lower_upper: the packed factors, as `tf.linalg.lu` gives them, of shape [..., M, M].
-        perm: the row order, of shape [..., M].
-        rhs: a tensor of shape [..., M, K].
-        validate_args: accepted for TF's signature; shapes are checked in any case.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of shape [..., M, K].
-    """
+    """Solves A x = rhs given the LU factors of A."""
     with name_scope(name or "lu_solve"):
         packed = convert_to_tensor(lower_upper, name="lower_upper")
         perm, rhs = convert_to_tensor(perm, name="perm"), convert_to_tensor(rhs, name="rhs")
@@ -63,20 +55,11 @@ def lu_solve(
         return matrix_triangular_solve(packed, half, lower=False)
 
 
+@explained(_WORDS)
 def lu_matrix_inverse(
     lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None
 ) -> Tensor:
-    """The inverses of the matrices whose LU factors these are.
-
-    Args:
-        lower_upper: the packed factors, as `tf.linalg.lu` gives them, of shape [..., M, M].
-        perm: the row order, of shape [..., M].
-        validate_args: accepted for TF's signature; shapes are checked in any case.
-        name: a name for the operation.
-
-    Returns:
-        A tensor of shape [..., M, M].
-    """
+    """The inverses of the matrices whose LU factors these are."""
     with name_scope(name or "lu_matrix_inverse"):
         packed = convert_to_tensor(lower_upper, name="lower_upper")
         dims = shape(packed)

@@ -67,20 +67,7 @@ from opdock.ops.special import (
     zeta,
 )  # fmt: skip
 from opdock.ops.sums import accumulate_n, add_n, cross, scalar_mul
-from opdock.ops.trig import (
-    acos,
-    acosh,
-    asin,
-    asinh,
-    atan,
-    atan2,
-    atanh,
-    cos,
-    cosh,
-    sin,
-    sinh,
-    tan,
-)  # fmt: skip
+from opdock.ops.trig import acos, acosh, asin, asinh, atan, atan2, atanh, cos, cosh, sin, sinh, tan
 
 __all__ = [
     "abs", "accumulate_n", "acos", "acosh", "add", "add_n", "angle", "asin", "asinh", "atan",

@@ -16,6 +16,7 @@ from opdock.ops.pool import avg_pool_op, max_pool_op
 from opdock.ops.pool3d import avg_pool3d_op, max_pool3d_op
 from opdock.ops.registry import OpSpec
 from opdock.ops.support.nn_util import emit, renamed, sequence
+from opdock.windows import channels_first
 
 __all__ = [
     "avg_pool", "avg_pool1d", "avg_pool2d", "avg_pool3d", "avg_pool_v2", "max_pool", "max_pool1d",
@@ -63,7 +64,7 @@ def _pool(
 ) -> Tensor:  # fmt: skip
     data_format = data_format or f"N{_SPACE[rank]}C"
     with name_scope(name, title, [input]) as scope:
-        channel = 1 if data_format.startswith("NC") else rank + 1
+        channel = 1 if channels_first(data_format) else rank + 1
         ksize = sequence(ksize, rank, channel, "ksize")
         _check_ksize(ksize)
         return op(  # type: ignore[no-any-return]
@@ -77,7 +78,7 @@ def _pool1d(
     data_format: str | None, name: str | None,
 ) -> Tensor:  # fmt: skip
     with name_scope(name, title, [input]) as scope:
-        first = (data_format or "NWC").startswith("NC")
+        first = channels_first(data_format)
         channel, extra = (1, 2) if first else (2, 1)
         result = op(
             emit("ExpandDims", input, extra),
@@ -259,7 +260,7 @@ def pool(
         def windowed(converted: Tensor, _: int, padding: str) -> Tensor:
             return pooling(converted, list(window_shape), steps, padding, data_format, scope)
 
-        first = 2 if data_format is not None and data_format.startswith("NC") else 1
+        first = 2 if channels_first(data_format) else 1
         return with_space_to_batch(
             input, rates, padding, windowed, filter_shape=np.array(window_shape, np.int32),
             spatial_dims=range(first, count + first), data_format=data_format,

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from opdock import dtypes
+from opdock.docstrings import explained
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
@@ -28,44 +29,35 @@ __all__: list[str] = []
 
 
 # ---------------------------------------------------------------- windows
+_WORDS = {
+    "window_length": "the number of points, a scalar int32.",
+    "dtype": "a floating-point type.",
+    "name": "a name for the operation.",
+    "returns": "A vector of `window_length` numbers.",
+    "raises": "ValueError: `dtype` is not a floating-point type.",
+    "input": "a float32 tensor.",
+    "axis": "must be -1.",
+}
+"""What the functions here take."""
+
+
+@explained(
+    _WORDS,
+    periodic="whether the window continues periodically (for spectra), else it is symmetric (for"
+    " filters).",
+)
 def hann_window(
     window_length: Any, periodic: Any = True, dtype: Any = dtypes.float32, name: str | None = None
 ) -> Tensor:
-    """A Hann window: one period of a raised cosine.
-
-    Args:
-        window_length: the number of points, a scalar int32.
-        periodic: whether the window continues periodically (for spectra), else it is symmetric
-            (for filters).
-        dtype: a floating-point type.
-        name: a name for the operation.
-
-    Returns:
-        A vector of `window_length` numbers.
-
-    Raises:
-        ValueError: `dtype` is not a floating-point type.
-    """
+    """A Hann window: one period of a raised cosine."""
     return _raised_cosine(name, "hann_window", window_length, periodic, dtype, 0.5, 0.5)
 
 
+@explained(_WORDS, periodic="whether the window continues periodically, else it is symmetric.")
 def hamming_window(
     window_length: Any, periodic: Any = True, dtype: Any = dtypes.float32, name: str | None = None
 ) -> Tensor:
-    """A Hamming window: a raised cosine that does not reach zero.
-
-    Args:
-        window_length: the number of points, a scalar int32.
-        periodic: whether the window continues periodically, else it is symmetric.
-        dtype: a floating-point type.
-        name: a name for the operation.
-
-    Returns:
-        A vector of `window_length` numbers.
-
-    Raises:
-        ValueError: `dtype` is not a floating-point type.
-    """
+    """A Hamming window: a raised cosine that does not reach zero."""
     return _raised_cosine(name, "hamming_window", window_length, periodic, dtype, 0.54, 0.46)
 
 
@@ -92,27 +84,20 @@ def _raised_cosine(
 
 
 # ---------------------------------------------------------------- cosine transforms
+@explained(
+    _WORDS,
+    type="the type of transform: 1, 2 or 3.",
+    n="the length of the transform; the input is cropped or padded with zeros to it.",
+    norm='None, or "ortho" to make the transform orthogonal.',
+    returns="A float32 tensor.",
+    raises="ValueError: `type`, `n` or `norm` is none of these, or does not go with the others.\n"
+    "NotImplementedError: `axis` is not -1.",
+)
 def dct(
     input: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None,
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """The discrete cosine transform over the last dimension.
-
-    Args:
-        input: a float32 tensor.
-        type: the type of transform: 1, 2 or 3.
-        n: the length of the transform; the input is cropped or padded with zeros to it.
-        axis: must be -1.
-        norm: None, or "ortho" to make the transform orthogonal.
-        name: a name for the operation.
-
-    Returns:
-        A float32 tensor.
-
-    Raises:
-        ValueError: `type`, `n` or `norm` is none of these, or does not go with the others.
-        NotImplementedError: `axis` is not -1.
-    """
+    """The discrete cosine transform over the last dimension."""
     with name_scope(name, "dct", [input]):
         x = convert_to_tensor(input, dtypes.float32, "input")
         _check_dct(x, type, n, axis, norm)
@@ -124,23 +109,19 @@ def dct(
         return _dct2(x, norm) if type == 2 else _dct3(x, norm)
 
 
+@explained(
+    _WORDS,
+    type="the type of the transform to invert: 1, 2 or 3.",
+    n="the length of the transform.",
+    norm='None, or "ortho".',
+    returns="A float32 tensor.",
+    raises="",
+)
 def idct(
     input: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None,
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """The inverse discrete cosine transform over the last dimension (up to a factor without norm).
-
-    Args:
-        input: a float32 tensor.
-        type: the type of the transform to invert: 1, 2 or 3.
-        n: the length of the transform.
-        axis: must be -1.
-        norm: None, or "ortho".
-        name: a name for the operation.
-
-    Returns:
-        A float32 tensor.
-    """
+    """The inverse discrete cosine transform of the last dimension, up to a factor without norm."""
     inverse = {1: 1, 2: 3, 3: 2}.get(type, type)
     return dct(input, type=inverse, n=n, axis=axis, norm=norm, name=name)
 

@@ -10,7 +10,7 @@ from opdock import dtypes, shapes
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import colocate_with, name_scope
-from opdock.ops import tensor_array_raw as raw
+from opdock.ops import tensor_array as raw
 from opdock.ops.registry import get
 from opdock.shapes import Shape, TensorShape
 

@@ -15,14 +15,7 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.variables.variable import Variable
-from opdock.ops.arithmetic import (
-    add_op,
-    add_v2_op,
-    floor_mod_op,
-    mul_op,
-    pow,
-    sub_op,
-)  # fmt: skip
+from opdock.ops.arithmetic import add_op, add_v2_op, floor_mod_op, mul_op, pow, sub_op
 from opdock.ops.compare import (
     greater_equal_op,
     greater_op,

@@ -8,8 +8,6 @@ from opdock.api.graph_util import (
 )
 
 __all__ = [
-    "convert_variables_to_constants",
-    "extract_sub_graph",
-    "remove_training_nodes",
+    "convert_variables_to_constants", "extract_sub_graph", "remove_training_nodes",
     "tensor_shape_from_node_def_name",
-]
+]  # fmt: skip

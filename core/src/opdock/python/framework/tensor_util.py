@@ -7,10 +7,6 @@ from opdock.io.tensor_proto import make_ndarray, make_tensor_proto
 MakeNdarray = make_ndarray
 
 __all__ = [
-    "MakeNdarray",
-    "constant_value",
-    "constant_value_as_shape",
-    "is_tensor",
-    "make_ndarray",
+    "MakeNdarray", "constant_value", "constant_value_as_shape", "is_tensor", "make_ndarray",
     "make_tensor_proto",
-]
+]  # fmt: skip

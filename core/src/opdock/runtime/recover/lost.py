@@ -20,14 +20,7 @@ from opdock.compiler.place.placer import Placer
 from opdock.compiler.place.target import Target
 from opdock.runtime.resources import ResourceManager
 
-__all__ = [
-    "DeviceLostError",
-    "Losses",
-    "NoRoomError",
-    "RestartError",
-    "has_effect",
-    "homewards",
-]
+__all__ = ["DeviceLostError", "Losses", "NoRoomError", "RestartError", "has_effect", "homewards"]
 
 _log = logging.getLogger("opdock.fallback")
 

@@ -8,37 +8,24 @@ position, so a failing sample is the same sample tomorrow.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
 from opdock.dtypes import DType
+from opdock.testing.reference._registry import imported
 
 __all__ = [
-    "ErrorSample",
-    "Sample",
-    "SampleSet",
-    "Sampler",
-    "error_samples",
-    "error_samples_for",
-    "load_families",
-    "sample_ops",
-    "sample_sets_for",
-    "samples",
-    "samples_for",
-]
+    "ErrorSample", "Sample", "SampleSet", "Sampler", "error_samples", "error_samples_for",
+    "load_families", "sample_ops", "sample_sets_for", "samples", "samples_for",
+]  # fmt: skip
 
 Array = npt.NDArray[Any]
 Shape = Sequence[int]
-
-_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 
 @dataclass(frozen=True)
@@ -225,7 +212,6 @@ class SampleSet:
 
 _samples: dict[str, list[SampleSet]] = {}
 _errors: dict[str, list[ErrorFn]] = {}
-_load_failures: dict[str, str] | None = None
 
 
 def samples(
@@ -273,18 +259,7 @@ def load_families() -> Mapping[str, str]:
       Families that could not be imported, with the error: the report counts each as a failure
       instead of letting its ops vanish.
     """
-    global _load_failures
-    if _load_failures is None:
-        _load_failures = {}
-        package = importlib.import_module("opdock.testing.samples")
-        for info in pkgutil.iter_modules(package.__path__):
-            if info.name.startswith("_"):
-                continue
-            try:
-                importlib.import_module(f"{package.__name__}.{info.name}")
-            except Exception as error:
-                _load_failures[info.name] = f"{type(error).__name__}: {error}"
-    return _load_failures
+    return imported("opdock.testing.samples")
 
 
 def sample_ops() -> frozenset[str]:

@@ -38,16 +38,9 @@ from opdock.testing.harness.tolerances import Mismatch, Tolerance, compare, tole
 from opdock.testing.levels.device import DeviceUnderTest
 
 __all__ = [
-    "ForwardCase",
-    "ForwardRunner",
-    "as_known_bug",
-    "claim_results",
-    "error_units",
-    "forward_units",
-    "session_config",
-    "way",
-    "without",
-]
+    "ForwardCase", "ForwardRunner", "as_known_bug", "claim_results", "error_units",
+    "forward_units", "session_config", "way", "without",
+]  # fmt: skip
 
 Array = npt.NDArray[Any]
 _SWITCH: Final = "OPDOCK_DISABLE_PASSES"

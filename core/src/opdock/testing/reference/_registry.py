@@ -15,14 +15,14 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["load_families", "reference", "reference_for", "reference_ops", "widen"]
+__all__ = ["imported", "load_families", "reference", "reference_for", "reference_ops", "widen"]
 
 Array = npt.NDArray[Any]
 ReferenceFn = Callable[..., Any]
 _Fn = TypeVar("_Fn", bound=ReferenceFn)
 
 _references: dict[str, ReferenceFn] = {}
-_load_failures: dict[str, str] | None = None
+_failures: dict[str, dict[str, str]] = {}
 
 
 def reference(*ops: str) -> Callable[[_Fn], _Fn]:
@@ -54,18 +54,22 @@ def reference(*ops: str) -> Callable[[_Fn], _Fn]:
 
 def load_families() -> Mapping[str, str]:
     """Imports every family once; returns the families that failed to import, with the error."""
-    global _load_failures
-    if _load_failures is None:
-        _load_failures = {}
-        package = importlib.import_module("opdock.testing.reference")
-        for info in pkgutil.iter_modules(package.__path__):
+    return imported("opdock.testing.reference")
+
+
+def imported(package: str) -> Mapping[str, str]:
+    """Imports the modules of a package once; returns those that failed, with the error."""
+    failures = _failures.get(package)
+    if failures is None:
+        failures = _failures[package] = {}
+        for info in pkgutil.iter_modules(importlib.import_module(package).__path__):
             if info.name.startswith("_"):
                 continue
             try:
-                importlib.import_module(f"{package.__name__}.{info.name}")
+                importlib.import_module(f"{package}.{info.name}")
             except Exception as error:
-                _load_failures[info.name] = f"{type(error).__name__}: {error}"
-    return _load_failures
+                failures[info.name] = f"{type(error).__name__}: {error}"
+    return failures
 
 
 def reference_for(op: str) -> ReferenceFn | None:

@@ -7,15 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.testing.reference._quantized import (
-    F,
-    away,
-    integer32,
-    limits,
-    moved,
-    number,
-    number32,
-)  # fmt: skip
+from opdock.testing.reference._quantized import F, away, integer32, limits, moved, number, number32
 from opdock.testing.reference._registry import reference
 
 Array = npt.NDArray[Any]

@@ -132,13 +132,6 @@ def truncated_normals(stream: Stream, dtype: np.dtype[Any]) -> Iterator[float]:
         group += 1
 
 
-FILLS = {
-    "RandomUniform": uniforms,
-    "RandomStandardNormal": normals,
-    "TruncatedNormal": truncated_normals,
-}
-
-
 def take(values: Iterator[float], shape: Array) -> Array:
     """The next values, in the shape that a shape tensor asks for."""
     dims = tuple(int(d) for d in shape)

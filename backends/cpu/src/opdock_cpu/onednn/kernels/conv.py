@@ -12,14 +12,7 @@ from opdock_cpu.kernels import conv as numpy_conv
 from opdock_cpu.kernels import depthwise as numpy_depthwise
 from opdock_cpu.onednn import conv as primitives
 from opdock_cpu.onednn.conv import ConvShape
-from opdock_cpu.onednn.kernels.common import (
-    PRIORITY,
-    Array,
-    PerShape,
-    declined,
-    size,
-    supports,
-)  # fmt: skip
+from opdock_cpu.onednn.kernels.common import PRIORITY, Array, PerShape, declined, size, supports
 from opdock_cpu.onednn.memory import TYPES
 from opdock_cpu.onednn.packing import Call, Kept
 from opdock_cpu.onednn.stays import stays

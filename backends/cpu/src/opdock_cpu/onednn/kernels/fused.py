@@ -8,20 +8,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, dtypes, errors, windows
-from opdock_cpu.kernels import linalg as numpy_linalg
+from opdock.plugin import KernelTable, NodeSig, checks, dtypes, errors, windows
 from opdock_cpu.onednn import conv as primitives
 from opdock_cpu.onednn.conv import ConvShape
 from opdock_cpu.onednn.epilogue import Epilogue
 from opdock_cpu.onednn.fusions import FUSED_CONV, FUSED_MATMUL, op_name
-from opdock_cpu.onednn.kernels.common import (
-    PRIORITY,
-    Array,
-    PerShape,
-    declined,
-    known,
-    size,
-)  # fmt: skip
+from opdock_cpu.onednn.kernels.common import PRIORITY, Array, PerShape, declined, known, size
 from opdock_cpu.onednn.kernels.conv import shape_of
 from opdock_cpu.onednn.kernels.linalg import blas_product, blas_serves, multiply, packing_pays
 from opdock_cpu.onednn.matmul import matrices
@@ -211,7 +203,7 @@ def _matmul_bias(sig: NodeSig, activation: str) -> Callable[..., Array]:
     epilogue, kept = Epilogue(activation), _stays(sig, "matmul", 1)
 
     def make(a: Array, b: Array, bias: Array) -> Callable[..., Array]:
-        numpy_linalg.check_matrices(a, b, ta, tb)
+        checks.check_matmul(a, b, ta, tb)
         left, right = matrices(a.shape, ta), matrices(b.shape, tb)
         shape = (left.dims[0], right.dims[1])
         macs = size(shape) * left.dims[1]

@@ -7,9 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, dtypes
+from opdock.plugin import KernelTable, NodeSig, checks, dtypes
 from opdock_cpu import blas
-from opdock_cpu.kernels import linalg as numpy_kernels
 from opdock_cpu.onednn.kernels.common import (
     PRIORITY,
     Array,
@@ -119,7 +118,7 @@ def matmul(sig: NodeSig) -> Callable[..., Array]:
     """The product of two matrices."""
     ta, tb = _adjoints(sig)
     kind, dtype = TYPES[sig.in_dtypes[0]], sig.out_dtypes[0].np
-    check, kept = numpy_kernels.check_matrices, stays(sig, 1)
+    check, kept = checks.check_matmul, stays(sig, 1)
 
     def make(a: Array, b: Array) -> Callable[..., Array]:
         check(a, b, ta, tb)
@@ -165,7 +164,7 @@ def batch_matmul(sig: NodeSig) -> Callable[..., Array]:
     """Products of matrices over leading dimensions, which broadcast."""
     ta, tb = _adjoints(sig)
     kind, dtype = TYPES[sig.in_dtypes[0]], sig.out_dtypes[0].np
-    check, broadcast = numpy_kernels.check_batches, sig.op == "BatchMatMulV2"
+    check, broadcast = checks.check_batch_matmul, sig.op == "BatchMatMulV2"
 
     def make(a: Array, b: Array) -> Callable[..., Array]:
         check(a, b, ta, tb, broadcast)

@@ -1,4 +1,4 @@
-"""Batch normalization and local response normalization on oneDNN."""
+"""Batch normalization on oneDNN."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, errors, windows
+from opdock.plugin import KernelTable, NodeSig, checks, windows
 from opdock_cpu.kernels import norm as numpy_kernels
 from opdock_cpu.onednn import norm as primitives
 from opdock_cpu.onednn.kernels.common import F32, PRIORITY, Array, PerShape, declined
@@ -87,11 +87,10 @@ def _check(x: Array, first: bool, training: bool, *vectors: Array) -> None:
     channels = x.shape[1 if first else -1]
     wanted = vectors[:2] if training else vectors
     if any(v.shape != (channels,) for v in wanted):
-        raise errors.InvalidArgumentError(
-            None, None,
+        raise checks.invalid(
             f"scale, offset, mean and variance must have {channels} elements, as x of shape "
-            f"{list(x.shape)} has channels; got {[list(v.shape) for v in wanted]}",
-        )  # fmt: skip
+            f"{list(x.shape)} has channels; got {[list(v.shape) for v in wanted]}"
+        )
 
 
 def _when_grad(sig: NodeSig) -> bool | str:
@@ -126,77 +125,5 @@ def fused_batch_norm_grad(sig: NodeSig) -> Callable[..., tuple[Array, ...]]:
     def run(grad: Array, x: Array, scale: Array, mean: Array, variance: Array, *_: Any) -> Any:
         key = (grad.shape, x.shape, scale.shape, mean.shape, variance.shape)
         return shapes.find(key, grad, x, scale, mean, variance)(grad, x, scale, mean, variance)
-
-    return run
-
-
-# ---------------------------------------------------------------- local response normalization
-def _lrn_when(sig: NodeSig) -> bool | str:
-    why = declined(sig)
-    if why:
-        return why
-    if any(len(s or ()) != 4 for s in sig.in_shapes):
-        return "the input has not four dimensions"
-    return True
-
-
-def _lrn_parameters(attrs: Any) -> tuple[int, float, float, float]:
-    # oneDNN divides alpha by the window; TF does not.
-    window = 2 * int(attrs["depth_radius"]) + 1
-    return window, float(attrs["alpha"]) * window, float(attrs["beta"]), float(attrs["bias"])
-
-
-@table.binder("LRN", T=F32, out=True, priority=PRIORITY, when=_lrn_when)
-def lrn(sig: NodeSig) -> Callable[..., Array]:
-    """Divides by a power of the sum of squares over neighbouring channels."""
-    parameters = _lrn_parameters(sig.attrs)
-
-    def make(x: Array) -> Callable[..., Any]:
-        return primitives.lrn(_dims(x.shape, "NHWC"), *parameters).run
-
-    shapes = PerShape(make)
-
-    def run(x: Array, out: Array | None = None) -> Array:
-        if out is None:
-            out = np.empty(x.shape, _F32)
-        if x.size:
-            shapes.find(x.shape, x)(x, out)
-        return out
-
-    return run
-
-
-def _lrn_grad_when(sig: NodeSig) -> bool | str:
-    why = _lrn_when(sig)
-    if why is not True:
-        return why
-    dims = _dims(tuple(n or 0 for n in sig.in_shapes[1] or ()), "NHWC")
-    if not primitives.has_lrn_gradient(dims, *_lrn_parameters(sig.attrs)):
-        return "oneDNN has no fast gradient for these sizes"
-    return True
-
-
-@table.binder("LRNGrad", T=F32, out=True, priority=PRIORITY, when=_lrn_grad_when)
-def lrn_grad(sig: NodeSig) -> Callable[..., Array]:
-    """The gradient of `lrn` with respect to its input."""
-    parameters = _lrn_parameters(sig.attrs)
-
-    def make(x: Array) -> Callable[..., Any]:
-        return primitives.lrn_gradient(_dims(x.shape, "NHWC"), *parameters)
-
-    shapes = PerShape(make)
-
-    def run(grad: Array, x: Array, y: Array, out: Array | None = None) -> Array:
-        if not grad.shape == x.shape == y.shape:
-            raise errors.InvalidArgumentError(
-                None, None,
-                "input_grads, input_image and output_image must have the same shape; got "
-                f"{[list(a.shape) for a in (grad, x, y)]}",
-            )  # fmt: skip
-        if out is None:
-            out = np.empty(x.shape, _F32)
-        if x.size:
-            shapes.find(x.shape, x)(x, grad, out)
-        return out
 
     return run

@@ -5,21 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from opdock.plugin import KernelTable, NodeSig, dtypes, errors
+from opdock.plugin import KernelTable, NodeSig, checks, dtypes, errors
 from opdock_cpu.int8 import BYTES, Factors, Outputs
-from opdock_cpu.kernels.linalg import check_matrices
 from opdock_cpu.kernels.quantized import multiplied
 from opdock_cpu.kernels.quantized_nn import Placement, convolved
 from opdock_cpu.onednn.conv import ConvShape
 from opdock_cpu.onednn.declarations import Type
-from opdock_cpu.onednn.kernels.common import (
-    PRIORITY,
-    Array,
-    PerShape,
-    declined,
-    size,
-    threads_for,
-)  # fmt: skip
+from opdock_cpu.onednn.kernels.common import PRIORITY, Array, PerShape, declined, size, threads_for
 from opdock_cpu.onednn.packing import Kept
 from opdock_cpu.onednn.quantized import ConvolutionS32, ProductS32, Weights, exact
 from opdock_cpu.onednn.stays import stays
@@ -72,7 +64,7 @@ def matmul(sig: NodeSig) -> Callable[..., Outputs]:
     factors, unsigned, kept = Factors(sig, ("a", "b")), _unsigned(sig), stays(sig, 1)
 
     def make(a: Array, b: Array) -> Sums:
-        check_matrices(a, b, ta, tb)
+        checks.check_matmul(a, b, ta, tb)
         rows, inner = a.shape[::-1] if ta else a.shape
         macs = rows * inner * b.shape[0 if tb else 1]
         if macs == 0:

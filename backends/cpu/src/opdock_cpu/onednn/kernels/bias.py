@@ -8,14 +8,7 @@ from typing import Final
 import numpy as np
 
 from opdock.plugin import KernelTable, NodeSig
-from opdock_cpu.onednn.kernels.common import (
-    F32,
-    PRIORITY,
-    Array,
-    PerShape,
-    declined,
-    size,
-)  # fmt: skip
+from opdock_cpu.onednn.kernels.common import F32, PRIORITY, Array, PerShape, declined, size
 from opdock_cpu.onednn.matmul import product
 from opdock_cpu.onednn.memory import dense
 

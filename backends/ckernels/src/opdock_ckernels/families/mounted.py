@@ -1,4 +1,4 @@
-"""Tensor arrays, tensor lists, assertions and printing: core's kernels, elements left in place."""
+"""Core's kernels that leave elements in place: shapes, tensor arrays and lists, printing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opdock_ckernels.families.array import HELD
 from opdock_ckernels.families.joining import join
 from opdock_ckernels.pointwise import formula
 from opdock_ckernels.protocols import Array
-from opdock_ckernels.strided import strides_of, take
+from opdock_ckernels.strided import strides_of, take, zeros
 
 __all__ = ["table"]
 
@@ -35,9 +35,7 @@ class _Functions:
 
     def zeros(self, shape: tuple[int, ...], dtype: Any) -> Array:
         """Zeros."""
-        out: Array = self._device.allocate(shape, np.dtype(dtype))
-        self._device.fill_zero(out)
-        return out
+        return zeros(self._device, shape, np.dtype(dtype))
 
     def add(self, a: Array, b: Array) -> Array:
         """The sum of two arrays of one shape."""
@@ -62,6 +60,8 @@ class _Functions:
 
 
 table = KernelTable()
-for _family in ("check", "tensor_array", "tensor_list"):
+_SHAPES = ("Reshape", "ExpandDims", "Squeeze", "EnsureShape")
+for _family in ("array", "check", "printing", "tensor_array", "tensor_list"):
     for _kernel in codegen.portable_family(_family, _Functions, HELD):
-        table.add(_kernel)
+        if _family != "array" or _kernel.op in _SHAPES:
+            table.add(_kernel)

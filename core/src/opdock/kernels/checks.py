@@ -1,0 +1,44 @@
+"""The argument checks of the portable kernels, for backends' own kernels: `opdock.plugin.checks`.
+
+Each raises the error that TF raises, so the same mistake reads the same on every device.
+"""
+
+from __future__ import annotations
+
+from opdock.graph.nodes import diagonals
+from opdock.kernels.array_api import dims, ints, invalid
+from opdock.kernels.portable.array import broadcast_shape, check_shape, wanted_shape
+from opdock.kernels.portable.compare import check_choice
+from opdock.kernels.portable.decompositions import check_square
+from opdock.kernels.portable.fill import filled_shape
+from opdock.kernels.portable.fill import steps as range_steps
+from opdock.kernels.portable.gather import axes_of, check_params, not_in, outside
+from opdock.kernels.portable.histogram import bins_of
+from opdock.kernels.portable.joining import check_alike
+from opdock.kernels.portable.linalg import check_batch_matmul, check_matmul
+from opdock.kernels.portable.padding import check_mirror, margins
+from opdock.kernels.portable.partition import check_labelled, check_parts
+from opdock.kernels.portable.scatter import check_updates
+from opdock.kernels.portable.segment import check_segments, out_of_segments, unsorted_error
+from opdock.kernels.portable.select import one_hot_axis
+from opdock.kernels.portable.sets import no_permutation
+from opdock.kernels.portable.slicing import subscript
+from opdock.kernels.portable.solve import check_solve
+from opdock.kernels.portable.sorting import check_k
+from opdock.kernels.portable.spacebatch import check_blocks, check_multiple
+from opdock.kernels.portable.splitting import equal_lengths, given_lengths, unpacked_axis
+from opdock.kernels.portable.state import check_assigned, check_rows
+from opdock.kernels.portable.sums import check_addends, check_cross
+from opdock.kernels.portable.tiling import multiples_of
+from opdock.kernels.portable.xent import check_classes, no_class
+
+__all__ = [
+    "axes_of", "bins_of", "broadcast_shape", "check_addends", "check_alike", "check_assigned",
+    "check_batch_matmul", "check_blocks", "check_choice", "check_classes", "check_cross",
+    "check_k", "check_labelled", "check_matmul", "check_mirror", "check_multiple",
+    "check_params", "check_parts", "check_rows", "check_segments", "check_shape",
+    "check_solve", "check_square", "check_updates", "diagonals", "dims", "equal_lengths",
+    "filled_shape", "given_lengths", "ints", "invalid", "margins", "multiples_of", "no_class",
+    "no_permutation", "not_in", "one_hot_axis", "out_of_segments", "outside", "range_steps",
+    "subscript", "unpacked_axis", "unsorted_error", "wanted_shape",
+]  # fmt: skip
