@@ -45,7 +45,7 @@ class JaxDevice(BaseDevice):
         every = jax.local_devices(backend=platform)
         (self.place,) = (d for d in every if d.id == int(number))
         self.dtypes = HELD
-        # Where there is nothing but one CPU, arrays are made on it and products are never shortened.
+        # If there is but one CPU, arrays are made on it, and products are never shortened.
         alone = jax.local_devices() == [self.place] and platform == "cpu"
         self._here: Any = contextlib.nullcontext if alone else self._among_several
         if platform in ("cpu", "cuda", "rocm", "gpu"):
