@@ -47,7 +47,13 @@ def test_it_stays_short_and_stands_on_the_public_module_alone():
                 assert node.module == "opdock.plugin" or node.module.startswith("opdock_jax")
             if isinstance(node, ast.Import):
                 assert not [a.name for a in node.names if a.name.startswith("opdock")]
+        documented = [
+            n.body[0].value
+            for n in ast.walk(tree)
+            if isinstance(n, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(n)
+        ]
         lines += sum(bool(line.strip()) for line in text.splitlines())
+        lines -= sum(d.end_lineno - d.lineno + 1 for d in documented)
     assert lines < 600
 
 

@@ -222,7 +222,8 @@ def special(sig: NodeSig) -> Run:
 @table.binder("MatrixExponential", T={*WIDE, dtypes.complex64, dtypes.complex128})
 def matrix_exponential(sig: NodeSig) -> Run:
     """The exponential of square matrices."""
-    return jax.scipy.linalg.expm
+    run: Run = jax.scipy.linalg.expm
+    return run
 
 
 _LOOPS = frozenset({"igamma", "igammac", "igamma_grad_a", "zeta", "polygamma", "betainc"})
@@ -237,7 +238,8 @@ def traceable(sig: NodeSig) -> bool | str:
 @table.binder(CLUSTER, when=traceable)
 def cluster(sig: NodeSig) -> Run:
     """Many elementwise ops as one function that XLA compiles."""
-    return jax.jit(codegen.evaluate_cluster(namespace, sig))
+    run: Run = jax.jit(codegen.evaluate_cluster(namespace, sig))
+    return run
 
 
 # ---------------------------------------------------------------- on a device
@@ -248,15 +250,12 @@ def table_for(device: JaxDevice) -> KernelTable:
 
 
 def _placed(kernel: Kernel, device: JaxDevice) -> Kernel:
-    assert kernel.bind is not None
-    return dataclasses.replace(kernel, bind=_bound(kernel, device))
-
-
-def _bound(kernel: Kernel, device: JaxDevice) -> Callable[[NodeSig], Any]:
     bind = kernel.bind
+    assert bind is not None
+    written: Run = getattr(bind, "func", bind)  # core's, behind a partial of the namespace
 
-    @functools.wraps(getattr(bind, "func", bind))
-    def bound(sig: NodeSig) -> Any:
+    @functools.wraps(written)
+    def bound(sig: NodeSig) -> Run:
         with device.computing():
             call = bind(sig)
 
@@ -266,7 +265,7 @@ def _bound(kernel: Kernel, device: JaxDevice) -> Callable[[NodeSig], Any]:
 
         return run
 
-    return bound
+    return dataclasses.replace(kernel, bind=bound)
 
 
 def apart(kernel: Kernel, out: Any, inputs: Any) -> Any:

@@ -155,6 +155,23 @@ def test_updates_asked_for_elsewhere_reach_the_variable(resource, home, away):
         assert list(session.run(rows)) == [0.5, 8]
 
 
+def test_variables_that_one_program_groups_stay_where_another_has_put_them():
+    """Adam's powers join the updates of all variables, which were initialized apart."""
+    homes = {"a": "ECHO:0", "b": "ECHO:1"}
+    variables = []
+    for name, device in homes.items():
+        with tf.device(f"/device:{device}"):
+            variables.append(tf.get_variable(name, [2], initializer=tf.ones_initializer()))
+    step = tf.train.AdamOptimizer(0.5).minimize(tf.add_n(variables))
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        found = where(session.explain(step))
+        assert {name: found[name] for name in homes} == homes
+        session.run(step)
+        for value in session.run(variables):
+            np.testing.assert_allclose(value, 0.5, rtol=1e-5)
+
+
 def test_training_with_variables_on_one_device_and_the_step_on_another():
     with tf.device("/device:ECHO:0"):
         w = tf.get_variable("w", [3, 1], initializer=tf.zeros_initializer())

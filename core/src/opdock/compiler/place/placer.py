@@ -211,7 +211,8 @@ def _place_group(members: list[Node], placer: Placer) -> None:
         )
     missing, target, choices = best
     for node in members:
-        node.target = target
+        # Programs group variables differently, so the values of a group may be apart.
+        node.target = placer.home(node) or target
         node.rejections = lost.get(node, [])
         node.why = (
             _why(node, requested, softened, target, preferred or candidates[0])

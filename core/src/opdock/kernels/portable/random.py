@@ -161,13 +161,13 @@ def _truncated(xp: Any, place: Place, groups: Array, draw: Draw, size: int) -> l
     loop = getattr(xp, "while_loop", None)
     if loop is None:
         return filled(starts, [empty] * size, none, 0)
-    slots, *_ = loop(
-        lambda state: xp.any(state[1] < size),
-        lambda state: (*drawn(starts, *state, ends + stretch), state[2] + 1),
-        ([empty] * size, none, 0),
-    )
-    filled_up: list[Array] = slots
-    return filled_up
+
+    def once(state: tuple[list[Array], Array, Any]) -> tuple[list[Array], Array, Any]:
+        slots, have, step = state
+        return *drawn(starts, slots, have, step, ends + stretch), step + 1
+
+    slots: list[Array] = loop(lambda s: xp.any(s[1] < size), once, ([empty] * size, none, 0))[0]
+    return slots
 
 
 def _rows(
