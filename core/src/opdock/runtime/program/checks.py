@@ -124,7 +124,11 @@ class Checks:
         shape = node.out_shapes[i]
         if node.target.is_host or i in node.host_outputs:
             return _host_form(dtype, shape)
-        return self._device_form(node.target, dtype, shape)
+        form = self._device_form(node.target, dtype, shape)
+        if any(issubclass(kind, np.ndarray) for kind in form.types):
+            # Many of NumPy's functions drop a subclass, and every such device reads plain arrays.
+            form = replace(form, types=(*form.types, *_HOST_TYPES))
+        return form
 
     def _fresh(
         self, node: Node, inputs: Sequence[Any], outs: Sequence[Any], results: Sequence[Any]
