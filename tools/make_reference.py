@@ -26,6 +26,10 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "Kernel", "KernelTable", "NodeSig", "KernelContext", "Cell", "Resources", "RandomStream",
         "random_stream", "flat_inputs", "flat_outputs", "infer_shapes", "Rejection",
     ),
+    "Segments": (
+        "Segment", "SegmentNode", "SegmentValue", "SegmentVariable", "SegmentStream",
+        "HeldVariable", "Refusal", "Executable", "Loan", "SegmentCompiler", "record_segment",
+    ),
     "Portable kernels": ("portable", "mount", "Exclusion"),
     "Fusion": ("FusionPattern", "P", "CLUSTER"),
     "Graphs": ("GraphPass", "GraphView", "NodeView", "ValueView", "Candidate"),
@@ -39,7 +43,9 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "DType", "as_dtype", "ALL", "NUMBERS", "REALS", "FLOATS", "COMPLEX", "INTS", "SIGNED",
         "UNSIGNED", "QUANTIZED",
     ),
-    "Modules": ("dtypes", "errors", "axes", "windows", "philox", "codegen", "host_ops"),
+    "Modules": (
+        "dtypes", "errors", "axes", "windows", "checks", "philox", "codegen", "host_ops",
+    ),
 }  # fmt: skip
 # What a value says of itself nowhere.
 VALUES: dict[str, str] = {
@@ -70,11 +76,12 @@ VALUES: dict[str, str] = {
     "diagonals": "Where diagonals stand, for every alignment: a module.",
     "Dim": "A dimension: a number, or None.",
     "Place": "Where in which random stream: a 64-bit key and a 128-bit counter.",
+    "PlaceWords": "A `Place` by its words of 32 bits, which may be arrays.",
     "RESERVED": "Blocks that TensorFlow sets aside for each output element of a random op.",
 }
 COMPANIONS = (
-    "opdock.axes", "opdock.windows", "opdock.kernels.philox", "opdock.codegen",
-    "opdock.io.host_ops", "opdock.testing.authoring",
+    "opdock.axes", "opdock.windows", "opdock.kernels.checks", "opdock.kernels.philox",
+    "opdock.codegen", "opdock.io.host_ops", "opdock.testing.authoring",
 )  # fmt: skip
 HEAD = "<!-- written by tools/make_reference.py from docstrings: `make reference` -->\n"
 

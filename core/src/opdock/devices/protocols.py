@@ -193,7 +193,7 @@ def has_arena(device: Device) -> TypeGuard[ArenaDevice]:
 _MEMBERS: Final = tuple(
     sorted({*Device.__annotations__, *(n for n in vars(Device) if not n.startswith("_"))})
 )
-_RECORDING: Final = ("record", "duplicate", "assign")
+_RECORDING: Final = ("record", "assign")
 
 
 def check_device(device: Any) -> None:

@@ -1,7 +1,12 @@
-"""Whole segments through `torch.compile`: their kernels are traced into one graph of PyTorch."""
+"""Whole segments through `torch.compile`: their kernels are traced into one graph of PyTorch.
+
+Only where `OPDOCK_TORCH_COMPILE=1` asks for it: Inductor takes seconds for a program that runs op by
+op at once, and pays for itself over thousands of steps.
+"""
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import torch
@@ -12,6 +17,8 @@ from opdock.plugin import Executable, Refusal, Segment, SegmentNode
 
 def compile_segment(segment: Segment) -> Executable | Refusal:
     """A compiled graph, where all shapes are known and nothing is random."""
+    if os.environ.get("OPDOCK_TORCH_COMPILE", "") in ("", "0"):
+        return Refusal("OPDOCK_TORCH_COMPILE=1 would compile it")
     if not segment.is_static or segment.streams:
         return Refusal("shapes that come later, or random numbers")
     place = segment.device.place
