@@ -271,3 +271,12 @@ def test_code_goes_with_the_last_who_holds_it() -> None:
     gc.collect()
     assert code() is None
     assert not compiled.request(source).failure
+
+
+def test_a_result_larger_than_all_that_it_comes_from():
+    inputs = {"a": np.array(1.7)}
+    sig = sig_of(["exp(a * 2.0) + 1.0"], inputs, ["float64"])
+    attrs = {**sig.attrs, "shape": (3, 2)}
+    wide = NodeSig(CLUSTER, "fused", attrs, sig.in_shapes, sig.in_dtypes, ((3, 2),), sig.out_dtypes)
+    got = codegen.evaluate_cluster(xp, wide)(*inputs.values())
+    np.testing.assert_allclose(got, np.full((3, 2), np.exp(3.4) + 1), rtol=1e-14)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
+from opdock import shapes
 from opdock.kernels.expr.lowering import Line, evaluator
 from opdock.kernels.portable.reduce import extreme, mean, sum_prod
 from opdock.kernels.select.signature import NodeSig
@@ -55,9 +57,9 @@ def evaluate_cluster(xp: Any, sig: NodeSig) -> Callable[..., Any]:
         `fn(*arrays)`: one array, or a tuple if the cluster has several results.
     """
     line: Line = sig.attrs["line"]
-    run = _whole(
-        evaluator(line, xp, sig.attrs["names"], sig.attrs["shape"]), xp, sig.attrs["shape"]
-    )
+    # Before they are filled, results are as large as what they come from.
+    inner = functools.reduce(shapes.broadcast, sig.in_shapes, ())
+    run = _whole(evaluator(line, xp, sig.attrs["names"], inner), xp, sig.attrs["shape"])
     reduces: Sequence[Reduce] = sig.attrs["reduces"]
     if not reduces:
         return run
