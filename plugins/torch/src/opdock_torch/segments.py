@@ -1,7 +1,7 @@
 """Whole segments through `torch.compile`: their kernels are traced into one graph of PyTorch.
 
-Only where `OPDOCK_TORCH_COMPILE=1` asks for it: Inductor takes seconds for a program that runs op by
-op at once, and pays for itself over thousands of steps.
+Only where `OPDOCK_TORCH_COMPILE=1` asks for it: Inductor takes seconds for a program that runs op
+by op at once, and pays for itself over thousands of steps.
 """
 
 from __future__ import annotations
