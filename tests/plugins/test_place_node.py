@@ -81,7 +81,7 @@ def test_an_answer_that_is_no_candidate(site: Any) -> None:
     value, stderr = run(site, "nonsense")
     assert value == [0.0, 0.0]
     assert "opdock_place_node of plugin 'place' answered '/device:MOON:0'" in stderr
-    strict = {"OPDOCK_STRICT_PLUGINS": "1", "OPDOCK_PLUGINS": "place,cpu"}
+    strict = {"OPDOCK_STRICT_PLUGINS": "1", "OPDOCK_PLUGINS": "place,opdock-cpu"}
     done = site.run(str(PROGRAMS), "nonsense", check=False, **strict)
     assert done.returncode != 0
     assert "which is no candidate" in done.stderr

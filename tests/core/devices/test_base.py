@@ -77,7 +77,7 @@ def test_capabilities_are_found_by_their_methods():
     assert not isinstance(plain, RecordingDevice) and not isinstance(recorder, ArenaDevice)
     check_device(recorder)
     half = type("Half", (Minimal,), {"record": Recorder.record})
-    with pytest.raises(TypeError, match="Half has record: record, duplicate, assign go together"):
+    with pytest.raises(TypeError, match="Half has record: record, assign go together"):
         check_device(half(DeviceAttributes(index=0)))
 
 

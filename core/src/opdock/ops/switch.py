@@ -32,7 +32,7 @@ ref_merge_op = define_op(
 ref_select_op = define_op(
     "RefSelect", "index: int32, inputs: N * Ref(T) -> output: Ref(T)", "T: type, N: int >= 1"
 )
-ref_select_op.declare(Traits(builtin=True))
+ref_select_op.declare(Traits(builtin=True, reads=("inputs",)))
 dead_value_op = define_op("_DeadValue", "input: S -> output: T", "S: type, T: type, index: int")
 dead_value_op.declare(Traits(builtin=True, merge=False))
 

@@ -337,4 +337,4 @@ def test_rewriter_config_switches():
 
         assert disabled_by(config) == names
     config.graph_options.rewrite_options.disable_meta_optimizer = True
-    assert disabled_by(config) == set(OPTIONAL) - {"memory"}
+    assert disabled_by(config) == set(OPTIONAL) - {"memory", "segments"}

@@ -163,3 +163,19 @@ def test_a_view_is_read_only():
         assert "test_graph.py" in node.line and graph.within == ""
 
     run(change, lambda x: tf.exp(x, name="a"))
+
+
+def test_a_node_stands_right_behind_its_inputs():
+    """So that it can replace what earlier insertions were made from."""
+
+    def change(graph):
+        (add,) = [n for n in graph.nodes if n.op == "Add"]
+        first = graph.insert("Add", list(add.inputs))
+        graph.replace(add, first)
+        double = graph.insert("Mul", [first.outputs[0], 2.0])
+        graph.replace(first.outputs[0], double.outputs[0])
+        graph.replace(first, graph.insert("Add", list(first.inputs)))
+        in_order(graph)
+
+    got = run(change, lambda x: tf.add(x, 1.0), "before_place")
+    np.testing.assert_allclose(got, (np.float32(FEED) + 1) * 2)

@@ -40,7 +40,14 @@ def probe() -> api.Probe:
 
 @table.binder("Mul", "AddV2", "MatMul", T=api.FLOATS)
 def right(sig: Any) -> Any:
-    return {"Mul": np.multiply, "AddV2": np.add, "MatMul": np.matmul}[sig.op]
+    return {"Mul": np.multiply, "AddV2": np.add, "MatMul": product(sig.attrs)}[sig.op]
+
+
+def product(attrs: Any) -> Any:
+    def turned(x: Any, flag: str) -> Any:
+        return x.T if attrs.get(flag) else x
+
+    return lambda a, b: turned(a, "transpose_a") @ turned(b, "transpose_b")
 
 
 @table.binder("Tanh", T=api.FLOATS)

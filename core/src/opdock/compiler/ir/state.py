@@ -60,7 +60,8 @@ def chooses(node: Node) -> bool:
     if node.spec is None or not node.spec.takes_refs:
         return False
     given = [v for v in node.inputs if v.dtype._is_ref_dtype]
-    return len(given) > 1 and any(d._is_ref_dtype for d in node.out_dtypes)
+    handed_on = any(d._is_ref_dtype for d in node.out_dtypes)
+    return len(given) > 1 and handed_on and not written(node)
 
 
 def has_effect(node: Node) -> bool:

@@ -85,10 +85,11 @@ class Order:
 
     # ------------------------------------------------------------ changing
     def put_after(self, nodes: Sequence[Node], after: Iterable[Node]) -> None:
-        """Puts new nodes behind the last of some; at the front without any."""
+        """Puts new nodes right behind the last of some; at the front without any."""
         places = self._known()
         place = max((places[n] for n in after), default=(-1.0,))
-        self._put(nodes, place)
+        # In front of what was put there earlier, which may be to take the new nodes' values.
+        self._put(nodes, (*place, -next(self._count)))
 
     def put_before(self, nodes: Sequence[Node], node: Node) -> None:
         """Puts new nodes in front of one."""

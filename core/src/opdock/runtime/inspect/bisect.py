@@ -273,7 +273,9 @@ class _Walk:
 def _with_variables(step: Step) -> Operation | None:
     """The operation of a step, if it takes variables."""
     op = step.node.origin
-    return None if op is None or step.kind == "read" or all(map(_is_data, op.inputs)) else op
+    if op is None or step.kind in ("read", "copy"):
+        return None
+    return None if all(map(_is_data, op.inputs)) else op
 
 
 def _cell_key_of(attrs: dict[str, Any], name: str) -> tuple[str, str]:

@@ -210,7 +210,7 @@ def _fused_row(member: Node, node: Node, missed: dict[str, list[str]]) -> Row:
     assert node.fused is not None
     made = _row(member, missed)
     return replace(
-        made, how="fused", kernel="" if node.kernel is None else node.kernel.qualname,
+        made, how="fused", kernel=made.kernel if node.kernel is None else node.kernel.qualname,
         plugin=_plugin(node),
         why=f"part of {node.op} '{node.name}' by fusion '{node.fused.fusion}'",
         fusion=node.fused.fusion, into=node.op,
