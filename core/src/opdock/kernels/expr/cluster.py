@@ -58,7 +58,8 @@ def evaluate_cluster(xp: Any, sig: NodeSig) -> Callable[..., Any]:
     """
     line: Line = sig.attrs["line"]
     # Before they are filled, results are as large as what they come from.
-    inner = functools.reduce(shapes.broadcast, sig.in_shapes, ())
+    scalar: shapes.Shape = ()
+    inner = functools.reduce(shapes.broadcast, sig.in_shapes, scalar)
     run = _whole(evaluator(line, xp, sig.attrs["names"], inner), xp, sig.attrs["shape"])
     reduces: Sequence[Reduce] = sig.attrs["reduces"]
     if not reduces:
