@@ -12,7 +12,7 @@ from tests.conformance import each, loses_nothing, ops_of
 
 ROOT = Path(__file__).resolve().parents[3]
 BASELINE = "plugins/jax/conformance.json"
-_EVERY = 16
+_EVERY = 32
 
 
 def test_what_is_its_own_passes():
