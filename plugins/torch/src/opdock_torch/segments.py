@@ -21,11 +21,6 @@ def compile_segment(segment: Segment) -> Executable | Refusal:
         return Refusal("OPDOCK_TORCH_COMPILE=1 would compile it")
     if not segment.is_static or segment.streams:
         return Refusal("shapes that come later, or random numbers")
-    place = segment.device.place
-
-    def example(value: Any) -> torch.Tensor:
-        return torch.empty(value.shape, dtype=getattr(torch, value.dtype.name), device=place)
-
     refused: dict[SegmentNode, str] = {}
 
     def call(node: SegmentNode, inputs: list[Any]) -> Any:
@@ -37,25 +32,14 @@ def compile_segment(segment: Segment) -> Executable | Refusal:
             refused[node] = f"{type(e).__name__}: {e}".partition("\n")[0]
             raise
 
-    reads = [i for i, v in enumerate(segment.variables) if v.read]
-
-    def flat(*values: Any) -> Any:
-        count = len(segment.inputs)
-        state: list[Any] = [None] * len(segment.variables)
-        for i, value in zip(reads, values[count:], strict=True):
-            state[i] = value
-        return segment.run(values[:count], state, (), call)
-
-    args = [example(v) for v in (*segment.inputs, *(segment.variables[i] for i in reads))]
+    empty = segment.device.empty
+    inputs = [empty(v.shape, v.dtype) for v in segment.inputs]
+    state = [empty(v.shape, v.dtype) if v.read else None for v in segment.variables]
+    fake: dict[str, Any] = {"tracing_mode": "fake", "_allow_non_fake_inputs": True}
     try:
-        graph = make_fx(flat, tracing_mode="fake", _allow_non_fake_inputs=True)(*args)
-        run = torch.compile(graph)
-        run(*args)
+        trace = make_fx(lambda x, s: segment.run(x, s, (), call), **fake)
+        run = torch.compile(trace(inputs, state))
+        run(inputs, state)
     except Exception as e:
-        return Refusal(nodes=refused) if refused else Refusal(f"{type(e).__name__}: {e}"[:200])
-
-    def execute(inputs: Any, state: Any, places: Any) -> Any:
-        with torch.no_grad():
-            return run(*inputs, *(state[i] for i in reads))
-
-    return execute
+        return Refusal(f"{type(e).__name__}: {e}".partition("\n")[0], refused)
+    return lambda inputs, state, places: run(list(inputs), list(state))

@@ -158,7 +158,7 @@ def _truncated(xp: Any, place: Place, groups: Array, draw: Draw, size: int) -> l
     element = xp.float64 if size == 2 else xp.float32
     empty = xp.astype(xp.zeros_like(groups), element)
     starts, none = groups * stretch, xp.zeros_like(groups)
-    loop = getattr(xp, "while_loop", None)
+    loop = xp.while_loop if hasattr(xp, "defer") else None  # libraries have such a name, too
     if loop is None:
         return filled(starts, [empty] * size, none, 0)
 
