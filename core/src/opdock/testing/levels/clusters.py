@@ -19,7 +19,7 @@ from opdock.testing.harness.case import Failure, Result, Skip, Unit
 from opdock.testing.harness.namespace import tf
 from opdock.testing.harness.tolerances import Tolerance, compare, tolerance_for
 from opdock.testing.levels.device import DeviceUnderTest
-from opdock.testing.levels.forward import session_config
+from opdock.testing.levels.forward import session_config, without
 
 __all__ = ["cluster_units"]
 
@@ -87,7 +87,7 @@ def _run(
     graph: Any, fetches: list[Any], feeds: dict[Any, Array], *, fused: bool
 ) -> tuple[Any, list[Array]]:
     config = session_config(soft=True, optimize=fused)
-    with tf.Session(graph=graph, config=config) as session:
+    with without(["segments"]), tf.Session(graph=graph, config=config) as session:
         return session.explain(fetches, feeds), session.run(fetches, feeds)
 
 

@@ -35,7 +35,7 @@ Array = npt.NDArray[Any]
 _ATTR = "_conformance"
 _OP = "AddV2"
 # Fusion would take the op away from the kernel that is to decline.
-_FUSION = ("fuse", "cluster")
+_FUSION = ("fuse", "cluster", "segments")
 
 
 def _floats(*values: float) -> Array:

@@ -17,7 +17,7 @@ from opdock.testing.harness.claims import Claim, numpy_dtype, possible_dtypes, v
 from opdock.testing.harness.exemptions import exemption
 from opdock.testing.harness.sample import sample_sets_for, samples_for
 from opdock.testing.levels.device import DeviceUnderTest
-from opdock.testing.levels.forward import ForwardRunner
+from opdock.testing.levels.forward import ForwardRunner, without
 
 __all__ = ["WAYS", "best_way", "survey_units"]
 
@@ -47,9 +47,10 @@ def _results(dut: DeviceUnderTest, spec: OpSpec) -> list[Result]:
     for dtype in _candidates(spec):
         if next(iter(samples_for(spec.name, numpy_dtype(dtype.name))), None) is not None:
             claim = Claim(spec.name, dtype.name, varied_attr(spec))
-            return ForwardRunner(
-                dut, claim, spec, "ops", ("plain",), soft=True, optimize=True
-            ).run()
+            with without(["segments"]):  # in which no op has a way of its own
+                return ForwardRunner(
+                    dut, claim, spec, "ops", ("plain",), soft=True, optimize=True
+                ).run()
     return [Result("ops", spec.name, "", "", "failed", "no element type has samples")]
 
 
