@@ -39,14 +39,12 @@ class SegmentValue:
         dtype: the element type.
         shape: the static shape, None where unknown.
         name: the node that makes it.
-        dies: of an input, whether nobody reads it after the segment: its memory may be used again.
     """
 
     slot: int
     dtype: DType
     shape: Shape
     name: str = ""
-    dies: bool = False
 
     @property
     def is_static(self) -> bool:
