@@ -27,7 +27,8 @@ def _load_operators() -> None:
     importlib.import_module("opdock.ops.support.operators")
 
 
-def __getattr__(name: str) -> Any:
+def _written(name: str) -> Any:
+    """A name or module of opdock's own; AttributeError for any other."""
     found = _api.NAMES.get(name)
     if found is None and name not in _api.SUBMODULES:
         raise AttributeError(f"module 'opdock' has no attribute {name!r}")
@@ -35,10 +36,16 @@ def __getattr__(name: str) -> Any:
     if not _loaded and name not in ("dtypes", "errors", "shapes", "version"):
         _load_operators()
     if found is None:
-        return importlib.import_module(_api.SUBMODULES[name])
+        return _public.public_module(_api.SUBMODULES[name])
     value = getattr(importlib.import_module(found[0]), found[1])
     globals()[name] = value
     return value
+
+
+def __getattr__(name: str) -> Any:
+    if name in _api.NAMES or name in _api.SUBMODULES or name.startswith("_"):
+        return _written(name)
+    return importlib.import_module("opdock.mapping.modules").lookup(__name__, "", name)
 
 
 def __dir__() -> list[str]:

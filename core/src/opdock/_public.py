@@ -1,4 +1,9 @@
-"""Lets `import opdock.nn` find the module where it is written: `opdock.api.nn`."""
+"""Makes TF's public modules what programs know: `import opdock.nn`, `tf.math.acos`, `tf.io.gfile`.
+
+A public module stands where it is written, `tf.nn` in `opdock.api.nn`, and is found under TF's name
+as well. A name that TF has in several modules is written in one of them; the others find it through
+`opdock.mapping`, which knows which names are one object.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +16,43 @@ from typing import Any, cast
 from opdock import _api
 
 
+class PublicModule(ModuleType):
+    """A public module: what it does not have itself may be another public name of TF's."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        path = self.__name__.removeprefix("opdock.").removeprefix("api.")
+        return importlib.import_module("opdock.mapping.modules").lookup(self, path, name)
+
+
 class _Finder:
     """Finder and loader of the public modules under the names that programs know."""
 
     def find_spec(self, name: str, *_: Any) -> ModuleSpec | None:
         package, _dot, module = name.rpartition(".")
         where = _api.SUBMODULES.get(module) if package == "opdock" else None
-        return None if where in (None, name) else ModuleSpec(name, cast(Any, self), origin=where)
+        if where is not None and where != name:
+            return ModuleSpec(name, cast(Any, self), origin=where)
+        if not name.startswith("opdock.") or name.startswith("opdock.mapping"):
+            return None
+        finder = importlib.import_module("opdock.mapping.finder")
+        return cast("ModuleSpec | None", finder.OWN_NAMES.find_spec(name))
 
     def create_module(self, spec: ModuleSpec) -> None:
         """The module exists under its own name; the one that Python makes is forgotten."""
 
     def exec_module(self, module: ModuleType) -> None:
         where = _api.SUBMODULES[module.__name__.rpartition(".")[2]]
-        sys.modules[module.__name__] = importlib.import_module(where)
+        sys.modules[module.__name__] = public_module(where)
+
+
+def public_module(where: str) -> ModuleType:
+    """Imports a module and makes it one that finds TF's other names."""
+    module = importlib.import_module(where)
+    if type(module) is ModuleType:
+        module.__class__ = PublicModule
+    return module
 
 
 def install() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import importlib
 from typing import Any, Final
 
 import ml_dtypes
@@ -231,6 +232,7 @@ COMPLEX: Final = frozenset({complex64, complex128})
 REALS: Final = FLOATS | INTS
 NUMBERS: Final = REALS | COMPLEX
 QUANTIZED: Final = frozenset({qint8, quint8, qint16, quint16, qint32})
+QUANTIZED_DTYPES: Final = QUANTIZED
 ALL: Final = frozenset(_BASE)
 
 # TF's OpDef spellings (also NodeDef text format without DT_).
@@ -275,6 +277,17 @@ _LOOKUP.update(
         np.object_: string,
     }
 )
+
+
+def __getattr__(name: str) -> Any:
+    # `tf.dtypes` has casts too, which stand above this module: found by name, when asked for.
+    if name in ("cast", "saturate_cast"):
+        return getattr(importlib.import_module("opdock.ops.cast"), name)
+    if name == "complex":
+        return importlib.import_module("opdock.ops.complex").complex
+    if name == "as_string":
+        return getattr(importlib.import_module("opdock.api.strings"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def as_dtype(type_value: Any) -> DType:

@@ -1,7 +1,7 @@
 """The public module for authors of plugins: everything a backend may import from opdock.
 
 Its page, name by name, is `docs/reference/plugin.md`. The companions that it hands out, `axes`,
-`codegen`, `host_ops`, `philox` and `windows`, are on `docs/reference/companions.md`, and
+`codegen`, `host_ops`, `philox`, `tracing` and `windows`, are on `docs/reference/companions.md`, and
 `opdock.testing.authoring`, for samples of ops, beside them.
 
 A backend is a distribution with an entry point in the group `opdock.backends`, whose module
@@ -95,6 +95,7 @@ from opdock.plugins.records import (
 
 if TYPE_CHECKING:
     from opdock import codegen
+    from opdock.devices import tracing
     from opdock.io import host_ops
     from opdock.kernels import checks
     from opdock.plugins.records import PluginStatus
@@ -188,6 +189,7 @@ __all__ = [
     "random_stream",
     "record_segment",
     "register",
+    "tracing",
     "unregister",
     "windows",
 ]  # fmt: skip
@@ -203,6 +205,9 @@ def __getattr__(name: str) -> Any:
     # The renderer of scalar expressions as C, for backends that compile their own kernels.
     if name == "codegen":
         return importlib.import_module("opdock.codegen")
+    # What a compiler of whole programs makes of lists, loops and checks.
+    if name == "tracing":
+        return importlib.import_module("opdock.devices.tracing")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

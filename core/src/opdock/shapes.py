@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from opdock.dtypes import DType
 
@@ -312,6 +312,8 @@ class TensorShape:
 
     __slots__ = ("raw",)
 
+    _v2_behavior: ClassVar[bool] = False
+
     def __init__(self, dims: Any) -> None:
         self.raw: Shape = as_shape(dims)
 
@@ -490,3 +492,9 @@ def unknown_shape(ndims: int | None = None) -> TensorShape:
 def dimension_value(dimension: Any) -> int | None:
     """The integer or None behind a `Dimension` (TF's `tf.dimension_value`)."""
     return dimension.value if isinstance(dimension, Dimension) else dimension
+
+
+def dimension_at_index(shape: TensorShape, index: int) -> Dimension:
+    """A dimension of a shape; unknown if the rank is (TF's `tf.dimension_at_index`)."""
+    assert isinstance(shape, TensorShape)
+    return Dimension(None) if shape.dims is None else shape.dims[index]

@@ -227,9 +227,7 @@ class Layout(Format):
             InvalidArgumentError: the window does not fit.
         """
         taps = tuple(int(k) for k in window)
-        return _window(
-            tuple(size), taps, self.strides, self.dilations, self.padding, self.explicit
-        )
+        return _window(tuple(size), taps, self.strides, self.dilations, self.padding, self.explicit)
 
     def output(
         self, size: Sequence[Dim], window: Sequence[Dim], *, empty: bool = False
@@ -253,9 +251,7 @@ class Layout(Format):
             k = 1 if k is None else k
             room, reach = n + sum(pads), (k - 1) * rate + 1
             if self.padding != "SAME" and room < reach and not empty:
-                raise _invalid(
-                    f"Negative dimension size caused by subtracting {reach} from {room}"
-                )
+                raise _invalid(f"Negative dimension size caused by subtracting {reach} from {room}")
             found.append(positions(n, k, stride, rate, self.padding, pads)[0])
         return tuple(found)
 

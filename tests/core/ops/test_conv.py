@@ -155,9 +155,7 @@ def test_second_derivatives(kind):
     feeds = [draw(*data), draw(*kernel)]
     with tf.Session():
         for out, shape in ((dx, data), (dw, kernel)):
-            error = compute_gradient_error(
-                [x, w], [data, kernel], out, shape, feeds, delta=1e-4
-            )
+            error = compute_gradient_error([x, w], [data, kernel], out, shape, feeds, delta=1e-4)
             assert error < 1e-5
 
 
@@ -175,3 +173,17 @@ def test_results_do_not_alias_inputs():
     out = run(y, {x: fed})
     out[...] = 7
     assert fed.max() == 1
+
+
+def test_conv_transpose_by_the_number_of_dimensions():
+    for n in (1, 2, 3):
+        x, w = np.ones([1, *[2] * n, 1], np.float32), np.ones([*[2] * n, 1, 1], np.float32)
+        whole = [1, *[4] * n, 1]
+        out = tf.nn.conv_transpose(x, w, whole, 2, data_format=None)
+        assert out.shape.as_list() == whole
+        with tf.Session() as session:
+            assert session.run(out).tolist() == np.ones(whole).tolist()
+    with pytest.raises(ValueError, match="length 3, 4 or 5 but was 2"):
+        tf.nn.conv_transpose(x, w, [1, 4], 2)
+    with pytest.raises(ValueError, match="sized collection"):
+        tf.nn.conv_transpose(x, w, 4, 2)

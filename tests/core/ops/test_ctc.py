@@ -21,9 +21,7 @@ def test_gradient_of_the_loss():
     x = tf.placeholder(tf.float64, [4, 2, 3])
     loss = tf.nn.ctc_loss(labels(), x, [4, 3])
     with tf.Session():
-        error = compute_gradient_error(
-            x, [4, 2, 3], loss, [2], draw(4, 2, 3), delta=1e-5
-        )
+        error = compute_gradient_error(x, [4, 2, 3], loss, [2], draw(4, 2, 3), delta=1e-5)
     assert error < 1e-7
 
 

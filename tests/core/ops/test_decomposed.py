@@ -21,10 +21,13 @@ FLOATING = (
     "Conv3DBackpropInput", "FusedBatchNorm", "FusedBatchNormGrad", "FusedBatchNormGradV2",
     "FusedBatchNormGradV3", "FusedBatchNormV2", "FusedBatchNormV3", "L2Loss", "LeakyRelu",
     "LeakyReluGrad", "LogSoftmax", "Softmax", "SoftmaxCrossEntropyWithLogits",
-    "SparseSoftmaxCrossEntropyWithLogits",
+    "SparseSoftmaxCrossEntropyWithLogits", "SparseTensorDenseAdd", "SparseTensorDenseMatMul",
 )  # fmt: skip
 INTEGRAL = ("Mean", "SegmentSum", "SegmentMean", "SegmentMax", "SparseSegmentSum", "Bincount")
-COMPLEX = ("Mean", "EuclideanNorm", "BatchMatMul", "BatchMatMulV2", "TridiagonalMatMul")
+COMPLEX = (
+    "Mean", "EuclideanNorm", "BatchMatMul", "BatchMatMulV2", "SparseTensorDenseMatMul",
+    "TridiagonalMatMul",
+)  # fmt: skip
 
 
 def both(op, sample):

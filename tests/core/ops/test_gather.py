@@ -218,3 +218,11 @@ def test_order():
     with pytest.raises(ValueError, match="k = 5 but is 3"):
         tf.nn.top_k(tf.zeros([3]), 5)
     assert run(tf.searchsorted([1, 3, 3, 5], [3, 6], side="right")).tolist() == [3, 4]
+
+
+def test_labels_out_of_range_are_named_by_their_place():
+    invalid = tf.errors.InvalidArgumentError
+    with pytest.raises(invalid, match=r"partitions\[1,0\] = 17 is not in \[0, 7\)"):
+        run(tf.dynamic_partition(np.zeros([2, 2]), [[0, 0], [17, 0]], 7))
+    with pytest.raises(invalid, match=r"partitions = 17 is not in \[0, 7\)"):
+        run(tf.dynamic_partition(np.zeros(5), 17, 7))

@@ -121,3 +121,25 @@ def test_repeat():
     assert run(tf.repeat(3, 2)).tolist() == [3, 3]
     with pytest.raises(TypeError, match="must be int"):
         tf.repeat([1], 2, axis="0")
+
+
+def test_offsets_that_do_not_fit():
+    invalid = tf.errors.InvalidArgumentError
+    first = [2, 3, 5]
+    with pytest.raises(invalid, match=r"Input 1 has shape \[2 7 10\] and doesn't match input 0"):
+        run(tf.raw_ops.ConcatOffset(concat_dim=1, shape=[first, [2, 7, 10]]))
+    with pytest.raises(invalid, match="input 1 should contain 3 elements, but got 4"):
+        run(tf.raw_ops.ConcatOffset(concat_dim=1, shape=[first, [2, 7, 5, 10]]))
+    with pytest.raises(invalid, match="should be a vector"):
+        run(tf.raw_ops.ConcatOffset(concat_dim=1, shape=[[first], [first]]))
+
+
+def test_rolls_that_do_not_fit():
+    with pytest.raises(ValueError, match="both shapes must be equal"):
+        tf.roll([[1, 2], [3, 4]], [1], [0, 1])
+    axis = tf.placeholder(tf.int32)
+    with (
+        tf.Session() as session,
+        pytest.raises(tf.errors.InvalidArgumentError, match="axis must be a scalar or a 1-D"),
+    ):
+        session.run(tf.roll([[1, 2], [3, 4]], 1, axis), {axis: [[0, 1]]})

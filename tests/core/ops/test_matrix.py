@@ -106,3 +106,9 @@ def test_confusion_matrix():
         run(checked, {labels: [5]})
     with pytest.raises(tf.errors.InvalidArgumentError, match="negative"):
         run(checked, {labels: [-1]})
+
+
+def test_an_axis_that_is_missing_is_found_when_the_graph_runs():
+    turned = tf.transpose(tf.zeros([2, 3, 5]), [0, 1, 1])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="2 is missing from"):
+        run(turned)

@@ -123,3 +123,12 @@ def test_unstack():
         tf.unstack(x, axis=2)
     a, b = run(tf.unstack(x, num=2), {x: [[1, 2, 3], [4, 5, 6]]})
     assert a.tolist() == [1, 2, 3] and b.tolist() == [4, 5, 6]
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_an_empty_part_takes_any_value(use_resource):
+    variable = tf.Variable(tf.zeros([2, 3]), use_resource=use_resource)
+    done = variable[1:1, 0:0].assign(np.zeros([1, 0]))
+    with tf.Session() as session:
+        session.run(variable.initializer)
+        assert session.run(done).tolist() == [[0, 0, 0], [0, 0, 0]]

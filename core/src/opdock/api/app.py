@@ -21,12 +21,15 @@ def run(main: Callable[[list[str]], Any] | None = None, argv: Sequence[str] | No
     Raises:
         SystemExit: always, with what `main` returned; with status 1 for a bad flag.
     """
+    from absl import app
+
+    def parse(arguments: list[str]) -> list[str]:
+        try:
+            return list(flags.FLAGS(arguments, known_only=True))
+        except flags.Error as e:
+            sys.stderr.write(f"FATAL Flags parsing error:\n  {e}\n")
+            sys.stderr.write("Pass --helpshort or --helpfull to see help on flags.\n")
+            sys.exit(1)
+
     arguments = list(sys.argv if argv is None else argv)
-    if main is None:
-        main = sys.modules["__main__"].main
-    try:
-        rest = flags.FLAGS(arguments, known_only=True)
-    except flags.Error as e:
-        sys.stderr.write(f"FATAL Flags parsing error: {e}\nPass --help to see help on flags.\n")
-        sys.exit(1)
-    sys.exit(main(rest))
+    app.run(main or sys.modules["__main__"].main, argv=arguments, flags_parser=parse)

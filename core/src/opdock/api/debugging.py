@@ -19,6 +19,7 @@ from opdock.ops.check import (
     is_numeric_tensor,
     is_strictly_increasing,
 )
+from opdock.ops.composed.check_shapes import assert_shapes
 from opdock.ops.composed.check_static import (
     assert_integer,
     assert_proper_iterable,
@@ -27,7 +28,6 @@ from opdock.ops.composed.check_static import (
     assert_rank_in,
     assert_same_float_dtype,
     assert_scalar,
-    assert_shapes,
     assert_type,
 )
 from opdock.ops.composed.numerics import assert_all_finite

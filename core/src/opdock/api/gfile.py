@@ -1,16 +1,15 @@
-"""`tf.gfile`: files of the local file system, with TF's errors."""
+"""`tf.gfile`: files of the local file system and, through fsspec, of others, with TF's errors."""
 
 from __future__ import annotations
 
 import contextlib
-import glob as _glob
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import IO, Any, NamedTuple, Self
 
 from opdock import errors
+from opdock.io import filesystems
 from opdock.io.files import as_path, tf_errors
 
 __all__ = [
@@ -31,7 +30,7 @@ class GFile:
     """A file; opened when it is first read or written.
 
     Args:
-        name: the path.
+        name: the path, or a URL such as "s3://bucket/name" where fsspec is installed.
         mode: "r", "w" or "a", with "b" for bytes and "+" for both ways.
 
     Raises:
@@ -39,16 +38,19 @@ class GFile:
     """
 
     def __init__(self, name: Any, mode: str = "r") -> None:
-        if mode.replace("b", "").replace("+", "") not in ("r", "w", "a"):
+        if mode.replace("b", "") not in ("r", "w", "a", "r+", "w+", "a+"):
             raise errors.InvalidArgumentError(
-                None, None, f"mode is not 'r' or 'w' or 'a': {mode!r}"
+                None, None, "mode is not 'r' or 'w' or 'a' or 'r+' or 'w+' or 'a+'"
             )
-        self._name = as_path(name)
+        self._name = name
+        self._path = as_path(name)
         self._mode = mode
-        self._opened: IO[Any] | None = None
+        # As in TF a file that is read and written has a place of its own for each.
+        self._reader: IO[Any] | None = None
+        self._writer: IO[Any] | None = None
 
     @property
-    def name(self) -> str:
+    def name(self) -> Any:
         """The path."""
         return self._name
 
@@ -57,83 +59,107 @@ class GFile:
         """The mode."""
         return self._mode
 
-    def _file(self, what: str) -> IO[Any]:
-        if self._opened is None:
-            text = "b" not in self._mode
-            with tf_errors(self._name):
-                self._opened = open(  # noqa: SIM115 - closed by close()
-                    self._name,
-                    self._mode,
-                    encoding="utf-8" if text else None,
-                    newline="" if text else None,
-                )
-        if (what == "read" and not self._opened.readable()) or (
-            what == "write" and not self._opened.writable()
-        ):
-            raise errors.PermissionDeniedError(
-                None, None, f"File isn't open for {'reading' if what == 'read' else 'writing'}"
+    def _open(self, mode: str) -> IO[Any]:
+        text = "b" not in self._mode
+        with tf_errors(self._path):
+            return filesystems.of(self._path).open(
+                self._path,
+                mode if text else f"{mode}b",
+                encoding="utf-8" if text else None,
+                newline="" if text else None,
             )
-        return self._opened
+
+    def _reading(self) -> IO[Any]:
+        if self._mode.replace("b", "") in ("w", "a"):
+            raise errors.PermissionDeniedError(None, None, "File isn't open for reading")
+        self.flush()
+        if self._reader is None:
+            self._reader = self._open("r")
+        return self._reader
+
+    def _writing(self) -> IO[Any]:
+        if self._mode.replace("b", "") == "r":
+            raise errors.PermissionDeniedError(None, None, "File isn't open for writing")
+        if self._writer is None:
+            self._writer = self._open("a" if "a" in self._mode else "w")
+        return self._writer
 
     def read(self, n: int = -1) -> Any:
         """The next `n` bytes or characters, all that is left by default."""
-        with tf_errors(self._name):
-            return self._file("read").read(n)
+        with tf_errors(self._path):
+            return self._reading().read(n)
 
     def readline(self) -> Any:
         """The next line with its end, empty at the end of the file."""
-        with tf_errors(self._name):
-            return self._file("read").readline()
+        with tf_errors(self._path):
+            return self._reading().readline()
 
     def readlines(self) -> list[Any]:
         """All lines that are left."""
-        with tf_errors(self._name):
-            return self._file("read").readlines()
+        with tf_errors(self._path):
+            return self._reading().readlines()
 
     def write(self, file_content: Any) -> None:
         """Writes text, or bytes in binary mode."""
-        file = self._file("write")
+        file = self._writing()
         if "b" in self._mode and isinstance(file_content, str):
             file_content = file_content.encode()
         elif "b" not in self._mode and isinstance(file_content, bytes):
             file_content = file_content.decode()
-        with tf_errors(self._name):
+        with tf_errors(self._path):
             file.write(file_content)
 
     def seek(self, offset: int | None = None, whence: int = 0, position: int | None = None) -> None:
         """Goes to a place in the file; `position` is an older name of `offset`."""
+        if offset is not None and position is not None:
+            raise TypeError("seek(): offset and position may not be set simultaneously.")
         place = position if offset is None else offset
         if place is None:
             raise TypeError("seek(): offset argument required")
-        file = self._file("")
+        if whence not in (0, 1, 2):
+            raise errors.InvalidArgumentError(
+                None, None, f"Invalid whence argument: {whence}. Valid values are 0, 1, or 2."
+            )
+        file = self._reading()
         # Text files seek relative to the start only.
-        if whence and "b" not in self._mode:
+        if whence:
             place += file.tell() if whence == 1 else self.size()
-            whence = 0
-        with tf_errors(self._name):
-            file.seek(place, whence)
+        if place < 0:
+            raise errors.InvalidArgumentError(
+                None, None, f"{self._path}: can't seek to position {place}"
+            )
+        if place > self.size():
+            raise errors.OutOfRangeError(None, None, "EOF reached")
+        with tf_errors(self._path):
+            file.seek(place)
 
     def tell(self) -> int:
         """The place in the file."""
-        return self._file("").tell()
+        only_written = self._mode.replace("b", "") in ("w", "a")
+        return (self._writing() if only_written else self._reading()).tell()
 
     def size(self) -> int:
         """The length in bytes."""
-        if self._opened is not None and self._opened.writable():
-            self._opened.flush()
-        return Stat(self._name).length
+        self.flush()
+        return Stat(self._path).length
 
     def flush(self) -> None:
         """Hands what was written to the system."""
-        if self._opened is not None:
-            self._opened.flush()
+        if self._writer is not None:
+            with tf_errors(self._path):
+                self._writer.flush()
 
     def close(self) -> None:
         """Closes the file; it opens again when it is used again."""
-        if self._opened is not None:
-            with tf_errors(self._name):
-                self._opened.close()
-            self._opened = None
+        with tf_errors(self._path):
+            for file in (self._reader, self._writer):
+                if file is not None:
+                    file.close()
+        self._reader = self._writer = None
+
+    def seekable(self) -> bool:
+        """True: every file can be read from any place."""
+        return True
 
     def __del__(self) -> None:
         with contextlib.suppress(Exception):
@@ -141,7 +167,7 @@ class GFile:
 
     def __enter__(self) -> Self:
         if "r" not in self._mode:
-            self._file("")
+            self._writing()
         return self
 
     def __exit__(
@@ -161,6 +187,8 @@ class GFile:
             raise StopIteration
         return line
 
+    next = __next__
+
 
 FastGFile = Open = GFile
 
@@ -168,34 +196,42 @@ FastGFile = Open = GFile
 # ---------------------------------------------------------------- names
 def Exists(filename: Any) -> bool:
     """Whether there is a file or directory of that name."""
-    return os.path.exists(as_path(filename))
+    path = as_path(filename)
+    with tf_errors(path):
+        return filesystems.of(path).exists(path)
 
 
 def IsDirectory(dirname: Any) -> bool:
     """Whether there is a directory of that name."""
-    return os.path.isdir(as_path(dirname))
+    path = as_path(dirname)
+    with tf_errors(path):
+        return filesystems.of(path).isdir(path)
 
 
 def Stat(filename: Any) -> FileStatistics:
     """Length, time of change and kind of a file; NotFoundError when there is none."""
     path = as_path(filename)
     with tf_errors(path):
-        found = os.stat(path)
-    return FileStatistics(found.st_size, found.st_mtime_ns, os.path.isdir(path))
+        return FileStatistics(*filesystems.of(path).stat(path))
 
 
 def Glob(filename: Any) -> list[str]:
     """The files that match a pattern, or any of a list of patterns."""
-    patterns = [filename] if isinstance(filename, (str, bytes, os.PathLike)) else list(filename)
-    return [name for p in patterns for name in sorted(_glob.glob(as_path(p)))]
+    several = not isinstance(filename, (str, bytes, os.PathLike))
+    found = []
+    for pattern in map(as_path, filename if several else [filename]):
+        with tf_errors(pattern):
+            found += sorted(filesystems.of(pattern).glob(pattern))
+    return found
 
 
 def ListDirectory(dirname: Any) -> list[str]:
     """The names in a directory; NotFoundError when there is none."""
     path = as_path(dirname)
-    if not os.path.isdir(path):
+    if not IsDirectory(path):
         raise errors.NotFoundError(None, None, f"Could not find directory {path}")
-    return sorted(os.listdir(path))
+    with tf_errors(path):
+        return sorted(filesystems.of(path).listdir(path))
 
 
 def Walk(top: Any, in_order: bool = True) -> Iterator[tuple[str, list[str], list[str]]]:
@@ -205,39 +241,57 @@ def Walk(top: Any, in_order: bool = True) -> Iterator[tuple[str, list[str], list
         top: where to start.
         in_order: a directory before those in it; otherwise after.
     """
-    for directory, directories, files in os.walk(as_path(top), topdown=in_order):
-        if in_order:
-            directories.sort()
-        yield directory, sorted(directories), sorted(files)
+    return walk_with(as_path(top), in_order, None)
+
+
+def walk_with(
+    path: str, in_order: bool, onerror: Callable[[Exception], Any] | None
+) -> Iterator[tuple[str, list[str], list[str]]]:
+    """`Walk`; `onerror` is called with the error when there is no such directory."""
+    try:
+        names = ListDirectory(path)
+    except errors.NotFoundError as e:
+        if onerror is None:
+            return
+        onerror(e)
+        names = []
+    below = [name for name in names if IsDirectory(os.path.join(path, name))]
+    here = (path, below, [name for name in names if name not in set(below)])
+    if in_order:
+        yield here
+    for name in list(below):
+        yield from walk_with(os.path.join(path, name), in_order, onerror)
+    if not in_order:
+        yield here
 
 
 # ---------------------------------------------------------------- changes
 def MkDir(dirname: Any) -> None:
     """Makes one directory."""
-    with tf_errors(as_path(dirname)):
-        os.mkdir(as_path(dirname))
+    path = as_path(dirname)
+    with tf_errors(path):
+        filesystems.of(path).mkdir(path)
 
 
 def MakeDirs(dirname: Any) -> None:
     """Makes a directory and those above it; does nothing when it exists."""
-    with tf_errors(as_path(dirname)):
-        os.makedirs(as_path(dirname), exist_ok=True)
+    path = as_path(dirname)
+    with tf_errors(path):
+        filesystems.of(path).makedirs(path)
 
 
 def Remove(filename: Any) -> None:
     """Deletes a file; NotFoundError when there is none."""
-    with tf_errors(as_path(filename)):
-        os.remove(as_path(filename))
+    path = as_path(filename)
+    with tf_errors(path):
+        filesystems.of(path).remove(path)
 
 
 def DeleteRecursively(dirname: Any) -> None:
     """Deletes a directory with all in it; NotFoundError when there is none."""
     path = as_path(dirname)
     with tf_errors(path):
-        if os.path.isdir(path) and not os.path.islink(path):
-            shutil.rmtree(path)
-        else:
-            os.remove(path)
+        filesystems.of(path).rmtree(path)
 
 
 def Copy(oldpath: Any, newpath: Any, overwrite: bool = False) -> None:
@@ -246,18 +300,24 @@ def Copy(oldpath: Any, newpath: Any, overwrite: bool = False) -> None:
     Raises:
         tf.errors.AlreadyExistsError: the new name is taken and `overwrite` is false.
         tf.errors.NotFoundError: there is no such file.
+        tf.errors.FailedPreconditionError: the old name is a directory's.
     """
-    _to_new_name(oldpath, newpath, overwrite, shutil.copyfile)
+    source, target = _names(oldpath, newpath, overwrite)
+    if IsDirectory(source):
+        raise errors.FailedPreconditionError(None, None, f"{source} is a directory.")
+    with tf_errors(source):
+        filesystems.copy(source, target)
 
 
 def Rename(oldname: Any, newname: Any, overwrite: bool = False) -> None:
     """Renames a file or directory; raises as `Copy` does."""
-    _to_new_name(oldname, newname, overwrite, os.replace)
-
-
-def _to_new_name(old: Any, new: Any, overwrite: bool, act: Callable[[str, str], Any]) -> None:
-    source, target = as_path(old), as_path(new)
-    if not overwrite and os.path.exists(target):
-        raise errors.AlreadyExistsError(None, None, f"file already exists: {target}")
+    source, target = _names(oldname, newname, overwrite)
     with tf_errors(source):
-        act(source, target)
+        filesystems.rename(source, target)
+
+
+def _names(old: Any, new: Any, overwrite: bool) -> tuple[str, str]:
+    source, target = as_path(old), as_path(new)
+    if not overwrite and Exists(target):
+        raise errors.AlreadyExistsError(None, None, f"file already exists: {target}")
+    return source, target

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from opdock.graph.serial.importer import parse_input
+from opdock.graph.serial.importer import import_graph_def, parse_input
 from opdock.io import protos
 from opdock.io.tensor_proto import make_tensor_proto
 
 __all__ = [
-    "convert_variables_to_constants", "extract_sub_graph", "remove_training_nodes",
-    "tensor_shape_from_node_def_name",
+    "convert_variables_to_constants", "extract_sub_graph", "import_graph_def",
+    "remove_training_nodes", "tensor_shape_from_node_def_name",
 ]  # fmt: skip
 
 _log = logging.getLogger("tensorflow")

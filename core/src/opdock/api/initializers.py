@@ -24,6 +24,7 @@ from opdock.graph.variables.initializers import (
 from opdock.graph.variables.variable_lists import global_variables_initializer as global_variables
 from opdock.graph.variables.variable_lists import local_variables_initializer as local_variables
 from opdock.graph.variables.variable_lists import variables_initializer as variables
+from opdock.lookup.initialization import tables_initializer
 
 zeros = Zeros
 ones = Ones
@@ -43,6 +44,6 @@ __all__ = [
     "RandomNormal", "RandomUniform", "TruncatedNormal", "UniformUnitScaling", "VarianceScaling",
     "Zeros", "constant", "global_variables", "glorot_normal", "glorot_uniform", "he_normal",
     "he_uniform", "identity", "lecun_normal", "lecun_uniform", "local_variables", "ones",
-    "orthogonal", "random_normal", "random_uniform", "truncated_normal", "uniform_unit_scaling",
-    "variables", "variance_scaling", "zeros",
+    "orthogonal", "random_normal", "random_uniform", "tables_initializer", "truncated_normal",
+    "uniform_unit_scaling", "variables", "variance_scaling", "zeros",
 ]  # fmt: skip

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from opdock.ops.clip import global_norm
 from opdock.ops.composed.eye import eye
 from opdock.ops.composed.lu_functions import lu_matrix_inverse, lu_reconstruct, lu_solve
@@ -51,3 +54,12 @@ __all__ = [
     "slogdet", "solve", "sqrtm", "svd", "tensor_diag", "tensor_diag_part", "tensordot", "trace",
     "transpose", "triangular_solve", "tridiagonal_matmul", "tridiagonal_solve",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    # Operators are a library over these functions; they load when one is asked for.
+    if name.startswith("LinearOperator"):
+        found = getattr(importlib.import_module("opdock.linear"), name, None)
+        if found is not None:
+            return found
+    raise AttributeError(f"module 'opdock.linalg' has no attribute {name!r}")

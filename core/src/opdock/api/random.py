@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 from opdock.graph.nodes.seeds import get_seed, set_random_seed
+from opdock.ops.candidate_sampling import (
+    all_candidate_sampler,
+    fixed_unigram_candidate_sampler,
+    learned_unigram_candidate_sampler,
+    log_uniform_candidate_sampler,
+    uniform_candidate_sampler,
+)
 from opdock.ops.random import random_normal as normal
 from opdock.ops.random import random_shuffle as shuffle
 from opdock.ops.random import random_uniform as uniform
@@ -19,7 +26,9 @@ from opdock.ops.random_stateless import stateless_random_normal as stateless_nor
 from opdock.ops.random_stateless import stateless_random_uniform as stateless_uniform
 
 __all__ = [
-    "categorical", "gamma", "get_seed", "multinomial", "normal", "poisson", "set_random_seed",
-    "shuffle", "stateless_categorical", "stateless_multinomial", "stateless_normal",
-    "stateless_truncated_normal", "stateless_uniform", "truncated_normal", "uniform",
+    "all_candidate_sampler", "categorical", "fixed_unigram_candidate_sampler", "gamma", "get_seed",
+    "learned_unigram_candidate_sampler", "log_uniform_candidate_sampler", "multinomial", "normal",
+    "poisson", "set_random_seed", "shuffle", "stateless_categorical", "stateless_multinomial",
+    "stateless_normal", "stateless_truncated_normal", "stateless_uniform", "truncated_normal",
+    "uniform", "uniform_candidate_sampler",
 ]  # fmt: skip

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
 from opdock import errors
+from opdock.io import filesystems
 
 _BY_ERRNO: dict[int, type[errors.OpError]] = {
     errno.ENOENT: errors.NotFoundError,
@@ -85,12 +86,17 @@ def sync_directory(path: str) -> None:
 
 
 def write_file(path: str, data: bytes) -> None:
-    """Writes a whole file atomically."""
+    """Writes a whole file, atomically where the file system is the machine's."""
+    if not filesystems.is_local(path):
+        with tf_errors(path), filesystems.of(path).open(path, "wb", None, None) as remote:
+            remote.write(data)
+        return
     with atomic_write(path) as f:
         f.write(data)
 
 
 def read_file(path: str) -> bytes:
     """The bytes of a file; NotFoundError and its kin instead of OSError."""
-    with tf_errors(path), open(path, "rb") as f:
-        return f.read()
+    with tf_errors(path), filesystems.of(path).open(path, "rb", None, None) as f:
+        data: bytes = f.read()
+    return data

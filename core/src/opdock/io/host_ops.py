@@ -1,21 +1,24 @@
-"""What the file, checkpoint and summary ops do, as functions on host arrays for backends to call.
+"""What the ops on files, checkpoints, summaries and encoded images do, for backends to call.
 
-These ops do no device arithmetic, so every backend that serves them shares this code. The
-checkpoint formats load when the first such op runs.
+They are functions on host arrays. These ops do no device arithmetic, so every backend that serves
+them shares this code. The checkpoint formats load when the first such op runs, and so do codecs.
 """
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from opdock import errors
+from opdock import dtypes, errors
 from opdock.dtypes import DType
-from opdock.io import files
+from opdock.io import files, filesystems
+from opdock.io.image_format import JpegOptions, decode_bmp, decode_image, jpeg_shape
+from opdock.io.jpeg_format import encode_jpeg
+from opdock.io.png_format import encode_png
 from opdock.io.summary_format import (
     audio_summary,
     histogram_summary,
@@ -24,13 +27,31 @@ from opdock.io.summary_format import (
     scalar_summary,
     tensor_summary,
 )
+from opdock.io.tensor_bytes import tensor_from_bytes, tensor_to_bytes
 
 Array = np.ndarray[Any, Any]
 
+# The parsers of Examples load with protobuf when the first such op is prepared.
+_PARSERS = {
+    "Dense": "opdock.io.examples", "Sparse": "opdock.io.examples",
+    "parse_batch": "opdock.io.examples", "parse_one": "opdock.io.examples",
+    "parse_sequence": "opdock.io.sequence_examples",
+    "parse_sequences": "opdock.io.sequence_examples",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PARSERS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_PARSERS[name]), name)
+
+
 __all__ = [
-    "audio_summary", "histogram_summary", "image_summary", "matching_files", "merge_checkpoints",
-    "merge_summaries", "read_file", "restore_v2", "save_v1", "save_v2", "scalar_summary",
-    "sharded_filename", "sharded_filespec", "tensor_summary", "write_file",
+    "JpegOptions", "audio_summary", "decode_bmp", "decode_image", "encode_jpeg", "encode_png",
+    "histogram_summary", "image_summary", "jpeg_shape", "json_example", "matching_files",
+    "merge_checkpoints", "merge_summaries", "parse_tensor", "read_file", "restore_v2", "save_v1",
+    "save_v2", "scalar_summary", "serialize_tensor", "sharded_filename", "sharded_filespec",
+    "tensor_from_bytes", "tensor_summary", "tensor_to_bytes", "write_file",
 ]  # fmt: skip
 
 
@@ -206,13 +227,70 @@ def write_file(filename: Any, contents: Any) -> None:
     directory = os.path.dirname(path)
     with files.tf_errors(path):
         if directory:
-            os.makedirs(directory, exist_ok=True)
+            filesystems.of(path).makedirs(directory)
     files.write_file(path, item.encode() if isinstance(item, str) else bytes(item))
 
 
 def matching_files(patterns: Any) -> Array:
     """The sorted names of the files that match any of the patterns."""
-    found = sorted({m for p in _texts(patterns) for m in glob.glob(p)})
+    found = sorted({m for p in _texts(patterns) for m in filesystems.of(p).glob(p)})
     out = np.empty(len(found), object)
     out[:] = [name.encode() for name in found]
     return out
+
+
+# ---------------------------------------------------------------- tensors
+def parse_tensor(serialized: bytes, dtype: DType) -> Array:
+    """The tensor in a serialized TensorProto.
+
+    Raises:
+        InvalidArgumentError: it is none, or of another type than `dtype`.
+    """
+    from google.protobuf.message import DecodeError
+
+    from opdock.io import protos
+    from opdock.io.tensor_proto import decode_array
+
+    proto = protos.TensorProto()
+    try:
+        proto.ParseFromString(serialized)
+        array = decode_array(proto)
+        # A shape without the values is cheap to write: no more than a message can hold is made.
+        if array.nbytes > max(len(serialized), 1 << 31):
+            raise ValueError(f"a tensor of {array.nbytes} bytes is too large")
+    except (DecodeError, TypeError, ValueError) as e:
+        shown = serialized[:1000].decode("utf-8", "replace")
+        why = "" if isinstance(e, DecodeError) else f" ({e})"
+        raise errors.InvalidArgumentError(
+            None, None, f"Could not parse `serialized` as TensorProto: '{shown}'{why}"
+        ) from None
+    found = dtypes.as_dtype(proto.dtype)
+    if found is not dtype:
+        kinds = dtypes.proto_name(found), dtypes.proto_name(dtype)
+        raise errors.InvalidArgumentError(
+            None, None, f"Type mismatch between parsed tensor ({kinds[0]}) and dtype ({kinds[1]})"
+        )
+    return array
+
+
+def serialize_tensor(tensor: Any, dtype: DType) -> bytes:
+    """A tensor as a serialized TensorProto."""
+    from opdock.io.tensor_proto import encode_array
+
+    data: bytes = encode_array(np.asarray(tensor), dtype).SerializeToString()
+    return data
+
+
+def json_example(text: bytes) -> bytes:
+    """A serialized Example of one in protobuf's JSON; InvalidArgumentError for another text."""
+    from google.protobuf import json_format
+
+    from opdock.io import protos
+
+    example = protos.Example()
+    try:
+        json_format.Parse(text, example)
+    except (json_format.ParseError, UnicodeDecodeError, RecursionError) as e:
+        raise errors.InvalidArgumentError(None, None, f"Error while parsing JSON: {e}") from None
+    data: bytes = example.SerializeToString(deterministic=True)
+    return data

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import Any, Self
 
+from opdock import errors
 from opdock.io.files import as_path, tf_errors
 from opdock.io.records import RecordWriter, open_compressed, read_records
 
@@ -72,15 +73,29 @@ class TFRecordWriter:
         self._path = as_path(path)
         self._writer = RecordWriter(open_compressed(self._path, "wb", kind))
 
-    def write(self, record: bytes) -> None:
-        """Appends a record."""
+    def _check_open(self) -> None:
         if self._writer.closed:
-            raise RuntimeError(f"{self._path} is closed")
+            raise errors.FailedPreconditionError(
+                None, None, f"Writer not initialized or previously closed: {self._path}"
+            )
+
+    def write(self, record: bytes) -> None:
+        """Appends a record.
+
+        Raises:
+            tf.errors.FailedPreconditionError: the file is closed.
+        """
+        self._check_open()
         with tf_errors(self._path):
             self._writer.write(record)
 
     def flush(self) -> None:
-        """Hands what was written to the operating system."""
+        """Hands what was written to the operating system.
+
+        Raises:
+            tf.errors.FailedPreconditionError: the file is closed.
+        """
+        self._check_open()
         with tf_errors(self._path):
             self._writer.flush()
 

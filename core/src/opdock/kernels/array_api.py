@@ -82,6 +82,16 @@ def fails(xp: Any, condition: Any) -> bool:
     return bool(condition) if _has_values(xp, condition) else xp.defer(condition)
 
 
+def opaque(xp: Any, x: Any) -> Any:
+    """`x` as a number that nobody knows before, where the last bit decides about what follows.
+
+    A namespace that compiles whole programs may otherwise multiply by the reciprocal of a constant
+    where it should divide (`xp.opaque`).
+    """
+    hidden = getattr(xp, "opaque", None)
+    return x if hidden is None else hidden(x)
+
+
 def is_sure(xp: Any, condition: Any) -> bool:
     """Whether a condition that only saves work is known to hold: never while tracing."""
     return _has_values(xp, condition) and bool(condition)

@@ -16,6 +16,7 @@ from opdock.kernels.portable.gather import axes_of, check_params, not_in, outsid
 from opdock.kernels.portable.histogram import bins_of
 from opdock.kernels.portable.joining import check_alike
 from opdock.kernels.portable.linalg import check_batch_matmul, check_matmul
+from opdock.kernels.portable.norm import check_channels
 from opdock.kernels.portable.padding import check_mirror, margins
 from opdock.kernels.portable.partition import check_labelled, check_parts
 from opdock.kernels.portable.scatter import check_updates
@@ -34,7 +35,8 @@ from opdock.kernels.portable.xent import check_classes, no_class
 
 __all__ = [
     "axes_of", "bins_of", "broadcast_shape", "check_addends", "check_alike", "check_assigned",
-    "check_batch_matmul", "check_blocks", "check_choice", "check_classes", "check_cross",
+    "check_batch_matmul", "check_blocks", "check_channels", "check_choice",
+    "check_classes", "check_cross",
     "check_k", "check_labelled", "check_matmul", "check_mirror", "check_multiple",
     "check_params", "check_parts", "check_rows", "check_segments", "check_shape",
     "check_solve", "check_square", "check_updates", "diagonals", "dims", "equal_lengths",

@@ -140,9 +140,20 @@ class Layer:
         """All variables, the trainable ones first."""
         return [*self.trainable_weights, *self.non_trainable_weights]
 
-    variables = weights
-    trainable_variables = trainable_weights
-    non_trainable_variables = non_trainable_weights
+    @property
+    def variables(self) -> list[Any]:
+        """All variables, the trainable ones first."""
+        return self.weights
+
+    @property
+    def trainable_variables(self) -> list[Any]:
+        """The variables that optimizers update; none when the layer is not trainable."""
+        return self.trainable_weights
+
+    @property
+    def non_trainable_variables(self) -> list[Any]:
+        """The variables that optimizers do not update."""
+        return self.non_trainable_weights
 
     @property
     def losses(self) -> list[Tensor]:

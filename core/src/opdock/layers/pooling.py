@@ -44,7 +44,8 @@ class _Pooling(Layer):
         data_format: str = "channels_last", name: Any = None, **kwargs: Any,
     ) -> None:  # fmt: skip
         super().__init__(name=name, **kwargs)
-        strides = pool_size if strides is None else strides
+        if strides is None:
+            raise ValueError("Argument `strides` must not be None.")
         self.pool_size = to_tuple(pool_size, self._rank, "pool_size")
         self.strides = to_tuple(strides, self._rank, "strides")
         self.padding = to_padding(padding)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock import dtypes
+from opdock import dtypes, shapes
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.variables.variable_scope import variable_scope
-from opdock.layers.rnn_base import dims
+from opdock.layers.rnn_base import check_cell, dims
 from opdock.ops.array import shape
 from opdock.ops.cast import cast
 from opdock.ops.composed.loops import while_loop
@@ -94,7 +94,8 @@ def dynamic_rnn(
 
     Args:
         cell: a cell of `tf.nn.rnn_cell`.
-        inputs: a tensor [batch, time, ...], or [time, batch, ...] when `time_major`.
+        inputs: a tensor [batch, time, ...], or [time, batch, ...] when `time_major`; or a
+            structure of them, which the cell takes as it is.
         sequence_length: an integer vector: how long each example is; past that its outputs are
             zero and its state stays.
         initial_state: the state to begin with; zeros by default.
@@ -107,20 +108,19 @@ def dynamic_rnn(
         The outputs, shaped like `inputs` but for the last dimension, and the final state.
 
     Raises:
+        TypeError: `cell` is no cell.
         ValueError: there is neither a state nor a dtype, or a shape does not fit.
     """
+    check_cell("cell", cell)
     with variable_scope(scope or "rnn"):
-        inputs = convert_to_tensor(inputs)
-        if inputs.shape.ndims is None or inputs.shape.ndims < 2:
-            raise ValueError(
-                "Expected inputs of rank 2 or more, [batch, time, ...], but saw shape: "
-                f"{inputs.shape}"
-            )
-        if not time_major:
-            inputs = _swap(inputs)
+        inputs = nest.map_structure(lambda t: _time_first(t, time_major), inputs)
         lengths = _lengths(sequence_length)
-        sizes = shape(inputs)
-        steps, batch = inputs.shape.as_list()[:2]
+        every = nest.flatten(inputs)
+        sizes = shape(every[0])
+        steps, batch = every[0].shape.as_list()[:2]
+        for part in every[1:]:
+            steps = shapes.merge_dim(steps, part.shape.as_list()[0])
+            batch = shapes.merge_dim(batch, part.shape.as_list()[1])
         time = steps if steps is not None else sizes[0]
         state = _start(cell, initial_state, batch if batch is not None else sizes[1], dtype)
         outputs, final = _loop(cell, inputs, time, lengths, state, dtype)
@@ -133,22 +133,38 @@ def dynamic_rnn(
         return flat[0], final
 
 
+def _time_first(inputs: Any, time_major: bool) -> Any:
+    inputs = convert_to_tensor(inputs)
+    if inputs.shape.ndims is None or inputs.shape.ndims < 2:
+        raise ValueError(
+            f"Expected inputs of rank 2 or more, [batch, time, ...], but saw shape: {inputs.shape}"
+        )
+    return inputs if time_major else _swap(inputs)
+
+
 def _loop(
     cell: Any, inputs: Any, time: Any, lengths: Any, state: Any, dtype: Any
 ) -> tuple[Any, Any]:
     flat_state = nest.flatten(state)
     element = _output_type(dtype, flat_state)
-    feed = TensorArray(inputs.dtype.base_dtype, size=time, element_shape=inputs.shape[1:])
-    feed = feed.unstack(inputs)
-    batch = inputs.shape.as_list()[1]
+    every = nest.flatten(inputs)
+    feeds = [
+        TensorArray(x.dtype.base_dtype, size=time, element_shape=x.shape[1:]).unstack(x)
+        for x in every
+    ]
+    batch = None
+    for part in every:
+        batch = shapes.merge_dim(batch, part.shape.as_list()[1])
     kept = [
         TensorArray(element, size=time, element_shape=[batch, *dims(size)])
         for size in nest.flatten(cell.output_size)
     ]
 
     def body(t: Any, arrays: Any, old: Any) -> Any:
-        current = feed.read(t)
-        current.set_shape(inputs.shape[1:])
+        parts = [feed.read(t) for feed in feeds]
+        for part, whole in zip(parts, every, strict=True):
+            part.set_shape(whole.shape[1:])
+        current = nest.pack_sequence_as(inputs, parts) if nest.is_sequence(inputs) else parts[0]
         packed = nest.pack_sequence_as(state, list(old)) if nest.is_sequence(state) else old[0]
         output, new = _step(cell, t, lengths, current, packed)
         written = [a.write(t, o) for a, o in zip(arrays, nest.flatten(output), strict=True)]
@@ -183,9 +199,10 @@ def static_rnn(
         The list of outputs, and the final state.
 
     Raises:
-        TypeError: `inputs` is no list.
+        TypeError: `cell` is no cell, or `inputs` is no list.
         ValueError: `inputs` is empty, or there is neither a state nor a dtype.
     """
+    check_cell("cell", cell)
     if not nest.is_sequence(inputs):
         raise TypeError("inputs must be a sequence")
     if not inputs:

@@ -45,6 +45,20 @@ def known_int(value: Any) -> int | None:
     return None if known is None else int(known)
 
 
+def checked_cell(name: str, cell: Any) -> None:
+    """Raises TypeError where an argument does not have what a cell has."""
+    missing = [
+        f"'{part}' property is missing" for part in ("output_size", "state_size")
+        if not hasattr(cell, part)
+    ]  # fmt: skip
+    if not hasattr(cell, "zero_state") and not hasattr(cell, "get_initial_state"):
+        missing.append("either 'zero_state' or 'get_initial_state' method is required")
+    if not callable(cell):
+        missing.append("is not callable")
+    if missing:
+        raise TypeError(f"The argument {name!r} ({cell}) is not an RNNCell: {', '.join(missing)}.")
+
+
 def check_types(*values: Any) -> None:
     """Raises ValueError where a tensor holds neither floats nor complex numbers."""
     for dtype in (as_dtype(t.dtype) for t in nest.flatten(values)):
@@ -52,6 +66,25 @@ def check_types(*values: Any) -> None:
             raise ValueError(
                 f"RNN cell only supports floating point inputs, but saw dtype: {dtype}"
             )
+
+
+def check_cell(name: str, cell: Any) -> None:
+    """Raises TypeError where an argument is no cell, and says what it lacks."""
+    lacks = [
+        text
+        for text, has in (
+            ("'output_size' property is missing", hasattr(cell, "output_size")),
+            ("'state_size' property is missing", hasattr(cell, "state_size")),
+            (
+                "either 'zero_state' or 'get_initial_state' method is required",
+                hasattr(cell, "get_initial_state") or hasattr(cell, "zero_state"),
+            ),
+            ("is not callable", callable(cell)),
+        )
+        if not has
+    ]
+    if lacks:
+        raise TypeError(f"The argument {name!r} ({cell}) is not an RNNCell: {', '.join(lacks)}.")
 
 
 class RNNCell(Layer):

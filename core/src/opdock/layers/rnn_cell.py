@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from opdock import dtypes
-from opdock.graph.nodes.constant_value import constant_value
-from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.variables.initializers import constant_initializer, zeros_initializer
 from opdock.graph.variables.variable_scope import variable_scope
 from opdock.layers.base import static
 from opdock.layers.rnn_base import LSTMStateTuple, RNNCell, check_types
+from opdock.layers.rnn_wrappers import DeviceWrapper, DropoutWrapper, ResidualWrapper
 from opdock.layers.spec import InputSpec
 from opdock.ops.bias import bias_add
 from opdock.ops.clip import clip_by_value
@@ -24,8 +22,8 @@ from opdock.shapes import TensorShape
 from opdock.util import nest
 
 __all__ = [
-    "BasicLSTMCell", "BasicRNNCell", "DropoutWrapper", "GRUCell", "LSTMCell", "LSTMStateTuple",
-    "MultiRNNCell", "RNNCell",
+    "BasicLSTMCell", "BasicRNNCell", "DeviceWrapper", "DropoutWrapper", "GRUCell", "LSTMCell",
+    "LSTMStateTuple", "MultiRNNCell", "RNNCell", "ResidualWrapper",
 ]  # fmt: skip
 
 
@@ -307,84 +305,3 @@ class MultiRNNCell(RNNCell):
                 inputs, made = cell(inputs, old)
                 new.append(made)
         return inputs, tuple(new) if self._state_is_tuple else concat(new, 1)
-
-
-class DropoutWrapper(RNNCell):
-    """Dropout of the inputs, outputs and states of a cell.
-
-    Args:
-        cell: the cell.
-        input_keep_prob, output_keep_prob, state_keep_prob: the parts to keep; an LSTM's memory
-            is never dropped.
-        variational_recurrent: not supported: each step draws a mask of its own.
-        input_size, dtype: ignored; for variational dropout.
-        seed: the seed of the random numbers.
-
-    Raises:
-        ValueError: a part is not between 0 and 1.
-        UnimplementedError: variational dropout is asked for.
-    """
-
-    def __init__(
-        self, cell: Any, input_keep_prob: Any = 1.0, output_keep_prob: Any = 1.0,
-        state_keep_prob: Any = 1.0, variational_recurrent: bool = False, input_size: Any = None,
-        dtype: Any = None, seed: int | None = None,
-    ) -> None:  # fmt: skip
-        from opdock import errors
-
-        super().__init__(dtype=None if dtype is None else dtypes.as_dtype(dtype))
-        if variational_recurrent:
-            raise errors.UnimplementedError(
-                None, None,
-                "DropoutWrapper: `variational_recurrent` is not supported: every step draws a "
-                "mask of its own.",
-            )  # fmt: skip
-        self._cell, self._seed = cell, seed
-        self._keep = {
-            "input": input_keep_prob, "state": state_keep_prob, "output": output_keep_prob,
-        }  # fmt: skip
-        for kind, value in self._keep.items():
-            known = constant_value(convert_to_tensor(value))
-            if known is not None and not 0 < float(known) <= 1:
-                raise ValueError(
-                    f"Parameter {kind}_keep_prob must be between 0 and 1: {float(known)}"
-                )
-
-    @property
-    def state_size(self) -> Any:
-        """That of the cell."""
-        return self._cell.state_size
-
-    @property
-    def output_size(self) -> Any:
-        """That of the cell."""
-        return self._cell.output_size
-
-    def zero_state(self, batch_size: Any, dtype: Any) -> Any:
-        """That of the cell."""
-        with name_scope("DropoutWrapperZeroState", values=[batch_size]):
-            return self._cell.zero_state(batch_size, dtype)
-
-    def __call__(self, inputs: Any, state: Any, scope: Any = None, **kwargs: Any) -> Any:
-        """One step of the cell."""
-        output, new = self._cell(self._drop("input", inputs), state, scope=scope)
-        return self._drop("output", output), self._drop("state", new)
-
-    def _drop(self, kind: str, values: Any) -> Any:
-        keep = self._keep[kind]
-        if isinstance(keep, (int, float)) and keep >= 1:
-            return values
-        if isinstance(values, LSTMStateTuple):
-            return LSTMStateTuple(values.c, self._drop(kind, values.h))
-        if nest.is_sequence(values):
-            return nest.like(values, [self._drop(kind, v) for v in values])
-        import hashlib
-
-        from opdock.ops.composed.dropout import dropout
-
-        seed = self._seed
-        if seed is not None:
-            # The three places must not drop alike.
-            text = f"{seed}{kind}_0".encode()
-            seed = int(hashlib.md5(text, usedforsecurity=False).hexdigest()[:8], 16) & 0x7FFFFFFF
-        return dropout(values, keep_prob=keep, seed=seed)

@@ -82,7 +82,7 @@ def _problem(spec: InputSpec, tensor: Any) -> str:
     if spec.min_ndim is not None and rank < spec.min_ndim:
         return f"expected min_ndim={spec.min_ndim}, found ndim={rank}.{full}"
     if spec.dtype is not None and tensor.dtype.base_dtype is not spec.dtype:
-        return f"expected dtype={spec.dtype}, found dtype={tensor.dtype}"
+        return f"expected dtype={spec.dtype.name}, found dtype={tensor.dtype}"
     for axis, size in spec.axes.items():
         if size is not None and dims[axis] not in (size, None):
             return (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from opdock import dtypes
@@ -21,7 +21,8 @@ from opdock.metrics.common import (
 from opdock.ops.array import expand_dims, reshape
 from opdock.ops.cast import cast
 from opdock.ops.composed.weights_broadcast import broadcast_weights
-from opdock.ops.reduce import reduce_sum
+from opdock.ops.reduce import reduce_min, reduce_sum
+from opdock.ops.scan import cumsum
 from opdock.ops.select import where
 from opdock.ops.state import assign_add
 from opdock.ops.support.nn_util import emit
@@ -218,6 +219,90 @@ def false_negatives_at_thresholds(
 ) -> Metric:  # fmt: skip
     """The number of false negatives at each threshold."""
     return _counted_at("fn", **locals())
+
+
+def _rates_when(
+    title: str, weighed: Callable[[Counts], Any], held: Callable[[Any], Any],
+    part: tuple[str, str], cuts: Sequence[float], labels: Any, predictions: Any, weights: Any,
+    metrics_collections: Any, updates_collections: Any, name: str | None,
+) -> Metric:  # fmt: skip
+    """One rate at the threshold where another is closest to what is wanted.
+
+    Args:
+        title: the default name of the scope.
+        weighed: the distance of the other rate from what is wanted, at each threshold.
+        held: the threshold's index, of those distances.
+        part: which counts make up the rate: the right ones and the wrong ones.
+        cuts: the thresholds.
+        labels, predictions, weights, metrics_collections, updates_collections, name: the user's.
+    """
+    with scope(name, title, predictions, labels, weights):
+        values, updates = _counts_at(labels, predictions, cuts, weights)
+
+        def rate(counts: Counts, node: str) -> Any:
+            at = cast(held(weighed(counts)), dtypes.int32)
+            right, wrong = counts[part[0]][at], counts[part[1]][at]
+            return emit("RealDiv", right, right + wrong + _EPSILON, name=node)
+
+        value = rate({kind: held + 0.0 for kind, held in values.items()}, "value")
+        update = rate(updates, "update_op")
+        return collected(value, update, metrics_collections, updates_collections)
+
+
+@explained(
+    _WORDS, specificity="the specificity to be kept, in [0, 1].",
+    num_thresholds="how many thresholds to try.",
+    returns="The sensitivity so far, and an operation that adds a batch and returns the new one.",
+    raises="ValueError: the specificity is not in [0, 1], or the shapes do not fit.",
+)  # fmt: skip
+def sensitivity_at_specificity(
+    labels: Any, predictions: Any, specificity: float, weights: Any = None,
+    num_thresholds: int = 200, metrics_collections: Any = None, updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:  # fmt: skip
+    """The recall of positives at the threshold whose recall of negatives is closest to a value."""
+    if not 0 <= specificity <= 1:
+        raise ValueError("`specificity` must be in the range [0, 1].")
+
+    def distance(counts: Counts) -> Any:
+        rate = emit("RealDiv", counts["tn"], counts["tn"] + counts["fp"] + _EPSILON)
+        return emit("Abs", rate - specificity)
+
+    return _rates_when(
+        "sensitivity_at_specificity", distance, lambda far: emit("ArgMin", far, 0), ("tp", "fn"),
+        default_thresholds(num_thresholds), labels, predictions, weights, metrics_collections,
+        updates_collections, name,
+    )  # fmt: skip
+
+
+@explained(
+    _WORDS, sensitivity="the sensitivity to be kept, in [0, 1].",
+    num_thresholds="how many thresholds to try.",
+    returns="The specificity so far, and an operation that adds a batch and returns the new one.",
+    raises="ValueError: the sensitivity is not in [0, 1], or the shapes do not fit.",
+)  # fmt: skip
+def specificity_at_sensitivity(
+    labels: Any, predictions: Any, sensitivity: float, weights: Any = None,
+    num_thresholds: int = 200, metrics_collections: Any = None, updates_collections: Any = None,
+    name: str | None = None,
+) -> Metric:  # fmt: skip
+    """The recall of negatives at the last threshold whose recall of positives is closest."""
+    if not 0 <= sensitivity <= 1:
+        raise ValueError("`sensitivity` must be in the range [0, 1].")
+
+    def distance(counts: Counts) -> Any:
+        rate = emit("RealDiv", counts["tp"], counts["tp"] + counts["fn"] + _EPSILON)
+        return emit("Abs", rate - sensitivity)
+
+    def last(far: Any) -> Any:
+        closest = cast(emit("Equal", far, reduce_min(far)), dtypes.int64)
+        return emit("ArgMax", cumsum(closest), 0)
+
+    return _rates_when(
+        "specificity_at_sensitivity", distance, last, ("tn", "fp"),
+        [*default_thresholds(num_thresholds)[:-1], 1.0 - _EPSILON], labels, predictions, weights,
+        metrics_collections, updates_collections, name,
+    )  # fmt: skip
 
 
 def _counted_at(

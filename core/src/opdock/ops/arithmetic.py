@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.elementary import NUMBERS, conjugate, log_op, neg_op
@@ -205,6 +206,7 @@ def _(op: Operation, grad: Any) -> list[Any]:
 
 
 # ---------------------------------------------------------------- public functions
+@extensible
 def add(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x + y`, elementwise, with broadcasting. Strings are concatenated.
 
@@ -223,21 +225,25 @@ def add(x: Any, y: Any, name: str | None = None) -> Tensor:
     return add_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def subtract(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x - y`, elementwise, with broadcasting; types and errors as `tf.add`."""
     return sub_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def multiply(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x * y`, elementwise, with broadcasting; types and errors as `tf.add`."""
     return mul_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def realdiv(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x / y`, elementwise, with broadcasting, for floats and complex numbers."""
     return real_div_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def truncatediv(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x / y` of integers rounded towards zero, elementwise, with broadcasting.
 
@@ -256,6 +262,7 @@ def floor_div(x: Any, y: Any, name: str | None = None) -> Tensor:
     return floor_div_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def floormod(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The remainder of `floor(x / y)`, with the sign of `y`, elementwise, with broadcasting.
 
@@ -273,11 +280,13 @@ def floormod(x: Any, y: Any, name: str | None = None) -> Tensor:
 mod = floormod
 
 
+@extensible
 def truncatemod(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The remainder of division towards zero, with the sign of `x`; otherwise as `tf.floormod`."""
     return truncate_mod_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def pow(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x` to the power `y`, elementwise, with broadcasting.
 
@@ -296,16 +305,19 @@ def pow(x: Any, y: Any, name: str | None = None) -> Tensor:
         return pow_op(x, y, name=scope)  # type: ignore[no-any-return]
 
 
+@extensible
 def maximum(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The larger of `x` and `y`, elementwise, with broadcasting; NaN where either is NaN."""
     return maximum_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def minimum(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The smaller of `x` and `y`, elementwise, with broadcasting; NaN where either is NaN."""
     return minimum_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def squared_difference(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`(x - y) * conj(x - y)`, elementwise, with broadcasting."""
     return squared_difference_op(x, y, name=name)  # type: ignore[no-any-return]

@@ -9,6 +9,7 @@ import numpy as np
 from opdock import dtypes, shapes
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.cast import cast
@@ -112,6 +113,7 @@ def shape_n(
     return shape_n_op(input, out_type=out_type, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def size(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> Tensor:
     """The number of elements of a tensor.
 
@@ -133,6 +135,7 @@ def size(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> T
         return size_op(tensor, out_type=out_type, name=scope)  # type: ignore[no-any-return]
 
 
+@extensible
 def rank(input: Any, name: str | None = None) -> Tensor:
     """The number of dimensions of a tensor.
 
@@ -286,6 +289,7 @@ def _squeeze_grad(op: Operation, grad: Any) -> Tensor:
     return _reshape_to_input(op, grad)
 
 
+@extensible
 def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:
     """Inserts a dimension of size 1.
 
@@ -307,6 +311,7 @@ def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any 
     return expand_dims_op(input, axis, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def squeeze(
     input: Any, axis: Any = None, name: str | None = None, squeeze_dims: Any = None
 ) -> Tensor:

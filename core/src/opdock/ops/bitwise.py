@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.ops.registry import OpSpec, define_op
 from opdock.ops.support.common_shapes import broadcast2, unchanged
@@ -32,26 +33,31 @@ invert_op.shape(unchanged)
 population_count_op.shape(unchanged)
 
 
+@extensible
 def bitwise_and(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The bits that are set in both, elementwise, with broadcasting, for integers of one type."""
     return bitwise_and_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def bitwise_or(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The bits that are set in either, elementwise, with broadcasting, for integers of one type."""
     return bitwise_or_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def bitwise_xor(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The bits that are set in exactly one, elementwise, with broadcasting, for integers."""
     return bitwise_xor_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def invert(x: Any, name: str | None = None) -> Tensor:
     """Every bit flipped, elementwise, for integers."""
     return invert_op(x, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def left_shift(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x` shifted left by `y` bits, elementwise, with broadcasting, for integers of one type.
 
@@ -60,6 +66,7 @@ def left_shift(x: Any, y: Any, name: str | None = None) -> Tensor:
     return left_shift_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def right_shift(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x` shifted right by `y` bits, elementwise, with broadcasting, for integers of one type.
 

@@ -9,6 +9,7 @@ import numpy as np
 from opdock import dtypes
 from opdock.graph.nodes.composite import IndexedSlices, SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.registry import ShapeSig, define_op, get, keeps_slices
@@ -64,12 +65,14 @@ def _(sig: ShapeSig) -> Shape:
         raise ValueError("Cannot bitcast a scalar to a larger type")
     if shape[-1] is not None and shape[-1] * source != target:
         raise ValueError(
-            f"Cannot bitcast from {sig.dtypes[0].name} to {sig.attrs['type'].name} with last "
-            f"dimension {shape[-1]}; it must be {target // source}"
+            f"Cannot bitcast due to shape: from {sig.dtypes[0].name} to "
+            f"{sig.attrs['type'].name} with last dimension {shape[-1]}; "
+            f"it must be {target // source}"
         )
     return shape[:-1]
 
 
+@extensible
 def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
     """Converts the elements to another type.
 
@@ -117,6 +120,7 @@ def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:
     return bitcast_op(input, type=dtypes.as_dtype(type), name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
     """Converts the elements to another type; values out of its range become its limits.
 

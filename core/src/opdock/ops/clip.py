@@ -9,6 +9,7 @@ from opdock import dtypes, shapes
 from opdock.graph.nodes.composite import IndexedSlices
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import colocate_with, name_scope
 from opdock.ops.arithmetic import maximum_op, minimum_op
@@ -59,6 +60,7 @@ def _keeps_shape(before: Tensor, after: Tensor) -> None:
     shapes.merge(before.raw_shape, after.raw_shape)
 
 
+@extensible
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
     """Values below `clip_value_min` become it, those above `clip_value_max` become that.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.registry import Elementwise, Fails, OpSpec, ShapeSig, Traits, define_op, get
 from opdock.ops.support.common_shapes import broadcast2, merge_all, unchanged
@@ -117,6 +118,7 @@ def _(op: Operation, grad: Any) -> list[Any]:
 
 
 # ---------------------------------------------------------------- public functions
+@extensible
 def equal(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Whether `x == y`, elementwise, with broadcasting.
 
@@ -135,46 +137,55 @@ def equal(x: Any, y: Any, name: str | None = None) -> Tensor:
     return equal_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def not_equal(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Whether `x != y`, elementwise, with broadcasting; types and errors as `tf.equal`."""
     return not_equal_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def less(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Whether `x < y`, elementwise, with broadcasting, for real numbers of one type."""
     return less_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def less_equal(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Whether `x <= y`, elementwise, with broadcasting, for real numbers of one type."""
     return less_equal_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def greater(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Whether `x > y`, elementwise, with broadcasting, for real numbers of one type."""
     return greater_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def greater_equal(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Whether `x >= y`, elementwise, with broadcasting, for real numbers of one type."""
     return greater_equal_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def logical_and(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Whether both are true, elementwise, with broadcasting, for bool tensors."""
     return logical_and_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def logical_or(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Whether at least one is true, elementwise, with broadcasting, for bool tensors."""
     return logical_or_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def logical_not(x: Any, name: str | None = None) -> Tensor:
     """Whether `x` is false, elementwise, for a bool tensor."""
     return logical_not_op(x, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def logical_xor(x: Any, y: Any, name: str | None = "LogicalXor") -> Tensor:
     """Whether exactly one is true, elementwise, with broadcasting, for bool tensors."""
     return logical_and_op(  # type: ignore[no-any-return]

@@ -6,6 +6,7 @@ from typing import Any
 
 from opdock import dtypes
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.elementary import neg_op
@@ -80,6 +81,7 @@ def _(op: Operation, grad: Any) -> Any:
     return _as_real_part(grad) * get("Sign")(op.inputs[0])
 
 
+@extensible
 def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
     """A complex tensor from its two parts, with broadcasting.
 
@@ -109,6 +111,7 @@ def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
         return complex_op(real, imag, Tout=out, name=scope)  # type: ignore[no-any-return]
 
 
+@extensible
 def real(input: Any, name: str | None = None) -> Tensor:
     """The real part, elementwise; a real tensor itself."""
     with name_scope(name, "Real", [input]) as scope:
@@ -118,6 +121,7 @@ def real(input: Any, name: str | None = None) -> Tensor:
         return real_op(x, Tout=x.dtype.real_dtype, name=scope)  # type: ignore[no-any-return]
 
 
+@extensible
 def imag(input: Any, name: str | None = None) -> Tensor:
     """The imaginary part, elementwise; zeros for a real tensor."""
     with name_scope(name, "Imag", [input]) as scope:
@@ -127,6 +131,7 @@ def imag(input: Any, name: str | None = None) -> Tensor:
         return imag_op(x, Tout=x.dtype.real_dtype, name=scope)  # type: ignore[no-any-return]
 
 
+@extensible
 def angle(input: Any, name: str | None = None) -> Tensor:
     """The argument of complex numbers in radians, elementwise; zeros for a real tensor."""
     with name_scope(name, "Angle", [input]) as scope:
@@ -136,6 +141,7 @@ def angle(input: Any, name: str | None = None) -> Tensor:
         return angle_op(x, Tout=x.dtype.real_dtype, name=scope)  # type: ignore[no-any-return]
 
 
+@extensible
 def conj(x: Any, name: str | None = None) -> Tensor:
     """The complex conjugate, elementwise; a real tensor itself.
 

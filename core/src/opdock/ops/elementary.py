@@ -6,6 +6,7 @@ from typing import Any
 
 from opdock.graph.nodes.composite import SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.registry import OpSpec, define_op, get, keeps_slices
@@ -200,6 +201,7 @@ def _(op: Operation, grad: Any) -> list[Any]:
 
 
 # ---------------------------------------------------------------- public functions
+@extensible
 def abs(x: Any, name: str | None = None) -> Any:
     """The absolute value, elementwise; the modulus of complex numbers.
 
@@ -220,11 +222,13 @@ def abs(x: Any, name: str | None = None) -> Any:
         return abs_op(x, name=scope)
 
 
+@extensible
 def negative(x: Any, name: str | None = None) -> Any:
     """`-x`, elementwise, for a Tensor or SparseTensor of numbers."""
     return map_sparse(neg_op, x, name)
 
 
+@extensible
 def sign(x: Any, name: str | None = None) -> Any:
     """-1, 0 or 1 by the sign of each element; `x / |x|` for complex numbers, 0 for 0.
 
@@ -233,46 +237,55 @@ def sign(x: Any, name: str | None = None) -> Any:
     return map_sparse(sign_op, x, name)
 
 
+@extensible
 def reciprocal(x: Any, name: str | None = None) -> Tensor:
     """`1 / x`, elementwise; integers divide towards zero."""
     return reciprocal_op(x, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def square(x: Any, name: str | None = None) -> Any:
     """`x * x`, elementwise, for a Tensor or SparseTensor of numbers."""
     return map_sparse(square_op, x, name)
 
 
+@extensible
 def sqrt(x: Any, name: str | None = None) -> Any:
     """The square root, elementwise, for a Tensor or SparseTensor of floats or complex numbers."""
     return map_sparse(sqrt_op, x, name)
 
 
+@extensible
 def rsqrt(x: Any, name: str | None = None) -> Tensor:
     """`1 / sqrt(x)`, elementwise, for floats and complex numbers."""
     return rsqrt_op(x, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def exp(x: Any, name: str | None = None) -> Tensor:
     """E to the power `x`, elementwise, for floats and complex numbers."""
     return exp_op(x, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def expm1(x: Any, name: str | None = None) -> Tensor:
     """`exp(x) - 1`, elementwise, accurate near 0."""
     return expm1_op(x, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def log(x: Any, name: str | None = None) -> Tensor:
     """The natural logarithm, elementwise, for floats and complex numbers."""
     return log_op(x, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def log1p(x: Any, name: str | None = None) -> Tensor:
     """`log(1 + x)`, elementwise, accurate near 0."""
     return log1p_op(x, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def sigmoid(x: Any, name: str | None = None) -> Tensor:
     """`1 / (1 + exp(-x))`, elementwise.
 
@@ -287,6 +300,7 @@ def sigmoid(x: Any, name: str | None = None) -> Tensor:
         return sigmoid_op(convert_to_tensor(x, name="x"), name=scope)  # type: ignore[no-any-return]
 
 
+@extensible
 def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
     """`log(sigmoid(x))`, elementwise, computed as `-softplus(-x)`, for floats."""
     with name_scope(name, "LogSigmoid", [x]) as scope:
@@ -294,11 +308,13 @@ def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
         return neg_op(get("Softplus")(neg_op(x)), name=scope)  # type: ignore[no-any-return]
 
 
+@extensible
 def tanh(x: Any, name: str | None = None) -> Any:
     """The hyperbolic tangent, elementwise, for a Tensor or SparseTensor of floats or complex."""
     return map_sparse(tanh_op, x, name)
 
 
+@extensible
 def round(x: Any, name: str | None = None) -> Tensor:
     """The nearest whole number, elementwise; ties go to the even one.
 
@@ -313,31 +329,37 @@ def round(x: Any, name: str | None = None) -> Tensor:
     return x if x.dtype.is_integer else round_op(x, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def floor(x: Any, name: str | None = None) -> Tensor:
     """The largest whole number not above `x`, elementwise, for floats."""
     return floor_op(x, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def ceil(x: Any, name: str | None = None) -> Tensor:
     """The smallest whole number not below `x`, elementwise, for floats."""
     return ceil_op(x, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def rint(x: Any, name: str | None = None) -> Tensor:
     """The nearest whole number, the even one on a tie, elementwise, for floats."""
     return rint_op(x, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def is_nan(x: Any, name: str | None = None) -> Tensor:
     """Whether each element is NaN; a bool tensor of the shape of `x`, a tensor of floats."""
     return is_nan_op(x, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def is_inf(x: Any, name: str | None = None) -> Tensor:
     """Whether each element is infinite; a bool tensor of the shape of `x`, a tensor of floats."""
     return is_inf_op(x, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def is_finite(x: Any, name: str | None = None) -> Tensor:
     """Whether each element is neither infinite nor NaN; a bool tensor of the shape of `x`."""
     return is_finite_op(x, name=name)  # type: ignore[no-any-return]

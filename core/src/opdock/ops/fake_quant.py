@@ -26,9 +26,7 @@ _INPUTS = "inputs: float, min: float, max: float"
 _BACKPROPS = "backprops_wrt_input: float, backprop_wrt_min: float, backprop_wrt_max: float"
 _FLOATS = "T: {bfloat16, half, float, double}"
 
-fake_quant_args_op = define_op(
-    "FakeQuantWithMinMaxArgs", "inputs: float -> outputs: float", _ARGS
-)
+fake_quant_args_op = define_op("FakeQuantWithMinMaxArgs", "inputs: float -> outputs: float", _ARGS)
 fake_quant_args_gradient_op = define_op(
     "FakeQuantWithMinMaxArgsGradient", "gradients: float, inputs: float -> backprops: float", _ARGS
 ).not_differentiable()

@@ -12,6 +12,7 @@ from opdock import dtypes, shapes
 from opdock.dtypes import DType
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import rank, reshape, shape_internal, size
@@ -143,6 +144,7 @@ def _full(shape: Shape, value: int, dtype: DType) -> np.ndarray[Any, Any]:
     return np.full(known, value, dtype.np)
 
 
+@extensible
 def zeros_like(
     tensor: Any, dtype: Any = None, name: str | None = None, optimize: bool = True
 ) -> Tensor:
@@ -171,6 +173,7 @@ def zeros_like(
         return zeros_like_op(tensor, name=scope)  # type: ignore[no-any-return]
 
 
+@extensible
 def ones_like(
     tensor: Any, dtype: Any = None, name: str | None = None, optimize: bool = True
 ) -> Tensor:

@@ -11,6 +11,7 @@ from opdock import dtypes, shapes
 from opdock.graph.nodes.composite import IndexedSlices
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import colocate_with, name_scope
 from opdock.ops.array import broadcast_to, expand_dims, rank, reshape, shape, size, squeeze
@@ -212,6 +213,7 @@ def _gather_nd_grad(op: Operation, grad: Any) -> list[Any]:
 
 
 # ---------------------------------------------------------------- public functions
+@extensible
 def gather(
     params: Any,
     indices: Any,
@@ -252,6 +254,7 @@ def gather(
     return gather_v2_op(params, indices, axis, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def batch_gather(params: Any, indices: Any, name: str | None = None) -> Tensor:
     """Gathers along the last dimension of `indices`; deprecated, use `batch_dims` of `tf.gather`.
 
@@ -275,6 +278,7 @@ def batch_gather(params: Any, indices: Any, name: str | None = None) -> Tensor:
         return gather(params, indices, axis=depth, batch_dims=depth)
 
 
+@extensible
 def gather_nd(params: Any, indices: Any, name: str | None = None, batch_dims: int = 0) -> Tensor:
     """The slices of a tensor at some coordinates.
 

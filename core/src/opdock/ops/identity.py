@@ -9,6 +9,7 @@ import numpy as np
 from opdock import dtypes, shapes
 from opdock.graph.nodes.composite import SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.registry import Elementwise, Fails, ShapeSig, Traits, define_op, keeps_slices
 from opdock.ops.support import common_shapes
@@ -78,6 +79,7 @@ def _prevent_gradient_grad(op: Operation, grad: Any) -> Any:
     raise LookupError(f"Gradient explicitly disabled. Reason: {op.attrs['message']}")
 
 
+@extensible
 def identity(input: Any, name: str | None = None) -> Tensor:
     """A tensor with the same value, as a node of its own.
 
@@ -157,6 +159,7 @@ def _check_numerics_grad(op: Operation, grad: Any) -> Tensor:
     return check_numerics(grad, "Not a number (NaN) or infinity (Inf) values detected in gradient.")
 
 
+@extensible
 def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor:
     """Passes a tensor on if it has neither NaN nor Inf.
 

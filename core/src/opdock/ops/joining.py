@@ -10,6 +10,7 @@ from opdock import dtypes, shapes
 from opdock.graph.nodes.composite import IndexedSlices
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import expand_dims, rank, shape, shape_n_op, squeeze
@@ -181,6 +182,7 @@ def _part_grads_of_slices(grad: IndexedSlices, parts: list[Tensor], axis: Tensor
     return out
 
 
+@extensible
 def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
     """Joins tensors along a dimension that they have.
 
@@ -246,6 +248,7 @@ def _pack_grad(op: Operation, grad: Any) -> list[Tensor]:
     return list(parts)
 
 
+@extensible
 def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
     """Joins tensors of one shape along a new dimension.
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from opdock import dtypes, shapes
 from opdock.graph.nodes.composite import IndexedSlices
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.array import reshape, shape
 from opdock.ops.registry import ShapeSig, define_op, keeps_slices
@@ -92,6 +93,7 @@ def _dynamic_stitch_grad(op: Operation, grad: Any) -> list[Any]:
 
 
 # ---------------------------------------------------------------- public functions
+@extensible
 def dynamic_partition(
     data: Any, partitions: Any, num_partitions: int, name: str | None = None
 ) -> list[Tensor]:

@@ -11,7 +11,6 @@ from opdock import dtypes, shapes
 from opdock.graph.nodes.composite import SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.registry import ShapeSig, define_op, keeps_slices
 from opdock.shapes import Shape
 from opdock.util import nest
@@ -87,6 +86,36 @@ def Print(
     )
 
 
+def string_format(
+    template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3, name: str | None = None
+) -> Tensor:
+    """Tensors in a text.
+
+    Args:
+        template: the text.
+        inputs: a tensor, or a list of them: one for each placeholder.
+        placeholder: what stands in the template where a tensor goes.
+        summarize: so many elements at both ends of each axis are written; -1 for all.
+        name: a name for the operation.
+
+    Returns:
+        A scalar string tensor.
+
+    Raises:
+        ValueError: the numbers of placeholders and tensors differ.
+    """
+    tensors = [inputs] if isinstance(inputs, Tensor) or hasattr(inputs, "graph") else list(inputs)
+    count = template.count(placeholder)
+    if count != len(tensors):
+        raise ValueError(
+            f"{count} placeholder(s) in template does not match {len(tensors)} tensor(s) provided "
+            "as input"
+        )
+    return string_format_op(  # type: ignore[no-any-return]
+        tensors, template=template, placeholder=placeholder, summarize=summarize, name=name
+    )
+
+
 def print(*inputs: Any, **kwargs: Any) -> Operation:
     """An operation that prints tensors and other values.
 
@@ -112,28 +141,28 @@ def print(*inputs: Any, **kwargs: Any) -> Operation:
     name = kwargs.pop("name", None)
     if kwargs:
         raise ValueError(f"Unrecognized keyword arguments for tf.print: {kwargs}")
-    with name_scope(name, "print"):
-        texts = [_text(value, summarize) for value in inputs]
-        template = separator.join(t for t, _ in texts)
-        tensors = [tensor for _, found in texts for tensor in found]
-        single = len(inputs) == 1 and len(tensors) == 1 and texts[0][0] == _MARK
-        if single and tensors[0].dtype.base_dtype is dtypes.string and tensors[0].raw_shape == ():
-            message = tensors[0]
-        else:
-            message = string_format_op(
-                tensors, template=template, placeholder=_MARK, summarize=summarize
-            )
-        return print_v2_op(message, output_stream=_stream(stream), end=end)  # type: ignore[no-any-return]
+    texts = [_text(value) for value in inputs]
+    template = separator.join(t for t, _ in texts)
+    tensors = [tensor for _, found in texts for tensor in found]
+    if (
+        template == _MARK
+        and tensors[0].dtype.base_dtype is dtypes.string
+        and (tensors[0].raw_shape == ())
+    ):
+        message = tensors[0]
+    else:
+        message = string_format_op(
+            tensors, template=template, placeholder=_MARK, summarize=summarize,
+            name=f"{name}_format" if name else None,
+        )  # fmt: skip
+    return print_v2_op(message, output_stream=_stream(stream), end=end, name=name)  # type: ignore[no-any-return]
 
 
 # A text that no template has, in place of each tensor.
 _MARK = "{\ue000}"
 
 
-def _text(value: Any, summarize: int) -> tuple[str, list[Tensor]]:
-    if isinstance(value, SparseTensor):
-        parts = [value.indices, value.values, value.dense_shape]
-        return f"'SparseTensor(indices={_MARK}, values={_MARK}, shape={_MARK})'", parts
+def _text(value: Any) -> tuple[str, list[Tensor]]:
     if hasattr(value, "graph") or (nest.is_sequence(value) and _tensors_in(value)):
         tensors: list[Tensor] = []
         text = _structure(value, tensors)
@@ -146,25 +175,39 @@ def _tensors_in(value: Any) -> builtins.bool:
 
 
 def _structure(value: Any, tensors: list[Tensor]) -> str:
+    if isinstance(value, SparseTensor):
+        tensors += [value.indices, value.values, value.dense_shape]
+        return f"'SparseTensor(indices={_MARK}, values={_MARK}, shape={_MARK})'"
     if hasattr(value, "graph"):
         tensors.append(convert_to_tensor(value))
         return _MARK
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{k!r}: {_structure(v, tensors)}" for k, v in value.items()) + "}"
+        # In the order in which `pprint` has them, whatever their types.
+        keys = sorted(value, key=lambda k: (type(k).__name__, k if isinstance(k, str) else repr(k)))
+        return "{" + ", ".join(f"{k!r}: {_structure(value[k], tensors)}" for k in keys) + "}"
     if isinstance(value, (list, tuple)):
         inner = ", ".join(_structure(v, tensors) for v in value)
         return f"[{inner}]" if isinstance(value, list) else f"({inner})"
     return repr(value)
 
 
+# What the functions of `tf.logging` are called, and the stream that stands for each.
+_LOGS = {"info": "log(info)", "warning": "log(warning)", "warn": "log(warning)",
+         "error": "log(error)"}  # fmt: skip
+
+
 def _stream(stream: Any) -> str:
     names = {id(sys.stdout): "stdout", id(sys.stderr): "stderr",
              id(sys.__stdout__): "stdout", id(sys.__stderr__): "stderr"}  # fmt: skip
-    if isinstance(stream, str) and (stream in ("stdout", "stderr") or stream.startswith("file://")):
+    known = ("stdout", "stderr", *_LOGS.values())
+    if isinstance(stream, str) and (stream in known or stream.startswith("file://")):
         return stream
     found = names.get(id(stream))
     if found is None and callable(stream):
-        found = "stderr"  # the functions of tf.logging
+        found = _LOGS.get(getattr(stream, "__name__", ""))
     if found is None:
-        raise ValueError(f"Unknown output stream or file {stream!r}")
+        raise ValueError(
+            f"Unknown output stream, logging level, or file.{stream!r}: it must be sys.stdout, "
+            "sys.stderr, tf.logging.info, tf.logging.warning, tf.logging.error or 'file://PATH'"
+        )
     return found

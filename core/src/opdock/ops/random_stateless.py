@@ -36,8 +36,7 @@ stateless_uniform_int_op = define_op(
 stateless_multinomial_op = define_op(
     "StatelessMultinomial",
     "logits: T, num_samples: int32, seed: Tseed -> output: output_dtype",
-    "T: realnumbertype, Tseed: {int32, int64} = DT_INT64, "
-    "output_dtype: {int32, int64} = DT_INT64",
+    "T: realnumbertype, Tseed: {int32, int64} = DT_INT64, output_dtype: {int32, int64} = DT_INT64",
 ).not_differentiable()
 
 

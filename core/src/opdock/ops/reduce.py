@@ -12,6 +12,7 @@ from opdock.docstrings import explained
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.arithmetic import floormod, maximum, truncatediv
 from opdock.ops.array import broadcast_to, rank, reshape, shape, size
@@ -272,6 +273,7 @@ _WORDS = {
 """What the functions here take."""
 
 
+@extensible
 @explained(_WORDS, returns="A tensor of the type of `input_tensor`; 0 where nothing was added.")
 def reduce_sum(
     input_tensor: Any, axis: Any = None, keepdims: Any = None, name: str | None = None,
@@ -281,6 +283,7 @@ def reduce_sum(
     return _reduce(sum_op, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
+@extensible
 @explained(
     _WORDS,
     input_tensor="a tensor of a numeric type. Integers divide as in C: the mean of [1, 0, 1, 0] "
@@ -295,6 +298,7 @@ def reduce_mean(
     return _reduce(mean_op, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
+@extensible
 @explained(
     _WORDS,
     returns="A tensor of the type of `input_tensor`; 1 where nothing was multiplied.",
@@ -307,6 +311,7 @@ def reduce_prod(
     return _reduce(prod_op, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
+@extensible
 @explained(
     _WORDS,
     input_tensor="a tensor of a real numeric type.",
@@ -321,6 +326,7 @@ def reduce_max(
     return _reduce(max_op, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
+@extensible
 @explained(
     _WORDS,
     input_tensor="a tensor of a real numeric type.",
@@ -335,6 +341,7 @@ def reduce_min(
     return _reduce(min_op, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
+@extensible
 @explained(
     _WORDS,
     input_tensor="a bool tensor.",
@@ -350,6 +357,7 @@ def reduce_all(
     return _reduce(all_op, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
+@extensible
 @explained(
     _WORDS,
     input_tensor="a bool tensor.",

@@ -8,6 +8,7 @@ import numpy as np
 
 from opdock import dtypes
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.registry import ShapeSig, define_op, get
@@ -29,6 +30,7 @@ def _where_shape(sig: ShapeSig) -> Shape:
     return (None, None if source is None else len(source))
 
 
+@extensible
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
     """The coordinates of the true elements, or a choice between two tensors.
 
@@ -105,6 +107,7 @@ def _one_hot_shape(sig: ShapeSig) -> Shape:
     return indices[:at] + (depth,) + indices[at:]
 
 
+@extensible
 def one_hot(
     indices: Any,
     depth: Any,
@@ -158,4 +161,6 @@ def one_hot(
 
 
 def _hot_value(value: Any, wanted: Any, name: str) -> Tensor | None:
-    return None if value is None else convert_to_tensor(value, dtype_hint=wanted, name=name)
+    # A plain number is of any type; an array has one.
+    hint = wanted if isinstance(value, (bool, int, float, complex)) else None
+    return None if value is None else convert_to_tensor(value, dtype_hint=hint, name=name)

@@ -233,11 +233,12 @@ def assign_slice(
         **masks: the masks of `strided_slice`.
 
     Returns:
-        The reference tensor, or the operation for a resource variable.
+        The reference tensor, or the new value of a resource variable.
     """
     if hasattr(var, "handle"):
         value = convert_to_tensor(value, dtypes.as_dtype(var.dtype).base_dtype)
-        return resource_strided_slice_assign_op(
+        done = resource_strided_slice_assign_op(
             var.handle, begin, end, strides, value, name=name, **masks
         )
+        return var._lazy_read(done)
     return strided_slice_assign_op(var, begin, end, strides, value, name=name, **masks)

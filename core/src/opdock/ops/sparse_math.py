@@ -1,4 +1,4 @@
-"""A sparse tensor combined with a dense one, element by element, at the sparse one's cells."""
+"""Sparse tensors combined with each other and with dense ones; their products and softmax."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from typing import Any
 from opdock import dtypes, shapes
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.ops.array import expand_dims, shape
+from opdock.ops.complex import conj
+from opdock.ops.gather import gather, gather_nd
+from opdock.ops.matrix import transpose
+from opdock.ops.reduce import reduce_sum
 from opdock.ops.registry import OpSpec, ShapeSig, define_op, get
+from opdock.ops.sparse_reduce import sum_op
+from opdock.ops.support import array_util, sparse_shapes
+from opdock.ops.unsorted_segment import unsorted_segment_sum
 from opdock.shapes import Shape
 
 __all__: list[str] = []
@@ -72,8 +80,152 @@ def _div_gradient(op: Operation, grad: Any) -> list[Any]:
 
 
 def _conjugate(tensor: Tensor) -> Any:
-    return get("Conj")(tensor) if tensor.dtype.is_complex else tensor
+    return conj(tensor) if tensor.dtype.is_complex else tensor
 
 
 def _shape64(tensor: Tensor) -> Any:
-    return get("Shape")(tensor, out_type=dtypes.int64)
+    return shape(tensor, out_type=dtypes.int64)
+
+
+# ---------------------------------------------------------------- sparse with sparse, and products
+_BOTH = (
+    "a_indices: int64, a_values: T, a_shape: int64, b_indices: int64, b_values: T, b_shape: int64"
+)
+
+add_op = define_op(
+    "SparseAdd",
+    f"{_BOTH}, thresh: Treal -> sum_indices: int64, sum_values: T, sum_shape: int64",
+    "T: numbertype, Treal: realnumbertype",
+)
+add_grad_op = define_op(
+    "SparseAddGrad",
+    "backprop_val_grad: T, a_indices: int64, b_indices: int64, sum_indices: int64 "
+    "-> a_val_grad: T, b_val_grad: T",
+    "T: numbertype",
+).not_differentiable()
+maximum_op = define_op(
+    "SparseSparseMaximum", f"{_BOTH} -> output_indices: int64, output_values: T",
+    "T: realnumbertype",
+)  # fmt: skip
+minimum_op = define_op(
+    "SparseSparseMinimum", f"{_BOTH} -> output_indices: int64, output_values: T", "T: numbertype"
+)
+dense_add_op = define_op(
+    "SparseTensorDenseAdd",
+    "a_indices: Tindices, a_values: T, a_shape: Tindices, b: T -> output: T",
+    "T: numbertype, Tindices: {int32, int64}",
+)
+matmul_op = define_op(
+    "SparseTensorDenseMatMul",
+    "a_indices: Tindices, a_values: T, a_shape: int64, b: T -> product: T",
+    "T: type, Tindices: {int32, int64} = DT_INT64, "
+    "adjoint_a: bool = false, adjoint_b: bool = false",
+)
+softmax_op = define_op(
+    "SparseSoftmax", "sp_indices: int64, sp_values: T, sp_shape: int64 -> output: T",
+    "T: {float, double}",
+)  # fmt: skip
+for _op in (maximum_op, minimum_op):
+    array_util.no_gradient(_op)
+
+
+# ---------------------------------------------------------------- shapes
+@add_op.shape
+def _add_shape(sig: ShapeSig) -> list[Shape]:
+    rank = shapes.with_rank(sig.shapes[2], 1)
+    return [(None, rank[0]), (None,), rank]
+
+
+@add_grad_op.shape
+def _add_grad_shape(sig: ShapeSig) -> list[Shape]:
+    return [shapes.with_rank(sig.shapes[i], 2)[:1] for i in (1, 2)]
+
+
+@maximum_op.shape
+@minimum_op.shape
+def _extreme_shape(sig: ShapeSig) -> list[Shape]:
+    sparse_shapes.check_ranks(*sig.shapes[:3])
+    sparse_shapes.check_ranks(*sig.shapes[3:])
+    return [(None, None), (None,)]
+
+
+@dense_add_op.shape
+def _dense_add_shape(sig: ShapeSig) -> Shape:
+    return sig.shapes[3]
+
+
+@matmul_op.shape
+def _matmul_shape(sig: ShapeSig) -> Shape:
+    shapes.with_rank(sig.shapes[0], 2)
+    shapes.with_rank(sig.shapes[1], 1)
+    a, b = shapes.with_rank(sig.const_shape(2), 2), shapes.with_rank(sig.shapes[3], 2)
+    if sig.attrs["adjoint_a"]:
+        a = a[::-1]
+    if sig.attrs["adjoint_b"]:
+        b = b[::-1]
+    shapes.merge_dim(a[1], b[0])
+    return (a[0], b[1])
+
+
+@softmax_op.shape
+def _softmax_shape(sig: ShapeSig) -> Shape:
+    sparse_shapes.check_ranks(*sig.shapes)
+    return sig.shapes[1]
+
+
+# ---------------------------------------------------------------- gradients
+@add_op.gradient
+def _add_gradient(op: Operation, _: Any, grad: Any, _shape: Any) -> list[Any]:
+    # What the threshold left out is not among the indices of the sum.
+    a, b = add_grad_op(grad, op.inputs[0], op.inputs[3], op.outputs[0])
+    a.set_shape(op.inputs[1].raw_shape)
+    b.set_shape(op.inputs[4].raw_shape)
+    return [None, a, None, None, b, None, None]
+
+
+@dense_add_op.gradient
+def _dense_add_gradient(op: Operation, grad: Any) -> list[Any]:
+    return [None, gather_nd(grad, op.inputs[0]), None, grad]
+
+
+@matmul_op.gradient
+def _matmul_gradient(op: Operation, grad: Any) -> list[Any]:
+    indices, values, dense_shape, b = op.inputs
+    adjoint_a, adjoint_b = op.attrs["adjoint_a"], op.attrs["adjoint_b"]
+    if values.dtype.is_complex:
+        raise NotImplementedError("SparseTensorDenseMatMul op does not support complex gradients.")
+    b_grad = matmul_op(indices, values, dense_shape, grad, adjoint_a=not adjoint_a)
+    rows, columns = indices[:, 0], indices[:, 1]
+    if adjoint_a:
+        rows, columns = columns, rows
+    if adjoint_b:
+        b_grad, b = transpose(b_grad), transpose(b)
+    of_values = reduce_sum(gather(grad, rows) * gather(b, columns), axis=1)
+    return [None, of_values, None, b_grad]
+
+
+@softmax_op.gradient
+def _softmax_gradient(op: Operation, grad: Any) -> list[Any]:
+    indices, dense_shape, out = op.inputs[0], op.inputs[2], op.outputs[0]
+    total = sum_op(indices, out * grad, dense_shape, [-1], keep_dims=True)
+    return [None, sparse_dense_add_op(indices, grad, dense_shape, -total) * out, None]
+
+
+# ---------------------------------------------------------------- decompositions
+@matmul_op.decomposition
+def _matmul_parts(
+    sig: ShapeSig, indices: Tensor, values: Tensor, dense_shape: Tensor, b: Tensor
+) -> Tensor:
+    rows, columns, count = indices[:, 0], indices[:, 1], dense_shape[0]
+    if sig.attrs["adjoint_a"]:
+        rows, columns, count, values = columns, rows, dense_shape[1], _conjugate(values)
+    if sig.attrs["adjoint_b"]:
+        b = _conjugate(transpose(b))
+    return unsorted_segment_sum(expand_dims(values, 1) * gather(b, columns), rows, count)
+
+
+@dense_add_op.decomposition
+def _dense_add_parts(
+    sig: ShapeSig, indices: Tensor, values: Tensor, dense_shape: Tensor, b: Tensor
+) -> Tensor:
+    return get("TensorScatterAdd")(b, indices, values)  # type: ignore[no-any-return]

@@ -9,6 +9,7 @@ from opdock import shapes
 from opdock.docstrings import explained
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.elementary import (
@@ -55,9 +56,7 @@ bessel_i0e_op = unary("BesselI0e", REAL, "i0e(x)")
 bessel_i1e_op = unary("BesselI1e", REAL, "i1e(x)")
 igamma_op = _binary("Igamma", "a", "x", "igamma(a, x)")
 igammac_op = _binary("Igammac", "a", "x", "igammac(a, x)")
-igamma_grad_a_op = _binary(
-    "IgammaGradA", "a", "x", "igamma_grad_a(a, x)"
-).not_differentiable()
+igamma_grad_a_op = _binary("IgammaGradA", "a", "x", "igamma_grad_a(a, x)").not_differentiable()
 zeta_op = _binary("Zeta", "x", "q", "zeta(x, q)")
 polygamma_op = _binary("Polygamma", "a", "x", "polygamma(a, x)")
 next_after_op = define_op(
@@ -65,9 +64,7 @@ next_after_op = define_op(
     expr="nextafter(x1, x2)",
 ).not_differentiable()  # fmt: skip
 next_after_op.shape(broadcast2)
-betainc_op = define_op(
-    "Betainc", "a: T, b: T, x: T -> z: T", _WIDE, expr="betainc(a, b, x)"
-)
+betainc_op = define_op("Betainc", "a: T, b: T, x: T -> z: T", _WIDE, expr="betainc(a, b, x)")
 
 
 @betainc_op.shape
@@ -181,11 +178,13 @@ def _(op: Operation, grad: Any) -> list[Any]:
 
 
 # ---------------------------------------------------------------- public functions
+@extensible
 def erf(x: Any, name: str | None = None) -> Any:
     """The error function, elementwise, for a Tensor or SparseTensor of floats."""
     return map_sparse(erf_op, x, name)
 
 
+@extensible
 def erfc(x: Any, name: str | None = None) -> Tensor:
     """The complementary error function `1 - erf(x)`, elementwise, for floats."""
     return erfc_op(x, name=name)  # type: ignore[no-any-return]
@@ -203,11 +202,13 @@ def ndtri(x: Any, name: str | None = None) -> Tensor:
         return ndtri_op(x)  # type: ignore[no-any-return]
 
 
+@extensible
 def lgamma(x: Any, name: str | None = None) -> Tensor:
     """The logarithm of the absolute value of the gamma function, elementwise, for floats."""
     return lgamma_op(x, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def digamma(x: Any, name: str | None = None) -> Tensor:
     """The derivative of `lgamma`, elementwise, for floats."""
     return digamma_op(x, name=name)  # type: ignore[no-any-return]

@@ -185,5 +185,5 @@ def unstack(
                 raise ValueError(f"axis = {axis} not in [{-len(known)}, {len(known)})")
             num = known[axis]
         if num is None:
-            raise ValueError(f"Cannot infer num from shape {shapes.text(known)}")
+            raise ValueError(f"Cannot infer num from shape {shapes.TensorShape(known)}")
     return unpack_op(value, num=num, axis=axis, name=name)  # type: ignore[no-any-return]

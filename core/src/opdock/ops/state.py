@@ -160,28 +160,72 @@ for _op in (resource_gather_op, resource_gather_nd_op):
     _op.declare(Traits(reads=("resource",)))
 
 
+def _behind(sig: ShapeSig, attr: str = "dtype") -> Shape:
+    """The shape of the variable behind the handle, None where it is not known.
+
+    That is asked when a node is made. A step may assign values of other shapes, as in TF.
+
+    Raises:
+        ValueError: it holds another type than the op takes for granted.
+    """
+    handle, dtype = sig.handle(0), sig.attrs[attr]
+    if handle is None:
+        return None
+    if handle.dtype.base_dtype is not dtype.base_dtype:
+        doing = "read" if sig.n_outputs else "assign"
+        raise ValueError(
+            f"Trying to {doing} variable with wrong dtype. Expected {handle.dtype.name} got "
+            f"{dtype.name}"
+        )
+    return handle.shape
+
+
 @read_variable_op.shape
+def _read_shape(sig: ShapeSig) -> Shape:
+    return _behind(sig)
+
+
 @resource_gather_op.shape
+def _resource_gather_shape(sig: ShapeSig) -> Shape:
+    params, indices, batch = _behind(sig), sig.shapes[1], sig.attrs["batch_dims"]
+    if params is None or indices is None:
+        return None
+    if batch < 0:
+        batch += len(indices)
+    return (*indices[:batch], *indices[batch:], *params[batch + 1 :])
+
+
 @resource_gather_nd_op.shape
-def _behind_handle(sig: ShapeSig) -> Shape:
-    # A handle does not carry the variable's shape; whoever holds the variable sets it.
-    return None
+def _resource_gather_nd_shape(sig: ShapeSig) -> Shape:
+    params, indices = _behind(sig), sig.shapes[1]
+    if params is None or not indices or indices[-1] is None:
+        return None
+    if indices[-1] > len(params):
+        raise ValueError(
+            f"indices.shape[-1] must be <= params.rank, but saw indices.shape: "
+            f"{shapes.text(indices)} and params.shape: {shapes.text(params)}"
+        )
+    return (*indices[:-1], *params[indices[-1] :])
 
 
 @variable_shape_op.shape
 def _variable_shape_shape(sig: ShapeSig) -> Shape:
-    return (None,)
+    handle = sig.handle(0)
+    return (None,) if handle is None or handle.shape is None else (len(handle.shape),)
+
+
+def _assigned(sig: ShapeSig) -> list[Shape]:
+    """Of an op that writes a whole variable: the value has to fit what the handle says."""
+    shapes.merge(_behind(sig), sig.shapes[1])
+    return []
 
 
 var_is_initialized_op.shape(scalar)
-for _op in (
-    assign_variable_op,
-    assign_add_variable_op,
-    assign_sub_variable_op,
-    destroy_resource_op,
-):
-    _op.shape(no_outputs)
+for _op in (assign_variable_op, assign_add_variable_op, assign_sub_variable_op):
+    _op.shape(_assigned)
     _op.not_differentiable()
+destroy_resource_op.shape(no_outputs)
+destroy_resource_op.not_differentiable()
 var_is_initialized_op.not_differentiable()
 variable_shape_op.not_differentiable()
 
@@ -239,11 +283,20 @@ assign_sub_variable_op.decomposition(_handle_update("Sub"))
 
 
 # ---------------------------------------------------------------- parts of values
+def _handle_scatter_shape(sig: ShapeSig) -> list[Shape]:
+    _merged_updates(_behind(sig), *sig.shapes[1:])
+    return []
+
+
 def _scatter_shape(sig: ShapeSig) -> Shape:
-    ref, indices, updates = sig.shapes
+    _merged_updates(*sig.shapes)
+    return sig.shapes[0]
+
+
+def _merged_updates(ref: Shape, indices: Shape, updates: Shape) -> None:
+    """Checks that updates have the shape of the indices and then of a row."""
     if indices is not None and ref is not None and updates is not None and updates != ():
         shapes.merge(updates, shapes.concat(indices, ref[1:]))
-    return ref
 
 
 def _scatter_nd_shape(sig: ShapeSig) -> Shape:
@@ -266,7 +319,7 @@ for _name in _SCATTER:
         f"ResourceScatter{_name}", "resource: resource, indices: Tindices, updates: dtype ->",
         f"dtype: {_types}, Tindices: {{int32, int64}}", stateful=True,
     )  # fmt: skip
-    _handle_op.shape(no_outputs)
+    _handle_op.shape(_handle_scatter_shape)
     _handle_op.not_differentiable()
 for _name in ("Update", "Add", "Sub"):
     _types = "type" if _name == "Update" else _NUMBERS

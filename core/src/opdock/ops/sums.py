@@ -7,6 +7,7 @@ from typing import Any
 from opdock import dtypes, shapes
 from opdock.graph.nodes.composite import IndexedSlices, internal_convert_to_tensor_or_indexed_slices
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.arithmetic import mul_op, xdivy_op, xlogy_op
@@ -76,6 +77,7 @@ def _list_wanted() -> ValueError:
     )
 
 
+@extensible
 def add_n(inputs: Any, name: str | None = None) -> Tensor:
     """The sum of a list of tensors, elementwise, without broadcasting.
 

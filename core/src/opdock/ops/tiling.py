@@ -12,6 +12,7 @@ from opdock.axes import reversed_
 from opdock.graph.nodes.composite import IndexedSlices
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import expand_dims, reshape, shape, size
@@ -104,6 +105,7 @@ def _first_one(split_shape: Any) -> Any:
     return concat([np.ones(1, split_shape.dtype.as_numpy_dtype), split_shape[1:]], 0)
 
 
+@extensible
 def tile(input: Any, multiples: Any, name: str | None = None) -> Tensor:
     """Repeats a whole tensor along its dimensions.
 
@@ -260,6 +262,8 @@ roll_op = define_op(
 def _roll_shape(sig: ShapeSig) -> Shape:
     shapes.with_rank_at_most(sig.shapes[1], 1)
     shapes.with_rank_at_most(sig.shapes[2], 1)
+    if sig.shapes[1] is not None and sig.shapes[2] is not None:
+        shapes.merge(sig.shapes[1], sig.shapes[2])
     return shapes.with_rank_at_least(sig.shapes[0], 1)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from opdock import dtypes, shapes
 from opdock.docstrings import explained
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.arithmetic import maximum
@@ -127,6 +128,7 @@ _WORDS = {
 """What the functions here take."""
 
 
+@extensible
 @explained(
     _WORDS,
     raises="ValueError: the shape of the ids is no prefix of that of the data.\n"
@@ -139,6 +141,7 @@ def unsorted_segment_sum(
     return unsorted_segment_sum_op(data, segment_ids, num_segments, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(
     _WORDS,
     returns="A tensor of shape [num_segments] + the rest of the shape of `data`; 1 in empty "
@@ -151,6 +154,7 @@ def unsorted_segment_prod(
     return unsorted_segment_prod_op(data, segment_ids, num_segments, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(
     _WORDS,
     data="a real numeric tensor.",
@@ -164,6 +168,7 @@ def unsorted_segment_max(
     return unsorted_segment_max_op(data, segment_ids, num_segments, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(
     _WORDS,
     data="a real numeric tensor.",
@@ -191,6 +196,7 @@ def _counts(segment_ids: Tensor, num_segments: Any, data: Tensor) -> Tensor:
     return maximum(column, 1)
 
 
+@extensible
 @explained(_WORDS, data="a floating-point or complex tensor.")
 def unsorted_segment_mean(
     data: Any, segment_ids: Any, num_segments: Any, name: str | None = None
@@ -202,6 +208,7 @@ def unsorted_segment_mean(
         return unsorted_segment_sum(data, segment_ids, num_segments) / counts
 
 
+@extensible
 @explained(_WORDS, data="a floating-point or complex tensor.")
 def unsorted_segment_sqrt_n(
     data: Any, segment_ids: Any, num_segments: Any, name: str | None = None

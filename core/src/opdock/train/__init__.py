@@ -38,6 +38,15 @@ _WHERE: dict[str, str] = {
     "opdock.train.moving_averages": "ExponentialMovingAverage",
     "opdock.train.device_setter": "replica_device_setter",
     "opdock.train.coordinator": "Coordinator LooperThread",
+    "opdock.train.queue_runner": "QueueRunner add_queue_runner start_queue_runners",
+    "opdock.train.producers": (
+        "input_producer limit_epochs match_filenames_once range_input_producer"
+        " slice_input_producer string_input_producer"
+    ),
+    "opdock.train.batching": (
+        "batch batch_join maybe_batch maybe_batch_join maybe_shuffle_batch"
+        " maybe_shuffle_batch_join shuffle_batch shuffle_batch_join"
+    ),
     "opdock.io.protos": (
         "BytesList CheckpointState ClusterDef Example Feature FeatureList FeatureLists Features"
         " FloatList Int64List JobDef QueueRunnerDef SaverDef SequenceExample ServerDef"

@@ -209,6 +209,8 @@ class Optimizer(AppliedUpdates):
             return done
 
     def _update(self, grad: Any, var: Any) -> Any:
+        if isinstance(var, Tensor) and not var.dtype._is_ref_dtype:
+            raise NotImplementedError("Trying to update a Tensor ", var)
         resource = not var.dtype._is_ref_dtype
         if isinstance(grad, IndexedSlices):
             if var.constraint is not None:

@@ -172,7 +172,8 @@ def names_of(var_list: Any) -> dict[str, Any]:
     if not isinstance(var_list, (list, tuple, set, frozenset)):
         raise TypeError(f"Variables to save should be passed in a dict or a list: {var_list}")
     names: dict[str, Any] = {}
-    for var in sorted(_flat(var_list), key=lambda v: str(v.name)):
+    parts_of = (part for item in _flat(var_list) for part in _made(item))
+    for var in sorted(parts_of, key=lambda v: str(v.name)):
         if isinstance(var, SaveableObject) or _is_partitioned(var):
             _claim(names, var.name, var)
             continue
@@ -191,6 +192,14 @@ def names_of(var_list: Any) -> dict[str, Any]:
         owner = tensor.op.inputs[0].op if tensor.op.type == "ReadVariableOp" else tensor.op
         _claim(names, owner.name, var)
     return names
+
+
+def _made(item: Any) -> list[Any]:
+    """The saveables that an object such as a table makes of itself, or the item as it is."""
+    gather = getattr(item, "_gather_saveables_for_checkpoint", None)
+    if gather is None or _variable_tensor(item) is not None:
+        return [item]
+    return [part() if callable(part) else part for part in gather().values()]
 
 
 def _flat(items: Any) -> Iterator[Any]:
@@ -235,8 +244,12 @@ def _saveables(item: Any, name: Any) -> Iterator[SaveableObject]:
             "names_to_saveables must be a dict mapping string names to checkpointable operations."
             f" Name is not a string: {name}"
         )
+    gather = getattr(item, "_gather_saveables_for_checkpoint", None)
     if isinstance(item, SaveableObject):
         yield item
+    elif gather is not None and _variable_tensor(item) is None:
+        for part, make in gather().items():
+            yield make(f"{name}_{part}") if callable(make) else make
     elif isinstance(item, (list, tuple)) or _is_partitioned(item):
         yield from _partitions(list(item), name)
     else:

@@ -421,11 +421,17 @@ def test_a_frame_that_is_no_loop() -> None:
     assert g.run("x:0") == 2.0
 
 
-def test_a_lone_switch_is_just_dropped() -> None:
-    g = Text()
-    g.placeholder("p", BOOL)
-    g.const("a", 1.0)
-    g.node("s", "Switch", "a", "p", T=FLOAT)
-    g.node("dead", "Identity", "s:1", T=FLOAT)
-    tf.import_graph_def(g.graph_def, name="")
-    assert [op.name for op in tf.get_default_graph().get_operations()] == ["p", "a"]
+def test_a_switch_that_nothing_merges_stays():
+    with tf.Graph().as_default() as built:
+        x, p = tf.placeholder(tf.float32, [], "x"), tf.placeholder(tf.bool, [], "p")
+        no, yes = tf.raw_ops.Switch(data=x, pred=p)
+        tf.negative(yes, name="yes")
+        tf.identity(no, name="no")
+        tf.cond(p, lambda: x + 1, lambda: x - 1)
+    with tf.Graph().as_default():
+        tf.import_graph_def(built.as_graph_def(), name="")
+        with tf.Session() as session:
+            assert session.run("yes:0", {"x:0": 3.0, "p:0": True}) == -3
+            assert session.run("no:0", {"x:0": 3.0, "p:0": False}) == 3
+            with pytest.raises(tf.errors.InvalidArgumentError, match="does not have value"):
+                session.run("yes:0", {"x:0": 3.0, "p:0": False})

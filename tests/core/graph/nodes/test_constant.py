@@ -132,3 +132,12 @@ def test_any_array_comes_back_bit_for_bit(array):
         got = value(tf.constant(array))
         assert np.asarray(got).dtype == array.dtype
         assert np.asarray(got).tobytes() == array.tobytes()
+
+
+def test_arrays_in_the_other_byte_order_become_ours():
+    other = np.arange(3, dtype=np.float32).astype(np.dtype(np.float32).newbyteorder())
+    for array in (other, [other, other], other[::2], other[1]):
+        c = tf.constant(array)
+        assert c.dtype == tf.float32
+        assert np.asarray(value(c)).dtype.isnative
+        np.testing.assert_array_equal(value(c), np.asarray(array, np.float32))

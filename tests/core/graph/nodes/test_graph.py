@@ -352,3 +352,61 @@ def test_is_feedable_and_fetchable(graph):
             session.run(a * 2, {a: 3.0})
         with pytest.raises(ValueError, match="not fetchable"):
             session.run(b)
+
+
+def test_device_scopes_end_in_the_order_of_their_nesting():
+    graph = tf.Graph()
+    outer = graph.device("/device:GPU:8")
+    outer.__enter__()
+    with (
+        graph.device("/device:GPU:9"),
+        pytest.raises(RuntimeError, match="without proper scope nesting"),
+    ):
+        outer.__exit__(None, None, None)
+
+
+def test_threads_may_have_scopes_of_their_own():
+    graph = tf.Graph()
+    graph.switch_to_thread_local()
+    inside, go_on = threading.Event(), threading.Event()
+
+    def build():
+        with graph.as_default(), graph.device("/job:a"):
+            inside.set()
+            go_on.wait()
+            tf.constant(1, name="theirs")
+
+    thread = threading.Thread(target=build)
+    thread.start()
+    inside.wait()
+    with graph.as_default():
+        tf.constant(1, name="mine")
+    go_on.set()
+    thread.join()
+    assert graph.get_operation_by_name("mine").device == ""
+    assert graph.get_operation_by_name("theirs").device == "/job:a"
+
+
+def test_init_scope_leaves_functions_that_are_being_built():
+    program, function = tf.Graph(), tf.Graph()
+    function._building_function = True
+    with program.as_default(), function.as_default(), tf.device("/device:GPU:0"):
+        with tf.init_scope():
+            assert tf.constant(1.0).graph is program
+            assert tf.constant(1.0).device == "/device:GPU:0"
+        assert tf.constant(1.0).graph is function
+
+
+def test_an_input_of_a_wrong_type_is_found_when_the_graph_runs():
+    with tf.Graph().as_default():
+        total = tf.constant(1) + tf.constant(0, name="zero")
+        total.op._update_input(0, tf.constant("", name="text"))
+        with tf.Session() as session:
+            with pytest.raises(
+                tf.errors.InvalidArgumentError,
+                match="Input 0 of node add was passed string from text:0 incompatible with "
+                "expected int32",
+            ):
+                session.run(total)
+            total.op._update_input(0, tf.constant(2))
+            assert session.run(total) == 2

@@ -149,3 +149,13 @@ def test_assign():
         session.run(v.assign([1.0, 2.0, 3.0, 4.0]))
         session.run(v.assign_add([1.0, 1.0, 1.0, 1.0]))
         assert session.run(v.as_tensor()).tolist() == [2, 3, 4, 5]
+
+
+def test_a_tensor_says_the_type_of_the_parts():
+    whole = tf.constant([[1, 2, 3, 4], [5, 6, 7, 8]])
+    parts = tf.create_partitioned_variables([2, 4], [1, 2], whole)
+    assert [v.dtype.base_dtype for v in parts] == [tf.int32] * 2
+    with pytest.raises(ValueError, match="has shape"):
+        tf.create_partitioned_variables([2, 5], [1, 2], whole)
+    with pytest.raises(ValueError, match="more slices than elements"):
+        tf.create_partitioned_variables([2, 4], [3, 1], whole)

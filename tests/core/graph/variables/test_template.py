@@ -84,3 +84,16 @@ def test_init_scope_leaves_a_branch(graph):
     assert made[0].graph is graph
     with tf.Session() as sess:
         assert sess.run(y) == 4.0
+
+
+def test_what_is_not_trained():
+    def build():
+        tf.get_variable("a", [1])
+        return tf.get_variable("b", [1], trainable=False)
+
+    with tf.Graph().as_default():
+        made = tf.make_template("scope", build)
+        made()
+        assert [v.name for v in made.trainable_variables] == ["scope/a:0"]
+        assert [v.name for v in made.non_trainable_variables] == ["scope/b:0"]
+        assert made.weights == made.variables

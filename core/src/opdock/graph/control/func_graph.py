@@ -57,6 +57,7 @@ class FuncGraph(Graph):
 
     def __init__(self, name: str, outer: Graph | None, is_loop: bool = False) -> None:
         super().__init__()
+        self._building_function = True
         self.func_name = name
         self.outer = outer
         self.loop: FuncGraph | None = self if is_loop else getattr(outer, "loop", None)
@@ -74,16 +75,11 @@ class FuncGraph(Graph):
             self._seed = outer.seed
             self._collections = outer._collections
             self._scoped_state = outer._scoped_state
-            self._device_functions = list(outer._device_functions)
+            self._scopes.devices = list(outer._scopes.devices)
             self._container = outer._container
             # Names are those of TF, where a body is a part of the graph.
             self._names_in_use = outer._names_in_use
             self._name_stack = outer._name_stack
-
-    @property
-    def building_function(self) -> bool:
-        """True."""
-        return True
 
     @contextlib.contextmanager
     def name_scope(self, name: str | None) -> Iterator[str]:
@@ -100,12 +96,12 @@ class FuncGraph(Graph):
         return op.outputs[0]
 
     def _make_arg(self, dtype: DType, shape: Shape, name: str) -> Operation:
-        saved, self._controllers = self._controllers, []
+        saved, self._scopes.controllers = self._scopes.controllers, []
         try:
             attrs = {"T": dtype.base_dtype, "index": len(self.inputs), "_shape": shape}
             return self._create_op(arg_op, self.unique_name(name), [], attrs, [dtype])
         finally:
-            self._controllers = saved
+            self._scopes.controllers = saved
 
     def _adopt(self, tensor: Tensor, user: str = "") -> Tensor:
         reference = _read_reference(tensor)

@@ -117,13 +117,21 @@ class Rewriter:
         node = self.nodes.get(name)
         return "" if node is None else str(node.op)
 
-    def result(self) -> Any:
-        """The rewritten graph. What still hangs on a switch or a loop was inside of one."""
+    def result(self, *, whole: bool = False) -> Any:
+        """The rewritten graph. What still hangs on a switch or a loop was inside of one.
+
+        Args:
+            whole: whether it is a graph that steps are taken of, and no step. There a switch that
+                leads to no merge is in no branch: a step reads what hangs on it.
+        """
         users: dict[str, list[str]] = {}
         for node in self.nodes.values():
             for text in node.input:
                 users.setdefault(parse(text)[0], []).append(node.name)
         dropped = [n.name for n in self.nodes.values() if n.op in V1_OPS]
+        if whole and any(self.op(name) in SWITCH for name in dropped):
+            merged = self._merged()
+            dropped = [n for n in dropped if self.op(n) not in SWITCH or n in merged]
         gone = set(dropped)
         while dropped:
             for user in users.get(dropped.pop(), ()):
@@ -139,6 +147,18 @@ class Rewriter:
                 made.CopyFrom(node)
                 keep_colocation(made, lambda name: name in self.nodes and name not in gone)
         return out
+
+    def _merged(self) -> set[str]:
+        """The nodes of the graph as it was from which a merge or a part of a loop follows."""
+        inputs = {n.name: [parse(t)[0] for t in n.input] for n in self._def.node}
+        waiting = [n.name for n in self._def.node if n.op in V1_OPS - SWITCH]
+        found = set(waiting)
+        while waiting:
+            for source in inputs.get(waiting.pop(), ()):
+                if source not in found:
+                    found.add(source)
+                    waiting.append(source)
+        return found
 
     # ------------------------------------------------------------ making nodes
     def unique(self, name: str) -> str:

@@ -18,7 +18,7 @@ def functionalize(graph_def: Any) -> tuple[Any, dict[str, FlatFunction]]:
     rewriter = Rewriter(graph_def)
     rewrite(rewriter)
     finish(rewriter)
-    return rewriter.result(), rewriter.functions
+    return rewriter.result(whole=True), rewriter.functions
 
 
 def rewrite(graph: Rewriter) -> bool:

@@ -247,8 +247,8 @@ class Builder:
         if allowed is not None and base not in allowed:
             names = ", ".join(t.name for t in sorted(allowed, key=int))
             raise TypeError(
-                f"Value passed to parameter '{arg.name}' of op '{self._spec.name}' has DataType "
-                f"{base.name} not in list of allowed values: {names}"
+                f"Value passed to parameter '{arg.name}' has DataType {base.name} not in list of "
+                f"allowed values: {names} (op '{self._spec.name}')"
             )
 
     # ------------------------------------------------------------ attributes and outputs
@@ -373,8 +373,8 @@ def _coerce(op: str, attr: AttrDef, kind: str, value: Any) -> Any:
         if attr.allowed is not None and dtype not in attr.allowed:
             names = ", ".join(t.name for t in attr.allowed)
             raise TypeError(
-                f"Value passed to parameter '{attr.name}' of op '{op}' has DataType {dtype.name} "
-                f"not in list of allowed values: {names}"
+                f"Value passed to parameter '{attr.name}' has DataType {dtype.name} not in list of "
+                f"allowed values: {names} (op '{op}')"
             )
         return dtype
     if kind == "bool":

@@ -30,6 +30,12 @@ class SparseTensorValue(NamedTuple):
     values: Any
     dense_shape: Any
 
+    @property
+    def _type_spec(self) -> Any:
+        from opdock.graph.nodes.compositespec import SparseTensorSpec
+
+        return SparseTensorSpec.from_value(self)
+
 
 class IndexedSlices:
     """Rows of a larger tensor: `dense[indices[i]]` has the contribution `values[i]`.
@@ -90,6 +96,12 @@ class IndexedSlices:
     def graph(self) -> Any:
         """The graph of the values."""
         return self._values.graph
+
+    @property
+    def _type_spec(self) -> Any:
+        from opdock.graph.nodes.compositespec import spec_of_slices
+
+        return spec_of_slices(self)
 
     def __neg__(self) -> IndexedSlices:
         return IndexedSlices(-self._values, self._indices, self._dense_shape)
@@ -184,6 +196,12 @@ class SparseTensor:
         """The graph of the parts."""
         return self._indices.graph
 
+    @property
+    def _type_spec(self) -> Any:
+        from opdock.graph.nodes.compositespec import SparseTensorSpec
+
+        return SparseTensorSpec.from_value(self)
+
     def eval(self, feed_dict: Any = None, session: Any = None) -> SparseTensorValue:
         """Evaluates the parts in `session` or the default session."""
         from opdock.graph.nodes.default_session import default_session_for
@@ -193,6 +211,11 @@ class SparseTensor:
         )
         parts = session.run([self._indices, self._values, self._dense_shape], feed_dict)
         return SparseTensorValue(*parts)
+
+    def consumers(self) -> list[Operation]:
+        """The operations that read the values, the indices or the shape."""
+        parts = (self._indices, self._values, self._dense_shape)
+        return list(dict.fromkeys(op for part in parts for op in part.consumers()))
 
     def __repr__(self) -> str:
         return (
@@ -215,6 +238,36 @@ def internal_convert_to_tensor_or_indexed_slices(
 
 
 convert_to_tensor_or_indexed_slices = internal_convert_to_tensor_or_indexed_slices
+
+
+def convert_to_tensor_or_sparse_tensor(
+    value: Any, dtype: Any = None, name: str | None = None
+) -> Any:
+    """`value` as a SparseTensor if it is one, or the value of one, else as a Tensor.
+
+    Args:
+        value: a SparseTensor, a SparseTensorValue, or what `tf.convert_to_tensor` takes.
+        dtype: the element type that must come out.
+        name: the name of a node that has to be made.
+
+    Raises:
+        RuntimeError: the SparseTensor has another type.
+    """
+    if isinstance(value, SparseTensorValue):
+        value = SparseTensor.from_value(value)
+    if isinstance(value, SparseTensor):
+        if dtype is not None and not dtypes.as_dtype(dtype).is_compatible_with(value.dtype):
+            raise RuntimeError(
+                f"Sparse dtype: requested = {dtypes.as_dtype(dtype).name}, actual = "
+                f"{value.dtype.name}"
+            )
+        return value
+    return convert_to_tensor(value, dtype, name)
+
+
+def is_sparse(x: Any) -> bool:
+    """Whether `x` is a SparseTensor or the value of one."""
+    return isinstance(x, (SparseTensor, SparseTensorValue))
 
 
 register_tensor_conversion_function(IndexedSlices, _densify)

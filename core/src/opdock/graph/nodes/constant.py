@@ -123,8 +123,7 @@ def _from_numpy(array: np.ndarray[Any, Any], dtype: DType | None) -> np.ndarray[
             raise TypeError(f"Expected {dtype.name}, got an array of strings.")
         return _string_array(array)
     if dtype is None:
-        dtypes.as_dtype(array.dtype)
-        return array
+        return _native(array)
     target = dtype.base_dtype
     if target.np.hasobject:
         raise TypeError(f"Expected {target.name}, got an array of {array.dtype.name}.")
@@ -163,8 +162,12 @@ def _inferred(value: Any) -> np.ndarray[Any, Any]:
         return _int_array(array, value)
     if array.dtype.kind == "c" and not typed:
         return array
-    dtypes.as_dtype(array.dtype)
-    return array
+    return _native(array)
+
+
+def _native(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array in this machine's byte order, in which devices get it; TypeError for no type."""
+    return array.astype(dtypes.as_dtype(array.dtype).np, copy=False)
 
 
 def _object_array(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -16,7 +16,7 @@ import numpy as np
 from opdock import dtypes, shapes
 from opdock.graph.nodes import shape_arithmetic
 from opdock.graph.nodes.operation import Operation, Tensor, is_tensor
-from opdock.graph.nodes.registry import PartialShape
+from opdock.graph.nodes.registry import Handle, PartialShape
 from opdock.shapes import Shape
 
 Array = np.ndarray[Any, Any]
@@ -45,10 +45,13 @@ def constant_value(tensor: Any, partial: bool = False) -> Any:
     return value
 
 
+get_static_value = constant_value
+
+
 def _static(op: Operation, tensor: Tensor, partial: bool) -> Array | None:
     if op.type == "Const":
         return np.array(op.attrs["value"])
-    if op.type in ("Shape", "Size", "Rank"):
+    if op.type in ("Shape", "Size", "Rank", "VariableShape"):
         return _ABOUT_SHAPES[op.type](op, tensor)
     if op.type == "Pack":
         if op.attrs["axis"] != 0:
@@ -97,8 +100,10 @@ def _stacked(parts: list[Any]) -> Array:
 
 
 # ---------------------------------------------------------------- what shape functions may ask
-def constant_for_shapes(tensor: Tensor) -> Array | PartialShape | None:
-    """The value of `tensor`, or what is known of it when it is a shape vector."""
+def constant_for_shapes(tensor: Tensor) -> Array | PartialShape | Handle | None:
+    """The value of `tensor`, or what is known of it when it is a shape vector or a handle."""
+    if tensor._dtype is dtypes.resource:
+        return handle_of(tensor)
     value = _value(tensor, 0)
     if value is not None:
         return value
@@ -109,12 +114,30 @@ def constant_for_shapes(tensor: Tensor) -> Array | PartialShape | None:
     return None
 
 
+def handle_of(tensor: Tensor) -> Handle | None:
+    """The variable of which a tensor is the handle, in this graph or in one around it."""
+    seen = 0
+    while seen < _MAX_DEPTH:
+        op, seen = tensor._op, seen + 1
+        if op.type == "VarHandleOp":
+            return Handle(op.attrs["dtype"], op.attrs["shape"])
+        if op.type in _SAME:
+            tensor = op._inputs[tensor._value_index]
+            continue
+        captures = getattr(tensor.graph, "captures", ())
+        outer = next((out for out, inner in captures if inner is tensor), None)
+        if outer is None:
+            return None
+        tensor = outer
+    return None
+
+
 def known_shape(tensor: Tensor) -> Shape:
     """A 1-D integer tensor read as a shape: known entries, None for -1 and the unknown."""
     value = constant_for_shapes(tensor)
     if isinstance(value, PartialShape):
         return value.shape
-    if value is not None:
+    if value is not None and not isinstance(value, Handle):
         return tuple(None if d < 0 else int(d) for d in value.reshape(-1))
     length = tensor._shape
     if length is not None and len(length) == 1 and length[0] is not None:
@@ -202,8 +225,16 @@ def _rank(op: Operation, tensor: Tensor) -> Array | None:
     return None if known is None else np.array(len(known), tensor._dtype.np)
 
 
+def _variable_shape(op: Operation, tensor: Tensor) -> Array | None:
+    handle = handle_of(op._inputs[0])
+    if handle is None or handle.shape is None or None in handle.shape:
+        return None
+    return np.array(handle.shape, tensor._dtype.np)
+
+
 _ABOUT_SHAPES: Final[dict[str, Callable[[Operation, Tensor], Array | None]]] = {
     "Shape": _shape, "ShapeN": _shape, "Size": _size, "Rank": _rank,
+    "VariableShape": _variable_shape,
 }  # fmt: skip
 # They pass values on; no kernel does that.
 _SAME: Final = frozenset({"Identity", "IdentityN", "StopGradient", "PreventGradient", "Snapshot"})

@@ -38,9 +38,7 @@ def pop_default_session(session: Any, nested: bool = True) -> None:
         AssertionError: it is not the innermost default session.
     """
     if nested and _stack.sessions[-1:] != [session]:
-        raise AssertionError(
-            f"Nesting violated for default stack of {type(session)} objects"
-        )
+        raise AssertionError(f"Nesting violated for default stack of {type(session)} objects")
     if session in _stack.sessions:
         _stack.sessions.reverse()
         _stack.sessions.remove(session)

@@ -15,26 +15,10 @@ from opdock.graph.nodes.devicespec import DeviceFunction, merge_device
 from opdock.graph.nodes.frames import capture_frames, with_line
 from opdock.graph.nodes.operation import Operation, Tensor, out_of_reach
 from opdock.graph.nodes.registry import OpSpec, ShapeSig
+from opdock.graph.nodes.thread_scopes import Controller, Scopes, ThreadScopes, ThreadState
 
 _OP_NAME: Final = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
 _SCOPE_NAME: Final = re.compile(r"^[A-Za-z0-9_.\\/>-]*$")
-
-
-class _Controller:
-    """One `control_dependencies` block: its inputs, and the ops made inside it so far."""
-
-    __slots__ = ("inputs", "new_stack", "seen")
-
-    def __init__(self, inputs: list[Operation], new_stack: bool) -> None:
-        self.inputs = inputs
-        self.new_stack = new_stack
-        self.seen: set[Operation] = set()
-
-
-class _ThreadState(threading.local):
-    """What each thread that builds a graph has for itself: the name scope that it is in."""
-
-    name_stack = ""
 
 
 class Graph(GraphContents):
@@ -43,21 +27,23 @@ class Graph(GraphContents):
     def __init__(self) -> None:
         super().__init__()
         self._names_in_use: dict[str, int] = {}
-        self._thread = _ThreadState()
+        self._thread = ThreadState()
         self._last_id = 0
         self._version = 0
         self._edits = 0
-        self._device_functions: list[DeviceFunction | None] = []
-        self._colocation: list[Operation] = []
-        self._controllers: list[_Controller] = []
+        self._scopes: Scopes | ThreadScopes = Scopes([], [], [])
         self._container = ""
         self._scope_attrs: dict[str, Any] = {}
         self._current_original_op: Operation | None = None
         self._gradient_overrides: dict[str, str] = {}
         self._kernel_labels: dict[str, str] = {}
         self._known_values: dict[Operation, Any] = {}  # see `constant_value`
+        self._mistyped: dict[
+            tuple[Operation, int], tuple[DType, str]
+        ] = {}  # by `Operation._update_input`
         self._scoped_state: dict[Any, Any] = {}
         self._seed: int | None = None
+        self._building_function = False
 
     # ------------------------------------------------------------ facts
     @property
@@ -82,7 +68,7 @@ class Graph(GraphContents):
     @property
     def building_function(self) -> bool:
         """Whether this graph is the body of a function."""
-        return False
+        return self._building_function
 
     @property
     def collections(self) -> list[Any]:
@@ -95,6 +81,16 @@ class Graph(GraphContents):
 
     def _unsafe_unfinalize(self) -> None:
         self._finalized = False
+
+    def switch_to_thread_local(self) -> None:
+        """Gives each thread device scopes, colocation and control dependencies of its own.
+
+        All begin with the present ones. Without it what one thread enters, operations that others
+        make meanwhile are in as well, as in TF.
+        """
+        scopes = self._scopes
+        if not isinstance(scopes, ThreadScopes):
+            self._scopes = ThreadScopes(scopes.devices, scopes.colocation, scopes.controllers)
 
     def _changed(self) -> None:
         """An existing node was edited: programs compiled from it are stale."""
@@ -144,7 +140,7 @@ class Graph(GraphContents):
             output_shapes = spec.infer(sig)
         except ValueError as e:
             raise with_line(e, frames) from None
-        control = self._control_inputs_for(inputs) if self._controllers else []
+        control = self._control_inputs_for(inputs) if self._scopes.controllers else []
         with self._lock:
             self._last_id += 1
             op = Operation(
@@ -160,13 +156,13 @@ class Graph(GraphContents):
         return op
 
     def _apply_scopes(self, op: Operation) -> None:
-        for function in reversed(self._device_functions):
+        for function in reversed(self._scopes.devices):
             if function is None:
                 break
             op._set_device(function(op))
-        if self._colocation:
+        if self._scopes.colocation:
             groups: set[str] = set()
-            for other in self._colocation:
+            for other in self._scopes.colocation:
                 # A function body runs where its caller is; names of outer nodes mean nothing in it.
                 if other.graph is self:
                     groups.update(g.decode() for g in other.colocation_groups())
@@ -189,13 +185,13 @@ class Graph(GraphContents):
         label = self._kernel_labels.get(op.type)
         if label is not None:
             op.attrs.setdefault("_kernel", label)
-        for controller in self._controllers:
+        for controller in self._scopes.controllers:
             controller.seen.add(op)
 
     def _control_inputs_for(self, inputs: list[Tensor]) -> list[Operation]:
         input_ops = {t._op for t in inputs}
         out: dict[Operation, None] = {}
-        for controller in self._controllers:
+        for controller in self._scopes.controllers:
             # An input made inside the block depends on the controls already.
             if controller.seen.isdisjoint(input_ops):
                 out.update(dict.fromkeys(c for c in controller.inputs if c not in input_ops))
@@ -299,12 +295,14 @@ class Graph(GraphContents):
             entry = device_name_or_function
         else:
             entry = merge_device(device_name_or_function)
-        old = self._device_functions
-        self._device_functions = [*old, entry]
+        old, depth = self._scopes.devices, self._thread.device_depth + 1
+        self._scopes.devices, self._thread.device_depth = [*old, entry], depth
         try:
             yield
         finally:
-            self._device_functions = old
+            if self._thread.device_depth != depth:
+                raise RuntimeError("Exiting device scope without proper scope nesting.")
+            self._scopes.devices, self._thread.device_depth = old, depth - 1
 
     def _apply_device_functions(self, op: Operation) -> None:
         self._apply_scopes(op)
@@ -317,22 +315,22 @@ class Graph(GraphContents):
                 "Trying to reset colocation (op is None) but ignore_existing is not True"
             )
         target = None if op is None else _as_operation(op)
-        devices, self._device_functions = self._device_functions, []
-        colocation = self._colocation
-        self._colocation = [] if ignore_existing else list(colocation)
+        devices, self._scopes.devices = self._scopes.devices, []
+        colocation = self._scopes.colocation
+        self._scopes.colocation = [] if ignore_existing else list(colocation)
         if target is not None:
-            self._colocation.append(target)
+            self._scopes.colocation.append(target)
         try:
             yield
         finally:
-            self._device_functions = devices
-            self._colocation = colocation
+            self._scopes.devices = devices
+            self._scopes.colocation = colocation
 
     @contextlib.contextmanager
     def control_dependencies(self, control_inputs: Iterable[Any] | None) -> Iterator[None]:
         """Runs `control_inputs` before the operations made inside; None clears outer blocks."""
         if control_inputs is None:
-            controller = _Controller([], True)
+            controller = Controller([], True)
         else:
             found = [
                 # To wait for a resource variable is to wait for its handle, not to read it.
@@ -343,13 +341,13 @@ class Graph(GraphContents):
                 for item in control_inputs
             ]  # fmt: skip
             ops = [op for op in dict.fromkeys(found) if op is not None]
-            controller = _Controller(ops, False)
-        saved = self._controllers
-        self._controllers = [] if controller.new_stack else [*saved, controller]
+            controller = Controller(ops, False)
+        saved = self._scopes.controllers
+        self._scopes.controllers = [] if controller.new_stack else [*saved, controller]
         try:
             yield
         finally:
-            self._controllers = saved
+            self._scopes.controllers = saved
 
     def _control_input(self, item: Any) -> Operation | None:
         """The operation of this graph to wait for in place of `item`; None for none."""
@@ -467,12 +465,19 @@ _global_graph: Graph | None = None
 def get_default_graph() -> Graph:
     """The innermost `as_default` graph of the thread, or the global one."""
     graphs = _stack.graphs
-    if graphs:
-        return graphs[-1]
+    return graphs[-1] if graphs else _the_global_graph()
+
+
+def _the_global_graph() -> Graph:
     global _global_graph
     if _global_graph is None:
         _global_graph = Graph()
     return _global_graph
+
+
+def default_graphs() -> list[Graph]:
+    """The `as_default` graphs of the thread, innermost last, over the global one."""
+    return [_the_global_graph(), *_stack.graphs]
 
 
 def reset_default_graph() -> None:

@@ -165,6 +165,20 @@ class Operation:
         """The op type's definition as an OpDef."""
         return self._spec.to_proto()
 
+    @property
+    def _input_types(self) -> list[DType]:
+        """The types that the op takes: references only where it asks for them."""
+        types: list[DType] = []
+        for arg in self._spec.definition.inputs:
+            count = 1
+            if arg.type_list_attr:
+                count = len(self.attrs[arg.type_list_attr])
+            elif arg.number_attr:
+                count = self.attrs[arg.number_attr]
+            some = [t._dtype for t in self._inputs[len(types) : len(types) + count]]
+            types += some if arg.is_ref else [t.base_dtype for t in some]
+        return types
+
     # ------------------------------------------------------------ edits
     @property
     def _control_outputs(self) -> list[Operation]:
@@ -198,8 +212,20 @@ class Operation:
                 f"Cannot update edge, incompatible shapes: {shapes.text(tensor._shape)} and "
                 f"{shapes.text(old._shape)}.",
             )  # fmt: skip
+        wrong = self.graph._mistyped
+        wanted = wrong[self, index][0] if (self, index) in wrong else self._input_types[index]
         self._inputs = [*self._inputs]
         self._inputs[index] = tensor
+        if tensor._dtype.base_dtype is wanted.base_dtype:
+            wrong.pop((self, index), None)
+        else:
+            wrong[self, index] = (
+                wanted,
+                (
+                    f"Input {index} of node {self._name} was passed {tensor._dtype.name} from "
+                    f"{tensor.name} incompatible with expected {wanted.name}."
+                ),
+            )
         if old._consumers:
             old._consumers.remove(self)
         tensor._add_consumer(self)
@@ -378,6 +404,10 @@ class Tensor:
             self._shape = shapes.merge(self._shape, shapes.as_shape(shape))
         except ValueError as e:
             raise ValueError(f"{e} (tensor '{self.name}')") from None
+
+    def _as_node_def_input(self) -> str:
+        name = self._op._name
+        return f"{name}:{self._value_index}" if self._value_index else name
 
     def consumers(self) -> list[Operation]:
         """The operations that take this tensor as input."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -60,7 +61,7 @@ class ShapeSig:
         """The op type."""
         return self.spec.name
 
-    def known(self, index: int) -> np.ndarray[Any, Any] | PartialShape | None:
+    def known(self, index: int) -> np.ndarray[Any, Any] | PartialShape | Handle | None:
         """What is known of the value of input `index`: all of it, some entries, or nothing."""
         return None if self._consts is None else self._consts(index)
 
@@ -68,6 +69,11 @@ class ShapeSig:
         """The value of input `index` if it is known without running anything."""
         value = self.known(index)
         return value if isinstance(value, np.ndarray) else getattr(value, "array", None)
+
+    def handle(self, index: int) -> Handle | None:
+        """What is known of the variable of which input `index` is the handle."""
+        value = self.known(index)
+        return value if isinstance(value, Handle) else None
 
     def const_shape(self, index: int) -> Shape:
         """Input `index` read as a shape vector: its entries where known, None elsewhere.
@@ -83,6 +89,14 @@ class ShapeSig:
         if length is not None and len(length) == 1 and length[0] is not None:
             return (None,) * length[0]
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """What is known of a variable's handle: the variable's type and static shape."""
+
+    dtype: DType
+    shape: Shape
 
 
 class PartialShape:

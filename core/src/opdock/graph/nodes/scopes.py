@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from opdock.graph.nodes.graph import Graph, get_default_graph
+from opdock.graph.nodes.graph import Graph, default_graphs, get_default_graph
 
 
 def graph_of(values: Any) -> Graph:
@@ -17,7 +17,7 @@ def graph_of(values: Any) -> Graph:
     """
     default = get_default_graph()
     found: Any = None
-    for value in values or ():
+    for value in () if values is None else values:
         graph = getattr(value, "graph", None)
         if not isinstance(graph, Graph) or graph is default or default._may_capture(graph):
             continue
@@ -107,14 +107,29 @@ def container(container_name: str) -> contextlib.AbstractContextManager[str]:
 
 @contextlib.contextmanager
 def init_scope() -> Iterator[None]:
-    """Leaves branches, loops and control dependencies, but no name scope.
+    """Leaves functions, branches, loops and control dependencies, but no name or device scope.
 
     For what is made once, before any of them runs: variables and their initial values.
     """
-    graph: Any = get_default_graph()
-    scope = graph.get_name_scope()
-    while getattr(graph, "outer", None) is not None:
-        graph = graph.outer
+    inner = get_default_graph()
+    scope = inner.get_name_scope()
+    graph = _program_around(inner)
+    devices = inner._scopes.devices or graph._scopes.devices
     scope = f"{scope}/" if scope else ""
     with graph.as_default(), graph.control_dependencies(None), graph.name_scope(scope):
-        yield
+        around, graph._scopes.devices = graph._scopes.devices, devices
+        try:
+            yield
+        finally:
+            graph._scopes.devices = around
+
+
+def _program_around(graph: Any) -> Graph:
+    """The graph in which functions are called that are being built, this one or one around it."""
+    while getattr(graph, "outer", None) is not None:
+        graph = graph.outer
+    if not graph.building_function:
+        return graph  # type: ignore[no-any-return]
+    graphs = default_graphs()
+    inside = len(graphs) - 1 - graphs[::-1].index(graph) if graph in graphs else len(graphs)
+    return next((g for g in reversed(graphs[:inside]) if not g.building_function), graphs[0])

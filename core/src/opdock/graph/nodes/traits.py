@@ -133,6 +133,7 @@ class Traits:
         fails: when a kernel may raise; an op that fails by value is computed even if only waited
             for.
         commutes: the order of its two inputs does not matter, although TF does not flag it.
+        blocks: it may wait for what another step does. Whatever does not need it runs before.
         placeholder: it stands for a value that the caller supplies, and computes nothing.
         builtin: the runtime carries it out on every device; no backend brings a kernel for it.
         on_host: its results are numbers in host memory, wherever it runs.
@@ -156,6 +157,7 @@ class Traits:
     drop: bool = True
     fails: Fails = Fails.BY_VALUE
     commutes: bool = False
+    blocks: bool = False
     placeholder: bool = False
     builtin: bool = False
     on_host: bool = False

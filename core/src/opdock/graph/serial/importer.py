@@ -169,11 +169,11 @@ class Importer:
         order = self._order()
         self._choose_names()
         first = len(self._graph._ops)
-        devices, self._graph._device_functions = self._graph._device_functions, []
+        devices, self._graph._scopes.devices = self._graph._scopes.devices, []
         try:
             for node in order:
                 self._new[node.name] = self._import_node(node)
-            self._graph._device_functions = devices
+            self._graph._scopes.devices = devices
             self._place(order)
             self._merge_versions()
             return None if return_elements is None else [self.returned(e) for e in return_elements]
@@ -181,7 +181,7 @@ class Importer:
             self._undo(first)
             raise
         finally:
-            self._graph._device_functions = devices
+            self._graph._scopes.devices = devices
 
     def _undo(self, first: int) -> None:
         """Takes back the nodes of an import that failed: it adds all or none."""
@@ -190,7 +190,7 @@ class Importer:
             for op in graph._ops[first:]:
                 del graph._by_name[op.name]
                 graph._names_in_use.pop(op.name.lower(), None)
-                for controller in graph._controllers:
+                for controller in graph._scopes.controllers:
                     controller.seen.discard(op)
                 for tensor in op.inputs:
                     if tensor._consumers and op in tensor._consumers:
@@ -452,7 +452,7 @@ class Importer:
                 colocated.append((op, partners))
                 continue
             op._device = _canonical_device(node)
-            for function in reversed(self._graph._device_functions):
+            for function in reversed(self._graph._scopes.devices):
                 if function is None:
                     break
                 op._set_device(function(op))

@@ -9,7 +9,7 @@ from typing import Any
 from opdock import dtypes, shapes
 from opdock.dtypes import DType
 from opdock.graph.nodes.convert import convert_to_tensor, register_tensor_conversion_function
-from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.operation import Operation, Tensor, is_tensor
 from opdock.graph.nodes.registry import get
 from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.variables.variable import Variable
@@ -228,7 +228,13 @@ def get_partitioned(
         raise ValueError(f"Partitioner must be callable, but received: {partitioner}")
     value = None
     if initializer is not None and not callable(initializer):
-        value = convert_to_tensor(initializer, dtype)
+        # A tensor has a type, whatever was asked for.
+        value = convert_to_tensor(initializer, None if is_tensor(initializer) else dtype)
+        if not shapes.is_compatible(shape, value.raw_shape):
+            raise ValueError(
+                f"The initializer of {name} has shape {value.shape}, but the shape given is "
+                f"{TensorShape(shape)}"
+            )
         shape, dtype = value.raw_shape, value.dtype.base_dtype
     if shape is None or None in shape:
         raise ValueError(

@@ -133,6 +133,8 @@ def create_partitioned_variables(
         sizes = None if known is None else tuple(int(d) for d in known)
     if len(slicing) != len(sizes or ()):
         raise ValueError(f"The slicing should have the rank of the shape: {slicing} vs. {shape}")
+    if any(n > size for n, size in zip(slicing, sizes or (), strict=True) if size is not None):
+        raise ValueError(f"There are more slices than elements: {slicing} vs. {shape}")
     with variable_scope(name, "PartitionedVariable", reuse=reuse):
         scope = get_variable_scope()
         with name_scope(None):

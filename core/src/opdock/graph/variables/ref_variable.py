@@ -85,9 +85,7 @@ class RefVariable(Variable):
         elif not validate_shape:
             known = None
         self._initial_value = value
-        self._handle = get("VariableV2")(
-            shape=known, dtype=value.dtype.base_dtype, name=scope
-        )
+        self._handle = get("VariableV2")(shape=known, dtype=value.dtype.base_dtype, name=scope)
         with colocate_with(self._handle.op):
             assigned = get("Assign")(self._handle, _safe(value), validate_shape=validate_shape)
             self._initializer_op = assigned.op

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 from opdock import dtypes, shapes
 from opdock.dtypes import DType
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph
-from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import get
 from opdock.graph.nodes.scopes import (
     colocate_with,
     control_dependencies,
     device,
+    graph_of,
     init_scope,
     name_scope,
 )
@@ -29,6 +29,7 @@ class ResourceVariable(Variable):
 
     _dtype: DType
     _shape: Shape
+    _cached_value: Tensor | None = None
 
     def __init__(
         self,
@@ -53,6 +54,8 @@ class ResourceVariable(Variable):
             self._restore_from(variable_def, import_scope)
             self._dtype = self._handle.op.attrs["dtype"]
             self._shape = self._handle.op.attrs["shape"]
+            if self._snapshot.op.inputs[0] is not self._handle:
+                self._cached_value, self._snapshot = self._snapshot, self._snapshot.op.inputs[0]
             return
         initial_value, from_function = self._prepare(initial_value, name)
         if constraint is not None and not callable(constraint):
@@ -107,12 +110,12 @@ class ResourceVariable(Variable):
             self._initializer_op = get("AssignVariableOp")(
                 self._handle, _safe(value), dtype=self._dtype, name=assign_scope
             )
-        with name_scope("Read"), contextlib.ExitStack() as stack:
-            if caching_device is not None:
-                stack.enter_context(device(caching_device))
-            else:
-                stack.enter_context(colocate_with(self._handle.op))
+        with name_scope("Read"), colocate_with(self._handle.op):
             self._snapshot = self._read()
+        if caching_device is not None:
+            # The cache stands where it is asked for, whatever scopes are around.
+            with colocate_with(None, ignore_existing=True), device(caching_device):
+                self._cached_value = get("Identity")(self._snapshot)
 
     def _read(self, name: str | None = None) -> Tensor:
         value: Tensor = get("ReadVariableOp")(self._handle, dtype=self._dtype, name=name)
@@ -157,9 +160,22 @@ class ResourceVariable(Variable):
         """Whether the variable has a value."""
         return get("VarIsInitializedOp")(self._handle, name=name)  # type: ignore[no-any-return]
 
+    def to_proto(self, export_scope: str | None = None) -> Any:
+        """The variable as a VariableDef; None when it is outside `export_scope`."""
+        proto = super().to_proto(export_scope)
+        if proto is not None and self._cached_value is not None:
+            prefix = f"{export_scope.rstrip('/')}/" if export_scope else ""
+            proto.snapshot_name = self._cached_value.name.removeprefix(prefix)
+        return proto
+
     # ------------------------------------------------------------ values and updates
     def value(self) -> Tensor:
-        """A read of the value. Each call makes one, so it sees what has been written before it."""
+        """A read of the value, or the cached one where the variable has a caching device.
+
+        Each call makes one, so it sees what has been written before it.
+        """
+        if self._cached_value is not None:
+            return self._cached_value
         with colocate_with(self._handle.op, ignore_existing=True), device(None):
             return self._read()
 
@@ -190,20 +206,17 @@ class ResourceVariable(Variable):
             found.set_shape((*where.raw_shape[:-1], *self._shape[depth:]))
         return get("Identity")(found)  # type: ignore[no-any-return]
 
-    def _lazy_read(self, op: Any) -> Tensor:
-        with control_dependencies([op]):
-            return self.read_value()
+    def _lazy_read(self, op: Any) -> UnreadVariable:
+        return UnreadVariable(self, op)
 
     def _update(self, op: str, value: Any, name: str | None, read_value: bool) -> Any:
-        tensor = convert_to_tensor(value, self._dtype, "value")
-        if not shapes.is_compatible(self._shape, tensor.raw_shape):
-            raise ValueError(
-                f"Cannot assign to variable {self.name} due to variable shape {self.shape} and "
-                "value "
-                f"shape {tensor.shape} are incompatible"
-            )
-        done = get(op)(self._handle, tensor, dtype=self._dtype, name=name)
-        return self._lazy_read(done) if read_value else done
+        # The graph of the variable need not be the default one.
+        with graph_of([self._handle]).as_default():
+            tensor = convert_to_tensor(value, self._dtype, "value")
+            if op == "AssignVariableOp":
+                self.shape.assert_is_compatible_with(tensor.shape)
+            done = get(op)(self._handle, tensor, dtype=self._dtype, name=name)
+            return self._lazy_read(done) if read_value else done
 
     def assign(
         self,
@@ -234,3 +247,55 @@ class ResourceVariable(Variable):
     ) -> Any:
         """Subtracts `delta`; returns the new value, or the operation."""
         return self._update("AssignSubVariableOp", delta, name, read_value)
+
+
+class UnreadVariable(ResourceVariable):
+    """What an update returns: the variable, every use of which comes after the update.
+
+    Whoever only waits for it does not read the value.
+
+    Args:
+        variable: what was updated.
+        update: the operation.
+    """
+
+    def __init__(self, variable: ResourceVariable, update: Operation) -> None:
+        self.__dict__.update(variable.__dict__)
+        self._cached_value = None
+        self._update_op = update
+        with control_dependencies([update]):
+            self._snapshot = variable._read()
+
+    @property
+    def op(self) -> Operation:
+        """The update."""
+        return self._update_op
+
+    @property
+    def name(self) -> str:
+        """The name of the update."""
+        return self._update_op.name
+
+    def value(self) -> Tensor:
+        """The value after the update."""
+        with control_dependencies([self._update_op]):
+            return super().value()
+
+    def read_value(self) -> Tensor:
+        """The value after the update."""
+        with control_dependencies([self._update_op]):
+            return super().read_value()
+
+    def sparse_read(self, indices: Any, name: str | None = None) -> Tensor:
+        """Rows of the value after the update."""
+        with control_dependencies([self._update_op]):
+            return super().sparse_read(indices, name)
+
+    def gather_nd(self, indices: Any, name: str | None = None) -> Tensor:
+        """Slices of the value after the update."""
+        with control_dependencies([self._update_op]):
+            return super().gather_nd(indices, name)
+
+    def _update(self, op: str, value: Any, name: str | None, read_value: bool) -> Any:
+        with control_dependencies([self._update_op]):
+            return super()._update(op, value, name, read_value)

@@ -140,6 +140,27 @@ class Template:
         return self._collection(GraphKeys.TRAINABLE_VARIABLES)
 
     @property
+    def non_trainable_variables(self) -> list[Any]:
+        """The variables made so far that are not trainable."""
+        trainable = self.trainable_variables
+        return [v for v in self.variables if not any(v is t for t in trainable)]
+
+    @property
+    def weights(self) -> list[Any]:
+        """The variables made so far."""
+        return self.variables
+
+    @property
+    def trainable_weights(self) -> list[Any]:
+        """The trainable variables made so far."""
+        return self.trainable_variables
+
+    @property
+    def non_trainable_weights(self) -> list[Any]:
+        """The variables made so far that are not trainable."""
+        return self.non_trainable_variables
+
+    @property
     def global_variables(self) -> list[Any]:
         """The global variables made so far."""
         return self._collection(GraphKeys.GLOBAL_VARIABLES)

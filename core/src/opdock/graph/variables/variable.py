@@ -99,7 +99,7 @@ class Variable(metaclass=Flavoured):
 
     @property
     def _shared_name(self) -> str:
-        return self.op.name
+        return self._handle.op.name
 
     @property
     def op(self) -> Operation:
@@ -279,6 +279,30 @@ class Variable(metaclass=Flavoured):
     ) -> Any:
         """Assigns IndexedSlices."""
         return self._scatter("scatter_update", sparse_delta, use_locking, name)
+
+    def scatter_mul(
+        self, sparse_delta: Any, use_locking: bool = False, name: str | None = None
+    ) -> Any:
+        """Multiplies by IndexedSlices."""
+        return self._scatter("scatter_mul", sparse_delta, use_locking, name)
+
+    def scatter_div(
+        self, sparse_delta: Any, use_locking: bool = False, name: str | None = None
+    ) -> Any:
+        """Divides by IndexedSlices."""
+        return self._scatter("scatter_div", sparse_delta, use_locking, name)
+
+    def scatter_min(
+        self, sparse_delta: Any, use_locking: bool = False, name: str | None = None
+    ) -> Any:
+        """Takes the minimum with IndexedSlices."""
+        return self._scatter("scatter_min", sparse_delta, use_locking, name)
+
+    def scatter_max(
+        self, sparse_delta: Any, use_locking: bool = False, name: str | None = None
+    ) -> Any:
+        """Takes the maximum with IndexedSlices."""
+        return self._scatter("scatter_max", sparse_delta, use_locking, name)
 
     def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Any:
         """Assigns slices at index vectors."""

@@ -212,17 +212,56 @@ def _angle(xp: Any, x: Array) -> Array:
 _add("add", "x + y", _NUMBERS, arity=2, symbol="+")
 _add("sub", "x - y", _NUMBERS, "subtract", arity=2, symbol="-")
 _add("mul", "x * y", _NUMBERS, "multiply", arity=2, symbol="*")
-_add("div", "x / y; integers divide towards zero, a zero divisor is an error", _NUMBERS, _divide,
-     array="divide", plain=_INEXACT, arity=2, symbol="/", raises=dtypes.INTS)
-_add("floordiv", "floor(x / y); for integers a zero divisor is an error", _REALS, _floor_divide,
-     arity=2, symbol="//", raises=dtypes.INTS)
-_add("mod", "x - floor(x / y) * y, with the sign of y; for integers a zero divisor is an error",
-     _REALS, _floor_mod, array="remainder", plain=_REAL_FLOATS, arity=2, symbol="%",
-     raises=dtypes.INTS)
-_add("fmod", "x - trunc(x / y) * y, with the sign of x; for integers a zero divisor is an error",
-     _REALS, _truncate_mod, arity=2, raises=dtypes.INTS)
-_add("pow", "x to the power y; for integers a negative y is an error", _NUMBERS, _power,
-     array="pow", plain=_INEXACT, arity=2, symbol="**", raises=dtypes.INTS)
+_add(
+    "div",
+    "x / y; integers divide towards zero, a zero divisor is an error",
+    _NUMBERS,
+    _divide,
+    array="divide",
+    plain=_INEXACT,
+    arity=2,
+    symbol="/",
+    raises=dtypes.INTS,
+)
+_add(
+    "floordiv",
+    "floor(x / y); for integers a zero divisor is an error",
+    _REALS,
+    _floor_divide,
+    arity=2,
+    symbol="//",
+    raises=dtypes.INTS,
+)
+_add(
+    "mod",
+    "x - floor(x / y) * y, with the sign of y; for integers a zero divisor is an error",
+    _REALS,
+    _floor_mod,
+    array="remainder",
+    plain=_REAL_FLOATS,
+    arity=2,
+    symbol="%",
+    raises=dtypes.INTS,
+)
+_add(
+    "fmod",
+    "x - trunc(x / y) * y, with the sign of x; for integers a zero divisor is an error",
+    _REALS,
+    _truncate_mod,
+    arity=2,
+    raises=dtypes.INTS,
+)
+_add(
+    "pow",
+    "x to the power y; for integers a negative y is an error",
+    _NUMBERS,
+    _power,
+    array="pow",
+    plain=_INEXACT,
+    arity=2,
+    symbol="**",
+    raises=dtypes.INTS,
+)
 _add("neg", "-x", _NUMBERS, "negative", symbol="-")
 _add("abs", "|x|; the modulus of a complex number", _NUMBERS, result="real")
 _add("sign", "-1, 0 or 1 by the sign of x; x / |x| for complex numbers; NaN for NaN", _NUMBERS)
@@ -237,8 +276,12 @@ _add("atan2", "the angle of the point (x, y), first argument y", _REAL_FLOATS, a
 _add("floor", "the largest whole number not above x", _REAL_FLOATS)
 _add("ceil", "the smallest whole number not below x", _REAL_FLOATS)
 _add("trunc", "x without its fraction", _REAL_FLOATS)
-_add("rint", "the nearest whole number, the even one on a tie; both parts of complex numbers",
-     _NUMBERS, "round")
+_add(
+    "rint",
+    "the nearest whole number, the even one on a tie; both parts of complex numbers",
+    _NUMBERS,
+    "round",
+)
 
 # ---------------------------------------------------------------- comparison and choice
 _add("lt", "x < y", _ORDERED, "less", arity=2, result="bool", symbol="<")
@@ -253,18 +296,30 @@ _add("isfinite", "whether x is neither infinite nor NaN", _REAL_FLOATS, result="
 _add("where", "x where the first argument is true, else y", _ANY, plain=frozenset(), arity=3)
 
 # ---------------------------------------------------------------- bits
-_add("bitand", "x & y, of truth values too", dtypes.INTS | _BOOL, "bitwise_and",
-     arity=2, symbol="&")
-_add("bitor", "x | y, of truth values too", dtypes.INTS | _BOOL, "bitwise_or",
-     arity=2, symbol="|")
-_add("bitxor", "x ^ y, of truth values too", dtypes.INTS | _BOOL, "bitwise_xor",
-     arity=2, symbol="^")
-_add("bitnot", "~x, of truth values too", dtypes.INTS | _BOOL, "bitwise_invert",
-     symbol="~")
-_add("shl", "x shifted left by y, y clamped to 0 .. bits - 1", dtypes.INTS, _left_shift, arity=2,
-     symbol="<<")
-_add("shr", "x shifted right by y, y clamped to 0 .. bits - 1, with the sign of signed types",
-     dtypes.INTS, _right_shift, arity=2, symbol=">>")
+_add(
+    "bitand", "x & y, of truth values too", dtypes.INTS | _BOOL, "bitwise_and", arity=2, symbol="&"
+)
+_add("bitor", "x | y, of truth values too", dtypes.INTS | _BOOL, "bitwise_or", arity=2, symbol="|")
+_add(
+    "bitxor", "x ^ y, of truth values too", dtypes.INTS | _BOOL, "bitwise_xor", arity=2, symbol="^"
+)
+_add("bitnot", "~x, of truth values too", dtypes.INTS | _BOOL, "bitwise_invert", symbol="~")
+_add(
+    "shl",
+    "x shifted left by y, y clamped to 0 .. bits - 1",
+    dtypes.INTS,
+    _left_shift,
+    arity=2,
+    symbol="<<",
+)
+_add(
+    "shr",
+    "x shifted right by y, y clamped to 0 .. bits - 1, with the sign of signed types",
+    dtypes.INTS,
+    _right_shift,
+    arity=2,
+    symbol=">>",
+)
 _add("popcount", "the number of one bits", dtypes.INTS, _population_count, result="uint8")
 
 # ---------------------------------------------------------------- complex numbers
@@ -292,5 +347,10 @@ for _name, _arity, _meaning in (
     ("betainc", 3, "the regularized incomplete beta function I_x(a, b)"),
 ):
     _add(_name, _meaning, _REAL_FLOATS, _special(_name), arity=_arity)
-_add("nextafter", "the next representable number after x towards y", _REAL_FLOATS, arity=2,
-     needs=("nextafter",))
+_add(
+    "nextafter",
+    "the next representable number after x towards y",
+    _REAL_FLOATS,
+    arity=2,
+    needs=("nextafter",),
+)

@@ -489,6 +489,8 @@ def _spread(xp: Any, shape: Shape, value: Any, *arrays: Any) -> Any:
         shape = np.broadcast_shapes(*(tuple(a.shape) for a in arrays))
     if tuple(value.shape) == shape:
         return value
-    return value + xp.zeros(shape, dtype=value.dtype) if value.dtype != xp.bool else xp.logical_or(
-        value, xp.zeros(shape, dtype=value.dtype)
+    return (
+        value + xp.zeros(shape, dtype=value.dtype)
+        if value.dtype != xp.bool
+        else xp.logical_or(value, xp.zeros(shape, dtype=value.dtype))
     )

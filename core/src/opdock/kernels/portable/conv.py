@@ -152,9 +152,7 @@ def conv_backprop_input(xp: Any, sig: NodeSig) -> Any:
     return run
 
 
-@portable(
-    "Conv2DBackpropFilter", "Conv3DBackpropFilterV2", T=FLOATS, host_inputs=("filter_sizes",)
-)
+@portable("Conv2DBackpropFilter", "Conv3DBackpropFilterV2", T=FLOATS, host_inputs=("filter_sizes",))
 def conv_backprop_filter(xp: Any, sig: NodeSig) -> Any:
     """The gradient with respect to the filter."""
     layout = Layout(sig.attrs)

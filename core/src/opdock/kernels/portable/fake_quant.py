@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes
-from opdock.kernels.array_api import dims, ints, invalid
+from opdock.kernels.array_api import dims, ints, invalid, opaque
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
@@ -34,7 +34,7 @@ class _Grid:
 
     def nudged(self, xp: Any, low: Any, high: Any) -> tuple[Any, Any, Any]:
         """The range moved so that an integer stands for 0: its ends, and its step."""
-        step = (high - low) / (self.most - self.least)
+        step = (high - low) / opaque(xp, xp.full_like(high, self.most - self.least))
         from_low = self.least - low / step
         whole = xp.floor(from_low)
         # Halves go up, as the numbers that matter here are not negative.
@@ -64,9 +64,7 @@ def _fixed_ends(sig: NodeSig, grid: _Grid) -> tuple[float, ...]:
 @portable("FakeQuantWithMinMaxArgs")
 def fake_quant_args(xp: Any, sig: NodeSig) -> Callable[..., Any]:
     """Rounds to the numbers of a fixed range."""
-    low, high, step = (
-        np.asarray(v, np.float32) for v in _fixed_ends(sig, _Grid.of(sig))
-    )
+    low, high, step = (np.asarray(v, np.float32) for v in _fixed_ends(sig, _Grid.of(sig)))
     inverse = np.float32(1) / step
     zero = float(np.floor(-low * inverse + np.float32(0.5)))
 
@@ -175,9 +173,7 @@ class _Rounding:
     def ends(self, bits: int) -> tuple[float, float]:
         """The lowest and the highest integer."""
         if not 0 < bits < (62 if self.signed else 63):
-            raise invalid(
-                f"num_bits is out of range: {bits} with signed_input_ {int(self.signed)}"
-            )
+            raise invalid(f"num_bits is out of range: {bits} with signed_input_ {int(self.signed)}")
         if not self.signed:
             return 0.0, float((1 << bits) - 1)
         return float(-(1 << (bits - 1)) + self.narrow), float((1 << (bits - 1)) - 1)
@@ -208,9 +204,7 @@ class _Rounding:
         return xp.reshape(low, shape), xp.reshape(high, shape)
 
 
-def _scaled(
-    xp: Any, low: Any, high: Any, least: float, most: float
-) -> tuple[Any, Any, Any, Any]:
+def _scaled(xp: Any, low: Any, high: Any, least: float, most: float) -> tuple[Any, Any, Any, Any]:
     """(factor, its inverse, low, high): the end that asks for the smaller factor decides it."""
     big = float(xp.finfo(low.dtype).max)
     one, limit = xp.ones_like(low), xp.full_like(low, big)

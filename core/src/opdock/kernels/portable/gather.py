@@ -22,10 +22,10 @@ def check_indices(xp: Any, indices: Any, limit: int) -> None:
         raise not_in(host, limit)
 
 
-def not_in(indices: Any, limit: int) -> Exception:
-    """The error of indices on the host that are not all in [0, limit)."""
+def not_in(indices: Any, limit: int, name: str = "indices") -> Exception:
+    """The error of indices, or what `name` says, on the host that are not all in [0, limit)."""
     where = tuple(int(i) for i in np.argwhere((indices < 0) | (indices >= limit))[0])
-    at = "indices" + (dims(where) if where else "")
+    at = name + (dims(where) if where else "")
     return invalid(f"{at} = {indices[where]} is not in [0, {limit})")
 
 
@@ -101,9 +101,7 @@ def _take_batched(xp: Any, params: Any, indices: Any, axis: int, batch: int) -> 
     return xp.reshape(xp.permute_dims(rows, (0, 2, 1, 3)), (*lead, *outer, *rest, *inner))
 
 
-def flat_positions(
-    xp: Any, indices: Any, shape: Any, what: str = "shape"
-) -> tuple[Any, int]:
+def flat_positions(xp: Any, indices: Any, shape: Any, what: str = "shape") -> tuple[Any, int]:
     """Coordinates as flat positions in an array of `shape`'s leading dimensions, and their number.
 
     Raises:
@@ -133,9 +131,7 @@ def outside(indices: Any, shape: Any, what: str = "shape") -> Exception:
     rows = np.reshape(indices, (-1, depth))
     bad = int(np.argmax(((rows < 0) | (rows >= np.array(shape[:depth]))).any(axis=1)))
     where = ",".join(str(int(i)) for i in np.unravel_index(bad, indices.shape[:-1] or (1,)))
-    return invalid(
-        f"indices[{where}] = {dims(rows[bad])} does not index into {what} {dims(shape)}"
-    )
+    return invalid(f"indices[{where}] = {dims(rows[bad])} does not index into {what} {dims(shape)}")
 
 
 def check_params(params: Any, indices: Any) -> None:

@@ -44,6 +44,14 @@ def concat_offset(xp: Any, sig: NodeSig) -> Any:
     """Where each input starts in the concatenation."""
 
     def run(concat_dim: Any, *shapes: Any) -> Any:
+        if len(np.shape(concat_dim)):
+            raise invalid(
+                "Concat dim tensor should be a scalar integer, but got shape "
+                f"{dims(np.shape(concat_dim))}"
+            )
+        for i, shape in enumerate(map(np.shape, shapes)):
+            if len(shape) != 1:
+                raise invalid(f"input {i} should be a vector, but got shape {dims(shape)}")
         rank = len(ints(shapes[0]))
         (axis,) = ints(concat_dim)
         if not -rank <= axis < rank:
@@ -51,14 +59,13 @@ def concat_offset(xp: Any, sig: NodeSig) -> Any:
         first, start, out = ints(shapes[0]), 0, []
         for i, shape in enumerate(shapes):
             sizes = ints(shape)
-            if len(sizes) != rank or any(
-                a != b
-                for j, (a, b) in enumerate(zip(first, sizes, strict=False))
-                if j != axis % rank
-            ):
+            if len(sizes) != rank:
+                raise invalid(f"input {i} should contain {rank} elements, but got {len(sizes)}")
+            if any(a != b for j, (a, b) in enumerate(zip(first, sizes)) if j != axis % rank):
+                given = (" ".join(map(str, s)) for s in (sizes, first))
                 raise invalid(
                     f"All dimensions except {axis % rank} must match. Input {i} has shape "
-                    f"{dims(sizes)} and doesn't match input 0 with shape {dims(first)}."
+                    "[{}] and doesn't match input 0 with shape [{}].".format(*given)
                 )
             offset = np.zeros(rank, np.int32)
             offset[axis] = start

@@ -51,9 +51,7 @@ def lrn_grad(xp: Any, sig: NodeSig) -> Callable[..., Any]:
     narrow = sig.in_dtypes[0] in _HALVES
 
     def run(grads: Any, image: Any, output: Any) -> Any:
-        g, x, y = (
-            xp.astype(v, xp.float32) if narrow else v for v in (grads, image, output)
-        )
+        g, x, y = (xp.astype(v, xp.float32) if narrow else v for v in (grads, image, output))
         norm = bias + alpha * _band_sum(xp, x * x, radius)
         shared = _band_sum(xp, g * y / norm, radius)
         out = g * norm**-beta - 2.0 * alpha * beta * x * shared

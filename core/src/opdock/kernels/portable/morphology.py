@@ -61,9 +61,7 @@ class Dilation(Sliding):
         shape, device = (data.shape[0], *where.out, data.shape[3]), getattr(data, "device", None)
         return self.xp.full(shape, self.lowest(data), dtype=data.dtype, device=device)
 
-    def gradients(
-        self, data: Any, kernel: Any, grad: Any, where: Window
-    ) -> Iterator[Any]:
+    def gradients(self, data: Any, kernel: Any, grad: Any, where: Window) -> Iterator[Any]:
         """For each element of the window: the gradients of the windows in which it won."""
         xp = self.xp
         if tuple(grad.shape) != (data.shape[0], *where.out, data.shape[3]):

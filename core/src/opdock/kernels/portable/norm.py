@@ -7,12 +7,26 @@ from collections.abc import Callable
 from typing import Any
 
 from opdock import dtypes
+from opdock.kernels.array_api import invalid
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
 _HALVES = (dtypes.float16, dtypes.bfloat16)
 _FORWARD = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 _BACKWARD = ("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3")
+
+
+def check_channels(x: Any, first: bool, *vectors: Any) -> None:
+    """Raises InvalidArgumentError unless there is one number for each channel of an image batch."""
+    if len(x.shape) != 4:
+        raise invalid(f"input must be 4-dimensional, got shape {list(x.shape)}")
+    channels = x.shape[1 if first else 3]
+    for name, vector in zip(("scale", "offset"), vectors, strict=False):
+        if tuple(vector.shape) != (channels,):
+            raise invalid(
+                f"{name} must have a number for each of {channels} channels, "
+                f"got shape {list(vector.shape)}"
+            )
 
 
 @portable(*_FORWARD)
@@ -29,6 +43,7 @@ def fused_batch_norm(xp: Any, sig: NodeSig) -> Callable[..., Any]:
     third = sig.op == "FusedBatchNormV3"
 
     def run(x: Any, scale: Any, offset: Any, mean: Any, variance: Any) -> Any:
+        check_channels(x, first, scale, offset)
         wide = xp.astype(x, xp.float32) if narrow else x
         shape = (1, -1, 1, 1) if first else (1, 1, 1, -1)
         if training:

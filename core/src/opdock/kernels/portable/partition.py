@@ -10,6 +10,7 @@ import numpy as np
 
 from opdock.kernels.array_api import device_ints, dims, fails, invalid, zeros
 from opdock.kernels.portable import portable
+from opdock.kernels.portable.gather import not_in
 from opdock.kernels.select.signature import NodeSig
 
 
@@ -32,8 +33,8 @@ def dynamic_partition(xp: Any, sig: NodeSig) -> Any:
         prefix = tuple(partitions.shape)
         labels = xp.reshape(partitions, (-1,))
         if math.prod(prefix) and fails(xp, (xp.min(labels) < 0) | (xp.max(labels) >= count)):
-            bad = next(i for i, v in enumerate(labels) if not 0 <= int(v) < count)
-            raise invalid(f"partitions[{bad}] = {int(labels[bad])} is not in [0, {count})")
+            host = np.asarray([int(i) for i in labels]).reshape(prefix)
+            raise not_in(host, count, "partitions")
         rows = xp.reshape(data, (math.prod(prefix), *data.shape[len(prefix) :]))
         out = [xp.take(rows, xp.nonzero(labels == i)[0], axis=0) for i in range(count)]
         return out[0] if count == 1 else tuple(out)

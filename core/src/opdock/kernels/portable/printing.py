@@ -44,6 +44,9 @@ def print_text(xp: Any, sig: NodeSig) -> Any:
                 file.write(text + end)
             return
         stream = sys.stdout if where == "stdout" else sys.stderr
+        if where.startswith("log("):
+            # As TF's log has it: the level's letter first.
+            text = f"{where[4].upper()} tensorflow] {text}"
         print(text, end=end, file=stream, flush=True)
 
     return run

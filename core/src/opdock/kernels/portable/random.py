@@ -135,9 +135,7 @@ def _truncated(xp: Any, place: Place, groups: Array, draw: Draw, size: int) -> l
     ) -> tuple[list[Array], Array]:
         for value in draw(*blocks(place, starts + step, last)):
             keep = xp.abs(value) < 2
-            slots = [
-                xp.where(keep & (have == i), value, slot) for i, slot in enumerate(slots)
-            ]
+            slots = [xp.where(keep & (have == i), value, slot) for i, slot in enumerate(slots)]
             have = have + xp.astype(keep, xp.int64)
         return slots, have
 
@@ -280,11 +278,3 @@ def random_shuffle(xp: Any, sig: NodeSig) -> Callable[[Array], Array]:
         return xp.take(x, device_ints(xp, order, x), axis=0)
 
     return run
-
-
-
-
-
-
-
-

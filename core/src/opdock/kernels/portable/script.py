@@ -72,8 +72,8 @@ def _checked(token: str, index: int, value: Any, wanted: DType) -> Any:
         actual = string
     else:
         actual = as_dtype(array.dtype)
-        # What the function returned may change when it runs again.
-        array = np.array(array, order="C")
+        # What the function returned may change when it runs again, and be in any byte order.
+        array = np.array(array, actual.np, order="C")
     if actual is not wanted:
         raise invalid(
             f"{index}-th value returned by {token} is {proto_name(actual)}, but expects "

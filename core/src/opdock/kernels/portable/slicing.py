@@ -121,6 +121,8 @@ def strided_slice_assign(xp: Any, sig: NodeSig) -> Any:
         with cell.lock:
             out = xp.asarray(cell.read(), copy=True)
             found = subscript(sig, out.shape, begin, end, strides)
+            if 0 in found.shape:  # whatever the value is, none of it is written
+                return cell if returns_ref else None
             if tuple(value.shape) not in (found.shape, ()):
                 raise invalid(
                     f"shape of value was {dims(value.shape)} instead of {dims(found.shape)}"

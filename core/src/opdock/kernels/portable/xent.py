@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -71,8 +72,17 @@ def xent(xp: Any, sig: NodeSig) -> Callable[..., Any]:
     return run
 
 
-def check_classes(features: Any) -> None:
-    """Raises InvalidArgumentError where there are no classes to choose from."""
+def check_classes(features: Any, labels: Any) -> None:
+    """Raises InvalidArgumentError where there is not one label for each row of classes."""
+    if len(features.shape) != 2:
+        raise invalid(f"logits must be 2-D, but got shape {list(features.shape)}")
+    if len(labels.shape) != 1:
+        raise invalid(f"labels must be 1-D, but got shape {list(labels.shape)}")
+    if features.shape[0] != labels.shape[0]:
+        raise invalid(
+            "logits and labels must have the same first dimension, got logits shape "
+            f"{list(features.shape)} and labels shape {list(labels.shape)}"
+        )
     if features.shape[1] == 0:
         raise invalid(f"Must have at least one class, but got logits shape {list(features.shape)}")
 
@@ -92,16 +102,20 @@ def sparse_xent(xp: Any, sig: NodeSig) -> Callable[..., Any]:
     wide = _wide(xp, sig)
 
     def run(features: Any, labels: Any) -> Any:
-        check_classes(features)
-        shifted = _shifted(xp, wide(features))
-        powers = xp.exp(shifted)
+        check_classes(features, labels)
+        logits = wide(features)
+        top = xp.max(logits, axis=-1, keepdims=True)
+        powers = xp.exp(logits - top)
         total = xp.sum(powers, axis=-1, keepdims=True)
-        classes = xp.arange(features.shape[1], dtype=labels.dtype)
-        hit = classes[None, :] == labels[:, None]
-        zero = xp.zeros_like(shifted)
-        loss = xp.sum(xp.where(hit, xp.log(total) - shifted, zero), axis=-1)
-        back = powers / total - xp.astype(hit, shifted.dtype)
-        valid = xp.any(hit, axis=-1)
+        rows, classes = features.shape
+        valid = (labels >= 0) & (labels < classes)
+        label = xp.where(valid, labels, xp.zeros_like(labels))
+        arange = functools.partial(xp.arange, device=getattr(labels, "device", None))
+        place = arange(rows, dtype=xp.int64) * classes + xp.astype(label, xp.int64)
+        chosen = xp.take(xp.reshape(logits, (-1,)), place, axis=0) - top[:, 0]
+        loss = xp.log(total[:, 0]) - chosen
+        hit = arange(classes, dtype=labels.dtype)[None, :] == label[:, None]
+        back = powers / total - xp.astype(hit, logits.dtype)
         loss = xp.where(valid, loss, xp.full_like(loss, xp.nan))
         back = xp.where(valid[:, None], back, xp.full_like(back, xp.nan))
         kind = features.dtype

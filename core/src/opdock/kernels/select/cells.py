@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from threading import Condition
 from typing import Any, Protocol
 
 from opdock.dtypes import DType
@@ -70,6 +71,22 @@ class Resources(Protocol):
 
     def delete(self, kind: str, container: str, name: str) -> bool:
         """Forgets a resource; whether there was one."""
+
+    def wait(
+        self,
+        condition: Condition,
+        ready: Callable[[], bool],
+        give_up: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Waits until `ready()`: how a kernel waits for another step.
+
+        The caller holds the condition, and whoever changes what `ready` looks at notifies it.
+        `give_up` is called, under the condition too, in the moment in which the waiting is
+        cancelled, so that nothing is handed to somebody who is no longer there.
+
+        Raises:
+            CancelledError: the session was closed, or the step's time is over.
+        """
 
     def node_state(self, node_name: str, factory: Callable[[], Any]) -> Any:
         """What belongs to one node, made by `factory` when missing, such as a random stream."""

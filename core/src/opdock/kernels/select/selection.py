@@ -202,7 +202,10 @@ def select(sig: NodeSig, index: KernelIndex, device: str = "") -> Selection:
         else:
             rejections.append(
                 Rejection(
-                    reason=reason, device=device, kernel=entry.kernel.qualname, plugin=entry.plugin,
+                    reason=reason,
+                    device=device,
+                    kernel=entry.kernel.qualname,
+                    plugin=entry.plugin,
                     fault=fault,
                 )
             )

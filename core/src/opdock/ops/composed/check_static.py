@@ -12,8 +12,8 @@ from opdock.graph.nodes.composite import IndexedSlices, SparseTensor
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.graph.nodes.scopes import name_scope
-from opdock.ops.check import Assert, _all, assert_equal
+from opdock.graph.nodes.scopes import control_dependencies, name_scope
+from opdock.ops.check import Assert, _all
 from opdock.ops.control import no_op
 from opdock.ops.registry import get
 
@@ -40,7 +40,7 @@ def assert_type(
         if not isinstance(tensor, SparseTensor):
             tensor = convert_to_tensor(tensor, name="tensor")
         if tensor.dtype.base_dtype is not wanted.base_dtype:
-            raise TypeError(f"{message or ''}  {_name(tensor)} must be of type {wanted!r}")
+            raise TypeError(f"{message or ''}  {_name(tensor)} must be of type {wanted}")
         return no_op("statically_determined_correct_type")
 
 
@@ -104,7 +104,9 @@ def assert_proper_iterable(values: Any) -> None:
         TypeError: it is not.
     """
     improper = (Tensor, SparseTensor, IndexedSlices, np.ndarray, str, bytes)
-    if isinstance(values, improper) or not hasattr(values, "__iter__"):
+    if not isinstance(values, improper) and not hasattr(values, "__iter__"):
+        raise TypeError(f"Expected argument 'values' to be iterable.  Found: {type(values)}")
+    if isinstance(values, improper):
         raise TypeError(
             "Expected argument 'values' to be a 'proper' iterable.  Found: " + str(type(values))
         )
@@ -163,8 +165,8 @@ def _rank_check(
     wanted = [convert_to_tensor(r, name="rank") for r in ranks]
     known = [constant_value(r) for r in wanted]
     for tensor, value in zip(wanted, known, strict=True):
-        if not tensor.dtype.base_dtype.is_integer:
-            raise TypeError(f"Rank must be an integer, got {tensor.dtype.name}: {tensor}")
+        if tensor.dtype.base_dtype is not dtypes.int32:
+            raise TypeError(f"{message or ''}  {tensor.name} must be of type {dtypes.int32}")
         if tensor.raw_shape not in (None, ()) or (value is not None and value.ndim):
             raise ValueError("Rank must be a scalar.")
     static = shapes.as_shape(x.get_shape())
@@ -181,6 +183,7 @@ def _rank_check(
                 f"Received rank {rank}, shape {shapes.TensorShape(static)}"
             )
         return no_op("static_checks_determined_all_ok")
+    scalars = [_scalar_rank(r) for r in wanted if r.raw_shape is None]
     actual = get("Rank")(x) if not isinstance(x, SparseTensor) else get("Size")(x.dense_shape)
     tests = [get(op)(actual, get("Cast")(r, DstT=dtypes.int32)) for r in wanted]
     holds_now = tests[0]
@@ -189,7 +192,14 @@ def _rank_check(
     if data is None:
         size = get("Shape")(x) if not isinstance(x, SparseTensor) else x.dense_shape
         data = [message or "", f"Tensor {_name(x)} {text}", *wanted, "Received shape: ", size]
-    return Assert(_all(holds_now), data, summarize=summarize)
+    with control_dependencies(scalars):
+        return Assert(_all(holds_now), data, summarize=summarize)
+
+
+def _scalar_rank(rank: Tensor) -> Operation:
+    """Checks that a rank is a scalar, for a list of one rank is a common mistake."""
+    is_scalar = get("Equal")(get("Rank")(rank), 0)
+    return Assert(is_scalar, ["Rank must be a scalar. Received rank: ", rank])
 
 
 def assert_scalar(tensor: Any, name: str | None = None, message: str | None = None) -> Tensor:
@@ -209,61 +219,6 @@ def assert_scalar(tensor: Any, name: str | None = None, message: str | None = No
                 f"{converted.shape}."
             )
         return converted
-
-
-def assert_shapes(
-    shapes: Any, data: Any = None, summarize: Any = None, message: str | None = None,
-    name: str | None = None,
-) -> Operation:  # fmt: skip
-    """Asserts the shapes of several tensors and the sizes that they share.
-
-    Args:
-        shapes: pairs of a tensor and its shape, or a dict of them. An entry of a shape is a size,
-            None for any, or a symbol (a string): equal symbols stand for equal sizes.
-        data, summarize, message, name: see `assert_equal`.
-
-    Returns:
-        An operation that checks what is not known yet.
-
-    Raises:
-        ValueError: the static shapes contradict.
-    """
-    pairs = list(shapes.items() if isinstance(shapes, dict) else shapes)
-    checks: list[Operation] = []
-    sizes: dict[Any, tuple[Tensor, Any]] = {}
-    with name_scope(name, "assert_shapes", [x for x, _ in pairs]):
-        for value, wanted in pairs:
-            x = convert_to_tensor(value)
-            wanted = [wanted] if isinstance(wanted, (int, str)) else list(wanted)
-            checks.append(assert_rank(x, len(wanted), data, summarize, message))
-            for axis, entry in enumerate(wanted):
-                if entry is None or entry == ".":
-                    continue
-                size = _size(x, axis)
-                first = (x, entry) if isinstance(entry, int) else sizes.setdefault(entry, (x, size))
-                if first[1] is size:
-                    continue
-                if isinstance(size, int) and isinstance(first[1], int):
-                    if size != first[1]:
-                        raise ValueError(
-                            f"{message or ''}Specified by tensor {first[0].name} dimension "
-                            f"{axis} of "
-                            f"tensor {x.name} must have size {first[1]}.  Received size "
-                            f"{size}, shape "
-                            f"{x.shape}"
-                        )
-                    continue
-                checks.append(assert_equal(size, first[1], data, summarize, message))
-        from opdock.ops.control import group
-
-        return group(*checks)
-
-
-def _size(x: Tensor, axis: int) -> Any:
-    known = x.raw_shape
-    if known is not None and known[axis] is not None:
-        return known[axis]
-    return get("StridedSlice")(get("Shape")(x), [axis], [axis + 1], [1], shrink_axis_mask=1)
 
 
 def _name(x: Any) -> str:

@@ -38,9 +38,9 @@ def remove_squeezable_dimensions(
         p, y = predictions.raw_shape, labels.raw_shape
         if p is not None and y is not None:
             difference = len(p) - len(y)
-            if difference == expected_rank_diff + 1 and p[-1] in (None, 1):
+            if difference == expected_rank_diff + 1:
                 predictions = squeeze(predictions, [-1])
-            elif difference == expected_rank_diff - 1 and y[-1] in (None, 1):
+            elif difference == expected_rank_diff - 1:
                 labels = squeeze(labels, [-1])
             return labels, predictions
         from opdock.ops.control import cond

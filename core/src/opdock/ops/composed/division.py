@@ -9,6 +9,7 @@ from opdock.docstrings import explained
 from opdock.dtypes import DType
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.arithmetic import div_no_nan_op, floor_div_op, mul_no_nan_op, real_div_op
@@ -33,6 +34,15 @@ def _check_same(x: Tensor, y: Tensor) -> None:
         )
 
 
+def as_quotient(x: Tensor) -> Tensor:
+    """`x` in the type in which Python 3 divides it; TypeError if it is no number."""
+    kind = x.dtype.base_dtype
+    if kind not in _TRUEDIV:
+        raise TypeError(f"Invalid dtype {kind!r} in __truediv__.")
+    wide = _TRUEDIV[kind]
+    return x if wide is None else cast(x, wide)
+
+
 _WORDS = {
     "x": "a tensor of numbers.",
     "y": "a tensor of the same type.",
@@ -42,6 +52,7 @@ _WORDS = {
 """What the functions here take."""
 
 
+@extensible
 @explained(
     _WORDS,
     returns="A tensor in the broadcast shape: float32 for integers of up to 16 bits, float64 for"
@@ -54,15 +65,11 @@ def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
         x = convert_to_tensor(x, name="x")
         y = convert_to_tensor(y, name="y", preferred_dtype=x.dtype.base_dtype)
         _check_same(x, y)
-        kind = x.dtype.base_dtype
-        if kind not in _TRUEDIV:
-            raise TypeError(f"Invalid dtype {kind!r} in __truediv__.")
-        wide = _TRUEDIV[kind]
-        if wide is not None:
-            x, y = cast(x, wide), cast(y, wide)
+        x, y = as_quotient(x), as_quotient(y)
         return real_div_op(x, y, name=scope)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(_WORDS)
 def div(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x / y` as Python 2 divides: floats exactly, integers by `tf.floordiv`."""
@@ -74,6 +81,7 @@ def div(x: Any, y: Any, name: str | None = None) -> Tensor:
         return (real_div_op if exact else floor_div_op)(x, y, name=scope)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(
     _WORDS,
     x="a tensor of real numbers.",
@@ -96,11 +104,13 @@ class _Named:
         return truediv(self._x, y, self._name)
 
 
+@extensible
 def divide(x: Any, y: Any, name: str | None = None) -> Any:
     """`x / y` by Python 3's operator; plain numbers give a plain number."""
     return x / y if name is None else _Named(x, name) / y
 
 
+@extensible
 @explained(_WORDS, x="a tensor of floats or complex numbers.")
 def div_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x / y`, but 0 where `y` is 0."""

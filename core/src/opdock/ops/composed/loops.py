@@ -14,6 +14,7 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
+from opdock.graph.nodes.typespec import TypeSpec
 from opdock.ops.control import _share_captures, check_scalar, stateless_while_op, while_op
 from opdock.ops.registry import get
 from opdock.shapes import Shape
@@ -211,7 +212,11 @@ class _Loop:
 
 
 def _expanded(item: Any, invariant: Any) -> list[Shape]:
-    """The shapes of the tensors of a loop variable, of which the user gives one shape."""
+    """The shapes of the tensors of a loop variable, of which the user gives one shape or a spec."""
+    if isinstance(invariant, TypeSpec):
+        if not invariant.is_compatible_with(item):
+            raise TypeError(f"TypeSpec {invariant!r} is not compatible with {item!r}")
+        return [spec.shape.raw for spec in nest.flatten(invariant._component_specs)]
     shape = shapes.as_shape(invariant)
     if isinstance(item, SparseTensor):
         # It is a vector of one dimension: the rank.

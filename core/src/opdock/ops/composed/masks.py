@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
+from opdock.graph.nodes.composite import IndexedSlices
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
@@ -19,7 +20,7 @@ from opdock.ops.registry import get
 from opdock.ops.select import where_v2
 from opdock.ops.support import array_util
 
-__all__ = ["boolean_mask", "sequence_mask"]
+__all__ = ["boolean_mask", "sequence_mask", "sparse_mask"]
 
 
 def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any = None) -> Tensor:
@@ -112,3 +113,19 @@ def sequence_mask(
         if dtype is None or dtypes.as_dtype(dtype).base_dtype is dtypes.bool:
             return mask  # type: ignore[no-any-return]
         return cast(mask, dtype)  # type: ignore[no-any-return]
+
+
+def sparse_mask(a: IndexedSlices, mask_indices: Any, name: str | None = None) -> IndexedSlices:
+    """The slices whose index is not among some.
+
+    Args:
+        a: IndexedSlices.
+        mask_indices: the indices of the slices to leave out, a vector.
+        name: a name for the operation.
+
+    Returns:
+        IndexedSlices.
+    """
+    with name_scope(name, "sparse_mask", [a.values, a.indices, mask_indices]) as scope:
+        indices, kept = get("ListDiff")(a.indices, mask_indices)
+        return IndexedSlices(gather(a.values, kept, name=scope), indices, a.dense_shape)

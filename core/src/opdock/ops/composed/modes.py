@@ -7,8 +7,10 @@ from typing import Any, NoReturn
 from opdock import errors
 
 __all__ = [
-    "disable_eager_execution", "disable_v2_behavior", "disable_v2_tensorshape",
-    "enable_eager_execution", "enable_v2_behavior", "executing_eagerly", "load_library",
+    "control_flow_v2_enabled", "disable_control_flow_v2", "disable_eager_execution",
+    "disable_tensor_equality", "disable_v2_behavior", "disable_v2_tensorshape",
+    "enable_control_flow_v2", "enable_eager_execution", "enable_tensor_equality",
+    "enable_v2_behavior", "enable_v2_tensorshape", "executing_eagerly", "load_library",
     "load_op_library",
 ]  # fmt: skip
 
@@ -33,13 +35,69 @@ def disable_v2_tensorshape() -> None:
 def enable_eager_execution(
     config: Any = None, device_policy: Any = None, execution_mode: Any = None
 ) -> NoReturn:
-    """Raises UnimplementedError: opdock runs graphs only."""
+    """Raises UnimplementedError: opdock runs graphs only.
+
+    Raises:
+        TypeError: `config` is no ConfigProto.
+        ValueError: `device_policy` or `execution_mode` is none of TF's.
+    """
+    from opdock.io import protos
+
+    if config is not None and not isinstance(config, protos.ConfigProto):
+        raise TypeError(f"config must be a tf.ConfigProto, but got {type(config)}")
+    if device_policy not in (None, *range(4)):
+        raise ValueError(
+            "device_policy must be one of None, tf.contrib.eager.DEVICE_PLACEMENT_EXPLICIT, "
+            "DEVICE_PLACEMENT_WARN, DEVICE_PLACEMENT_SILENT or "
+            f"DEVICE_PLACEMENT_SILENT_FOR_INT32, but got {device_policy}"
+        )
+    if execution_mode not in (None, 0, 1):
+        raise ValueError(
+            "execution_mode must be one of None, tf.contrib.eager.SYNC or tf.contrib.eager.ASYNC, "
+            f"but got {execution_mode}"
+        )
     raise errors.UnimplementedError(None, None, "opdock runs graphs; there is no eager execution")
 
 
 def enable_v2_behavior() -> NoReturn:
     """Raises UnimplementedError: opdock has TF 1's behaviour only."""
     raise errors.UnimplementedError(None, None, "opdock has TF 1's behaviour only")
+
+
+_conditional_v2 = False
+
+
+def control_flow_v2_enabled() -> bool:
+    """What `enable_control_flow_v2` said; branches and bodies are functions in either case."""
+    return _conditional_v2
+
+
+def enable_control_flow_v2() -> None:
+    """Keeps the setting: opdock's branches and bodies are functions always."""
+    global _conditional_v2
+    _conditional_v2 = True
+
+
+def disable_control_flow_v2() -> None:
+    """Keeps the setting: opdock's branches and bodies are functions always."""
+    global _conditional_v2
+    _conditional_v2 = False
+
+
+def disable_tensor_equality() -> None:
+    """Does nothing: `==` compares tensors by identity."""
+
+
+def enable_tensor_equality() -> NoReturn:
+    """Raises UnimplementedError: `==` compares tensors by identity, as TF 1 does by default."""
+    raise errors.UnimplementedError(
+        None, None, "`==` compares tensors by identity; use tf.equal to compare their elements"
+    )
+
+
+def enable_v2_tensorshape() -> NoReturn:
+    """Raises UnimplementedError: shapes have TF 1's `Dimension` entries."""
+    raise errors.UnimplementedError(None, None, "shapes have TF 1's `Dimension` entries")
 
 
 def load_op_library(library_filename: str) -> NoReturn:

@@ -10,7 +10,7 @@ from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import colocate_with, control_dependencies, name_scope
 from opdock.ops.control import group, with_dependencies
-from opdock.ops.registry import get
+from opdock.ops.registry import Control, get
 
 __all__ = ["add_check_numerics_ops", "verify_tensor_all_finite"]
 
@@ -44,10 +44,19 @@ def add_check_numerics_ops() -> Operation:
     """An operation that checks every half, float and double tensor of the graph.
 
     The checks run in the order of the graph, so the first culprit is the one that is named.
+
+    Raises:
+        ValueError: the graph has branches or loops.
     """
+    operations = get_default_graph().get_operations()
+    if any(op.spec.traits.control is not Control.NONE for op in operations):
+        raise ValueError(
+            "`tf.add_check_numerics_ops() is not compatible with TensorFlow control flow "
+            "operations such as `tf.cond()` or `tf.while_loop()`."
+        )
     checks: list[Operation] = []
     floats = (dtypes.float16, dtypes.float32, dtypes.float64)
-    for op in get_default_graph().get_operations():
+    for op in operations:
         for tensor in op.outputs:
             if tensor.dtype in floats:
                 with control_dependencies(checks[-1:]):

@@ -48,13 +48,9 @@ def assert_broadcastable(weights: Any, values: Any) -> Operation:
 def _fits(static: Shape, wanted: Shape) -> bool:
     """Whether the fit is certain; ValueError when a misfit is."""
     static, wanted = static or (), wanted or ()
-    text = (
-        f"values.shape={TensorShape(wanted)}. weights.shape={TensorShape(static)}."
-    )
+    text = f"values.shape={TensorShape(wanted)}. weights.shape={TensorShape(static)}."
     if len(static) != len(wanted):
-        raise ValueError(
-            f"{_PREFIX} values.rank={len(wanted)}. weights.rank={len(static)}. {text}"
-        )
+        raise ValueError(f"{_PREFIX} values.rank={len(wanted)}. weights.rank={len(static)}. {text}")
     for w, v in zip(static, wanted, strict=True):
         if w is not None and v is not None and w not in (1, v):
             raise ValueError(f"{_PREFIX} Mismatch at dim. {text}")

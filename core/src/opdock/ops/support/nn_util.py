@@ -37,8 +37,6 @@ def zeros_like(tensor: Tensor) -> Tensor:
     return emit("ZerosLike", tensor)  # type: ignore[no-any-return]
 
 
-
-
 def sequence(value: Any, n: int, channel_index: int, name: str) -> list[int]:
     """A per-dimension list from an int, one number, `n` spatial numbers or a full list.
 

@@ -26,7 +26,7 @@ from opdock.ops.compare import (
     logical_or_op,
     logical_xor,
 )  # fmt: skip
-from opdock.ops.composed.division import div, floordiv, truediv
+from opdock.ops.composed.division import as_quotient, div, floordiv, truediv
 from opdock.ops.composed.subscripts import slice_helper
 from opdock.ops.elementary import abs, neg_op
 from opdock.ops.registry import OpSpec, get
@@ -120,6 +120,16 @@ def _sparse(op: str, scope_name: str) -> BinaryFn:
     return operator
 
 
+def _sparse_truediv(sp: SparseTensor, y: Any) -> SparseTensor:
+    """`sparse / dense`: integers are divided as floats."""
+    with name_scope(None, "truediv", [sp.indices, sp.values, sp.dense_shape, y]) as scope:
+        y = convert_to_tensor(y, dtype=sp.dtype.base_dtype, name="y")
+        values = get("SparseDenseCwiseDiv")(
+            sp.indices, as_quotient(sp.values), sp.dense_shape, as_quotient(y), name=scope
+        )
+        return SparseTensor(sp.indices, values, sp.dense_shape)
+
+
 def install() -> None:
     """Gives Tensor and SparseTensor their operators."""
     override = Tensor._override_operator
@@ -137,9 +147,9 @@ def install() -> None:
     override("__abs__", _method(abs))
     for scope_name, name in (
         ("mul", "SparseDenseCwiseMul"), ("div", "SparseDenseCwiseDiv"),
-        ("truediv", "SparseDenseCwiseDiv"),
     ):  # fmt: skip
         setattr(SparseTensor, f"__{scope_name}__", _sparse(name, scope_name))
+    setattr(SparseTensor, "__truediv__", _sparse_truediv)  # noqa: B010
     # Those of variables only read the variable first, and are documented as the same.
     for operator in Tensor.OVERLOADABLE_OPERATORS - {"__getitem__"}:
         if hasattr(Tensor, operator):

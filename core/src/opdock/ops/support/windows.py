@@ -13,9 +13,7 @@ from opdock.windows import Format, Layout, groups
 def check_length(values: Sequence[Any], count: int, message: str) -> None:
     """Raises ValueError "`message` attribute to contain `count` values" unless it does."""
     if len(values) != count:
-        raise ValueError(
-            f"{message} attribute to contain {count} values, but got: {len(values)}"
-        )
+        raise ValueError(f"{message} attribute to contain {count} values, but got: {len(values)}")
 
 
 def conv_shape(sig: ShapeSig, rank: int, *, grouped: bool, title: str) -> Shape:

@@ -1,0 +1,285 @@
+"""`tf.GradientTape` over a graph: which gradients a tape would know, computed by `tf.gradients`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Self
+
+from opdock import dtypes
+from opdock.autodiff.gradients import UnconnectedGradients, gradients
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.graph import get_default_graph
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import control_dependencies
+from opdock.graph.variables.variable import Variable
+from opdock.ops.array import reshape, shape, size
+from opdock.ops.check import assert_equal
+from opdock.ops.composed.loops import while_loop
+from opdock.ops.composed.tensor_array import TensorArray
+from opdock.ops.fill import zeros, zeros_like
+from opdock.ops.gather import gather
+from opdock.ops.joining import concat
+from opdock.ops.matrix import transpose
+from opdock.util import nest
+
+__all__ = ["GradientTape"]
+
+_NONE: Final = UnconnectedGradients.NONE
+
+
+class GradientTape:
+    """Differentiates what is built while it is open.
+
+    A graph holds all its operations, so the tape has nothing to store: it says which operations
+    count, all but those built under `stop_recording`, and which tensors and variables are watched.
+
+    Args:
+        persistent: whether `gradient` may be called more than once.
+        watch_accessed_variables: whether trainable variables are watched without being asked.
+    """
+
+    def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
+        self._persistent, self._all_variables = persistent, watch_accessed_variables
+        self._recording = False
+        self._new()
+
+    def _new(self) -> None:
+        self._alive = False
+        self._watched: dict[int, Any] = {}
+        self._silent: list[Operation] = []
+        self._begin = 0
+
+    # ------------------------------------------------------------ recording
+    def __enter__(self) -> Self:
+        self._start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        if self._recording:
+            self._stop()
+
+    def _start(self) -> None:
+        if self._recording:
+            raise ValueError("Tape is already recording.")
+        if not self._alive:
+            self._begin = len(get_default_graph().get_operations())
+        self._alive = self._recording = True
+
+    def _stop(self) -> None:
+        if not self._recording:
+            raise ValueError("Tape is not recording.")
+        self._recording = False
+
+    def watch(self, tensor: Any) -> None:
+        """Lets gradients be asked for with respect to a tensor, or several in a structure.
+
+        Raises:
+            ValueError: something in it is neither a tensor nor a variable.
+        """
+        for t in nest.flatten(tensor):
+            if not isinstance(t, (Tensor, Variable)):
+                raise ValueError(f"Passed in object of type {type(t)}, not tf.Tensor")
+            self._watched[id(t)] = t
+
+    @contextlib.contextmanager
+    def stop_recording(self) -> Iterator[None]:
+        """What is built inside counts as constant.
+
+        Raises:
+            RuntimeError: the tape has not begun.
+        """
+        if not self._alive:
+            raise RuntimeError("Trying to stop recording a tape which is not recording.")
+        self._stop()
+        begin = len(get_default_graph().get_operations())
+        try:
+            yield
+        finally:
+            self._silent.extend(get_default_graph().get_operations()[begin:])
+            self._start()
+
+    def reset(self) -> None:
+        """Forgets all that was watched and recorded."""
+        self._stop()
+        self._new()
+        self._start()
+
+    def watched_variables(self) -> tuple[Any, ...]:
+        """The variables that are watched: those asked for, and trainable ones that were read."""
+        found = [v for v in self._watched.values() if isinstance(v, Variable)]
+        if self._all_variables:
+            read = {
+                t
+                for op in get_default_graph().get_operations()[self._begin :]
+                for t in (*op.inputs, *op.outputs)
+            }
+            for v in get_default_graph().get_collection("trainable_variables"):
+                if id(v) not in self._watched and any(t in read for t in _states(v)):
+                    found.append(v)
+        return tuple(found)
+
+    # ------------------------------------------------------------ derivatives
+    def gradient(
+        self, target: Any, sources: Any, output_gradients: Any = None,
+        unconnected_gradients: Any = _NONE,
+    ) -> Any:  # fmt: skip
+        """The derivatives of the sum of `target` with respect to `sources`.
+
+        Args:
+            target: a tensor or a structure of tensors.
+            sources: watched tensors or variables, or a structure of them.
+            output_gradients: a gradient for each target; ones by default.
+            unconnected_gradients: whether sources without influence get None or zeros.
+
+        Returns:
+            A structure like `sources`.
+
+        Raises:
+            RuntimeError: the tape is not persistent and was asked before.
+        """
+        if not self._alive:
+            raise RuntimeError(
+                "GradientTape.gradient can only be called once on non-persistent tapes."
+            )
+        if self._recording and not self._persistent:
+            self._stop()
+        flat = nest.flatten(sources)
+        targets = [convert_to_tensor(t) for t in nest.flatten(target)]
+        given = None if output_gradients is None else nest.flatten(output_gradients)
+        stops = [t for op in self._silent for t in op.outputs]
+        known = [self._knows(s) for s in flat]
+        found = iter(
+            gradients(
+                targets, [s for s, is_known in zip(flat, known, strict=True) if is_known], given,
+                stop_gradients=stops or None, unconnected_gradients=unconnected_gradients,
+            )
+        )  # fmt: skip
+        zero = UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO
+        results = [
+            next(found) if is_known else zeros_like(convert_to_tensor(s)) if zero else None
+            for s, is_known in zip(flat, known, strict=True)
+        ]
+        if not self._persistent:
+            self._alive = False
+        return nest.pack_sequence_as(sources, results) if nest.is_sequence(sources) else results[0]
+
+    def _knows(self, source: Any) -> bool:
+        """Whether a source is watched, or computed from what is."""
+        watched = set(self._watched)
+        if isinstance(source, Variable):
+            return id(source) in watched or (
+                self._all_variables and bool(getattr(source, "trainable", True))
+            )
+        roots = {t for v in self._watched.values() for t in _states(v)}
+        if self._all_variables:
+            for v in get_default_graph().get_collection("trainable_variables"):
+                roots.update(_states(v))
+        waiting, seen = [source], set()
+        while waiting:
+            tensor = waiting.pop()
+            if tensor in roots:
+                return True
+            if tensor not in seen:
+                seen.add(tensor)
+                waiting.extend(tensor.op.inputs)
+        return False
+
+    def _each(self, count: Any, entry: Callable[[Any], Any], sources: list[Any], stop: Any) -> Any:
+        """The gradients of `count` numbers, stacked; None for sources that none depends on."""
+        persistent, self._persistent = self._persistent, True
+        try:
+            connected = self.gradient(entry(0), sources, unconnected_gradients=stop)
+            live = [s for s, g in zip(sources, connected, strict=True) if g is not None]
+
+            def row(i: Tensor, rows: list[Any]) -> Any:
+                made = self.gradient(entry(i), live, unconnected_gradients=stop)
+                written = [
+                    array.write(i, convert_to_tensor(g))
+                    for array, g in zip(rows, made, strict=True)
+                ]
+                return i + 1, written
+
+            start = [TensorArray(s.dtype.base_dtype, count, element_shape=s.shape) for s in live]
+            rows: Any = []
+            if live:
+                _, rows = while_loop(
+                    lambda i, _: i < count, row, (convert_to_tensor(0, dtypes.int32), start)
+                )
+        finally:
+            self._persistent = persistent
+            self._alive = persistent
+        stacked = iter([array.stack() for array in rows])
+        return [None if g is None else next(stacked) for g in connected]
+
+    def jacobian(
+        self, target: Any, sources: Any, unconnected_gradients: Any = _NONE,
+        parallel_iterations: int | None = None, experimental_use_pfor: bool = True,
+    ) -> Any:  # fmt: skip
+        """The derivatives of each number in `target`, of shape `target.shape + source.shape`.
+
+        Args:
+            target: a tensor.
+            sources: watched tensors or variables, or a structure of them.
+            unconnected_gradients: whether sources without influence get None or zeros.
+            parallel_iterations, experimental_use_pfor: accepted for TF's signature; a loop in the
+                graph differentiates number by number.
+
+        Raises:
+            RuntimeError: the tape is not persistent and was asked before.
+        """
+        flat = nest.flatten(sources)
+        numbers = reshape(target, [-1])
+        whole = shape(target)
+        outputs = self._each(
+            size(target), lambda i: gather(numbers, i), flat, unconnected_gradients
+        )
+        for at, (source, found) in enumerate(zip(flat, outputs, strict=True)):
+            if found is not None:
+                outputs[at] = reshape(found, concat([whole, shape(found)[1:]], 0))
+                outputs[at].set_shape(target.shape.concatenate(source.shape))
+        return nest.pack_sequence_as(sources, outputs) if nest.is_sequence(sources) else outputs[0]
+
+    def batch_jacobian(
+        self, target: Any, source: Any, unconnected_gradients: Any = _NONE,
+        parallel_iterations: int | None = None, experimental_use_pfor: bool = True,
+    ) -> Any:  # fmt: skip
+        """The Jacobian of each example: [batch, rest of the target, rest of the source].
+
+        Args:
+            target: a tensor [batch, ...] whose examples depend on those of `source` alone.
+            source: a watched tensor [batch, ...].
+            unconnected_gradients: whether a source without influence gets None or zeros.
+            parallel_iterations, experimental_use_pfor: accepted for TF's signature.
+
+        Raises:
+            ValueError: the batches differ.
+        """
+        ranks = target.shape.with_rank_at_least(2), source.shape.with_rank_at_least(2)
+        batches = [s.as_list()[0] for s in ranks if s.ndims]
+        if None not in batches and len(set(batches)) > 1:
+            raise ValueError(
+                f"Need first dimension of target shape ({target.shape}) and source shape "
+                f"({source.shape}) to match."
+            )
+        whole, given = shape(target), shape(source)
+        with control_dependencies([assert_equal(whole[0], given[0])]):
+            rows = reshape(target, concat([whole[:1], [-1]], 0))
+        columns = shape(rows)[1]
+        (found,) = self._each(
+            columns, lambda i: gather(rows, i, axis=1), [source], unconnected_gradients
+        )
+        joined = concat([whole, given[1:]], 0)
+        if found is None:
+            return zeros(joined, target.dtype)
+        flat = reshape(found, concat([[columns, given[0]], [-1]], 0))
+        return reshape(transpose(flat, [1, 0, 2]), joined)
+
+
+def _states(value: Any) -> list[Tensor]:
+    """The tensors by which a variable is read; a tensor itself."""
+    if isinstance(value, Tensor):
+        return [value]
+    names = ("_variable", "_snapshot", "handle", "_ref")
+    found = [getattr(value, n, None) for n in names]
+    return [t for t in found if isinstance(t, Tensor)]

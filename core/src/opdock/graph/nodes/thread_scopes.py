@@ -1,0 +1,64 @@
+"""The scopes of a graph: of the graph as a whole, or of each thread that builds it."""
+
+from __future__ import annotations
+
+import threading
+
+from opdock.graph.nodes.devicespec import DeviceFunction
+from opdock.graph.nodes.operation import Operation
+
+
+class Controller:
+    """One `control_dependencies` block: its inputs, and the ops made inside it so far."""
+
+    __slots__ = ("inputs", "new_stack", "seen")
+
+    def __init__(self, inputs: list[Operation], new_stack: bool) -> None:
+        self.inputs = inputs
+        self.new_stack = new_stack
+        self.seen: set[Operation] = set()
+
+
+class Scopes:
+    """What operations that are made now have in common: devices, colocation, what to wait for."""
+
+    __slots__ = ("colocation", "controllers", "devices")
+
+    def __init__(
+        self,
+        devices: list[DeviceFunction | None],
+        colocation: list[Operation],
+        controllers: list[Controller],
+    ) -> None:
+        self.devices = devices
+        self.colocation = colocation
+        self.controllers = controllers
+
+
+class ThreadScopes(threading.local):
+    """The same for each thread; all begin with what there was when threads became apart."""
+
+    def __init__(
+        self,
+        devices: list[DeviceFunction | None],
+        colocation: list[Operation],
+        controllers: list[Controller],
+    ) -> None:
+        self.devices = devices
+        self.colocation = colocation
+        self.controllers = controllers
+
+
+class ThreadState(threading.local):
+    """What each thread that builds a graph has for itself.
+
+    Attributes:
+        name_stack: the name scope that it is in.
+        device_depth: how many device scopes it is in.
+    """
+
+    name_stack = ""
+    device_depth = 0
+
+
+__all__ = ["Controller", "Scopes", "ThreadScopes", "ThreadState"]

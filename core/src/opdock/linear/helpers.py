@@ -1,0 +1,162 @@
+"""What linear operators share: hints, dimensions, matrices brought to one batch shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opdock import dtypes
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.variables.variable import Variable
+from opdock.ops.array import (
+    broadcast_dynamic_shape,
+    broadcast_static_shape,
+    broadcast_to,
+    shape,
+)
+from opdock.ops.check import assert_equal, assert_less
+from opdock.ops.complex import imag
+from opdock.ops.control import no_op
+from opdock.ops.elementary import abs as absolute
+from opdock.ops.joining import concat
+from opdock.ops.solve import cholesky_solve, matrix_solve, matrix_triangular_solve
+from opdock.shapes import Dimension, TensorShape
+
+
+def dimension(known: TensorShape, index: int) -> Dimension:
+    """A dimension of a static shape; unknown if the rank is."""
+    return Dimension(None) if known.dims is None else known.dims[index]
+
+
+def static_batch(known: TensorShape) -> list[Any] | None:
+    """A batch shape as numbers, or None where it is not known."""
+    return known.as_list() if known.is_fully_defined() else None
+
+
+def parameter(value: Any, name: str) -> Any:
+    """A parameter of an operator: variables stay what they are."""
+    return value if isinstance(value, Variable) else convert_to_tensor(value, name=name)
+
+
+def refuse_variable(value: Any, name: str) -> None:
+    """Raises TypeError for a variable where a number is needed once and for all."""
+    if isinstance(value, Variable):
+        raise TypeError(f"Argument {name} cannot be reference type. Found: {type(value)}")
+
+
+def at_least(value: Any, name: str, rank: int) -> None:
+    """Raises ValueError where a tensor has too few dimensions."""
+    if value.shape.ndims is not None and value.shape.ndims < rank:
+        some = "1 dimension" if rank == 1 else f"{rank} dimensions"
+        raise ValueError(f"Argument {name} must have at least {some}.  Found: {value}")
+
+
+def combined_hint(own: bool | None, given: bool | None, message: str) -> bool | None:
+    """What two hints of the same thing say; ValueError if they contradict each other."""
+    if own is not None and given is not None and bool(own) != bool(given):
+        raise ValueError(message)
+    return own if own is not None else given
+
+
+def all_hint(operators: list[Any], name: str, given: bool | None, what: str) -> bool | None:
+    """True if all operators have the hint; ValueError if the user denies it then."""
+    if all(getattr(operator, name) for operator in operators):
+        if given is False:
+            kind = name.removeprefix("is_").replace("_", " ").replace("non s", "non-s")
+            kind = kind.replace("self a", "self-a")
+            raise ValueError(f"The {what} of {kind} operators is always {kind}.")
+        return True
+    return given
+
+
+def common_dtype(operators: Any) -> tuple[list[Any], Any]:
+    """The operators as a list, and their type.
+
+    Raises:
+        ValueError: there are none.
+        TypeError: their types differ.
+    """
+    found = list(operators)
+    if not found:
+        raise ValueError(f"Expected a non-empty list of operators. Found: {found}")
+    if any(operator.dtype != found[0].dtype for operator in found):
+        types = "   ".join(f"({o.name}, {o.dtype})" for o in found)
+        raise TypeError(f"Expected all operators to have the same dtype.  Found {types}")
+    return found, found[0].dtype
+
+
+def common_batch(operators: list[Any]) -> TensorShape:
+    """The static batch shape that those of all operators broadcast to."""
+    found: TensorShape = operators[0].batch_shape
+    for operator in operators[1:]:
+        found = broadcast_static_shape(found, operator.batch_shape)
+    return found
+
+
+def common_batch_tensor(operators: list[Any]) -> Any:
+    """The same as a vector."""
+    found = operators[0].batch_shape_tensor()
+    for operator in operators[1:]:
+        found = broadcast_dynamic_shape(found, operator.batch_shape_tensor())
+    return found
+
+
+def same_batch(matrices: list[Any]) -> list[Any]:
+    """Matrices broadcast to the batch shape that they have in common."""
+    known = matrices[0].shape[:-2]
+    for matrix in matrices[1:]:
+        known = broadcast_static_shape(known, matrix.shape[:-2])
+    if known.is_fully_defined():
+        return [
+            m if m.shape[:-2].as_list() == known.as_list()
+            else broadcast_to(m, concat([known.as_list(), shape(m)[-2:]], 0))
+            for m in matrices
+        ]  # fmt: skip
+    batch: Any = shape(matrices[0])[:-2]
+    for matrix in matrices[1:]:
+        batch = broadcast_dynamic_shape(batch, shape(matrix)[:-2])
+    return [broadcast_to(m, concat([batch, shape(m)[-2:]], 0)) for m in matrices]
+
+
+def matrix_solve_broadcast(matrix: Any, rhs: Any, adjoint: bool = False) -> Any:
+    """`tf.matrix_solve` of matrices whose batches broadcast."""
+    matrix, rhs = same_batch([convert_to_tensor(matrix), rhs])
+    return matrix_solve(matrix, rhs, adjoint=adjoint)
+
+
+def triangular_solve_broadcast(matrix: Any, rhs: Any, adjoint: bool = False) -> Any:
+    """`tf.matrix_triangular_solve` of lower matrices whose batches broadcast."""
+    matrix, rhs = same_batch([convert_to_tensor(matrix), rhs])
+    return matrix_triangular_solve(matrix, rhs, lower=True, adjoint=adjoint)
+
+
+def cholesky_solve_broadcast(factor: Any, rhs: Any) -> Any:
+    """`tf.cholesky_solve` of matrices whose batches broadcast."""
+    factor, rhs = same_batch([factor, rhs])
+    return cholesky_solve(factor, rhs)
+
+
+def assert_no_zeros(values: Any, message: str) -> Any:
+    """An operation that fails where an entry is 0."""
+    values = convert_to_tensor(values)
+    zero = convert_to_tensor(0, dtype=values.dtype.real_dtype)
+    return assert_less(zero, absolute(values), message=message)
+
+
+def assert_real(values: Any, message: str) -> Any:
+    """An operation that fails where an entry has an imaginary part."""
+    values = convert_to_tensor(values)
+    if not values.dtype.is_complex:
+        return no_op()
+    zero = convert_to_tensor(0, dtype=values.dtype.real_dtype)
+    return assert_equal(zero, imag(values), message=message)
+
+
+def to_complex(values: Any) -> Any:
+    """Real values as complex ones of the same precision."""
+    from opdock.ops.cast import cast
+
+    values = convert_to_tensor(values)
+    if values.dtype.is_complex:
+        return values
+    wide = values.dtype.base_dtype == dtypes.float64
+    return cast(values, dtypes.complex128 if wide else dtypes.complex64)

@@ -1,0 +1,7 @@
+"""`tf.lookup.experimental`: the dense table."""
+
+from __future__ import annotations
+
+from opdock.lookup.mutable import DenseHashTable
+
+__all__ = ["DenseHashTable"]

@@ -1,0 +1,178 @@
+"""Small functions of TF's internal tree, each a line or two over public ones."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from opdock.graph.nodes.constant_value import constant_value
+from opdock.graph.nodes.graph import Graph, get_default_graph
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import control_dependencies, name_scope
+from opdock.shapes import TensorShape
+
+__all__ = [
+    "collect_named_outputs", "convert_collection_to_dict", "enabled", "get_name_scope",
+    "get_seed_or_none", "is_resource_variable", "list_local_devices", "matrix",
+    "n_positive_integers", "scalar", "set_shapes_for_outputs", "smart_cond",
+    "smart_constant_value", "uid", "vector", "with_dependencies",
+]  # fmt: skip
+
+_ids = itertools.count()
+_aliases: WeakKeyDictionary[Any, list[str]] = WeakKeyDictionary()
+
+
+# ------------------------------------------------------------------------------------ graphs
+def with_dependencies(dependencies: Sequence[Any], output_tensor: Any, name: Any = None) -> Any:
+    """The tensor, once all dependencies have run."""
+    from opdock.graph.nodes.composite import IndexedSlices
+    from opdock.ops.identity import identity
+
+    with name_scope(name, "control_dependency", [*dependencies, output_tensor]) as scope:
+        with control_dependencies(list(dependencies)):
+            if isinstance(output_tensor, IndexedSlices):
+                return IndexedSlices(
+                    identity(output_tensor.values, name=scope),
+                    output_tensor.indices,
+                    output_tensor.dense_shape,
+                )
+            return identity(output_tensor, name=scope)
+
+
+def smart_constant_value(pred: Any) -> bool | None:
+    """A condition that is known while the graph is built; None if it is not.
+
+    Raises:
+        TypeError: it is no condition.
+    """
+    if isinstance(pred, Tensor):
+        found = constant_value(pred)
+        return None if found is None else bool(found)
+    if isinstance(pred, bool) or (isinstance(pred, int) and pred in (0, 1)):
+        return bool(pred)
+    if isinstance(pred, np.bool_):
+        return bool(pred)
+    raise TypeError(
+        "`pred` must be a Tensor, or a Python bool, or 1 or 0. Found instead: "
+        f"{type(pred).__name__} {pred!r}"
+    )
+
+
+def smart_cond(
+    pred: Any,
+    true_fn: Callable[[], Any] | None = None,
+    false_fn: Callable[[], Any] | None = None,
+    name: str | None = None,
+    fn1: Callable[[], Any] | None = None,
+    fn2: Callable[[], Any] | None = None,
+) -> Any:
+    """One branch alone where the condition is known while the graph is built, else `tf.cond`.
+
+    Raises:
+        TypeError: a branch cannot be called.
+    """
+    yes, no = true_fn or fn1, false_fn or fn2
+    if not callable(yes) or not callable(no):
+        raise TypeError("`true_fn` and `false_fn` must be callable.")
+    known = smart_constant_value(pred)
+    if known is not None:
+        return yes() if known else no()
+    from opdock.ops.control import cond
+
+    return cond(pred, true_fn=yes, false_fn=no, name=name)
+
+
+def get_name_scope() -> str:
+    """The current name scope of the default graph."""
+    return str(get_default_graph().get_name_scope())
+
+
+def uid() -> int:
+    """A number that no other call gives."""
+    return next(_ids)
+
+
+def set_shapes_for_outputs(op: Any) -> None:
+    """Does nothing: static shapes are there from the start."""
+
+
+def is_resource_variable(var: Any) -> bool:
+    """Whether a variable is kept by a resource handle."""
+    from opdock.graph.variables.resource_variable import ResourceVariable
+
+    return isinstance(var, ResourceVariable)
+
+
+def get_seed_or_none(graph: Graph | None = None) -> int | None:
+    """The seed of a graph."""
+    found = (graph or get_default_graph()).seed
+    return None if found is None else int(found)
+
+
+def collect_named_outputs(collections: Any, alias: str, outputs: Any) -> Any:
+    """Adds a tensor to collections under an alias, by which it is found again there."""
+    if collections:
+        from opdock.graph.nodes.collections import add_to_collections
+
+        _aliases.setdefault(outputs, []).append(alias)
+        add_to_collections(collections, outputs)
+    return outputs
+
+
+def convert_collection_to_dict(collection: Any, clear_collection: bool = False) -> dict[str, Any]:
+    """The tensors of a collection by their aliases, or by their names where they have none."""
+    from opdock.graph.nodes.collections import get_collection, get_collection_ref
+
+    found: dict[str, Any] = {}
+    for tensor in get_collection(collection):
+        for alias in _aliases.get(tensor) or [tensor.op.name]:
+            found[alias] = tensor
+    if clear_collection:
+        del get_collection_ref(collection)[:]
+    return found
+
+
+# ------------------------------------------------------------------------------------ shapes
+def scalar() -> TensorShape:
+    """The shape of a scalar."""
+    return TensorShape([])
+
+
+def vector(length: Any) -> TensorShape:
+    """The shape of a vector."""
+    return TensorShape([length])
+
+
+def matrix(rows: Any, cols: Any) -> TensorShape:
+    """The shape of a matrix."""
+    return TensorShape([rows, cols])
+
+
+def n_positive_integers(n: int, value: Any) -> tuple[int, ...]:
+    """A positive integer n times, or n of them as they are.
+
+    Raises:
+        ValueError: there are not n, or one is not positive.
+    """
+    found = (value,) * n if isinstance(value, int) else tuple(value)
+    if len(found) != n or any(int(v) <= 0 for v in found):
+        raise ValueError(f"expected {n} positive integers, got {value!r}")
+    return tuple(int(v) for v in found)
+
+
+# ------------------------------------------------------------------------------------ others
+def enabled() -> bool:
+    """Whether TF 2's behaviour is on: it never is."""
+    return False
+
+
+def list_local_devices(session_config: Any = None) -> list[Any]:
+    """The devices that a session would find, with `name` and `device_type`."""
+    from opdock.runtime.session import Session
+
+    with Session(config=session_config) as session:
+        return list(session.list_devices())

@@ -1,0 +1,107 @@
+"""Functions in graphs, chosen ones, ones of rows, and ones of Python's own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import opdock as tf
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    with tf.Graph().as_default():
+        yield
+
+
+def run(fetch, feeds=None):
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        return session.run(fetch, feeds)
+
+
+def test_effects_happen_in_order():
+    v = tf.Variable(1.0, use_resource=True)
+
+    @tf.function
+    def step(x):
+        v.assign_add(x)
+        v.assign(v * 2.0)
+        return v.read_value() + 1.0
+
+    assert step.__name__ == "step"
+    assert run(step(tf.constant(2.0))) == 7.0
+
+
+def test_a_read_is_between_the_writes_around_it():
+    for use_resource in (True, False):
+        v = tf.Variable(1.0, use_resource=use_resource)
+
+        @tf.function
+        def step(v=v):
+            v.assign_add(1.0)
+            between = v.read_value()
+            v.assign(0.0)
+            return between, v.read_value()
+
+        assert run(step()) == (2.0, 0.0)
+
+
+def test_a_signature_and_methods():
+    class Doubler:
+        factor = 2.0
+
+        @tf.function(input_signature=[tf.placeholder(tf.float32, [None])])
+        def scale(self, x):
+            return {"out": x * self.factor}
+
+    assert run(Doubler().scale([1, 2])["out"]).tolist() == [2, 4]
+    with pytest.raises(ValueError, match="incompatible with input_signature"):
+        Doubler().scale([[1.0]])
+    with pytest.raises(TypeError, match="tuple or a list"):
+        tf.function(lambda x: x, input_signature=3)
+
+
+def test_variables_are_made_once():
+    @tf.function
+    def make():
+        return tf.Variable(1.0, use_resource=True).read_value()
+
+    make()
+    with pytest.raises(ValueError, match="non-first call"):
+        make()
+    with pytest.raises(tf.errors.UnimplementedError, match="get_concrete_function"):
+        make.get_concrete_function()
+
+
+def test_switch_case():
+    index = tf.placeholder(tf.int32, [])
+    functions = [lambda: tf.constant(10), lambda: tf.constant(20)]
+    plain = tf.switch_case(index, functions)
+    default = tf.switch_case(index, dict(enumerate(functions)), default=lambda: tf.constant(-1))
+    found = [run([plain, default], {index: i}) for i in (0, 1, 7, -1)]
+    assert found == [[10, 10], [20, 20], [20, -1], [20, -1]]
+    with pytest.raises(TypeError, match="must a Tensor"):
+        tf.switch_case(1, functions)
+    with pytest.raises(ValueError, match="contiguous range"):
+        tf.switch_case(index, {0: functions[0], 2: functions[1]})
+
+
+def test_vectorized_map():
+    x = np.arange(6, dtype=np.float32).reshape(3, 2)
+    outer = tf.vectorized_map(lambda row: tf.tensordot(row, row, 0), x)
+    assert np.array_equal(run(outer), x[:, :, None] * x[:, None])
+    both = tf.vectorized_map(lambda p: (p[0] + p[1], tf.reduce_sum(p[0])), (x, x))
+    assert [v.tolist() for v in run(both)] == [(2 * x).tolist(), x.sum(1).tolist()]
+
+
+def test_py_function():
+    def log(x, text):
+        assert text.numpy() == b"hello" and x.numpy().tolist() == [1, 2]
+        return tf.square(x), np.float64(x.numpy().sum())
+
+    squares, total = tf.py_function(log, [[1.0, 2.0], "hello"], [tf.float32, tf.float64])
+    assert run(squares).tolist() == [1, 4] and run(total) == 3
+    assert run(tf.py_function(lambda x: x + 1, [3], tf.int32)) == 4
+    with pytest.raises(TypeError, match="callable"):
+        tf.py_function(1, [], [])

@@ -1,0 +1,231 @@
+"""Ragged tensors: how they are made and fetched, parts, arithmetic, rows, reductions, gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import opdock as tf
+
+
+def run(fetch, feeds=None):
+    with tf.Session() as session:
+        found = session.run(fetch, feeds)
+    return found.to_list() if isinstance(found, tf.ragged.RaggedTensorValue) else found.tolist()
+
+
+ROWS = [[3, 1, 4], [], [1, 5], [9]]
+DEEP = [[[1, 2], [3]], [], [[], [4, 5, 6]]]
+
+
+@pytest.mark.parametrize("kind", [tf.int32, tf.int64])
+def test_all_ways_to_part_values(kind):
+    values, make = [3, 1, 4, 1, 5, 9], tf.RaggedTensor
+    for rt in (
+        make.from_row_splits(values, tf.constant([0, 3, 3, 5, 6], kind)),
+        make.from_row_lengths(values, tf.constant([3, 0, 2, 1], kind)),
+        make.from_row_starts(values, tf.constant([0, 3, 3, 5], kind)),
+        make.from_row_limits(values, tf.constant([3, 3, 5, 6], kind)),
+        make.from_value_rowids(values, tf.constant([0, 0, 0, 2, 2, 3], kind)),
+    ):
+        assert run(rt) == ROWS and rt.row_splits.dtype == kind
+        assert run(rt.row_lengths()) == [3, 0, 2, 1] and run(rt.nrows()) == 4
+        assert run(rt.value_rowids()) == [0, 0, 0, 2, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("make", "part"),
+    [
+        (tf.RaggedTensor.from_row_splits, [0, 2, 1, 3]), (tf.RaggedTensor.from_row_splits, [1, 3]),
+        (tf.RaggedTensor.from_row_splits, [0, 2]), (tf.RaggedTensor.from_row_lengths, [4, -1]),
+        (tf.RaggedTensor.from_row_lengths, [1, 1]), (tf.RaggedTensor.from_row_starts, [0, 4]),
+        (tf.RaggedTensor.from_row_limits, [2]), (tf.RaggedTensor.from_value_rowids, [1, 0, 0]),
+        (tf.RaggedTensor.from_value_rowids, [0, 0]),
+    ],
+)  # fmt: skip
+def test_parts_are_checked_when_they_run(make, part):
+    fed = tf.placeholder(tf.int64, [None])
+    rt = make(tf.constant([1, 2, 3]), fed)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="do not form a valid RaggedTensor"):
+        run(rt, {fed: part})
+
+
+def test_arguments():
+    with pytest.raises(ValueError, match="constructor is private"):
+        tf.RaggedTensor(tf.constant([1]), tf.constant([0, 1]))
+    with pytest.raises(ValueError, match="row_splits tensor may not be empty"):
+        tf.RaggedTensor.from_row_splits([1], [])
+    with pytest.raises(ValueError, match="must have dtype int32 or int64"):
+        tf.RaggedTensor.from_row_splits([1], tf.constant([0.0, 1.0]))
+    with pytest.raises(ValueError, match="Expected nrows >= 0; got -1"):
+        tf.RaggedTensor.from_value_rowids([1], [0], nrows=-1)
+    with pytest.raises(ValueError, match="all scalar values must have the same nesting depth"):
+        tf.ragged.constant([1, [2]])
+    with pytest.raises(ValueError, match="mismatched row_splits dtypes"):
+        tf.ragged.constant(ROWS) + tf.ragged.constant(ROWS, row_splits_dtype=tf.int32)
+
+
+def test_static_shapes():
+    rt = tf.ragged.constant(DEEP)
+    assert rt.shape.as_list() == [3, None, None] and rt.ragged_rank == 2
+    inner = tf.ragged.constant([[[1, 2]], [[3, 4], [5, 6]]], ragged_rank=1)
+    assert inner.shape.as_list() == [2, None, 2] and inner.flat_values.shape == (3, 2)
+    assert (rt + 1).shape.as_list() == [3, None, None]
+
+
+def test_feeds_and_fetches():
+    rt = tf.ragged.placeholder(tf.int32, 2)
+    value = tf.ragged.constant_value(DEEP, np.int32)
+    assert run(rt, {rt: value}) == DEEP and str(value) == f"<tf.RaggedTensorValue {DEEP}>"
+    assert run(rt * 2, {rt: value}) == [[[2, 4], [6]], [], [[], [8, 10, 12]]]
+    with pytest.raises(TypeError, match="as many ragged dimensions: 2"):
+        run(rt, {rt: tf.ragged.constant_value(ROWS)})
+    with tf.Session() as session:
+        found = session.run({"a": rt, "b": [rt.nrows()]}, {rt: value})
+    assert found["a"].to_list() == DEEP and found["b"] == [3]
+
+
+def test_dense_and_sparse_forms():
+    rt = tf.ragged.constant(DEEP)
+    dense = rt.to_tensor(default_value=-1)
+    assert run(dense)[0] == [[1, 2, -1], [3, -1, -1]]
+    back = tf.RaggedTensor.from_tensor(dense, padding=-1, ragged_rank=2)
+    assert run(back) == [[[1, 2], [3]], [[], []], [[], [4, 5, 6]]]
+    lengths = tf.RaggedTensor.from_tensor([[1, 2, 3], [4, 5, 6]], lengths=[1, 5])
+    assert run(lengths) == [[1], [4, 5, 6]]
+    rows = tf.ragged.constant(ROWS)
+    assert run(tf.RaggedTensor.from_sparse(rows.to_sparse())) == ROWS
+    gap = tf.SparseTensor([[0, 1]], [1], [2, 2])
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not right-ragged"):
+        run(tf.RaggedTensor.from_sparse(gap))
+
+
+def test_subscripts_are_those_of_lists():
+    rt = tf.ragged.constant(DEEP)
+    assert run(rt[0]) == DEEP[0] and run(rt[-1, 1]) == [4, 5, 6] and run(rt[0, 0, 1]) == 2
+    for key in (
+        slice(1, None),
+        slice(None, -1),
+        slice(None, None, 2),
+        slice(2, 0),
+        slice(-2, None),
+    ):
+        assert run(rt[key]) == DEEP[key]
+        assert run(rt[:, key]) == [row[key] for row in DEEP]
+        assert run(rt[..., key]) == [[inner[key] for inner in row] for row in DEEP]
+    assert run(rt[:, tf.newaxis]) == [[row] for row in DEEP] and run(rt[tf.newaxis]) == [DEEP]
+    with pytest.raises(ValueError, match="Cannot index into an inner ragged dimension"):
+        rt[:, 0]
+    with pytest.raises(IndexError, match="Too many indices"):
+        rt[..., 0, 0, 0, 0]
+
+
+def test_arithmetic_broadcasts():
+    rt = tf.ragged.constant(ROWS)
+    assert run(rt + 1) == [[4, 2, 5], [], [2, 6], [10]] and run(10 - rt)[0] == [7, 9, 6]
+    assert run(rt * [[1], [2], [3], [4]]) == [[3, 1, 4], [], [3, 15], [36]]
+    assert run(tf.constant(2) ** rt)[0] == [8, 2, 16]
+    assert run(rt > 3) == [[False, False, True], [], [False, True], [True]]
+    assert run(-rt)[2] == [-1, -5] and run(tf.abs(-rt)) == ROWS
+    wide = tf.ragged.constant([[[1], [2]], [[3]]], ragged_rank=1)
+    assert run(wide + [10, 20]) == [[[11, 21], [12, 22]], [[13, 23]]]
+    column = tf.constant([[[10]], [[20]], [[30]]])
+    assert run(tf.ragged.constant(DEEP) + column)[2] == [[], [34, 35, 36]]
+    one = tf.constant([5]) + tf.ragged.constant([[1, 2], [3]])
+    assert run(one) == [[6, 7], [8]]
+
+
+def test_rows_that_differ_do_not_broadcast():
+    message = "identical ragged splits|Unable to broadcast"
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        run(tf.ragged.constant([[1, 2], [3]]) + tf.ragged.constant([[1], [2, 3]]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Unable to broadcast"):
+        run(tf.ragged.constant([[1, 2], [3]]) + tf.constant([[1, 2], [3, 4]]))
+
+
+def test_functions_of_values():
+    rt = tf.ragged.constant([["ab", "c"], ["d"]])
+    assert run(tf.identity(rt)) == [[b"ab", b"c"], [b"d"]]
+    numbers = tf.ragged.constant([[1.0, 4.0], [9.0]])
+    assert run(tf.sqrt(numbers)) == [[1, 2], [3]] and run(tf.math.sqrt(numbers)) == [[1, 2], [3]]
+    assert run(tf.add_n([numbers, numbers])) == [[2, 8], [18]]
+    assert run(tf.cast(numbers, tf.int32)) == [[1, 4], [9]]
+    mapped = tf.ragged.map_flat_values(tf.where, numbers > 2, numbers, -numbers)
+    assert run(mapped) == [[-1, 4], [9]]
+
+
+def test_rows():
+    rt = tf.ragged.constant(ROWS)
+    assert run(tf.gather(rt, [2, 0])) == [[1, 5], [3, 1, 4]]
+    assert run(tf.gather(rt, [[3], [1]])) == [[[9]], [[]]]
+    assert run(tf.gather([10, 20, 30], tf.ragged.constant([[2], [0, 1]]))) == [[30], [10, 20]]
+    assert run(tf.gather_nd(rt, [[0, 2], [2, 1]])) == [4, 5]
+    assert run(tf.batch_gather(rt, tf.ragged.constant([[2, 0], [], [1], [0]]))) == [
+        [4, 3],
+        [],
+        [5],
+        [9],
+    ]
+    assert run(tf.concat([rt, rt[:1]], 0)) == [*ROWS, ROWS[0]]
+    assert run(tf.concat([rt, rt], axis=1)) == [row + row for row in ROWS]
+    assert run(tf.stack([rt, rt], axis=1)) == [[row, row] for row in ROWS]
+    assert run(tf.tile(rt, [1, 2])) == [row + row for row in ROWS]
+    assert run(tf.tile(tf.ragged.constant(DEEP), [2, 1, 2])) == 2 * [
+        [i + i for i in r] for r in DEEP
+    ]
+    assert run(tf.ragged.boolean_mask(rt, [True, False, False, True])) == [[3, 1, 4], [9]]
+    assert run(tf.ragged.boolean_mask(rt, tf.equal(rt, 1))) == [[1], [], [1], []]
+    assert run(tf.where(rt > 3)) == [[0, 2], [2, 1], [3, 0]]
+    assert run(tf.where([True, False], rt[:2], rt[2:])) == [[3, 1, 4], [9]]
+    parts = tf.dynamic_partition(rt, [0, 1, 0, 1], 2)
+    assert [run(p) for p in parts] == [[ROWS[0], ROWS[2]], [ROWS[1], ROWS[3]]]
+    assert run(tf.squeeze(tf.expand_dims(rt, 0), 0)) == ROWS
+    assert run(tf.size(rt)) == 6 and run(tf.rank(tf.ragged.constant(DEEP))) == 3
+
+
+def test_reductions():
+    rt = tf.ragged.constant(ROWS)
+    assert run(tf.reduce_sum(rt, axis=1)) == [8, 0, 6, 9] and run(tf.reduce_sum(rt)) == 23
+    assert run(tf.reduce_max(rt, axis=0)) == [9, 5, 4]
+    assert run(tf.reduce_mean(tf.cast(rt, tf.float32)[2:], axis=-1)) == [3, 9]
+    deep = tf.ragged.constant(DEEP)
+    assert run(tf.reduce_sum(deep, axis=2)) == [[3, 3], [], [0, 15]]
+    assert run(tf.reduce_sum(deep, axis=0)) == [[1, 2], [7, 5, 6]]
+    assert run(tf.reduce_prod(deep, axis=[0, 2])) == [2, 360]
+    assert run(tf.reduce_any(deep > 5, axis=[1, 2])) == [False, False, True]
+    with pytest.raises(ValueError, match="keepdims=True is not supported"):
+        tf.reduce_sum(rt, axis=1, keepdims=True)
+    assert run(tf.unsorted_segment_sum(rt, [0, 1, 0, 1], 2)) == [[4, 6, 4], [9]]
+
+
+def test_segments_and_ranges():
+    assert run(tf.ragged.row_splits_to_segment_ids([0, 3, 3, 5])) == [0, 0, 0, 2, 2]
+    assert run(tf.ragged.segment_ids_to_row_splits([0, 0, 0, 2, 2], num_segments=4)) == [
+        0,
+        3,
+        3,
+        5,
+        5,
+    ]
+    assert run(tf.ragged.range([0, 5], [3, 9], [1, 2])) == [[0, 1, 2], [5, 7]]
+
+
+@pytest.mark.filterwarnings("ignore:Converting sparse IndexedSlices")
+def test_gradients_pass_through():
+    values = tf.constant([1.0, 2.0, 3.0, 4.0])
+    rt = tf.RaggedTensor.from_row_lengths(values, [1, 3])
+    weighted = tf.gather(rt, [1, 1, 0]) * tf.constant([[1.0], [10.0], [100.0]])
+    (found,) = tf.gradients(tf.reduce_sum(weighted), values)
+    assert run(tf.convert_to_tensor(found)) == [100, 11, 11, 11]
+    dense = rt.to_tensor() * [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+    (found,) = tf.gradients(dense, values)
+    assert run(tf.convert_to_tensor(found)) == [1, 4, 5, 6]
+
+
+def test_control_flow_carries_ragged_tensors():
+    rt = tf.ragged.constant(ROWS)
+    flag = tf.placeholder(tf.bool, [])
+    chosen = tf.cond(flag, lambda: rt + 1, lambda: rt)
+    assert run(chosen, {flag: False}) == ROWS and run(chosen, {flag: True})[3] == [10]
+    _, doubled = tf.while_loop(lambda i, r: i < 3, lambda i, r: (i + 1, r * 2), [0, rt])
+    assert run(doubled) == [[24, 8, 32], [], [8, 40], [72]]
