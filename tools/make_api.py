@@ -48,6 +48,7 @@ EXTRA: dict[str, dict[str, str]] = {
     },
     "opdock.graph.nodes.seeds": {"set_random_seed": "set_random_seed", "get_seed": "get_seed"},
     "opdock.graph.nodes.constant": {"constant": "constant"},
+    "opdock.graph.nodes.constant_value": {"get_static_value": "constant_value"},
     "opdock.graph.nodes.convert": {
         n: n
         for n in (
@@ -63,19 +64,24 @@ EXTRA: dict[str, dict[str, str]] = {
             "SparseTensorValue",
             "IndexedSlicesValue",
             "convert_to_tensor_or_indexed_slices",
+            "convert_to_tensor_or_sparse_tensor",
         )
     },
+    "opdock.graph.nodes.typespec": {n: n for n in ("TensorSpec", "TypeSpec")},
+    "opdock.graph.nodes.compositespec": {n: n for n in ("IndexedSlicesSpec", "SparseTensorSpec")},
     "opdock.graph.nodes.devicespec": {"DeviceSpec": "DeviceSpec"},
     "opdock.graph.nodes.registry": {
         "RegisterGradient": "RegisterGradient",
         "NotDifferentiable": "not_differentiable",
         "NoGradient": "not_differentiable",
+        "no_gradient": "not_differentiable",
     },
     "opdock.graph.serial.importer": {"import_graph_def": "import_graph_def"},
     "opdock.errors": {"OpError": "OpError"},
     "opdock.shapes": {
         "TensorShape": "TensorShape",
         "Dimension": "Dimension",
+        "dimension_at_index": "dimension_at_index",
         "dimension_value": "dimension_value",
     },
     "opdock.dtypes": {
@@ -99,6 +105,7 @@ EXTRA: dict[str, dict[str, str]] = {
             "uint32",
             "int64",
             "uint64",
+            "QUANTIZED_DTYPES",
             "bool",
             "string",
             "resource",
@@ -121,6 +128,10 @@ EXTRA: dict[str, dict[str, str]] = {
             "UnconnectedGradients",
         )
     },
+    "opdock.autodiff.tape": {"GradientTape": "GradientTape"},
+    "opdock.util.module": {"Module": "Module"},
+    "opdock.api.scripts": {"py_function": "py_function"},
+    "opdock.api.logging": {"get_logger": "get_logger"},
     "opdock.autodiff.custom": {
         n: n for n in ("custom_gradient", "grad_pass_through", "recompute_grad")
     },
@@ -148,10 +159,13 @@ EXTRA: dict[str, dict[str, str]] = {
         )
     },
     "opdock.io.tensor_proto": {n: n for n in ("make_ndarray", "make_tensor_proto")},
+    "opdock.mapping.finder": {"install_as_tensorflow": "install_as_tensorflow"},
     "opdock.version": {
         "VERSION": "VERSION",
         "GIT_VERSION": "GIT_VERSION",
         "COMPILER_VERSION": "COMPILER_VERSION",
+        "CXX11_ABI_FLAG": "CXX11_ABI_FLAG",
+        "MONOLITHIC_BUILD": "MONOLITHIC_BUILD",
         "GRAPH_DEF_VERSION": "GRAPH_DEF_VERSION",
         "GRAPH_DEF_VERSION_MIN_CONSUMER": "GRAPH_DEF_VERSION_MIN_CONSUMER",
         "GRAPH_DEF_VERSION_MIN_PRODUCER": "GRAPH_DEF_VERSION_MIN_PRODUCER",
@@ -159,6 +173,7 @@ EXTRA: dict[str, dict[str, str]] = {
 }
 # Modules with __all__ that speak for themselves besides opdock.ops.*.
 FAMILIES = (
+    "lookup/initialization.py",
     "graph/variables/flavour.py",
     "graph/variables/variable.py",
     "graph/variables/variable_scope.py",
@@ -218,8 +233,11 @@ SUBMODULES = (
     "metrics",
     "data",
     "sets",
+    "config",
+    "xla",
     "saved_model",
     "contrib",
+    "examples",
     "python",
     "raw_ops",
     "dtypes",
@@ -231,6 +249,7 @@ SUBMODULES = (
     "compat",
     "quantization",
     "sparse",
+    "ragged",
     "regularizers",
     "constraints",
     "version",

@@ -45,6 +45,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     ),
     "Modules": (
         "dtypes", "errors", "axes", "windows", "checks", "philox", "codegen", "host_ops",
+        "tracing",
     ),
 }  # fmt: skip
 # What a value says of itself nowhere.
@@ -73,6 +74,9 @@ VALUES: dict[str, str] = {
     "ERRORS": "Scalar functions that may fail, to their messages.",
     "RENDERED": "The element types that C code has words for.",
     "SERIES": "Coefficients of the special functions, which every device sums alike.",
+    "OPS": "Functions of the namespace, a node and its inputs for the ops that take or give lists; "
+    "they raise NotImplementedError where nobody knows how long a list is.",
+    "tracing": "What compilers of whole programs share: checks, lists and loops as arrays.",
     "diagonals": "Where diagonals stand, for every alignment: a module.",
     "Dim": "A dimension: a number, or None.",
     "Place": "Where in which random stream: a 64-bit key and a 128-bit counter.",
@@ -81,7 +85,7 @@ VALUES: dict[str, str] = {
 }
 COMPANIONS = (
     "opdock.axes", "opdock.windows", "opdock.kernels.checks", "opdock.kernels.philox",
-    "opdock.codegen", "opdock.io.host_ops", "opdock.testing.authoring",
+    "opdock.codegen", "opdock.io.host_ops", "opdock.devices.tracing", "opdock.testing.authoring",
 )  # fmt: skip
 HEAD = "<!-- written by tools/make_reference.py from docstrings: `make reference` -->\n"
 
@@ -214,7 +218,7 @@ def companions_page() -> str:
         "# Companion modules\n",
         (
             "What backends need for families of ops, by module. "
-            "[`opdock.plugin`](plugin.md) hands out the first five by their last names.\n"
+            "[`opdock.plugin`](plugin.md) hands out the first seven by their last names.\n"
         ),
     ]
     for name in COMPANIONS:

@@ -82,7 +82,7 @@ CASES: dict[Callable[[], None], tuple[type[Exception], list[str], bool]] = {
     uninitialized: (tf.errors.FailedPreconditionError, ["uninitialized value bad"], True),
     mixed_dtypes: (TypeError, ["'y'", "'Add", "float32", "int32", "'x'"], False),
     missing_device: (Invalid, ["operation bad", "/device:GPU:7", "CPU:0"], True),
-    reshape_run: (Invalid, ["bad", "6 elements", "[4,2]", "8 elements"], True),
+    reshape_run: (Invalid, ["bad", "6 values", "requested shape has 8"], True),
     gather_out_of_range: (Invalid, ["bad", "indices[0] = 7", "[0, 3)"], True),
     variable_of_another_shape: (ValueError, ["scope/bad", "(3,)", "(2,)"], False),
 }

@@ -62,6 +62,7 @@ def fresh_flags() -> Iterator[None]:
     yield
     for name in set(tf.flags.FLAGS) - before:
         delattr(tf.flags.FLAGS, name)
+    tf.flags.FLAGS.unparse_flags()
 
 
 def test_every_program_is_checked() -> None:

@@ -15,9 +15,14 @@ from opdock.cli import new_backend
 from opdock.testing.report.next_step import LEVELS, next_step
 
 
+@pytest.fixture(params=new_backend.STARTS)
+def start(request):
+    return request.param
+
+
 @pytest.fixture
-def package(tmp_path):
-    return new_backend.create("my_chip", tmp_path)
+def package(tmp_path, start):
+    return new_backend.create("my_chip", tmp_path, start)
 
 
 def run(package, *words, **environ):
@@ -32,11 +37,12 @@ def listing(folder):
     return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
 
 
-def test_names_agree(package):
+def test_names_agree(package, start):
     assert package.name == "opdock-my-chip"
+    compiler = ["src/opdock_my_chip/compiler.py"] if start == "compiler" else []
     assert listing(package) == [
         ".github/workflows/ci.yml", ".gitignore", "README.md", "pyproject.toml",
-        "src/opdock_my_chip/__init__.py", "src/opdock_my_chip/device.py",
+        "src/opdock_my_chip/__init__.py", *compiler, "src/opdock_my_chip/device.py",
         "src/opdock_my_chip/kernels.py", "src/opdock_my_chip/py.typed",
         "tests/test_conformance.py",
     ]  # fmt: skip
@@ -72,7 +78,7 @@ def test_types_are_strict(package, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_its_tests_are_red_and_say_what_comes_first(package):
+def test_its_tests_are_red_and_say_what_comes_first(package, start):
     """Without the driver's code: the plugin is found, its device opens, and cannot upload."""
     program = (
         "import sys; sys.path.insert(0, 'src')\n"
@@ -91,7 +97,49 @@ def test_its_tests_are_red_and_say_what_comes_first(package):
     assert "Next, L0/round-trip/float32 (1 of " in done.stdout
     assert "upload must copy a host array into device memory" in done.stdout
     assert "Next, L1/AddV2/float32 (1 of 26):" in done.stdout
-    assert '@table.binder("AddV2", T={dtypes.float32})' in done.stdout
+    told = {
+        "kernels": '@table.binder("AddV2", T={dtypes.float32})',
+        "namespace": "the kernel of AddV2(x, y) -> z for float32",
+        "compiler": "the kernel of AddV2(x, y) -> z for float32",
+    }
+    assert told[start] in done.stdout
+
+
+UPLOAD = 'raise NotImplementedError("upload must copy a host array into device memory")'
+DOWNLOAD = 'raise NotImplementedError("download must copy a buffer into a host array")'
+
+
+@pytest.mark.parametrize(
+    ("start", "level", "told"),
+    [
+        ("namespace", "L1", "None"),
+        ("kernels", "L1", "Next, L1/AddV2/float32 (1 of 26):"),
+        ("compiler", "segments", "compile_segment must trace segment.run"),
+    ],
+)
+def test_two_lines_lead_to_the_next_thing(tmp_path, start, level, told):
+    """What each start has to begin with, once the device has memory."""
+    package = new_backend.create("my_chip", tmp_path, start)
+    device = package / "src" / "opdock_my_chip" / "device.py"
+    text = device.read_text(encoding="utf-8")
+    for missing, code in (
+        (UPLOAD, "return np.array(array)"),
+        (DOWNLOAD, "return np.array(buffer)"),
+    ):
+        assert missing in text
+        text = text.replace(missing, code)
+    device.write_text(text, encoding="utf-8")
+    program = (
+        "import sys; sys.path.insert(0, 'src')\n"
+        "import opdock_my_chip\n"
+        "from opdock.plugin import register\n"
+        "from opdock.testing.report.next_step import next_step\n"
+        "register(opdock_my_chip)\n"
+        f"print(next_step('my_chip:0', {level!r}))\n"
+    )
+    done = run(package, "-c", program)
+    assert done.returncode == 0, done.stderr
+    assert told in done.stdout
 
 
 def test_green_levels_have_no_next_step():
@@ -132,7 +180,7 @@ def test_a_folder_in_the_way_stays_as_it_is(package):
 
 
 def test_nothing_is_left_when_writing_fails(tmp_path, monkeypatch):
-    def files(words):
+    def files(words, parts):
         yield Path("README.md"), "half"
         raise OSError("disk full")
 
@@ -147,9 +195,31 @@ def test_the_command(tmp_path):
     assert done.exit_code == 0, done.output
     assert "pytest" in done.output
     assert (tmp_path / "opdock-my-chip" / "pyproject.toml").is_file()
+    device = tmp_path / "opdock-my-chip" / "src" / "opdock_my_chip" / "device.py"
+    assert "namespace = xp" in device.read_text(encoding="utf-8")  # nobody was asked
     again = CliRunner().invoke(new_backend.command, ["my_chip", "--dir", str(tmp_path)])
     assert again.exit_code == 1
     assert "Error: " in again.output
     assert "exists already" in again.output
     nowhere = CliRunner().invoke(new_backend.command, ["other", "--dir", str(tmp_path / "no")])
     assert "is no folder" in nowhere.output
+
+
+@pytest.mark.parametrize(("typed", "made"), [("", "namespace"), ("magic\nkernels", "kernels")])
+def test_a_terminal_is_asked_what_to_start_with(tmp_path, monkeypatch, typed, made):
+    monkeypatch.setattr(new_backend, "_is_terminal", lambda: True)
+    options = ["my_chip", "--dir", str(tmp_path)]
+    done = CliRunner().invoke(new_backend.command, options, input=f"{typed}\n")
+    assert done.exit_code == 0, done.output
+    for name, start in new_backend.STARTS.items():
+        assert f"{name:<10} {start.about}" in done.output
+    device = tmp_path / "opdock-my-chip" / "src" / "opdock_my_chip" / "device.py"
+    assert ("namespace = xp" in device.read_text(encoding="utf-8")) is (made == "namespace")
+
+
+def test_an_unknown_start_is_refused(tmp_path):
+    options = ["my_chip", "--dir", str(tmp_path), "--start", "magic"]
+    done = CliRunner().invoke(new_backend.command, options)
+    assert done.exit_code == 2
+    assert "'magic' is not one of 'namespace', 'kernels', 'compiler'" in done.output
+    assert not list(tmp_path.iterdir())

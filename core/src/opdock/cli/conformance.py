@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 if TYPE_CHECKING:
     from opdock.testing.harness.differential import DifferentialReport
+    from opdock.testing.harness.watch import Watch
     from opdock.testing.levels.fuzz import FuzzOptions
     from opdock.testing.report.report import Report
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
+_FILE_OR_DASH = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _SHOWN = 25
+_STDOUT = Path("-")
+INTERRUPTED = 130
+"""The exit status after Ctrl-C, as shells have it: 128 and the signal's number."""
 
 
 @click.command("conformance")
@@ -25,11 +33,15 @@ _SHOWN = 25
 @click.option("--level", "levels", multiple=True, help="L0 ... L7 or ops; repeatable.")
 @click.option("--op", "ops", multiple=True, help="An op type or test name; repeatable.")
 @click.option("--report", "folder", type=_FOLDER, help="Write report, matrix and badges there.")
-@click.option("--json", "json_file", type=_FILE, help="Write the report as JSON.")
+@click.option("--json", "json_file", type=_FILE_OR_DASH, help="Write JSON; - is stdout.")
 @click.option("--markdown", "markdown_file", type=_FILE, help="Write the op x type matrix.")
 @click.option("--badge", "badge_file", type=_FILE, help="Write shields.io data, or an .svg.")
 @click.option("--baseline", type=_FILE, help="Fail when something was better there.")
 @click.option("--write-baseline", type=_FILE, help="Write what --baseline compares with.")
+@click.option(
+    "--unit-timeout", type=click.FloatRange(0), default=300.0, show_default=True,
+    help="Fail a unit after so many seconds; 0 lets it run on.",
+)  # fmt: skip
 @click.option("--fuzz", type=click.IntRange(1), help="Add level L7 with so many examples.")
 @click.option("--fuzz-seconds", type=float, help="Stop fuzzing after so long.")
 @click.option("--fuzz-seed", type=int, default=0, show_default=True, help="Other examples.")
@@ -46,6 +58,7 @@ def command(
     badge_file: Path | None,
     baseline: Path | None,
     write_baseline: Path | None,
+    unit_timeout: float,
     fuzz: int | None,
     fuzz_seconds: float | None,
     fuzz_seed: int,
@@ -56,36 +69,84 @@ def command(
 
     What must pass follows from the device's kernel tables. The exit status is 0 only when every
     claim passes and nothing is worse than in the baseline: no unit fails that passed, no op falls
-    back that had a kernel.
+    back that had a kernel. It is 1 when that is not so, 2 for a wrong option, and 130 after Ctrl-C,
+    when what had run is reported.
     """
+    from opdock.testing.harness.watch import Watch
     from opdock.testing.levels.fuzz import FuzzOptions
 
+    _tell_of_crashes()
     known = _read_baseline(baseline) if baseline is not None else None
-    console = _console()
+    console = _console(json_file)
+    bar = _progress(console, json_file)
+    watch = Watch(unit_timeout or None, fatal=True)
     dut = _open(device)
     if against is not None:
         if levels or folder or badge_file or known or write_baseline or fuzz:
-            raise click.UsageError("--against goes with --device, --op, --json and --markdown only")
-        found = _differential(dut, _open(against), ops, console)
+            raise click.UsageError(
+                "--against goes with --device, --op, --unit-timeout, --json and --markdown only"
+            )
+        found = _differential(dut, _open(against), ops, bar, watch)
         _print_differential(found, console, verbose)
         _write_if(json_file, lambda: json.dumps(found.to_dict(), indent=1) + "\n")
         _write_if(markdown_file, found.markdown)
-        raise SystemExit(0 if found.ok else 1)
+        _leave(found.left, found.ok, watch)
     options = None
     if fuzz is not None or fuzz_seconds is not None:
         examples = 1_000_000 if fuzz is None else fuzz
         options = FuzzOptions(examples, fuzz_seed, fuzz_save, fuzz_seconds)
+
+    def keep(report: Report) -> None:
+        """What is left on disk of a run that is killed, or crashes with a kernel."""
+        if json_file not in (None, _STDOUT):
+            _write_if(json_file, lambda: _as_json(report))
+
     try:
-        report = _run(dut, levels, ops, console, options)
+        report = _run(dut, levels, ops, bar, options, watch, keep)
     except ValueError as e:
         raise click.ClickException(str(e)) from None
+    if not report.outcomes and not report.left:
+        raise click.ClickException(
+            f"nothing ran: {dut.asked} has no unit for {', '.join(ops)} in {', '.join(levels)}"
+        )
     _present(report, console, verbose)
+    if report.left and (badge_file or write_baseline):
+        console.print("[yellow]partial[/] neither a badge nor a baseline is written")
+        badge_file = write_baseline = None
     _files(report, folder, json_file, markdown_file, badge_file, write_baseline)
-    lost = _lost(report, known, bool(ops))
+    lost = _lost(report, known, bool(ops) or bool(report.left))
     for line in lost:
         console.print(f"[red]lost[/] {line} in {baseline}")
-    if lost or not report.ok:
-        raise SystemExit(1)
+    if not report.ok:
+        _tell_what_does_not_count(console)
+    _leave(report.left, report.ok and not lost, watch)
+
+
+def _tell_what_does_not_count(console: Any) -> None:
+    """An excuse that is left out may be what somebody looks for."""
+    from rich.markup import escape
+
+    from opdock.plugins.manager import get_manager
+
+    for line in get_manager().disputed():
+        console.print(f"[yellow]left out[/] {escape(line)}", soft_wrap=True)
+
+
+def _tell_of_crashes() -> None:
+    """A kernel that crashes the process leaves the lines of Python where it stood."""
+    if sys.__stderr__ is not None and not faulthandler.is_enabled():
+        faulthandler.enable(sys.__stderr__)
+
+
+def _leave(left: int, ok: bool, watch: Watch) -> NoReturn:
+    """Ends the command, with the status for what was left and what came of the rest."""
+    status = INTERRUPTED if left else 0 if ok else 1
+    if watch.left_behind:
+        # A thread that is stuck in a driver would keep the process when the device closes.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    raise SystemExit(status)
 
 
 def _present(report: Report, console: Any, verbose: bool) -> None:
@@ -106,7 +167,7 @@ def _files(
     from opdock.testing.report.render import badge, badge_svg, markdown
 
     def data() -> str:
-        return json.dumps(report.to_dict(), indent=1) + "\n"
+        return _as_json(report)
 
     def shield() -> str:
         return json.dumps(badge(report)) + "\n"
@@ -122,8 +183,13 @@ def _files(
     if folder is not None:
         _write_if(folder / "report.json", data)
         _write_if(folder / "matrix.md", lambda: markdown(report))
+    if folder is not None and not report.left:
         _write_if(folder / "badge.json", shield)
         _write_if(folder / "badge.svg", image)
+
+
+def _as_json(report: Report) -> str:
+    return json.dumps(report.to_dict(), indent=1) + "\n"
 
 
 def _open(device: str) -> Any:
@@ -135,53 +201,64 @@ def _open(device: str) -> Any:
         raise click.ClickException(str(e)) from None
 
 
-def _console() -> Any:
+def _console(json_file: Path | None) -> Any:
+    """Where people read: stdout, or stderr where a program reads the JSON on stdout."""
     from rich.console import Console
 
-    console = Console()
+    stderr = json_file == _STDOUT
+    console = Console(stderr=stderr)
     # A pipe has no width; the matrix needs some.
-    return console if console.is_terminal else Console(width=140)
+    return console if console.is_terminal else Console(stderr=stderr, width=140)
 
 
-def _progress(console: Any) -> Any:
-    """A progress bar, which a pipe does not get."""
+def _progress(console: Any, json_file: Path | None) -> Any:
+    """A progress bar, which neither a pipe gets nor a program that asks for JSON."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
-    return Progress(*columns, console=console, transient=True)
+    silent = json_file is not None or not console.is_terminal
+    return Progress(*columns, console=console, transient=True, disable=silent)
 
 
 def _run(
     dut: Any,
     levels: tuple[str, ...],
     ops: tuple[str, ...],
-    console: Any,
+    bar: Any,
     fuzz: FuzzOptions | None,
+    watch: Watch,
+    keep: Callable[[Report], None],
 ) -> Report:
     from opdock.testing.harness.suite import run
 
-    with _progress(console) as bar:
+    with bar:
         task = bar.add_task("")
 
         def progress(number: int, total: int, unit: Any) -> None:
             bar.update(task, completed=number, total=total, description=unit.id)
 
-        return run(dut, levels, ops, progress, fuzz)
+        return run(dut, levels, ops, progress, fuzz, watch, keep)
 
 
 # ---------------------------------------------------------------- two devices
 def _differential(
-    dut: Any, against: Any, ops: tuple[str, ...], console: Any
+    dut: Any, against: Any, ops: tuple[str, ...], bar: Any, watch: Watch
 ) -> DifferentialReport:
     from opdock.testing.harness.differential import compare_devices
 
-    with _progress(console) as bar:
+    with bar:
         task = bar.add_task("")
 
         def progress(number: int, total: int, name: str) -> None:
             bar.update(task, completed=number, total=total, description=name)
 
-        return compare_devices(dut, against, ops, progress)
+        try:
+            found = compare_devices(dut, against, ops, progress, watch)
+        except ValueError as e:
+            raise click.ClickException(str(e)) from None
+    if not (found.pairs or found.skipped or found.left):
+        raise click.ClickException(f"nothing ran: {dut.asked} claims none of {', '.join(ops)}")
+    return found
 
 
 def _print_differential(report: DifferentialReport, console: Any, verbose: bool) -> None:
@@ -207,6 +284,8 @@ def _print_differential(report: DifferentialReport, console: Any, verbose: bool)
         f"{len(report.pairs)} pairs of op and type compared, {len(bad)} disagree, "
         f"{len(report.skipped)} skipped"
     )
+    if report.left:
+        console.print(f"[yellow]partial[/] the run was stopped: {report.left} claims were left out")
 
 
 # ---------------------------------------------------------------- baselines and files
@@ -228,6 +307,13 @@ def _read_baseline(path: Path) -> dict[str, Any]:
 
 
 def _write_if(path: Path | None, text: Callable[[], str]) -> None:
-    if path is not None:
+    """Writes a whole file, or leaves the one that was there."""
+    if path == _STDOUT:
+        click.echo(text(), nl=False)
+    elif path is not None and path.exists() and not path.is_file():
+        path.write_text(text(), encoding="utf-8")  # a pipe or a terminal
+    elif path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text(), encoding="utf-8")
+        scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        scratch.write_text(text(), encoding="utf-8")
+        scratch.replace(path)

@@ -40,7 +40,7 @@ def command(json_output: bool, open_all: bool, traceback: bool) -> None:
         "versions": _versions(),
         "plugins": manager.status(),
         "devices": pool_rows(DevicePool.build(probed)),
-        "notes": [*_notes(probed), *manager.notes()],
+        "notes": [*_notes(probed), *manager.notes(), *manager.disputed()],
         "failures": failures,
         "faults": faults,
         "unserved": unserved,

@@ -6,11 +6,14 @@ import importlib.util
 import keyword
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import click
@@ -20,6 +23,56 @@ from opdock import errors
 _SUFFIX: Final = ".tmpl"
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _RESERVED: Final = frozenset({"core", "cpu", "gpu", "host", "testing", "tpu"})
+
+
+@dataclass(frozen=True)
+class _Start:
+    """What a package begins with.
+
+    Attributes:
+        about: one line for people.
+        parts: folders of templates that it has beside what all packages have.
+        order: what its tests ask for, for the README.
+        words: what stands in the common templates for it.
+    """
+
+    about: str
+    parts: tuple[str, ...]
+    order: str
+    words: MappingProxyType[str, str]
+
+
+_ARRAYS: Final = {
+    "@requires@": ', "array-api-compat>=1.10"', "@compiler@": "", "@steps@": "LEVELS",
+}  # fmt: skip
+STARTS: Final = MappingProxyType({
+    "namespace": _Start(
+        "an array library with NumPy's functions computes on the device",
+        ("namespace",),
+        "first the device (`device.py`), which by its array namespace has core's portable\n"
+        "kernels; `kernels.py` is for what it computes faster itself.",
+        MappingProxyType(_ARRAYS),
+    ),
+    "kernels": _Start(
+        "there is no array library: kernels are written one by one",
+        ("kernels",),
+        "first the device (`device.py`), then the ops of the bring-up set, one after the other\n"
+        "(`kernels.py`), then all that `kernels.py` claims, gradients, programs, fusion, runtime.",
+        MappingProxyType({"@requires@": "", "@compiler@": "", "@steps@": "LEVELS"}),
+    ),
+    "compiler": _Start(
+        "a compiler takes whole programs, by tracing",
+        ("namespace", "compiler"),
+        "first the device (`device.py`), which by its array namespace has core's portable\n"
+        "kernels, then the compiler (`compiler.py`), which gets whole programs of them.",
+        MappingProxyType(_ARRAYS | {
+            "@compiler@": '\n        compiler="@package@.compiler:compile_segment",',
+            "@steps@": "WITH_SEGMENTS",
+        }),
+    ),
+})  # fmt: skip
+"""The ways to begin, the most usual first."""
+
 # Names that tools would take for their own where the templates lie.
 _RENAMED: Final = {
     "gitignore": ".gitignore", "github": ".github", "conformance.py": "test_conformance.py",
@@ -29,25 +82,54 @@ _RENAMED: Final = {
 @click.command("new-backend")
 @click.argument("name")
 @click.option(
-    "--dir", "folder", default=".", show_default=True,
-    type=click.Path(file_okay=False, path_type=Path), help="Where to make the folder opdock-NAME.",
+    "--dir",
+    "folder",
+    default=".",
+    show_default=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where to make the folder opdock-NAME.",
+)
+@click.option(
+    "--start", type=click.Choice(list(STARTS)),
+    help="What it begins with; asked for on a terminal, else namespace.",
 )  # fmt: skip
-def command(name: str, folder: Path) -> None:
+def command(name: str, folder: Path, start: str | None) -> None:
     """Write the package of a new backend: device, kernels, tests, CI file.
 
     NAME is the backend's name: lower case letters, digits and underscores. The devices will be
     called /device:NAME:0 and so on.
     """
     try:
-        made = create(name, folder)
+        _check(name)
+        made = create(name, folder, start or _asked())
     except errors.OpError as e:
         raise click.ClickException(e.message) from None
     click.echo(f"{made} is a package whose tests say what to do next:\n")
     click.echo(f'    cd {made}\n    pip install -e ".[test]"\n    pytest')
 
 
-def create(name: str, folder: Path) -> Path:
+def _asked() -> str:
+    """What the user says that the package begins with; the usual where nobody can be asked."""
+    usual = next(iter(STARTS))
+    if not _is_terminal():
+        return usual
+    for start, what in STARTS.items():
+        click.echo(f"  {start:<10} {what.about}")
+    chosen: str = click.prompt("Start with", type=click.Choice(list(STARTS)), default=usual)
+    return chosen
+
+
+def _is_terminal() -> bool:
+    return sys.stdin.isatty()
+
+
+def create(name: str, folder: Path, start: str = "namespace") -> Path:
     """Writes the package `opdock-NAME` into `folder`, whole or not at all.
+
+    Args:
+        name: the backend's name.
+        folder: where to make the package's own folder.
+        start: one of `STARTS`.
 
     Returns:
         The new folder.
@@ -63,6 +145,7 @@ def create(name: str, folder: Path) -> Path:
         "@name@": name, "@NAME@": name.upper(), "@dist@": dist, "@package@": f"opdock_{name}",
         "@Name@": "".join(part.capitalize() for part in name.split("_")),
     }  # fmt: skip
+    words = {**STARTS[start].words, "@order@": STARTS[start].order} | words
     if not folder.is_dir():
         raise errors.NotFoundError(None, None, f"--dir {folder} is no folder; make it first.")
     target = folder / dist
@@ -72,7 +155,7 @@ def create(name: str, folder: Path) -> Path:
         )
     scratch = Path(tempfile.mkdtemp(prefix=f".{dist}-", dir=folder))
     try:
-        for path, text in _files(words):
+        for path, text in _files(words, STARTS[start].parts):
             place = scratch / dist / path
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(text, encoding="utf-8")
@@ -111,14 +194,16 @@ def _check(name: str) -> None:
         )
 
 
-def _files(words: dict[str, str]) -> Iterator[tuple[Path, str]]:
+def _files(words: dict[str, str], parts: tuple[str, ...]) -> Iterator[tuple[Path, str]]:
     """Every file of the package: its place in the folder, and its text."""
-    root = resources.files("opdock.cli") / "templates" / "backend"
-    for parts, source in sorted(_walk(root, ()), key=lambda found: found[0]):
+    root = resources.files("opdock.cli") / "templates"
+    folders = [root / "backend", *(root / "starts" / part for part in parts)]
+    found = [file for folder in folders for file in _walk(folder, ())]
+    for place, source in sorted(found, key=lambda file: file[0]):
         text = source.read_text(encoding="utf-8")
         for word, value in words.items():
             text = text.replace(word, value)
-        names = [words["@package@"] if p == "package" else _RENAMED.get(p, p) for p in parts]
+        names = [words["@package@"] if p == "package" else _RENAMED.get(p, p) for p in place]
         yield Path(*names), text
 
 

@@ -1,4 +1,4 @@
-"""`tf.compat`: text and bytes, and the name `tf.compat.v1` for opdock itself."""
+"""`tf.compat`: text and bytes. `tf.compat.v1` and `v2` are made by `opdock.mapping`."""
 
 from __future__ import annotations
 
@@ -56,8 +56,6 @@ def path_to_bytes(path: Any) -> bytes:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "v1":
-        return importlib.import_module("opdock.compat.v1")
-    if name == "v2":
-        raise AttributeError("opdock is TensorFlow 1's interface: tf.compat.v2 does not exist")
+    if name in ("v1", "v2"):
+        return importlib.import_module(f"opdock.compat.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

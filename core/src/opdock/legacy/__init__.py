@@ -1,0 +1,11 @@
+"""Puts back, for a program of TensorFlow 1's years, what its other libraries have removed since.
+
+`np.float`, `collections.Iterable`, `inspect.getargspec`, `time.clock`, `scipy.misc.imread`,
+`Image.ANTIALIAS` and their like: `names.py` lists them with what stands for them now. Only
+`opdock run` asks for this. A name that the installed library still has is left alone, and what was
+used, and where, is told at the end.
+"""
+
+from opdock.legacy.restore import put_back
+
+__all__ = ["put_back"]

@@ -1,0 +1,106 @@
+"""What of TensorFlow 1.15's public interface opdock has: as data, for the page and for commands."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from opdock.mapping import names, removed, resolve
+
+Status = Literal["there", "planned", "out"]
+
+# Module, or one name -> the reason why it is not meant to come.
+OUT: Final[dict[str, str]] = {
+    "autograph": "rewrites Python into graphs; TF 1 programs call tf.cond and tf.while_loop",
+    "config": "settings of TF 2's runtime",
+    "distribute": "strategies of TF 2; devices are placed with tf.device",
+    "experimental": "settings of TF 2's runtime",
+    "lite": "a converter for another runtime",
+    "tpu": "needs a TPU's own runtime",
+    "xla": "compilers are plugins; see docs/reference/plugin.md",
+    "GradientTape": "eager execution; TF 1 programs call tf.gradients",
+    "enable_eager_execution": "eager execution",
+    "function": "eager execution",
+    "keras.experimental": "models of TF 2's time",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One public name: its path without `tf.`, what it is, and whether opdock has it."""
+
+    path: str
+    kind: names.Kind
+    status: Status
+    note: str = ""
+
+
+def status_of(path: str) -> Entry | None:
+    """The entry of a public path of TF 1.15's, or None where it has no such name."""
+    module, _, name = path.rpartition(".")
+    kind = names.table().public.get(module, {}).get(name)
+    if kind is None:
+        return None
+    if resolve.public(path) is not resolve.MISSING or (kind == "module" and _any_below(path)):
+        return Entry(path, kind, "there")
+    parts = path.split(".")
+    for place in (".".join(parts[: i + 1]) for i in range(len(parts))):
+        if place in OUT:
+            return Entry(path, kind, "out", OUT[place])
+    return Entry(path, kind, "planned", module or "tf")
+
+
+def _any_below(path: str) -> bool:
+    below = names.table().public.get(path, {})
+    return any(resolve.public(f"{path}.{name}") is not resolve.MISSING for name in below)
+
+
+@functools.cache
+def entries() -> tuple[Entry, ...]:
+    """Every public name of TF 1.15's, by path."""
+    found = []
+    for module, members in names.table().public.items():
+        for name in members:
+            entry = status_of(f"{module}.{name}".lstrip("."))
+            if entry is not None:
+                found.append(entry)
+    return tuple(sorted(found, key=lambda e: e.path))
+
+
+def op_of(path: str) -> str | None:
+    """The type of the op that a public function is named after, as far as opdock has it."""
+    module, _, name = path.rpartition(".")
+    if status_of(path) is None or module.startswith("keras"):
+        return None
+    return resolve.op_type(name)
+
+
+def covers(path: str) -> bool:
+    """Whether a name below `tensorflow.`, public or internal, is there; members of classes too."""
+    found: object = resolve.ModulePath("")
+    for i, part in enumerate(parts := path.split(".")):
+        if isinstance(found, resolve.ModulePath):
+            found = resolve.lookup(found.path, part)
+            if found is resolve.MISSING:
+                return False
+        else:
+            return _has(found, parts[i:])
+    return True
+
+
+def _has(value: object, rest: list[str]) -> bool:
+    """Whether a class or object has these attributes; what instances get is believed."""
+    for part in rest:
+        if not hasattr(value, part):
+            return not isinstance(value, type) or part in getattr(value, "__slots__", ())
+        value = getattr(value, part)
+    return True
+
+
+def told(path: str) -> str:
+    """What is said of a name that is not there."""
+    from opdock.mapping import missing
+
+    module, _, name = path.rpartition(".")
+    return removed.advice(path) or missing.why(resolve.plain(module), name)

@@ -1,0 +1,137 @@
+"""The import hook behind `install_as_tensorflow`, and the version that libraries ask for."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterable
+from importlib.machinery import ModuleSpec
+from importlib.metadata import Distribution, DistributionFinder
+from types import FrameType, ModuleType
+from typing import Any, Final, cast
+
+from opdock import version
+from opdock.mapping import missing, modules, resolve
+
+DISTRIBUTION: Final = "tensorflow"
+_IMPORT_SYSTEM: Final = frozenset({"importlib._bootstrap", "opdock._public"})
+
+
+class RealTensorFlowError(ImportError):
+    """TensorFlow itself is already imported: two of them in one process would be mixed."""
+
+
+class Finder:
+    """Finder and loader of one tree of mapped modules, `tensorflow` or `opdock`'s own names."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+
+    def find_spec(self, name: str, *_: Any) -> ModuleSpec | None:
+        """The module's spec, if TF 1.15 has a module of this name."""
+        root, _dot, path = name.partition(".")
+        if root != self.root:
+            return None
+        if path and not resolve.is_module(path):
+            if _in_from_import():
+                raise missing.import_error(name)
+            return None
+        spec = ModuleSpec(name, cast(Any, self), is_package=True)
+        spec.submodule_search_locations = []
+        return spec
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """An empty module; names come when they are asked for."""
+        return modules.Mapped(spec.name, self.root, spec.name.partition(".")[2])
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing runs."""
+
+    def is_package(self, name: str) -> bool:
+        """TF's modules may have modules below them."""
+        return True
+
+    def get_code(self, name: str) -> None:
+        """There is no code."""
+
+    get_source = get_code
+
+
+OWN_NAMES: Final = Finder("opdock")
+
+
+def _in_from_import() -> bool:
+    """Whether Python looks for a module because `from package import name` found no such name.
+
+    Its own error would say nothing of why the name is not there.
+    """
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__") in _IMPORT_SYSTEM:
+        if frame.f_code.co_name == "_handle_fromlist":
+            return True
+        frame = frame.f_back
+    return False
+
+
+class TensorFlowFinder(Finder):
+    """The tree `tensorflow`, with the distribution that `importlib.metadata` finds for it."""
+
+    def find_distributions(
+        self, context: DistributionFinder.Context | None = None
+    ) -> Iterable[Distribution]:
+        """TensorFlow's metadata, as far as libraries read it."""
+        name = None if context is None else context.name
+        if name is not None and name.lower().replace("_", "-") == DISTRIBUTION:
+            yield _Metadata()
+
+
+class _Metadata(Distribution):
+    """The metadata of the TensorFlow that opdock stands in for."""
+
+    def read_text(self, filename: str) -> str | None:
+        if filename != "METADATA":
+            return None
+        return f"Metadata-Version: 2.1\nName: {DISTRIBUTION}\nVersion: {version.VERSION}\n"
+
+    def locate_file(self, path: Any) -> Any:
+        raise FileNotFoundError(f"opdock stands in for TensorFlow: there is no file {path!r}")
+
+
+def install_as_tensorflow() -> ModuleType:
+    """Makes `import tensorflow` mean opdock in this process, whatever is installed.
+
+    Programs and libraries that import `tensorflow`, its public submodules, `tensorflow.contrib` or
+    its internal tree `tensorflow.python` get TensorFlow 1.15's names from opdock; a name that
+    opdock does not have raises AttributeError, or ImportError in a `from` import, when it is used.
+    Calling it again changes nothing.
+
+    Returns:
+        The module `tensorflow`.
+
+    Raises:
+        RealTensorFlowError: TensorFlow itself has been imported before.
+    """
+    present = sys.modules.get("tensorflow")
+    if present is not None and not isinstance(present, modules.Mapped):
+        raise RealTensorFlowError(
+            f"TensorFlow is already imported, from {getattr(present, '__file__', None)!r}: call "
+            "opdock.install_as_tensorflow() before anything imports it, or use `opdock run`",
+            name="tensorflow",
+        )
+    if not any(isinstance(finder, TensorFlowFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, cast(Any, TensorFlowFinder("tensorflow")))
+        _tell_pkg_resources()
+    return importlib.import_module("tensorflow")
+
+
+def _tell_pkg_resources() -> None:
+    """Lets setuptools' older way of asking for versions find it too, now or once it is imported."""
+    from opdock.mapping import after_import
+
+    def add(module: ModuleType) -> None:
+        found = module.Distribution(
+            location=None, project_name=DISTRIBUTION, version=version.VERSION
+        )
+        module.working_set.add(found, replace=True)
+
+    after_import.do("pkg_resources", add)

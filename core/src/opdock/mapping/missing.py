@@ -1,0 +1,52 @@
+"""What a program is told that asks for a name which opdock does not have."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from opdock.mapping import names, removed, resolve
+
+PAGE = "docs/reference/coverage.md"
+
+
+def attribute_error(module: ModuleType | str, path: str, name: str) -> AttributeError:
+    """The error of `module.name`."""
+    called = module if isinstance(module, str) else module.__name__
+    text = f"module {called!r} has no attribute {name!r}: {why(resolve.plain(path), name)}"
+    return AttributeError(text, name=name)
+
+
+def import_error(name: str) -> ImportError:
+    """The error of `from package import name`, given as "package.name"."""
+    package, _, last = name.rpartition(".")
+    path = resolve.plain(package.partition(".")[2])
+    return ImportError(f"cannot import name {last!r} from {package!r}: {why(path, last)}")
+
+
+def why(path: str, name: str) -> str:
+    """Why `tensorflow.<path>.<name>` is not there, and what to do."""
+    full = f"{path}.{name}".lstrip(".")
+    told = removed.advice(full)
+    if told:
+        return told
+    if name in names.table().public.get(path, {}):
+        return f"opdock does not cover tf.{full} yet ({PAGE} says what is planned)"
+    if path.startswith("compat.v2"):
+        return "opdock is TensorFlow 1's interface; of TF 2's it has the names that 1.x shares"
+    elsewhere = _elsewhere(name)
+    if elsewhere:
+        return f"TensorFlow 1.15 has no tf.{full}; it has {elsewhere}"
+    if path.startswith(("python", "contrib", "core", "tools", "examples", "lite")):
+        return (
+            f"opdock does not map this internal name; a public one, if there is any, is in {PAGE}"
+        )
+    return f"TensorFlow 1.15 has no tf.{full} either"
+
+
+def _elsewhere(name: str) -> str:
+    """Public names that end like this one, in words."""
+    table = names.table()
+    found = [
+        f"{module}.{name}".lstrip(".") for module, all_ in table.public.items() if name in all_
+    ]
+    return " and ".join(f"tf.{path}" for path in found[:2])

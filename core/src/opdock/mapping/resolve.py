@@ -1,0 +1,270 @@
+"""Finds what a name of TensorFlow's, public or internal, is called in opdock.
+
+A look-up ends in one of three ways: the object, a module (`ModulePath`, which the caller makes), or
+`MISSING`. Nothing is imported but the module that has the name.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from opdock import _api
+from opdock.mapping import names, removed, tables
+
+
+@dataclass(frozen=True, slots=True)
+class ModulePath:
+    """The name stands for a module of TF's."""
+
+    path: str
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Final = _Missing()
+_ROOT: Final = Path(__file__).parents[1]
+
+
+def plain(path: str) -> str:
+    """A path without the prefixes that all mean TF 1's public interface."""
+    for prefix in ("_api.v1", "compat.v1"):
+        while path == prefix or path.startswith(f"{prefix}."):
+            path = path[len(prefix) + 1 :]
+    return path
+
+
+def is_module(path: str) -> bool:
+    """Whether TF 1.15 has a module of this path, or opdock has one in its place."""
+    path = plain(path)
+    known = names.table()
+    if path == "compat.v2":
+        return True
+    if path.startswith("compat.v2."):
+        return path.removeprefix("compat.v2.") in _v2_modules()
+    if path in known.public or known.is_internal(path) or path in tables.SOURCES:
+        return True
+    return path.startswith(("contrib.", "python.", "examples.")) and _own(path) is not None
+
+
+def lookup(path: str, name: str) -> Any:
+    """The object that `tensorflow.<path>.<name>` is, a ModulePath, or MISSING."""
+    path = plain(path)
+    full = f"{path}.{name}".lstrip(".")
+    if path == "compat.v2" or path.startswith("compat.v2."):
+        return _v2(path.removeprefix("compat.v2").lstrip("."), name)
+    found = _object(path, name)
+    if found is MISSING or isinstance(found, ModuleType | ModulePath):
+        return ModulePath(full) if is_module(full) else _other_module(path, name, found)
+    return found
+
+
+def _other_module(path: str, name: str, found: Any) -> Any:
+    """A module counts if it is a public one, as in `tf.app.flags`, or if a table names it."""
+    if name in tables.NAMES.get(path, {}) or not isinstance(found, ModuleType):
+        return found
+    for public_name, where in _api.SUBMODULES.items():
+        if where == found.__name__ and public_name in names.table().public:
+            return ModulePath(public_name)
+    return MISSING
+
+
+def _object(path: str, name: str) -> Any:
+    if path in names.table().public:
+        return public(f"{path}.{name}".lstrip("."))
+    return internal(path, name)
+
+
+def public(path: str) -> Any:
+    """The object of a public path, also where opdock has it under another of its public names."""
+    known = names.table()
+    module, _, name = path.rpartition(".")
+    if name in tables.NAMES.get(module, {}):
+        return _at(tables.NAMES[module][name])
+    for candidate in (path, *known.twins.get(path, ())):
+        found = own(candidate)
+        if found is not MISSING:
+            return found
+    op = known.op_of.get(path)
+    if op is not None and (found := generated(op)) is not MISSING:
+        return found
+    return _at(removed.NAMES[path]) if path in removed.NAMES else MISSING
+
+
+def own(path: str) -> Any:
+    """What stands at this public path, as it is written."""
+    root: Any = importlib.import_module("opdock")
+    first, *rest = path.split(".")
+    try:
+        value = root._written(first)
+    except AttributeError:
+        return MISSING
+    for part in rest:
+        value = _member(value, part)
+        if value is MISSING:
+            break
+    return value
+
+
+def _member(value: Any, name: str) -> Any:
+    """An attribute as it is written, or a module of a package; no other public name of TF's."""
+    if not isinstance(value, ModuleType):
+        return getattr(value, name, MISSING)
+    try:
+        return ModuleType.__getattribute__(value, name)
+    except AttributeError:
+        module = f"{value.__name__}.{name}"
+        if not hasattr(value, "__path__") or not _exists(module):
+            return MISSING
+        return importlib.import_module(module)
+
+
+def generated(name: str) -> Any:
+    """An op's generated function, by the op's type or by the function's name."""
+    from opdock.api import raw_ops
+
+    op = op_type(name)
+    return MISSING if op is None else raw_ops.generated(op)
+
+
+def op_type(name: str) -> str | None:
+    """The op type that a name is, in whichever way it is spelt; None if opdock has no such op."""
+    return _ops_by_key().get(name.replace("_", "").lower())
+
+
+@functools.cache
+def _ops_by_key() -> dict[str, str]:
+    from opdock.graph.nodes import registry
+
+    return {spec.name.replace("_", "").lower(): spec.name for spec in registry.all_ops(probes=True)}
+
+
+def internal(path: str, name: str, seen: tuple[tuple[str, str], ...] = ()) -> Any:
+    """The object of a name in TF's internal tree."""
+    if (path, name) in seen:
+        return MISSING
+    seen = (*seen, (path, name))
+    if name in tables.NAMES.get(path, {}):
+        return _at(tables.NAMES[path][name])
+    for source in sources(path):
+        found = _member(importlib.import_module(source), name)
+        if found is not MISSING:
+            return found
+    return _known(path, name, seen)
+
+
+def _known(path: str, name: str, seen: tuple[tuple[str, str], ...]) -> Any:
+    """What the record of a module of TF's says of the name."""
+    record = names.table().internal(path)
+    for target in record.exports.get(name, ()):
+        found = public(target)
+        if found is not MISSING and not isinstance(found, ModuleType):
+            return found
+    if name in record.aliases:
+        return internal(path, record.aliases[name], seen)
+    if name in record.imports:
+        module, there = record.imports[name]
+        return _imported(module, there, seen)
+    for star in record.stars:
+        found = internal(star, name, seen)
+        if found is not MISSING:
+            return found
+    leaf = path.rpartition(".")[2]
+    if leaf.startswith("gen_") and leaf.endswith("_ops"):
+        return _of_generator(name)
+    return MISSING
+
+
+def _of_generator(name: str) -> Any:
+    """An op's function in a generated module, which may be a public one."""
+    for path in names.table().ops.get(op_type(name) or "", ()):
+        found = own(path)
+        if found is not MISSING:
+            return found
+    return generated(name)
+
+
+def _imported(module: str, there: str, seen: tuple[tuple[str, str], ...]) -> Any:
+    if not there:
+        return ModulePath(module)
+    if plain(module) in names.table().public:
+        return public(f"{plain(module)}.{there}".lstrip("."))
+    return internal(module, there, seen)
+
+
+def _v2(path: str, name: str) -> Any:
+    full = f"{path}.{name}".lstrip(".")
+    if full in tables.V2:
+        return _at(tables.V2[full])
+    known = names.table()
+    target = known.v2.get(full)
+    found = public(target) if target is not None else MISSING
+    if found is MISSING and full in _v2_modules():
+        return ModulePath(f"compat.v2.{full}")
+    return found
+
+
+@functools.cache
+def _v2_modules() -> frozenset[str]:
+    """Modules of TF 2's interface in 1.15, as far as they have a name that 1.x's serve."""
+    found = set()
+    for path in (*names.table().v2, *tables.V2):
+        parts = path.split(".")[:-1]
+        found |= {".".join(parts[: i + 1]) for i in range(len(parts))}
+    return frozenset(found)
+
+
+@functools.cache
+def sources(path: str) -> tuple[str, ...]:
+    """The modules of opdock in which the names of a module of TF's are looked up, in this order."""
+    found = list(tables.SOURCES.get(path, ()))
+    mine = _own(path)
+    if mine is not None:
+        found.insert(0, mine)
+    elif path.startswith("contrib."):
+        package = path
+        while package.count(".") > 1 and _own(package) is None:
+            package = package.rpartition(".")[0]
+        if (nearest := _own(package)) is not None:
+            found.append(nearest)
+    leaf = path.rpartition(".")[2]
+    if leaf.endswith("_pb2"):
+        found += [f"tensorboard.compat.proto.{leaf}", "opdock.io.protos", "opdock.io.proto_schema"]
+    return tuple(name for name in found if _exists(name))
+
+
+def _own(path: str) -> str | None:
+    """The name of opdock's own module of this path, if there is a file."""
+    if path == "python":  # it asks here itself
+        return None
+    return f"opdock.{path}" if _exists(f"opdock.{path}") else None
+
+
+@functools.cache
+def _exists(module: str) -> bool:
+    """Whether there is a file for this module."""
+    if not module.startswith("opdock."):
+        return importlib.util.find_spec(module) is not None
+    place = _ROOT.joinpath(*module.split(".")[1:])
+    return place.with_name(f"{place.name}.py").exists() or (place / "__init__.py").exists()
+
+
+def _at(place: str) -> Any:
+    """The object at "module:name"; the module where there is no name."""
+    module, _, name = place.partition(":")
+    if module == "opdock":
+        return public(name)
+    if not _exists(module):
+        return MISSING
+    found: Any = importlib.import_module(module)
+    for part in name.split(".") if name else ():
+        found = _member(found, part)
+    return found

@@ -1,1 +1,0 @@
-"""TF's place of the framework modules."""

@@ -1,0 +1,169 @@
+"""Names that other libraries have removed since 2019, under `opdock run`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+from opdock.legacy import functions, names, restore
+
+RUN = [sys.executable, "-m", "opdock.cli.main", "run"]
+
+
+def run(source: str, cwd: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    (cwd / "old.py").write_text(source)
+    return subprocess.run(
+        [*RUN, *options, "old.py"], capture_output=True, text=True, check=False, cwd=cwd
+    )
+
+
+def printed(source: str, cwd: Path) -> list[str]:
+    done = run(source, cwd)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # what Python will drop next
+def test_every_name_has_something_that_stands_for_it() -> None:
+    """Where the library is installed, and whether it still has the name or not."""
+    absent = []
+    for module, table in names.NAMES.items():
+        if restore._at(module) is restore._MISSING:
+            continue
+        for name, place in table.items():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                there = hasattr(restore._at(module), name)
+            if not there and restore._at(place) is restore._MISSING:
+                root = place.partition(":")[0].partition(".")[0]
+                if restore._at(root) is not restore._MISSING:
+                    absent.append(f"{module}.{name} -> {place}")
+    assert not absent
+
+
+def test_numpy(tmp_path: Path) -> None:
+    assert printed(
+        "import numpy as np\n"
+        "print(np.float is float, np.int is int, np.object is object)\n"
+        "print(np.asscalar(np.array([3])), np.product([2, 3]), np.alltrue([1, 0]), np.Inf)\n"
+        "print(np.cast['int32']([1.7]).dtype, np.rank([[1]]), np.in1d([1, 2], [2]))\n"
+        "print(np.find_common_type([np.float32], [np.float64]), np.array([1], np.bool).dtype)\n"
+        "print(hasattr(np, 'never_was'))\n",
+        tmp_path,
+    ) == [
+        "True True True",
+        "3 6 False inf",
+        "int32 2 [False  True]",
+        "float32 bool",
+        "False",
+    ]
+
+
+def test_methods_that_numpys_arrays_have_lost(tmp_path: Path) -> None:
+    assert printed(
+        "import numpy as np\n"
+        "a = np.array([1, 2], np.uint8)\n"
+        "print(a.tostring(), np.uint8(3).tostring(), a.ptp())\n"
+        "a.itemset(0, 7); b = a.reshape(1, 2); b.itemset((0, 1), 8); print(a)\n"
+        "print(np.array([1], '<u2').newbyteorder())\n"
+        "class Sub(np.ndarray): pass\n"
+        "print(a.view(Sub).tostring())\n",
+        tmp_path,
+    ) == [
+        "b'\\x01\\x02' b'\\x03' 1",
+        "[7 8]",
+        "[256]",
+        "b'\\x07\\x08'",
+    ]
+
+
+def test_python(tmp_path: Path) -> None:
+    assert printed(
+        "import collections, inspect, time, fractions, threading, base64, warnings\n"
+        "warnings.simplefilter('ignore')\n"
+        "import imp\n"
+        "from collections import Mapping, Iterable\n"
+        "print(isinstance({}, Mapping), isinstance([], collections.Sequence))\n"
+        "print(inspect.getargspec(lambda a, b=1, *c: 0))\n"
+        "print(time.clock() > 0, fractions.gcd(6, 4), threading.Thread().isAlive())\n"
+        "open('m.py', 'w').write('x = 1')\n"
+        "print(imp.load_source('mm', 'm.py').x, base64.encodestring(b'a'))\n",
+        tmp_path,
+    ) == [
+        "True True",
+        "ArgSpec(args=['a', 'b'], varargs='c', keywords=None, defaults=(1,))",
+        "True 2 False",
+        "1 b'YQ==\\n'",
+    ]
+
+
+def test_old_assertions(tmp_path: Path) -> None:
+    printed(
+        "import unittest\n"
+        "class T(unittest.TestCase):\n"
+        "    def test(self):\n"
+        "        self.assertItemsEqual([1, 2], [2, 1])\n"
+        "        self.assertDictContainsSubset({1: 2}, {1: 2, 3: 4})\n"
+        "        with self.assertRaises(AssertionError):\n"
+        "            self.assertDictContainsSubset({1: 3}, {1: 2})\n"
+        "unittest.main()\n",
+        tmp_path,
+    )
+
+
+def test_images(tmp_path: Path) -> None:
+    pytest.importorskip("scipy")
+    assert printed(
+        "import numpy as np, scipy\n"
+        "from scipy import misc\n"
+        "import scipy.misc\n"
+        "from PIL import Image\n"
+        "a = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)\n"
+        "scipy.misc.imsave('a.png', a)\n"
+        "print((misc.imread('a.png') == a).all(), misc.imread('a.png', mode='L').shape)\n"
+        "print(misc.imread('a.png', flatten=True).dtype)\n"
+        "print([misc.imresize(a, size).shape for size in ((2, 8), 50, 0.5)])\n"
+        "print(misc.toimage(a.transpose(2, 0, 1)).size, misc.bytescale(np.array([0., 2.])))\n"
+        "print(misc.comb(4, 2), misc.logsumexp([0, 0]), misc.factorial(3))\n"
+        "print(Image.fromarray(a).resize((2, 2), Image.ANTIALIAS).size, scipy.zeros(2))\n"
+        "try:\n    misc.imresize(a, 50, interp='odd')\n"
+        "except Exception as e:\n    print(type(e).__name__, 'odd' in str(e))\n",
+        tmp_path,
+    ) == [
+        "True (4, 4)",
+        "float32",
+        "[(2, 8, 3), (2, 2, 3), (2, 2, 3)]",
+        "(4, 4) [  0 255]",
+        "6.0 0.6931471805599453 6.0",
+        "(2, 2) [0. 0.]",
+        "InvalidArgumentError True",
+    ]
+
+
+def test_what_was_used_is_told_once_and_only_then(tmp_path: Path) -> None:
+    done = run("import numpy as np\nfor _ in range(3):\n    np.float(1)\nnp.float(2)\n", tmp_path)
+    assert done.stderr.splitlines()[1:] == ["  numpy.float -> float  (old.py:3, old.py:4)"]
+    assert run("import numpy as np\nnp.zeros(1)\n", tmp_path).stderr == ""
+
+
+def test_it_can_be_left_out(tmp_path: Path) -> None:
+    done = run("import collections\ncollections.Iterable\n", tmp_path, "--no-legacy")
+    assert done.returncode == 1 and "AttributeError" in done.stderr
+
+
+def test_what_is_gone_as_ever_raises_the_librarys_own_error(tmp_path: Path) -> None:
+    done = run("import numpy as np\nnp.never_was\n", tmp_path)
+    assert "module 'numpy' has no attribute 'never_was'" in done.stderr
+
+
+def test_texts_in_attributes_of_hdf5_files_can_be_decoded() -> None:
+    text = functions.decodable("2.2.4")
+    assert text == "2.2.4" and text.decode("utf8") == "2.2.4" and isinstance(text, str)
+    import numpy as np
+
+    names_ = functions.decodable(np.array(["a", "b"], dtype=object))
+    assert [n.decode("utf8") for n in names_] == ["a", "b"]

@@ -1,0 +1,221 @@
+"""The table of TensorFlow 1.15's names, what it finds in opdock, and the page that lists it."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+import unittest
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import opdock as tf
+from opdock.mapping import coverage, modules, names, removed, resolve, tables
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def tool(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"tools/{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_of_coverage_is_current() -> None:
+    make = tool("make_coverage")
+    assert make.render() == make.PAGE.read_text(encoding="utf-8"), "run `make coverage`"
+
+
+def test_the_page_says_of_every_public_name_what_is_true() -> None:
+    text = (ROOT / "docs/reference/coverage.md").read_text(encoding="utf-8")
+    row = re.compile(r"^\| `([\w.]+)` \| (?:function|class|value|module) \|", re.MULTILINE)
+    there = set(row.findall(text))
+    for entry in coverage.entries():
+        found = resolve.public(entry.path) is not resolve.MISSING
+        assert (entry.status == "there") >= found, entry
+        assert (entry.path in there) == (entry.status == "there"), entry
+        if entry.status == "there":
+            value: object = tf
+            for part in entry.path.split("."):
+                value = getattr(value, part)
+
+
+def test_every_row_of_the_tables_leads_somewhere() -> None:
+    known = names.table()
+    for path, sources in tables.SOURCES.items():
+        assert known.is_internal(path), path
+        assert [s for s in sources if not resolve._exists(s)] == [], path
+    for path, table in tables.NAMES.items():
+        assert known.is_internal(path) or path in known.public, path
+        for name, place in table.items():
+            planned = place.startswith("opdock:") and coverage.status_of(place[7:])
+            assert planned or resolve.lookup(path, name) is not resolve.MISSING, (path, name)
+    for path, now in removed.renamed().items():
+        assert coverage.status_of(now.removeprefix("tf.")) is not None, path
+
+
+@pytest.mark.parametrize(
+    "path, public",
+    [
+        ("ops.array_ops.shape", "shape"),
+        ("ops.math_ops.reduce_sum", "reduce_sum"),
+        ("ops.nn_ops.conv2d", "nn.conv2d"),
+        ("ops.nn.relu", "nn.relu"),
+        ("ops.init_ops.zeros_initializer", "zeros_initializer"),
+        ("ops.init_ops.Zeros", "zeros_initializer"),
+        ("ops.variables.trainable_variables", "trainable_variables"),
+        ("ops.variable_scope.get_variable", "get_variable"),
+        ("ops.control_flow_ops.cond", "cond"),
+        ("ops.gradients_impl.gradients", "gradients"),
+        ("ops.losses.losses.absolute_difference", "losses.absolute_difference"),
+        ("framework.ops.convert_to_tensor", "convert_to_tensor"),
+        ("framework.ops.Graph", "Graph"),
+        ("framework.ops.RegisterGradient", "RegisterGradient"),
+        ("framework.dtypes.float32", "float32"),
+        ("framework.errors.OutOfRangeError", "errors.OutOfRangeError"),
+        ("framework.errors_impl.OutOfRangeError", "errors.OutOfRangeError"),
+        ("framework.tensor_shape.TensorShape", "TensorShape"),
+        ("framework.constant_op.constant", "constant"),
+        ("framework.random_seed.get_seed", "get_seed"),
+        ("framework.graph_util.extract_sub_graph", "graph_util.extract_sub_graph"),
+        ("client.session.Session", "Session"),
+        ("training.training.AdamOptimizer", "train.AdamOptimizer"),
+        ("training.saver.Saver", "train.Saver"),
+        ("training.saver.latest_checkpoint", "train.latest_checkpoint"),
+        ("training.adam.AdamOptimizer", "train.AdamOptimizer"),
+        ("platform.gfile.GFile", "gfile.GFile"),
+        ("platform.gfile.Exists", "gfile.Exists"),
+        ("platform.tf_logging.info", "logging.info"),
+        ("platform.flags.DEFINE_string", "flags.DEFINE_string"),
+        ("platform.test.TestCase", "test.TestCase"),
+        ("lib.io.file_io.file_exists", "gfile.Exists"),
+        ("summary.summary.scalar", "summary.scalar"),
+        ("layers.layers.dense", "layers.dense"),
+        ("util.compat.as_bytes", "compat.as_bytes"),
+        ("util.nest.flatten", "nest.flatten"),
+        ("data.util.nest.flatten", "nest.flatten"),
+    ],
+)
+def test_internal_names_are_the_public_objects(path: str, public: str) -> None:
+    module, _, name = path.rpartition(".")
+    assert resolve.lookup(f"python.{module}", name) is resolve.public(public)
+
+
+def test_helpers_of_the_internal_tree() -> None:
+    inspect_ = tf.python.util.tf_inspect
+    assert inspect_.getargspec(lambda a, b=1: 0).defaults == (1,)
+    assert tf.python.util.function_utils.fn_args(test_the_page_of_coverage_is_current) == ()
+    assert tf.python.framework.tensor_shape.scalar().as_list() == []
+    assert tf.python.framework.dtypes.float32_ref is tf.float32._as_ref
+    assert not tf.python.eager.context.executing_eagerly() and not tf.python.tf2.enabled()
+    smart_cond = tf.python.framework.smart_cond.smart_cond
+    assert smart_cond(tf.constant(True), lambda: 1, lambda: 2) == 1
+    with tf.Session() as sess:
+        ran = tf.Variable(0)
+        sess.run(ran.initializer)
+        add = tf.assign_add(ran, 1)
+        after = tf.python.ops.control_flow_ops.with_dependencies([add], tf.constant(3))
+        assert sess.run(after) == 3 and sess.run(ran) == 1
+
+
+def test_the_projectors_configuration(tmp_path: Path) -> None:
+    projector = resolve.lookup("contrib.tensorboard.plugins", "projector")
+    assert projector == resolve.ModulePath("contrib.tensorboard.plugins.projector")
+    config = resolve.lookup(projector.path, "ProjectorConfig")()
+    config.embeddings.add().tensor_name = "emb"
+    with tf.summary.FileWriter(str(tmp_path)) as writer:
+        resolve.lookup(projector.path, "visualize_embeddings")(writer, config)
+    assert 'tensor_name: "emb"' in (tmp_path / "projector_config.pbtxt").read_text()
+
+
+def test_decorators_for_tests_and_old_functions() -> None:
+    test_util = tf.python.framework.test_util
+    assert issubclass(test_util.TensorFlowTestCase, tf.test.TestCase)
+
+    class Case(test_util.TensorFlowTestCase):
+        @test_util.run_in_graph_and_eager_modes(assert_no_eager_garbage=True)
+        @test_util.run_deprecated_v1
+        def test_one(self):
+            with test_util.force_cpu():
+                self.assertAllEqual(self.evaluate(tf.constant([1, 2])), [1, 2])
+
+        @test_util.run_v2_only
+        def test_two(self):
+            raise AssertionError
+
+        @test_util.skip_if(lambda: True)
+        def test_three(self):
+            raise AssertionError
+
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(Case).run(result)
+    assert result.wasSuccessful(), result.errors + result.failures
+    assert (result.testsRun, len(result.skipped)) == (4, 3)  # `test_session` is one
+
+
+def test_what_deprecation_decorators_say(caplog: pytest.LogCaptureFixture) -> None:
+    deprecation = tf.python.util.deprecation
+
+    @deprecation.deprecated("2018-01-01", "Use g.")
+    @deprecation.deprecated_args(None, "Use c.", "b")
+    def f(a: int, b: int = 0) -> int:
+        return a + b
+
+    with caplog.at_level("WARNING", "tensorflow"):
+        assert f(1, b=2) == 3 and f(2, b=2) == 4
+    said = [r.getMessage() for r in caplog.records]
+    assert len(said) == 2 and "after 2018-01-01" in said[0] and "Use g." in said[0]
+    assert "with b is deprecated" in said[1]
+    with pytest.raises(ValueError, match="both 'old' and 'new'"):
+        deprecation.deprecated_argument_lookup("new", 1, "old", 2)
+
+
+def test_a_name_serves_under_all_its_public_paths() -> None:
+    assert tf.math.acos is tf.acos and tf.io.read_file is tf.read_file
+    assert tf.random.normal is tf.random_normal and tf.compat.v1.nn.relu is tf.nn.relu
+    assert tf.compat.v2.nn.relu is tf.nn.relu
+    with pytest.raises(AttributeError, match="TF 2's it has the names that 1.x shares"):
+        _ = tf.compat.v2.Session
+
+
+def test_names_from_before_1_0(caplog: pytest.LogCaptureFixture) -> None:
+    removed._told.clear()
+    with caplog.at_level("WARNING", "tensorflow"), tf.Session() as sess:
+        assert sess.run(tf.mul(tf.sub(5, 2), tf.neg(2))) == -6
+        assert sess.run(tf.mul(2, 2)) == 4
+        x = tf.constant([[1.0, 2.0]])
+        assert sess.run(tf.batch_matmul(x, x, adj_y=True)).tolist() == [[5.0]]
+        assert sess.run(tf.select([True, False], [1, 2], [3, 4])).tolist() == [1, 4]
+        with tf.Graph().as_default() as graph, tf.Session() as inner:
+            tf.scalar_summary("loss", 1.5)
+            tf.histogram_summary("h", [1.0, 2.0])
+            summary = tf.Summary.FromString(inner.run(tf.merge_all_summaries()))
+            assert [v.tag for v in summary.value] == ["loss", "h"]
+            assert graph.get_collection(tf.GraphKeys.SUMMARIES)
+    assert tf.train.SummaryWriter is tf.summary.FileWriter
+    said = [r.getMessage() for r in caplog.records if "deprecated" in r.getMessage()]
+    assert sum("tf.mul is" in m and "tf.multiply" in m for m in said) == 1
+    with pytest.raises(AttributeError, match=r"tf\.contrib\.legacy_seq2seq"):
+        _ = tf.nn.seq2seq
+    with pytest.raises(AttributeError, match=r"tf\.nn\.static_bidirectional_rnn"):
+        modules.lookup("tensorflow.nn", "nn", "bidirectional_rnn")
+
+
+def test_census_groups_and_shares(tmp_path: Path) -> None:
+    census = tool("census")
+    file = tmp_path / "c.csv"
+    file.write_text("name,repos,occurrences\ntf.add,1,3\ntf.nn.relu,1,2\ntf.nn.nope,1,5\n*.x,1,9\n")
+    groups = census.read(file)
+    assert (groups["tf"].uses, groups["tf"].covered) == (3, 3)
+    assert (groups["nn"].uses, groups["nn"].covered, groups["nn"].missing) == (
+        7,
+        2,
+        {"nn.nope": 5},
+    )
+    file.write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match="no columns"):
+        census.read(file)

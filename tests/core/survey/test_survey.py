@@ -1,0 +1,107 @@
+"""`opdock check`: uses are found by syntax, and each has its verdict."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from opdock import survey
+from opdock.cli.check import command
+from opdock.survey.uses import uses_of
+
+TF = frozenset({"tensorflow", "numpy"})
+
+
+def names(source: str) -> list[str]:
+    return [u.name for u in uses_of(source.encode(), TF)]
+
+
+@pytest.mark.parametrize(
+    "source, found",
+    [
+        ("import tensorflow as tf\ntf.nn.relu(1).shape", ["tensorflow.nn.relu"]),
+        ("import tensorflow\ntensorflow.add", ["tensorflow.add"]),
+        ("import tensorflow.contrib.slim as s\ns.conv2d",
+         ["tensorflow.contrib.slim", "tensorflow.contrib.slim.conv2d"]),
+        ("import tensorflow.python.ops\ntensorflow.x",
+         ["tensorflow.python.ops", "tensorflow.x"]),
+        ("from tensorflow.python.ops import math_ops as m\nm.add",
+         ["tensorflow.python.ops.math_ops", "tensorflow.python.ops.math_ops.add"]),
+        ("import tensorflow as tf\nslim = tf.contrib.slim\nl, m = tf.layers, 1\nslim.a\nl.b",
+         ["tensorflow.contrib.slim", "tensorflow.layers", "tensorflow.contrib.slim.a",
+          "tensorflow.layers.b"]),
+        ("import tensorflow as tf\ndef f(tf): return tf.a\ndef g(x=tf.b): return tf.c",
+         ["tensorflow.b", "tensorflow.c"]),
+        ("def f(): return tf.a\nimport tensorflow as tf", ["tensorflow.a"]),
+        ("import tensorflow as tf\nclass A(tf.B):\n    tf = 1\n    def m(self): return tf.c",
+         ["tensorflow.B", "tensorflow.c"]),
+        ("import tensorflow as tf\ntf = 3\ntf.a", []),
+        ("import tensorflow as tf\nx = [tf.a for _ in tf.b]\nf = lambda tf: tf.c",
+         ["tensorflow.a", "tensorflow.b"]),
+        ("try:\n    import tensorflow.compat.v1 as tf\nexcept ImportError:\n    pass\ntf.a",
+         ["tensorflow.compat.v1", "tensorflow.compat.v1.a"]),
+        ("from . import tensorflow as tf\ntf.a", []),
+        ("import other as tf\ntf.a", []),
+    ],
+)  # fmt: skip
+def test_what_a_name_stands_for(source: str, found: list[str]) -> None:
+    assert names(source) == found
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    (tmp_path / "a.py").write_text(
+        "import tensorflow as tf\n"
+        "import numpy as np\n"
+        "x = tf.matmul(tf.ones([1, 1]), tf.zeros([1, 1]))\n"
+        "y = tf.train.Saver.save, tf.float32.as_numpy_dtype, tf.GraphKeys.LOSSES\n"
+        "tf.reduce_median(x)\n"
+        "tf.nn.seq2seq.rnn(x)\n"
+        "np.float(np.zeros(1))\n"
+        "tf.GraphKeys.NEVER\n"
+    )
+    (tmp_path / "old.py").write_text("print 'two'\n")
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / ".hidden" / "b.py").write_text("import tensorflow as tf\ntf.nothing\n")
+    return tmp_path
+
+
+def test_a_report_by_file_and_line(program: Path) -> None:
+    found = CliRunner().invoke(command, [str(program)])
+    assert found.exit_code == 1
+    lines = found.output.splitlines()
+    assert lines[0].startswith(f"{program}/old.py:1: cannot be read: SyntaxError")
+    assert lines[1].startswith(f"{program}/a.py:5: tf.reduce_median: TensorFlow 1.15 has no")
+    assert lines[2].startswith(f"{program}/a.py:6: tf.nn.seq2seq.rnn: TensorFlow 1 has tf.contrib")
+    assert lines[3].startswith(f"{program}/a.py:8: tf.GraphKeys.NEVER")
+    assert lines[4].startswith(f"{program}/a.py:7: numpy.float: removed") and "float" in lines[4]
+    assert "1 files, 9 uses of TensorFlow's names: 6 covered (66.7%), 3 names" in found.output
+
+
+def test_json(program: Path) -> None:
+    found = CliRunner().invoke(command, [str(program / "a.py"), "--json"])
+    report = json.loads(found.output)
+    assert (report["uses"], report["covered"], report["files"]) == (9, 6, 1)
+    assert {f["name"] for f in report["missing"]} >= {"tf.reduce_median"}
+    assert report["removed"][0]["line"] == 7 and not report["unreadable"]
+
+
+def test_exit_status(tmp_path: Path) -> None:
+    (tmp_path / "good.py").write_text("import tensorflow as tf\ntf.reduce_sum\n")
+    assert CliRunner().invoke(command, [str(tmp_path)]).exit_code == 0
+    assert CliRunner().invoke(command, ["no_such_library_at_all"]).exit_code == 2
+
+
+def test_an_installed_library_is_read_and_not_run(tmp_path: Path, monkeypatch) -> None:
+    package = tmp_path / "library_on_tf"
+    package.mkdir()
+    (package / "__init__.py").write_text("import tensorflow as tf\nraise SystemExit(tf.add)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    report = survey.check("library_on_tf")
+    assert (report.files, report.uses, report.covered) == (1, 1, 1)
+    assert survey.check("timeit").files == 1  # a module of one file
+    assert survey.check("absl-py").files > 10  # a distribution of another name
+    assert survey.check("click").share == 1.0
