@@ -85,10 +85,12 @@ def of_images(kernel):
 
 
 # Without a kernel of both formats behind it, a normalization would be taken to pieces.
-table = KernelTable([
-    *map(picky, norm.table),
-    *(picky(k) if of_images(k) and "Norm" not in k.op else k for k in plugin.mount(xp)),
-])
+table = KernelTable(
+    [
+        *map(picky, norm.table),
+        *(picky(k) if of_images(k) and "Norm" not in k.op else k for k in plugin.mount(xp)),
+    ]
+)
 
 
 def use(only=None, prefers=None):

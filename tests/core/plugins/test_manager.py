@@ -383,3 +383,71 @@ def test_hints_for_hardware_without_plugin(manager, monkeypatch):
     unseen = hints.Hint(lambda: False, "other", "get opdock-other")
     assert hints.missing_plugins([], [seen, unseen]) == ["get opdock-gadget"]
     assert hints.missing_plugins(["gadget"], [seen, unseen]) == []
+
+
+# ---------------------------------------------------------------- routes, passes, requirements
+def from_the_left(buffer, src_device, dst_device):
+    return buffer
+
+
+def from_the_right(buffer, src_device, dst_device):
+    return buffer
+
+
+def passing(name, **fields):
+    """A module with one graph pass and no backend."""
+
+    @hookimpl
+    def opdock_graph_passes():
+        yield GraphPass(name=name, stage="before_place", run=print)
+
+    module = types.ModuleType(f"made_{next(counter)}")
+    module.opdock_graph_passes = opdock_graph_passes
+    return module
+
+
+@pytest.mark.parametrize("order", [("left", "right"), ("right", "left")])
+def test_of_two_routes_the_destinations_counts(manager, order):
+    """Whoever came first, and whatever they cost."""
+    for name in order:
+        cost, copy = (0.1, from_the_left) if name == "left" else (0.9, from_the_right)
+        route = CopyRoute(src="LEFT", dst="RIGHT", cost=cost, copy=copy)
+        module = make(
+            name=name, device_type=name.upper(), own_type=name.upper(),
+            hooks={"opdock_copy_routes": lambda route=route: [route]},
+        )  # fmt: skip
+        manager.register(module, name)
+    (route,) = manager.routes()
+    assert route.copy is from_the_right
+    assert manager.disputed() == [
+        "the copy route LEFT to RIGHT of 'left' (left) is left out: 'right' (right) brings one"
+    ]
+
+
+def test_a_route_between_strangers_needs_leave(manager, monkeypatch):
+    manager.register(make(name="owner", device_type="OWNER", own_type="OWNER"), "owner")
+    route = CopyRoute(src="OWNER", dst="OWNER", copy=from_the_left)
+    lost = CopyRoute(src="NOBODY", dst="NOWHERE", copy=from_the_left)
+    module = types.ModuleType(f"made_{next(counter)}")
+    module.opdock_copy_routes = hookimpl(specname="opdock_copy_routes")(lambda: [route, lost])
+    manager.register(module, "stranger")
+    assert list(manager.routes()) == [lost]
+    (told,) = manager.disputed()
+    assert (
+        "OWNER to OWNER of 'stranger' (stranger) is left out: it is not admitted by 'owner'" in told
+    )
+    monkeypatch.setenv("OPDOCK_ADMIT", "stranger")
+    manager.register(module, "stranger")
+    assert list(manager.routes()) == [route, lost]
+    assert manager.disputed() == []
+
+
+def test_a_pass_belongs_to_the_plugin_that_its_name_begins_with(manager):
+    manager.register(passing("acme_tidy"), "early")
+    with pytest.raises(PluginError, match="'early' .* has a graph pass 'acme_tidy' already"):
+        manager.register(passing("acme_tidy"), "late")
+    manager.register(passing("acme_tidy"), "acme")
+    assert [plugin for plugin, _ in manager.graph_passes()] == ["acme"]
+    (early,) = (p for p in manager.status() if p.name == "early")
+    assert (early.state, early.kind) == ("quarantined", "duplicate")
+    assert early.reason == "'acme' (acme) has a graph pass 'acme_tidy' already"

@@ -70,3 +70,23 @@ def test_effects_that_would_happen_twice_are_refused():
         with pytest.raises(tf.errors.UnimplementedError, match="must not happen twice"):
             session.partial_run(handle, after)
         assert session.run(v) == 1.0
+
+
+def test_what_had_its_turn_and_what_was_never_announced():
+    a, b = tf.placeholder(tf.float32, []), tf.placeholder(tf.float32, [])
+    total = a + b
+    with tf.Session() as session:
+        handle = session.partial_run_setup([a * 2, total], [a, b])
+        double = session.graph.get_tensor_by_name("mul:0")
+        session.partial_run(handle, double, {a: 1})
+        invalid = tf.errors.InvalidArgumentError
+        with pytest.raises(invalid, match=r"has already been fed\.$"):
+            session.partial_run(handle, total, {a: 1, b: 2})
+        with pytest.raises(invalid, match=r"has already been fetched\.$"):
+            session.partial_run(handle, double, {b: 2})
+        other = tf.constant(1.0)
+        handle = session.partial_run_setup([total], [a, b])
+        with pytest.raises(invalid, match=r"was not specified in partial_run_setup\.$"):
+            session.partial_run(handle, other, {a: 1})
+        with pytest.raises(invalid, match="at least one target"):
+            session.partial_run_setup([], [a])

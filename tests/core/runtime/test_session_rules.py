@@ -162,3 +162,16 @@ def test_sparse_placeholders(graph) -> None:
         assert sess.run(anything, {anything: value}).dense_shape.tolist() == [2, 2]
         assert sess.run(fixed, {fixed: value[:2]}).values.tolist() == [2, 3]
         assert sess.run(partial, {partial: tuple(value)}).indices.tolist() == [[0, 1], [1, 0]]
+
+
+def test_a_check_speaks_before_shapes_that_do_not_fit() -> None:
+    with tf.Graph().as_default() as graph:
+        weights, losses = tf.placeholder(tf.float32), tf.ones([3, 2])
+        check = tf.Assert(tf.equal(tf.rank(weights), 2), ["weights have the wrong rank"])
+        with tf.control_dependencies([check]):
+            weighted = weights * losses
+        with tf.Session(graph=graph) as session:
+            with pytest.raises(tf.errors.InvalidArgumentError, match="the wrong rank"):
+                session.run(weighted, {weights: [1.0, 2.0, 3.0]})
+            with pytest.raises(tf.errors.InvalidArgumentError, match="Incompatible shapes"):
+                session.run(weighted, {weights: [[1.0, 2.0, 3.0]]})

@@ -19,7 +19,7 @@ from opdock.compiler.clean.waits import waits
 from opdock.compiler.emit.members import Bind, Members
 from opdock.compiler.emit.memory import MemoryPlan, plan_memory
 from opdock.compiler.emit.overlap import Overlap, overlap
-from opdock.compiler.emit.partition import partition
+from opdock.compiler.emit.partition import partition, surrender
 from opdock.compiler.emit.schedule import Schedule, schedule
 from opdock.compiler.emit.segment import segments
 from opdock.compiler.fuse.cluster import cluster
@@ -157,9 +157,7 @@ class Compiler:
         results_at = HOST if function is node.attrs.get("cond") else memory_of(node.target)
         return self.lower(bodies.body(function, node, first), node.target, results_at)
 
-    def lower(
-        self, block: Block, home: Target | None = None, results_at: str = HOST
-    ) -> Compiled:
+    def lower(self, block: Block, home: Target | None = None, results_at: str = HOST) -> Compiled:
         """Compiles a pruned block.
 
         Args:
@@ -206,6 +204,7 @@ class Compiler:
         self._place(block, results_at)
         if "segments" in on:
             segments(block, self.placer.experience, Members(self.bind, self._functions))
+        surrender(block)
         lined_up = schedule(block)
         plan = plan_memory(lined_up, share="memory" in on)
         spread = overlap(lined_up.steps, options.threads, options.cores, options.one_core)
@@ -276,8 +275,7 @@ def disables_plugins(config: Any) -> bool:
     """Whether a ConfigProto switches every optional pass off, those of plugins among them."""
     options = config.graph_options
     return bool(
-        options.optimizer_options.opt_level == -1
-        or options.rewrite_options.disable_meta_optimizer
+        options.optimizer_options.opt_level == -1 or options.rewrite_options.disable_meta_optimizer
     )
 
 

@@ -52,7 +52,9 @@ class BaseDevice:
         """A copy of a host array in device memory.
 
         Args:
-            array: any NumPy array; the caller may change it as soon as this returns.
+            array: a NumPy array in this machine's byte order, of any layout: a view, read-only,
+                without elements. The caller may change it, or what it is a view of, as soon as
+                this returns.
 
         Raises:
             ResourceExhaustedError: memory does not suffice.
@@ -63,6 +65,13 @@ class BaseDevice:
     def download(self, buffer: Any) -> np.ndarray[Any, Any]:
         """A fresh host array with the buffer's values; blocks until they are computed."""
         raise NotImplementedError(f"{type(self).__name__} must define download()")
+
+    def surrender(self, buffer: Any) -> np.ndarray[Any, Any]:
+        """`download` for the only user of a fresh result: the array may be the buffer's memory.
+
+        The caller may write to the array, and nobody looks at the buffer again.
+        """
+        return self.download(buffer)
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Buffer:
         """An uninitialized buffer: by default an upload, which every device can do."""
@@ -108,6 +117,12 @@ class BaseDevice:
         Args:
             options: "intra_op_parallelism_threads" (0: the device decides),
                 "memory_fraction" (0.0: no limit), "allow_growth".
+        """
+
+    def trim(self) -> None:
+        """Gives back what is kept for speed alone: code of finished programs, pools of free memory.
+
+        The conformance suite asks for it between two ops, as each sample has shapes of its own.
         """
 
     def close(self) -> None:

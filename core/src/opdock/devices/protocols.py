@@ -106,6 +106,9 @@ class Device(Protocol):
     def download(self, buffer: Buffer) -> np.ndarray[Any, Any]:
         """A fresh host array with the buffer's values; blocks until they are computed."""
 
+    def surrender(self, buffer: Buffer) -> np.ndarray[Any, Any]:
+        """`download` of what nobody else uses; see `BaseDevice.surrender`."""
+
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Buffer:
         """An uninitialized buffer; ResourceExhaustedError when memory does not suffice."""
 
@@ -129,6 +132,9 @@ class Device(Protocol):
 
     def configure(self, options: Mapping[str, Any]) -> None:
         """Takes the options of a session before it runs; see `BaseDevice.configure`."""
+
+    def trim(self) -> None:
+        """Gives back what is kept for speed alone; see `BaseDevice.trim`."""
 
     def close(self) -> None:
         """Gives memory and handles back; the device is not used afterwards."""

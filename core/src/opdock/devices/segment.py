@@ -299,12 +299,16 @@ class Refusal:
 class Executable(Protocol):
     """A compiled segment.
 
-    It may return results that are not finished yet. `NotImplementedError`, `UnimplementedError` and
-    `ResourceExhaustedError` have the same step run op by op, with the values that it was given:
-    they must still be there. What an attribute `state` says, if there is one, `explain` shows.
+    `NotImplementedError`, `UnimplementedError` and `ResourceExhaustedError` have the same step run
+    op by op. So nothing that comes in is written over: a variable has its value until the
+    executable has returned another, and new values are returned when they are computed. Results may
+    be unfinished. To save memory, an executable may keep a value that it has replaced and compute
+    into that buffer next time, if nobody else refers to it.
 
-    With an attribute `donates` that is true, the values of variables that are read and written are
-    the executable's: in `state` stands the only reference to them, unless the user holds others.
+    Results are in memory of their own: neither an input's nor a variable's.
+
+    What an attribute `state` says, if there is one, `explain` shows. With an attribute
+    `takes_host` that is true, what the user feeds comes as NumPy arrays, each its own to keep.
     """
 
     def __call__(
@@ -313,7 +317,7 @@ class Executable(Protocol):
         """Runs once; arguments and results are those of `Segment.run`.
 
         Args:
-            inputs: buffers of the device.
+            inputs: buffers of the device, or NumPy arrays.
             state: the variables' values, None for those that are only written; a `Loan` where it
                 returned one itself and nobody has touched the variable since.
             places: a uint32 array of shape [streams, 6]: where the random streams stand.

@@ -60,9 +60,7 @@ class BackendHooks:
         raise NotImplementedError
 
     @hookspec
-    def opdock_kernels(
-        self, backend: str, device: DeviceAttributes
-    ) -> Iterable[KernelTable | str]:
+    def opdock_kernels(self, backend: str, device: DeviceAttributes) -> Iterable[KernelTable | str]:
         """Kernels for a backend, be it the plugin's own or somebody else's.
 
         Called once a device, when it opens. Of the plugin's own backend, or of one that admits the

@@ -167,9 +167,7 @@ def _collect(hook: str, call: Callable[[], Iterable[Any]], kind: type) -> tuple[
         raise Quarantine.of("wrong-type" if wrong else "import-error", f"{hook}()", e) from None
     for record in found:
         if not isinstance(record, kind):
-            raise Quarantine(
-                "wrong-type", f"{hook}() must yield {kind.__name__}, got {record!r}"
-            )
+            raise Quarantine("wrong-type", f"{hook}() must yield {kind.__name__}, got {record!r}")
     return tuple(found)
 
 

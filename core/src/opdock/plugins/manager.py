@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from opdock.devices.routes import RouteTable
+from opdock.devices.routes import CopyRoute, RouteTable
 from opdock.kernels.select.selection import Tie
 from opdock.plugins import discovery, hints, loading, ownership, probing
 from opdock.plugins.opening import OpenDevice, open_device
@@ -150,6 +150,7 @@ class PluginManager:
         if plugin.module is not None and self._relay.is_registered(plugin.module):
             self._relay.unregister(plugin.module)
         plugin.quarantine(verdict)
+        self._routes = None
         _log.info(
             "plugin %r (%s) quarantined: %s: %s",
             plugin.name, plugin.origin, verdict.kind, verdict.reason,
@@ -166,13 +167,10 @@ class PluginManager:
                 if loser is mine:
                     raise verdict
                 losers[loser.plugin] = verdict
-        names = {p.name for p in plugin.records.get("opdock_graph_passes", ())}
-        for owner, record in self._owned("opdock_graph_passes"):
-            if owner is not plugin and record.name in names:
-                raise Quarantine(
-                    "duplicate",
-                    f"{owner.name!r} ({owner.origin}) has a graph pass {record.name!r} already",
-                )
+        for weaker, verdict in ownership.contest_passes(plugin, self._owned("opdock_graph_passes")):
+            if weaker is plugin:
+                raise verdict
+            losers[weaker] = verdict
         if any(p.module is plugin.module for p in self._plugins if p is not plugin):
             raise Quarantine("duplicate", f"{plugin.target!r} is loaded under another name already")
         for weaker, verdict in losers.items():
@@ -259,12 +257,15 @@ class PluginManager:
 
     # ------------------------------------------------------------ what else plugins bring
     def routes(self) -> RouteTable:
-        """The copy routes of all plugins."""
+        """The copy routes of all plugins, but for those between the devices of others."""
         with self._lock:
             self.load()
             if self._routes is None:
-                self._routes = RouteTable(self._records("opdock_copy_routes"))
+                self._routes = RouteTable(self._valid_routes()[0])
             return self._routes
+
+    def _valid_routes(self) -> tuple[list[CopyRoute], list[str]]:
+        return ownership.valid_routes(self._owned("opdock_copy_routes"), [*self._backends()])
 
     def graph_passes(self) -> list[tuple[str, GraphPass]]:
         """The graph passes of all plugins, each with its plugin, by position and name."""
@@ -280,22 +281,42 @@ class PluginManager:
             return [(p.name, module) for p, module in self._owned("opdock_samples")]
 
     def requirements(self, backend: str) -> list[Requirement | ToleranceRow]:
-        """What plugins say that a backend does not do, or does less exactly."""
-        kinds = (Requirement, ToleranceRow)
-        found: list[Requirement | ToleranceRow] = []
+        """What plugins say that a backend does not do, or does less exactly.
+
+        What others say of it counts for their own ops only.
+        """
         with self._lock:
             self.load()
-            for plugin in list(self._plugins):
-                try:
-                    found += loading.collect(plugin, "opdock_requirements", kinds, backend=backend)
-                except Quarantine as verdict:
-                    self._expel(plugin, verdict)
-        return found
+            return self._testimonies(backend)[0]
+
+    def disputed(self) -> list[str]:
+        """What of the plugins' routes and requirements does not count, in words, a line each."""
+        with self._lock:
+            self.load()
+            notes = self._valid_routes()[1]
+            for backend in [*self._backends()]:
+                notes += self._testimonies(backend.spec.name)[1]
+            return notes
+
+    def _testimonies(self, backend: str) -> tuple[list[Requirement | ToleranceRow], list[str]]:
+        kinds = (Requirement, ToleranceRow)
+        owner = next((b for b in self._backends() if b.spec.name == backend), None)
+        found: list[Requirement | ToleranceRow] = []
+        notes: list[str] = []
+        for plugin in list(self._plugins):
+            try:
+                records = loading.collect(plugin, "opdock_requirements", kinds, backend=backend)
+            except Quarantine as verdict:
+                self._expel(plugin, verdict)
+                continue
+            kept, told = ownership.testimony(plugin, records, owner)
+            found += kept
+            notes += told
+        return found, notes
 
     @property
     def place_node_hook(self) -> PlaceNode | None:
-        """`f(node, candidates, config) -> (device name, plugin) | None`, or None without plugins.
-        """
+        """`f(node, candidates, config) -> (device name, plugin) | None`; None without plugins."""
         with self._lock:
             self.load()
             if not self._relay.hook.opdock_place_node.get_hookimpls():
@@ -347,14 +368,9 @@ class PluginManager:
                 return backend
         raise PluginError(f"backend {spec.name!r} is not in use any more", spec.name)
 
-    def _records(self, hook: str) -> Iterator[Any]:
-        return (record for _, record in self._owned(hook))
-
     def _owned(self, hook: str) -> Iterator[tuple[Plugin, Any]]:
         for plugin in self._plugins:
             yield from ((plugin, record) for record in plugin.records.get(hook, ()))
-
-
 
 
 def _refuse_twins(found: list[Plugin]) -> None:
@@ -387,9 +403,7 @@ def _backend_line(backend: Backend) -> str:
 
 
 def _backend_error(backend: Backend) -> PluginError:
-    return PluginError(
-        _backend_line(backend), backend.plugin.name, backend.kind, backend.traceback
-    )
+    return PluginError(_backend_line(backend), backend.plugin.name, backend.kind, backend.traceback)
 
 
 _manager: PluginManager | None = None

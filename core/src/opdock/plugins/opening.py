@@ -143,7 +143,7 @@ def _packs(
             what = f"kernels for backend {opened.backend!r}"
             expel(plugin, Quarantine.of("import-error", what, e))
             continue
-        guest = not (_kin(plugin, owner) or ownership.admitted(plugin, opened.probed.spec))
+        guest = not (ownership.kin(plugin, owner) or ownership.admitted(plugin, opened.probed.spec))
         for table in tables:
             # A kernel for clusters would take all that the backend computes op by op.
             kernels = [k for k in table if not (guest and k.op == CLUSTER)]
@@ -184,13 +184,6 @@ def _origins(plugins: Iterable[Plugin]) -> dict[str, str]:
 def _package(module: str | None) -> str:
     """The distribution's part of a dotted name, "opdock_acme" of "opdock_acme.kernels:table"."""
     return (module or "").partition(":")[0].partition(".")[0]
-
-
-def _kin(plugin: Plugin, owner: Plugin) -> bool:
-    """Whether two plugins are one author's: the same, or from one distribution."""
-    if plugin is owner:
-        return True
-    return bool(plugin.distribution) and plugin.distribution == owner.distribution
 
 
 def _put_back(plugin: Plugin, backend: str) -> str:

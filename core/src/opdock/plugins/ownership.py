@@ -1,4 +1,4 @@
-"""Who owns what: device types, pools and kernels, when several plugins want the same.
+"""Who owns what when several plugins want the same: types, pools, kernels, routes, passes, records.
 
 A plugin takes nothing from another. What two of them claim belongs to the one with the better
 claim, whatever their priorities are and whichever came first; a guest in somebody else's pool, or
@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
-from opdock.plugins.records import BackendSpec
+from opdock.devices.routes import CopyRoute
+from opdock.plugins.records import BackendSpec, Requirement, ToleranceRow
 from opdock.plugins.state import Backend, Plugin, Quarantine
 
-__all__ = ["admitted", "contest", "is_named", "names_in", "outside", "rightful", "usurpers"]
+__all__ = [
+    "admitted", "contest", "contest_passes", "is_named", "kin", "names_in", "outside", "rightful",
+    "testimony", "usurpers", "valid_routes",
+]  # fmt: skip
 
 ADMIT: Final = "OPDOCK_ADMIT"
 """The variable by which a user lets plugins in everywhere."""
@@ -96,7 +100,124 @@ def _taken(owner: Backend, what: str, value: str) -> Quarantine:
     return Quarantine("duplicate", told)
 
 
+# ---------------------------------------------------------------- graph passes
+def contest_passes(
+    mine: Plugin, others: Iterable[tuple[Plugin, Any]]
+) -> list[tuple[Plugin, Quarantine]]:
+    """Who must go because `mine` brings a graph pass of a name that is taken, with the reason.
+
+    A name belongs to the plugin that it begins with, `acme` for "acme_tidy"; else to the first one.
+
+    Args:
+        mine: a plugin that is new.
+        others: the passes that are in use, each with its plugin.
+    """
+    names = {p.name for p in mine.records.get("opdock_graph_passes", ())}
+    losers: list[tuple[Plugin, Quarantine]] = []
+    for other, record in others:
+        if other is mine or record.name not in names:
+            continue
+        if _pass_claim(mine, record.name) <= _pass_claim(other, record.name):
+            return [(mine, _pass_taken(other, record.name))]
+        losers.append((other, _pass_taken(mine, record.name)))
+    return losers
+
+
+def _pass_claim(plugin: Plugin, name: str) -> tuple[bool, bool, bool]:
+    called = name == plugin.name or name.startswith((f"{plugin.name}_", f"{plugin.name}>"))
+    return called, called and rightful(plugin, plugin.name), plugin.group != "registered"
+
+
+def _pass_taken(owner: Plugin, name: str) -> Quarantine:
+    told = f"{owner.name!r} ({owner.origin}) has a graph pass {name!r} already"
+    return Quarantine("duplicate", told)
+
+
+# ---------------------------------------------------------------- copy routes
+def valid_routes(
+    brought: Iterable[tuple[Plugin, CopyRoute]], backends: Sequence[Backend]
+) -> tuple[list[CopyRoute], list[str]]:
+    """The routes that count, and what is to be said of the others, a line each.
+
+    A route belongs to the backends at its ends, or to whom one of them admits. Of two plugins that
+    bring the same one the destination's counts, which knows how its buffers are made.
+    """
+    owners = {b.spec.own_type: b for b in backends}
+    found: dict[tuple[str, str, bool], list[tuple[Plugin, CopyRoute]]] = {}
+    notes = []
+    for plugin, route in brought:
+        claim = _route_claim(plugin, route, owners)
+        if not any(claim) and (route.src in owners or route.dst in owners):
+            ends = (owners[t].spec.name for t in (route.src, route.dst) if t in owners)
+            told = " or ".join(repr(name) for name in dict.fromkeys(ends))
+            notes.append(
+                f"{_told(plugin, route)}: it is not admitted by {told} "
+                f"({ADMIT}={plugin.name} would let it in)"
+            )
+            continue
+        key = route.src, route.dst, route.shares
+        same = found.setdefault(key, [])
+        if not same or kin(plugin, same[0][0]):
+            same.append((plugin, route))
+            continue
+        first = same[0][0]
+        loser, winner = plugin, first
+        if claim > _route_claim(first, route, owners):
+            loser, winner = first, plugin
+            found[key] = [(plugin, route)]
+        notes.append(f"{_told(loser, route)}: {winner.name!r} ({winner.origin}) brings one")
+    return [route for same in found.values() for _, route in same], notes
+
+
+def _told(plugin: Plugin, route: CopyRoute) -> str:
+    who = f"{plugin.name!r} ({plugin.origin})"
+    return f"the copy route {route.src} to {route.dst} of {who} is left out"
+
+
+def _route_claim(
+    plugin: Plugin, route: CopyRoute, owners: Mapping[str, Backend]
+) -> tuple[bool, bool, bool]:
+    """How good a plugin's claim to a route is; greater is better, and all False is none."""
+    ends = [owners.get(place) for place in (route.dst, route.src)]
+    mine = [end is not None and kin(plugin, end.plugin) for end in ends]
+    leave = any(end is not None and admitted(plugin, end.spec) for end in ends)
+    return mine[0], mine[1], leave
+
+
+# ---------------------------------------------------------------- conformance
+Record = Requirement | ToleranceRow
+
+
+def testimony(
+    plugin: Plugin, records: Sequence[Record], owner: Backend | None
+) -> tuple[list[Record], list[str]]:
+    """What a plugin says of a backend's conformance that counts, and what is to be said otherwise.
+
+    Nobody excuses another's failures: of somebody else's backend a plugin speaks of its own ops
+    only, unless it is admitted.
+    """
+    if owner is None or kin(plugin, owner.plugin) or admitted(plugin, owner.spec):
+        return list(records), []
+    ops = {op.name for op in plugin.records.get("opdock_ops", ())}
+    kept = [r for r in records if (r.name if isinstance(r, Requirement) else r.op) in ops]
+    if len(kept) == len(records):
+        return kept, []
+    told = (
+        f"backend {owner.spec.name!r} does not admit {plugin.name!r} ({plugin.origin}): what it "
+        f"says of that backend's conformance is left out, records: {len(records) - len(kept)} "
+        f"({ADMIT}={plugin.name} would let them in)"
+    )
+    return kept, [told]
+
+
 # ---------------------------------------------------------------- guests
+def kin(plugin: Plugin, owner: Plugin) -> bool:
+    """Whether two plugins are one author's: the same, or from one distribution."""
+    if plugin is owner:
+        return True
+    return bool(plugin.distribution) and plugin.distribution == owner.distribution
+
+
 def admitted(guest: Plugin, host: BackendSpec, environ: Mapping[str, str] | None = None) -> bool:
     """Whether a backend lets another plugin into its pool and before its kernels.
 

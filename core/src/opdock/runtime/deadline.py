@@ -7,16 +7,20 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from opdock import errors
+from opdock.runtime.cancellation import Cancellation, current
 
 
 def with_deadline(timeout_ms: int, run: Callable[[], Sequence[Any]]) -> Sequence[Any]:
     """`run()`, or DeadlineExceededError when it takes longer than `timeout_ms`.
 
-    The step goes on in its thread until its op returns, as Python threads cannot be stopped.
+    What the step waits for it does not wait for any longer. An op that computes goes on in its
+    thread until it returns, as Python threads cannot be stopped.
     """
     box: dict[str, Any] = {}
+    step = Cancellation("The step was cancelled: its time was over.")
 
     def work() -> None:
+        current.set(step)
         try:
             box["value"] = run()
         except BaseException as e:
@@ -26,6 +30,7 @@ def with_deadline(timeout_ms: int, run: Callable[[], Sequence[Any]]) -> Sequence
     thread.start()
     thread.join(timeout_ms / 1000)
     if thread.is_alive():
+        step.cancel()
         raise errors.DeadlineExceededError(
             None, None, f"Timed out waiting for notification ({timeout_ms} ms)."
         )

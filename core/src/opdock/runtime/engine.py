@@ -99,7 +99,8 @@ class Engine:
         return self.devices.attributes()
 
     def close(self) -> None:
-        """Drops the session's state."""
+        """Drops the session's state; steps that wait for something are cancelled."""
+        self.resources.cancellation.cancel()
         self.resources.clear()
         if "services" in self.__dict__:
             self.services.helpers.close()

@@ -64,6 +64,9 @@ class FetchPlan:
                 graph, items,
                 lambda v, i, d=None: IndexedSlicesValue(v, i, d), index,
             )  # fmt: skip
+        if hasattr(fetch, "_composite_value"):
+            make = fetch._composite_value
+            return self._composite(graph, fetch._composite_parts(), _packer(make), index)
         for base, expand in _FETCHED_TYPES.items():
             if isinstance(fetch, base):
                 items, contract = expand(fetch)
@@ -176,6 +179,9 @@ def feed_items(graph: Graph, feed_dict: Any) -> list[tuple[Tensor, Any]]:
                 [key.dense_shape] if key.dense_shape is not None else []
             )
             out += zip(tensors, value, strict=False)
+            continue
+        if hasattr(key, "_composite_feed"):
+            out += key._composite_feed(value)
             continue
         if isinstance(key, tuple):
             out += feed_items(graph, dict(zip(key, value, strict=True)))

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from opdock.runtime.session import BaseSession
 
 
-
 class PartialRun:
     """The state of one step.
 
@@ -28,6 +27,7 @@ class PartialRun:
 
     Raises:
         ValueError, TypeError: a fetch or feed names nothing.
+        InvalidArgumentError: there is nothing to fetch.
     """
 
     def __init__(self, session: BaseSession, fetches: Any, feeds: Any) -> None:
@@ -35,7 +35,13 @@ class PartialRun:
         graph = session.graph
         plan = FetchPlan(graph, list(fetches) if isinstance(fetches, (list, tuple)) else [fetches])
         self._open: set[Any] = {*plan.tensors, *plan.targets}
+        if not self._open:
+            raise errors.InvalidArgumentError(
+                None, None, "Must specify at least one target to fetch or execute."
+            )
+        self._fetches = frozenset(self._open)
         self._unfed = {graph.as_graph_element(f, allow_operation=False) for f in feeds or ()}
+        self._feeds = frozenset(self._unfed)
         self._values: dict[Tensor, Any] = {}
         self._done: set[Operation] = set()
         self._whole = _ancestors([*plan.targets, *(t.op for t in plan.tensors)], self._unfed)
@@ -56,21 +62,14 @@ class PartialRun:
         graph = self._session.graph
         for tensor, value in feed_items(graph, feed_dict or {}):
             if tensor not in self._unfed:
-                raise _invalid(
-                    tensor.op,
-                    f"The feed {tensor.name} had already been fed or was not specified in "
-                    "partial_run_setup.",
-                )  # fmt: skip
+                raise _invalid(tensor.op, f"The feed {tensor.name} {_why(tensor in self._feeds)}")
             self._unfed.discard(tensor)
             self._values[tensor] = value
         plan = FetchPlan(graph, fetches)
         wanted: set[Any] = {*plan.tensors, *plan.targets}
         for item in wanted - self._open:
-            raise _invalid(
-                getattr(item, "op", item),
-                f"The fetch {item.name} had already been fetched or was not specified in "
-                "partial_run_setup.",
-            )
+            why = _why(item in self._fetches, "fetched")
+            raise _invalid(getattr(item, "op", item), f"The fetch {item.name} {why}")
         self._open -= wanted
         return plan.restore(self._compute(plan))
 
@@ -135,6 +134,10 @@ def _is_data(tensor: Tensor) -> bool:
 
 def _has_effect(op: Operation) -> bool:
     return bool(op.spec.stateful) or any(t.dtype._is_ref_dtype for t in op.inputs)
+
+
+def _why(announced: bool, what: str = "fed") -> str:
+    return f"has already been {what}." if announced else "was not specified in partial_run_setup."
 
 
 def _invalid(op: Any, text: str) -> errors.InvalidArgumentError:

@@ -10,6 +10,7 @@ from typing import Any
 from opdock import errors
 from opdock.devices.segment import Loan
 from opdock.dtypes import DType
+from opdock.runtime.cancellation import Cancellation, wait
 
 
 class Cell:
@@ -91,27 +92,6 @@ class Cell:
         with self._guard:
             return self.value, self.version
 
-    def take(self) -> tuple[Any, int]:
-        """As `held`, but the buffer is the caller's, who holds the lock: others wait for the next.
-
-        The caller gives another with `update`, or gives it back with `untake`.
-        """
-        with self._guard:
-            value = self.value
-            if value is not None and type(value) is not Loan:
-                self.value = Loan(None, self._next, self)
-            return value, self.version
-
-    def untake(self, buffer: Any) -> None:
-        """Gives back what `take` gave, unless somebody has written since."""
-        with self._guard:
-            if type(self.value) is Loan and self.value.owner is self:
-                self.value = buffer
-
-    def _next(self, _: None) -> Any:
-        with self.lock:
-            return self.read()
-
     def update(self, buffer: Any, version: int) -> bool:
         """Takes a value that follows from that of a version, unless somebody has written since.
 
@@ -189,9 +169,14 @@ class CellProxy:
 
 
 class ResourceManager:
-    """Everything that a session keeps between steps, by container and name."""
+    """Everything that a session keeps between steps, by container and name.
+
+    Attributes:
+        cancellation: ends all waiting in the session.
+    """
 
     def __init__(self) -> None:
+        self.cancellation = Cancellation("Session was closed.")
         self._lock = threading.RLock()
         self._items: dict[tuple[str, str, str], Any] = {}
         self._node_state: dict[str, Any] = {}
@@ -228,6 +213,20 @@ class ResourceManager:
             if found is None:
                 found = self._node_state[node_name] = factory()
             return found
+
+    def wait(
+        self,
+        condition: threading.Condition,
+        ready: Callable[[], bool],
+        give_up: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Waits until `ready()`, as a kernel does; the caller holds the condition.
+
+        Raises:
+            CancelledError: the session was closed, or the step's time is over; `give_up` was
+                called.
+        """
+        wait(self.cancellation, condition, ready, give_up)
 
     def items(self, kind: str) -> list[Any]:
         """All resources of a kind."""

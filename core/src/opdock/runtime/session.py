@@ -19,6 +19,7 @@ from opdock.runtime.cache.variants import Entry, Key
 from opdock.runtime.engine import Engine
 from opdock.runtime.fetch import feed_array, feed_items
 from opdock.runtime.inspect.explain import Explanation, explain
+from opdock.runtime.recover.misfit import as_it_runs
 
 if TYPE_CHECKING:
     from opdock.runtime.inspect.bisect import Bisection
@@ -129,7 +130,10 @@ class BaseSession:
         try:
             entry = call.programs.get(key)
             if entry is None:
-                entry = self._compile(call, values, key)
+                try:
+                    entry = self._compile(call, values, key)
+                except errors.InvalidArgumentError as e:
+                    raise as_it_runs(e, self._engine, self._graph, values, key) from None
             if entry.keep:
                 values = entry.own(values)
             if options is None and run_metadata is None and entry.plain:
@@ -189,6 +193,8 @@ class BaseSession:
             raise RuntimeError(
                 "The Session graph is empty. Add operations to the graph before calling run()."
             )
+        for (op, _), (_, text) in self._graph._mistyped.items():
+            raise errors.InvalidArgumentError(None, op, text)
 
     def _prepare(self, fetches: Any) -> Call:
         self._check_runs()

@@ -93,9 +93,7 @@ def test_an_order_that_counts_is_kept(x):
 def test_a_nested_node_means_the_output_it_names(monkeypatch):
     pattern = P("Neg", P("Split", "axis", "whole", output=1))
     assert "output=1" in repr(pattern)
-    monkeypatch.setattr(
-        melder, "fusions", [FusionPattern(name="n", op="m>None", pattern=pattern)]
-    )
+    monkeypatch.setattr(melder, "fusions", [FusionPattern(name="n", op="m>None", pattern=pattern)])
     whole = tf.placeholder(tf.float32, [2, 4])
     parts = tf.split(whole, 2, axis=1)
     names = [tf.negative(p, name=n) for p, n in zip(parts, ("first", "second"), strict=True)]

@@ -338,3 +338,11 @@ def test_rewriter_config_switches():
         assert disabled_by(config) == names
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     assert disabled_by(config) == set(OPTIONAL) - {"memory", "segments"}
+
+
+def test_a_constant_exponent_may_be_several_numbers():
+    x = tf.placeholder(tf.float32, [2])
+    found = [x ** tf.constant([2.0, 2.0]), x ** tf.constant([2.0, 3.0])]
+    with tf.Session() as session:
+        same, other = session.run(found, {x: [3, 4]})
+    assert same.tolist() == [9, 16] and other.tolist() == [9, 64]

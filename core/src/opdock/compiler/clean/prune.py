@@ -155,7 +155,26 @@ def _in_order(
     # The order in which the user made the ops is executable too, and is the one users expect:
     # an update made last runs last.
     order.sort(key=lambda op: op._id)
-    return order if _is_executable(order) else _topological(order)
+    return _blocking_last(order if _is_executable(order) else _topological(order))
+
+
+def _blocking_last(order: list[Operation]) -> list[Operation]:
+    """The same order, but what waits for other steps, and all that needs it, after the rest.
+
+    What it waits for may never come if the rest fails, or the rest may be what brings it. For the
+    same reason those that give something come before those that take.
+    """
+    turn: dict[Operation, int] = {}
+    for op in order:
+        own = 0
+        if op.spec.traits.blocks:
+            own = 2 if op.outputs else 1
+        needs = [turn.get(t._op, 0) for t in op._inputs] if turn else []
+        needs += [turn.get(c, 0) for c in op._control_inputs] if turn else []
+        latest = max(own, *needs) if needs else own
+        if latest:
+            turn[op] = latest
+    return sorted(order, key=lambda op: turn.get(op, 0)) if turn else order
 
 
 def _cycle(members: list[Operation]) -> errors.InvalidArgumentError:

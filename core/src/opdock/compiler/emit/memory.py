@@ -119,7 +119,7 @@ def _aliases(schedule: Schedule) -> list[int]:
         if step.kind in ("alias", "builtin") and step.node.traits.forwards:
             for a, b in zip(step.inputs, step.outputs, strict=False):
                 parent[find(b)] = find(a)
-        elif step.kind == "copy":
+        elif step.kind == "copy" and step.node.attrs.get("how") != "download":
             # A copy between two views of host memory may be no copy at all.
             parent[find(step.outputs[0])] = find(step.inputs[0])
         elif step.kind == "kernel" and step.node.kernel is not None:
@@ -134,8 +134,10 @@ def _escaping(schedule: Schedule, root: list[int]) -> set[int]:
     out.update(root[s] for s in schedule.presets)
     out.update(root[s] for s in schedule.params)
     for step in schedule.steps:
-        if step.kind == "copy" and step.node.attrs.get("shares"):
-            # Two devices see this memory, and neither waits until the other has read it.
+        attrs = step.node.attrs
+        if step.kind == "copy" and (attrs.get("shares") or attrs.get("surrenders")):
+            # Two devices see this memory, and neither waits until the other has read it; or it
+            # becomes the caller's.
             out.add(root[step.inputs[0]])
         # Control flow and segments may return what they are given, or keep it.
         if step.kind in ("control", "segment", "read"):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
-from opdock.compiler.ir.block import COPY, FEED, HOST, Block, Node, Value
+from opdock.compiler.ir.block import COPY, FEED, HOST, SEGMENT, Block, Node, Value
 from opdock.compiler.ir.state import HANDLES, cell_inputs, flat_indices
 from opdock.devices.router import Hop, Router
 from opdock.graph.nodes.traits import Control
@@ -39,6 +40,24 @@ def partition(block: Block, router: Router, results_at: str | None = HOST) -> No
     block.nodes = copies.nodes
     # Constants that a twin replaced everywhere.
     block.sweep()
+
+
+def surrender(block: Block) -> None:
+    """Lets downloads have the memory of results that nobody else uses.
+
+    Args:
+        block: changed in place; partitioned, with segments.
+    """
+    uses = Counter(v for n in block.nodes for v in n.inputs)
+    uses.update(block.fetches)
+    for node in block.nodes:
+        if node.op != COPY or node.attrs["how"] != "download":
+            continue
+        source = node.inputs[0]
+        made = source.node
+        fresh = made.op == SEGMENT or _is_fresh(source)
+        if fresh and uses[source] == 1 and made.target is not None:
+            node.attrs.update(carry=made.target.device.surrender, surrenders=True)
 
 
 def _names_state(value: Value) -> bool:

@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from opdock import dtypes
 from opdock.compiler.emit.members import Members, embedded
-from opdock.compiler.ir.block import SEGMENT, Block, Fused, Node, Value
+from opdock.compiler.emit.partition import location
+from opdock.compiler.ir.block import COPY, FEED, HOST, SEGMENT, Block, Fused, Node, Value
 from opdock.compiler.ir.order import preceding, root_of, state_order
 from opdock.compiler.ir.state import is_state, written
 from opdock.compiler.place.experience import Experience
@@ -88,9 +89,7 @@ class _Group:
             c for m in self.members for c in m.control if c not in inside
         ))  # fmt: skip
         names = tuple(str(i) for i in range(len(inputs)))
-        node.fused = Fused(
-            FUSION, tuple(self.members), names, tuple(inputs), tuple(self.results)
-        )
+        node.fused = Fused(FUSION, tuple(self.members), names, tuple(inputs), tuple(self.results))
 
 
 @dataclass(slots=True)
@@ -192,8 +191,27 @@ class _Former:
             self._refused(group, answer)
             return False
         group.node.attrs.update(segment=segment, executable=answer)
+        if getattr(answer, "takes_host", False):
+            self._feed(group)
         self.done[frozenset(group.members)] = group
         return True
+
+    def _feed(self, group: _Group) -> None:
+        """Gives what the user feeds to a program as it is: uploading is the program's affair.
+
+        The session copies what outlasts a call, and what goes into a segment counts as that.
+        """
+        node = group.node
+        assert node is not None
+        if self.block.within:
+            return  # a turn's values may lie in buffers that the next turn writes
+        for i, value in enumerate(node.inputs):
+            source = value.node.inputs[0] if value.node.op == COPY else None
+            if source is None or source.node.op != FEED or location(source) != HOST:
+                continue
+            if set(self.users[value]) <= set(group.members) and value not in self.fetched:
+                node.inputs[i] = source
+                node.host_inputs |= {i}
 
     def _refused(self, group: _Group, answer: Refusal) -> None:
         parts = {self.members.member(part): why for part, why in answer.nodes.items()}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 from opdock import errors
@@ -46,7 +47,6 @@ class Choice:
     body: Any = None
     outputs: list[Tensor] = field(default_factory=list)
     parts: dict[Operation, Choice] = field(default_factory=dict)
-
 
 
 def node_sig(node: Node, target: Target | None, resources: Any = None) -> NodeSig:
@@ -164,7 +164,7 @@ class _NoOuter:
     """Stands for the absent outer graph of a decomposition: it captures nothing."""
 
     seed = None
-    _device_functions: tuple[()] = ()
+    _scopes = SimpleNamespace(devices=())
     _container = ""
     _name_stack = ""
 

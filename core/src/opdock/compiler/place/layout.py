@@ -30,6 +30,7 @@ from opdock.compiler.place.formats import (
 from opdock.compiler.place.placer import Placer
 from opdock.compiler.place.target import Target
 from opdock.compiler.rules.rewrite import constant
+from opdock.compiler.rules.transposes import permutation
 from opdock.dtypes import DType, as_dtype
 from opdock.graph.nodes import registry
 from opdock.graph.nodes.constant import const_op
@@ -111,7 +112,7 @@ class _Walk:
 
     def transpose(self, node: Node) -> bool:
         """A transpose of a transpose is one, or none; one for the sake of a format can wait."""
-        perm = constant(node.inputs[1])
+        perm = permutation(node)
         source = node.inputs[0]
         if perm is None or node.control or source.dtype._is_ref_dtype:
             return False
@@ -119,7 +120,7 @@ class _Walk:
         if known is None and LAYOUT not in node.attrs:
             return False
         base, first = known or self.origin(source)
-        self.note(Value(node, 0), base, followed_by(first, tuple(int(a) for a in perm)))
+        self.note(Value(node, 0), base, followed_by(first, perm))
         self.controls[node] = [base.node]
         return True
 
@@ -190,8 +191,8 @@ class _Walk:
         same = tuple(range(len(value.shape or ())))
         if source.op != "Transpose" or source.control or source.inputs[0].dtype._is_ref_dtype:
             return value, same
-        perm = constant(source.inputs[1])
-        return (value, same) if perm is None else (source.inputs[0], tuple(map(int, perm)))
+        perm = permutation(source)
+        return (value, same) if perm is None else (source.inputs[0], perm)
 
     def as_it_was(self, value: Value) -> Value:
         """The value itself, transposed back if it is not there as it was."""

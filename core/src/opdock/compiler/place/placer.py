@@ -148,11 +148,7 @@ def _groups(block: Block) -> dict[Node, list[Node]]:
                 by_name[name] = node
         for value in node.inputs:
             holder = value.node
-            if (
-                is_state(value)
-                and holder in parent
-                and node.traits.control is Control.NONE
-            ):
+            if is_state(value) and holder in parent and node.traits.control is Control.NONE:
                 parent[find(node)] = find(holder)
     groups: dict[Node, list[Node]] = {}
     for node in block.nodes:
@@ -248,8 +244,7 @@ def _holds(target: Target, node: Node) -> bool:
     if node.traits.holds and "dtype" in node.attrs:
         held = [node.attrs["dtype"].base_dtype]
     return all(
-        d in HANDLES or (not d.np.hasobject and (supported is None or d in supported))
-        for d in held
+        d in HANDLES or (not d.np.hasobject and (supported is None or d in supported)) for d in held
     )
 
 
@@ -272,9 +267,7 @@ def _take(node: Node, choice: Choice) -> None:
         node.attrs = {**node.attrs, "__choice": choice}
 
 
-def _why(
-    node: Node, requested: str, softened: bool, target: Target, preferred: Target
-) -> str:
+def _why(node: Node, requested: str, softened: bool, target: Target, preferred: Target) -> str:
     if softened:
         return f"asked for {requested}, which cannot be had; moved by soft placement"
     if requested:

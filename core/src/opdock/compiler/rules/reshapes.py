@@ -6,6 +6,7 @@ from typing import Final
 
 from opdock.compiler.ir.block import Node, Value
 from opdock.compiler.rules.rewrite import Rules, Site, constant, keeps, known
+from opdock.compiler.rules.transposes import permutation
 from opdock.dtypes import as_dtype
 
 LIKE: Final = ("Reshape", "ExpandDims", "Squeeze")
@@ -39,11 +40,11 @@ def reshape(node: Node, site: Site, source: Value) -> Value | None:
 
 def _only_ones(node: Node, site: Site) -> Value | None:
     """A transpose that moves nothing but dimensions of size one."""
-    source, perm = node.inputs[0], constant(node.inputs[1])
+    source, perm = node.inputs[0], permutation(node)
     shape = known(source.shape)
     if perm is None or shape is None:
         return None
-    moved = [int(a) for a in perm if shape[int(a)] != 1]
+    moved = [axis for axis in perm if shape[axis] != 1]
     return reshape(node, site, source) if moved == sorted(moved) else None
 
 

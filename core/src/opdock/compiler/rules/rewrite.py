@@ -228,10 +228,11 @@ def uniform(value: Value) -> Any:
     if array is None or array.size == 0 or array.dtype.kind not in "iufb":
         return None
     flat = array.reshape(-1)
-    first = flat[0]
-    if array.size > 1 and not (flat.view(f"V{array.itemsize}") == first.tobytes()).all():
+    # By their bits: zeros of both signs differ, and NaN is itself.
+    bits = flat.view(f"V{array.itemsize}")
+    if array.size > 1 and not (bits == bits[:1]).all():
         return None
-    return first
+    return flat[0]
 
 
 def keeps(node: Node, value: Value) -> bool:

@@ -31,9 +31,10 @@ def _compose(node: Node, site: Site) -> Value | None:
 
 
 def permutation(node: Node) -> tuple[int, ...] | None:
-    """The constant permutation of a transpose, or None."""
+    """The constant permutation of a transpose; None where it is not known, or is none."""
     perm = constant(node.inputs[1])
-    return None if perm is None else tuple(int(a) for a in perm)
+    axes = () if perm is None else tuple(int(a) for a in perm)
+    return axes if perm is not None and sorted(axes) == list(range(len(axes))) else None
 
 
 def transpose(site: Site, source: Value, perm: Sequence[int], suffix: str) -> Value:

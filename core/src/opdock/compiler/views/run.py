@@ -36,9 +36,7 @@ class PluginPass:
         return f"graph pass '{self.name}' of plugin '{self.plugin}'"
 
 
-def run_passes(
-    block: Block, stage: str, passes: Sequence[PluginPass], placer: Placer
-) -> None:
+def run_passes(block: Block, stage: str, passes: Sequence[PluginPass], placer: Placer) -> None:
     """Runs the passes of a stage on a block, which is changed in place.
 
     Raises:

@@ -69,7 +69,7 @@ def _tree(fetch: Any) -> Hashable | None:
         parts = [fetch[k] for k in fetch]
     elif hasattr(kind, "__attrs_attrs__"):
         parts = [getattr(fetch, a.name) for a in kind.__attrs_attrs__]
-    elif kind is SparseTensor or kind is IndexedSlices:
+    elif kind is SparseTensor or kind is IndexedSlices or hasattr(kind, "_composite_value"):
         return _Same(fetch)
     else:
         # An object of the user's own may stand for another tensor the next time.

@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 
 from opdock.compiler.emit.partition import short
 from opdock.compiler.emit.schedule import Step
-from opdock.compiler.ir.block import COPY, FEED, HOST, Block, Node
+from opdock.compiler.ir.block import COPY, FEED, HOST, SEGMENT, Block, Node
 from opdock.devices.protocols import Device, KernelTime
 from opdock.devices.router import Hop
 from opdock.graph.control.func_graph import arg_op
@@ -122,7 +122,7 @@ class Tracer:
             node_name=name, all_start_micros=micros, op_start_rel_micros=0,
             op_end_rel_micros=length, all_end_rel_micros=length,
             timeline_label=f"{name} = {op}({', '.join(v.node.name for v in node.inputs)})"
-            + (_copy_details(node, outputs) if node.op == COPY else ""),
+            + (_copy_details(node, outputs) if node.op == COPY else _members(node)),
             scheduled_micros=micros, thread_id=threading.get_ident() % 2**31,
         )  # fmt: skip
         for slot, (shape, nbytes) in enumerate(outputs):
@@ -229,6 +229,14 @@ def _copy_details(node: Node, outputs: list[Any]) -> str:
     attrs = node.attrs
     nbytes = sum(n for _, n in outputs)
     return f" {nbytes} bytes, {short(attrs['from'])} to {short(attrs['to'])} by {attrs['how']}"
+
+
+def _members(node: Node) -> str:
+    """The ops for which a segment stands, by which they are found in the graph."""
+    if node.op != SEGMENT or node.fused is None:
+        return ""
+    told = [f"{member.name} {member.op}" for member in node.fused.members]
+    return f" {len(told)} ops: {', '.join(told)}"
 
 
 def partition_graphs(block: Block) -> list[Any]:

@@ -6,24 +6,32 @@ program is bound: programs that are bound without checks run the bare calls.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NoReturn
 
 import numpy as np
 
 from opdock import errors, shapes
-from opdock.compiler.ir.block import HOST, Node
+from opdock.compiler.ir.block import COPY, HOST, Node
 from opdock.compiler.ir.state import HANDLES
 from opdock.compiler.place.target import Target
 from opdock.devices.router import Hop
 from opdock.dtypes import DType
-from opdock.runtime.recover.located import culprit, where
+from opdock.runtime.recover.located import as_op_error, culprit, where
 
 __all__ = ["Checks"]
 
 Call = Callable[..., Any]
 _HOST_TYPES: Final = (np.ndarray, np.generic)
+_NOT_LATE: Final = (
+    errors.UnavailableError,
+    errors.ResourceExhaustedError,
+    errors.UnimplementedError,
+)
+"""What a copy itself may raise, which is the device's way to say that it should go elsewhere."""
+_TRIPS: Final = 4096  # as many kinds of copies are remembered of a device
 _STRINGS: Final = (bytes, str)
 """An element of a string tensor is a scalar string tensor, on the host."""
 
@@ -63,7 +71,6 @@ class Checks:
 
     def __init__(self, targets: Callable[[], Sequence[Target]]) -> None:
         self._targets = targets
-        self._buffers: dict[tuple[str, DType], tuple[tuple[type, ...], tuple[Any, ...]]] = {}
 
     # ------------------------------------------------------------ kernels
     def kernel(self, node: Node, fn: Call) -> Call:
@@ -76,7 +83,7 @@ class Checks:
         def call(*args: Any) -> Any:
             inputs, out = (args[:-1], args[-1]) if kernel.out else (args, None)
             outs = (out,) if single else (out or ())
-            kept = [self._image(node, x, outs) for i, x in enumerate(inputs)]
+            kept = [self._before(node, i, x, outs) for i, x in enumerate(inputs)]
             result = fn(*args)
             for i, (x, before) in enumerate(zip(inputs, kept, strict=True)):
                 if before is not None and before != self._image(node, x, outs):
@@ -127,7 +134,7 @@ class Checks:
         form = self._device_form(node.target, dtype, shape)
         if any(issubclass(kind, np.ndarray) for kind in form.types):
             # Many of NumPy's functions drop a subclass, and every such device reads plain arrays.
-            form = replace(form, types=(*form.types, *_HOST_TYPES))
+            return _Form((*form.types, *_HOST_TYPES), form.dtypes, shape)
         return form
 
     def _fresh(
@@ -146,6 +153,15 @@ class Checks:
         if value is buffer:
             return True
         return bool(self._bytes(node, value) == self._bytes(node, buffer))
+
+    def _before(self, node: Node, i: int, value: Any, outs: Sequence[Any]) -> Any:
+        """The contents of an input; what cannot be read is the fault of who made it."""
+        try:
+            return self._image(node, value, outs)
+        except _NOT_LATE:
+            raise
+        except Exception as e:
+            raise _blamed(e, node, i) from e
 
     def _image(self, node: Node, value: Any, outs: Sequence[Any]) -> Any:
         """The contents of an input that the kernel may not change, or None."""
@@ -189,33 +205,102 @@ class Checks:
         if end is not None:
             told += f" by backend {end.backend!r} ({end.distribution or 'no distribution'})"
 
+        forms: dict[tuple[int, ...], _Form] = {}
+
         def call(value: Any) -> Any:
-            result = carry(value)
+            try:
+                result = carry(value)
+            except _NOT_LATE:
+                raise
+            except Exception as e:
+                if src == HOST or not node.inputs:
+                    raise
+                raise _blamed(e, node, 0) from e
             shape = tuple(np.shape(value) if src == HOST else value.shape)
-            if dst == HOST:
-                form = _Form(_HOST_TYPES, () if dtype is None else _host_dtypes(dtype), shape)
-            elif end is None or dtype is None:
-                form = _Form((object,), (), shape)
-            else:
-                form = self._device_form(end, dtype, shape)
+            form = forms.get(shape)
+            if form is None:
+                forms.clear()
+                form = forms[shape] = self._end_form(end, dst, dtype, shape)
             wrong = form.wrong(result)
             if not wrong and dst != HOST and end is not None:
-                # What it was compared with came from the same device, and may be as wrong.
-                back = _Form((np.ndarray,), () if dtype is None else _host_dtypes(dtype), shape)
-                wrong = back.wrong(end.device.download(result))
-                wrong = wrong and f"{wrong}, once it is downloaded again"
+                wrong = _back(end.device, result, dtype, shape, (src, how, _order(value)))
             if wrong:
                 _raise(node, f"the result of the {told} {wrong}")
             return result
 
         return call
 
+    def _end_form(
+        self, end: Target | None, dst: str, dtype: DType | None, shape: shapes.Shape
+    ) -> _Form:
+        """What a copy must give."""
+        if dst == HOST:
+            return _Form(_HOST_TYPES, () if dtype is None else _host_dtypes(dtype), shape)
+        if end is None or dtype is None:
+            return _Form((object,), (), shape)
+        return self._device_form(end, dtype, shape)
+
     def _device_form(self, target: Target, dtype: DType, shape: shapes.Shape) -> _Form:
-        key = target.name, dtype.base_dtype
-        if key not in self._buffers:
-            self._buffers[key] = _own(target.device, dtype.base_dtype)
-        types, dtypes = self._buffers[key]
+        known, dtype = _known(target.device), dtype.base_dtype
+        if dtype not in known.buffers:
+            known.buffers[dtype] = _own(target.device, dtype)
+        types, dtypes = known.buffers[dtype]
         return _Form(types, dtypes, shape)
+
+
+# ---------------------------------------------------------------- what is known of a device
+@dataclass(slots=True)
+class _Known:
+    """What was found out about a device that is the same each time.
+
+    Attributes:
+        buffers: by element type the classes of its buffers, and what they call the type.
+        round_trips: ways, element types and shapes of copies that came back as they went.
+    """
+
+    buffers: dict[DType, tuple[tuple[type, ...], tuple[Any, ...]]] = field(default_factory=dict)
+    round_trips: set[Any] = field(default_factory=set)
+
+
+_devices: weakref.WeakKeyDictionary[Any, _Known] = weakref.WeakKeyDictionary()
+
+
+def _known(device: Any) -> _Known:
+    try:
+        return _devices.setdefault(device, _Known())
+    except TypeError:  # one that cannot be referred to weakly is asked anew
+        return _Known()
+
+
+def _back(
+    device: Any,
+    result: Any,
+    dtype: DType | None,
+    shape: tuple[int, ...],
+    way: tuple[str, str, bool],
+) -> str:
+    """What is wrong with a copy once it is downloaded again.
+
+    What it was compared with before came from the same device, and may be as wrong. Class, type and
+    shape are the same for each value of a kind, so one of a kind is looked at: a download waits.
+    """
+    key = way, dtype, shape
+    trips = _known(device).round_trips
+    if key in trips:
+        return ""
+    form = _Form((np.ndarray,), () if dtype is None else _host_dtypes(dtype), shape)
+    wrong = form.wrong(device.download(result))
+    if wrong:
+        return f"{wrong}, once it is downloaded again"
+    if len(trips) >= _TRIPS:
+        trips.clear()
+    trips.add(key)
+    return ""
+
+
+def _order(value: Any) -> bool:
+    """Whether a host array stands in C order, which a device may copy in another way."""
+    return bool(isinstance(value, np.ndarray) and value.flags.c_contiguous)
 
 
 def _own(device: Any, dtype: DType) -> tuple[tuple[type, ...], tuple[Any, ...]]:
@@ -253,6 +338,14 @@ def _shared(a: Any, b: Any) -> bool:
 
 def _class(kind: type) -> str:
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+
+
+def _blamed(error: Exception, node: Node, i: int) -> Exception:
+    """An error that came when an input of `node` was read, as one of the node that made it."""
+    maker = node.inputs[i].node
+    while maker.inputs and (maker.op == COPY or maker.is_alias):
+        maker = maker.inputs[0].node
+    return as_op_error(error, maker, "the queued work")
 
 
 def _fail(node: Node, what: str, wrong: str) -> NoReturn:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from opdock.compiler.emit.overlap import Overlap
+from opdock.runtime.cancellation import current
 from opdock.runtime.program.bind import Bound
 from opdock.runtime.program.executor import Executor
 from opdock.runtime.recover.lost import RestartError, has_effect
@@ -86,6 +87,7 @@ class _Run:
         self.running = 0
         self.error: BaseException | None = None
         self.changed = threading.Condition()
+        self.cancellation = current.get()
         for i, count in enumerate(self.waiting):
             if count == 0:
                 self._push(i)
@@ -113,6 +115,7 @@ class _Run:
                 return
             i = heapq.heappop(self.heavy)
             self.running += 1
+        current.set(self.cancellation)
         self._one(i)
 
     def _going(self) -> bool:

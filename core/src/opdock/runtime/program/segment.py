@@ -26,7 +26,8 @@ def bind_segment(node: Node, resources: ResourceManager) -> Callable[..., Any]:
     """The callable of a segment's node: takes its inputs and the cells of its variables.
 
     Variables that it updates are locked from when they are read until they are written, so that no
-    other update is lost in between. Nothing is written unless the whole segment succeeds.
+    other update is lost in between. They keep their values until the whole segment has succeeded:
+    an executable that fails, whenever it does, has lost nothing.
     """
     segment, executable = node.attrs["segment"], node.attrs["executable"]
     count, single = len(segment.inputs), len(node.out_dtypes) == 1
@@ -38,11 +39,7 @@ def bind_segment(node: Node, resources: ResourceManager) -> Callable[..., Any]:
         data, cells = inputs[:count], inputs[count:]
         with variables.locked(cells), streams.taken() if streams else _NOTHING as places:
             state, versions = variables.read(cells)
-            try:
-                results, fresh = executable(data, state, nowhere if places is None else places)
-            except BaseException:
-                variables.restore(cells, state)
-                raise
+            results, fresh = executable(data, state, nowhere if places is None else places)
             variables.write(cells, fresh, versions)
         return results[0] if single else tuple(results)
 
@@ -58,8 +55,6 @@ class _Variables:
         self._reads = [i for i, v in enumerate(variables) if v.read]
         self._writes = [(i, v.read) for i, v in enumerate(variables) if v.written]
         self._updates = [i for i, read in self._writes if read]
-        donates = getattr(executable, "donates", False)
-        self._donated = frozenset(self._updates if donates else ())
 
     def locked(self, cells: Sequence[Any]) -> contextlib.AbstractContextManager[Any]:
         """Keeps out whoever else would update one of the variables."""
@@ -77,19 +72,12 @@ class _Variables:
         versions = [0] * self._count
         for i in self._reads:
             cell = cells[i]
-            state[i], versions[i] = cell.take() if i in self._donated else cell.held()
+            state[i], versions[i] = cell.held()
             if type(state[i]) is Loan and state[i].owner is not self._executable:
                 state[i] = cell.settle(state[i])
             if state[i] is None:
-                self.restore(cells, state)
                 cell.read()  # which says what is missing
         return state, versions
-
-    def restore(self, cells: Sequence[Any], state: Sequence[Any]) -> None:
-        """Gives back what was taken, after nothing came of it."""
-        for i in self._donated:
-            if state[i] is not None:
-                cells[i].untake(state[i])
 
     def write(self, cells: Sequence[Any], fresh: Sequence[Any], versions: Sequence[int]) -> None:
         """The new values; what somebody has assigned to an update's variable meanwhile stays."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from opdock import errors
-from opdock.compiler.ir.block import Node
+from opdock.compiler.ir.block import COPY, HOST, Node
 
 __all__ = ["as_op_error", "culprit", "where"]
 
+_SHAPE: Final = re.compile(r"\([\d, ]*\)")
 _TRANSLATED: Final[tuple[tuple[type[Exception], type[errors._CodedError]], ...]] = (
     (MemoryError, errors.ResourceExhaustedError),
     (NotImplementedError, errors.UnimplementedError),
@@ -31,17 +33,35 @@ def as_op_error(error: Exception, node: Node, what: str = "") -> errors.OpError:
         if "[[node " in error.message:
             return error
         same: Any = type(error)
-        located: errors.OpError = same(None, node.origin, error.message + where(node))
+        located: errors.OpError = same(None, node.origin, error.message + _late(node) + where(node))
         return located
     for kind, cls in _TRANSLATED:
         if isinstance(error, kind):
             by = f"\n\t ({what} of {culprit(node)})" if what else ""
-            return cls(None, node.origin, f"{error}{by}{where(node)}")
+            return cls(None, node.origin, f"{_in_our_words(str(error))}{by}{where(node)}")
     text = f"{type(error).__name__}: {error}"
     by = " of ".join(filter(None, (what, culprit(node))))
     failed = f"{by} raised" if by else "it raised"
-    text = f"Op {node.op} failed: {failed} {text}{where(node)}"
+    text = f"Op {node.op} failed: {failed} {text}{_late(node)}{where(node)}"
     return errors.InternalError(None, node.origin, text)
+
+
+def _late(node: Node) -> str:
+    """Of a copy that failed: whose error it may be."""
+    if node.op != COPY or node.attrs["from"] == HOST:
+        return ""
+    return (
+        f"\n\t (in the {node.attrs['how']} from {node.attrs['from']}, behind all that was queued "
+        "there: the op that failed may be an earlier one, and OPDOCK_CHECK=1 tells which)"
+    )
+
+
+def _in_our_words(text: str) -> str:
+    """NumPy's text on shapes that cannot be broadcast, as TF says it."""
+    if not text.startswith("operands could not be broadcast together"):
+        return text
+    given = [s.replace(",)", ")").replace(" ", "") for s in _SHAPE.findall(text)]
+    return "Incompatible shapes: " + " vs. ".join(f"[{s[1:-1]}]" for s in given)
 
 
 def culprit(node: Node) -> str:

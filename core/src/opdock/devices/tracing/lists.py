@@ -1,0 +1,192 @@
+"""Tensor lists in a trace: what loops record for their gradients, as arrays of known capacity.
+
+Tracers have no lists, but a loop whose number of turns is known pushes a known number of elements.
+So a list is an array of rows, and how many of them count: a number, or in a loop one that follows
+from the number of the turn.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+
+from opdock import dtypes
+from opdock.devices.segment import Segment, SegmentNode
+
+__all__ = ["OPS", "Rows", "gives_list", "is_known", "turns"]
+
+_MOST_TURNS: Final = 10_000
+"""Loops with more turns are not counted before they run."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A list of arrays of one shape.
+
+    Attributes:
+        xp: the namespace.
+        array: the elements along the first dimension, and room for more; None before the first.
+        length: how many there are, apart from `base`.
+        base: an array, how many came in earlier turns of the loop that is traced.
+    """
+
+    xp: Any
+    array: Any = None
+    length: int = 0
+    base: Any = None
+
+    def push(self, element: Any) -> Rows:
+        """One more element."""
+        xp = self.xp
+        if self.base is not None:
+            rows = xp.set_row(self.array, self.base + self.length, element)
+        elif self.array is None:
+            rows = element[None]
+        elif self.length < self.array.shape[0]:
+            rows = xp.set_row(self.array, self.length, element)
+        else:
+            rows = xp.concat([self.array, element[None]])
+        return replace(self, array=rows, length=self.length + 1)
+
+    def pop(self) -> tuple[Rows, Any]:
+        """Without the last element, and that element.
+
+        Raises:
+            NotImplementedError: there may be none.
+        """
+        last = self.length - 1
+        if self.base is None and last < 0:
+            raise NotImplementedError("the list may be empty")
+        at = last if self.base is None else self.base + last
+        return replace(self, length=last), self.xp.row(self.array, at)
+
+    def all(self) -> Any:
+        """The elements that count.
+
+        Raises:
+            NotImplementedError: nobody knows how many.
+        """
+        if self.base is not None or self.array is None:
+            raise NotImplementedError("the length of the list is not known")
+        return self.array[: self.length]
+
+    def with_room(self, rows: int, like: Any) -> Rows:
+        """With room for so many, of the shape and type of the rows of `like`."""
+        xp, array = self.xp, self.array
+        have = 0 if array is None else array.shape[0]
+        more = xp.zeros((max(0, rows - have), *like.shape[1:]), dtype=like.dtype)
+        return replace(self, array=more if array is None else xp.concat([array, more]))
+
+
+def _pop(xp: Any, node: SegmentNode, items: Rows, shape: Any) -> tuple[Rows, Any]:
+    if items.base is None and items.length == 0 and node.attrs.get("_zeros"):
+        return items, xp.zeros(tuple(map(int, shape)), dtype=node.results[1].dtype.np)
+    return items.pop()
+
+
+def _concat(xp: Any, node: SegmentNode, items: Rows, shape: Any, leading: Any) -> tuple[Any, Any]:
+    if items.base is None and items.length == 0:
+        size = (int(np.sum(leading)), *map(int, np.atleast_1d(shape)[1:]))
+        return xp.zeros(size, dtype=node.results[0].dtype.np), leading
+    rows = items.all()
+    count, first, *rest = rows.shape
+    joined = xp.reshape(rows, (count * first, *rest))
+    return joined, np.full(items.length, first, np.int64)
+
+
+def _split(xp: Any, node: SegmentNode, tensor: Any, shape: Any, lengths: Any) -> Rows:
+    sizes = set(np.asarray(lengths).tolist())
+    if len(sizes) != 1:
+        raise NotImplementedError("the elements of the list differ in shape")
+    rows = xp.reshape(tensor, (len(lengths), *sizes, *tensor.shape[1:]))
+    return Rows(xp, rows, len(lengths))
+
+
+def _add(xp: Any, node: SegmentNode, *lists: Rows) -> Rows:
+    found = [x for x in lists if x.array is not None and (x.base is not None or x.length)]
+    if not found:
+        return lists[0]
+    if any(x.length != found[0].length or x.base is not found[0].base for x in found):
+        raise NotImplementedError("the lists that are added differ in length")
+    arrays = [x.array for x in found]
+    if len({x.shape for x in arrays}) > 1:
+        raise NotImplementedError("the lists that are added differ in capacity")
+    return replace(found[0], array=functools.reduce(xp.add, arrays))
+
+
+OPS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType({
+    "EmptyTensorList": lambda xp, node, shape, limit: Rows(xp),
+    "TensorListPushBack": lambda xp, node, items, element: items.push(element),
+    "TensorListPopBack": _pop,
+    "TensorListConcatV2": _concat,
+    "TensorListSplit": _split,
+    "AddN": _add,
+})  # fmt: skip
+"""What takes or gives lists: functions of the namespace, the node and its inputs."""
+
+
+def gives_list(node: SegmentNode) -> bool:
+    """Whether a result is a list."""
+    return any(r.dtype is dtypes.variant for r in node.results)
+
+
+# ---------------------------------------------------------------- turns
+def turns(
+    xp: Any, condition: Segment, body: Segment, inputs: Sequence[Any], limit: int | None
+) -> tuple[int, dict[int, Any]] | None:
+    """How many turns a loop takes, and the last values of its counters; None if unknown.
+
+    Counters are what starts from known numbers and follows from nothing but counters. If the
+    condition depends on them alone, they are computed before anything is traced.
+    """
+    needed = {i for i, x in enumerate(inputs) if is_known(xp, x) and x.ndim == 0}
+    while dropped := {i for i in needed if not _behind(body, {i}) <= needed}:
+        needed -= dropped
+    if not _behind(condition, {0}) <= needed:
+        return None
+    values = {i: inputs[i] for i in needed}
+    most = _MOST_TURNS if limit is None else min(limit, _MOST_TURNS) + 1
+    for turn in range(most):
+        if turn == limit or not bool(_part(condition, values, {0})[0]):
+            return turn, values
+        values = _part(body, values, needed)
+    return None
+
+
+def is_known(xp: Any, value: Any) -> bool:
+    """Whether an array is there while others are traced."""
+    return hasattr(value, "ndim") and not xp.is_traced(value)
+
+
+def _slots(body: Segment, outputs: set[int]) -> set[int]:
+    """All values on which some outputs of a body depend."""
+    slots = {body.outputs[i].slot for i in outputs}
+    for node in reversed(body.nodes):
+        if slots.intersection(node.outputs):
+            slots.update(node.inputs)
+    return slots
+
+
+def _behind(body: Segment, outputs: set[int]) -> set[int]:
+    """The arguments on which some outputs of a body depend."""
+    slots = _slots(body, outputs)
+    return {i for i, slot in enumerate(body.params) if slot in slots}
+
+
+def _part(body: Segment, values: Mapping[int, Any], outputs: set[int]) -> dict[int, Any]:
+    """Some outputs of a body, from the arguments on which they depend."""
+    slots = _slots(body, outputs)
+    arguments = [values.get(i) for i in range(len(body.params))]
+
+    def call(node: SegmentNode, inputs: list[Any]) -> Any:
+        if not slots.intersection(node.outputs) or node.call is None:
+            return (None,) * len(node.outputs) if len(node.outputs) != 1 else None
+        return node.call(*inputs)
+
+    found = body.walk(arguments, call)
+    return {i: found[i] for i in outputs}

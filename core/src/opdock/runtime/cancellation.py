@@ -1,0 +1,96 @@
+"""What ends the waiting: a session that closes, or a step whose time is over."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import threading
+from collections.abc import Callable, Iterator
+
+from opdock import errors
+
+__all__ = ["Cancellation", "current"]
+
+
+class Cancellation:
+    """Ends the waiting of all that watch it, once, for good.
+
+    Args:
+        text: what those who waited are told.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.cancelled = False
+        self._lock = threading.Lock()
+        self._waiting: dict[object, tuple[threading.Condition, Callable[[], None]]] = {}
+
+    def cancel(self) -> None:
+        """Ends all waiting, present and future."""
+        with self._lock:
+            self.cancelled = True
+            waiting = list(self._waiting.values())
+        for condition, give_up in waiting:
+            with condition:
+                give_up()
+                condition.notify_all()
+
+    @contextlib.contextmanager
+    def watched(
+        self, condition: threading.Condition, give_up: Callable[[], None]
+    ) -> Iterator[None]:
+        """While it lasts, `cancel` calls `give_up` under the condition, and notifies it."""
+        key = object()
+        with self._lock:
+            self._waiting[key] = condition, give_up
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._waiting[key]
+
+
+current: contextvars.ContextVar[Cancellation | None] = contextvars.ContextVar(
+    "opdock_step", default=None
+)
+"""The cancellation of the step that this thread runs, if the step can be cancelled by itself."""
+
+
+def wait(
+    session: Cancellation, condition: threading.Condition, ready: Callable[[], bool],
+    give_up: Callable[[], None],
+) -> None:  # fmt: skip
+    """Waits until `ready()`; the caller holds the condition, which is notified of every change.
+
+    Args:
+        session: what ends all waiting in a session.
+        condition: the caller's.
+        ready: asked under the condition.
+        give_up: called under the condition in the moment in which the waiting is cancelled, by
+            whoever cancels it, so that nothing is handed to somebody who is no longer there.
+
+    Raises:
+        CancelledError: the session was closed or the step cancelled before.
+    """
+    step = current.get()
+    ends = [session] if step is None else [session, step]
+    given_up = False
+
+    def leave() -> None:
+        nonlocal given_up
+        if not given_up and not ready():
+            given_up = True
+            give_up()
+
+    with contextlib.ExitStack() as stack:
+        for end in ends:
+            stack.enter_context(end.watched(condition, leave))
+        while True:
+            cancelled = next((e for e in ends if e.cancelled), None)
+            if cancelled is not None:
+                leave()
+            if given_up and cancelled is not None:
+                raise errors.CancelledError(None, None, cancelled.text)
+            if ready():
+                return
+            condition.wait()
