@@ -26,6 +26,7 @@ def dut() -> DeviceUnderTest:
 @pytest.fixture
 def broken_abs(dut: DeviceUnderTest) -> Any:
     """Abs is wrong for more than two elements."""
+
     def bind(sig: Any) -> Any:
         return lambda x: np.abs(x) + (np.size(x) > 2) * x.dtype.type(1)
 
@@ -67,9 +68,7 @@ def test_a_failure_is_shrunk_saved_and_replayed(
 
 
 def test_graphs_find_it_too(dut: DeviceUnderTest, broken_abs: Any, tmp_path: Path) -> None:
-    units = [
-        u for u in fuzz_units(dut, options=FuzzOptions(2000, 0, tmp_path)) if "graph" in u.id
-    ]
+    units = [u for u in fuzz_units(dut, options=FuzzOptions(2000, 0, tmp_path)) if "graph" in u.id]
     failed = [r for u in units for r in u.results()[0] if r.status == "failed"]
     assert failed
     assert "Abs" in failed[0].reason
@@ -101,5 +100,3 @@ def test_twins_take_the_other_index_type(dut: DeviceUnderTest) -> None:
     assert any("Tindices-int64" in case for case in data)
     assert any("Tindex-int32" in case for case in data)
     assert any("out_idx-int64" in case for case in data)
-
-

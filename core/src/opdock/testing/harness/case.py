@@ -9,7 +9,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Literal
 
-__all__ = ["Failure", "Result", "Skip", "SkipKind", "Status", "Unit", "check", "single"]
+__all__ = [
+    "Failure",
+    "Result",
+    "Skip",
+    "SkipKind",
+    "Status",
+    "Unit",
+    "check",
+    "checked",
+    "single",
+    "unchecked",
+]
 
 _SWITCH: Final = "OPDOCK_CHECK"
 
@@ -47,7 +58,7 @@ class Result:
         case: tag and variant.
         status: passed, failed, skipped or known-bug (a declared bug that did fail).
         reason: what went wrong, or why the case was skipped.
-        kind: the type of a skip.
+        kind: the type of a skip; "timeout" of a failure that is none of a value.
         how: how the op ran: native, portable, decomposed, builtin or fallback.
         widened: the tolerance and its reason, when wider than the table's.
     """
@@ -64,7 +75,7 @@ class Result:
 
     @property
     def id(self) -> str:
-        """"L2/MatMul/float32/plain.strided"."""
+        """Its whole name, as in "L2/MatMul/float32/plain.strided"."""
         return "/".join(part for part in (self.level, self.op, self.dtype, self.case) if part)
 
 
@@ -88,7 +99,7 @@ class Unit:
 
     @property
     def id(self) -> str:
-        """"L2/MatMul/float32"."""
+        """Its whole name, as in "L2/MatMul/float32"."""
         return "/".join(part for part in (self.level, self.op, self.dtype) if part)
 
     def results(self) -> tuple[list[Result], float]:
@@ -99,20 +110,21 @@ class Unit:
         """
         start = time.perf_counter()
         try:
-            with _checked():
+            with checked():
                 found = list(self.run())
         except Skip as skip:
-            found = [self._result("skipped", skip.reason, skip.kind)]
+            found = [self.result("skipped", skip.reason, skip.kind)]
         except Exception as error:
-            found = [self._result("failed", describe(error))]
+            found = [self.result("failed", describe(error))]
         return found, time.perf_counter() - start
 
-    def _result(self, status: Status, reason: str, kind: str = "") -> Result:
+    def result(self, status: Status, reason: str, kind: str = "") -> Result:
+        """A result of the unit as a whole."""
         return Result(self.level, self.op, self.dtype, "", status, reason, kind)
 
 
 @contextmanager
-def _checked() -> Iterator[None]:
+def checked() -> Iterator[None]:
     """Sessions made inside check all that plugins give, unless the user has said otherwise."""
     if _SWITCH in os.environ:
         yield
@@ -122,6 +134,20 @@ def _checked() -> Iterator[None]:
         yield
     finally:
         del os.environ[_SWITCH]
+
+
+@contextmanager
+def unchecked() -> Iterator[None]:
+    """Sessions made inside look at nothing that plugins give, and so wait for nothing."""
+    before = os.environ.get(_SWITCH)
+    os.environ[_SWITCH] = "0"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SWITCH]
+        else:
+            os.environ[_SWITCH] = before
 
 
 def describe(error: BaseException) -> str:

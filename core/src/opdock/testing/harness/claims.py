@@ -76,8 +76,14 @@ def _fixed_dtype(spec: OpSpec) -> DType:
     return dtypes.float32
 
 
-def claims(dut: DeviceUnderTest) -> tuple[list[Claim], list[str]]:
+def claims(
+    dut: DeviceUnderTest, only: frozenset[str] = frozenset()
+) -> tuple[list[Claim], list[str]]:
     """The device's claims in order of op and dtype.
+
+    Args:
+        dut: the device under test.
+        only: op types; all when empty.
 
     Returns:
         The claims, and the kernels' op types that no op is registered for.
@@ -85,6 +91,8 @@ def claims(dut: DeviceUnderTest) -> tuple[list[Claim], list[str]]:
     found: dict[tuple[str, str], Claim] = {}
     unknown: set[str] = set()
     for op in dut.kernels.ops():
+        if only and op not in only:
+            continue
         spec = registry.find(op)
         if spec is None:
             # A fused op ("vendor>Name") is proven by the fusion level.
@@ -103,12 +111,19 @@ def claims(dut: DeviceUnderTest) -> tuple[list[Claim], list[str]]:
     return sorted(found.values()), sorted(unknown)
 
 
-def refusals(dut: DeviceUnderTest) -> dict[tuple[str, str], str]:
-    """(op, element type) -> why the device refuses the only kernel that it has for it."""
-    claimed = {(c.op, c.dtype) for c in claims(dut)[0]}
+def refusals(
+    dut: DeviceUnderTest, only: frozenset[str] = frozenset()
+) -> dict[tuple[str, str], str]:
+    """(op, element type) -> why the device refuses the only kernel that it has for it.
+
+    Args:
+        dut: the device under test.
+        only: op types; all when empty.
+    """
+    claimed = {(c.op, c.dtype) for c in claims(dut, only)[0]}
     found = {}
     for op in dut.kernels.ops():
-        spec = registry.find(op)
+        spec = registry.find(op) if not only or op in only else None
         for entry in dut.kernels.entries(op) if spec is not None else ():
             if entry.kernel.refused and _counts(entry):
                 assert spec is not None
@@ -124,9 +139,7 @@ def _counts(entry: Entry) -> bool:
     return entry.plugin != OWN_PLUGIN and not label
 
 
-def _admitted(
-    kernel: Kernel, spec: OpSpec, attr: str, dut: DeviceUnderTest
-) -> frozenset[DType]:
+def _admitted(kernel: Kernel, spec: OpSpec, attr: str, dut: DeviceUnderTest) -> frozenset[DType]:
     possible = possible_dtypes(spec)
     if attr in kernel.dtypes:
         allowed = spec.definition.attrs[attr].allowed

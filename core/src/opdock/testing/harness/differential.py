@@ -6,6 +6,8 @@ last place and by relative error, op by op.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -18,7 +20,9 @@ from opdock.testing.harness.case import Result, Skip, describe
 from opdock.testing.harness.claims import Claim, claims
 from opdock.testing.harness.exemptions import exemption
 from opdock.testing.harness.oracle import as_storage
+from opdock.testing.harness.suite import check_names
 from opdock.testing.harness.tolerances import Tolerance, compare, tolerance_for
+from opdock.testing.harness.watch import Overdue, Watch, stopped
 from opdock.testing.levels.device import DeviceUnderTest
 from opdock.testing.levels.forward import ForwardCase, ForwardRunner, way
 
@@ -58,12 +62,14 @@ class DifferentialReport:
         device, against: their full names.
         pairs: one a claim that could be compared, worst first.
         skipped: claims that were not, with the reasons.
+        left: how many claims were not looked at because the run was stopped.
     """
 
     device: str
     against: str
     pairs: tuple[Pair, ...]
     skipped: tuple[tuple[str, str], ...]
+    left: int = 0
 
     @property
     def ok(self) -> bool:
@@ -74,6 +80,7 @@ class DifferentialReport:
         """The report as plain data."""
         return {
             "device": self.device, "against": self.against,
+            "partial": bool(self.left), "units_left": self.left,
             "pairs": [asdict(p) for p in self.pairs],
             "skipped": [{"claim": c, "reason": r} for c, r in self.skipped],
         }  # fmt: skip
@@ -84,6 +91,7 @@ class DifferentialReport:
         lines = [
             f"# {_short(self.device)} against {_short(self.against)}",
             "",
+            *stopped(self.left),
             f"{len(self.pairs)} pairs of op and type compared, **{bad}** disagree.",
             "",
             "| op | type | samples | ulp | relative | there | disagreement |",
@@ -107,6 +115,7 @@ def compare_devices(
     against: DeviceUnderTest,
     ops: Iterable[str] = (),
     progress: Callable[[int, int, str], None] | None = None,
+    watch: Watch | None = None,
 ) -> DifferentialReport:
     """Runs every sample of every claim of `dut` on both devices.
 
@@ -115,21 +124,34 @@ def compare_devices(
         against: the other device; what it cannot compute may run elsewhere, and the report says so.
         ops: op types; all when empty.
         progress: called before each claim with its number, how many there are, and its name.
+        watch: runs the comparisons, and limits the time of each; by default there is no limit.
+
+    Returns:
+        The report; of a run that Ctrl-C ended, of what was compared until then.
+
+    Raises:
+        ValueError: nothing is called as one of `ops`.
     """
     only = frozenset(ops)
-    found = [c for c in claims(dut)[0] if not only or c.op in only]
+    check_names(dut, only)
+    found = claims(dut, only)[0]
+    watch = watch or Watch()
     pairs: list[Pair] = []
     skipped: list[tuple[str, str]] = []
-    for number, claim in enumerate(found):
-        name = f"{claim.op}/{claim.dtype}"
-        if progress is not None:
-            progress(number, len(found), name)
-        try:
-            pairs.append(_compare(dut, against, claim))
-        except Skip as skip:
-            skipped.append((name, skip.reason))
+    with contextlib.suppress(KeyboardInterrupt), contextlib.closing(watch):
+        for number, claim in enumerate(found):
+            name = f"{claim.op}/{claim.dtype}"
+            if progress is not None:
+                progress(number, len(found), name)
+            try:
+                pairs.append(watch.run(functools.partial(_compare, dut, against, claim)))
+            except Skip as skip:
+                skipped.append((name, skip.reason))
+            except Overdue as late:
+                pairs.append(Pair(claim.op, claim.dtype, 0, 0, 0.0, f"timeout: {late}"))
+    left = len(found) - len(pairs) - len(skipped)
     pairs.sort(key=lambda p: (not p.problem, -p.ulp, -p.relative, p.op, p.dtype))
-    return DifferentialReport(dut.name, against.name, tuple(pairs), tuple(skipped))
+    return DifferentialReport(dut.name, against.name, tuple(pairs), tuple(skipped), left)
 
 
 class _Collector(ForwardRunner):

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
+import gc
+import itertools
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from opdock.testing.harness.case import Result, Skip, Unit
+from opdock.graph.nodes import registry
+from opdock.testing.harness.case import Result, Skip, Unit, checked
 from opdock.testing.harness.plugins import load_plugins
 from opdock.testing.harness.sample import load_families
+from opdock.testing.harness.watch import Overdue, Watch
 from opdock.testing.levels import bringup, forward, fusion, gradients, lifecycle, programs, runtime
 from opdock.testing.levels.device import DeviceUnderTest
 from opdock.testing.levels.forward import as_known_bug
@@ -19,7 +25,12 @@ from opdock.testing.reference import _registry
 from opdock.testing.report import survey
 from opdock.testing.report.report import Report, UnitOutcome
 
-__all__ = ["LEVELS", "run", "units"]
+__all__ = ["LEVELS", "check_names", "run", "units"]
+
+_EVERY: Final = 5.0
+"""Seconds between two reports that are kept while the suite runs."""
+_TRIM_EVERY: Final = 8
+"""Ops after which the device may drop what it kept for them."""
 
 Units = Callable[[DeviceUnderTest, frozenset[str]], Iterator[Unit]]
 
@@ -52,7 +63,7 @@ def units(
         fuzz: adds L7 with these options.
 
     Raises:
-        ValueError: a level does not exist.
+        ValueError: a level does not exist, or nothing is called as one of `ops`.
     """
     unknown = set(levels) - set(LEVELS)
     if unknown:
@@ -61,12 +72,31 @@ def units(
         )
     only = frozenset(ops)
     found = list(_broken_files())
+    check_names(dut, only)
     for level, (_, make) in LEVELS.items():
         if level == "L7" and fuzz is not None:
             found += fuzz_units(dut, only, fuzz)
         elif level in levels or (not levels and level != "L7"):
             found += [_declared(dut, u) for u in make(dut, only) if u.since <= dut.api]
     return found
+
+
+def check_names(dut: DeviceUnderTest, only: frozenset[str]) -> None:
+    """Looks for a misspelt name.
+
+    Raises:
+        ValueError: one of the names is neither an op's, nor a kernel's, nor that of any unit.
+    """
+    strange = {n for n in only if registry.find(n) is None and n not in dut.kernels}
+    if not strange:
+        return
+    every = frozenset[str]()
+    tests = {u.op for _, make in LEVELS.values() for u in make(dut, every)}
+    for name in sorted(strange - tests):
+        known = [*tests, *(spec.name for spec in registry.all_ops())]
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        raise ValueError(f"There is no op or test {name!r}{hint}")
 
 
 def _declared(dut: DeviceUnderTest, unit: Unit) -> Unit:
@@ -102,6 +132,8 @@ def run(
     ops: Iterable[str] = (),
     progress: Callable[[int, int, Unit], None] | None = None,
     fuzz: FuzzOptions | None = None,
+    watch: Watch | None = None,
+    keep: Callable[[Report], None] | None = None,
 ) -> Report:
     """Runs the suite.
 
@@ -111,21 +143,61 @@ def run(
         ops: op types or test names; all when empty.
         progress: called before each unit with its number, how many there are, and the unit.
         fuzz: adds L7 with these options.
+        watch: runs the units, and limits the time of each; by default there is no limit.
+        keep: called with a report of what has run every few seconds.
 
     Returns:
-        The report.
+        The report; of a run that Ctrl-C ended, of what ran until then.
     """
-    start = time.perf_counter()
+    start = kept = time.perf_counter()
     todo = units(dut, levels, ops, fuzz)
-    outcomes = []
+    watch = watch or Watch()
+    outcomes: list[UnitOutcome] = []
+
+    def report(left: int = 0) -> Report:
+        return Report.of(dut, outcomes, time.perf_counter() - start, left)
+
+    try:
+        with checked():
+            for unit in _in_time(dut, todo, fuzz):
+                if progress is not None:
+                    progress(len(outcomes), len(todo), unit)
+                outcomes.append(_outcome(watch, unit))
+                if keep is not None and time.perf_counter() - kept >= _EVERY:
+                    keep(report(len(todo) - len(outcomes)))
+                    kept = time.perf_counter()
+    except KeyboardInterrupt:
+        return report(len(todo) - len(outcomes))
+    finally:
+        watch.close()
+    return report()
+
+
+def _in_time(
+    dut: DeviceUnderTest, todo: Iterable[Unit], fuzz: FuzzOptions | None
+) -> Iterator[Unit]:
+    """The units in order, those of L7 as long as there is time for them."""
     began: float | None = None
-    for number, unit in enumerate(todo):
-        if unit.level == "L7":
-            began = time.perf_counter() if began is None else began
-            if fuzz and fuzz.seconds and time.perf_counter() - began > fuzz.seconds:
-                break
-        if progress is not None:
-            progress(number, len(todo), unit)
-        results, seconds = unit.results()
-        outcomes.append(UnitOutcome.of(unit, results, seconds))
-    return Report.of(dut, outcomes, time.perf_counter() - start)
+    for number, (_, of_one_op) in enumerate(itertools.groupby(todo, key=lambda u: u.op)):
+        if number % _TRIM_EVERY == 0:
+            gc.collect()  # sessions and graphs refer to each other
+            dut.device.trim()
+        for unit in of_one_op:
+            if unit.level == "L7":
+                began = time.perf_counter() if began is None else began
+                if fuzz and fuzz.seconds and time.perf_counter() - began > fuzz.seconds:
+                    return
+            yield unit
+
+
+def _outcome(watch: Watch, unit: Unit) -> UnitOutcome:
+    switches = {k: v for k, v in os.environ.items() if k.startswith("OPDOCK_")}
+    try:
+        results, seconds = watch.run(unit.results)
+    except Overdue as late:
+        # What the unit had set for its sessions is not for those of others.
+        for name in [k for k in os.environ if k.startswith("OPDOCK_")]:
+            del os.environ[name]
+        os.environ.update(switches)
+        results, seconds = [unit.result("failed", str(late), "timeout")], late.limit
+    return UnitOutcome.of(unit, results, seconds)

@@ -87,30 +87,26 @@ def without(passes: Iterable[str]) -> Iterator[None]:
 
 def forward_units(dut: DeviceUnderTest, only: frozenset[str] = frozenset()) -> Iterator[Unit]:
     """One unit per claim, plus a failing one per kernel of an unknown op."""
-    found, unknown = claims(dut)
+    found, unknown = claims(dut, only)
     for op in unknown:
-        if only and op not in only:
-            continue
         yield Unit("L2", op, "", lambda op=op: _unknown(op))  # type: ignore[misc]
     yield from _flawed(dut, only)
     for claim in found:
-        if not only or claim.op in only:
-            yield Unit(
-                "L2", claim.op, claim.dtype,
-                lambda claim=claim: claim_results(dut, claim, "L2"),  # type: ignore[misc]
-            )  # fmt: skip
-    for (op, dtype), why in refusals(dut).items():
-        if not only or op in only:
-            yield Unit("L2", op, dtype, lambda why=why: _refused(why))  # type: ignore[misc]
-    ops = dict.fromkeys(c.op for c in found)
-    yield from error_units(dut, [op for op in ops if not only or op in only])
+        yield Unit(
+            "L2", claim.op, claim.dtype,
+            lambda claim=claim: claim_results(dut, claim, "L2"),  # type: ignore[misc]
+        )  # fmt: skip
+    for (op, dtype), why in refusals(dut, only).items():
+        yield Unit("L2", op, dtype, lambda why=why: _refused(why))  # type: ignore[misc]
+    yield from error_units(dut, dict.fromkeys(c.op for c in found))
 
 
 def _flawed(dut: DeviceUnderTest, only: frozenset[str]) -> Iterator[Unit]:
     """A failing unit for each record that names what its op does not have."""
     for entry in dut.kernels:
-        op, wrong = entry.kernel.op, flaw(entry.kernel)
-        if wrong and registry.find(op) is not None and (not only or op in only):
+        op = entry.kernel.op
+        wrong = flaw(entry.kernel) if not only or op in only else ""
+        if wrong and registry.find(op) is not None:
 
             def run(text: str = f"{entry} on {dut.name}: {wrong}") -> list[Result]:
                 raise Failure(text)
@@ -339,9 +335,7 @@ class ForwardRunner:
         widened: str = "",
     ) -> Result:  # fmt: skip
         op, dtype = self.claim.op, self.claim.dtype
-        return Result(
-            self.level, op, dtype, case.label, status, reason, kind, how, widened
-        )
+        return Result(self.level, op, dtype, case.label, status, reason, kind, how, widened)
 
 
 def _built(case: ForwardCase) -> BuiltCase:
@@ -395,9 +389,7 @@ def error_units(dut: DeviceUnderTest, ops: Iterable[str]) -> Iterator[Unit]:
             )  # fmt: skip
 
 
-def _error_results(
-    dut: DeviceUnderTest, op: str, found: Sequence[ErrorSample]
-) -> Iterator[Result]:
+def _error_results(dut: DeviceUnderTest, op: str, found: Sequence[ErrorSample]) -> Iterator[Result]:
     for number, sample in enumerate(found):
         label = f"{sample.tag or number}.{sample.phase}"
         problem = _error_problem(dut, op, sample)

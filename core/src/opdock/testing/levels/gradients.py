@@ -53,11 +53,8 @@ def has_gradient(spec: OpSpec) -> bool:
 
 def gradient_units(dut: DeviceUnderTest, only: frozenset[str] = frozenset()) -> Iterator[Unit]:
     """One unit per claim of a differentiable op in a floating or complex type."""
-    found, _ = claims(dut)
-    for claim in found:
+    for claim in claims(dut, only)[0]:
         spec = registry.get(claim.op)
-        if only and claim.op not in only:
-            continue
         if dtypes.as_dtype(claim.dtype) in _DIFFERENTIABLE and has_gradient(spec):
             yield Unit(
                 "L3", claim.op, claim.dtype,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from opdock.plugins.loading import resolve
 from opdock.testing.harness.case import Result, Skip, Unit, check, single
 from opdock.testing.harness.sample import Sampler
 from opdock.testing.levels.device import DeviceUnderTest
+from opdock.testing.levels.queued import QUEUE_TESTS
 
 __all__ = ["lifecycle_units"]
 
@@ -112,13 +113,44 @@ def _raises(call: Callable[[], object], wanted: Any, what: str) -> None:
 
 # ---------------------------------------------------------------- properties
 def _mutate_after_upload(dut: DeviceUnderTest) -> None:
-    """The caller may change an array as soon as `upload` returns."""
-    for size in (3, 1 << 16):
-        array = np.arange(size, dtype=_type(dut).np)
-        wanted = array.copy()
-        buffer = dut.device.upload(array)
-        array[...] = 0
-        _same(dut.device.download(buffer), wanted, f"{size} elements changed after upload")
+    """The caller may change an array, or what it is a view of, as soon as `upload` returns."""
+    dtype = _type(dut).np
+    for what, view in _VIEWS.items():
+        base = np.arange(1, 1 + 48, dtype=dtype).reshape(6, 8)
+        _mutate(dut, what, base, view(base))
+    large, scalar = np.arange(1 << 16, dtype=dtype), np.array(7, dtype)
+    _mutate(dut, "a large array", large, large)
+    _mutate(dut, "an array without dimensions", scalar, scalar)
+
+
+def _mutate(dut: DeviceUnderTest, what: str, base: Array, array: Array) -> None:
+    """Uploads an array, changes the one that it is a view of, and downloads."""
+    wanted = array.copy()
+    buffer = dut.device.upload(array)
+    base[...] = 0
+    check(tuple(buffer.shape) == wanted.shape, f"{what}: the buffer's shape is {buffer.shape}")
+    _same(dut.device.download(buffer), wanted, f"{what} that changed after upload")
+
+
+def _read_only(array: Array) -> Array:
+    view = array[:]
+    view.flags.writeable = False
+    return view
+
+
+_VIEWS: Final[dict[str, Callable[[Array], Array]]] = {
+    "an array": lambda a: a,
+    "a view": lambda a: a[:],
+    "a row": lambda a: a[2],
+    "a view with gaps": lambda a: a[::2, 1::3],
+    "a reversed view": lambda a: a[::-1],
+    "a transposed view": lambda a: a.T,
+    "a repeated row": lambda a: np.broadcast_to(a[1], (4, 8)),
+    "a view of one element": lambda a: a[3, 4:5].reshape(()),
+    "a view without elements": lambda a: a[:0],
+    "a read-only view": _read_only,
+}
+"""What an uploaded array can be of an array of two dimensions."""
 
 
 def _fresh_download(dut: DeviceUnderTest) -> None:
@@ -226,4 +258,5 @@ _TESTS: dict[str, Test] = {
     "out-of-memory": _out_of_memory,
     "close-and-reopen": _close_and_reopen,
     "two-devices": _two_devices,
+    **QUEUE_TESTS,
 }

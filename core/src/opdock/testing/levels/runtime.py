@@ -212,9 +212,7 @@ def _tracing(dut: DeviceUnderTest) -> None:
         x = tf.placeholder(tf.float32, [8, 8])
         with tf.device(dut.scope):
             y = tf.add(x, x, name="traced")
-        options = tf.RunOptions(
-            trace_level=tf.RunOptions.FULL_TRACE, output_partition_graphs=True
-        )
+        options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE, output_partition_graphs=True)
         metadata = tf.RunMetadata()
         data = np.ones((8, 8), np.float32)
         with without(["segments"]), _session(graph) as session:

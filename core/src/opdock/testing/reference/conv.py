@@ -16,8 +16,7 @@ def _groups(channels: int, kernel: Array) -> list[tuple[slice, slice]]:
     count = max(channels // max(inner, 1), 1)
     share = outputs // count
     return [
-        (slice(g * inner, (g + 1) * inner), slice(g * share, (g + 1) * share))
-        for g in range(count)
+        (slice(g * inner, (g + 1) * inner), slice(g * share, (g + 1) * share)) for g in range(count)
     ]
 
 

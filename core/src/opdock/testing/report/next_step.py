@@ -14,10 +14,14 @@ from opdock.testing.harness import suite
 from opdock.testing.harness.case import Unit
 from opdock.testing.levels.device import DeviceUnderTest, open_device
 
-__all__ = ["LEVELS", "Step", "next_step"]
+__all__ = ["LEVELS", "WITH_SEGMENTS", "Step", "next_step"]
 
 LEVELS: Final = ("L0", "L1", "L2", "L3", "L4", "L5", "L6")
 """The levels that count, in the order in which they build on each other."""
+
+_SEGMENTS: Final = "segments"
+WITH_SEGMENTS: Final = (*LEVELS[:2], _SEGMENTS, *LEVELS[2:])
+"""The same for a backend with a compiler, whose segments come right after the bring-up set."""
 
 _DEVICE: Final = {
     "round-trip": "`upload` and `download`: every value comes back bit by bit",
@@ -33,6 +37,12 @@ _DEVICE: Final = {
     "out-of-memory": "`empty` raises errors.ResourceExhaustedError for what does not fit",
     "close-and-reopen": "`close` gives everything back, and the device can be opened again",
     "two-devices": "two open devices do not disturb each other",
+    "results-in-flight": (
+        "a download waits for the work that was queued before it, and memory is not used again "
+        "before that work is done"
+    ),
+    "odd-feeds": "whatever array a program is fed arrives as it is",
+    "late-errors": "what fails after its kernel has returned is raised by who waits for it",
 }
 _FIRST: Final = "float32"
 
@@ -67,7 +77,8 @@ def next_step(device: str, level: str) -> Step | None:
 
     Args:
         device: the device's name, "mychip:0".
-        level: one of `LEVELS`.
+        level: one of `WITH_SEGMENTS`; "segments" is the test that the backend compiles them, which
+            level L6 lets it do without.
 
     Raises:
         ValueError: there is no such level.
@@ -77,7 +88,10 @@ def next_step(device: str, level: str) -> Step | None:
     except LookupError as e:
         what = "a device that opens: install the package (pip install -e .) and mend its probe"
         return Step("the device", 1, 1, what, str(e))
-    units = _in_order(level, suite.units(dut, (level,)))
+    if level == _SEGMENTS:
+        units = suite.units(dut, ("L6",), (_SEGMENTS,))
+    else:
+        units = _in_order(level, suite.units(dut, (level,)))
     for number, unit in enumerate(units, 1):
         now = _trouble(level, unit)
         if now is not None:
@@ -98,13 +112,15 @@ def _trouble(level: str, unit: Unit) -> str | None:
     for result in results:
         if result.status == "failed":
             return f"{result.case + ': ' if result.case else ''}{result.reason}"
-        if level == "L1" and result.kind == "unclaimed":
-            return result.reason
+        if level == _SEGMENTS or (level == "L1" and result.kind == "unclaimed"):
+            return result.reason or None
     return None if results else "no case ran"
 
 
 def _what(dut: DeviceUnderTest, level: str, unit: Unit) -> str:
     name = type(dut.device).__name__
+    if level == _SEGMENTS:
+        return "compile_segment: it returns a function that does what segment.run does"
     if level == "L0":
         about = f" for {unit.dtype}" if unit.dtype else ""
         return f"{name}{about}: {_DEVICE.get(unit.op, unit.op)}"

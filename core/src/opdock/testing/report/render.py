@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from opdock.graph.nodes import registry
 from opdock.testing.harness.claims import possible_dtypes
+from opdock.testing.harness.watch import stopped
 from opdock.testing.report.report import Report, UnitOutcome
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ def markdown(report: Report) -> str:
         "",
         f"{device['distribution'] or device['backend']}, plugin API {device['api']}",
         "",
+        *stopped(report.left),
         score,
         "",
         "| level | claimed | passed | failed | known bugs | skipped | unclaimed | cases |",
@@ -196,6 +198,8 @@ def print_report(report: Report, console: Console, verbose: bool = False) -> Non
             console.print(f"[yellow]wider[/] {text}", soft_wrap=True)
     passed, claimed = report.score()
     made, total = report.coverage()
+    if report.left:
+        console.print(f"[yellow]partial[/] the run was stopped: {report.left} units did not run")
     if claimed:
         console.print(
             f"claims passed: {passed}/{claimed} ({percent(passed, claimed)}); "

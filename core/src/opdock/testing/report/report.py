@@ -85,16 +85,18 @@ class Report:
         outcomes: all units in the order in which they ran.
         fusions: how many fusions the device declares.
         seconds: how long the run took.
+        left: how many units did not run because the run was stopped.
     """
 
     device: Mapping[str, str]
     outcomes: tuple[UnitOutcome, ...]
     fusions: int
     seconds: float
+    left: int = 0
 
     @classmethod
     def of(
-        cls, dut: DeviceUnderTest, outcomes: Iterable[UnitOutcome], seconds: float
+        cls, dut: DeviceUnderTest, outcomes: Iterable[UnitOutcome], seconds: float, left: int = 0
     ) -> Report:
         """The report of a run."""
         from opdock.version import GIT_VERSION
@@ -106,7 +108,7 @@ class Report:
             "python": platform.python_version(), "numpy": np.__version__,
             "machine": platform.machine(),
         }  # fmt: skip
-        return cls(facts, tuple(outcomes), len(dut.fusions), seconds)
+        return cls(facts, tuple(outcomes), len(dut.fusions), seconds, left)
 
     # ------------------------------------------------------------ scores
     def levels(self) -> list[LevelScore]:
@@ -243,6 +245,8 @@ class Report:
         _, total = self.coverage()
         return {
             "device": dict(self.device),
+            "partial": bool(self.left),
+            "units_left": self.left,
             "score": {"passed": passed, "claimed": claimed, "total": total},
             "levels": {
                 s.level: {

@@ -86,9 +86,7 @@ def svd(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 @samples("SelfAdjointEigV2")
 def self_adjoint_eig_v2(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Values, then shapes of the vectors."""
-    yield Sample(
-        [_positive(rng, (3, 3), dtype)], {"compute_v": False}, "values", **_loose(dtype)
-    )
+    yield Sample([_positive(rng, (3, 3), dtype)], {"compute_v": False}, "values", **_loose(dtype))
     yield Sample(
         [_positive(rng, (2, 4, 4), dtype)],
         {"compute_v": False},

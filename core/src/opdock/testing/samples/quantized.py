@@ -52,12 +52,8 @@ def matmul_errors() -> Iterable[ErrorSample]:
     """Shapes and ranges that do not fit."""
     a, b = np.zeros((2, 3), dtypes.quint8.np), np.zeros((3, 4), dtypes.quint8.np)
     attrs = {**INT32, "transpose_a": False, "transpose_b": False}
-    yield ErrorSample(
-        [a, b, *scalars(1, 1, 0, 1)], attrs, match="max_a must be larger than min_a"
-    )
-    yield ErrorSample(
-        [a, b, *scalars(0, 1, 1, 0)], attrs, match="max_b must be larger than min_b"
-    )
+    yield ErrorSample([a, b, *scalars(1, 1, 0, 1)], attrs, match="max_a must be larger than min_a")
+    yield ErrorSample([a, b, *scalars(0, 1, 1, 0)], attrs, match="max_b must be larger than min_b")
     yield ErrorSample([a, a, *scalars(0, 1, 0, 1)], attrs, match="Matrix size-incompatible")
     wide = [a, b, np.zeros(2, F), *scalars(1, 0, 1)]
     yield ErrorSample(wide, attrs, match="min_a must be a scalar")

@@ -103,6 +103,7 @@ def polygamma(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 @samples("Betainc")
 def incomplete_beta(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """One shape, or scalars beside it; TF has no derivative by the parameters."""
+
     def x(shape: Any) -> Any:
         return rng.uniform(shape, 0.05, 0.95)
 
