@@ -205,9 +205,7 @@ def test_local_response_normalization():
     close_to_float64(lambda x: [_lrn(x)], data(2, 5, 6, 12), op="LRN")
 
 
-@pytest.mark.parametrize(
-    ("channels", "radius"), [(16, 1), (48, 2), (32, 3), (48, 5), (32, 4)]
-)
+@pytest.mark.parametrize(("channels", "radius"), [(16, 1), (48, 2), (32, 3), (48, 5), (32, 4)])
 def test_gradient_of_local_response_normalization(channels, radius):
     def build(x, dy):
         return tf.gradients(_lrn(x, radius), x, dy)
@@ -215,9 +213,7 @@ def test_gradient_of_local_response_normalization(channels, radius):
     shape = (2, 7, 6, channels)
     # Only with AVX-512 has oneDNN a gradient that is faster than the plain formula.
     declined = "" if instructions()[0] else "oneDNN has no fast gradient for these sizes"
-    close_to_float64(
-        build, data(*shape), data(*shape, seed=1), op="LRNGrad", declined=declined
-    )
+    close_to_float64(build, data(*shape), data(*shape, seed=1), op="LRNGrad", declined=declined)
 
 
 @pytest.mark.parametrize(("channels", "radius"), [(5, 0), (32, 0), (2, 1), (20, 3), (40, 5)])

@@ -62,9 +62,7 @@ def test_convolution(zeros, kind, stride, padding):
     shape = ConvShape(2, 512, 20, 1, where, False, Type.U8)
     middle = 128 if kind is BYTES else 0
     convolve = ConvolutionS32(shape, zeros[0] != 0, kind is BYTES, zeros[1] != middle)
-    expected = conv_forward(
-        x.astype(np.float64) - zeros[0], w.astype(np.float64) - zeros[1], where
-    )
+    expected = conv_forward(x.astype(np.float64) - zeros[0], w.astype(np.float64) - zeros[1], where)
     np.testing.assert_array_equal(convolve(x, convolve.pack(w), zeros), wrapped(expected))
 
 

@@ -57,7 +57,7 @@ def _culprit(compiler, group, arch):
     for text, options in group:
         code, log = nvrtc.compile_text(compiler, text, [f"-arch={arch}", *options, "-w"])
         if not code:
-            return f"{arch} {options}:\n{log[:1500]}\n{text[len(CUDA_C.prelude):][:1500]}"
+            return f"{arch} {options}:\n{log[:1500]}\n{text[len(CUDA_C.prelude) :][:1500]}"
     return ""
 
 

@@ -74,6 +74,4 @@ def test_a_driver_that_does_not_start(monkeypatch):
             return 0
 
     monkeypatch.setattr(driver.ctypes, "CDLL", lambda name: Broken())
-    assert probe.probe().reason == (
-        "the NVIDIA driver does not start: cuInit: unknown error (999)"
-    )
+    assert probe.probe().reason == ("the NVIDIA driver does not start: cuInit: unknown error (999)")

@@ -86,9 +86,7 @@ class KernelDevice(Protocol):
     def read_int(self, array: Any) -> int:
         """The first element of an int32 array; blocks."""
 
-    def multiply(
-        self, a: Any, b: Any, out: Any, pairs: Any | None, add: bool
-    ) -> bool:
+    def multiply(self, a: Any, b: Any, out: Any, pairs: Any | None, add: bool) -> bool:
         """A batch of products of `product.Factor`s by the device's best means.
 
         Returns:

@@ -35,9 +35,7 @@ def _blocks(where: windows.Window, batch: int, row_bytes: int) -> Iterator[tuple
             yield slice(entry, entry + 1), slice(start, min(start + step, where.out[0]))
 
 
-def _unfolded(
-    padded: Array, where: windows.Window
-) -> Iterator[tuple[tuple[slice, slice], Array]]:
+def _unfolded(padded: Array, where: windows.Window) -> Iterator[tuple[tuple[slice, slice], Array]]:
     """Blocks of the input with each window as one row."""
     view = positions(padded, where)
     width = math.prod(where.window) * padded.shape[-1]
@@ -112,10 +110,7 @@ def _correlate_back(grad: Array, kernel: Array, where: windows.Window) -> Array:
     """With steps of 1 the transpose is a correlation with the flipped kernel."""
     reach = [(k - 1) * d for k, d in zip(where.window, where.dilations, strict=True)]
     before = [r - a for r, (a, _) in zip(reach, where.pads, strict=True)]
-    after = [
-        n + r - o - b
-        for n, r, o, b in zip(where.size, reach, where.out, before, strict=True)
-    ]
+    after = [n + r - o - b for n, r, o, b in zip(where.size, reach, where.out, before, strict=True)]
     if min(before) < 0 or min(after) < 0:
         # Padded by more than the window reaches: some of the gradient falls outside.
         return _scatter_back(grad, kernel, where)

@@ -96,9 +96,7 @@ def _reach(x: Array, zero: int) -> int:
     return max(abs(kind.lowest - zero), abs(kind.highest - zero))
 
 
-def centred(
-    a: Array, b: Array, zeros: tuple[int, int], terms: int
-) -> tuple[Array, Array]:
+def centred(a: Array, b: Array, zeros: tuple[int, int], terms: int) -> tuple[Array, Array]:
     """Both factors as distances from their zeros, in a type in which sums are exact.
 
     Floats are preferred: NumPy multiplies matrices of integers without BLAS.

@@ -181,10 +181,14 @@ class CudaDevice(BaseDevice):
         self, kernel: Any, grid: tuple[int, ...], block: tuple[int, ...], args: tuple[Any, ...]
     ) -> None:
         # The portable kernels may leave views; the shared ones read rows one after the other.
-        plain = tuple([
-            a if type(a) is not cupy.ndarray or a.flags.c_contiguous else cupy.ascontiguousarray(a)
-            for a in args
-        ])
+        plain = tuple(
+            [
+                a
+                if type(a) is not cupy.ndarray or a.flags.c_contiguous
+                else cupy.ascontiguousarray(a)
+                for a in args
+            ]
+        )
         with self.here(), self.clock.around(kernel.name) if self.clock.on else _NOTHING:
             kernel(grid, block, plain)
 

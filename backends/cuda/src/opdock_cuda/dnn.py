@@ -135,7 +135,8 @@ class Library:
 
 def _declined(cudnn: Any, error: Exception) -> bool:
     kinds = tuple(
-        kind for kind in (getattr(cudnn, "cudnnGraphNotSupportedError", None), RuntimeError)
+        kind
+        for kind in (getattr(cudnn, "cudnnGraphNotSupportedError", None), RuntimeError)
         if isinstance(kind, type)
     )
     return isinstance(error, kinds)

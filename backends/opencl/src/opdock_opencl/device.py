@@ -146,8 +146,10 @@ class OpenCLDevice(BaseDevice):
     def _program(self, source: str, macros: Mapping[str, object]) -> Any:
         key = (source, *macros.items())
         if key not in self._programs:
-            text = source if source.startswith(self.dialect.prelude) else (
-                f"{self.dialect.prelude}\n{source}"
+            text = (
+                source
+                if source.startswith(self.dialect.prelude)
+                else (f"{self.dialect.prelude}\n{source}")
             )
             # Some drivers print each warning, helpless ones about unused helpers above all.
             options = ["-w", *(f"-D{k}={v}" for k, v in macros.items())]

@@ -73,6 +73,20 @@ def check(inputs: dict[str, Any], text: str, value: Any, reduces: list[Reduce]) 
         assert (np.abs(got - want) <= np.maximum(atol, rtol * np.abs(want))).all(), r
 
 
+class Turns:
+    """A site whose work is shared out every other time."""
+
+    def __init__(self) -> None:
+        self.last = False
+
+    def shared(self) -> bool:
+        self.last = not self.last
+        return self.last
+
+    def tell(self, shared: bool, seconds: float) -> None:
+        assert shared == self.last
+
+
 def every_way(rank: int) -> list[Reduce]:
     """Each kind over each set of axes."""
     subsets = [tuple(a for a in range(rank) if bits >> a & 1) for bits in range(1, 2**rank)]
@@ -90,6 +104,21 @@ def test_reductions_over_differing_axes(shape: tuple[int, ...], dtype: Any) -> N
     x = (1 + RNG.normal(size=shape) / 100).astype(dtype)
     for first in range(0, 2 ** len(shape) - 1, 7):
         check({"x": x}, "x * x", x * x, every_way(len(shape))[first : first + 7])
+
+
+@pytest.mark.usefixtures("team")
+@pytest.mark.parametrize("shape", [(3, 2 * BLOCK + 5), (2 * BAND + 3, 19), (5, 6, 7), (40_000,)])
+def test_one_thread_gives_the_bits_of_a_team(
+    shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("opdock_cpu.jit.generated.Site", Turns)
+    x = RNG.normal(size=shape).astype(np.float32)
+    reduces = every_way(len(shape))
+    made, _ = code(["x * x"] * (1 + len(reduces)), {"x": x}, reduces)
+    team, alone, again = (made([x]) for _ in range(3))
+    for results in (alone, again):
+        for a, b in zip(team, results, strict=True):
+            np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
 
 
 @pytest.mark.usefixtures("team")

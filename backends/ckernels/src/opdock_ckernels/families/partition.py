@@ -38,9 +38,7 @@ def dynamic_partition(sig: NodeSig) -> Callable[[Array, Array], Any]:
             find(device, labels.reshape(1, n), wanted, kind)
         ))  # fmt: skip
         if bounds[0] != 0 or bounds[-1] != n:
-            host = device.download(partitions).reshape(-1)
-            bad = int(np.argmax((host < 0) | (host >= count)))
-            raise checks.invalid(f"partitions[{bad}] = {host[bad]} is not in [0, {count})")
+            raise checks.not_in(device.download(partitions), count, "partitions")
         width = math.prod(rest)
         out = [
             pick(device, data, order, (stop - start, *rest), width, start)

@@ -92,6 +92,8 @@ def strided_slice_assign(sig: NodeSig) -> Callable[..., Any]:
         with cell.lock:
             out = copied(device, cell.read())
             found = checks.subscript(sig, out.shape, begin, end, strides)
+            if 0 in found.shape:  # whatever the value is, none of it is written
+                return cell if returns_ref else None
             if value.shape not in (found.shape, ()):
                 raise checks.invalid(
                     f"shape of value was {checks.dims(value.shape)} instead of "

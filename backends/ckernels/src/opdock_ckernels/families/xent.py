@@ -146,7 +146,7 @@ def sparse_xent(sig: NodeSig) -> Callable[[Array, Array], tuple[Array, Array]]:
         rows, n = features.shape
         loss = device.allocate((rows,), features.dtype)
         back = device.allocate((rows, n), features.dtype)
-        checks.check_classes(features)
+        checks.check_classes(features, labels)
         if rows:
             flag = device.flag()
             device.launch(

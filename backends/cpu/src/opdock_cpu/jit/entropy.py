@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import defaultdict
 from collections.abc import Callable, Mapping
+from time import perf_counter
 from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import DType, FusionPattern, KernelTable, NodeSig, P, dtypes
+from opdock.plugin import DType, FusionPattern, KernelTable, NodeSig, P, checks, dtypes
 from opdock_cpu.jit import llvm
 from opdock_cpu.jit.compiled import Function, caller, ffi, request
 from opdock_cpu.jit.mathematics import definition, number
 from opdock_cpu.jit.openmp import threads_work
 from opdock_cpu.kernels import xent as numpy_kernels
+from opdock_cpu.sharing import Site
 from opdock_cpu.threads import threads
 
 __all__ = ["patterns", "table"]
@@ -241,6 +244,8 @@ class _Rows:
             lambda name: _source(dtype, index, scaled, forks).replace("@NAME(", f"@{name}(")
         )
         self._team = threads() if forks else 1
+        # One for sizes of as many bits: the work of a site is about the same at each call.
+        self._sites: defaultdict[int, Site] = defaultdict(Site)
         self._call: Any = None
 
     def __call__(
@@ -258,7 +263,14 @@ class _Rows:
         sizes = np.array([rows, classes], np.int64)
         gains = loss if gains is None else np.ascontiguousarray(gains)
         pointers = map(ffi().from_buffer, (logits, labels, loss, back, gains, sizes))
-        self._call(*pointers, self._team if logits.size >= _PARALLEL else 1)
+        if self._team == 1 or logits.size < _PARALLEL:
+            self._call(*pointers, 1)
+            return loss, back
+        site = self._sites[logits.size.bit_length()]
+        shared = site.shared()
+        begin = perf_counter()
+        self._call(*pointers, self._team if shared else 1)
+        site.tell(shared, perf_counter() - begin)
         return loss, back
 
 
@@ -292,8 +304,8 @@ def sparse(sig: NodeSig) -> Run:
     plain, rows = numpy_kernels.sparse_xent(sig), _Rows(sig.in_dtypes[0], sig.in_dtypes[1])
 
     def run(logits: Array, labels: Array) -> tuple[Array, Array]:
-        if logits.size:
-            numpy_kernels.check_labels(labels, logits.shape[1])
+        checks.check_classes(logits, labels)
+        numpy_kernels.check_labels(labels, logits.shape[1])
         done = rows(logits, labels)
         return plain(logits, labels) if done is None else done
 
@@ -312,7 +324,8 @@ def _scaled(sig: NodeSig, sparse: bool) -> Callable[..., tuple[Array, Array]]:
     plain: Run = (numpy_kernels.sparse_xent if sparse else numpy_kernels.xent)(inner)
 
     def run(gains: Array, logits: Array, labels: Array) -> tuple[Array, Array]:
-        if sparse and logits.size:
+        if sparse:
+            checks.check_classes(logits, labels)
             numpy_kernels.check_labels(labels, logits.shape[1])
         if gains.shape == (len(logits), 1) and (sparse or logits.shape == labels.shape):
             done = rows(logits, labels, gains)

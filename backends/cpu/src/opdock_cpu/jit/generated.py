@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
+from time import perf_counter
 from typing import Any, Final
 
 import numpy as np
@@ -14,6 +15,7 @@ from opdock_cpu.jit.compiled import caller, ffi, request
 from opdock_cpu.jit.mathematics import DEFINED
 from opdock_cpu.jit.openmp import threads_work
 from opdock_cpu.jit.plan import Layout, Plan
+from opdock_cpu.sharing import Site
 from opdock_cpu.threads import threads
 
 __all__ = ["Generated", "folds_well", "in_buffer", "layout_of"]
@@ -146,24 +148,31 @@ class Generated:
         call = caller(count + len(outputs) + 2)(address)
         sizes, team, width = pointer(self._sizes), self._team, self._width
         nothing, empty, raw = lib.NULL, np.empty, any(self._raw)
+        site, clock = Site(), perf_counter
 
         def run(arrays: Sequence[Any], outs: Sequence[Any] | None) -> list[Any]:
             if outs is None:
                 results = [empty(s, t) for s, t in outputs]
             else:
                 results = [
-                    empty(*o) if out is None else out
-                    for o, out in zip(outputs, outs, strict=True)
+                    empty(*o) if out is None else out for o, out in zip(outputs, outs, strict=True)
                 ]
             values = [*arrays, *results]
             scratch = pointer(empty(team * width)) if width else nothing
             if raw:
                 values = self._as_words(values)
             try:
-                call(*map(pointer, values), scratch, sizes, team)
+                passed = list(map(pointer, values))
             except (ValueError, BufferError):
                 values = [np.ascontiguousarray(v) for v in values[:count]] + values[count:]
-                call(*map(pointer, values), scratch, sizes, team)
+                passed = list(map(pointer, values))
+            if team == 1:
+                call(*passed, scratch, sizes, 1)
+                return results
+            shared = site.shared()
+            begin = clock()
+            call(*passed, scratch, sizes, team if shared else -team)
+            site.tell(shared, clock() - begin)
             return results
 
         return run

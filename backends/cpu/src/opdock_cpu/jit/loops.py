@@ -32,8 +32,9 @@ def module(
     """The assembly of a cluster.
 
     Its entry point takes a pointer for each input and each output, then scratch memory for the
-    threads' folds (doubles), `Plan.sizes` (int64), and a number of threads. A result that is not
-    folded may lie where an input of its type lies that varies along all dimensions.
+    threads' folds (doubles), `Plan.sizes` (int64), and a number of threads; with -n the caller
+    goes through the shares of n threads by itself. A result that is not folded may lie where an
+    input of its type lies that varies along all dimensions.
 
     Args:
         entry: the name of the entry point.

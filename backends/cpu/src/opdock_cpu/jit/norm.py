@@ -194,4 +194,3 @@ def fused_batch_norm_grad(sig: NodeSig) -> Callable[..., tuple[Array, ...]]:
         return _given((dx.reshape(x.shape), *_single(projected * inverse, total), *empty), out)
 
     return run
-

@@ -208,9 +208,7 @@ def renders(line: Any) -> bool | str:
 
 def needs(line: Any) -> set[tuple[str, str]]:
     """The mathematical functions that a line calls, with the LLVM type of each."""
-    return {
-        (s.op, computed(line.steps[s.args[0]].dtype)) for s in line.steps if s.op in DEFINED
-    }
+    return {(s.op, computed(line.steps[s.args[0]].dtype)) for s in line.steps if s.op in DEFINED}
 
 
 def body(put: Emit, line: Any, inputs: Mapping[str, str]) -> list[str]:

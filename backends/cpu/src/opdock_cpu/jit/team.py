@@ -1,6 +1,7 @@
 """The threads of generated loops: their shares of the work, and what becomes of their folds.
 
-The entry point starts a team of GNU's OpenMP runtime, each thread of which calls `@task`.
+The entry point starts a team of GNU's OpenMP runtime, each thread of which calls `@task`, or goes
+through the shares of a team by itself: the order of additions, and so every bit, is the same.
 """
 
 from __future__ import annotations
@@ -17,6 +18,15 @@ ATTRIBUTES: Final = '"prefer-vector-width"="512" nounwind'
 _RUNTIME: Final = """declare void @GOMP_parallel(ptr, ptr, i32, i32)
 declare i32 @omp_get_thread_num()
 declare i32 @omp_get_num_threads()
+"""
+_TASK: Final = """define internal void @task(ptr %args) nounwind {
+  %tid32 = call i32 @omp_get_thread_num()
+  %tid = zext i32 %tid32 to i64
+  %team32 = call i32 @omp_get_num_threads()
+  %team = zext i32 %team32 to i64
+  call void @share(ptr %args, i64 %tid, i64 %team)
+  ret void
+}
 """
 
 
@@ -58,14 +68,14 @@ def finished(code: Code, plan: Plan, fold: Fold, total: str, index: str) -> None
 def entry_point(plan: Plan, name: str, threaded: bool) -> str:
     """The function that is called: it starts the threads, or does the work itself."""
     code = Code()
+    code.add("%team = call i64 @llvm.abs.i64(i64 %threads, i1 false)")
     rows, width = _extent(code, plan)
     if plan.shared:
         _cleared(code, plan)
     if threaded:
-        code.add(f"br i1 {code.put('icmp sgt i64 %threads, 1')}, label %fork, label %alone")
-        code.block("fork")
-        _forked(code, plan)
-        code.add("br label %join")
+        code.add(f"br i1 {code.put('icmp sgt i64 %team, 1')}, label %several, label %alone")
+        code.block("several")
+        _several(code, plan)
         code.block("alone")
     _called(code, plan, [f"%{p}" for p in pointers(plan)], "%scratch", ["0", rows, "0", width])
     code.add("br label %join")
@@ -96,13 +106,21 @@ def _called(
     code.add(f"call void @core({', '.join(passed)})")
 
 
-def _forked(code: Code, plan: Plan) -> None:
+def _several(code: Code, plan: Plan) -> None:
+    """The shares of a team: each on a thread of its own, or all in turn."""
     passed = [*pointers(plan), "scratch", "sizes"]
     args = code.put(f"alloca [{len(passed)} x ptr]")
     for i, name in enumerate(passed):
         code.store("ptr", f"%{name}", code.at("ptr", args, str(i)))
+    code.add(f"br i1 {code.put('icmp sgt i64 %threads, 0')}, label %fork, label %turns")
+    code.block("fork")
     count = code.put("trunc i64 %threads to i32")
     code.add(f"call void @GOMP_parallel(ptr @task, ptr {args}, i32 {count}, i32 0)")
+    code.add("br label %join")
+    code.block("turns")
+    with code.loop("0", "%team") as turn:
+        code.add(f"call void @share(ptr {args}, i64 {turn.index}, i64 %team)")
+    code.add("br label %join")
 
 
 # ---------------------------------------------------------------- scratch memory
@@ -123,7 +141,7 @@ def _band(code: Code, plan: Plan, scratch: str, fold: Fold) -> str:
 
 def _cleared(code: Code, plan: Plan) -> None:
     """Sets all of scratch to the folds of nothing: a team can be smaller than was asked for."""
-    with code.loop("0", "%threads") as team:
+    with code.loop("0", "%team") as team:
         own = _scratch(code, plan, "%scratch", team.index)
         for fold in plan.shared:
             places = [(fold.far, _mine(code, plan, own, fold))]
@@ -137,7 +155,7 @@ def _combined(code: Code, plan: Plan, fold: Fold) -> None:
     """Folds what the threads left in scratch; a thread that did nothing left the identity."""
     with code.loop("0", code.size(plan.slots_at(fold))) as slots:
         nothing = [(fold.far, fold.nothing(fold.far))]
-        with code.loop("0", "%threads", nothing) as team:
+        with code.loop("0", "%team", nothing) as team:
             own = _mine(code, plan, _scratch(code, plan, "%scratch", team.index), fold)
             value = code.put(f"load {fold.far}, ptr {code.at(fold.far, own, slots.index)}")
             team.results = [folded(code, fold, fold.far, team.values[0], value)]
@@ -146,14 +164,13 @@ def _combined(code: Code, plan: Plan, fold: Fold) -> None:
 
 # ---------------------------------------------------------------- one thread
 def task(plan: Plan) -> str:
-    """One thread's share: rows where there are enough of them, else columns."""
+    """What a thread of a team runs, and `@share`: rows where there are enough, else columns."""
     code = Code()
     passed = len(pointers(plan)) + 2
     loaded = [code.put(f"load ptr, ptr {code.at('ptr', '%args', str(i))}") for i in range(passed)]
     *values, scratch, sizes = loaded
     code.add(f"%sizes = select i1 true, ptr {sizes}, ptr {sizes}")
-    tid = code.put(f"zext i32 {code.put('call i32 @omp_get_thread_num()')} to i64")
-    team = code.put(f"zext i32 {code.put('call i32 @omp_get_num_threads()')} to i64")
+    tid, team = "%tid", "%team"
     rows, width = _extent(code, plan)
 
     def share(total: str, which: str) -> str:
@@ -174,4 +191,5 @@ def task(plan: Plan) -> str:
         scratch = _scratch(code, plan, scratch, tid)
     _called(code, plan, values, scratch, bounds)
     code.add("ret void")
-    return _RUNTIME + code.function("define internal void @task(ptr %args) nounwind")
+    head = "define internal void @share(ptr %args, i64 %tid, i64 %team) nounwind"
+    return _RUNTIME + code.function(head) + _TASK

@@ -15,6 +15,7 @@ Array = Any  # an ndarray, or the NumPy scalar that stands for a 0-d one
 
 table = KernelTable()
 
+
 @table.binder("LeftShift", "RightShift", T=INTS, out=True)
 def _shift(sig: NodeSig) -> Callable[..., Array]:
     ufunc = np.left_shift if sig.op == "LeftShift" else np.right_shift

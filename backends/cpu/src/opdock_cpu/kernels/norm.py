@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import KernelTable, NodeSig
+from opdock.plugin import KernelTable, NodeSig, checks
 from opdock_cpu.windows import narrow, widen
 
 __all__ = ["table"]
@@ -85,6 +85,7 @@ def fused_batch_norm(sig: NodeSig) -> Callable[..., tuple[Any, ...]]:
     third = sig.op == "FusedBatchNormV3"
 
     def run(x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Any:
+        checks.check_channels(x, form.first, scale, offset)
         data, fold = form.view(widen(x))
         if training:
             count = _count(x, len(scale))

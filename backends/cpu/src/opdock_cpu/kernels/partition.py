@@ -27,10 +27,8 @@ def dynamic_partition(sig: NodeSig) -> Callable[..., Any]:
         checks.check_labelled(data, partitions)
         prefix = partitions.shape
         labels = np.reshape(partitions, -1)
-        outside = (labels < 0) | (labels >= count)
-        if outside.any():
-            bad = int(np.argmax(outside))
-            raise checks.invalid(f"partitions[{bad}] = {labels[bad]} is not in [0, {count})")
+        if ((labels < 0) | (labels >= count)).any():
+            raise checks.not_in(np.asarray(partitions), count, "partitions")
         rows = np.reshape(data, (labels.size, *data.shape[len(prefix) :]))
         order = np.argsort(labels, kind="stable")
         ends = np.cumsum(np.bincount(labels, minlength=count))

@@ -62,9 +62,7 @@ def _mul(sig: NodeSig) -> Callable[..., Outputs]:
 
 
 # ---------------------------------------------------------------- sums
-def _addends(
-    x: Array, low: np.float32, high: np.float32, spread: np.float32, alone: bool
-) -> Array:
+def _addends(x: Array, low: np.float32, high: np.float32, spread: np.float32, alone: bool) -> Array:
     """Bytes as 32-bit integers of a symmetric range, through the steps that TensorFlow takes.
 
     It works out the integers of 0 and 1 and goes on from there by multiplication, but for one byte
@@ -114,9 +112,7 @@ def _bias_when(sig: NodeSig) -> bool | str:
     return sig.in_dtypes[0] == sig.in_dtypes[1] or "the types of input and bias differ"
 
 
-@table.binder(
-    "QuantizedBiasAdd", T1=BYTES, T2=BYTES, out_type=dtypes.qint32, when=_bias_when
-)
+@table.binder("QuantizedBiasAdd", T1=BYTES, T2=BYTES, out_type=dtypes.qint32, when=_bias_when)
 def _bias_add(sig: NodeSig) -> Callable[..., Outputs]:
     dtype = sig.out_dtypes[0].np
     names = ("min_input", "max_input", "min_bias", "max_bias")

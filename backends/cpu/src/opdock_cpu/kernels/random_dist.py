@@ -202,9 +202,7 @@ def _poisson(draws: _Draws, rate: Floats) -> Floats:
     return out
 
 
-def _poisson_small(
-    draws: _Draws, rate: Floats, active: npt.NDArray[np.intp], out: Floats
-) -> None:
+def _poisson_small(draws: _Draws, rate: Floats, active: npt.NDArray[np.intp], out: Floats) -> None:
     limit = np.exp(-rate)
     product = np.ones(rate.shape)
     events = 0
@@ -216,9 +214,7 @@ def _poisson_small(
         events += 1
 
 
-def _poisson_large(
-    draws: _Draws, rate: Floats, active: npt.NDArray[np.intp], out: Floats
-) -> None:
+def _poisson_large(draws: _Draws, rate: Floats, active: npt.NDArray[np.intp], out: Floats) -> None:
     log_gamma = np.frompyfunc(math.lgamma, 1, 1)
     while active.size:
         mean = rate[active]

@@ -1,18 +1,18 @@
-"""String kernels."""
+"""String kernels: joining, splitting, cutting, case and length."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, checks
+from opdock.plugin import KernelTable, NodeSig, checks, errors
+from opdock_cpu.text.arrays import Array, array_of, as_bytes, each, flat, one, shown
 
 __all__ = ["table"]
-
-Array = np.ndarray[Any, Any]
 
 table = KernelTable()
 
@@ -20,8 +20,7 @@ table = KernelTable()
 @table.binder("StringJoin")
 def string_join(sig: NodeSig) -> Callable[..., Array]:
     """Joins element by element; scalars are repeated."""
-    separator = sig.attrs["separator"]
-    mark = separator.encode() if isinstance(separator, str) else bytes(separator)
+    mark = as_bytes(sig.attrs["separator"])
 
     def run(*inputs: Any) -> Array:
         arrays = [np.asarray(x, object) for x in inputs]
@@ -29,40 +28,260 @@ def string_join(sig: NodeSig) -> Callable[..., Array]:
         if len(shapes) > 1:
             raise checks.invalid(f"Input shapes do not match: {sorted(shapes)}")
         shape = shapes.pop() if shapes else ()
-        columns = [np.broadcast_to(a, shape).reshape(-1) for a in arrays]
-        out = np.empty(shape, object)
-        flat = out.reshape(-1)
-        for i, parts in enumerate(zip(*columns, strict=True)):
-            flat[i] = mark.join(parts)
-        return out
+        columns = [flat(np.broadcast_to(a, shape)) for a in arrays]
+        return array_of(map(mark.join, zip(*columns, strict=True)), shape)
 
     return run
 
 
-def _matcher(pattern: Any) -> re.Pattern[bytes]:
-    text = pattern.encode() if isinstance(pattern, str) else bytes(pattern)
-    try:
-        return re.compile(text)
-    except re.error as e:
+# ---------------------------------------------------------------- splitting
+@table.binder("StringSplit")
+def string_split(sig: NodeSig) -> Callable[..., tuple[Array, Array, Array]]:
+    """Splits at each of the delimiter's bytes."""
+    skip_empty = sig.attrs["skip_empty"]
+
+    def run(strings: Array, delimiter: Array) -> tuple[Array, Array, Array]:
+        _check_vector(strings, delimiter, "delimiter")
+        split = _splitter(one(delimiter))
+        rows = [split(s) if s else [] for s in flat(strings)]
+        if skip_empty:
+            rows = [[part for part in row if part] for row in rows]
+        return _sparse(rows)
+
+    return run
+
+
+def _splitter(marks: bytes) -> Callable[[bytes], list[bytes]]:
+    if not marks:
+        return lambda s: [s[i : i + 1] for i in range(len(s))]
+    if len(marks) == 1:
+        return lambda s: s.split(marks)
+    return re.compile(b"[" + re.escape(marks) + b"]").split
+
+
+@table.binder("StringSplitV2")
+def string_split_v2(sig: NodeSig) -> Callable[..., tuple[Array, Array, Array]]:
+    """Splits as `bytes.split` does."""
+    limit = sig.attrs["maxsplit"]
+
+    def run(strings: Array, sep: Array) -> tuple[Array, Array, Array]:
+        _check_vector(strings, sep, "sep")
+        mark = one(sep)
+        items = flat(strings)
+        if limit == 0:
+            return _sparse([[s] for s in items])
+        if mark:
+            return _sparse([s.split(mark, limit) for s in items])
+        return _sparse([_words(s, limit) for s in items])
+
+    return run
+
+
+def _words(text: bytes, limit: int) -> list[bytes]:
+    words = text.split(None, limit)
+    # TF keeps an empty rest when the limit is reached.
+    return [*words, b""] if limit > 0 and len(words) == limit else words
+
+
+def _check_vector(strings: Array, mark: Array, name: str) -> None:
+    if np.ndim(strings) != 1:
+        raise checks.invalid(f"input must be a vector, got shape: {checks.dims(np.shape(strings))}")
+    if np.ndim(mark) != 0:
+        raise checks.invalid(f"{name} must be a scalar, got shape: {checks.dims(np.shape(mark))}")
+
+
+def _sparse(rows: list[list[bytes]]) -> tuple[Array, Array, Array]:
+    counts = np.fromiter(map(len, rows), np.int64, len(rows))
+    total = int(counts.sum())
+    indices = np.empty((total, 2), np.int64)
+    indices[:, 0] = np.repeat(np.arange(len(rows)), counts)
+    indices[:, 1] = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
+    values = array_of([part for row in rows for part in row], (total,))
+    return indices, values, np.array([len(rows), counts.max(initial=0)], np.int64)
+
+
+# ---------------------------------------------------------------- each string
+@table.kernel("StringStrip")
+def string_strip(ctx: Any, strings: Array) -> Array:
+    """Without white space at the ends."""
+    return each(bytes.strip, strings)
+
+
+@table.binder("StringLower")
+def string_lower(sig: NodeSig) -> Callable[[Array], Array]:
+    """In lower case."""
+    return _cased(sig, bytes.lower, str.lower)
+
+
+@table.binder("StringUpper")
+def string_upper(sig: NodeSig) -> Callable[[Array], Array]:
+    """In upper case."""
+    return _cased(sig, bytes.upper, str.upper)
+
+
+def _cased(
+    sig: NodeSig, ascii_only: Callable[[bytes], bytes], unicode: Callable[[str], str]
+) -> Callable[[Array], Array]:
+    encoding = sig.attrs["encoding"]
+    if encoding not in ("", "utf-8"):
+        raise checks.invalid(f"only utf-8 or '' (no encoding) is supported, received {encoding}")
+    if not encoding:
+        return lambda strings: each(ascii_only, strings)
+    return lambda strings: each(lambda s: unicode(s.decode("utf-8", "replace")).encode(), strings)
+
+
+@table.binder("StringLength")
+def string_length(sig: NodeSig) -> Callable[[Array], Array]:
+    """Bytes or code points."""
+    count = len if sig.attrs["unit"] == "BYTE" else characters
+
+    def run(strings: Array) -> Array:
+        items = flat(strings)
+        return np.fromiter(map(count, items), np.int32, len(items)).reshape(np.shape(strings))
+
+    return run
+
+
+def characters(text: bytes) -> int:
+    """The number of code points: of the bytes that are no continuation of another one."""
+    if text.isascii():
+        return len(text)
+    return len(starts(text))
+
+
+def starts(text: bytes) -> Array:
+    """Where the code points of a string in UTF-8 begin."""
+    data = np.frombuffer(text, np.uint8)
+    return np.flatnonzero((data & 0xC0) != 0x80)
+
+
+@table.binder("Substr")
+def substr(sig: NodeSig) -> Callable[..., Array]:
+    """Parts of strings, which broadcast against the positions."""
+    cut, told = _CUTS[sig.attrs["unit"]]
+
+    def run(strings: Array, pos: Array, length: Array) -> Array:
+        if np.shape(pos) != np.shape(length):
+            raise checks.invalid(
+                f"pos and len shapes must match: {checks.dims(np.shape(pos))} vs. "
+                f"{checks.dims(np.shape(length))}"
+            )
+        try:
+            shape = np.broadcast_shapes(np.shape(strings), np.shape(pos))
+        except ValueError:
+            raise checks.invalid(
+                f"Incompatible shapes: {checks.dims(np.shape(strings))} vs. "
+                f"{checks.dims(np.shape(pos))}"
+            ) from None
+        items = flat(np.broadcast_to(np.asarray(strings, object), shape))
+        places = np.broadcast_to(pos, shape).reshape(-1).tolist()
+        sizes = np.broadcast_to(length, shape).reshape(-1).tolist()
+        out = []
+        for i, (text, at, size) in enumerate(zip(items, places, sizes, strict=True)):
+            part = cut(text, at, size)
+            if part is None:
+                what = told.format(shown(text))
+                raise checks.invalid(f"pos {at} out of range for {what} at index {i}")
+            out.append(part)
+        return array_of(out, shape)
+
+    return run
+
+
+def _cut_bytes(text: bytes, pos: int, size: int) -> bytes | None:
+    at = pos + len(text) if pos < 0 else pos
+    if not 0 <= at <= len(text):
+        return None
+    return text[at:] if size < 0 else text[at : at + size]
+
+
+def _cut_characters(text: bytes, pos: int, size: int) -> bytes | None:
+    count = characters(text)
+    if not -count <= pos <= count:
+        return None
+    first = pos + count if pos < 0 else pos
+    last = min(first + max(size, 0), count)
+    bounds = [*starts(text).tolist(), len(text)]
+    # Bytes before the first character belong to it.
+    return text[bounds[first] if first else 0 : bounds[last] if last else 0]
+
+
+_CUTS: dict[str, tuple[Callable[[bytes, int, int], bytes | None], str]] = {
+    "BYTE": (_cut_bytes, "string b'{}'"),
+    "UTF8_CHAR": (_cut_characters, "string"),
+}
+
+
+# ---------------------------------------------------------------- along dimensions
+@table.binder("ReduceJoin")
+def reduce_join(sig: NodeSig) -> Callable[..., Array]:
+    """Joins along dimensions, the first of them fastest."""
+    mark, keep = as_bytes(sig.attrs["separator"]), sig.attrs["keep_dims"]
+
+    def run(strings: Array, axes: Array) -> Array:
+        source = np.asarray(strings, object)
+        gone = _axes(axes, source.ndim)
+        kept = [i for i in range(source.ndim) if i not in gone]
+        shape = tuple(source.shape[i] for i in kept)
+        width = math.prod(source.shape[i] for i in gone)
+        rows = source.transpose([*kept, *reversed(gone)]).reshape(math.prod(shape), width)
+        if keep:
+            shape = tuple(1 if i in gone else n for i, n in enumerate(source.shape))
+        return array_of(map(mark.join, rows.tolist()), shape)
+
+    return run
+
+
+def _axes(axes: Array, rank: int) -> list[int]:
+    out: list[int] = []
+    for axis in np.reshape(axes, -1).tolist():
+        if not -rank <= axis < rank:
+            raise errors.OutOfRangeError(
+                None, None,
+                f"Invalid reduction dimension {axis} for input with {rank} dimension(s)",
+            )  # fmt: skip
+        if axis % rank in out:
+            raise checks.invalid(f"Duplicate reduction dimension {axis}")
+        out.append(axis % rank)
+    return out
+
+
+@table.binder("UnsortedSegmentJoin")
+def unsorted_segment_join(sig: NodeSig) -> Callable[..., Array]:
+    """Joins the strings of each segment; none goes before the first that is not empty."""
+    mark = as_bytes(sig.attrs["separator"])
+
+    def run(strings: Array, ids: Array, num_segments: Array) -> Array:
+        source, segments = np.asarray(strings, object), np.asarray(ids)
+        count = int(num_segments)
+        _check_segments(source, segments, count)
+        inner = source.shape[segments.ndim :]
+        width = math.prod(inner)
+        columns = source.reshape(segments.size, width)
+        parts: list[list[list[bytes]]] = [[[] for _ in range(width)] for _ in range(count)]
+        for segment, row in zip(segments.reshape(-1).tolist(), columns.tolist(), strict=True):
+            for part, text in zip(parts[segment], row, strict=True):
+                if text or part:
+                    part.append(text)
+        return array_of((mark.join(p) for row in parts for p in row), (count, *inner))
+
+    return run
+
+
+def _check_segments(source: Array, segments: Array, count: int) -> None:
+    if segments.ndim == 0:
+        raise checks.invalid("Segment_id cannot have rank 0")
+    if segments.ndim > source.ndim:
+        raise errors.OutOfRangeError(
+            None, None,
+            f"Invalid segment_id rank {segments.ndim} for input with {source.ndim} dimension(s)",
+        )  # fmt: skip
+    for i, (a, b) in enumerate(zip(segments.shape, source.shape, strict=False)):
+        if a != b:
+            raise checks.invalid(
+                f"Segment dimension is {a} while input dimension is {source.ndim} in rank {i}"
+            )
+    if segments.size and not (segments.min() >= 0 and segments.max() < count):
         raise checks.invalid(
-            f"Invalid pattern: {text.decode(errors='replace')}, error: {e}"
-        ) from None
-
-
-def _matches(pattern: re.Pattern[bytes], values: Any) -> Array:
-    array = np.asarray(values, object)
-    found = [pattern.fullmatch(v) is not None for v in array.reshape(-1)]
-    return np.array(found, np.bool_).reshape(array.shape)
-
-
-@table.binder("StaticRegexFullMatch")
-def static_regex_full_match(sig: NodeSig) -> Callable[..., Array]:
-    """Which strings match a fixed expression."""
-    pattern = _matcher(sig.attrs["pattern"])
-    return lambda values: _matches(pattern, values)
-
-
-@table.kernel("RegexFullMatch")
-def regex_full_match(ctx: Any, values: Any, pattern: Any) -> Array:
-    """Which strings match an expression."""
-    return _matches(_matcher(np.asarray(pattern, object).reshape(-1)[0]), values)
+            "segment_ids are not allowed to exceed num_segments or to have negative values."
+        )

@@ -78,7 +78,7 @@ def sparse_xent(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
     kind = sig.in_dtypes[0].np
 
     def run(features: Array, labels: Array) -> tuple[Array, Array]:
-        checks.check_classes(features)
+        checks.check_classes(features, labels)
         check_labels(labels, features.shape[1])
         shifted = _shift(widen(features))
         rows = np.arange(labels.shape[0])

@@ -114,6 +114,9 @@ class Arg:
     DIFF_SRC, DIFF_DST, DIFF_WEIGHTS, DIFF_BIAS = 129, 145, 161, 169
     DIFF_SCALE, DIFF_SHIFT = 255, 256
     SCALES, ZERO_POINTS = 4096, 8192
+    RESULTS: Final = frozenset({DST, DIFF_SRC, DIFF_WEIGHTS, DIFF_BIAS, DIFF_SCALE, DIFF_SHIFT})
+    EITHER: Final = frozenset({MEAN, VARIANCE, WORKSPACE})
+    """Read by some primitives and written by others."""
 
     @staticmethod
     def post_op(index: int) -> int:
@@ -132,3 +135,4 @@ class Query:
 
     IMPLEMENTATION = 8
     SRC, DIFF_SRC, WEIGHTS, DIFF_WEIGHTS, DST, DIFF_DST, WORKSPACE, SCRATCHPAD = range(129, 137)
+    LAYOUTS = (SRC, DIFF_SRC, WEIGHTS, DIFF_WEIGHTS, DST, DIFF_DST)

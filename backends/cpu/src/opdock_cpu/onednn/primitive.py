@@ -15,6 +15,7 @@ import numpy as np
 
 from opdock_cpu.onednn.api import Api, api
 from opdock_cpu.onednn.declarations import Arg, Query
+from opdock_cpu.onednn.governed import governed
 from opdock_cpu.onednn.memory import Desc, copied
 from opdock_cpu.threads import threads
 
@@ -45,6 +46,9 @@ class Attributes:
         eltwise: (algorithm, alpha, beta) or ("sum",) or ("binary", algorithm, descriptor), in
             order.
         scales: (argument, mask) pairs: factors that arrive with each call.
+
+    Attributes:
+        accumulates: whether the result is added to what its memory holds.
     """
 
     def __init__(
@@ -59,6 +63,7 @@ class Attributes:
         for arg, mask in zero_points:
             a.check(lib.dnnl_primitive_attr_set_zero_points_mask(self.ptr, arg, mask), "zero")
         chain = tuple(post_ops)
+        self.accumulates = any(op[0] == "sum" for op in chain)
         if chain:
             ops = a.make(lib.dnnl_post_ops_create, destroy=lib.dnnl_post_ops_destroy)
             for op in chain:
@@ -84,12 +89,17 @@ class Plan:
         count: how many threads to lay the work out for, all by default: below some size one
             thread is faster.
 
+    Attributes:
+        accumulates: whether the result is added to what its memory holds.
+
     Raises:
         UnimplementedError: oneDNN has no implementation.
     """
 
     def __init__(self, kind: str, *args: Any, count: int | None = None) -> None:
         a = api()
+        self._made_of = (kind, args)
+        self.accumulates = any(isinstance(v, Attributes) and v.accumulates for v in args)
         self.threads = threads() if count is None else count
         create = getattr(a.lib, f"dnnl_{kind}_primitive_desc_create")
         null = a.ffi.NULL
@@ -98,6 +108,15 @@ class Plan:
         # Work is laid out here for the threads there are, and more of them would be woken for it.
         with _on(self.threads):
             self.ptr = a.make(create, *engine, *plain, destroy=a.lib.dnnl_primitive_desc_destroy)
+
+    def alone(self) -> Plan | None:
+        """The same for one thread; None if that is computed otherwise or laid out otherwise."""
+        kind, args = self._made_of
+        plan = Plan(kind, *args, count=1)
+        if plan.implementation != self.implementation:
+            return None
+        equal = all(plan.desc(what).same(self.desc(what)) for what in Query.LAYOUTS)
+        return plan if equal else None
 
     def desc(self, what: int, index: int = 0) -> Desc:
         """The layout of an argument (`Query.SRC` ...) as the implementation wants it."""
@@ -134,6 +153,14 @@ class Primitive:
             )
         self._free: list[Any] = []
         self.run = self._bind()
+        roles = [role for role, _ in self.args]
+        if self.threads > 1 and not plan.accumulates and Arg.EITHER.isdisjoint(roles):
+            self.run = governed(self.run, self._alone, [role in Arg.RESULTS for role in roles])
+
+    def _alone(self) -> Callable[..., None] | None:
+        """What computes the same on one thread, if oneDNN does it in the same way there."""
+        plan = self.plan.alone()
+        return None if plan is None else Primitive(plan, self.args).run
 
     def _memories(self) -> tuple[list[Any], Any]:
         a = self._api

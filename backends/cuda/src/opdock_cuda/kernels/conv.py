@@ -133,8 +133,9 @@ def _forward(sig: NodeSig, attrs: Any, relu: bool) -> Callable[..., Any]:
 
     def run(x: Any, w: Any, *bias: Any) -> Any:
         where = node.layout.window(node.layout.spatial(x.shape), w.shape[:2])
-        image, weight = node.dims(node.padded(x.shape, where) if not _even(where) else x.shape), (
-            node.filter_dims(w.shape)
+        image, weight = (
+            node.dims(node.padded(x.shape, where) if not _even(where) else x.shape),
+            (node.filter_dims(w.shape)),
         )
         result = [image[0], weight[0], *where.out]
         moves = node.moves(where)

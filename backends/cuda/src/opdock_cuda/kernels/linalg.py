@@ -68,9 +68,7 @@ def batch_matmul(sig: NodeSig) -> Run:
         factors = []
         for value, turned in ((x, ax), (y, ay)):
             alone = math.prod(value.shape[:-2]) == 1
-            factors.append(
-                _batch(spread(value, batch), turned, adjoint and turned, alone)
-            )
+            factors.append(_batch(spread(value, batch), turned, adjoint and turned, alone))
         left, right = factors
         out = device.allocate((*batch, left.rows, right.columns), x.dtype)
         return _product(device, left, right, out)

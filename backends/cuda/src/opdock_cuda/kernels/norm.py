@@ -37,9 +37,7 @@ def batch_norm_grad(sig: NodeSig) -> Callable[..., Any]:
     device, epsilon = sig.device, float(sig.attrs["epsilon"])
     first = sig.attrs.get("data_format") == "NCHW"
     order = _CHANNELS_FIRST if first else _CHANNELS_LAST
-    inverse = formula(
-        device, "1 / sqrt(v + e)", {"v": dtypes.float32}, dtypes.float32, e=epsilon
-    )
+    inverse = formula(device, "1 / sqrt(v + e)", {"v": dtypes.float32}, dtypes.float32, e=epsilon)
     own = next(k for k in shared.table if k.op == sig.op and k.bind is not None).bind
     assert own is not None
     plain = own(sig)

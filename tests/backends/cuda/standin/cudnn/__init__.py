@@ -72,9 +72,7 @@ class pygraph:
         return self._add("conv_fprop", lambda v, o: _fprop(v(image), v(weight), **moves))
 
     def conv_dgrad(self, *, loss, filter, **moves):
-        return self._add(
-            "conv_dgrad", lambda v, o: _dgrad(v(loss), v(filter), o[0].dim, **moves)
-        )
+        return self._add("conv_dgrad", lambda v, o: _dgrad(v(loss), v(filter), o[0].dim, **moves))
 
     def conv_wgrad(self, *, image, loss, **moves):
         return self._add("conv_wgrad", lambda v, o: _wgrad(v(image), v(loss), o[0].dim, **moves))
@@ -170,8 +168,6 @@ def _taps(image, weight, result, pre_padding, post_padding, stride, dilation):
             for o, d, n, t in zip((r, s), dilation, result, stride, strict=True)
         )
         yield r, s, padded, (slice(None), slice(None), rows, columns)
-
-
 
 
 def _fprop(x, w, **moves):

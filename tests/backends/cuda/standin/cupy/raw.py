@@ -48,7 +48,7 @@ def _compiled(code, options):
     if COMPILER is None:
         raise RuntimeError("no C++ compiler runs the CUDA text here (apt install g++)")
     barriers = "true" if re.search(r"\bBARRIER;", code) else "false"
-    text = f"#define OD_BARRIERS {barriers}\n#include \"{SHIM}\"\n{code}\n"
+    text = f'#define OD_BARRIERS {barriers}\n#include "{SHIM}"\n{code}\n'
     for name in dict.fromkeys(re.findall(r"(?:KERNEL|__global__)\s+void\s+(\w+)\s*\(", code)):
         text += f"OD_ENTRY({name})\n"
     key = hashlib.sha256(f"{text}{SHIM.read_text()}".encode()).hexdigest()[:32]

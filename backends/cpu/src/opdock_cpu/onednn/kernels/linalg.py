@@ -61,9 +61,7 @@ def packing_pays(rows: int, inner: int, columns: int) -> bool:
     return columns > 1 and rows * inner * columns >= _WORTH
 
 
-def blas_product(
-    a: Desc, b: Desc, transpose_a: bool, transpose_b: bool
-) -> Callable[..., Array]:
+def blas_product(a: Desc, b: Desc, transpose_a: bool, transpose_b: bool) -> Callable[..., Array]:
     """The product of two matrices by BLAS, over (a, b, out), on this thread."""
 
     def call(a: Array, b: Array, out: Array | None) -> Array:

@@ -1,0 +1,173 @@
+"""The cells of sparse tensors on NumPy: checks of their parts, their places, runs and unions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from opdock.plugin import checks
+
+Array = npt.NDArray[Any]
+
+_LIMIT = 2**63 - 1
+
+
+def dims(shape: Any) -> str:
+    """A shape as TF writes it in messages."""
+    return checks.dims(shape)
+
+
+def check_ranks(*parts: tuple[str, int, Array]) -> None:
+    """Raises InvalidArgumentError unless each named array is a vector, or a matrix, as it must."""
+    for name, rank, array in parts:
+        if array.ndim != rank:
+            kind = "matrix" if rank == 2 else "vector"
+            raise checks.invalid(
+                f"{name} should be a {kind} but received shape {dims(array.shape)}"
+            )
+
+
+def check_parts(indices: Array, values: Array, shape: Array) -> None:
+    """Raises InvalidArgumentError unless the parts of a sparse tensor fit together."""
+    check_ranks(
+        ("Input indices", 2, indices), ("Input values", 1, values), ("Input shape", 1, shape)
+    )
+    if indices.shape[0] != values.shape[0]:
+        raise checks.invalid(
+            "indices and values rows (indexing dimension) must match. (indices = "
+            f"{indices.shape[0]}, values = {values.shape[0]})"
+        )
+    if indices.shape[1] != shape.shape[0]:
+        raise checks.invalid("Shape rank must be SparseTensor rank.")
+
+
+def sizes(shape: Array) -> tuple[int, ...]:
+    """The dimensions of a dense shape, checked before anything of that size is made."""
+    found = tuple(int(n) for n in shape)
+    for n in found:
+        if n < 0:
+            raise checks.invalid(f"Dimension {n} must be >= 0")
+    if math.prod(found) > _LIMIT:
+        raise checks.invalid(f"Shape {dims(found)} would have more than 2**63 - 1 elements")
+    return found
+
+
+def check_inside(indices: Array, shape: tuple[int, ...]) -> None:
+    """Raises InvalidArgumentError for the first cell that is outside of the shape."""
+    bad = _outside(indices, shape)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise checks.invalid(
+            f"indices[{row}] = {dims(indices[row])} is out of bounds: need 0 <= index < "
+            f"{dims(shape)}"
+        )
+
+
+def _outside(indices: Array, shape: tuple[int, ...]) -> Array:
+    limits = np.array(shape, np.int64)
+    return np.asarray(((indices < 0) | (indices >= limits)).any(axis=1))
+
+
+def check_order(indices: Array, shape: tuple[int, ...]) -> None:
+    """Raises InvalidArgumentError unless all cells are inside, in order, and different."""
+    check_inside(indices, shape)
+    step = np.diff(flat(indices, shape))
+    if (step > 0).all():
+        return
+    row = int(np.argmax(step <= 0)) + 1
+    what = f"indices[{row}] = {dims(indices[row])}"
+    if step[row - 1] == 0:
+        raise checks.invalid(f"{what} is repeated")
+    raise checks.invalid(
+        f"{what} is out of order. Many sparse ops require sorted indices.\n"
+        "    Use `tf.sparse.reorder` to create a correctly ordered copy.\n\n"
+    )
+
+
+def flat(indices: Array, shape: tuple[int, ...]) -> Array:
+    """The place of each cell in the flat dense tensor; the cells are inside of the shape."""
+    place = np.zeros(indices.shape[0], np.int64)
+    for axis, n in enumerate(shape):
+        place = place * n + indices[:, axis]
+    return place
+
+
+def unflat(place: Array, shape: tuple[int, ...]) -> Array:
+    """The coordinates [n, rank] of places in a flat tensor."""
+    out = np.empty((place.size, len(shape)), np.int64)
+    rest = place
+    for axis in range(len(shape) - 1, -1, -1):
+        rest, out[:, axis] = np.divmod(rest, max(shape[axis], 1))
+    return out
+
+
+def keys(indices: Array) -> Array:
+    """Numbers that order cells as their coordinates do, wherever they are."""
+    if not indices.size:
+        return np.zeros(indices.shape[0], np.int64)
+    low = indices.min(axis=0)
+    span = [int(n) for n in indices.max(axis=0) - low + 1]
+    if min(span) > 0 and math.prod(span) <= _LIMIT:
+        return flat(indices - low, tuple(span))
+    return np.unique(indices, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+class Runs(NamedTuple):
+    """Cells gathered by key.
+
+    Attributes:
+        order: the cells such that those of a key stand together, in their order.
+        starts: where each key begins in that order.
+    """
+
+    order: Array
+    starts: Array
+
+
+def runs(key: Array) -> Runs:
+    """Gathers cells by key, in ascending order of keys."""
+    order = np.argsort(key, kind="stable")
+    found = key[order]
+    return Runs(
+        order, np.flatnonzero(np.concatenate([[True], found[1:] != found[:-1]])[: key.size])
+    )
+
+
+class Union(NamedTuple):
+    """The cells of two sparse tensors, in order.
+
+    Attributes:
+        source: where each cell is in the cells of both, one behind the other.
+        a, b: where it is in either of them, or -1.
+    """
+
+    source: Array
+    a: Array
+    b: Array
+
+
+def union(a: Array, b: Array) -> Union:
+    """Merges the cells [n, rank] of two sparse tensors."""
+    key = keys(np.concatenate([a, b]))
+    order = np.argsort(key, kind="stable")
+    found, from_b = key[order], order >= len(a)
+    # A cell of both: one of `a` with one of `b` right behind it.
+    both = np.zeros(len(order), np.bool_)
+    both[:-1] = (found[1:] == found[:-1]) & ~from_b[:-1] & from_b[1:]
+    follows = np.concatenate([[False], both[:-1]])[: len(order)]
+    partner = np.concatenate([order[1:], [0]])[: len(order)] - len(a)
+    kept = ~follows
+    in_a = np.where(from_b, -1, order)
+    in_b = np.where(from_b, order - len(a), np.where(both, partner, -1))
+    return Union(order[kept], in_a[kept], in_b[kept])
+
+
+def pick(values: Array, at: Array) -> Array:
+    """The values at some places, zero for -1."""
+    out = np.zeros(len(at), values.dtype)
+    there = at >= 0
+    out[there] = values[at[there]]
+    return out

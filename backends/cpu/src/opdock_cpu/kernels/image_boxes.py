@@ -1,0 +1,484 @@
+"""CPU kernels of boxes: choosing among overlapping ones, drawing, sampling."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from opdock.plugin import KernelTable, NodeSig, RandomStream, checks, philox, random_stream
+
+__all__ = ["table"]
+
+Array = np.ndarray[Any, Any]
+Overlaps = Callable[[int], Array]
+"""How much a box overlaps each of all boxes."""
+
+table = KernelTable()
+
+
+# ---------------------------------------------------------------- overlaps
+def _overlaps(boxes: Array) -> Overlaps:
+    """Intersection over union, 0 for boxes without an area; corners come in any order."""
+    low = np.minimum(boxes[:, :2], boxes[:, 2:])
+    high = np.maximum(boxes[:, :2], boxes[:, 2:])
+    area = np.prod(high - low, axis=1, dtype=boxes.dtype)
+
+    def of(i: int) -> Array:
+        sides = np.minimum(high, high[i]) - np.maximum(low, low[i])
+        common = np.prod(np.maximum(sides, 0), axis=1, dtype=boxes.dtype)
+        counts = (area > 0) & (area[i] > 0)
+        union = np.where(counts, area + area[i] - common, boxes.dtype.type(1))
+        found: Array = np.where(counts, common / union, boxes.dtype.type(0))
+        return found
+
+    return of
+
+
+def _chosen(
+    scores: Array, count: int, overlaps: Overlaps, limit: Any, least: Any, sigma: Any
+) -> tuple[list[int], list[Any]]:
+    """The indices and scores of at most `count` boxes, the best first.
+
+    A box that one chosen before overlaps by `limit` or more is dropped; with a `sigma` above 0 the
+    others' scores sink by how much they overlap.
+    """
+    current = np.where(scores > least, scores, -np.inf).astype(scores.dtype)
+    alive = scores > least
+    scale = -0.5 / float(sigma) if sigma > 0 else 0.0
+    indices: list[int] = []
+    values: list[Any] = []
+    while len(indices) < count and alive.any():
+        best = int(np.argmax(np.where(alive, current, -np.inf)))
+        if not alive[best]:  # all that are left have a score of minus infinity
+            best = int(np.argmax(alive))
+        indices.append(best)
+        values.append(current[best])
+        alive[best] = False
+        overlap = overlaps(best)
+        if scale:
+            sunk = np.exp(np.float32(scale) * overlap.astype(np.float32) ** 2)
+            current = np.where(alive, current * sunk, current).astype(scores.dtype)
+            alive &= current > least
+        alive &= ~(overlap >= limit)
+    return indices, values
+
+
+# ---------------------------------------------------------------- choosing
+def _scalar(value: Any, name: str) -> Any:
+    if np.ndim(value) != 0:
+        raise checks.invalid(f"{name} must be 0-D, got shape {checks.dims(np.shape(value))}")
+    return np.asarray(value)[()]
+
+
+def _check_scores(count: int, scores: Array) -> None:
+    if scores.ndim != 1:
+        raise checks.invalid(f"scores must be 1-D{checks.dims(scores.shape)}")
+    if scores.shape[0] != count:
+        raise checks.invalid("scores has incompatible shape")
+
+
+def _check_boxes(boxes: Array, scores: Array) -> None:
+    if boxes.ndim != 2:
+        raise checks.invalid(f"boxes must be 2-D{checks.dims(boxes.shape)}")
+    if boxes.shape[1] != 4:
+        raise checks.invalid("boxes must have 4 columns")
+    _check_scores(boxes.shape[0], scores)
+
+
+def _check_limit(limit: Any) -> None:
+    if not 0 <= limit <= 1:
+        raise checks.invalid("iou_threshold must be in [0, 1]")
+
+
+def _count(value: Any, name: str = "max_output_size") -> int:
+    """How many boxes at most; TF takes a negative number for none."""
+    return max(int(_scalar(value, name)), 0)
+
+
+def _padded(values: list[Any], count: int, dtype: Any, pad: bool) -> Array:
+    found = np.asarray(values, dtype)
+    return np.pad(found, (0, count - found.size)) if pad else found
+
+
+@table.binder("NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3")
+@table.binder("NonMaxSuppressionV4", "NonMaxSuppressionV5")
+def non_max_suppression(sig: NodeSig) -> Callable[..., Any]:
+    """Boxes by score, without those that overlap a better one."""
+    pad, outputs = bool(sig.attrs.get("pad_to_max_output_size")), len(sig.out_dtypes)
+
+    def run(boxes: Array, scores: Array, max_output_size: Array, *thresholds: Array) -> Any:
+        count = _count(max_output_size)
+        names = ("iou_threshold", "score_threshold", "soft_nms_sigma")
+        given = [_scalar(v, n) for v, n in zip(thresholds, names, strict=False)]
+        limit = given[0] if given else sig.attrs["iou_threshold"]
+        _check_limit(limit)
+        # The first two versions take all scores but minus infinity.
+        least = given[1] if len(given) > 1 else np.finfo(scores.dtype).min
+        sigma = given[2] if len(given) > 2 else 0
+        if not sigma >= 0:
+            raise checks.invalid("soft_nms_sigma_val must be >= 0")
+        _check_boxes(boxes, scores)
+        limit = scores.dtype.type(limit)
+        found, lowered = _chosen(scores, count, _overlaps(boxes), limit, least, sigma)
+        indices = _padded(found, count, np.int32, pad)
+        if outputs == 1:
+            return indices
+        valid = np.asarray(len(found), np.int32)
+        if outputs == 2:
+            return indices, valid
+        return indices, _padded(lowered, count, scores.dtype, pad), valid
+
+    return run
+
+
+@table.binder("NonMaxSuppressionWithOverlaps")
+def non_max_suppression_with_overlaps(sig: NodeSig) -> Callable[..., Array]:
+    """Boxes by score, with overlaps that somebody else found."""
+
+    def run(
+        overlaps: Array, scores: Array, max_output_size: Array, limit: Array, least: Array
+    ) -> Array:
+        count = _count(max_output_size)
+        if overlaps.ndim != 2:
+            raise checks.invalid(f"overlaps must be 2-D{checks.dims(overlaps.shape)}")
+        if overlaps.shape[0] != overlaps.shape[1]:
+            raise checks.invalid(f"overlaps must be square{checks.dims(overlaps.shape)}")
+        _check_scores(overlaps.shape[0], scores)
+        threshold = _scalar(limit, "overlap_threshold")
+        lowest = _scalar(least, "score_threshold")
+        # TF asks each candidate how much it overlaps those chosen: its own row.
+        found, _ = _chosen(scores, count, lambda i: overlaps[:, i], threshold, lowest, 0)
+        return np.asarray(found, np.int32)
+
+    return run
+
+
+# ---------------------------------------------------------------- choosing in batches
+@table.binder("CombinedNonMaxSuppression")
+def combined_non_max_suppression(sig: NodeSig) -> Callable[..., Any]:
+    """The best boxes of all classes, for each image."""
+    pad, clip = sig.attrs["pad_per_class"], sig.attrs["clip_boxes"]
+
+    def run(
+        boxes: Array, scores: Array, each: Array, total: Array, limit: Array, least: Array
+    ) -> Any:
+        by_class = int(_scalar(each, "max_size_per_class"))
+        if by_class <= 0:
+            raise checks.invalid("max_size_per_class must be positive")
+        size = int(_scalar(total, "max_total_size"))
+        if size <= 0:
+            raise checks.invalid("max_total_size must be > 0")
+        threshold = _scalar(limit, "iou_threshold")
+        _check_limit(threshold)
+        lowest = _scalar(least, "score_threshold")
+        _check_batches(boxes, scores)
+        batch, classes = boxes.shape[0], scores.shape[2]
+        if pad:
+            size = min(size, by_class * classes)
+        out = (
+            np.zeros((batch, size, 4), np.float32),
+            np.zeros((batch, size), np.float32),
+            np.zeros((batch, size), np.float32),
+            np.zeros(batch, np.int32),
+        )
+        for i in range(batch):
+            found = _best(boxes[i], scores[i], by_class, threshold, lowest)[:size]
+            out[3][i] = n = len(found)
+            for j, (_, c, k) in enumerate(found):
+                box = boxes[i, k, c if boxes.shape[2] > 1 else 0]
+                out[0][i, j] = np.clip(box, 0, 1) if clip else box
+            out[1][i, :n] = [-score for score, _, _ in found]
+            out[2][i, :n] = [c for _, c, _ in found]
+        return out
+
+    return run
+
+
+def _best(
+    boxes: Array, scores: Array, count: int, limit: Any, least: Any
+) -> list[tuple[float, int, int]]:
+    """(minus the score, class, box) of the chosen boxes of an image, in order."""
+    found = []
+    # Here TF keeps boxes that overlap by just the limit.
+    above = np.nextafter(np.float32(limit), np.float32(np.inf))
+    for c in range(scores.shape[1]):
+        own = boxes[:, c if boxes.shape[1] > 1 else 0]
+        chosen, _ = _chosen(scores[:, c], count, _overlaps(own), above, least, 0)
+        found += [(-float(scores[k, c]), c, k) for k in chosen]
+    return sorted(found, key=lambda entry: entry[0])
+
+
+def _check_batches(boxes: Array, scores: Array) -> None:
+    if boxes.ndim != 4:
+        raise checks.invalid(f"boxes must be 4-D{checks.dims(boxes.shape)}")
+    if scores.ndim != 3:
+        raise checks.invalid(f"scores must be 3-D{checks.dims(scores.shape)}")
+    if boxes.shape[2] not in (1, scores.shape[2]):
+        raise checks.invalid("third dimension of boxes must be either 1 or num classes")
+    if boxes.shape[3] != 4:
+        raise checks.invalid("boxes must have 4 columns")
+    if scores.shape[:2] != boxes.shape[:2]:
+        raise checks.invalid("scores has incompatible shape")
+
+
+# ---------------------------------------------------------------- drawing
+_COLORS: Final = np.array(
+    [
+        (1, 1, 0, 1),
+        (0, 0, 1, 1),
+        (1, 0, 0, 1),
+        (0, 1, 0, 1),
+        (0.5, 0, 0.5, 1),
+        (0.5, 0.5, 0, 1),
+        (0.5, 0, 0, 1),
+        (0, 0, 0.5, 1),
+        (0, 1, 1, 1),
+        (1, 0, 1, 1),
+    ],
+    np.float32,
+)
+"""Yellow, blue, red, lime, purple, olive, maroon, navy, aqua, fuchsia."""
+
+
+def _color_table(colors: Array | None, depth: int) -> Array:
+    """The colours to take in turn, a row each."""
+    if colors is not None:
+        if colors.ndim != 2:
+            raise checks.invalid(f"colors must be a 2-D matrix{checks.dims(colors.shape)}")
+        if colors.shape[1] < depth:
+            raise checks.invalid(
+                "colors must have equal or more channels than the image provided: "
+                f"{checks.dims(colors.shape)}"
+            )
+        if colors.size:
+            return colors[:, :depth]
+    if depth == 1:
+        return np.ones((1, 1), np.float32)
+    return _COLORS[:, :depth]
+
+
+@table.binder("DrawBoundingBoxes", "DrawBoundingBoxesV2")
+def draw_bounding_boxes(sig: NodeSig) -> Callable[..., Array]:
+    """Images with boxes on them; inverted boxes and those outside are left out."""
+
+    def run(images: Array, boxes: Array, colors: Array | None = None) -> Array:
+        if images.ndim != 4:
+            raise checks.invalid("The rank of the images should be 4")
+        if boxes.ndim != 3:
+            raise checks.invalid("The rank of the boxes tensor should be 3")
+        if images.shape[0] != boxes.shape[0]:
+            raise checks.invalid("The batch sizes should be the same")
+        if boxes.shape[2] != 4:
+            raise checks.invalid("boxes must have 4 columns")
+        if images.shape[3] not in (1, 3, 4):
+            raise checks.invalid("Channel depth should be either 1 (GRY), 3 (RGB), or 4 (RGBA)")
+        palette = _color_table(colors, images.shape[3])
+        out = np.array(images, order="C")
+        edges = np.array(images.shape[1:3] * 2, np.float32) - 1
+        # Far beyond any image, but integers.
+        places = np.clip(np.nan_to_num(boxes.astype(np.float32) * edges), -1e9, 1e9)
+        for canvas, corners in zip(out, places.astype(np.int64), strict=True):
+            for box, color in zip(corners.tolist(), itertools.cycle(palette)):
+                _draw(canvas, box, color)
+        return out
+
+    return run
+
+
+def _draw(canvas: Array, box: list[int], color: Array) -> None:
+    """Draws what is inside the image of the four lines of a box."""
+    top, left, bottom, right = box
+    height, width = canvas.shape[:2]
+    if top > bottom or left > right or top >= height or left >= width or bottom < 0 or right < 0:
+        return
+    rows = slice(max(top, 0), min(bottom, height - 1) + 1)
+    columns = slice(max(left, 0), min(right, width - 1) + 1)
+    for row in (top, bottom):
+        if 0 <= row < height:
+            canvas[row, columns] = color
+    for column in (left, right):
+        if 0 <= column < width:
+            canvas[rows, column] = color
+
+
+# ---------------------------------------------------------------- sampling
+Rectangle = tuple[int, int, int, int]
+"""x1, y1, x2, y2 in pixels."""
+
+
+class _Draws:
+    """Numbers of a stretch of a random stream, one word at a time."""
+
+    def __init__(self, stream: RandomStream, blocks: int) -> None:
+        self._words = self._all(stream.reserve(blocks))
+
+    @staticmethod
+    def _all(place: philox.Place) -> Iterator[int]:
+        for i in itertools.count():
+            yield from (int(word) for word in philox.blocks(place, i, i))
+
+    def unit(self) -> np.float32:
+        """Uniform in [0, 1)."""
+        return np.float32((next(self._words) & 0x7FFFFF) * 2.0**-23)
+
+    def below(self, n: int) -> int:
+        """Uniform in [0, n): numbers that would make it uneven are drawn again."""
+        if n & (n - 1) == 0:
+            return next(self._words) & (n - 1)
+        uneven = 0xFFFFFFFF % n + 1
+        return next(word for word in self._words if word >= uneven) % n
+
+
+def _area(box: Rectangle) -> int:
+    return (box[2] - box[0]) * (box[3] - box[1])
+
+
+def _common(a: Rectangle, b: Rectangle) -> Rectangle:
+    x1, y1 = max(a[0], b[0]), max(a[1], b[1])
+    x2, y2 = min(a[2], b[2]), min(a[3], b[3])
+    return (0, 0, 0, 0) if x1 > x2 or y1 > y2 else (x1, y1, x2, y2)
+
+
+def _covers(crop: Rectangle, least: np.float32, objects: list[Rectangle]) -> bool:
+    """Whether enough of one object is in the crop; what has no pixel is no object."""
+    if _area(crop) < 1:
+        return False
+    return any(
+        np.float32(_area(_common(crop, box))) / np.float32(_area(box)) >= least
+        for box in objects
+        if _area(box) >= 1
+    )
+
+
+def _times(n: int, ratio: np.float32) -> int:
+    """The nearest integer of a product, rounded as TF does in single precision."""
+    return int(np.rint(np.float32(n) * ratio))
+
+
+def _crop(
+    width: int, height: int, areas: tuple[np.float32, np.float32], ratio: np.float32, draws: _Draws
+) -> Rectangle | None:
+    """A random rectangle of a ratio of width to height; None where none has such an area."""
+    if width <= 0 or height <= 0 or areas[0] > areas[1]:
+        return None
+    least, most = (a * np.float32(width) * np.float32(height) for a in areas)
+    tall = int(np.rint(np.sqrt(least / ratio)))
+    tallest = int(np.rint(np.sqrt(most / ratio)))
+    if _times(tallest, ratio) > width:
+        tallest = int((width + 0.5 - float(np.float32(1e-7))) / float(ratio))
+    tallest = min(tallest, height)
+    tall = min(tall, tallest)
+    if tall < tallest:
+        tall += draws.below(tallest - tall + 1)
+    wide = _times(tall, ratio)
+    # Rounding may have left the range of areas: one line more or less may be in it.
+    if np.float32(wide * tall) < least:
+        tall += 1
+        wide = _times(tall, ratio)
+    if np.float32(wide * tall) > most:
+        tall -= 1
+        wide = _times(tall, ratio)
+    area = np.float32(wide * tall)
+    if not (least <= area <= most and 0 < wide <= width and 0 < tall <= height):
+        return None
+    y = draws.below(height - tall) if tall < height else 0
+    x = draws.below(width - wide) if wide < width else 0
+    return (x, y, x + wide, y + tall)
+
+
+def _range(sig: NodeSig, name: str, title: str) -> tuple[np.float32, np.float32]:
+    """A pair of positive attributes; InvalidArgumentError when it is none."""
+    values = [np.float32(v) for v in sig.attrs[name]]
+    if len(values) != 2:
+        raise checks.invalid(f"{title} field must specify 2 dimensions")
+    if not (values[0] > 0 and values[1] > 0):
+        raise checks.invalid(f"{title} must be non-negative: [{values[0]:g}, {values[1]:g}]")
+    return values[0], values[1]
+
+
+def _pixels(size: Array) -> tuple[int, int]:
+    """Height and width; InvalidArgumentError when they are no size."""
+    if size.ndim != 1:
+        raise checks.invalid(f"image_size must be 1-dimensional{checks.dims(size.shape)}")
+    if size.shape[0] != 3:
+        raise checks.invalid(f"image_size must contain 3 elements{checks.dims(size.shape)}")
+    height, width, _ = checks.ints(size)
+    for name, value in (("height", height), ("width", width)):
+        if not 0 <= value < 2**31 - 1:
+            raise checks.invalid(f"image {name} cannot be >= int32 max")
+    return height, width
+
+
+def _objects(boxes: Array, height: int, width: int, use_image: bool) -> list[Rectangle]:
+    """Boxes in pixels; InvalidArgumentError when they are none or not of the image."""
+    if boxes.ndim != 3:
+        raise checks.invalid(
+            "input boxes must be 3-dimensional [batch, num_boxes, coords]: "
+            f"{checks.dims(boxes.shape)}"
+        )
+    if boxes.shape[-1] != 4:
+        raise checks.invalid(
+            f"bounding boxes must have shape [4] or [*, 4], got {checks.dims(boxes.shape)}"
+        )
+    if boxes.size == 0:
+        if not use_image:
+            raise checks.invalid(
+                "No bounding boxes provided as input. One must enable "
+                "use_image_if_no_bounding_boxes if you wish to not provide any bounding boxes."
+            )
+        return [(0, 0, width, height)]
+    flat = boxes.reshape(-1, 4)
+    bad = ~((flat >= 0) & (flat <= 1))
+    if bad.any():
+        raise checks.invalid(
+            f"All bounding box coordinates must be in [0.0, 1.0]: {flat[bad][0]:g}"
+        )
+    scale = np.array([height, width, height, width], np.float32)
+    rows = (flat.astype(np.float32) * scale).astype(np.int64).tolist()
+    return [(x1, y1, x2, y2) for y1, x1, y2, x2 in rows]
+
+
+@table.binder("SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2")
+def sample_distorted_bounding_box(sig: NodeSig) -> Callable[..., Any]:
+    """A random part of the image that covers enough of an object, or else all of it."""
+    stream = random_stream(sig)
+    attempts = int(sig.attrs["max_attempts"])
+
+    def run(image_size: Array, boxes: Array, least: Any = None) -> Any:
+        ratios = _range(sig, "aspect_ratio_range", "Aspect ratio range")
+        areas = _range(sig, "area_range", "Area range")
+        if max(areas) > 1:
+            raise checks.invalid(
+                f"Area range must be less then or equal to 1.0: [{areas[0]:g}, {areas[1]:g}]"
+            )
+        if attempts <= 0:
+            raise checks.invalid(f"Max attempts must be non-negative: {attempts}")
+        height, width = _pixels(image_size)
+        given = sig.attrs["min_object_covered"] if least is None else least
+        covered = np.float32(_scalar(given, "min_object_covered"))
+        if not covered >= 0:
+            raise checks.invalid(f"Min object covered must be non-negative: {covered:g}")
+        use_image = sig.attrs["use_image_if_no_bounding_boxes"]
+        objects = _objects(boxes, height, width, use_image)
+        draws = _Draws(stream, attempts)
+        x1, y1, x2, y2 = 0, 0, width, height
+        for _ in range(attempts):
+            ratio = draws.unit() * (ratios[1] - ratios[0]) + ratios[0]
+            found = _crop(width, height, areas, ratio, draws)
+            if found is not None and _covers(found, covered, objects):
+                x1, y1, x2, y2 = found
+                break
+        element = image_size.dtype
+        with np.errstate(divide="ignore", invalid="ignore"):
+            edges = np.array([y1, x1, y2, x2], np.float32)
+            box = edges / np.array([height, width, height, width], np.float32)
+        return (
+            np.array([y1, x1, 0], element),
+            np.array([y2 - y1, x2 - x1, -1]).astype(element),
+            box.reshape(1, 1, 4),
+        )
+
+    return run

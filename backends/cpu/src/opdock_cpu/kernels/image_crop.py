@@ -1,0 +1,109 @@
+"""CPU kernels of crops: glimpses, whose margins are noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from opdock.plugin import KernelTable, NodeSig, checks
+
+__all__ = ["table"]
+
+Array = np.ndarray[Any, Any]
+
+table = KernelTable()
+
+_NOISES: Final = ("uniform", "gaussian", "zero")
+
+
+def _noise_of(sig: NodeSig) -> str:
+    """What fills margins; InvalidArgumentError when the attributes contradict one another."""
+    given = sig.attrs["noise"]
+    noise = given.decode() if isinstance(given, bytes) else str(given)
+    if sig.attrs["uniform_noise"] and noise not in ("", "uniform"):
+        raise checks.invalid("The uniform_noise and noise could not be specified at the same time")
+    if not noise:
+        return "uniform" if sig.attrs["uniform_noise"] else "gaussian"
+    if noise not in _NOISES:
+        raise checks.invalid(f"The noise could only be uniform, gaussian, or zero, got{noise}")
+    return noise
+
+
+def _filled(image: Array, shape: tuple[int, ...], noise: str, rng: Any) -> Array:
+    """A glimpse of nothing but noise, with the values that the image has."""
+    if noise == "zero" or image.size == 0:
+        return np.zeros(shape, np.float32)
+    if noise == "uniform":
+        low, high = image.min(), image.max()
+        even: Array = low + rng.random(shape, np.float32) * (high - low)
+        return even.astype(np.float32)
+    mean, deviation = image.mean(axis=(0, 1)), image.std(axis=(0, 1))
+    values = mean + rng.standard_normal(shape, np.float32) * deviation
+    kept: Array = np.clip(values, image.min(axis=(0, 1)), image.max(axis=(0, 1)))
+    return kept.astype(np.float32)
+
+
+def _overlap(start: int, size: int, length: int) -> tuple[slice, slice]:
+    """Which part of a window of `size` from `start` on is which part of `length` pixels."""
+    first, last = max(start, 0), min(start + size, length)
+    last = max(first, last)
+    return slice(first - start, last - start), slice(first, last)
+
+
+@table.binder("ExtractGlimpse")
+def extract_glimpse(sig: NodeSig) -> Callable[..., Array]:
+    """Windows around a place in each image."""
+    centered, normalized = sig.attrs["centered"], sig.attrs["normalized"]
+    rng = np.random.default_rng()
+
+    def start(offset: np.float32, length: int, size: int) -> int:
+        """The first pixel of a window; what is between pixels is cut off, towards zero."""
+        at = np.float32(offset) * (length if normalized else 1)
+        if centered:
+            at = at / 2 + np.float32(length / 2)
+        at = np.nan_to_num(at - np.float32(size / 2))
+        return int(np.clip(at, -(2**30), 2**30))
+
+    def run(images: Array, size: Array, offsets: Array) -> Array:
+        noise = _noise_of(sig)
+        _check(images, size, offsets)
+        height, width = checks.ints(size)
+        batch, rows, columns, depth = images.shape
+        out = np.empty((batch, height, width, depth), np.float32)
+        for i, image in enumerate(images):
+            up, left = (
+                start(offsets[i, j], n, m)
+                for j, (n, m) in enumerate(((rows, height), (columns, width)))
+            )
+            to_rows, from_rows = _overlap(up, height, rows)
+            to_columns, from_columns = _overlap(left, width, columns)
+            part = image[from_rows, from_columns]
+            if part.shape[:2] != (height, width):
+                out[i] = _filled(image, out.shape[1:], noise, rng)
+            out[i, to_rows, to_columns] = part
+        return out
+
+    return run
+
+
+def _check(images: Array, size: Array, offsets: Array) -> None:
+    """Raises InvalidArgumentError unless there is a place for each image."""
+    dims = checks.dims
+    if images.ndim != 4:
+        raise checks.invalid(
+            f"input must be 4-dimensional (batch_size, height, width, depth){dims(images.shape)}"
+        )
+    if np.shape(size) != (2,):
+        raise checks.invalid(
+            f"input must be a vector of size 2 (height, width){dims(np.shape(size))}"
+        )
+    if min(checks.ints(size)) < 0:
+        raise checks.invalid(f"Dimensions must be >= 0, got {checks.ints(size)}")
+    if offsets.ndim != 2:
+        raise checks.invalid(f"input must be a matrix{dims(offsets.shape)}")
+    if offsets.shape[0] != images.shape[0]:
+        raise checks.invalid(f"first dimension should be batch{dims(offsets.shape)}")
+    if offsets.shape[1] != 2:
+        raise checks.invalid(f"second dimension should be of size 2 (y,x){dims(offsets.shape)}")

@@ -1,0 +1,53 @@
+"""Kernels of n-grams."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from opdock.plugin import KernelTable, NodeSig, checks
+from opdock_cpu.text.arrays import Array, array_of, as_bytes, flat
+
+__all__ = ["table"]
+
+table = KernelTable()
+
+
+@table.binder("StringNGrams")
+def string_ngrams(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
+    """Windows over rows, all of one width before those of the next."""
+    attrs, dtype = sig.attrs, sig.out_dtypes[1].np
+    mark = as_bytes(attrs["separator"])
+
+    def run(data: Array, splits: Array) -> tuple[Array, Array]:
+        words = flat(data)
+        bounds = splits.tolist()
+        for bound in bounds:
+            if not 0 <= bound <= len(words):
+                raise checks.invalid(f"Invalid split value {bound}, must be in [0,{len(words)}]")
+        if not words or not bounds:
+            return array_of(words, (len(words),)), np.array(splits)
+        rows = [list(_windows(words[a:b], attrs)) for a, b in itertools.pairwise(bounds)]
+        ends = np.cumsum([0, *map(len, rows)]).astype(dtype)
+        return array_of((mark.join(w) for row in rows for w in row), (int(ends[-1]),)), ends
+
+    return run
+
+
+def _windows(words: list[bytes], attrs: Any) -> Iterator[list[bytes]]:
+    left, right = as_bytes(attrs["left_pad"]), as_bytes(attrs["right_pad"])
+    pad = attrs["pad_width"]
+    found = False
+    for width in attrs["ngram_widths"]:
+        # More would make windows of nothing but padding.
+        side = width - 1 if pad < 0 else min(pad, width - 1)
+        row = [left] * side + words + [right] * side
+        for i in range(max(0, len(row) - width + 1)):
+            found = True
+            yield row[i : i + width]
+    if words and not found and attrs["preserve_short_sequences"]:
+        side = max(pad, 0)
+        yield [left] * side + words + [right] * side

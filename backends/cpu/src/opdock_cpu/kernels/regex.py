@@ -1,0 +1,70 @@
+"""Kernels of regular expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opdock.plugin import KernelTable, NodeSig, checks
+from opdock_cpu.text import regex
+from opdock_cpu.text.arrays import Array, as_bytes, each, flat, one, shown
+
+__all__ = ["table"]
+
+table = KernelTable()
+
+
+def _compiled(pattern: bytes) -> Any:
+    try:
+        return regex.compiled(pattern)
+    except regex.BadPattern as e:
+        raise checks.invalid(f"Invalid pattern: {shown(pattern)}, error: {e}") from None
+
+
+def _scalar(value: Array, what: str) -> bytes:
+    if np.ndim(value) != 0:
+        shape = checks.dims(np.shape(value))
+        raise checks.invalid(f"{what} must be scalar, but received {shape}")
+    return one(value)
+
+
+def _matches(pattern: Any, strings: Array) -> Array:
+    full = pattern.fullmatch
+    found = [full(s) is not None for s in flat(strings)]
+    return np.array(found, np.bool_).reshape(np.shape(strings))
+
+
+@table.binder("StaticRegexFullMatch")
+def static_regex_full_match(sig: NodeSig) -> Callable[[Array], Array]:
+    """Which strings match a fixed expression."""
+    pattern = _compiled(as_bytes(sig.attrs["pattern"]))
+    return lambda strings: _matches(pattern, strings)
+
+
+@table.kernel("RegexFullMatch")
+def regex_full_match(ctx: Any, strings: Array, pattern: Array) -> Array:
+    """Which strings match an expression."""
+    return _matches(_compiled(_scalar(pattern, "Pattern")), strings)
+
+
+@table.binder("StaticRegexReplace")
+def static_regex_replace(sig: NodeSig) -> Callable[[Array], Array]:
+    """Replaces the matches of a fixed expression."""
+    pattern = _compiled(as_bytes(sig.attrs["pattern"]))
+    rewrite, everywhere = as_bytes(sig.attrs["rewrite"]), sig.attrs["replace_global"]
+    return lambda strings: each(lambda s: regex.replace(pattern, rewrite, s, everywhere), strings)
+
+
+@table.binder("RegexReplace")
+def regex_replace(sig: NodeSig) -> Callable[..., Array]:
+    """Replaces the matches of an expression."""
+    everywhere = sig.attrs["replace_global"]
+
+    def run(strings: Array, pattern: Array, rewrite: Array) -> Array:
+        expression = _compiled(_scalar(pattern, "Pattern"))
+        text = _scalar(rewrite, "Rewrite")
+        return each(lambda s: regex.replace(expression, text, s, everywhere), strings)
+
+    return run

@@ -1,0 +1,1 @@
+"""What the kernels of strings share: hashes, regular expressions, Unicode, parsers of records."""

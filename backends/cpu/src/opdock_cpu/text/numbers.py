@@ -1,0 +1,73 @@
+"""Numbers in text, as TF reads and prints them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+_INTEGER: Final = re.compile(rb"\s*-?[0-9]+\s*")
+_FLOAT: Final = re.compile(
+    rb"\s*([+-]?)(?:([0-9]+\.?[0-9]*(?:e[+-]?[0-9]+)?|\.[0-9]+(?:e[+-]?[0-9]+)?|inf|nan)"
+    rb"|0x([0-9a-f]+))\s*",
+    re.IGNORECASE,
+)
+# TF copies what it reads into a buffer of this size.
+_LONGEST: Final = 31
+
+
+def integer(text: bytes, low: int, high: int) -> int | None:
+    """The integer that a string spells, or None if it is none of the range."""
+    if _INTEGER.fullmatch(text) is None:
+        return None
+    # Beyond this many digits no leading zeros help, and Python's conversion takes quadratic time.
+    digits = text.strip().lstrip(b"-").lstrip(b"0")
+    if len(digits) > 19:
+        return None
+    value = int(digits or b"0")
+    value = -value if text.strip().startswith(b"-") else value
+    return value if low <= value <= high else None
+
+
+def floating(text: bytes) -> float | None:
+    """The number that a string spells, or None."""
+    if len(text) > _LONGEST:
+        return None
+    found = _FLOAT.fullmatch(text)
+    if found is None:
+        return None
+    sign, decimal, hexadecimal = found.groups()
+    value = float(decimal) if decimal is not None else float(int(hexadecimal, 16))
+    return -value if sign == b"-" else value
+
+
+def reader(dtype: np.dtype[Any]) -> Callable[[bytes], Any]:
+    """The function that reads a number of that type, and gives None for what is none."""
+    if dtype.kind == "f":
+        return floating
+    info = np.iinfo(dtype)
+    low, high = int(info.min), int(info.max)
+    return lambda text: integer(text, low, high)
+
+
+def printer(
+    dtype: np.dtype[Any], precision: int, scientific: bool, shortest: bool, width: int, fill: str
+) -> Callable[[Any], str]:
+    """The function that writes a number of that type as printf does."""
+    kind = "d" if dtype.kind in "iu" else "g" if shortest else "e" if scientific else "f"
+    size = ("" if width < 0 else str(width)) + ("" if precision < 0 else f".{precision}")
+    if fill == "0" and kind == "d" and precision >= 0:
+        fill = ""
+    format, plain = f"%{fill}{size}{kind}", f"%{fill if fill != '0' else ''}{size}{kind}"
+    if kind == "d":
+        return lambda x: format % x
+
+    def real(x: float) -> str:
+        # No zeros in front of what is no number.
+        return (format if np.isfinite(x) else plain) % x
+
+    if dtype.kind == "c":
+        return lambda x: f"({real(x.real)},{real(x.imag)})"
+    return real
