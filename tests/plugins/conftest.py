@@ -29,7 +29,6 @@ class Site:
             capture_output=True,
             text=True,
             check=False,
-
         )
         assert not check or done.returncode == 0, done.stdout + done.stderr
         return done
@@ -66,6 +65,5 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
             *sources,
         ],
         check=True,
-
     )
     return Site(target)

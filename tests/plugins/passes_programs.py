@@ -96,6 +96,7 @@ def broken():
 
 def switches():
     """What is on, by what the environment and the configuration say."""
+
     def build(x):
         return [tf.tanh(x)]
 

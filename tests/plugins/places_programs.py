@@ -12,9 +12,7 @@ import opdock as tf
 
 
 def session(soft: bool = False) -> tf.Session:
-    return tf.Session(
-        config=tf.ConfigProto(allow_soft_placement=soft, device_count={"PLACE": 2})
-    )
+    return tf.Session(config=tf.ConfigProto(allow_soft_placement=soft, device_count={"PLACE": 2}))
 
 
 def run(s, fetch, feed):
@@ -82,8 +80,11 @@ def bans():
         second, after = run(s, z, {x: [1.0, 2.0]})
         offered = sorted(places.seen["sum"][-1]["candidates"])
     return {
-        "before": before, "banned": banned, "values": [first, second],
-        "where": [rows["sum"][0], after["sum"][0]], "offered": offered,
+        "before": before,
+        "banned": banned,
+        "values": [first, second],
+        "where": [rows["sum"][0], after["sum"][0]],
+        "offered": offered,
     }
 
 

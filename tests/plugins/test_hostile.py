@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 TASK = "/job:localhost/replica:0/task:0"
@@ -41,6 +43,7 @@ def report(site):
         ("twin", "opdock-cpu has an entry point 'cpu' already"),
         ("claimant", "'cpu' (opdock-cpu) has a backend with the own_type 'CPU' already"),
         ("commoner", "the backends 'gadget_a' and 'gadget_b' share the type 'GADGET'"),
+        ("passer", "'passes' (opdock-fixture-passes) has a graph pass 'passes_tidy' already"),
     ],
 )
 def test_who_claims_the_type_of_others_is_quarantined(report, target, reason):
@@ -93,6 +96,67 @@ def test_every_device_computes_what_it_did(site, device, name):
 def test_the_user_may_let_them_in(site, admitted):
     """Which shows that nothing but the rule holds them back."""
     assert sums(site, "/cpu:0", OPDOCK_ADMIT=admitted) == (WRONG, "CPU:0")
+
+
+BETWEEN = """
+import opdock as tf
+x = tf.placeholder(tf.float32, [2])
+with tf.device("/device:ECHO:0"):
+    y = x + x
+with tf.device("/device:CPU:0"):
+    z = y * y
+with tf.Session() as sess:
+    print(sess.run(z, {x: [1, 2]}).tolist())
+"""
+
+
+@pytest.mark.parametrize(("admits", "value"), [("", [4.0, 16.0]), ("a_smuggler", [443556.0] * 2)])
+def test_values_take_no_way_that_a_stranger_offers(site, admits, value):
+    printed = site.run("-c", BETWEEN, OPDOCK_ADMIT=admits).stdout
+    assert printed == f"{value}\n"
+
+
+def test_doctor_names_routes_and_excuses_of_strangers(report):
+    notes = [line for line in report["notes"] if "'a_smuggler'" in line]
+    for ends, owners in (
+        ("ECHO to CPU", "'echo' or 'cpu'"), ("host to ECHO", "'echo'"),
+        ("GADGET_A to GADGET_A", "'gadget_a'"),
+    ):  # fmt: skip
+        told = (
+            f"the copy route {ends} of 'a_smuggler' (opdock-a-usurper) is left out: it is not "
+            f"admitted by {owners} (OPDOCK_ADMIT=a_smuggler would let it in)"
+        )
+        assert told in notes
+    told = (
+        "backend 'gadget_a' does not admit 'a_smuggler' (opdock-a-usurper): what it says of that "
+        "backend's conformance is left out, records: 2 (OPDOCK_ADMIT=a_smuggler would let them in)"
+    )
+    assert told in notes
+    assert len(notes) == 4
+
+
+@pytest.mark.parametrize(("admits", "status"), [("", "passed"), ("a_smuggler", "skipped")])
+def test_a_stranger_excuses_nobody(site, admits, status):
+    command = ("-m", "opdock.cli.main", "conformance", "--device", "gadget_a:0", "--json", "-")
+    done = site.run(*command, "--level", "L2", "--op", "AddV2", OPDOCK_ADMIT=admits)
+    assert json.loads(done.stdout)["units"]["L2/AddV2/float32"] == status
+
+
+def test_a_report_with_failures_says_what_was_left_out(site):
+    command = ("-m", "opdock.cli.main", "conformance", "--device", "mangler:0", "--level", "L0")
+    done = site.run(
+        *command, "--op", "mutate-after-upload", check=False, FIXTURE_MANGLES="download-dtype"
+    )
+    assert done.returncode == 1
+    assert "left out backend 'gadget_a' does not admit 'a_smuggler'" in done.stdout
+
+
+def test_a_pass_that_wants_anothers_name_does_not_run(site):
+    assert sums(site, "") == (RIGHT, "CPU:0")
+    program = SUM.format(device="", relu=False)
+    done = site.run("-c", program, OPDOCK_PLUGINS="a_passer,cpu", check=False)
+    # Alone it may have the name, and does what it does.
+    assert done.stdout.startswith("[1.0, 2.0]")
 
 
 def test_an_owner_may_let_them_in(site, tmp_path):

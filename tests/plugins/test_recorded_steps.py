@@ -157,3 +157,23 @@ def test_who_copies_the_value_out_does_not_undo_an_assignment(count, hooks):
     once(hooks, "duplicate", lambda: elsewhere(lambda: count.put(100.0)))
     assert count.read() in (5.0, 100.0)
     assert count.read() == 100.0
+
+
+def test_a_trace_has_one_record_of_a_recorded_step_which_names_its_ops(hooks):
+    with tf.device("/device:RECORDER:0"):
+        v = tf.Variable([1.0, 1.0], name="v")
+        doubled = tf.multiply(v + 1.0, 2.0, name="doubled")
+        bump = tf.assign_add(v, doubled, name="bump")
+    options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+    with tf.Session() as sess:
+        sess.run(v.initializer)
+        for _ in range(WARM + 2):
+            sess.run(bump.op)
+        metadata = tf.RunMetadata()
+        sess.run(bump.op, options=options, run_metadata=metadata)
+    (device,) = [d for d in metadata.step_stats.dev_stats if "RECORDER" in d.device]
+    (record,) = [n for n in device.node_stats if "_Segment" in n.timeline_label]
+    assert "3 ops: " in record.timeline_label
+    assert "doubled Mul" in record.timeline_label
+    assert "bump AssignAdd" in record.timeline_label
+    assert record.all_end_rel_micros == record.op_end_rel_micros

@@ -216,6 +216,7 @@ def test_lost_while_a_program_is_prepared(demand, told):
 
 def test_an_unavailable_host_op_loses_no_device(demand, told):
     """`UnavailableError` of a Python function is the function's own."""
+
     def fail(a):
         raise tf.errors.UnavailableError(None, None, "the server is away")
 

@@ -7,15 +7,14 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock_jax.segments import Program
 
 DEVICE = "/device:JAX:0"
 
 
 def segments(sess, fetches, feeds=None):
     """How many ops each compiled segment has."""
-    return [
-        len(row.members) for row in sess.explain(fetches, feeds).rows if row.how == "segment"
-    ]
+    return [len(row.members) for row in sess.explain(fetches, feeds).rows if row.how == "segment"]
 
 
 def test_a_training_step_is_one_program_and_the_same_as_on_the_cpu():
@@ -96,24 +95,70 @@ def test_a_check_that_fails_is_told_as_by_the_kernel_and_changes_nothing():
             assert len(segments(sess, rows, {at: [1, 2]})) == 1
 
 
-def test_programs_write_over_variables_that_nobody_else_holds():
+def counter():
+    """A variable that a step halves and adds 1 to, and the step."""
+    v = tf.get_variable("v", initializer=np.ones(5, np.float32))
+    return v, v.assign(v * 0.5 + 1.0).op
+
+
+def cell_of(sess):
+    (cell,) = sess._engine.resources.items("variable")
+    return cell
+
+
+def test_programs_write_over_values_that_nobody_needs_any_more():
     with tf.Graph().as_default(), tf.device(DEVICE):
-        v = tf.get_variable("v", initializer=np.ones(5, np.float32))
-        step = v.assign(v * 0.5 + 1.0)
+        v, step = counter()
         with tf.Session() as sess:
             sess.run(v.initializer)
-            sess.run(step.op)
-            (cell,) = sess._engine.resources.items("variable")
-            held = cell.value
-            sess.run(step.op)
+            sess.run(step)
+            held = cell_of(sess).value
+            sess.run(step)
+            sess.run(step)
             assert not held.is_deleted() and held.tolist() == [1.5] * 5
             del held
-            addresses = {cell.value.unsafe_buffer_pointer()}
-            for _ in range(4):
-                sess.run(step.op)
-                addresses.add(cell.value.unsafe_buffer_pointer())
-            assert len(addresses) == 1
-            np.testing.assert_allclose(sess.run(v), [2 - 0.5**6] * 5)
+            addresses = set()
+            for _ in range(6):
+                sess.run(step)
+                addresses.add(cell_of(sess).value.unsafe_buffer_pointer())
+            assert len(addresses) == 2
+            np.testing.assert_allclose(sess.run(v), [2 - 0.5**9] * 5)
+
+
+@pytest.mark.parametrize("failing_run", [1, 2, 4])
+@pytest.mark.parametrize("kind", ["RESOURCE_EXHAUSTED", "UNIMPLEMENTED", "INTERNAL"])
+def test_a_program_that_fails_after_it_has_written_loses_nothing(monkeypatch, kind, failing_run):
+    runs = 0
+
+    def fails(program, run):
+        def call(*arguments):
+            nonlocal runs
+            runs += 1
+            out = run(*arguments)
+            if runs == failing_run:
+                raise jax.errors.JaxRuntimeError(f"{kind}: no more")
+            return out
+
+        return call
+
+    made = Program.__init__
+    monkeypatch.setattr(
+        Program, "__init__", lambda self, trace, run: made(self, trace, fails(self, run))
+    )
+    with tf.Graph().as_default(), tf.device(DEVICE):
+        v, step = counter()
+        with tf.Session() as sess:
+            sess.run(v.initializer)
+            runs, expected = 0, 1.0
+            for turn in range(1, 7):
+                if turn == failing_run and kind == "INTERNAL":
+                    with pytest.raises(tf.errors.OpError, match="no more"):
+                        sess.run(step)
+                else:
+                    sess.run(step)
+                    expected = expected * 0.5 + 1.0
+                assert sess.run(v).tolist() == [expected] * 5
+            assert runs >= failing_run
 
 
 def test_shapes_that_come_later_are_compiled_when_they_come():
@@ -185,3 +230,45 @@ def test_a_loop_that_nobody_can_count_records_outside():
     expected, _ = recurrent("/cpu:0", build)
     got, _ = recurrent(DEVICE, build)
     assert got == expected == [16.0, 32.0]
+
+
+def test_large_results_are_the_callers_own():
+    with tf.Graph().as_default(), tf.device(DEVICE):
+        v = tf.get_variable("v", initializer=np.ones((300, 300), np.float32))
+        x = tf.placeholder(tf.float32, [300, 300])
+        with tf.control_dependencies([v.assign_add(x)]):
+            grown = v * 2.0
+        kept = v.assign_add(tf.zeros_like(x))
+        with tf.Session() as sess:
+            sess.run(v.initializer)
+            fed = np.full((300, 300), 3.0, np.float32)
+            first = sess.run(grown, {x: fed})
+            fed[:] = 100.0
+            assert first.flags.writeable and first.flags.c_contiguous
+            assert (first == 8.0).all()
+            first[:] = -1.0
+            own, value = sess.run([kept, v], {x: fed})
+            own[:], value[:] = -1.0, -2.0
+            assert (own == -1.0).all() and (sess.run(v) == 4.0).all()
+            held = [sess.run(grown, {x: np.zeros_like(fed)}) for _ in range(4)]
+            assert all((h == 8.0).all() for h in held)
+
+
+def test_a_fallback_after_a_result_was_promised_gives_copies(monkeypatch):
+    """What the ops give in a program's place may be a variable's own memory."""
+    called = Program.__call__
+
+    def declines(self, inputs, state, places):
+        if len(self.trace.segment.outputs) == 2:
+            raise tf.errors.UnimplementedError(None, None, "not today")
+        return called(self, inputs, state, places)
+
+    monkeypatch.setattr(Program, "__call__", declines)
+    with tf.Graph().as_default(), tf.device(DEVICE):
+        v = tf.get_variable("v", initializer=np.ones((300, 300), np.float32), use_resource=True)
+        both = [v.read_value(), v * 2.0]
+        with tf.Session() as sess:
+            sess.run(v.initializer)
+            value, _ = sess.run(both)
+            value[:] = 7.0
+            assert (sess.run(v) == 1.0).all()

@@ -14,12 +14,12 @@ from opdock import dtypes
 from opdock.graph.nodes import registry
 from opdock.kernels.select.arguments import flat_inputs
 from opdock.kernels.select.signature import NodeSig
+from opdock.plugin import tracing
 from opdock.plugins.manager import get_manager
 from opdock.testing.harness.build import build_case
 from opdock.testing.harness.claims import varied_attr
 from opdock.testing.harness.sample import samples_for
 from opdock_jax.device import HELD
-from opdock_jax.namespace import deferring
 
 # The size of a result is a matter of values.
 SIZES = {"DynamicPartition", "DynamicStitch", "ListDiff", "ParallelDynamicStitch", "Unique",
@@ -95,7 +95,7 @@ def trace(opened, kernel, case):
         out = [*(out if isinstance(out, tuple) else (out,)), *(every[i].value for i in variables)]
         return [x for x in out if isinstance(x, jax.Array)]
 
-    with deferring() as checks, jax.enable_x64(True):
+    with tracing.deferring() as checks, jax.enable_x64(True):
         jax.make_jaxpr(function)(*(jnp.asarray(flat[i]) for i in device))
     return checks
 
@@ -141,7 +141,7 @@ def test_checks_of_values_come_with_the_trace(opened, op, values, fails):
     run = opened.select(sig).kernel.bind(sig)
 
     def function(*inputs):
-        with deferring() as checks:
+        with tracing.deferring() as checks:
             run(*inputs, *host)
         return checks
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +23,8 @@ from opdock.plugin import (
     errors,
 )  # fmt: skip
 
+WORTH_SHARING: Final = 1 << 16
+"""Bytes from which copying takes longer than lending memory to NumPy."""
 HELD = NUMBERS | INTS | {dtypes.bool}
 _ERRORS = {
     "RESOURCE_EXHAUSTED": errors.ResourceExhaustedError,
@@ -35,8 +38,23 @@ def told(error: jax.errors.JaxRuntimeError) -> Exception:
     return error if kind is None else kind(None, None, str(error))
 
 
+class _Memory:
+    """The bytes of an array that lives as long as NumPy needs them, for reading and writing."""
+
+    def __init__(self, array: jax.Array) -> None:
+        self.array = array
+        self.__array_interface__ = {
+            "version": 3, "typestr": "|u1", "shape": (array.nbytes,),
+            "data": (array.unsafe_buffer_pointer(), False),
+        }  # fmt: skip
+
+
 class JaxDevice(BaseDevice):
-    """One `jax.Device`, whatever the hardware is."""
+    """One `jax.Device`, whatever the hardware is.
+
+    Attributes:
+        results: arrays that programs gave, by `id`: their memory is nobody else's.
+    """
 
     def __init__(self, attributes: DeviceAttributes) -> None:
         super().__init__(attributes)
@@ -45,6 +63,8 @@ class JaxDevice(BaseDevice):
         every = jax.local_devices(backend=platform)
         (self.place,) = (d for d in every if d.id == int(number))
         self.dtypes = HELD
+        self.on_host = platform == "cpu"
+        self.results: weakref.WeakValueDictionary[int, jax.Array] = weakref.WeakValueDictionary()
         # Where there is one CPU and no more, arrays are made on it, and no product is shortened.
         alone = jax.local_devices() == [self.place] and platform == "cpu"
         self._here: Any = contextlib.nullcontext if alone else self._among_several
@@ -83,8 +103,20 @@ class JaxDevice(BaseDevice):
 
     def download(self, buffer: jax.Array) -> np.ndarray[Any, Any]:
         """A fresh host array; waits for the values."""
-        with self.computing():
+        try:
             return np.array(buffer, order="C")
+        except jax.errors.JaxRuntimeError as e:
+            raise told(e) from None
+
+    def surrender(self, buffer: jax.Array) -> np.ndarray[Any, Any]:
+        """The memory of a program's result itself, where that is the host's and worth it."""
+        own = self.results.pop(id(buffer), None) is buffer
+        if not own or not self.on_host or buffer.nbytes < WORTH_SHARING:
+            return self.download(buffer)
+        with self.computing():
+            taken = np.asarray(_Memory(buffer.block_until_ready())).view(buffer.dtype)
+        found: np.ndarray[Any, Any] = taken.reshape(buffer.shape)
+        return found
 
     def from_dlpack(self, buffer: Any) -> jax.Array:
         """An array over the memory of another library's."""
@@ -98,7 +130,7 @@ class JaxDevice(BaseDevice):
     def duplicate(self, buffer: Any) -> jax.Array:
         """A copy in memory of its own."""
         with self.computing():
-            return jnp.array(buffer, copy=True)
+            return jax.device_put(buffer, self.place, may_alias=False)
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> jax.Array:
         """Zeros: nobody could write to the memory later."""
@@ -111,6 +143,10 @@ class JaxDevice(BaseDevice):
             for array in jax.live_arrays(self.place.client.platform):
                 if self.place in array.devices():
                     array.block_until_ready()
+
+    def trim(self) -> None:
+        """Forgets what was compiled: JAX itself keeps all of it."""
+        jax.clear_caches()
 
     def memory(self) -> MemoryStats:
         """What the allocator says, where it keeps count."""

@@ -22,6 +22,7 @@ from opdock.plugin import (
     codegen,
     dtypes,
     mount,
+    tracing,
     windows,
 )  # fmt: skip
 from opdock_jax.device import HELD, JaxDevice
@@ -258,12 +259,16 @@ def _placed(kernel: Kernel, device: JaxDevice) -> Kernel:
     def bound(sig: NodeSig) -> Run:
         with device.computing():
             call = bind(sig)
+            # Where a stream of random numbers stands is a matter of each call.
+            run = call
+            if "seed2" not in sig.attrs:
+                run = tracing.TracedKernel(namespace, call, jax.jit, jax.Array)
 
-        def run(*inputs: Any) -> Any:
+        def placed(*inputs: Any) -> Any:
             with device.computing():
-                return apart(kernel, call(*inputs), inputs)
+                return apart(kernel, run(*inputs), inputs)
 
-        return run
+        return placed
 
     return dataclasses.replace(kernel, bind=bound)
 

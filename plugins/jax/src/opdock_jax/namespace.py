@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
-from collections.abc import Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
+
+from opdock.plugin import tracing
 
 _SCATTERS = {jnp.add: "add", jnp.multiply: "multiply", jnp.maximum: "max", jnp.minimum: "min"}
 _STARTS = {"add": 0, "multiply": 1}
-_tracing = threading.local()
-
-
-@contextlib.contextmanager
-def deferring() -> Iterator[list[Any]]:
-    """Collects the checks of the kernels that are traced: each truth value means an error."""
-    outer, _tracing.checks = getattr(_tracing, "checks", None), []
-    try:
-        yield _tracing.checks
-    finally:
-        _tracing.checks = outer
 
 
 def is_traced(array: Any) -> bool:
@@ -52,15 +41,15 @@ class Linalg:
 
     def solve(self, a: jax.Array, b: jax.Array) -> jax.Array:
         """The solutions of linear systems."""
-        packed, _, order = jax.lax.linalg.lu(a)
+        packed, _, order = lax.linalg.lu(a)
         self._refuse(jnp.any(jnp.diagonal(packed, axis1=-2, axis2=-1) == 0))
         batch = a.shape[:-2]
         b = jnp.broadcast_to(b, (*batch, *b.shape[-2:]))
         b = jnp.take_along_axis(b, order[..., None], axis=-2)
-        lower = jax.lax.linalg.triangular_solve(
+        lower = lax.linalg.triangular_solve(
             packed, b, left_side=True, lower=True, unit_diagonal=True
         )
-        return jax.lax.linalg.triangular_solve(packed, lower, left_side=True, lower=False)
+        return lax.linalg.triangular_solve(packed, lower, left_side=True, lower=False)
 
     def _refuse(self, wrong: jax.Array) -> None:
         if self._namespace.defer(wrong) if is_traced(wrong) else bool(wrong):
@@ -77,16 +66,20 @@ class Namespace:
         return getattr(jnp, name)
 
     is_traced = staticmethod(is_traced)
-    while_loop = staticmethod(jax.lax.while_loop)
+    while_loop = staticmethod(lax.while_loop)
+    opaque = staticmethod(lax.optimization_barrier)
 
     def defer(self, condition: Any) -> bool:
-        """Keeps a check for whoever traces; it counts as passed."""
-        checks = getattr(_tracing, "checks", None)
-        if checks is None:
-            # Nobody would look at it: the error says that the function has to run with values.
-            return bool(condition)
-        checks.append(jnp.any(condition))
-        return False
+        """Keeps a check for whoever traces."""
+        return tracing.defer(jnp, condition)
+
+    def row(self, array: Any, i: Any) -> Any:
+        """A row whose number may be traced."""
+        return lax.dynamic_index_in_dim(array, i, 0, keepdims=False)
+
+    def set_row(self, array: Any, i: Any, row: Any) -> Any:
+        """An array with another row."""
+        return lax.dynamic_update_index_in_dim(array, row, i, 0)
 
     def fold_rows(self, combine: Any, rows: Any, ids: Any, count: int) -> tuple[Any, Any]:
         """The rows of each id in one, and which ids there are; negative ones are left out."""
