@@ -1,7 +1,7 @@
 # Every target sets up what it needs: on a fresh clone, `make demo` and `make test` are enough. Only
 # tests need more than .venv, an OpenCL device and a C++ compiler, and only for them is apt asked.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test prove lint conformance variants matrices opencl torch jax bench docs api reference clean
+.PHONY: help setup demo test prove lint conformance variants matrices opencl torch jax bench docs api coverage reference clean
 
 VENV    := .venv/bin
 STAMP   := .venv/.opdock-setup
@@ -36,8 +36,9 @@ test: $(TESTED)  ## every test but the exhaustive ones (ARGS="-k words" for some
 prove: $(TESTED)  ## the exhaustive tests: whole suites where `make test` takes samples
 	$(VENV)/python -m pytest -n $(WORKERS) --dist worksteal -m prove $(ARGS)
 
-lint: $(STAMP)  ## ruff, and mypy --strict on the core and the backends
+lint: $(STAMP)  ## ruff, its format, and mypy --strict on the core and the backends
 	$(VENV)/ruff check .
+	$(VENV)/ruff format --check .
 	$(VENV)/mypy
 
 conformance: $(STAMP)  ## the conformance suite on the CPU and on the example backend
@@ -79,6 +80,9 @@ jax: $(STAMP)  ## install JAX and opdock-jax, and prove that backend
 
 api: $(STAMP)  ## write the table of public names (opdock/_api.py, __init__.pyi)
 	$(VENV)/python tools/make_api.py
+
+coverage: $(STAMP)  ## write the page of TensorFlow 1.15's names (docs/reference/coverage.md)
+	$(VENV)/python tools/make_coverage.py
 
 reference: $(STAMP)  ## write the reference pages for authors of plugins (docs/reference/)
 	$(VENV)/python tools/make_reference.py

@@ -36,6 +36,7 @@ Run = Callable[[], object]
 
 def medians(runs: list[Run], rounds: int, calls: int = 1) -> list[float]:
     """Microseconds a call of each, taking turns."""
+
     def several(run: Run) -> None:
         for _ in range(calls):
             run()

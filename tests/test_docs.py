@@ -47,7 +47,6 @@ def run(script: Path, cwd: Path, *words: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

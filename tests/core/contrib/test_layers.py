@@ -209,3 +209,27 @@ def test_arg_scope() -> None:
         pass
     with pytest.raises(TypeError, match="list/tuple or reused scope"), framework.arg_scope(f, b=1):
         pass
+
+
+def test_embeddings_of_ids():
+    ids = tf.constant([[1, 0, 1], [2, 2, 0]])
+    plain = tf.contrib.layers.embed_sequence(ids, 3, 4, scope="words")
+    once = tf.contrib.layers.embed_sequence(ids, unique=True, scope="words", reuse=True)
+    assert [v.op.name for v in tf.global_variables()] == ["words/embeddings"]
+    assert plain.shape == (2, 3, 4) and once.shape == (2, 3, 4)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        first, second = session.run([plain, once])
+    assert (first == second).all()
+    with pytest.raises(ValueError, match="Must specify vocab size"):
+        tf.contrib.layers.embed_sequence(ids, scope="other")
+
+
+def test_sparse_forms():
+    cells = tf.contrib.layers.dense_to_sparse([[1, 0], [0, 2]])
+    table = tf.constant([[1.0, 1.0], [2.0, 2.0], [4.0, 4.0]])
+    ids = tf.SparseTensor([[0, 0], [0, 1], [2, 0]], tf.constant([1, 2, 0], tf.int64), [3, 2])
+    with tf.Session() as session:
+        assert session.run(cells.values).tolist() == [1, 2]
+        found = session.run(tf.contrib.layers.safe_embedding_lookup_sparse(table, ids))
+    assert found.tolist() == [[3, 3], [0, 0], [1, 1]]

@@ -80,5 +80,5 @@ def test_a_damaged_compressed_file(tmp_path: Path) -> None:
 def test_closed_writer(tmp_path: Path) -> None:
     writer = python_io.TFRecordWriter(tmp_path / "f")
     writer.close()
-    with pytest.raises(RuntimeError, match="closed"):
+    with pytest.raises(errors.FailedPreconditionError, match="closed"):
         writer.write(b"x")

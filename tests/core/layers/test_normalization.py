@@ -157,9 +157,7 @@ def test_renorm_corrects_towards_what_it_has_seen() -> None:
     np.testing.assert_allclose(found["renorm_mean"], mean / 2, rtol=1e-4)
     np.testing.assert_allclose(found["renorm_stddev"], (1 + std) / 2, rtol=1e-4)
     np.testing.assert_allclose(found["moving_stddev"], 0.99 + 0.01 * std, rtol=1e-4)
-    np.testing.assert_allclose(
-        found["moving_variance"], (0.99 + 0.01 * std) ** 2 - 1e-3, rtol=1e-4
-    )
+    np.testing.assert_allclose(found["moving_variance"], (0.99 + 0.01 * std) ** 2 - 1e-3, rtol=1e-4)
 
 
 @pytest.mark.parametrize("fused", [True, False])

@@ -136,7 +136,7 @@ def test_errors() -> None:
         cells.MultiRNNCell([])
     with pytest.raises(ValueError, match="must be between 0 and 1"):
         cells.DropoutWrapper(cells.GRUCell(2), input_keep_prob=1.5)
-    with pytest.raises(tf.errors.UnimplementedError, match="variational_recurrent"):
+    with pytest.raises(ValueError, match="variational_recurrent"):
         cells.DropoutWrapper(cells.GRUCell(2), variational_recurrent=True)
     with pytest.raises(ValueError, match="expected ndim=2, found ndim=3"):
         cells.GRUCell(2)(x, tf.ones([2, 2]))

@@ -136,8 +136,11 @@ def test_guests_come_last_whatever_their_priority():
     [
         ("Add", {"AddV2"}, "AddV2"),
         ("AddV2", {"Add", "AddN"}, "Add"),
-        ("FusedBatchNorm", {"FusedBatchNormV2", "FusedBatchNormV3"},
-         "FusedBatchNormV2 and FusedBatchNormV3"),
+        (
+            "FusedBatchNorm",
+            {"FusedBatchNormV2", "FusedBatchNormV3"},
+            "FusedBatchNormV2 and FusedBatchNormV3",
+        ),
         ("BatchMatMulV2", {"BatchMatMul", "MatMul"}, "BatchMatMul"),
         ("MatMul", {"BatchMatMul", "SparseMatMul"}, ""),
     ],

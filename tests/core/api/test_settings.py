@@ -1,0 +1,59 @@
+"""Names of TF 1.15 that tell or keep settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import opdock as tf
+
+
+def test_devices_of_the_configuration():
+    cpus = tf.config.experimental.list_physical_devices("CPU")
+    assert cpus and cpus[0].name == "/physical_device:CPU:0"
+    assert tf.config.experimental.list_logical_devices("CPU")[0].name == "/device:CPU:0"
+    tf.config.experimental.set_memory_growth(cpus[0], True)
+    assert tf.config.experimental.get_memory_growth(cpus[0])
+    with pytest.raises(ValueError, match="Unrecognized device"):
+        tf.config.experimental.set_memory_growth("/gpu:7", True)
+    tf.config.experimental.set_visible_devices([], "GPU")
+    assert tf.config.experimental.get_visible_devices("GPU") == []
+
+
+def test_settings_are_kept():
+    tf.config.set_soft_device_placement(True)
+    tf.config.threading.set_inter_op_parallelism_threads(3)
+    tf.config.optimizer.set_experimental_options({"remapping": False})
+    assert tf.config.get_soft_device_placement()
+    assert tf.config.threading.get_inter_op_parallelism_threads() == 3
+    assert tf.config.optimizer.get_experimental_options() == {"remapping": False}
+
+
+def test_what_is_rewritten_is_refused_by_name():
+    assert tf.autograph.experimental.do_not_convert(len) is len
+    with pytest.raises(tf.errors.UnimplementedError, match=r"tf\.autograph\.to_graph"):
+        tf.autograph.to_graph(len)
+
+
+def test_xla_changes_nothing():
+    with tf.Graph().as_default(), tf.Session() as session:
+        with tf.xla.experimental.jit_scope():
+            x = tf.constant(1.0)
+        assert x.op.get_attr("_XlaCompile") is True
+        (y,) = tf.xla.experimental.compile(lambda a: a + 1.0, [x])
+        assert session.run(y) == 2.0
+
+
+def test_small_names():
+    with tf.Graph().as_default():
+        assert tf.get_static_value(tf.constant([1, 2])).tolist() == [1, 2]
+        assert tf.dtypes.cast(1.5, tf.int32).dtype == tf.int32
+    assert tf.dimension_at_index(tf.TensorShape([3, None]), 0).value == 3
+    assert tf.dimension_at_index(tf.TensorShape(None), 5).value is None
+    assert Path(tf.sysconfig.get_lib()).name == "opdock"
+    assert tf.resource_loader.get_path_to_datafile("x") == str(Path(__file__).parent / "x")
+    tf.enable_control_flow_v2()
+    assert tf.control_flow_v2_enabled()
+    tf.disable_control_flow_v2()
+    assert tf.no_gradient is tf.NotDifferentiable
