@@ -43,7 +43,7 @@ def test_structures_and_gradients():
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        ((0, [times(0)]), TypeError, "branch_index must be a Tensor"),
+        ((0, [times(0)]), TypeError, "branch_index must a Tensor"),
         (("float", [times(0)]), TypeError, "must an integer Tensor"),
         (("index", []), ValueError, "at least one item"),
         (("index", 3), TypeError, "must be a list, tuple, or dict"),
