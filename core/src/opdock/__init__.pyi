@@ -569,6 +569,7 @@ from opdock.api import debugging as debugging
 from opdock import dtypes as dtypes
 from opdock import errors as errors
 from opdock import examples as examples
+from opdock import feature_column as feature_column
 from opdock.api import flags as flags
 from opdock.api import gfile as gfile
 from opdock.api import graph_util as graph_util

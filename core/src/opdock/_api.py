@@ -576,6 +576,7 @@ SUBMODULES: Final = {
     "dtypes": "opdock.dtypes",
     "errors": "opdock.errors",
     "examples": "opdock.examples",
+    "feature_column": "opdock.feature_column",
     "flags": "opdock.api.flags",
     "gfile": "opdock.api.gfile",
     "graph_util": "opdock.api.graph_util",

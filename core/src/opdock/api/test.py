@@ -172,14 +172,14 @@ class TestCase(unittest.TestCase):
             self._cached = None
 
     def evaluate(self, tensors: Any) -> Any:
-        """The values of a structure of tensors, in the default session."""
+        """The values of a structure of tensors, in the default session or else the test's one."""
         from opdock.graph.nodes.default_session import get_default_session
 
-        session = get_default_session() or self._cached
-        if session is None:
-            with Session(config=_config(None)) as fresh:
-                return fresh.run(tensors)
-        return session.run(tensors)
+        session = get_default_session()
+        if session is not None:
+            return session.run(tensors)
+        with self.cached_session() as kept:
+            return kept.run(tensors)
 
     def _value(self, value: Any) -> Any:
         """Arrays for tensors, and for anything that holds tensors."""

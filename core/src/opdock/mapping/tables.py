@@ -4,10 +4,26 @@ from __future__ import annotations
 
 from typing import Final
 
+FEATURE_COLUMNS: Final = (
+    "opdock.feature_column",
+    "opdock.feature_column.base",
+    "opdock.feature_column.dense",
+    "opdock.feature_column.categorical",
+    "opdock.feature_column.embedding",
+    "opdock.feature_column.sequence",
+    "opdock.feature_column.functional",
+    "opdock.feature_column.layers",
+)
+
 # Internal module -> opdock's modules in which its names are looked up before TF's exports are.
 SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.client.session": ("opdock.runtime.session", "opdock.runtime.fetch"),
     "python.client.timeline": ("opdock.api.timeline",),
+    "python.feature_column.dense_features": ("opdock.feature_column.layers",),
+    "python.feature_column.feature_column": FEATURE_COLUMNS,
+    "python.feature_column.feature_column_lib": FEATURE_COLUMNS,
+    "python.feature_column.feature_column_v2": FEATURE_COLUMNS,
+    "python.feature_column.sequence_feature_column": FEATURE_COLUMNS,
     "python.framework.constant_op": ("opdock.graph.nodes.constant",),
     "python.framework.device": ("opdock.graph.nodes.devicespec",),
     "python.framework.dtypes": ("opdock.dtypes", "opdock.util.dtype_names"),
@@ -111,6 +127,30 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     },
     "python.client.device_lib": {
         "list_local_devices": "opdock.util.graph_helpers:list_local_devices",
+    },
+    "python.feature_column.feature_column": {
+        f"_{name}": f"opdock:feature_column.{name}"
+        for name in (
+            "bucketized_column",
+            "categorical_column_with_hash_bucket",
+            "categorical_column_with_identity",
+            "categorical_column_with_vocabulary_file",
+            "categorical_column_with_vocabulary_list",
+            "crossed_column",
+            "embedding_column",
+            "indicator_column",
+            "numeric_column",
+            "shared_embedding_columns",
+            "weighted_categorical_column",
+        )
+    },
+    "python.feature_column.feature_column_v2": {
+        "make_parse_example_spec_v2": "opdock:feature_column.make_parse_example_spec",
+        "shared_embedding_columns_v2": "opdock:feature_column.shared_embedding_columns",
+        "_StateManagerImpl": "opdock.feature_column.base:KeptState",
+        "_transform_features_v2": "opdock.feature_column.functional:transform_features",
+        "_normalize_feature_columns": "opdock.feature_column.base:normalized",
+        "is_feature_column_v2": "opdock.feature_column.base:is_feature_column_v2",
     },
     "python.framework.graph_io": {"write_graph": "opdock:train.write_graph"},
     "python.framework.ops": {

@@ -166,10 +166,11 @@ def _pair(
         y = convert_to_tensor(y, dtype=x.dtype.base_dtype, name="y")
         if data is None:
             data = [
-                *([message] if message else []),
                 f"Condition x {symbol} y did not hold element-wise:",
                 f"x ({x.name}) = ", x, f"y ({y.name}) = ", y,
             ]  # fmt: skip
+        if message is not None:
+            data = [message, *data]
         holds = get(op)(x, y)
         known_x, known_y = constant_value(x), constant_value(y)
         if known_x is not None and known_y is not None:

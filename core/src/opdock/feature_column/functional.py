@@ -1,0 +1,247 @@
+"""`input_layer` and `linear_model`: columns by variable scopes, as programs of TF 1 use them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from opdock.feature_column.base import (
+    CategoricalColumn,
+    DenseColumn,
+    FeatureColumn,
+    FeatureTransformationCache,
+    KeptState,
+    check_batches,
+    normalized,
+)
+from opdock.feature_column.layers import rows_of, weighted_sum, with_bias
+from opdock.graph.nodes.collections import GraphKeys, get_collection
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.variables.initializers import zeros_initializer
+from opdock.graph.variables.partitioned import PartitionedVariable
+from opdock.graph.variables.template import make_template
+from opdock.graph.variables.variable_scope import (
+    get_variable,
+    variable_scope,
+)
+from opdock.ops.array import reshape, shape
+from opdock.ops.joining import concat
+
+
+def transform_features(features: dict[Any, Any], feature_columns: Any, state_manager: Any) -> Any:
+    """Column -> its intermediate form, for each of some columns."""
+    with name_scope(None, default_name="transform_features", values=list(features.values())):
+        cache = FeatureTransformationCache(features)
+        made = {}
+        for column in normalized(feature_columns):
+            with name_scope(None, default_name=column.name):
+                made[column] = cache.get(column, state_manager)
+        return made
+
+
+def input_layer(
+    features: dict[Any, Any],
+    feature_columns: Any,
+    weight_collections: Any = None,
+    trainable: bool = True,
+    cols_to_vars: dict[Any, Any] | None = None,
+    cols_to_output_tensors: dict[Any, Any] | None = None,
+) -> Tensor:
+    """One dense tensor [batch, width], float32, from dense columns in the order of their names.
+
+    Args:
+        features: key -> Tensor or SparseTensor.
+        feature_columns: dense columns.
+        weight_collections: collections for the variables, GLOBAL_VARIABLES and MODEL_VARIABLES
+            besides.
+        trainable: whether variables go to TRAINABLE_VARIABLES.
+        cols_to_vars: gets column -> its variables.
+        cols_to_output_tensors: gets column -> its part of the result.
+
+    Raises:
+        ValueError: a column is not dense, two have one name, or a feature is missing.
+    """
+    with variable_scope(None, default_name="input_layer", values=list(features.values())):
+        return _inputs(
+            features,
+            feature_columns,
+            weight_collections,
+            trainable,
+            cols_to_vars,
+            cols_to_output_tensors,
+        )
+
+
+def _inputs(
+    features: dict[Any, Any],
+    feature_columns: Any,
+    weight_collections: Any,
+    trainable: bool,
+    cols_to_vars: dict[Any, Any] | None,
+    cols_to_output_tensors: dict[Any, Any] | None = None,
+) -> Tensor:
+    columns = normalized(feature_columns)
+    for column in columns:
+        if not isinstance(column, DenseColumn):
+            raise ValueError(
+                "Items of feature_columns must be a _DenseColumn. You can wrap a categorical "
+                f"column with an embedding_column or indicator_column. Given: {column}"
+            )
+    state = KeptState(_maker(_collections(weight_collections)), trainable)
+    cache = FeatureTransformationCache(features)
+    tensors = []
+    for column in columns:
+        with variable_scope(None, default_name=column._var_scope_name) as scope:
+            column.create_state(state)
+            dense = column.get_dense_tensor(cache, state)
+            width = column.variable_shape.num_elements()
+            tensor = reshape(dense, shape=(shape(dense)[0], width))
+        tensors.append(tensor)
+        if cols_to_vars is not None:
+            cols_to_vars[column] = get_collection(GraphKeys.GLOBAL_VARIABLES, scope=scope.name)
+        if cols_to_output_tensors is not None:
+            cols_to_output_tensors[column] = tensor
+    check_batches(tensors, columns)
+    return concat(tensors, 1)
+
+
+def _collections(given: Any) -> list[str]:
+    wanted = list(given or [])
+    needed = (GraphKeys.GLOBAL_VARIABLES, GraphKeys.MODEL_VARIABLES)
+    return wanted + [key for key in needed if key not in wanted]
+
+
+def _maker(collections: list[str]) -> Callable[..., Any]:
+    def make(use_resource: bool, **kwargs: Any) -> Any:
+        # As in TF, the scope says here whether variables are resources.
+        return get_variable(collections=collections, **kwargs)
+
+    return make
+
+
+class InputLayer:
+    """`input_layer` with variables of its own, shared between its calls.
+
+    Args:
+        feature_columns, weight_collections, trainable, cols_to_vars: as for `input_layer`.
+        name: the variable scope.
+        create_scope_now: whether to open the scope now or at the first call.
+    """
+
+    def __init__(
+        self,
+        feature_columns: Any,
+        weight_collections: Any = None,
+        trainable: bool = True,
+        cols_to_vars: dict[Any, Any] | None = None,
+        name: str = "feature_column_input_layer",
+        create_scope_now: bool = True,
+    ) -> None:
+        self.name = name
+        self._template = make_template(
+            name,
+            _inputs,
+            create_scope_now_=create_scope_now,
+            feature_columns=feature_columns,
+            weight_collections=weight_collections,
+            trainable=trainable,
+            cols_to_vars=cols_to_vars,
+        )
+
+    def __call__(self, features: dict[Any, Any]) -> Tensor:
+        """The dense tensor of some features."""
+        made: Tensor = self._template(features=features)
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        if name.endswith(("variables", "weights")):
+            return getattr(self._template, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+def linear_model(
+    features: dict[Any, Any],
+    feature_columns: Any,
+    units: int = 1,
+    sparse_combiner: str = "sum",
+    weight_collections: Any = None,
+    trainable: bool = True,
+    cols_to_vars: dict[Any, Any] | None = None,
+) -> Tensor:
+    """A linear function of columns, float32 of shape [batch, units].
+
+    Args:
+        features: key -> Tensor or SparseTensor.
+        feature_columns: dense and categorical columns.
+        units: the size of the result.
+        sparse_combiner: "sum", "mean" or "sqrtn", for examples with several ids.
+        weight_collections: collections for the variables, GLOBAL_VARIABLES and MODEL_VARIABLES
+            besides.
+        trainable: whether variables go to TRAINABLE_VARIABLES.
+        cols_to_vars: gets column -> its variables, and "bias" -> the bias.
+
+    Raises:
+        ValueError: a column is of another kind, two have one name, or a feature is missing.
+    """
+    columns = normalized(feature_columns)
+    for column in columns:
+        if not isinstance(column, DenseColumn | CategoricalColumn):
+            raise ValueError(
+                "Items of feature_columns must be either a _DenseColumn or _CategoricalColumn. "
+                f"Given: {column}"
+            )
+    make = _maker(_collections(weight_collections))
+    # TF finds the scopes of columns outside of the model's own: so a second model has "price_1".
+    with variable_scope(None, "linear_model") as scope:
+        outer = _last(scope.name)
+    inner = {}
+    for column in columns:
+        with variable_scope(None, default_name=column._var_scope_name) as scope:
+            inner[column] = _last(scope.name)
+    found: dict[Any, Any] = {}
+    with variable_scope(outer):
+        state = KeptState(make, trainable)
+        cache = FeatureTransformationCache(features)
+        sums = []
+        ordered = sorted(columns, key=inner.__getitem__)
+        for column in ordered:
+            with variable_scope(inner[column]) as scope:
+                sums.append(_share(column, cache, state, make, units, sparse_combiner, trainable))
+            found[column] = get_collection(GraphKeys.GLOBAL_VARIABLES, scope=scope.name)
+        bias = make(
+            name="bias_weights",
+            shape=[units],
+            initializer=zeros_initializer(),
+            trainable=trainable,
+            use_resource=False,
+        )
+        found["bias"] = list(bias) if isinstance(bias, PartitionedVariable) else [bias]
+        result = with_bias(sums, ordered, bias)
+    if cols_to_vars is not None:
+        cols_to_vars.update(found)
+    return result
+
+
+def _share(
+    column: FeatureColumn,
+    cache: FeatureTransformationCache,
+    state: KeptState,
+    make: Callable[..., Any],
+    units: int,
+    combiner: str,
+    trainable: bool,
+) -> Tensor:
+    weights = make(
+        name="weights",
+        shape=(rows_of(column), units),
+        initializer=zeros_initializer(),
+        trainable=trainable,
+        use_resource=False,
+    )
+    column.create_state(state)
+    return weighted_sum(column, cache, state, weights, combiner)
+
+
+def _last(name: str) -> str:
+    return name.rsplit("/", 1)[-1]
