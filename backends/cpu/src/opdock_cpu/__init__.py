@@ -13,8 +13,8 @@ FAMILIES = (
     "elementary", "encoding", "fill", "gather", "hashing", "histogram", "image_boxes",
     "image_codec", "image_crop", "io", "joining", "linalg", "lookup", "loss", "matrix",
     "matrix_functions", "ngrams", "nn", "norm", "padding", "parsing", "partition", "quantize",
-    "quantized", "quantized_nn", "queues", "ragged", "random", "random_dist", "reduce", "regex",
-    "scan", "scatter", "segment", "select", "set_operations", "sets", "solve", "sorting",
+    "quantized", "quantized_nn", "queues", "ragged", "random", "random_dist", "readers", "reduce",
+    "regex", "scan", "scatter", "segment", "select", "set_operations", "sets", "solve", "sorting",
     "sparse_cross", "sparse_layout", "sparse_math", "sparse_reduce", "sparse_serial", "special",
     "state", "strings", "summary", "sums", "tiling", "tridiagonal", "unicode", "xent",
 )  # fmt: skip

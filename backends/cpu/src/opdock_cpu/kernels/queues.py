@@ -12,7 +12,7 @@ from opdock.plugin import DType, KernelTable, NodeSig, dtypes, errors, random_st
 from opdock_cpu import queues
 from opdock_cpu.queues import Queue
 
-__all__ = ["table"]
+__all__ = ["queue_of", "table"]
 
 Array = npt.NDArray[Any]
 
@@ -95,7 +95,8 @@ def priority_queue(sig: NodeSig) -> Callable[[], Any]:
 
 
 # ---------------------------------------------------------------- use
-def _queue(handle: Any, sig: NodeSig) -> Queue:
+def queue_of(handle: Any, sig: NodeSig) -> Queue:
+    """The queue behind a handle."""
     found = handle.item() if isinstance(handle, np.ndarray) else handle
     if not isinstance(found, Queue):
         raise errors.InvalidArgumentError(
@@ -115,7 +116,7 @@ def _enqueue(sig: NodeSig, many: bool) -> Callable[..., tuple[()]]:
     assert resources is not None
 
     def run(handle: Any, *components: Array) -> tuple[()]:
-        queue = _queue(handle, sig)
+        queue = queue_of(handle, sig)
         queue.check("EnqueueMany" if many else "Enqueue", types)
         put = queue.enqueue_many if many else queue.enqueue
         put(tuple(np.asarray(c) for c in components), resources.wait)
@@ -144,7 +145,7 @@ def dequeue(sig: NodeSig) -> Callable[..., Any]:
     assert resources is not None
 
     def run(handle: Any) -> Any:
-        queue = _queue(handle, sig)
+        queue = queue_of(handle, sig)
         queue.check("Dequeue", types)
         element = queue.dequeue(resources.wait)
         return element[0] if len(element) == 1 else element
@@ -158,7 +159,7 @@ def _dequeue_rows(sig: NodeSig, up_to: bool) -> Callable[..., Any]:
     assert resources is not None
 
     def run(handle: Any, count: Any) -> Any:
-        queue = _queue(handle, sig)
+        queue = queue_of(handle, sig)
         queue.check("DequeueUpTo" if up_to else "DequeueMany", types)
         batch = queue.dequeue_many(int(count), up_to, resources.wait)
         return batch[0] if len(batch) == 1 else batch
@@ -185,7 +186,7 @@ def close(sig: NodeSig) -> Callable[..., tuple[()]]:
     assert resources is not None
 
     def run(handle: Any) -> tuple[()]:
-        _queue(handle, sig).end(cancels, resources.wait)
+        queue_of(handle, sig).end(cancels, resources.wait)
         return ()
 
     return run
@@ -194,10 +195,10 @@ def close(sig: NodeSig) -> Callable[..., tuple[()]]:
 @table.binder("QueueIsClosedV2")
 def is_closed(sig: NodeSig) -> Callable[..., Any]:
     """Whether a queue has ended."""
-    return lambda handle: np.asarray(_queue(handle, sig).closed)
+    return lambda handle: np.asarray(queue_of(handle, sig).closed)
 
 
 @table.binder("QueueSizeV2")
 def size(sig: NodeSig) -> Callable[..., Any]:
     """How many elements a queue holds."""
-    return lambda handle: np.asarray(len(_queue(handle, sig)), np.int32)
+    return lambda handle: np.asarray(len(queue_of(handle, sig)), np.int32)
