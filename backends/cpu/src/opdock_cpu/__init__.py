@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from opdock.plugin import BackendSpec, GraphPass, GraphView, hookimpl
 
 FAMILIES = (
-    "argmax", "arithmetic", "array", "bias", "bitwise", "candidate_sampling", "cast", "compare",
+    "argmax", "arithmetic", "array", "barriers", "bias", "bitwise", "candidate_sampling", "cast", "compare",
     "complex", "conv", "ctc", "decompositions", "depthwise", "edit_distance", "einsum",
     "elementary", "encoding", "fill", "gather", "hashing", "histogram", "image_boxes",
     "image_codec", "image_crop", "io", "joining", "linalg", "lookup", "loss", "matrix",

@@ -21,7 +21,7 @@ import numpy as np
 from opdock.plugin import DType, RandomStream, errors
 from opdock_cpu.philox import Philox
 
-__all__ = ["Queue", "first_come", "shuffled", "smallest_first"]
+__all__ = ["Queue", "first_come", "shuffled", "smallest_first", "texts"]
 
 Array = np.ndarray[Any, Any]
 Element = tuple[Array, ...]
@@ -144,7 +144,7 @@ class Queue:
             ("capacity", self.capacity, other.capacity),
             ("min_after_dequeue", self.keeps, other.keeps),
             ("component types", [t.name for t in self.types], [t.name for t in other.types]),
-            ("component shapes", _texts(self.shapes), _texts(other.shapes)),
+            ("component shapes", texts(self.shapes), texts(other.shapes)),
         ]
         for what, have, want in facts:
             if have != want:
@@ -354,7 +354,8 @@ def _text(shape: Sequence[int | None]) -> str:
     return "[" + ",".join("?" if n is None else str(n) for n in shape) + "]"
 
 
-def _texts(shapes: Sequence[Shape]) -> list[str]:
+def texts(shapes: Sequence[Shape]) -> list[str]:
+    """Shapes as messages write them."""
     return ["<unknown>" if s is None else _text(s) for s in shapes]
 
 

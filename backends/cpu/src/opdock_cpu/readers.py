@@ -7,11 +7,14 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+import numpy as np
+
 from opdock.plugin import errors, host_ops
 from opdock_cpu.queues import Wait
 
 __all__ = ["Reader"]
 
+Array = np.ndarray[Any, Any]
 Record = tuple[bytes, bytes]
 
 
@@ -20,20 +23,28 @@ class Reader:
 
     Args:
         kind: the op that makes it, for messages.
+        container: where it is.
         name: its own.
         source: from a unit of work to its records.
         whole: whether a unit is one record: it is over with it, and between two records there is
             nothing but counts to be saved.
     """
 
-    def __init__(self, kind: str, name: str, source: host_ops.Source, whole: bool = False) -> None:
+    def __init__(
+        self, kind: str, container: str, name: str, source: host_ops.Source, whole: bool = False
+    ) -> None:
         self.name: Final = f"{kind} '{name}'"
+        self._place = container.encode(), name.encode()
         self.state = host_ops.ReaderState()
         self._source, self._whole = source, whole
         self._records: Iterator[Record] | None = None
         self._broken: errors.OpError | None = None
         self._changed = threading.Condition()
         self._busy = False
+
+    def read(self) -> Array:
+        """What a reference to it is to those who look at its value: where it is found."""
+        return np.array(self._place, object)
 
     @contextlib.contextmanager
     def _turn(self, wait: Wait) -> Iterator[None]:
@@ -48,7 +59,7 @@ class Reader:
                 self._busy = False
                 self._changed.notify_all()
 
-    def read(self, next_work: Callable[[], bytes], wait: Wait, limit: int = 1) -> list[Record]:
+    def give(self, next_work: Callable[[], bytes], wait: Wait, limit: int = 1) -> list[Record]:
         """The next records, all of one unit of work.
 
         Args:

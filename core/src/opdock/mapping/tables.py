@@ -67,11 +67,17 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.util.nest": ("opdock.util.nest",),
     "python.data.util.nest": ("opdock.util.nest",),
     "python.util.compat": ("opdock.compat",),
+    "python.ops.data_flow_ops": (
+        "opdock.ops.composed.barriers",
+        "opdock.ops.composed.staging",
+        "opdock.ops.composed.record_input",
+    ),
 }
 
 # Module -> name -> "module:name" of opdock, where the names differ; "opdock:x" is the public tf.x.
 NAMES: Final[dict[str, dict[str, str]]] = {
     "contrib.framework": {
+        "RecordInput": "opdock.ops.composed.record_input:RecordInput",
         "get_global_step": "opdock:train.get_global_step",
         "get_or_create_global_step": "opdock:train.get_or_create_global_step",
         "create_global_step": "opdock:train.create_global_step",

@@ -26,12 +26,12 @@ def _shared(
 ) -> Callable[[], Reader]:
     """The reader of a node: its own, or the one that it shares by name."""
     kind, resources = sig.op.removesuffix("V2"), sig.resources
-    name = sig.attrs["shared_name"] or sig.name
+    container, name = sig.attrs["container"], sig.attrs["shared_name"] or sig.name
     assert resources is not None
 
     def run() -> Reader:
         found: Reader = resources.get_or_create(
-            "reader", sig.attrs["container"], name, lambda: Reader(kind, name, source(), whole)
+            "reader", container, name, lambda: Reader(kind, container, name, source(), whole)
         )
         return found
 
@@ -137,7 +137,7 @@ def read(sig: NodeSig) -> Callable[..., Any]:
     """The next record."""
 
     def work(reader: Reader, wait: Wait, queue: Any) -> tuple[Array, Array]:
-        ((key, value),) = reader.read(_work_from(queue_of(queue, sig), wait), wait)
+        ((key, value),) = reader.give(_work_from(queue_of(queue, sig), wait), wait)
         return _scalar(key), _scalar(value)
 
     return _use(sig, work)
@@ -148,7 +148,7 @@ def read_up_to(sig: NodeSig) -> Callable[..., Any]:
     """The next records of a file."""
 
     def work(reader: Reader, wait: Wait, queue: Any, limit: Any) -> tuple[Array, Array]:
-        found = reader.read(_work_from(queue_of(queue, sig), wait), wait, int(limit))
+        found = reader.give(_work_from(queue_of(queue, sig), wait), wait, int(limit))
         return _column(found, 0), _column(found, 1)
 
     return _use(sig, work)
