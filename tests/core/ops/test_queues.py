@@ -71,6 +71,19 @@ def test_the_smallest_priority_comes_first_and_equals_keep_their_order() -> None
     assert words.tolist() == [b"a", b"a2", b"b", b"c"]
 
 
+def test_a_batch_of_priorities_is_in_order_however_its_elements_came() -> None:
+    queue = tf.PriorityQueue(100, [tf.string], shapes=[[]])
+    value = tf.placeholder(tf.int64, [])
+    put, get, size = queue.enqueue((value, "")), queue.dequeue_many(3), queue.size()
+    with tf.Session() as sess:
+        found = start(lambda: sess.run(get))
+        for i, priority in enumerate((3, 1)):
+            sess.run(put, {value: priority})
+            assert sess.run(size) == i + 1  # nothing is taken before all are there
+        sess.run(put, {value: 2})
+        assert found()[0].tolist() == [1, 2, 3]
+
+
 def test_shuffling_repeats_with_its_seed_and_loses_nothing() -> None:
     runs = []
     for seed in (5, 5, 6):

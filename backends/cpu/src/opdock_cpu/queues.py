@@ -32,7 +32,14 @@ Wait = Callable[[threading.Condition, Callable[[], bool], Callable[[], None]], N
 
 
 class _Store(Protocol):
-    """What holds the elements of a queue."""
+    """What holds the elements of a queue.
+
+    Attributes:
+        together: whether all elements of a batch must be there at once, or it would be out of
+            order.
+    """
+
+    together: bool
 
     def __len__(self) -> int: ...
 
@@ -242,6 +249,8 @@ class Queue:
         taken: list[Element] = []
 
         def advance() -> bool:
+            if not self._closed and self._store.together and len(self._store) < count:
+                return False
             while len(taken) < count and len(self._store) > (0 if self._closed else self.keeps):
                 taken.append(self._store.take())
                 self._moves += 1
@@ -369,6 +378,8 @@ def _plain(value: Any) -> str:
 class _First:
     """First in, first out."""
 
+    together = False
+
     def __init__(self) -> None:
         self._elements: deque[Element] = deque()
 
@@ -391,6 +402,8 @@ class _Random:
     Args:
         stream: where the choices come from: a word each.
     """
+
+    together = False
 
     def __init__(self, stream: RandomStream) -> None:
         self._elements: list[Element] = []
@@ -419,6 +432,8 @@ def _words(stream: RandomStream) -> Iterator[int]:
 
 class _Sorted:
     """The smallest number first; of equal ones that which came first."""
+
+    together = True
 
     def __init__(self) -> None:
         self._elements: list[tuple[int, int, Element]] = []
