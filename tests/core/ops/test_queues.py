@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,29 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opdock as tf
-
-WAIT = 60.0  # nobody waits as long; it ends a test that would wait for ever
-
-
-def start(work: Callable[[], Any]) -> Callable[[], Any]:
-    """Does some work in a thread; the result of joining it is the result or the error."""
-    box: list[Any] = []
-
-    def run() -> None:
-        try:
-            box.append(work())
-        except tf.errors.OpError as e:
-            box.append(e)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-
-    def join() -> Any:
-        thread.join(WAIT)
-        assert not thread.is_alive()
-        return box[0]
-
-    return join
+from tests.threads import start
 
 
 # ---------------------------------------------------------------- order

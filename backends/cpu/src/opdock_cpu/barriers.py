@@ -110,12 +110,13 @@ class Barrier:
                 f"Tensors with no elements are not supported {self.name}: received shape "
                 f"{list(values.shape)}",
             )  # fmt: skip
-        shape, row = self.shapes[component], values.shape[1:]
-        if values.shape[0] != len(keys) or (shape is not None and row != tuple(shape)):
+        shape = self.shapes[component]
+        wanted = (len(keys), *(values.shape[1:] if shape is None else shape))
+        if values.shape != wanted:
             raise errors.InvalidArgumentError(
                 None, None,
                 f"Shape mismatch in component {component} of barrier {self.name}. Expected "
-                f"{[len(keys), *(shape or row)]}, got {list(values.shape)}",
+                f"{list(wanted)}, got {list(values.shape)}",
             )  # fmt: skip
 
     def _check_keys(self, component: int, keys: Sequence[bytes]) -> None:
@@ -189,9 +190,7 @@ class Barrier:
         """
         with self._lock:
             if self._closed and (self._cancels or not cancels):
-                raise errors.CancelledError(
-                    None, None, f"Barrier '{self.name}' is already closed."
-                )
+                raise errors.CancelledError(None, None, f"Barrier '{self.name}' is already closed.")
             self._closed, self._cancels = True, cancels
             if cancels:
                 self._incomplete.clear()

@@ -37,7 +37,7 @@ class Reader:
         self._place = container.encode(), name.encode()
         self.state = host_ops.ReaderState()
         self._source, self._whole = source, whole
-        self._records: Iterator[Record] | None = None
+        self._records: host_ops.Records | None = None
         self._broken: errors.OpError | None = None
         self._changed = threading.Condition()
         self._busy = False
@@ -137,5 +137,17 @@ class Reader:
             self._clear()
 
     def _clear(self) -> None:
+        self._drop()
         self.state = host_ops.ReaderState()
-        self._records = self._broken = None
+        self._broken = None
+
+    def _drop(self) -> None:
+        if self._records is not None:
+            self._records.close()
+        self._records = None
+
+    def close(self) -> None:
+        """Closes the file at the end of the session, unless a thread is reading it still."""
+        with self._changed:
+            if not self._busy:
+                self._drop()

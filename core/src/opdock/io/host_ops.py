@@ -33,7 +33,8 @@ Array = np.ndarray[Any, Any]
 
 # These load when the first op that needs them is prepared; parsers of Examples bring protobuf.
 _LATER = {
-    "ReaderState": "opdock.io.reader_state", "Source": "opdock.io.record_sources",
+    "ReaderState": "opdock.io.reader_state",
+    "Records": "opdock.io.record_sources", "Source": "opdock.io.record_sources",
     "fixed_length": "opdock.io.record_sources", "identity": "opdock.io.record_sources",
     "text_lines": "opdock.io.record_sources", "tf_records": "opdock.io.record_sources",
     "whole_file": "opdock.io.record_sources",

@@ -1,14 +1,14 @@
 """What readers read: the records in a file, each with a key, by the kind of file.
 
-A source is a function from a unit of work, the name of a file as a rule, to an iterator of
-(key, value). It opens the file when it is called.
+A source is a function from a unit of work, the name of a file as a rule, to a generator of
+(key, value). It opens the file when it is called; who does not want the rest closes the generator.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import IO, Final
 
 from opdock import errors
@@ -16,21 +16,30 @@ from opdock.io import filesystems
 from opdock.io.files import read_file, tf_errors
 from opdock.io.records import RecordReader, open_for_reading
 
-__all__ = ["Source", "fixed_length", "identity", "text_lines", "tf_records", "whole_file"]
+__all__ = [
+    "Records",
+    "Source",
+    "fixed_length",
+    "identity",
+    "text_lines",
+    "tf_records",
+    "whole_file",
+]
 
 Record = tuple[bytes, bytes]
-Source = Callable[[bytes], Iterator[Record]]
+Records = Generator[Record, None, None]
+Source = Callable[[bytes], Records]
 _SKIP: Final = 1 << 20
 
 
-def identity(work: bytes) -> Iterator[Record]:
+def identity(work: bytes) -> Records:
     """The unit of work itself."""
-    return iter([(work, work)])
+    yield work, work
 
 
-def whole_file(work: bytes) -> Iterator[Record]:
+def whole_file(work: bytes) -> Records:
     """The content of a file; NotFoundError when there is none."""
-    return iter([(work, read_file(work.decode()))])
+    yield work, read_file(work.decode())
 
 
 def text_lines(skip: int) -> Source:
@@ -39,20 +48,20 @@ def text_lines(skip: int) -> Source:
     The key is the name of the file and the number of the line, from 1.
     """
 
-    def lines(work: bytes) -> Iterator[Record]:
+    def lines(work: bytes) -> Records:
         path = work.decode()
         with tf_errors(path):
             file = filesystems.of(path).open(path, "rb", None, None)
-        return itertools.islice(_lines(work, file), skip, None)
+        return _lines(work, file, skip)
 
     return lines
 
 
-def _lines(work: bytes, file: IO[bytes]) -> Iterator[Record]:
+def _lines(work: bytes, file: IO[bytes], skip: int) -> Records:
     with file, tf_errors(work.decode()):
         for number, line in enumerate(file, 1):
             text = line.removesuffix(b"\n").removesuffix(b"\r")
-            if text or line.endswith(b"\n"):
+            if number > skip and (text or line.endswith(b"\n")):
                 yield b"%s:%d" % (work, number), text
 
 
@@ -71,19 +80,22 @@ def fixed_length(header: int, record: int, footer: int, hop: int, encoding: str)
 
 def _fixed_length(
     header: int, record: int, footer: int, hop: int, encoding: str, work: bytes
-) -> Iterator[Record]:
+) -> Records:
     path = work.decode()
     file = open_for_reading(path, encoding if encoding in ("ZLIB", "GZIP") else "")
-    with tf_errors(path):
-        if not _skip(file, header):
-            file.close()
-            raise errors.OutOfRangeError(
-                None, None, f"{path} ends within its header of {header} bytes"
-            )
+    try:
+        with tf_errors(path):
+            if not _skip(file, header):
+                raise errors.OutOfRangeError(
+                    None, None, f"{path} ends within its header of {header} bytes"
+                )
+    except BaseException:
+        file.close()
+        raise
     return _windows(work, file, record, record + footer, hop)
 
 
-def _windows(work: bytes, file: IO[bytes], size: int, needed: int, hop: int) -> Iterator[Record]:
+def _windows(work: bytes, file: IO[bytes], size: int, needed: int, hop: int) -> Records:
     """Pieces of `size` bytes, as long as there are `needed` bytes from where they begin."""
     ahead = b""
     with file, tf_errors(work.decode()):
@@ -116,13 +128,13 @@ def _skip(file: IO[bytes], size: int) -> bool:
 def tf_records(compression: str) -> Source:
     """The records of a TFRecord file; the key is its name and where the record begins."""
 
-    def records(work: bytes) -> Iterator[Record]:
+    def records(work: bytes) -> Records:
         return _keyed(work, RecordReader(work, compression))
 
     return records
 
 
-def _keyed(work: bytes, reader: RecordReader) -> Iterator[Record]:
+def _keyed(work: bytes, reader: RecordReader) -> Records:
     with reader:
         while True:
             key = b"%s:%d" % (work, reader.offset)

@@ -105,9 +105,7 @@ def take_many(sig: NodeSig) -> Callable[..., Any]:
     def work(found: Barrier, wait: Wait, count: Any) -> Any:
         _check_types(sig, types, list(found.types))
         if np.ndim(count):
-            raise _invalid(
-                f"num_elements must be a scalar, got shape {list(np.shape(count))}"
-            )
+            raise _invalid(f"num_elements must be a scalar, got shape {list(np.shape(count))}")
         return found.take(int(count), small, wait)
 
     return _use(sig, work)

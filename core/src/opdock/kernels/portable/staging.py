@@ -18,7 +18,6 @@ from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
 
-
 class _Staged(NamedTuple):
     """A tensor, and how many bytes it has."""
 
@@ -143,9 +142,7 @@ class _Map(_Area):
         """How many tuples lack parts."""
         return len(self._incomplete)
 
-    def put(
-        self, key: int, indices: Sequence[int], values: Tuple, width: int, wait: Wait
-    ) -> None:
+    def put(self, key: int, indices: Sequence[int], values: Tuple, width: int, wait: Wait) -> None:
         """Adds the parts in some places of a tuple of so many, when there is room.
 
         Raises:
@@ -277,9 +274,7 @@ def _map(sig: NodeSig) -> _Found[_Map]:
 
 def _given(values: Sequence[Any], sig: NodeSig) -> Tuple:
     types = sig.in_dtypes[len(sig.in_dtypes) - len(values) :]
-    return [
-        _Staged(element(v, sig), _bytes(v, t)) for v, t in zip(values, types, strict=True)
-    ]
+    return [_Staged(element(v, sig), _bytes(v, t)) for v, t in zip(values, types, strict=True)]
 
 
 def _bytes(value: Any, dtype: DType) -> int:
@@ -399,5 +394,3 @@ def clear(xp: Any, sig: NodeSig) -> Any:
 
 def _of(sig: NodeSig) -> Any:
     return _line(sig) if sig.op.startswith("Stage") else _map(sig)
-
-

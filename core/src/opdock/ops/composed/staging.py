@@ -123,9 +123,7 @@ class BaseStagingArea:
         tensors = []
         for value, i in zip(vals, indices, strict=True):
             if value.dtype != self._dtypes[i]:
-                raise ValueError(
-                    f"Datatypes do not match. '{value.dtype}' != '{self._dtypes[i]}'"
-                )
+                raise ValueError(f"Datatypes do not match. '{value.dtype}' != '{self._dtypes[i]}'")
             value.get_shape().assert_is_compatible_with(self._shapes[i])
             tensors.append(convert_to_tensor(value, self._dtypes[i], f"component_{i}"))
         return tensors, list(indices)
@@ -272,7 +270,9 @@ class MapStagingArea(BaseStagingArea):
         if key is None:
             name = name or f"{self._name}_get_nokey"
             with colocate_with(self._coloc_op):
-                key, found = self._node(f"{self._kind}UnstageNoKey", places, dtypes=types, name=name)
+                key, found = self._node(
+                    f"{self._kind}UnstageNoKey", places, dtypes=types, name=name
+                )
             (key,) = self._here(key)
         else:
             name = name or f"{self._name}_get"
