@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import random
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
+import numpy as np
+
 from opdock.plugin import errors, host_ops
 
 __all__ = ["Options", "Yielder"]
 
+_WORD: Final = (1 << 64) - 1
 _AT_ONCE: Final = 16
 """Records that are read from one file before another has its turn."""
 
@@ -46,7 +48,7 @@ class Yielder:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._random = random.Random(options.seed)
+        self._random = np.random.default_rng(options.seed & _WORD)
         self._buffer: list[bytes] = []
         self._lock = threading.Lock()
         self._mixed = self._turns()
@@ -96,7 +98,7 @@ class Yielder:
 
     def _any(self) -> bytes:
         buffer = self._buffer
-        i = self._random.randrange(len(buffer))
+        i = int(self._random.integers(len(buffer)))
         buffer[i], buffer[-1] = buffer[-1], buffer[i]
         return buffer.pop()
 
@@ -107,7 +109,8 @@ class Yielder:
             found += host_ops.matching_files(pattern).tolist()
         if not found:
             raise errors.NotFoundError(None, None, f"Found no files at {options.pattern}")
-        random.Random(f"{options.seed}/{turn}").shuffle(found)
+        order = np.random.default_rng([options.seed & _WORD, turn]).permutation(len(found))
+        found = [found[i] for i in order]
         start = int(options.shift * len(found)) if 0 <= options.shift < 1 else 0
         return found[start:] + found[:start]
 

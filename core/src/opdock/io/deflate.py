@@ -101,10 +101,14 @@ class DeflateWriter(_Stream):
         self._raw.write(self._out.flush(zlib.Z_SYNC_FLUSH))
         self._raw.flush()
 
+    def finish(self) -> None:
+        """Ends the stream; the file stays open."""
+        self._raw.write(self._out.flush())
+
     def close(self) -> None:
         """Ends the stream and closes the file."""
         if not self.closed:
-            self._raw.write(self._out.flush())
+            self.finish()
         super().close()
 
 

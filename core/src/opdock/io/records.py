@@ -8,15 +8,18 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO, Final, Self, cast
 
 from opdock import errors
 from opdock.io import crc32c, filesystems
 from opdock.io.deflate import GZIP_BITS, DeflateOptions, DeflateReader, DeflateWriter
-from opdock.io.files import as_path, tf_errors
+from opdock.io.files import as_path, atomic_write, tf_errors
 
-_HEADER = struct.Struct("<QI")
-_FOOTER = struct.Struct("<I")
+HEADER = struct.Struct("<QI")
+FOOTER = struct.Struct("<I")
+OVERHEAD: Final = HEADER.size + FOOTER.size
+"""What a record takes beside its data."""
 _CHUNK = 1 << 20
 COMPRESSIONS: Final[dict[str, DeflateOptions | None]] = {
     "": None, "ZLIB": DeflateOptions(), "GZIP": DeflateOptions(window_bits=GZIP_BITS),
@@ -28,7 +31,7 @@ def frame(data: bytes) -> bytes:
     """One record, ready to be appended to a file."""
     length = struct.pack("<Q", len(data))
     return b"".join(
-        (length, _FOOTER.pack(crc32c.masked(length)), data, _FOOTER.pack(crc32c.masked(data)))
+        (length, FOOTER.pack(crc32c.masked(length)), data, FOOTER.pack(crc32c.masked(data)))
     )
 
 
@@ -93,6 +96,33 @@ def open_for_reading(path: str, compression: str = "") -> IO[bytes]:
     return raw if options is None else cast("IO[bytes]", DeflateReader(raw, options.window_bits))
 
 
+@contextmanager
+def new_file(path: str, compression: str = "") -> Iterator[RecordWriter]:
+    """A record file of the machine that has its name when all of it is written, or never."""
+    options = _options(compression)
+    with atomic_write(path) as raw:
+        if options is None:
+            yield RecordWriter(raw)
+            return
+        stream = DeflateWriter(raw, options)
+        yield RecordWriter(cast("IO[bytes]", stream))
+        stream.finish()
+
+
+def compression_of(path: str | bytes | os.PathLike[str]) -> str:
+    """The kind of compression of a record file, by its first bytes; that of an empty one is ""."""
+    name = as_path(path)
+    with tf_errors(name), filesystems.of(name).open(name, "rb", None, None) as file:
+        start = file.read(HEADER.size)
+    length, length_crc = HEADER.unpack(start.ljust(HEADER.size, b"\0"))
+    if crc32c.masked(struct.pack("<Q", length)) == length_crc:
+        return ""
+    if start.startswith(b"\x1f\x8b"):
+        return "GZIP"
+    # zlib's header: the method is 8, and the two bytes are a multiple of 31.
+    return "ZLIB" if start[:1] == b"\x78" and int.from_bytes(start[:2], "big") % 31 == 0 else ""
+
+
 class RecordReader:
     """The records of a file, one after the other.
 
@@ -136,17 +166,17 @@ class RecordReader:
             DataLossError: a checksum does not match, or the file ends inside a record.
         """
         with tf_errors(self.path):
-            header = self._exactly(_HEADER.size, may_end=True)
+            header = self._exactly(HEADER.size, may_end=True)
             if not header:
                 return None
-            length, length_crc = _HEADER.unpack(header)
+            length, length_crc = HEADER.unpack(header)
             if crc32c.masked(header[:8]) != length_crc:
                 raise self._damaged("corrupted record")
             data = self._exactly(length) if length else b""
-            (data_crc,) = _FOOTER.unpack(self._exactly(_FOOTER.size))
+            (data_crc,) = FOOTER.unpack(self._exactly(FOOTER.size))
             if crc32c.masked(data) != data_crc:
                 raise self._damaged("corrupted record")
-        self.offset += _HEADER.size + length + _FOOTER.size
+        self.offset += length + OVERHEAD
         return data
 
     def _exactly(self, size: int, may_end: bool = False) -> bytes:

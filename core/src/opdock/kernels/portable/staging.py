@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 from collections import deque
@@ -226,7 +227,7 @@ def _part(parts: Partial, key: int, index: int) -> _Staged:
 
 
 def _check_places(key: int, indices: Sequence[int], width: int) -> None:
-    if any(a >= b for a, b in zip(indices, indices[1:], strict=False)):
+    if any(a >= b for a, b in itertools.pairwise(indices)):
         raise invalid(f"Indices are not strictly ordered: {list(indices)}")
     for i in indices:
         if not 0 <= i < width:
