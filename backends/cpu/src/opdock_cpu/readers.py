@@ -111,7 +111,7 @@ class Reader:
         """
         self._check_whole("SerializeState")
         with self._turn(wait):
-            return self.state.to_bytes()
+            return bytes(self.state.to_bytes())
 
     def restore(self, data: bytes, wait: Wait) -> None:
         """Takes on a state that was saved.

@@ -58,7 +58,7 @@ def _check_same(what: str, name: str, have: list[str], want: list[str]) -> None:
         )
 
 
-def _use(sig: NodeSig, work: Callable[[Barrier, Wait, Any], Any]) -> Callable[..., Any]:
+def _use(sig: NodeSig, work: Callable[..., Any]) -> Callable[..., Any]:
     """A kernel that does something with the barrier behind its first argument."""
     assert sig.resources is not None
     wait = sig.resources.wait

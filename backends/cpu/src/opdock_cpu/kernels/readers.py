@@ -88,7 +88,7 @@ def tf_record_reader(sig: NodeSig) -> Callable[[], Reader]:
 
 
 # ---------------------------------------------------------------- use
-def _use(sig: NodeSig, work: Callable[[Reader, Wait, Any], Any]) -> Callable[..., Any]:
+def _use(sig: NodeSig, work: Callable[..., Any]) -> Callable[..., Any]:
     """A kernel that does something with the reader behind its first argument."""
     assert sig.resources is not None
     wait = sig.resources.wait
