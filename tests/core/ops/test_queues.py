@@ -302,3 +302,59 @@ def test_constructors_refuse_what_makes_no_queue() -> None:
         tf.QueueBase.from_list(0, [])
     with tf.Session() as sess, pytest.raises(tf.errors.InvalidArgumentError, match="min_after"):
         sess.run(tf.RandomShuffleQueue(3, 3, tf.int32).size())
+
+
+# ---------------------------------------------------------------- one step that waits twice
+def one_thread() -> tf.Session:
+    return tf.Session(
+        config=tf.ConfigProto(inter_op_parallelism_threads=1, intra_op_parallelism_threads=1)
+    )
+
+
+def test_a_step_puts_into_a_full_queue_what_it_makes_room_for() -> None:
+    queue = tf.FIFOQueue(1, tf.int32, shapes=[[]])
+    value = tf.placeholder(tf.int32, [])
+    put, get, size = queue.enqueue(value), queue.dequeue(), queue.size()
+    doubled = get * 2
+    with one_thread() as sess:
+        sess.run(put, {value: 0})
+        for turn in range(1, 5):
+            assert sess.run([put, doubled], {value: turn})[1] == 2 * (turn - 1)
+        # The same while another thread is in the program already.
+        sess.run(get)
+        waiting = [start(lambda i=i: sess.run([put, doubled], {value: i})) for i in range(3)]
+        assert sorted(int(join()[1]) for join in waiting) == [0, 2, 4]
+        assert sess.run(size) == 0
+
+
+def test_one_operation_of_a_step_brings_what_another_waits_for() -> None:
+    first, second = (tf.FIFOQueue(1, tf.int32, shapes=[[]]) for _ in range(2))
+    there, back = first.dequeue(), second.dequeue()
+    on = second.enqueue(there + 1)
+    with one_thread() as sess:
+        found = start(lambda: sess.run([back, on, there]))
+        sess.run(first.enqueue(4))
+        assert found() == [5, None, 4]
+
+
+@pytest.mark.parametrize("how", ["fails", "deadline", "closed"])
+def test_what_ends_a_step_ends_all_its_waiting(how: str) -> None:
+    full, empty, third = (tf.FIFOQueue(1, tf.int32, shapes=[[]]) for _ in range(3))
+    fill, put, get = full.enqueue(1), full.enqueue(2), empty.dequeue()
+    # Fails when there is something in the third queue.
+    fails = tf.Assert(third.dequeue() < 0, ["negative"])
+    options = tf.RunOptions(timeout_in_ms=100) if how == "deadline" else None
+    sess = one_thread()
+    sess.run(fill)
+    found = start(lambda: sess.run([put, get, fails], options=options))
+    if how == "fails":
+        sess.run(third.enqueue(1))
+        assert isinstance(found(), tf.errors.InvalidArgumentError)
+    elif how == "deadline":
+        assert isinstance(found(), tf.errors.DeadlineExceededError)
+    else:
+        sess.run(empty.close())
+        assert isinstance(found(), tf.errors.OutOfRangeError)
+    assert sess.run(full.size()) == 1
+    assert sess.run(full.dequeue()) == 1
+    sess.close()

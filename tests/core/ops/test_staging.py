@@ -61,6 +61,17 @@ def test_whoever_puts_waits_for_room(bound: dict[str, int]) -> None:
                 sess.run(put, {x: [0.0] * 6})
 
 
+def test_a_full_area_is_emptied_and_filled_in_one_step() -> None:
+    x = tf.placeholder(tf.int32, [])
+    area = StagingArea([tf.int32], capacity=1)
+    put, get = area.put([x]), area.get()
+    config = tf.ConfigProto(inter_op_parallelism_threads=1)
+    with tf.Session(config=config) as sess:
+        sess.run(put, {x: 0})
+        for turn in range(1, 4):
+            assert sess.run([put, get], {x: turn})[1] == [turn - 1]
+
+
 @pytest.mark.parametrize("how", ["put", "end", "deadline"])
 def test_what_ends_the_waiting(how: str) -> None:
     area, table = StagingArea([tf.int32]), MapStagingArea([tf.int32])

@@ -2,8 +2,8 @@
 
 Who wants something of a queue is an attempt in a line. Whoever changes the queue carries on all
 attempts that can be, as TensorFlow's do, so a dequeue that makes room has let the next enqueue in
-before it returns. A dequeue of many takes what there is and waits for the rest; what it took goes
-back if it does not get all of it, so no element is lost.
+before it returns. A dequeue of many takes what there is and waits for the rest, where that keeps the
+order; what it took goes back if it does not get all of it, so no element is lost.
 """
 
 from __future__ import annotations
