@@ -185,10 +185,22 @@ def test_what_makes_no_reader_or_reads_no_names() -> None:
             sess.run(tf.IdentityReader().read(names))
 
 
-def test_the_older_ops_of_graphs_that_were_saved() -> None:
-    """Their handles are references; as in TF a reader of such a graph has no queue of the new."""
-    reader = tf.raw_ops.IdentityReader(name="r")
-    with tf.Session() as sess:
-        assert sess.run(tf.raw_ops.ReaderNumRecordsProduced(reader_handle=reader)) == 0
-        sess.run(tf.raw_ops.ReaderReset(reader_handle=reader))
-        assert sess.run(reader).tolist()[1] == b"r"
+def test_the_older_ops_of_graphs_that_were_saved(tmp_path: Path) -> None:
+    """A reader and a queue whose handles are references, and a queue of today for such a reader."""
+    raw, name = tf.raw_ops, write(tmp_path / "a", b"one\ntwo\n")
+    reader = raw.TextLineReader(name="r")
+    old = raw.FIFOQueue(component_types=[tf.string], shapes=[[]], name="q")
+    new = tf.FIFOQueue(9, tf.string, shapes=[[]])
+    put = raw.QueueEnqueue(handle=old, components=[tf.constant(name)])
+    values = [
+        raw.ReaderRead(reader_handle=reader, queue_handle=queue).value
+        for queue in (old, raw.FakeQueue(resource=new.queue_ref))
+    ]
+    graph = tf.get_default_graph().as_graph_def()
+    with tf.Graph().as_default(), tf.Session() as sess:
+        names = [put.name, *(v.name for v in values)]
+        put, *values = tf.import_graph_def(graph, return_elements=names, name="")
+        sess.run(put)
+        assert [sess.run(v) for v in values] == [b"one", b"two"]
+        assert sess.run("q:0").tolist() == [b"localhost", b"q"]
+        assert sess.run("r:0").tolist()[1] == b"r"

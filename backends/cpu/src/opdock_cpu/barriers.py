@@ -57,7 +57,7 @@ class Barrier:
 
     def read(self) -> Array:
         """What a reference to it is to those who look at its value: where it is found."""
-        return np.array([self.container.encode(), self.name.encode()], object)
+        return np.array([(self.container or "localhost").encode(), self.name.encode()], object)
 
     @property
     def ready(self) -> int:

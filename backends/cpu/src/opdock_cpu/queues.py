@@ -2,8 +2,8 @@
 
 Who wants something of a queue is an attempt in a line. Whoever changes the queue carries on all
 attempts that can be, as TensorFlow's do, so a dequeue that makes room has let the next enqueue in
-before it returns. A dequeue of many takes what there is and waits for the rest, where that keeps the
-order; what it took goes back if it does not get all of it, so no element is lost.
+before it returns. A dequeue of many takes what there is and waits for the rest, where the order
+allows it; what it took goes back if it does not get all of it, so no element is lost.
 """
 
 from __future__ import annotations
@@ -125,6 +125,10 @@ class Queue:
     def closed(self) -> bool:
         """Whether nothing more may be enqueued."""
         return self._closed
+
+    def read(self) -> Array:
+        """What a reference to it is to those who look at its value: where it is found."""
+        return np.array([b"localhost", self.name.encode()], object)
 
     def check(self, op: str, types: Sequence[DType]) -> None:
         """Whether an op's components have the queue's types.

@@ -34,7 +34,7 @@ class Reader:
         self, kind: str, container: str, name: str, source: host_ops.Source, whole: bool = False
     ) -> None:
         self.name: Final = f"{kind} '{name}'"
-        self._place = container.encode(), name.encode()
+        self._place = (container or "localhost").encode(), name.encode()
         self.state = host_ops.ReaderState()
         self._source, self._whole = source, whole
         self._records: host_ops.Records | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 from opdock import shapes
 from opdock.ops.registry import Cost, ShapeSig, Traits, define_op
 from opdock.ops.support.common_shapes import unknown
+from opdock.ops.support.handles import check_handle, handle_shape
 from opdock.shapes import Shape
 
 __all__: list[str] = []
@@ -46,19 +47,12 @@ for _op in (barrier_op, insert_many_op, take_many_op, close_op, ready_size_op, i
     _op.not_differentiable()
 
 
-def _check_handle(sig: ShapeSig) -> None:
-    (length,) = shapes.with_rank(sig.shapes[0], 1)
-    shapes.merge_dim(length, 2)
-
-
-@barrier_op.shape
-def _barrier_shape(sig: ShapeSig) -> Shape:
-    return (2,)
+barrier_op.shape(handle_shape)
 
 
 @insert_many_op.shape
 def _insert_many_shape(sig: ShapeSig) -> list[Shape]:
-    _check_handle(sig)
+    check_handle(sig)
     (count,) = shapes.with_rank(sig.shapes[1], 1)
     values = shapes.with_rank_at_least(sig.shapes[2], 1)
     if values is not None:
@@ -73,5 +67,5 @@ take_many_op.shape(unknown)
 @ready_size_op.shape
 @incomplete_size_op.shape
 def _scalars_shape(sig: ShapeSig) -> list[Shape]:
-    _check_handle(sig)
+    check_handle(sig)
     return [()] * sig.n_outputs

@@ -10,19 +10,15 @@ from __future__ import annotations
 from opdock import shapes
 from opdock.ops.registry import Cost, ShapeSig, Traits, define_op
 from opdock.ops.support.common_shapes import no_outputs, scalar
+from opdock.ops.support.handles import HANDLES, check_handle, handle_shape
 from opdock.shapes import Shape
 
 __all__: list[str] = []
 
 _SHARED = 'container: string = "", shared_name: string = ""'
-_HANDLES = (("", "Ref(string)"), ("V2", "resource"))
 
 
 # ---------------------------------------------------------------- readers
-def _reader_shape(sig: ShapeSig) -> Shape:
-    return () if sig.op.endswith("V2") else (2,)
-
-
 for _name, _attrs in {
     "WholeFileReader": _SHARED,
     "TextLineReader": f"skip_header_lines: int = 0, {_SHARED}",
@@ -31,39 +27,32 @@ for _name, _attrs in {
     "TFRecordReader": f'{_SHARED}, compression_type: string = ""',
     "IdentityReader": _SHARED,
 }.items():
-    for _suffix, _handle in _HANDLES:
+    for _suffix, _handle in HANDLES:
         _more = ', encoding: string = ""' if _name + _suffix == "FixedLengthRecordReaderV2" else ""
         _op = define_op(
             f"{_name}{_suffix}", f"-> reader_handle: {_handle}", _attrs + _more, stateful=True
         )
         # A kernel finds the reader, or makes it: that is no effect, and nothing holds a variable.
         _op.declare(Traits(effect=False, merge=False, fold=False)).not_differentiable()
-        _op.shape(_reader_shape)
+        _op.shape(handle_shape)
 
 
 # ---------------------------------------------------------------- what is done with them
-def _check_handles(sig: ShapeSig, count: int = 1) -> None:
-    for shape in sig.shapes[:count]:
-        if sig.op.endswith("V2"):
-            shapes.with_rank(shape, 0)
-            continue
-        (length,) = shapes.with_rank(shape, 1)
-        shapes.merge_dim(length, 2)
-
-
 def _scalars_shape(sig: ShapeSig) -> list[Shape]:
-    _check_handles(sig, 2 if sig.op.startswith("ReaderRead") else 1)
+    for i in range(2 if sig.op.startswith("ReaderRead") else 1):
+        check_handle(sig, i)
     return scalar(sig)
 
 
 def _read_up_to_shape(sig: ShapeSig) -> list[Shape]:
-    _check_handles(sig, 2)
+    check_handle(sig, 0)
+    check_handle(sig, 1)
     shapes.with_rank(sig.shapes[2], 0)
     return [(None,)] * sig.n_outputs
 
 
 def _restore_shape(sig: ShapeSig) -> list[Shape]:
-    _check_handles(sig)
+    check_handle(sig)
     shapes.with_rank(sig.shapes[1], 0)
     return no_outputs(sig)
 
@@ -81,7 +70,7 @@ for _name, _signature, _traits, _shape in (
     ("ReaderRestoreState", ", state: string ->", _CHANGES, _restore_shape),
     ("ReaderReset", " ->", _CHANGES, _scalars_shape),
 ):  # fmt: skip
-    for _suffix, _handle in _HANDLES:
+    for _suffix, _handle in HANDLES:
         # As in TF, an op on a handle has state by that alone.
         _op = define_op(
             f"{_name}{_suffix}", f"reader_handle: {_handle}" + _signature.format(_handle),

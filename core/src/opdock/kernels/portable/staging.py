@@ -282,7 +282,7 @@ def _bytes(value: Any, dtype: DType) -> int:
     """The bytes of a buffer; of strings those that they are made of."""
     if dtype.np.kind == "O":
         return sum(len(text) for text in np.ravel(value))
-    return math.prod(value.shape) * int(dtype.np.itemsize)
+    return int(math.prod(value.shape) * dtype.np.itemsize)
 
 
 def _handed(found: Tuple, sig: NodeSig, types: Sequence[DType]) -> Any:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opdock.compiler.pipeline import Compiled
-from opdock.runtime.inspect.trace import active
 from opdock.runtime.cancellation import PostponedError
+from opdock.runtime.inspect.trace import active
 from opdock.runtime.program.bind import Bound, Services
 from opdock.runtime.program.executor import Executor, Observer
 from opdock.runtime.program.line import Line
