@@ -14,7 +14,8 @@ from opdock.shapes import Shape
 
 __all__: list[str] = []
 
-_BOUNDS = "capacity: int >= 0 = 0, memory_limit: int >= 0 = 0, dtypes: list(type)"
+_AREA = "capacity: int >= 0 = 0, memory_limit: int >= 0 = 0, dtypes: list(type)"
+_PARTS = f"{_AREA} >= 1"
 _SHARED = 'container: string = "", shared_name: string = ""'
 _WAITS = Traits(cost=Cost.WAIT, blocks=True)
 
@@ -28,32 +29,31 @@ def _check_index(sig: ShapeSig) -> list[Shape]:
     return unknown(sig)
 
 
-for _name, _signature, _traits, _shape in (
-    ("Stage", "values: dtypes ->", _WAITS, no_outputs),
-    ("Unstage", "-> values: dtypes", _WAITS, unknown),
-    ("StagePeek", "index: int32 -> values: dtypes", _WAITS, _check_index),
-    ("StageSize", "-> size: int32", Traits(), scalar),
-    ("StageClear", "->", Traits(), no_outputs),
+for _name, _signature, _attrs, _traits, _shape in (
+    ("Stage", "values: dtypes ->", _PARTS, _WAITS, no_outputs),
+    ("Unstage", "-> values: dtypes", _PARTS, _WAITS, unknown),
+    ("StagePeek", "index: int32 -> values: dtypes", _PARTS, _WAITS, _check_index),
+    ("StageSize", "-> size: int32", _AREA, Traits(), scalar),
+    ("StageClear", "->", _AREA, Traits(), no_outputs),
 ):
-    _op = define_op(_name, _signature, f"{_BOUNDS}, {_SHARED}", stateful=True)
+    _op = define_op(_name, _signature, f"{_attrs}, {_SHARED}", stateful=True)
     _op.declare(_traits).not_differentiable()
     _op.shape(_shape)
 
 _PUT = "key: int64, indices: int32, values: fake_dtypes ->"
+_PUT_ATTRS = f"{_AREA}, fake_dtypes: list(type) >= 1"
 _TAKE = "key: int64, indices: int32 -> values: dtypes"
-for _name, _signature, _traits, _shape in (
-    ("MapStage", _PUT, _WAITS, no_outputs),
-    ("MapPeek", _TAKE, _WAITS, unknown),
-    ("MapUnstage", _TAKE, _WAITS, unknown),
-    ("MapUnstageNoKey", "indices: int32 -> key: int64, values: dtypes", _WAITS, _key_and_unknown),
-    ("MapSize", "-> size: int32", Traits(), scalar),
-    ("MapIncompleteSize", "-> size: int32", Traits(), scalar),
-    ("MapClear", "->", Traits(), no_outputs),
+_TAKE_ANY = "indices: int32 -> key: int64, values: dtypes"
+for _name, _signature, _attrs, _traits, _shape in (
+    ("MapStage", _PUT, _PUT_ATTRS, _WAITS, no_outputs),
+    ("MapPeek", _TAKE, _PARTS, _WAITS, unknown),
+    ("MapUnstage", _TAKE, _PARTS, _WAITS, unknown),
+    ("MapUnstageNoKey", _TAKE_ANY, _PARTS, _WAITS, _key_and_unknown),
+    ("MapSize", "-> size: int32", _AREA, Traits(), scalar),
+    ("MapIncompleteSize", "-> size: int32", _AREA, Traits(), scalar),
+    ("MapClear", "->", _AREA, Traits(), no_outputs),
 ):
-    _more = ", fake_dtypes: list(type)" if _name == "MapStage" else ""
     for _order in ("", "Ordered"):
-        _op = define_op(
-            f"{_order}{_name}", _signature, f"{_BOUNDS}{_more}, {_SHARED}", stateful=True
-        )
+        _op = define_op(f"{_order}{_name}", _signature, f"{_attrs}, {_SHARED}", stateful=True)
         _op.declare(_traits).not_differentiable()
         _op.shape(_shape)
