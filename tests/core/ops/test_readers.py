@@ -161,6 +161,19 @@ def test_a_missing_file_is_passed_over_and_a_damaged_one_is_not(tmp_path: Path) 
         assert sess.run(value) == b"good"
 
 
+def test_a_whole_file_that_is_missing_is_tried_again(tmp_path: Path) -> None:
+    reader, queue = tf.WholeFileReader(), tf.FIFOQueue(9, tf.string, shapes=[[]])
+    _, value = reader.read(queue)
+    with tf.Session() as sess:
+        sess.run(queue.enqueue(str(tmp_path / "late")))
+        for _ in range(2):
+            with pytest.raises(tf.errors.NotFoundError, match="late"):
+                sess.run(value)
+        write(tmp_path / "late", b"here")
+        assert sess.run(value) == b"here"
+        assert sess.run(reader.num_work_units_completed()) == 1
+
+
 def test_what_makes_no_reader_or_reads_no_names() -> None:
     with pytest.raises(ValueError, match="LZ4"):
         tf.TFRecordReader(options="LZ4")

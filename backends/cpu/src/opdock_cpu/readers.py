@@ -92,8 +92,8 @@ class Reader:
             try:
                 record = next(records, None)
             except errors.OpError as e:
-                # What comes after damage cannot be found.
-                self._broken = e
+                # What comes after damage cannot be found; a whole file is tried again.
+                self._broken = None if self._whole else e
                 raise
             if record is not None:
                 found.append(record)
