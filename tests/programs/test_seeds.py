@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import pickle
 import runpy
+import sys
+import tarfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,7 +41,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     ran = set()
 
-    def go(name: str, *, seed: int | None = None) -> Ran:
+    def go(name: str, *arguments: str, seed: int | None = None) -> Ran:
         ran.add(name)
         printed = io.StringIO()
         graph = tf.Graph()
@@ -46,7 +49,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         with graph.as_default(), contextlib.redirect_stdout(printed):
             if seed is not None:
                 tf.set_random_seed(seed)
-            names = runpy.run_path(str(SEEDS / f"{name}.py"))
+            monkeypatch.setattr(sys, "argv", [name, *arguments])
+            main = "__main__" if arguments else "<run_path>"
+            names = runpy.run_path(str(SEEDS / f"{name}.py"), run_name=main)
         return Ran(names, printed.getvalue(), graph)
 
     return go
@@ -123,6 +128,36 @@ def test_metadata_of_a_session(run) -> None:
     assert all(node.all_end_rel_micros >= 0 and node.all_start_micros > 0 for node in timings)
     assert "node_stats" in ran.printed
     assert 'op: "MatMul"' in ran.printed
+
+
+# Seed 002: images of CIFAR-10 as TFRecords, in Python 3's words
+
+
+def test_cifar_to_tfrecord(run, tmp_path: Path) -> None:
+    folder = tmp_path / "cifar-10-batches-py"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    batches = {}
+    for name in [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]:
+        data = rng.integers(0, 256, (4, 3072), np.uint8)
+        batches[name] = {"data": data, "labels": rng.integers(0, 10, 4).tolist()}
+        (folder / name).write_bytes(pickle.dumps(batches[name]))
+    with tarfile.open(tmp_path / "cifar-10-python.tar.gz", "w:gz") as archive:
+        archive.add(folder, folder.name)
+    ran = run("002_cifar_to_tfrecord", "--data-dir", str(tmp_path))
+    assert ran.printed.splitlines()[-1] == "Done!"
+    for mode, files in ran.names["_get_file_names"]().items():
+        wanted = [
+            (image.tobytes(), label)
+            for f in files
+            for image, label in zip(batches[f]["data"], batches[f]["labels"], strict=True)
+        ]
+        found = []
+        for record in tf.python_io.tf_record_iterator(str(tmp_path / f"{mode}.tfrecords")):
+            feature = tf.train.Example.FromString(record).features.feature
+            image, label = feature["image"].bytes_list.value, feature["label"].int64_list.value
+            found.append((image[0], label[0]))
+        assert found == wanted
 
 
 # Seed 003: introduction, slides of 2019

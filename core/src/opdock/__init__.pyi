@@ -278,6 +278,13 @@ from opdock.ops.composed.queues import PriorityQueue as PriorityQueue
 from opdock.ops.composed.queues import QueueBase as QueueBase
 from opdock.ops.composed.queues import RandomShuffleQueue as RandomShuffleQueue
 from opdock.ops.composed.ragged_dispatch import RaggedTensor as RaggedTensor
+from opdock.ops.composed.readers import FixedLengthRecordReader as FixedLengthRecordReader
+from opdock.ops.composed.readers import IdentityReader as IdentityReader
+from opdock.ops.composed.readers import LMDBReader as LMDBReader
+from opdock.ops.composed.readers import ReaderBase as ReaderBase
+from opdock.ops.composed.readers import TFRecordReader as TFRecordReader
+from opdock.ops.composed.readers import TextLineReader as TextLineReader
+from opdock.ops.composed.readers import WholeFileReader as WholeFileReader
 from opdock.ops.composed.reduce_stats import count_nonzero as count_nonzero
 from opdock.ops.composed.reduce_stats import reduce_logsumexp as reduce_logsumexp
 from opdock.ops.composed.sparse import sparse_concat as sparse_concat

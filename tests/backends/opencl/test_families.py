@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.ops.composed.staging import StagingArea
 from opdock.plugin import CLUSTER, NodeSig, dtypes
 
 pytestmark = pytest.mark.usefixtures("opencl")
@@ -149,3 +150,20 @@ def test_a_shuffle_has_the_same_order_on_every_device() -> None:
     got = [_run(lambda v: tf.random_shuffle(v, seed=5), x, device=d) for d in (DEVICE, "/cpu:0")]
     np.testing.assert_array_equal(got[0], got[1])
     assert not np.array_equal(got[0], x)
+
+
+def test_what_is_staged_stays_on_the_device() -> None:
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32, [4])
+        with tf.device(DEVICE):
+            area = StagingArea([tf.float32], shapes=[[4]], capacity=1)
+            put, (y,) = area.put([tf.exp(x)]), area.get()
+            z = tf.log(y)
+        with tf.Session(config=tf.ConfigProto(allow_soft_placement=False)) as session:
+            session.run(put, {x: [0.0] * 4})
+            fetches, feed = [put, z], {x: [1.0] * 4}
+            told = session.explain(fetches, feed).rows
+            np.testing.assert_allclose(session.run(fetches, feed)[1], [0] * 4, atol=1e-6)
+            np.testing.assert_allclose(session.run(fetches, feed)[1], [1] * 4, rtol=1e-6)
+    # What is fed goes up, what is fetched comes down, and nothing in between does either.
+    assert [row.op for row in told].count("_Copy") == 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zipfile
+
 import pytest
 
 import opdock as tf
@@ -41,6 +43,42 @@ def test_reading_and_writing_have_places_of_their_own(tmp_path):
         assert file.read(2) == "ab"
         file.write("def")
         assert file.read() == "cdef"
+
+
+def test_what_an_archive_holds_is_read_where_it_is(tmp_path):
+    pytest.importorskip("fsspec", reason="fsspec is optional: without it paths have no schemes")
+    archive = tmp_path / "a.zip"
+    records = tmp_path / "r"
+    with tf.python_io.TFRecordWriter(str(records), "GZIP") as writer:
+        writer.write(b"one")
+    with zipfile.ZipFile(archive, "w") as made:
+        made.writestr("d/f.txt", "one\ntwo\n")
+        made.write(records, "d/r")
+    within = f"::{archive}"
+    assert tf.gfile.Exists(f"zip://d/f.txt{within}")
+    assert not tf.gfile.Exists(f"zip://d/none{within}")
+    assert tf.gfile.ListDirectory(f"zip://d{within}") == ["f.txt", "r"]
+    assert tf.gfile.GFile(f"zip://d/f.txt{within}").readlines() == ["one\n", "two\n"]
+    (found,) = tf.gfile.Glob(f"zip://d/*.txt{within}")
+    assert tf.gfile.Stat(found).length == 8
+    assert list(tf.python_io.tf_record_iterator(f"zip://d/r{within}", "GZIP")) == [b"one"]
+    queue = tf.FIFOQueue(2, tf.string, shapes=[[]])
+    _, line = tf.TextLineReader(skip_header_lines=1).read(queue)
+    with tf.Session() as sess:
+        sess.run(queue.enqueue(found))
+        assert sess.run(line) == b"two"
+    with pytest.raises(tf.errors.NotFoundError, match="none"):
+        tf.gfile.GFile(f"zip://d/none{within}").read()
+    with pytest.raises(tf.errors.NotFoundError, match="none.zip"):
+        tf.gfile.Exists(f"zip://d/f.txt::{tmp_path}/none.zip")
+
+
+def test_records_are_written_where_a_scheme_leads():
+    pytest.importorskip("fsspec", reason="fsspec is optional: without it paths have no schemes")
+    for kind in ("", "ZLIB"):
+        with tf.python_io.TFRecordWriter("memory://records/r", kind) as writer:
+            writer.write(b"one")
+        assert list(tf.python_io.tf_record_iterator("memory://records/r", kind)) == [b"one"]
 
 
 def test_an_unknown_scheme_is_told():

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,29 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opdock as tf
-
-WAIT = 60.0  # nobody waits as long; it ends a test that would wait for ever
-
-
-def start(work: Callable[[], Any]) -> Callable[[], Any]:
-    """Does some work in a thread; the result of joining it is the result or the error."""
-    box: list[Any] = []
-
-    def run() -> None:
-        try:
-            box.append(work())
-        except tf.errors.OpError as e:
-            box.append(e)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-
-    def join() -> Any:
-        thread.join(WAIT)
-        assert not thread.is_alive()
-        return box[0]
-
-    return join
+from tests.threads import start
 
 
 # ---------------------------------------------------------------- order
@@ -69,6 +45,19 @@ def test_the_smallest_priority_comes_first_and_equals_keep_their_order() -> None
         order, words = sess.run(get)
     assert order.tolist() == [1, 1, 2, 3]
     assert words.tolist() == [b"a", b"a2", b"b", b"c"]
+
+
+def test_a_batch_of_priorities_is_in_order_however_its_elements_came() -> None:
+    queue = tf.PriorityQueue(100, [tf.string], shapes=[[]])
+    value = tf.placeholder(tf.int64, [])
+    put, get, size = queue.enqueue((value, "")), queue.dequeue_many(3), queue.size()
+    with tf.Session() as sess:
+        found = start(lambda: sess.run(get))
+        for i, priority in enumerate((3, 1)):
+            sess.run(put, {value: priority})
+            assert sess.run(size) == i + 1  # nothing is taken before all are there
+        sess.run(put, {value: 2})
+        assert found()[0].tolist() == [1, 2, 3]
 
 
 def test_shuffling_repeats_with_its_seed_and_loses_nothing() -> None:
@@ -313,3 +302,59 @@ def test_constructors_refuse_what_makes_no_queue() -> None:
         tf.QueueBase.from_list(0, [])
     with tf.Session() as sess, pytest.raises(tf.errors.InvalidArgumentError, match="min_after"):
         sess.run(tf.RandomShuffleQueue(3, 3, tf.int32).size())
+
+
+# ---------------------------------------------------------------- one step that waits twice
+def one_thread() -> tf.Session:
+    return tf.Session(
+        config=tf.ConfigProto(inter_op_parallelism_threads=1, intra_op_parallelism_threads=1)
+    )
+
+
+def test_a_step_puts_into_a_full_queue_what_it_makes_room_for() -> None:
+    queue = tf.FIFOQueue(1, tf.int32, shapes=[[]])
+    value = tf.placeholder(tf.int32, [])
+    put, get, size = queue.enqueue(value), queue.dequeue(), queue.size()
+    doubled = get * 2
+    with one_thread() as sess:
+        sess.run(put, {value: 0})
+        for turn in range(1, 5):
+            assert sess.run([put, doubled], {value: turn})[1] == 2 * (turn - 1)
+        # The same while another thread is in the program already.
+        sess.run(get)
+        waiting = [start(lambda i=i: sess.run([put, doubled], {value: i})) for i in range(3)]
+        assert sorted(int(join()[1]) for join in waiting) == [0, 2, 4]
+        assert sess.run(size) == 0
+
+
+def test_one_operation_of_a_step_brings_what_another_waits_for() -> None:
+    first, second = (tf.FIFOQueue(1, tf.int32, shapes=[[]]) for _ in range(2))
+    there, back = first.dequeue(), second.dequeue()
+    on = second.enqueue(there + 1)
+    with one_thread() as sess:
+        found = start(lambda: sess.run([back, on, there]))
+        sess.run(first.enqueue(4))
+        assert found() == [5, None, 4]
+
+
+@pytest.mark.parametrize("how", ["fails", "deadline", "closed"])
+def test_what_ends_a_step_ends_all_its_waiting(how: str) -> None:
+    full, empty, third = (tf.FIFOQueue(1, tf.int32, shapes=[[]]) for _ in range(3))
+    fill, put, get = full.enqueue(1), full.enqueue(2), empty.dequeue()
+    # Fails when there is something in the third queue.
+    fails = tf.Assert(third.dequeue() < 0, ["negative"])
+    options = tf.RunOptions(timeout_in_ms=100) if how == "deadline" else None
+    sess = one_thread()
+    sess.run(fill)
+    found = start(lambda: sess.run([put, get, fails], options=options))
+    if how == "fails":
+        sess.run(third.enqueue(1))
+        assert isinstance(found(), tf.errors.InvalidArgumentError)
+    elif how == "deadline":
+        assert isinstance(found(), tf.errors.DeadlineExceededError)
+    else:
+        sess.run(empty.close())
+        assert isinstance(found(), tf.errors.OutOfRangeError)
+    assert sess.run(full.size()) == 1
+    assert sess.run(full.dequeue()) == 1
+    sess.close()

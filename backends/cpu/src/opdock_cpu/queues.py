@@ -2,8 +2,8 @@
 
 Who wants something of a queue is an attempt in a line. Whoever changes the queue carries on all
 attempts that can be, as TensorFlow's do, so a dequeue that makes room has let the next enqueue in
-before it returns. A dequeue of many takes what there is and waits for the rest; what it took goes
-back if it does not get all of it, so no element is lost.
+before it returns. A dequeue of many takes what there is and waits for the rest, where the order
+allows it; what it took goes back if it does not get all of it, so no element is lost.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from opdock.plugin import DType, RandomStream, errors
 from opdock_cpu.philox import Philox
 
-__all__ = ["Queue", "first_come", "shuffled", "smallest_first"]
+__all__ = ["Queue", "first_come", "shuffled", "smallest_first", "texts"]
 
 Array = np.ndarray[Any, Any]
 Element = tuple[Array, ...]
@@ -32,7 +32,14 @@ Wait = Callable[[threading.Condition, Callable[[], bool], Callable[[], None]], N
 
 
 class _Store(Protocol):
-    """What holds the elements of a queue."""
+    """What holds the elements of a queue.
+
+    Attributes:
+        together: whether all elements of a batch must be there at once, or it would be out of
+            order.
+    """
+
+    together: bool
 
     def __len__(self) -> int: ...
 
@@ -119,6 +126,10 @@ class Queue:
         """Whether nothing more may be enqueued."""
         return self._closed
 
+    def read(self) -> Array:
+        """What a reference to it is to those who look at its value: where it is found."""
+        return np.array([b"localhost", self.name.encode()], object)
+
     def check(self, op: str, types: Sequence[DType]) -> None:
         """Whether an op's components have the queue's types.
 
@@ -144,7 +155,7 @@ class Queue:
             ("capacity", self.capacity, other.capacity),
             ("min_after_dequeue", self.keeps, other.keeps),
             ("component types", [t.name for t in self.types], [t.name for t in other.types]),
-            ("component shapes", _texts(self.shapes), _texts(other.shapes)),
+            ("component shapes", texts(self.shapes), texts(other.shapes)),
         ]
         for what, have, want in facts:
             if have != want:
@@ -242,6 +253,8 @@ class Queue:
         taken: list[Element] = []
 
         def advance() -> bool:
+            if not self._closed and self._store.together and len(self._store) < count:
+                return False
             while len(taken) < count and len(self._store) > (0 if self._closed else self.keeps):
                 taken.append(self._store.take())
                 self._moves += 1
@@ -354,7 +367,8 @@ def _text(shape: Sequence[int | None]) -> str:
     return "[" + ",".join("?" if n is None else str(n) for n in shape) + "]"
 
 
-def _texts(shapes: Sequence[Shape]) -> list[str]:
+def texts(shapes: Sequence[Shape]) -> list[str]:
+    """Shapes as messages write them."""
     return ["<unknown>" if s is None else _text(s) for s in shapes]
 
 
@@ -367,6 +381,8 @@ def _plain(value: Any) -> str:
 # ---------------------------------------------------------------- stores
 class _First:
     """First in, first out."""
+
+    together = False
 
     def __init__(self) -> None:
         self._elements: deque[Element] = deque()
@@ -390,6 +406,8 @@ class _Random:
     Args:
         stream: where the choices come from: a word each.
     """
+
+    together = False
 
     def __init__(self, stream: RandomStream) -> None:
         self._elements: list[Element] = []
@@ -418,6 +436,8 @@ def _words(stream: RandomStream) -> Iterator[int]:
 
 class _Sorted:
     """The smallest number first; of equal ones that which came first."""
+
+    together = True
 
     def __init__(self) -> None:
         self._elements: list[tuple[int, int, Element]] = []

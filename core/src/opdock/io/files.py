@@ -29,11 +29,22 @@ _BY_ERRNO: dict[int, type[errors.OpError]] = {
 }
 
 
+# File systems that are not the machine's raise these without a number.
+_NUMBERS: dict[type[OSError], int] = {
+    FileNotFoundError: errno.ENOENT,
+    FileExistsError: errno.EEXIST,
+    PermissionError: errno.EACCES,
+    IsADirectoryError: errno.EISDIR,
+    NotADirectoryError: errno.ENOTDIR,
+}
+
+
 def error_from_os(error: OSError, path: str | None = None) -> errors.OpError:
     """The TF error for an OSError, worded `<path>; <reason>` as TF words it."""
-    cls = _BY_ERRNO.get(error.errno or 0, errors.UnknownError)
+    number = error.errno or _NUMBERS.get(type(error), 0)
+    cls = _BY_ERRNO.get(number, errors.UnknownError)
     name = path if path is not None else error.filename
-    reason = error.strerror or str(error)
+    reason = error.strerror or (os.strerror(number) if number else str(error))
     return cls(None, None, f"{name}; {reason}")
 
 

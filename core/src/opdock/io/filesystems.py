@@ -1,7 +1,8 @@
 """Where a path leads: the local file system, or by its scheme one that fsspec knows.
 
 A path with a scheme, such as "s3://bucket/name" or "memory://name", needs the package fsspec, and
-fsspec the package of the scheme; both are imported when such a path is first used.
+fsspec the package of the scheme; both are imported when such a path is first used. As fsspec writes
+them, a file within a file has the path of both: "zip://name::/data/archive.zip".
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import importlib
 import os
 import re
 import shutil
+import weakref
 from typing import IO, Any, Protocol
 
 from opdock import errors
@@ -106,61 +108,68 @@ class Remote:
     Args:
         scheme: what its paths begin with.
         inner: fsspec's object.
+        within: what its paths end with: "::" and the path of the file that holds it, or nothing.
     """
 
-    def __init__(self, scheme: str, inner: Any) -> None:
-        self.scheme, self.inner = scheme, inner
+    def __init__(self, scheme: str, inner: Any, within: str = "") -> None:
+        self.scheme, self.inner, self.within = scheme, inner, within
 
     def _full(self, name: str) -> str:
-        return name if "://" in name else f"{self.scheme}://{name.lstrip('/')}"
+        return name if "://" in name else f"{self.scheme}://{name.lstrip('/')}{self.within}"
+
+    def _name(self, path: str) -> str:
+        """The path as the file system itself has it."""
+        return str(self.inner._strip_protocol(path.removesuffix(self.within)))
 
     def open(self, path: str, mode: str, encoding: str | None, newline: str | None) -> IO[Any]:
         """Opens a file."""
         extra = {} if encoding is None else {"encoding": encoding, "newline": newline}
-        file: IO[Any] = self.inner.open(path, mode, **extra)
+        file: IO[Any] = self.inner.open(self._name(path), mode, **extra)
+        # An archive is closed with the object for it, which has to last as long as the file.
+        weakref.finalize(file, id, self.inner)
         return file
 
     def exists(self, path: str) -> bool:
         """Whether there is anything of that name."""
-        return bool(self.inner.exists(path))
+        return bool(self.inner.exists(self._name(path)))
 
     def isdir(self, path: str) -> bool:
         """Whether there is a directory of that name."""
-        return bool(self.inner.isdir(path))
+        return bool(self.inner.isdir(self._name(path)))
 
     def stat(self, path: str) -> tuple[int, int, bool]:
         """Length, time of change in nanoseconds (0 if it has none), and whether a directory."""
-        found = self.inner.info(path)
+        found = self.inner.info(self._name(path))
         try:
-            changed = int(self.inner.modified(path).timestamp() * 1e9)
+            changed = int(self.inner.modified(self._name(path)).timestamp() * 1e9)
         except (NotImplementedError, AttributeError, KeyError):
             changed = 0
         return int(found.get("size") or 0), changed, found.get("type") == "directory"
 
     def glob(self, pattern: str) -> list[str]:
         """The names that match."""
-        return [self._full(name) for name in self.inner.glob(pattern)]
+        return [self._full(name) for name in self.inner.glob(self._name(pattern))]
 
     def listdir(self, path: str) -> list[str]:
         """The names in a directory."""
-        found = self.inner.ls(path, detail=False)
+        found = self.inner.ls(self._name(path), detail=False)
         return [name.rstrip("/").rpartition("/")[2] for name in found]
 
     def mkdir(self, path: str) -> None:
         """Makes one directory."""
-        self.inner.mkdir(path, create_parents=False)
+        self.inner.mkdir(self._name(path), create_parents=False)
 
     def makedirs(self, path: str) -> None:
         """Makes a directory and those above it."""
-        self.inner.makedirs(path, exist_ok=True)
+        self.inner.makedirs(self._name(path), exist_ok=True)
 
     def remove(self, path: str) -> None:
         """Deletes a file."""
-        self.inner.rm_file(path)
+        self.inner.rm_file(self._name(path))
 
     def rmtree(self, path: str) -> None:
         """Deletes a directory with all in it, or a file."""
-        self.inner.rm(path, recursive=True)
+        self.inner.rm(self._name(path), recursive=True)
 
 
 _LOCAL = Local()
@@ -177,10 +186,11 @@ def of(path: str) -> FileSystem:
         return _LOCAL
     scheme = found.group(1)
     try:
-        fsspec: Any = importlib.import_module("fsspec")
-        return Remote(scheme, fsspec.filesystem(scheme))
+        core: Any = importlib.import_module("fsspec.core")
+        within = "".join(path.partition("::")[1:])
+        return Remote(scheme, core.url_to_fs(path)[0], within)
     except ImportError as e:
-        hint = "pip install fsspec" if e.name == "fsspec" else str(e)
+        hint = "pip install fsspec" if (e.name or "").startswith("fsspec") else str(e)
         raise errors.UnimplementedError(
             None, None, f"File system scheme '{scheme}' not implemented (file: '{path}'): {hint}"
         ) from None
@@ -212,7 +222,7 @@ def rename(source: str, target: str) -> None:
         return
     there = of(source)
     if isinstance(there, Remote) and target.startswith(f"{there.scheme}://"):
-        there.inner.mv(source, target, recursive=there.isdir(source))
+        there.inner.mv(there._name(source), there._name(target), recursive=there.isdir(source))
         return
     copy(source, target)
     there.remove(source)

@@ -31,8 +31,13 @@ from opdock.io.tensor_bytes import tensor_from_bytes, tensor_to_bytes
 
 Array = np.ndarray[Any, Any]
 
-# The parsers of Examples load with protobuf when the first such op is prepared.
-_PARSERS = {
+# These load when the first op that needs them is prepared; parsers of Examples bring protobuf.
+_LATER = {
+    "ReaderState": "opdock.io.reader_state",
+    "Records": "opdock.io.record_sources", "Source": "opdock.io.record_sources",
+    "fixed_length": "opdock.io.record_sources", "identity": "opdock.io.record_sources",
+    "text_lines": "opdock.io.record_sources", "tf_records": "opdock.io.record_sources",
+    "whole_file": "opdock.io.record_sources",
     "Dense": "opdock.io.examples", "Sparse": "opdock.io.examples",
     "parse_batch": "opdock.io.examples", "parse_one": "opdock.io.examples",
     "parse_sequence": "opdock.io.sequence_examples",
@@ -41,9 +46,9 @@ _PARSERS = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PARSERS:
+    if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_PARSERS[name]), name)
+    return getattr(import_module(_LATER[name]), name)
 
 
 __all__ = [

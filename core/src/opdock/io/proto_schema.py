@@ -74,6 +74,8 @@ _MESSAGES = {
     " pivot_for_body_name:string=7 loop_exit_names:string*=8 values_def:ValuesDef=9"
     " loop_enter_names:string*=10 maximum_iterations_name:string=11"
     " nested_contexts:ControlFlowContextDef*=12",
+    "ReaderBaseState": "work_started:int64=1 work_finished:int64=2 num_records_produced:int64=3"
+    " current_work:bytes=4",
     "ControlFlowContextDef": "cond_ctxt:CondContextDef=1[ctxt] while_ctxt:WhileContextDef=2[ctxt]",
 }
 

@@ -47,6 +47,7 @@ _OWN = (
     " SavedTensorSliceMeta SavedTensorSlices BytesList FloatList Int64List Feature Features"
     " FeatureList FeatureLists Example SequenceExample QueueRunnerDef SavedModel ServerDef"
     " ValuesDef CondContextDef WhileContextDef ControlFlowContextDef"
+    " ReaderBaseState"
 )
 
 _WHERE: dict[str, str] = {

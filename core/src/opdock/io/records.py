@@ -5,27 +5,33 @@ A record is its length (u64), the masked CRC of those 8 bytes, the data, the mas
 
 from __future__ import annotations
 
-import gzip
 import os
 import struct
-import zlib
 from collections.abc import Iterator
-from typing import IO, Any, BinaryIO, Self
+from contextlib import contextmanager
+from typing import IO, Final, Self, cast
 
 from opdock import errors
-from opdock.io import crc32c
-from opdock.io.files import as_path, tf_errors
+from opdock.io import crc32c, filesystems
+from opdock.io.deflate import GZIP_BITS, DeflateOptions, DeflateReader, DeflateWriter
+from opdock.io.files import as_path, atomic_write, tf_errors
 
-_HEADER = struct.Struct("<QI")
-_FOOTER = struct.Struct("<I")
+HEADER = struct.Struct("<QI")
+FOOTER = struct.Struct("<I")
+OVERHEAD: Final = HEADER.size + FOOTER.size
+"""What a record takes beside its data."""
 _CHUNK = 1 << 20
+COMPRESSIONS: Final[dict[str, DeflateOptions | None]] = {
+    "": None, "ZLIB": DeflateOptions(), "GZIP": DeflateOptions(window_bits=GZIP_BITS),
+}  # fmt: skip
+"""The kinds of compression, with what they are without further options."""
 
 
 def frame(data: bytes) -> bytes:
     """One record, ready to be appended to a file."""
     length = struct.pack("<Q", len(data))
     return b"".join(
-        (length, _FOOTER.pack(crc32c.masked(length)), data, _FOOTER.pack(crc32c.masked(data)))
+        (length, FOOTER.pack(crc32c.masked(length)), data, FOOTER.pack(crc32c.masked(data)))
     )
 
 
@@ -53,57 +59,153 @@ class RecordWriter:
         return self._file.closed
 
 
-def open_compressed(path: str, mode: str, compression: str = "") -> IO[bytes]:
-    """Opens a record file for "rb" or "wb"; `compression` is "", "GZIP" or "ZLIB"."""
+def _options(compression: str) -> DeflateOptions | None:
+    if compression not in COMPRESSIONS:
+        known = ", ".join(f'"{kind}"' for kind in COMPRESSIONS)
+        raise errors.InvalidArgumentError(
+            None, None, f"Unsupported compression type {compression!r}; have {known}"
+        )
+    return COMPRESSIONS[compression]
+
+
+def open_for_writing(
+    path: str, compression: str = "", options: DeflateOptions | None = None
+) -> IO[bytes]:
+    """Opens a record file, replacing what is there.
+
+    Args:
+        path: the file.
+        compression: one of `COMPRESSIONS`.
+        options: of the compression, if other than the usual ones.
+
+    Raises:
+        InvalidArgumentError: there is no such kind of compression.
+        NotFoundError: the directory does not exist.
+    """
+    usual = _options(compression)
     with tf_errors(path):
-        if compression == "GZIP":
-            return gzip.open(path, mode)  # type: ignore[return-value]
-        if compression == "ZLIB":
-            return _ZlibFile(open(path, mode), mode)  # type: ignore[return-value]
-        if compression not in ("", "NONE"):
-            raise errors.InvalidArgumentError(
-                None, None, f'Unsupported compression type {compression!r}; have "", "GZIP", "ZLIB"'
-            )
-        return open(path, mode)
+        raw: IO[bytes] = filesystems.of(path).open(path, "wb", None, None)
+    return raw if usual is None else cast("IO[bytes]", DeflateWriter(raw, options or usual))
 
 
-class _ZlibFile:
-    """A zlib stream as a file: the little that records need."""
+def open_for_reading(path: str, compression: str = "") -> IO[bytes]:
+    """Opens a record file; raises as `open_for_writing` does."""
+    options = _options(compression)
+    with tf_errors(path):
+        raw: IO[bytes] = filesystems.of(path).open(path, "rb", None, None)
+    return raw if options is None else cast("IO[bytes]", DeflateReader(raw, options.window_bits))
 
-    def __init__(self, raw: Any, mode: str) -> None:
-        self._raw: BinaryIO = raw
-        self._out = zlib.compressobj() if "w" in mode else None
-        self._in = zlib.decompressobj()
-        self._pending = bytearray()
 
-    def write(self, data: bytes) -> int:
-        assert self._out is not None
-        self._raw.write(self._out.compress(data))
-        return len(data)
+@contextmanager
+def new_file(path: str, compression: str = "") -> Iterator[RecordWriter]:
+    """A record file of the machine that has its name when all of it is written, or never."""
+    options = _options(compression)
+    with atomic_write(path) as raw:
+        if options is None:
+            yield RecordWriter(raw)
+            return
+        stream = DeflateWriter(raw, options)
+        yield RecordWriter(cast("IO[bytes]", stream))
+        stream.finish()
 
-    def read(self, size: int) -> bytes:
-        try:
-            while len(self._pending) < size and not self._in.eof:
-                data = self._in.unconsumed_tail or self._raw.read(_CHUNK)
-                # Bounded steps keep a hostile stream from expanding beyond what is asked for.
-                self._pending += self._in.decompress(data, _CHUNK) if data else self._in.flush()
-                if not data:
-                    break
-        except zlib.error as e:
-            raise errors.DataLossError(None, None, f"inflate() failed: {e}") from e
-        out = bytes(self._pending[:size])
-        del self._pending[:size]
-        return out
 
-    def flush(self) -> None:
-        if self._out is not None:
-            self._raw.write(self._out.flush(zlib.Z_SYNC_FLUSH))
-        self._raw.flush()
+def compression_of(path: str | bytes | os.PathLike[str]) -> str:
+    """The kind of compression of a record file, by its first bytes; that of an empty one is ""."""
+    name = as_path(path)
+    with tf_errors(name), filesystems.of(name).open(name, "rb", None, None) as file:
+        start = file.read(HEADER.size)
+    length, length_crc = HEADER.unpack(start.ljust(HEADER.size, b"\0"))
+    if crc32c.masked(struct.pack("<Q", length)) == length_crc:
+        return ""
+    if start.startswith(b"\x1f\x8b"):
+        return "GZIP"
+    # zlib's header: the method is 8, and the two bytes are a multiple of 31.
+    return "ZLIB" if start[:1] == b"\x78" and int.from_bytes(start[:2], "big") % 31 == 0 else ""
+
+
+class RecordReader:
+    """The records of a file, one after the other.
+
+    Args:
+        path: the file.
+        compression: one of `COMPRESSIONS`.
+
+    Attributes:
+        offset: where the next record begins, in what the file holds uncompressed.
+
+    Raises:
+        NotFoundError: no such file.
+    """
+
+    def __init__(self, path: str | bytes | os.PathLike[str], compression: str = "") -> None:
+        self.path = as_path(path)
+        self.offset = 0
+        self._compression = compression
+        self._file = open_for_reading(self.path, compression)
+
+    def seek(self, offset: int) -> None:
+        """Goes to the beginning of a record.
+
+        Raises:
+            UnimplementedError: the file is compressed.
+        """
+        if self._compression:
+            raise errors.UnimplementedError(
+                None, None,
+                f"{self.path}: a file with {self._compression} compression can be read from its "
+                "beginning only",
+            )  # fmt: skip
+        with tf_errors(self.path):
+            self._file.seek(offset)
+        self.offset = offset
+
+    def read(self) -> bytes | None:
+        """The next record, None at the end.
+
+        Raises:
+            DataLossError: a checksum does not match, or the file ends inside a record.
+        """
+        with tf_errors(self.path):
+            header = self._exactly(HEADER.size, may_end=True)
+            if not header:
+                return None
+            length, length_crc = HEADER.unpack(header)
+            if crc32c.masked(header[:8]) != length_crc:
+                raise self._damaged("corrupted record")
+            data = self._exactly(length) if length else b""
+            (data_crc,) = FOOTER.unpack(self._exactly(FOOTER.size))
+            if crc32c.masked(data) != data_crc:
+                raise self._damaged("corrupted record")
+        self.offset += length + OVERHEAD
+        return data
+
+    def _exactly(self, size: int, may_end: bool = False) -> bytes:
+        # A corrupt length must not allocate more than the file holds, so large ones come in pieces.
+        parts: list[bytes] = []
+        missing = size
+        while missing:
+            try:
+                part = self._file.read(min(missing, _CHUNK))
+            except errors.DataLossError as e:
+                raise self._damaged(f"{e.message}: corrupted record") from e
+            if not part:
+                if may_end and not parts:
+                    return b""
+                raise self._damaged("truncated record")
+            parts.append(part)
+            missing -= len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _damaged(self, what: str) -> errors.DataLossError:
+        return errors.DataLossError(None, None, f"{what} at {self.offset} in {self.path}")
 
     def close(self) -> None:
-        if self._out is not None and not self._raw.closed:
-            self._raw.write(self._out.flush())
-        self._raw.close()
+        """Closes the file."""
+        self._file.close()
+
+    def __iter__(self) -> Iterator[bytes]:
+        while (data := self.read()) is not None:
+            yield data
 
     def __enter__(self) -> Self:
         return self
@@ -111,49 +213,13 @@ class _ZlibFile:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    @property
-    def closed(self) -> bool:
-        return self._raw.closed
-
-
-def _read_exactly(file: IO[bytes], size: int, offset: int, may_end: bool = False) -> bytes:
-    # A corrupt length must not allocate more than the file holds, so large ones come in pieces.
-    parts: list[bytes] = []
-    missing = size
-    while missing:
-        try:
-            part = file.read(min(missing, _CHUNK))
-        except (EOFError, gzip.BadGzipFile, zlib.error) as e:
-            raise errors.DataLossError(None, None, f"inflate() failed: {e}") from e
-        if not part:
-            if may_end and not parts:
-                return b""
-            raise errors.DataLossError(None, None, f"truncated record at {offset}")
-        parts.append(part)
-        missing -= len(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
-
 
 def read_records(path: str | bytes | os.PathLike[str], compression: str = "") -> Iterator[bytes]:
-    """Yields the records of a file.
+    """Yields the records of a file; it is opened with the first.
 
     Raises:
         NotFoundError: no such file.
         DataLossError: a checksum does not match, or the file ends inside a record.
     """
-    name = as_path(path)
-    with tf_errors(name), open_compressed(name, "rb", compression) as file:
-        offset = 0
-        while True:
-            header = _read_exactly(file, _HEADER.size, offset, may_end=True)
-            if not header:
-                return
-            length, length_crc = _HEADER.unpack(header)
-            if crc32c.masked(header[:8]) != length_crc:
-                raise errors.DataLossError(None, None, f"corrupted record at {offset} in {name}")
-            data = _read_exactly(file, length, offset) if length else b""
-            (data_crc,) = _FOOTER.unpack(_read_exactly(file, _FOOTER.size, offset))
-            if crc32c.masked(data) != data_crc:
-                raise errors.DataLossError(None, None, f"corrupted record at {offset} in {name}")
-            yield data
-            offset += _HEADER.size + length + _FOOTER.size
+    with RecordReader(path, compression) as reader:
+        yield from reader

@@ -83,11 +83,17 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.util.nest": ("opdock.util.nest",),
     "python.data.util.nest": ("opdock.util.nest",),
     "python.util.compat": ("opdock.compat",),
+    "python.ops.data_flow_ops": (
+        "opdock.ops.composed.barriers",
+        "opdock.ops.composed.staging",
+        "opdock.ops.composed.record_input",
+    ),
 }
 
 # Module -> name -> "module:name" of opdock, where the names differ; "opdock:x" is the public tf.x.
 NAMES: Final[dict[str, dict[str, str]]] = {
     "contrib.framework": {
+        "RecordInput": "opdock.ops.composed.record_input:RecordInput",
         "get_global_step": "opdock:train.get_global_step",
         "get_or_create_global_step": "opdock:train.get_or_create_global_step",
         "create_global_step": "opdock:train.create_global_step",
@@ -174,16 +180,21 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "check_valid": "opdock.graph.nodes.devicespec:DeviceSpec.from_string",
     },
     "python.lib.io.tf_record": {
+        "TFRecordCompressionType": "opdock:python_io.TFRecordCompressionType",
+        "TFRecordOptions": "opdock:python_io.TFRecordOptions",
         "tf_record_iterator": "opdock:python_io.tf_record_iterator",
         "TFRecordWriter": "opdock:python_io.TFRecordWriter",
     },
     "python.lib.io.file_io": {
         "FileIO": "opdock:gfile.GFile",
+        "atomic_write_string_to_file": "opdock.util.files:atomic_write_string_to_file",
         "copy": "opdock:gfile.Copy",
         "create_dir": "opdock:gfile.MkDir",
         "delete_file": "opdock:gfile.Remove",
         "delete_recursively": "opdock:gfile.DeleteRecursively",
+        "file_crc32": "opdock.util.files:file_crc32",
         "file_exists": "opdock:gfile.Exists",
+        "filecmp": "opdock.util.files:filecmp",
         "get_matching_files": "opdock:gfile.Glob",
         "is_directory": "opdock:gfile.IsDirectory",
         "list_directory": "opdock:gfile.ListDirectory",

@@ -9,7 +9,14 @@ from collections.abc import Callable, Iterator
 
 from opdock import errors
 
-__all__ = ["Cancellation", "current"]
+__all__ = ["Cancellation", "PostponedError", "current", "postponable"]
+
+
+class PostponedError(BaseException):
+    """A kernel would have had to wait while the rest of its step could go on; it did nothing.
+
+    No Exception, as it says nothing of the kernel: nobody but the program is to catch it.
+    """
 
 
 class Cancellation:
@@ -50,10 +57,15 @@ class Cancellation:
                 del self._waiting[key]
 
 
-current: contextvars.ContextVar[Cancellation | None] = contextvars.ContextVar(
-    "opdock_step", default=None
+current: contextvars.ContextVar[tuple[Cancellation, ...]] = contextvars.ContextVar(
+    "opdock_step", default=()
 )
-"""The cancellation of the step that this thread runs, if the step can be cancelled by itself."""
+"""What ends the waiting of the step that this thread runs, beside the end of the session."""
+
+postponable: contextvars.ContextVar[bool] = contextvars.ContextVar(
+    "opdock_postponable", default=False
+)
+"""Whether a kernel that would wait is to raise `PostponedError`."""
 
 
 def wait(
@@ -71,9 +83,9 @@ def wait(
 
     Raises:
         CancelledError: the session was closed or the step cancelled before.
+        PostponedError: it would wait, and is not to; `give_up` was called.
     """
-    step = current.get()
-    ends = [session] if step is None else [session, step]
+    ends = [session, *current.get()]
     given_up = False
 
     def leave() -> None:
@@ -93,4 +105,7 @@ def wait(
                 raise errors.CancelledError(None, None, cancelled.text)
             if ready():
                 return
+            if postponable.get():
+                leave()
+                raise PostponedError
             condition.wait()

@@ -20,7 +20,7 @@ def with_deadline(timeout_ms: int, run: Callable[[], Sequence[Any]]) -> Sequence
     step = Cancellation("The step was cancelled: its time was over.")
 
     def work() -> None:
-        current.set(step)
+        current.set((step,))
         try:
             box["value"] = run()
         except BaseException as e:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 import opdock as tf
 from opdock import dtypes
 from opdock.graph.nodes.collections import GraphKeys
@@ -112,7 +114,8 @@ def string_input_producer(
         ValueError: there are no strings. Where that shows in a step only, it fails.
     """
     nothing = "string_input_producer requires a non-null input tensor"
-    if not isinstance(string_tensor, Tensor) and not len(string_tensor):
+    given = isinstance(string_tensor, (list, tuple, str, bytes, np.ndarray))
+    if string_tensor is None or (given and not len(string_tensor)):
         raise ValueError(nothing)
     with name_scope(name, "input_producer", [string_tensor]) as scope:
         strings = convert_to_tensor(string_tensor, dtypes.string)

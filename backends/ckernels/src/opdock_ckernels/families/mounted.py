@@ -1,4 +1,4 @@
-"""Core's kernels that leave elements in place: shapes, tensor arrays and lists, printing."""
+"""Core's kernels that leave elements in place: shapes, arrays and lists, staging, printing."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class _Functions:
 
 table = KernelTable()
 _SHAPES = ("Reshape", "ExpandDims", "Squeeze", "EnsureShape")
-for _family in ("array", "check", "printing", "tensor_array", "tensor_list"):
+for _family in ("array", "check", "printing", "staging", "tensor_array", "tensor_list"):
     for _kernel in codegen.portable_family(_family, _Functions, HELD):
         if _family != "array" or _kernel.op in _SHAPES:
             table.add(_kernel)

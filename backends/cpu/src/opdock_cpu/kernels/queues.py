@@ -12,7 +12,7 @@ from opdock.plugin import DType, KernelTable, NodeSig, dtypes, errors, random_st
 from opdock_cpu import queues
 from opdock_cpu.queues import Queue
 
-__all__ = ["table"]
+__all__ = ["queue_of", "table"]
 
 Array = npt.NDArray[Any]
 
@@ -52,14 +52,14 @@ def _arguments(sig: NodeSig) -> tuple[list[DType], list[Any], int]:
     return types, shapes, int(sig.attrs["capacity"])
 
 
-@table.binder("FIFOQueueV2")
+@table.binder("FIFOQueue", "FIFOQueueV2")
 def fifo_queue(sig: NodeSig) -> Callable[[], Any]:
     """First in, first out."""
     parts = _arguments(sig)
     return _shared(sig, lambda name: Queue("FIFOQueue", name, *parts, queues.first_come()))
 
 
-@table.binder("PaddingFIFOQueueV2")
+@table.binder("PaddingFIFOQueue", "PaddingFIFOQueueV2")
 def padding_fifo_queue(sig: NodeSig) -> Callable[[], Any]:
     """The same, and batches of what differs in shape are padded."""
     parts = _arguments(sig)
@@ -68,7 +68,7 @@ def padding_fifo_queue(sig: NodeSig) -> Callable[[], Any]:
     )
 
 
-@table.binder("RandomShuffleQueueV2")
+@table.binder("RandomShuffleQueue", "RandomShuffleQueueV2")
 def random_shuffle_queue(sig: NodeSig) -> Callable[[], Any]:
     """In an order that the seeds decide."""
     parts, keeps = _arguments(sig), int(sig.attrs["min_after_dequeue"])
@@ -86,7 +86,7 @@ def random_shuffle_queue(sig: NodeSig) -> Callable[[], Any]:
     )
 
 
-@table.binder("PriorityQueueV2")
+@table.binder("PriorityQueue", "PriorityQueueV2")
 def priority_queue(sig: NodeSig) -> Callable[[], Any]:
     """By an integer that leads each element."""
     types, shapes, capacity = _arguments(sig)
@@ -95,13 +95,20 @@ def priority_queue(sig: NodeSig) -> Callable[[], Any]:
 
 
 # ---------------------------------------------------------------- use
-def _queue(handle: Any, sig: NodeSig) -> Queue:
+def queue_of(handle: Any, sig: NodeSig) -> Queue:
+    """The queue behind a handle."""
     found = handle.item() if isinstance(handle, np.ndarray) else handle
     if not isinstance(found, Queue):
         raise errors.InvalidArgumentError(
             None, None, f"{sig.op} '{sig.name}': the handle is not one of a queue"
         )
     return found
+
+
+@table.binder("FakeQueue", keeps=())
+def fake_queue(sig: NodeSig) -> Callable[..., Any]:
+    """A queue for the older ops: handles and references are the queue itself."""
+    return lambda handle: queue_of(handle, sig)
 
 
 def _timeless(sig: NodeSig) -> None:
@@ -115,7 +122,7 @@ def _enqueue(sig: NodeSig, many: bool) -> Callable[..., tuple[()]]:
     assert resources is not None
 
     def run(handle: Any, *components: Array) -> tuple[()]:
-        queue = _queue(handle, sig)
+        queue = queue_of(handle, sig)
         queue.check("EnqueueMany" if many else "Enqueue", types)
         put = queue.enqueue_many if many else queue.enqueue
         put(tuple(np.asarray(c) for c in components), resources.wait)
@@ -124,19 +131,19 @@ def _enqueue(sig: NodeSig, many: bool) -> Callable[..., tuple[()]]:
     return run
 
 
-@table.binder("QueueEnqueueV2")
+@table.binder("QueueEnqueue", "QueueEnqueueV2")
 def enqueue(sig: NodeSig) -> Callable[..., tuple[()]]:
     """Adds an element."""
     return _enqueue(sig, many=False)
 
 
-@table.binder("QueueEnqueueManyV2")
+@table.binder("QueueEnqueueMany", "QueueEnqueueManyV2")
 def enqueue_many(sig: NodeSig) -> Callable[..., tuple[()]]:
     """Adds an element for each row."""
     return _enqueue(sig, many=True)
 
 
-@table.binder("QueueDequeueV2")
+@table.binder("QueueDequeue", "QueueDequeueV2")
 def dequeue(sig: NodeSig) -> Callable[..., Any]:
     """Takes the next element."""
     _timeless(sig)
@@ -144,7 +151,7 @@ def dequeue(sig: NodeSig) -> Callable[..., Any]:
     assert resources is not None
 
     def run(handle: Any) -> Any:
-        queue = _queue(handle, sig)
+        queue = queue_of(handle, sig)
         queue.check("Dequeue", types)
         element = queue.dequeue(resources.wait)
         return element[0] if len(element) == 1 else element
@@ -158,7 +165,7 @@ def _dequeue_rows(sig: NodeSig, up_to: bool) -> Callable[..., Any]:
     assert resources is not None
 
     def run(handle: Any, count: Any) -> Any:
-        queue = _queue(handle, sig)
+        queue = queue_of(handle, sig)
         queue.check("DequeueUpTo" if up_to else "DequeueMany", types)
         batch = queue.dequeue_many(int(count), up_to, resources.wait)
         return batch[0] if len(batch) == 1 else batch
@@ -166,38 +173,38 @@ def _dequeue_rows(sig: NodeSig, up_to: bool) -> Callable[..., Any]:
     return run
 
 
-@table.binder("QueueDequeueManyV2")
+@table.binder("QueueDequeueMany", "QueueDequeueManyV2")
 def dequeue_many(sig: NodeSig) -> Callable[..., Any]:
     """Takes elements as rows."""
     return _dequeue_rows(sig, False)
 
 
-@table.binder("QueueDequeueUpToV2")
+@table.binder("QueueDequeueUpTo", "QueueDequeueUpToV2")
 def dequeue_up_to(sig: NodeSig) -> Callable[..., Any]:
     """Takes elements as rows, fewer if the queue is closed."""
     return _dequeue_rows(sig, True)
 
 
-@table.binder("QueueCloseV2")
+@table.binder("QueueClose", "QueueCloseV2")
 def close(sig: NodeSig) -> Callable[..., tuple[()]]:
     """Ends a queue."""
     cancels, resources = bool(sig.attrs["cancel_pending_enqueues"]), sig.resources
     assert resources is not None
 
     def run(handle: Any) -> tuple[()]:
-        _queue(handle, sig).end(cancels, resources.wait)
+        queue_of(handle, sig).end(cancels, resources.wait)
         return ()
 
     return run
 
 
-@table.binder("QueueIsClosedV2")
+@table.binder("QueueIsClosed", "QueueIsClosedV2")
 def is_closed(sig: NodeSig) -> Callable[..., Any]:
     """Whether a queue has ended."""
-    return lambda handle: np.asarray(_queue(handle, sig).closed)
+    return lambda handle: np.asarray(queue_of(handle, sig).closed)
 
 
-@table.binder("QueueSizeV2")
+@table.binder("QueueSize", "QueueSizeV2")
 def size(sig: NodeSig) -> Callable[..., Any]:
     """How many elements a queue holds."""
-    return lambda handle: np.asarray(len(_queue(handle, sig)), np.int32)
+    return lambda handle: np.asarray(len(queue_of(handle, sig)), np.int32)

@@ -105,8 +105,13 @@ def _gains(
     return serial - at_best > max(_GAIN_US + _GAIN_STEP_US * len(steps), _GAIN_PART * serial)
 
 
-def dependencies(steps: Sequence[Step]) -> list[set[int]]:
-    """For each step those before it that it waits for."""
+def dependencies(steps: Sequence[Step], waits_in_order: bool = True) -> list[set[int]]:
+    """For each step those before it that it waits for.
+
+    Args:
+        steps: in executable order.
+        waits_in_order: whether what waits for other steps keeps its place among the effects.
+    """
     made_by: dict[int, int] = {}
     node_at: dict[Node, int] = {}
     waits: list[set[int]] = []
@@ -114,7 +119,8 @@ def dependencies(steps: Sequence[Step]) -> list[set[int]]:
     for i, step in enumerate(steps):
         before = {made_by[s] for s in step.inputs if s in made_by}
         before.update(node_at[c] for c in step.node.control if c in node_at)
-        if step.kind in ("read", "control") or step.node.stateful:
+        free = step.node.traits.blocks and not waits_in_order
+        if (step.kind in ("read", "control") or step.node.stateful) and not free:
             # Effects keep the order of the straight line.
             if last_effect >= 0:
                 before.add(last_effect)

@@ -6,6 +6,7 @@ still has every value computed so far, so that the steps after it can go on from
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, Final
 
@@ -23,13 +24,17 @@ _FREE_ABOVE: Final = 1 << 16
 class Line:
     """The function of a bound schedule.
 
+    Args:
+        bound: the schedule with what its steps need.
+        calls: what stands in for its calls, if anything does.
+
     Attributes:
         function: takes the feeds and returns a tuple of the fetches.
         names: for each slot what stands for it in the source: "v3" is a variable of the function,
             "b2" a planned buffer.
     """
 
-    def __init__(self, bound: Bound) -> None:
+    def __init__(self, bound: Bound, calls: Sequence[Callable[..., Any]] | None = None) -> None:
         self._bound = bound
         # A planned result is its buffer: no variable is needed for it.
         self.names = {s: f"v{s}" for s in range(bound.schedule.n_slots)}
@@ -39,11 +44,11 @@ class Line:
         code = compile(self._source(), "<opdock program>", "exec")
         scope: dict[str, Any] = {f"v{s}": v for s, v in bound.presets.items()}
         scope.update({f"b{i}": b for i, b in enumerate(bound.buffers)})
-        scope.update({f"k{i}": c for i, c in enumerate(bound.calls)})
+        scope.update({f"k{i}": c for i, c in enumerate(calls or bound.calls)})
         exec(code, scope)  # noqa: S102 - see above
         self.function = scope["step"]
 
-    def halted(self, error: Exception) -> tuple[int, dict[int, Any]] | None:
+    def halted(self, error: BaseException) -> tuple[int, dict[int, Any]] | None:
         """The step that raised `error`, and the values by slot at that moment.
 
         None if the error did not come out of a step.

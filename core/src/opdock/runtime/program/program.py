@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opdock.compiler.pipeline import Compiled
+from opdock.runtime.cancellation import PostponedError
 from opdock.runtime.inspect.trace import active
 from opdock.runtime.program.bind import Bound, Services
 from opdock.runtime.program.executor import Executor, Observer
 from opdock.runtime.program.line import Line
 from opdock.runtime.program.parallel import run_parallel
+from opdock.runtime.program.waiting import waiting_of
 from opdock.runtime.recover.rescue import Rescue
 
 if TYPE_CHECKING:
@@ -46,14 +48,15 @@ class Program:
         self.bound = bound = Bound(compiled, services)
         self.block, self.schedule = compiled.block, compiled.schedule
         self.plan, self.overlap = bound.compiled.plan, compiled.overlap
-        self.line = Line(bound)
         self.steps_run = 0
         self._executor = Executor(bound, Rescue(compiled, fallback))
+        self._waiting = waiting_of(self._executor, bound)
+        self.line = Line(bound, None if self._waiting is None else self._waiting.polite())
         self._busy = threading.Lock()
         self._function = self.line.function
         self._step = _quiet(self._function)
         self._detour: Callable[[Sequence[Any]], Sequence[Any] | None] | None = None
-        if self.overlap is not None:
+        if self.overlap is not None and self._waiting is None:
             self._detour = functools.partial(
                 run_parallel, self._executor, bound, self.overlap, services.helpers
             )
@@ -74,7 +77,7 @@ class Program:
                 if results is not None:
                     return results
             return self._step(*feeds)  # type: ignore[no-any-return]
-        except Exception as e:
+        except (Exception, PostponedError) as e:
             return self._resume(e)
         finally:
             self._busy.release()
@@ -100,7 +103,7 @@ class Program:
     def _turn(self, feeds: Sequence[Any]) -> Sequence[Any]:
         try:
             return self._function(*feeds)  # type: ignore[no-any-return]
-        except Exception as e:
+        except (Exception, PostponedError) as e:
             return self._resume(e)
 
     def interpret(
@@ -109,14 +112,20 @@ class Program:
         """Runs one step call by call: for observers, and beside a step that holds the buffers."""
         values = self.bound.initial(feeds)
         planned = planned and self._busy.acquire(blocking=False)
+        count = len(self.schedule.steps)
+        # Whoever observes wants the steps one by one.
+        waiting = self._waiting if observer is None else None
         try:
-            self._executor.walk(range(len(self.schedule.steps)), values, observer, planned)
+            walked = range(count if waiting is None else waiting.first)
+            self._executor.walk(walked, values, observer, planned)
+            if waiting is not None:
+                waiting.go_on(waiting.first, values)
         finally:
             if planned:
                 self._busy.release()
         return self.bound.fetched(values)
 
-    def _resume(self, error: Exception) -> Sequence[Any]:
+    def _resume(self, error: Exception | PostponedError) -> Sequence[Any]:
         """The results of a step of whose straight line a call raised.
 
         The call's results are what stands in for it, if anything does; nothing runs twice.
@@ -125,8 +134,15 @@ class Program:
         if halted is None:
             raise error
         i, values = halted
+        if isinstance(error, PostponedError):
+            assert self._waiting is not None
+            self._waiting.go_on(i, values)
+            return self.bound.fetched(values)
         self._executor.take_over(error, i, values)
-        self._executor.walk(range(i + 1, len(self.schedule.steps)), values)
+        if self._waiting is not None:
+            self._waiting.go_on(i + 1, values)
+        else:
+            self._executor.walk(range(i + 1, len(self.schedule.steps)), values)
         return self.bound.fetched(values)
 
 
