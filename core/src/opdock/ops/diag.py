@@ -316,6 +316,6 @@ def _is(value: Any, wanted: int) -> bool:
 
 
 def _padding(tensor: Any, value: Any) -> Any:
-    """A bool tensor is padded with bools, though callers write 0."""
+    """A bool tensor is padded with bools, though callers write numbers."""
     dtype = getattr(tensor, "dtype", None)
-    return bool(value) if dtype is not None and dtype == "bool" and _is(value, 0) else value
+    return bool(value) if dtype is not None and dtype == "bool" else value

@@ -118,7 +118,7 @@ def check_shape(sig: NodeSig, shape: Any) -> None:
     wanted = sig.attrs["shape"]
     if not shapes.is_compatible(tuple(shape), wanted):
         raise invalid(
-            f"Shape of tensor {sig.name} {dims(shape)} is not compatible with expected "
+            f"Shape of tensor {(*sig.in_names, sig.name)[0]} {dims(shape)} is not compatible with expected "
             f"shape {shapes.text(wanted)}."
         )
 

@@ -69,7 +69,7 @@ def while_loop(
         )
         start = (convert_to_tensor(0), loop_vars)
         result = while_loop(*counted, start, invariants, parallel_iterations, back_prop, name=name)
-        return _unpacked(result[1], return_same_structure)
+        return _unpacked(result[1], return_same_structure, counted=True)
     with name_scope(
         name, "while", [v for v in nest.flatten(loop_vars) if hasattr(v, "graph")]
     ) as scope:
@@ -77,12 +77,16 @@ def while_loop(
         loop.trace(cond, body)
         outputs = loop.build(parallel_iterations, back_prop)
     result = nest.pack_sequence_as(loop.result, outputs, expand_composites=True)
-    return _unpacked(result, return_same_structure)
+    return _unpacked(result, return_same_structure, counted=limit is not None)
 
 
-def _unpacked(result: Any, keep: bool) -> Any:
-    """The only variable of a loop of one tensor; other results as they are."""
-    if keep or not isinstance(result, (list, tuple)):
+def _unpacked(result: Any, keep: bool, counted: bool) -> Any:
+    """The only variable of a loop of one tensor; other results as they are.
+
+    In TF the count of turns is a variable too, so there only the user's structure says that there
+    is one.
+    """
+    if keep or not isinstance(result, (list, tuple)) or (counted and len(result) > 1):
         return result
     return result[0] if len(nest.flatten(result, expand_composites=True)) == 1 else result
 
@@ -101,10 +105,10 @@ class _Loop:
         self.body_graph = FuncGraph(base + "_body", outer, is_loop=True)
 
     def _invariants(self, invariants: Any) -> list[Shape]:
-        if invariants is None:
-            return [t.raw_shape for t in self.start]
-        flat = nest.flatten_up_to(self.structure, invariants)
         items = nest.flatten(self.structure)
+        flat = [None] * len(items)
+        if invariants is not None:
+            flat = nest.flatten_up_to(self.structure, invariants)
         expanded = [s for i, f in zip(items, flat, strict=True) for s in _expanded(i, f)]
         for tensor, shape in zip(self.start, expanded, strict=True):
             if not shapes.is_compatible(tensor.raw_shape, shape):
@@ -212,7 +216,14 @@ class _Loop:
 
 
 def _expanded(item: Any, invariant: Any) -> list[Shape]:
-    """The shapes of the tensors of a loop variable, of which the user gives one shape or a spec."""
+    """The shapes of the tensors of a loop variable, of which the user gives one shape or a spec.
+
+    Those of a sparse value may have another number of elements in each turn.
+    """
+    if invariant is None:
+        if isinstance(item, (SparseTensor, IndexedSlices)):
+            return [spec.shape.raw for spec in nest.flatten(item._type_spec._component_specs)]
+        return [convert_to_tensor(t).raw_shape for t in nest.flatten(item, expand_composites=True)]
     if isinstance(invariant, TypeSpec):
         if not invariant.is_compatible_with(item):
             raise TypeError(f"TypeSpec {invariant!r} is not compatible with {item!r}")
