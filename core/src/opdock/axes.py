@@ -96,7 +96,10 @@ def gathered(axis: Any, rank: int) -> int:
 
 def split(split_dim: Any, rank: int) -> int:
     """The axis that is cut to pieces."""
-    (given,) = _ints(split_dim)
+    found = _ints(split_dim)
+    if len(found) != 1:
+        raise _invalid("split_dim tensor must have exactly one element.")
+    (given,) = found
     return _axis(
         given, rank, f"-input rank(-{rank}) <= split_dim < input rank ({rank}), but got {given}"
     )

@@ -7,8 +7,9 @@ modules of its internal tree, which takes its arguments by position too.
 from __future__ import annotations
 
 import functools
+import typing
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from opdock.graph.nodes import registry
 
@@ -42,7 +43,7 @@ class _Call:
         """The names of the arguments as TF's functions have them."""
         return [*(self.renamed.get(n, n) for n in self.order), "name"]
 
-    def __call__(self, given: dict[str, Any], name: str | None) -> Any:
+    def __call__(self, given: dict[str, typing.Any], name: str | None) -> typing.Any:
         back = {public: inner for inner, public in self.renamed.items()}
         values = {back.get(key, key): value for key, value in given.items()}
         missing = [self.renamed.get(n, n) for n in self.needed if n not in values]
@@ -53,10 +54,10 @@ class _Call:
         return self.spec(*inputs, name=name, **attrs)
 
 
-def _caller(spec: registry.OpSpec) -> Callable[..., Any]:
+def _caller(spec: registry.OpSpec) -> Callable[..., typing.Any]:
     made = _Call(spec)
 
-    def call(*args: Any, name: str | None = None, **kwargs: Any) -> Any:
+    def call(*args: typing.Any, name: str | None = None, **kwargs: typing.Any) -> typing.Any:
         if args:
             raise TypeError(
                 f"{spec.name} only takes keyword args (possible keys: {made.keys}). Please pass "
@@ -70,7 +71,7 @@ def _caller(spec: registry.OpSpec) -> Callable[..., Any]:
 
 
 @functools.cache
-def generated(op_type: str) -> Callable[..., Any]:
+def generated(op_type: str) -> Callable[..., typing.Any]:
     """The function that TF's generator writes for an op: inputs, attributes, name, by position.
 
     Raises:
@@ -79,7 +80,7 @@ def generated(op_type: str) -> Callable[..., Any]:
     spec = registry.get(op_type)
     made = _Call(spec)
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: typing.Any, **kwargs: typing.Any) -> typing.Any:
         keys = made.keys
         if len(args) > len(keys):
             raise TypeError(
@@ -98,7 +99,7 @@ def generated(op_type: str) -> Callable[..., Any]:
     return call
 
 
-def __getattr__(name: str) -> Callable[..., Any]:
+def __getattr__(name: str) -> Callable[..., typing.Any]:
     spec = None if name.startswith("_") else registry.find(name)
     if spec is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}: no such op")

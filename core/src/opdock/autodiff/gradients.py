@@ -138,8 +138,6 @@ def _initial(ys: list[Tensor], grad_ys: list[Any], colocate: bool) -> list[tuple
                     raise TypeError(
                         f"Gradients of complex tensors must set grad_ys (y.dtype = {y.dtype!r})"
                     )
-                if not _trainable(y.dtype):
-                    continue
                 one = convert_to_tensor(1, y.dtype, name=f"grad_ys_{i}")
                 out.append((y, get("Fill")(_shape_of(y), one)))
                 continue
@@ -386,7 +384,9 @@ def _between(
         )
     forward: set[Operation] = {x._op for x in xs}
     for op in sorted(back, key=_order):
-        if op not in forward and any(t._op in forward for t in _inputs_of(op, captures)):
+        if op not in forward and any(
+            t._op in forward and _trainable(t._dtype) for t in _inputs_of(op, captures)
+        ):
             forward.add(op)
     # Loops of old graphs may have edges against the order of creation; they are functional here.
     return back & forward

@@ -143,13 +143,22 @@ class Compiler:
         fetches: Sequence[Tensor],
         targets: Sequence[Operation],
         feeds: Sequence[tuple[Tensor, DType, Shape]],
+        as_written: bool = False,
     ) -> Compiled:
         """Compiles what a call of `Session.run` asks for.
+
+        Args:
+            fetches: whose values are wanted.
+            targets: what else runs.
+            feeds: the fed tensors, with the types and shapes of their values.
+            as_written: places the nodes as the user wrote them, with no more known of them than
+                when they were made: no pass may find out that something does not fit.
 
         Raises:
             InvalidArgumentError: shapes do not fit, or a node cannot be placed.
         """
-        return self.lower(prune(fetches, targets, feeds))
+        block = prune(fetches, targets, feeds)
+        return self._line_up(block, HOST) if as_written else self.lower(block)
 
     def body(self, function: FuncGraph, node: Node, first: int) -> Compiled:
         """Compiles a function of a placed control-flow node: see `bodies.body`."""

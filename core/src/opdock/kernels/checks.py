@@ -10,6 +10,7 @@ from opdock.kernels.array_api import dims, ints, invalid
 from opdock.kernels.portable.array import broadcast_shape, check_shape, wanted_shape
 from opdock.kernels.portable.compare import check_choice
 from opdock.kernels.portable.decompositions import check_square
+from opdock.kernels.portable.diag import check_set_diag
 from opdock.kernels.portable.fill import filled_shape
 from opdock.kernels.portable.fill import steps as range_steps
 from opdock.kernels.portable.gather import axes_of, check_params, not_in, outside
@@ -30,7 +31,7 @@ from opdock.kernels.portable.spacebatch import check_blocks, check_multiple
 from opdock.kernels.portable.splitting import equal_lengths, given_lengths, unpacked_axis
 from opdock.kernels.portable.state import check_assigned, check_rows
 from opdock.kernels.portable.sums import check_addends, check_cross
-from opdock.kernels.portable.tiling import multiples_of
+from opdock.kernels.portable.tiling import check_sequences, multiples_of
 from opdock.kernels.portable.xent import check_classes, no_class
 
 __all__ = [
@@ -38,7 +39,8 @@ __all__ = [
     "check_batch_matmul", "check_blocks", "check_channels", "check_choice",
     "check_classes", "check_cross",
     "check_k", "check_labelled", "check_matmul", "check_mirror", "check_multiple",
-    "check_params", "check_parts", "check_rows", "check_segments", "check_shape",
+    "check_params", "check_parts", "check_rows", "check_segments", "check_sequences",
+    "check_set_diag", "check_shape",
     "check_solve", "check_square", "check_updates", "diagonals", "dims", "equal_lengths",
     "filled_shape", "given_lengths", "ints", "invalid", "margins", "multiples_of", "no_class",
     "no_permutation", "not_in", "one_hot_axis", "out_of_segments", "outside", "range_steps",

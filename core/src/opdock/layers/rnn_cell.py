@@ -296,6 +296,11 @@ class MultiRNNCell(RNNCell):
     def call(self, inputs: Any, state: Any) -> Any:
         """One step of every cell."""
         if self._state_is_tuple:
+            if not nest.is_sequence(state) or len(state) != len(self._cells):
+                raise ValueError(
+                    f"Expected state to be a tuple of length {len(self._cells)}, but received: "
+                    f"{state}"
+                )
             states = list(state)
         else:
             states = split(state, [c.state_size for c in self._cells], 1)

@@ -54,6 +54,12 @@ class LinearOperator(Module):
         ValueError: the hints contradict each other, or a parent is no tensor.
     """
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        from opdock.linear import dispatched
+
+        dispatched.register(cls)
+
     def __init__(
         self, dtype: Any, graph_parents: Any = None, is_non_singular: bool | None = None,
         is_self_adjoint: bool | None = None, is_positive_definite: bool | None = None,

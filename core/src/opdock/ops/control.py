@@ -423,7 +423,7 @@ def case(
         chosen: Callable[[], Any] = default
         for test, fn in reversed(list(zip(tests, functions, strict=True))):
             chosen = functools.partial(cond, test, fn, chosen, strict)
-        checks = [_at_most(tests, 1, "Input error: exclusive=True")] if exclusive else []
+        checks = [_at_most(tests, 1, "Input error: exclusive=True")] if exclusive and tests else []
         with control_dependencies(checks):
             return chosen()
 

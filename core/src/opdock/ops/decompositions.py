@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.array import expand_dims, shape
 from opdock.ops.cast import cast
@@ -248,6 +249,7 @@ def _self_adjoint_eig_parts(sig: ShapeSig, x: Tensor) -> Tensor:
 
 
 # ---------------------------------------------------------------- public functions
+@extensible
 def cholesky(input: Any, name: str | None = None) -> Tensor:
     """The Cholesky factor of each positive definite matrix: the lower L with L L^H = input.
 

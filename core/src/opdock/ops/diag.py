@@ -8,6 +8,7 @@ import numpy as np
 
 from opdock import shapes
 from opdock.graph.nodes import diagonals
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.array import shape
 from opdock.ops.fill import zeros, zeros_like
@@ -269,6 +270,7 @@ def matrix_diag(
     )
 
 
+@extensible
 def matrix_diag_part(
     input: Any, name: str = "diag_part", k: Any = 0, padding_value: Any = 0
 ) -> Tensor:
@@ -316,6 +318,6 @@ def _is(value: Any, wanted: int) -> bool:
 
 
 def _padding(tensor: Any, value: Any) -> Any:
-    """A bool tensor is padded with bools, though callers write 0."""
+    """A bool tensor is padded with bools, though callers write numbers."""
     dtype = getattr(tensor, "dtype", None)
-    return bool(value) if dtype is not None and dtype == "bool" and _is(value, 0) else value
+    return bool(value) if dtype is not None and dtype == "bool" else value

@@ -9,6 +9,7 @@ import numpy as np
 from opdock import dtypes, shapes
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import expand_dims, reshape, shape, squeeze
@@ -218,6 +219,7 @@ def _batch_matmul_v2_parts(sig: ShapeSig, x: Tensor, y: Tensor) -> Tensor:
 
 
 # ---------------------------------------------------------------- public functions
+@extensible
 def matmul(
     a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, adjoint_a: bool = False,
     adjoint_b: bool = False, a_is_sparse: bool = False, b_is_sparse: bool = False,
@@ -331,6 +333,7 @@ def matvec(
         return squeeze(out, axis=-1)
 
 
+@extensible
 def trace(x: Any, name: str | None = None) -> Tensor:
     """The sum of the diagonal of each matrix.
 
@@ -346,6 +349,7 @@ def trace(x: Any, name: str | None = None) -> Tensor:
         return reduce_sum(matrix_diag_part(x), [-1], name=scope)
 
 
+@extensible
 def adjoint(matrix: Any, name: str | None = None) -> Tensor:
     """The conjugate transpose of each matrix.
 

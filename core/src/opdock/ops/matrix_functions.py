@@ -12,6 +12,7 @@ import numpy as np
 from opdock import dtypes
 from opdock.docstrings import explained
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.arithmetic import maximum
@@ -96,6 +97,7 @@ _WORDS = {
     returns="A real tensor of shape [...].",
     raises="InvalidArgumentError: a matrix is not positive definite (when it runs).",
 )
+@extensible
 def logdet(matrix: Any, name: str | None = None) -> Tensor:
     """The logarithm of the determinant of positive definite matrices."""
     with name_scope(name, "logdet", [matrix]):

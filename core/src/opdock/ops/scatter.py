@@ -71,7 +71,7 @@ def _check(out: Shape, indices: Shape, updates: Shape) -> None:
         and shapes.num_elements(indices) != 0
         and ((shapes.num_elements(indices) or 0) > 0 or (shapes.num_elements(updates) or 0) > 0)
     ):
-        raise ValueError("Indices and updates specified for empty output")
+        raise ValueError("Indices and updates specified for empty output shape")
     if indices is None or updates is None or indices[-1] is None:
         return
     outer, depth = len(indices) - 1, indices[-1]

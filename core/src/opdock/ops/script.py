@@ -54,12 +54,12 @@ def py_func(
         are unknown; the function runs in this process and is not saved with the graph.
 
     Raises:
-        TypeError: `func` is not callable.
+        ValueError: `func` is not callable.
         tf.errors.InvalidArgumentError: at run time, when the results are not as promised, or the
             function raises ValueError or TypeError; other exceptions have other classes.
     """
     if not callable(func):
-        raise TypeError(f"func must be callable, got {func!r}")
+        raise ValueError(f"Expected func to be callable, got func of type {type(func)}")
     several = isinstance(Tout, (list, tuple))
     types = [dtypes.as_dtype(t).base_dtype for t in (Tout if several else [Tout])]
     token = register(func, get_default_graph())

@@ -6,6 +6,7 @@ from typing import Any
 
 from opdock import dtypes, shapes
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import expand_dims, shape
@@ -187,6 +188,7 @@ def _regularized_cholesky(matrix: Any, l2_regularizer: Any, tall: bool) -> Tenso
 
 
 # ---------------------------------------------------------------- public functions
+@extensible
 def matrix_determinant(input: Any, name: str | None = None) -> Tensor:
     """The determinant of each square matrix.
 
@@ -213,6 +215,7 @@ def log_matrix_determinant(input: Any, name: str | None = None) -> Any:
     return log_matrix_determinant_op(input, name=name)
 
 
+@extensible
 def matrix_inverse(input: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
     """The inverse of each square matrix.
 
@@ -230,6 +233,7 @@ def matrix_inverse(input: Any, adjoint: bool = False, name: str | None = None) -
     return matrix_inverse_op(input, adjoint=adjoint, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def matrix_solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Tensor:
     """Solves systems of linear equations: the x with matrix x = rhs.
 

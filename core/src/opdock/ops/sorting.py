@@ -190,7 +190,7 @@ def _last_axis_swap(values: Tensor, axis: int) -> Any:
         return None
     perm = list(range(len(known)))
     perm[at], perm[last] = last, at
-    return perm
+    return convert_to_tensor(perm, dtypes.int32, name="transposition")
 
 
 # ---------------------------------------------------------------- LowerBound, UpperBound

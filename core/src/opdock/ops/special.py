@@ -62,7 +62,7 @@ polygamma_op = _binary("Polygamma", "a", "x", "polygamma(a, x)")
 next_after_op = define_op(
     "NextAfter", "x1: T, x2: T -> output: T", "T: {double, float} = DT_FLOAT",
     expr="nextafter(x1, x2)",
-).not_differentiable()  # fmt: skip
+)  # fmt: skip
 next_after_op.shape(broadcast2)
 betainc_op = define_op("Betainc", "a: T, b: T, x: T -> z: T", _WIDE, expr="betainc(a, b, x)")
 
@@ -73,7 +73,10 @@ def _(sig: ShapeSig) -> Shape:
     others = [s for s in sig.shapes if s != ()]
     out: Shape = None
     for shape in others:
-        out = shapes.merge(out, shape)
+        try:
+            out = shapes.merge(out, shape)
+        except ValueError as e:
+            raise ValueError(f"Shapes of a, b and x are inconsistent: {e}") from None
     return () if not others else out
 
 
@@ -82,6 +85,12 @@ def _scaled_gaussian(grad: Any, x: Any, scale: float, sign: float) -> Any:
     """`grad * scale * exp(sign * x * x)`."""
     exponent = square_op(x)
     return scale * grad * exp_op(neg_op(exponent) if sign < 0 else exponent)
+
+
+@next_after_op.gradient
+def _(op: Operation, grad: Any) -> list[Any]:
+    x1, x2 = op.inputs
+    return [unbroadcast(grad, x1, x2), get("ZerosLike")(x2)]
 
 
 @erf_op.gradient

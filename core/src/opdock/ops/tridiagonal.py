@@ -129,7 +129,7 @@ def tridiagonal_solve(
         partial_pivoting: exchange rows where that is more exact.
 
     Returns:
-        A tensor of the shape of `rhs` (after its transposition).
+        A tensor of the shape of `rhs`.
 
     Raises:
         ValueError: the format is unknown or the shapes do not fit.
@@ -149,7 +149,8 @@ def tridiagonal_solve(
         rhs = matrix_transpose(rhs, conjugate=conjugate_rhs)
     elif conjugate_rhs:
         rhs = conj(rhs)
-    return tridiagonal_solve_op(compact, rhs, partial_pivoting=partial_pivoting, name=name)  # type: ignore[no-any-return]
+    out: Tensor = tridiagonal_solve_op(compact, rhs, partial_pivoting=partial_pivoting, name=name)
+    return matrix_transpose(out) if transpose_rhs else out
 
 
 def _compact(diagonals: Any, diagonals_format: str) -> Tensor:

@@ -115,13 +115,14 @@ class Engine:
         fetches: Sequence[Tensor],
         runs: Sequence[Operation],
         feeds: Sequence[tuple[Tensor, DType, Shape]],
+        as_written: bool = False,
     ) -> Program:
-        """A bound program."""
+        """A bound program; the arguments are those of `Compiler.step`."""
         if self._config.log_placement:
             self._log(graph)
         if not self._config.place_pruned:
             self._check_devices(graph)
-        return self.bind(self.compiler.step(fetches, runs, feeds))
+        return self.bind(self.compiler.step(fetches, runs, feeds, as_written))
 
     def _check_devices(self, graph: Graph) -> None:
         """TF places the whole graph before it prunes: a device that nobody has fails any step.

@@ -66,7 +66,8 @@ class Cell:
         if value is None:
             what = (
                 f"Error while reading resource variable {self.name} from Container: localhost. "
-                "This could mean that the variable was uninitialized."
+                "This could mean that the variable was uninitialized. "
+                f"Not found: Resource localhost/{self.name}/Var does not exist."
                 if self.resource
                 else f"Attempting to use uninitialized value {self.name}"
             )

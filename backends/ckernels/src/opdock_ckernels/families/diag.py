@@ -194,12 +194,7 @@ def matrix_set_diag(sig: NodeSig) -> Callable[[Array, Array], Array]:
 
     def run(x: Array, diagonal: Array) -> Array:
         size = _matrices(x)
-        if diagonal.shape != (*x.shape[:-2], min(size[1:])):
-            raise checks.invalid(
-                "must have diagonal.shape == input.shape[:-2] + min(input.shape[-2:]), but got "
-                f"input shape: {checks.dims(x.shape)} and diagonal shape: "
-                f"{checks.dims(diagonal.shape)}"
-            )
+        checks.check_set_diag(x.shape, diagonal.shape, (*x.shape[:-2], min(size[1:])))
         out = copied(device, x)
         _Lines(device, size, 0, 0, diagonal.shape[-1]).put(diagonal, out)
         return out
@@ -217,13 +212,7 @@ def matrix_set_diag_v2(sig: NodeSig) -> Callable[..., Array]:
         lower, upper = _band(k)
         length = _longest(lower, upper, *size[1:])
         count = () if lower == upper else (upper - lower + 1,)
-        wanted = (*x.shape[:-2], *count, length)
-        if diagonal.shape != wanted:
-            raise checks.invalid(
-                f"diagonal must have shape {checks.dims(wanted)} for the diagonals {lower} to "
-                f"{upper} of input shape {checks.dims(x.shape)}, but received "
-                f"{checks.dims(diagonal.shape)}"
-            )
+        checks.check_set_diag(x.shape, diagonal.shape, (*x.shape[:-2], *count, length))
         out = copied(device, x)
         _Lines(device, size, lower, upper, length).put(diagonal, out)
         return out

@@ -87,13 +87,7 @@ def reverse_sequence(sig: NodeSig) -> Callable[[Array, Array], Array]:
 
     def run(x: Array, seq_lengths: Array) -> Array:
         rows, limit = x.shape[batch], x.shape[along_]
-        if seq_lengths.size != rows:
-            raise checks.invalid(
-                f"Length of seq_lengths != input.dims({batch}), ({seq_lengths.size} vs. {rows})"
-            )
-        for i, n in enumerate(checks.ints(device.download(seq_lengths))):
-            if not 0 <= n <= limit:
-                raise checks.invalid(f"seq_lens({i}) < 0 or > input.dims({along_}): {n}")
+        checks.check_sequences(x.shape, checks.ints(device.download(seq_lengths)), along_, batch)
         out: Array = device.allocate(x.shape, x.dtype)
         steps = strides_of(x.shape)
         sizes = (np.int64(v) for v in (x.size, limit, steps[along_], rows, steps[batch]))

@@ -52,7 +52,7 @@ def decoder(encoding: str) -> Callable[[bytes], tuple[Array, Array, Array]]:
     size_of = _SIZES.get(name)
 
     def decode(text: bytes) -> tuple[Array, Array, Array]:
-        codec, skipped = _byte_order(text) if name == "utf-16" else (name, 0)
+        codec, skipped = _byte_order(name, text) if name in _MARKS else (name, 0)
         points: list[Array] = []
         sizes: list[Array] = []
         bad: list[Array] = []
@@ -93,11 +93,19 @@ def _codec(encoding: str) -> str:
     return name
 
 
-def _byte_order(text: bytes) -> tuple[str, int]:
-    """The codec of a string in UTF-16, by its mark, and the bytes that the mark takes."""
-    if text.startswith(codecs.BOM_UTF16_LE):
-        return "utf-16-le", 2
-    return "utf-16-be", 2 if text.startswith(codecs.BOM_UTF16_BE) else 0
+# The marks of little and of big endian strings.
+_MARKS = {
+    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+}
+
+
+def _byte_order(name: str, text: bytes) -> tuple[str, int]:
+    """The codec of a string, by its mark, and the bytes that the mark takes."""
+    little, big = _MARKS[name]
+    if text.startswith(little):
+        return f"{name}-le", len(little)
+    return f"{name}-be", len(big) if text.startswith(big) else 0
 
 
 def _points(text: str) -> Array:

@@ -67,6 +67,7 @@ def node_sig(node: Node, target: Target | None, resources: Any = None) -> NodeSi
         consts=consts,
         device=None if target is None else target.device,
         resources=resources,
+        in_names=tuple(v.node.name for v in node.inputs),
     )
 
 

@@ -316,8 +316,9 @@ def _no_kernel(node: Node, home: Target, requested: str, lost: list[Rejection]) 
     types = ", ".join(
         f"{v.dtype.name}{list(v.shape) if v.shape is not None else '?'}" for v in node.inputs
     )
+    made = ", ".join(d.name for d in node.out_dtypes)
     table = "\n".join(f"  {r}" for r in lost) or "  (no kernel is registered)"
-    return f"{head}\nOp {node.op}({types}) was rejected by:\n{table}{_line(node)}"
+    return f"{head}\nOp {node.op}({types}) to ({made}) was rejected by:\n{table}{_line(node)}"
 
 
 def _line(node: Node) -> str:

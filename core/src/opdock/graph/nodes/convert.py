@@ -106,11 +106,11 @@ def _convert(value: Any, wanted: DType | None, name: str | None) -> Tensor:
     elif not isinstance(
         value, (np.ndarray, np.generic, list, tuple, int, float, complex, str, bytes)
     ):
-        value = _last_resort(value)
+        value = _last_resort(value, wanted)
     return constant(value, wanted, name=name or "Const")
 
 
-def _last_resort(value: Any) -> Any:
+def _last_resort(value: Any, wanted: DType | None) -> Any:
     if value is None:
         raise ValueError("None values not supported.")
     for method in ("__array__", "__index__", "__float__"):
@@ -124,6 +124,10 @@ def _last_resort(value: Any) -> Any:
             )
     if isinstance(value, range):
         return list(value)
+    if wanted is not None:
+        raise TypeError(
+            f"Expected {wanted.name}, got {value!r} of type '{type(value).__name__}' instead."
+        )
     raise TypeError(
         f"Failed to convert object of type {type(value)} to Tensor. Contents: {value!r}. "
         "Consider casting elements to a supported type."

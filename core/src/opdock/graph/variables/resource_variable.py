@@ -160,6 +160,11 @@ class ResourceVariable(Variable):
         """Whether the variable has a value."""
         return get("VarIsInitializedOp")(self._handle, name=name)  # type: ignore[no-any-return]
 
+    def __deepcopy__(self, memo: Any) -> Any:
+        raise NotImplementedError(
+            "__deepcopy__() is only available when eager execution is enabled."
+        )
+
     def to_proto(self, export_scope: str | None = None) -> Any:
         """The variable as a VariableDef; None when it is outside `export_scope`."""
         proto = super().to_proto(export_scope)

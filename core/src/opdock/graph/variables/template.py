@@ -63,7 +63,7 @@ class Template:
         self._unique_name = unique_name
         self._custom_getter = custom_getter
         self._scope: VariableScope | None = None
-        self._called = False
+        self._variables_created = False
         if create_scope_now:
             with self._open(auxiliary_name_scope=False) as scope:
                 self._scope = scope
@@ -75,7 +75,7 @@ class Template:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._scope is not None:
-            with variable_scope(self._scope, reuse=self._called):
+            with variable_scope(self._scope, reuse=self._variables_created):
                 return self._call(*args, **kwargs)
         with self._open() as scope:
             self._scope = scope
@@ -85,7 +85,7 @@ class Template:
         graph = get_default_graph()
         before = list(graph.get_collection(GraphKeys.TRAINABLE_VARIABLES))
         result = self._func(*args, **kwargs)
-        if self._called:
+        if self._variables_created:
             known = {id(v) for v in before}
             made = [
                 v.name
@@ -98,7 +98,7 @@ class Template:
                     "perhaps you used tf.Variable when you meant tf.get_variable: "
                     f"{', '.join(made)} (template '{self._name}')"
                 )
-        self._called = True
+        self._variables_created = True
         return result
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from opdock.graph.nodes import diagonals
@@ -162,11 +163,7 @@ def matrix_set_diag(xp: Any, sig: NodeSig) -> Any:
             raise invalid(f"input must be at least 2-dim, received shape: {dims(x.shape)}")
         rows, cols = x.shape[-2:]
         wanted = (*x.shape[:-2], min(rows, cols))
-        if tuple(diagonal.shape) != tuple(wanted):
-            raise invalid(
-                "must have diagonal.shape == input.shape[:-2] + min(input.shape[-2:]), but got "
-                f"input shape: {dims(x.shape)} and diagonal shape: {dims(diagonal.shape)}"
-            )
+        check_set_diag(x.shape, diagonal.shape, wanted)
         out = _flat(xp, copy(xp, x))
         out = _write(xp, out, rows, cols, 0, diagonal)
         return xp.reshape(out, x.shape)
@@ -186,11 +183,7 @@ def matrix_set_diag_v2(xp: Any, sig: NodeSig) -> Any:
         length = _longest(lower, upper, rows, cols)
         count = () if lower == upper else (upper - lower + 1,)
         wanted = (*x.shape[:-2], *count, length)
-        if tuple(diagonal.shape) != tuple(wanted):
-            raise invalid(
-                f"diagonal must have shape {dims(wanted)} for the diagonals {lower} to {upper} of "
-                f"input shape {dims(x.shape)}, but received {dims(diagonal.shape)}"
-            )
+        check_set_diag(x.shape, diagonal.shape, wanted)
         out = _flat(xp, copy(xp, x))
         for k_ in range(lower, upper + 1):
             values = diagonal if lower == upper else diagonal[..., upper - k_, :]
@@ -198,3 +191,15 @@ def matrix_set_diag_v2(xp: Any, sig: NodeSig) -> Any:
         return xp.reshape(out, x.shape)
 
     return run
+
+
+def check_set_diag(matrices: Sequence[int], given: Sequence[int], wanted: Sequence[int]) -> None:
+    """Raises InvalidArgumentError unless diagonals that are put into matrices fit in."""
+    if not given:
+        raise invalid("diagonal must be at least 1-dim, received shape: []")
+    if tuple(given) != tuple(wanted):
+        raise invalid(
+            "Either first dimensions of diagonal don't match input.shape[:-2], or its last ones "
+            f"are not those of the diagonals in the range.\nInput shape: {dims(matrices)}\n"
+            f"Diagonal shape: {dims(given)}\nExpected diagonal shape: {dims(wanted)}"
+        )

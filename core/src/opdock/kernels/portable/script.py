@@ -71,7 +71,12 @@ def _checked(token: str, index: int, value: Any, wanted: DType) -> Any:
         array = _strings(np.asarray(value, object))
         actual = string
     else:
-        actual = as_dtype(array.dtype)
+        try:
+            actual = as_dtype(array.dtype)
+        except TypeError:
+            raise errors.InternalError(
+                None, None, f"Unsupported numpy data type {array.dtype}"
+            ) from None
         # What the function returned may change when it runs again, and be in any byte order.
         array = np.array(array, actual.np, order="C")
     if actual is not wanted:
@@ -87,6 +92,6 @@ def _strings(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     for place in np.ndindex(array.shape):
         item = array[place]
         if not isinstance(item, (str, bytes)):
-            raise invalid(f"Unsupported object type {type(item).__name__}")
+            raise errors.InternalError(None, None, f"Unsupported object type {type(item).__name__}")
         out[place] = item.encode() if isinstance(item, str) else item
     return out

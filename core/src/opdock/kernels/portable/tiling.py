@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -74,14 +75,7 @@ def reverse_sequence(xp: Any, sig: NodeSig) -> Any:
 
     def run(tensor: Any, seq_lengths: Any) -> Any:
         lengths = ints(seq_lengths)
-        if len(lengths) != tensor.shape[batch]:
-            raise invalid(
-                f"Length of seq_lengths != input.dims({batch}), ({len(lengths)} vs. "
-                f"{tensor.shape[batch]})"
-            )
-        for i, n in enumerate(lengths):
-            if not 0 <= n <= tensor.shape[along]:
-                raise invalid(f"seq_lens({i}) < 0 or > input.dims({along}): {n}")
+        check_sequences(tensor.shape, lengths, along, batch)
         out = copy(xp, tensor)
         for i, n in enumerate(lengths):
             where: list[Any] = [slice(None)] * len(tensor.shape)
@@ -106,3 +100,16 @@ def roll(xp: Any, sig: NodeSig) -> Any:
         return copy(xp, out) if out is tensor else out
 
     return run
+
+
+def check_sequences(shape: Sequence[int], lengths: Sequence[int], along: int, batch: int) -> None:
+    """Raises InvalidArgumentError unless there is a length for each sequence that it fits."""
+    if along == batch:
+        raise invalid(f"batch_dim == seq_dim == {along}")
+    if len(lengths) != shape[batch]:
+        raise invalid(
+            f"Length of seq_lengths != input.dims({batch}), ({len(lengths)} vs. {shape[batch]})"
+        )
+    for i, n in enumerate(lengths):
+        if not 0 <= n <= shape[along]:
+            raise invalid(f"seq_lens({i}) < 0 or > input.dims({along}): {n}")

@@ -19,6 +19,7 @@ class NodeSig:
         op: the op type, e.g. "MatMul".
         name: the node's name in the graph.
         attrs: the attributes as native Python values, defaults filled in.
+        in_names: the names of the nodes that the inputs come from.
         in_shapes: raw shapes of all inputs, lists flattened; unknown dimensions are None.
         in_dtypes: element types of all inputs.
         out_shapes: raw shapes of all outputs.
@@ -28,8 +29,8 @@ class NodeSig:
     """
 
     __slots__ = (
-        "_consts", "attrs", "device", "in_dtypes", "in_shapes", "name", "op", "out_dtypes",
-        "out_shapes", "resources",
+        "_consts", "attrs", "device", "in_dtypes", "in_names", "in_shapes", "name", "op",
+        "out_dtypes", "out_shapes", "resources",
     )  # fmt: skip
 
     def __init__(
@@ -44,10 +45,12 @@ class NodeSig:
         consts: Mapping[int, np.ndarray[Any, Any]] | None = None,
         device: Any = None,
         resources: Resources | None = None,
+        in_names: Sequence[str] = (),
     ) -> None:
         self.op = op
         self.name = name
         self.attrs: Mapping[str, Any] = {} if attrs is None else attrs
+        self.in_names = in_names
         self.in_shapes = in_shapes
         self.in_dtypes = in_dtypes
         self.out_shapes = out_shapes

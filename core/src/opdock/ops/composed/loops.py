@@ -69,7 +69,7 @@ def while_loop(
         )
         start = (convert_to_tensor(0), loop_vars)
         result = while_loop(*counted, start, invariants, parallel_iterations, back_prop, name=name)
-        return _unpacked(result[1], return_same_structure)
+        return _unpacked(result[1], return_same_structure, counted=True)
     with name_scope(
         name, "while", [v for v in nest.flatten(loop_vars) if hasattr(v, "graph")]
     ) as scope:
@@ -77,12 +77,16 @@ def while_loop(
         loop.trace(cond, body)
         outputs = loop.build(parallel_iterations, back_prop)
     result = nest.pack_sequence_as(loop.result, outputs, expand_composites=True)
-    return _unpacked(result, return_same_structure)
+    return _unpacked(result, return_same_structure, counted=limit is not None)
 
 
-def _unpacked(result: Any, keep: bool) -> Any:
-    """The only variable of a loop of one tensor; other results as they are."""
-    if keep or not isinstance(result, (list, tuple)):
+def _unpacked(result: Any, keep: bool, counted: bool) -> Any:
+    """The only variable of a loop of one tensor; other results as they are.
+
+    In TF the count of turns is a variable too, so there only the user's structure says that there
+    is one.
+    """
+    if keep or not isinstance(result, (list, tuple)) or (counted and len(result) > 1):
         return result
     return result[0] if len(nest.flatten(result, expand_composites=True)) == 1 else result
 
@@ -101,10 +105,10 @@ class _Loop:
         self.body_graph = FuncGraph(base + "_body", outer, is_loop=True)
 
     def _invariants(self, invariants: Any) -> list[Shape]:
-        if invariants is None:
-            return [t.raw_shape for t in self.start]
-        flat = nest.flatten_up_to(self.structure, invariants)
         items = nest.flatten(self.structure)
+        if invariants is None:
+            return self._as_they_start(items)
+        flat = nest.flatten_up_to(self.structure, invariants)
         expanded = [s for i, f in zip(items, flat, strict=True) for s in _expanded(i, f)]
         for tensor, shape in zip(self.start, expanded, strict=True):
             if not shapes.is_compatible(tensor.raw_shape, shape):
@@ -115,6 +119,18 @@ class _Loop:
                     f"{_text(shape)}."
                 )
         return expanded
+
+    def _as_they_start(self, items: list[Any]) -> list[Shape]:
+        """The shapes of the initial values; sparse ones may have another number of elements."""
+        found: list[Shape] = []
+        for item in items:
+            if isinstance(item, (SparseTensor, IndexedSlices)):
+                specs = nest.flatten(item._type_spec._component_specs)
+                found += [spec.shape.raw for spec in specs]
+            else:
+                parts = len(nest.flatten(item, expand_composites=True))
+                found += [t.raw_shape for t in self.start[len(found) : len(found) + parts]]
+        return found
 
     def trace(self, cond: Callable[..., Any], body: Callable[..., Any]) -> None:
         with self.cond_graph.as_default():

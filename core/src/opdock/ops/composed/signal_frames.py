@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from opdock import dtypes
+from opdock import dtypes, shapes
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.arithmetic import maximum, minimum, pow
-from opdock.ops.array import reshape, shape
+from opdock.ops.array import rank, reshape, shape
 from opdock.ops.cast import cast
 from opdock.ops.composed.signal_windows import _resized, dct, hann_window
 from opdock.ops.elementary import ceil, log, rsqrt, square
@@ -20,9 +20,11 @@ from opdock.ops.fft import irfft, rfft
 from opdock.ops.fill import linspace
 from opdock.ops.fill import range as range_
 from opdock.ops.gather import gather
+from opdock.ops.joining import concat, stack
 from opdock.ops.matrix import transpose
 from opdock.ops.padding import pad
 from opdock.ops.reduce import reduce_sum
+from opdock.ops.select import one_hot
 from opdock.ops.tiling import roll, tile
 
 __all__: list[str] = []
@@ -31,6 +33,7 @@ __all__: list[str] = []
 def _number(value: Any, name: str) -> Any:
     """A Python integer when the value is known, else a scalar int32 tensor."""
     tensor = convert_to_tensor(value, dtypes.int32, name)
+    shapes.with_rank(tensor.raw_shape, 0)
     known = constant_value(tensor)
     return tensor if known is None else int(known)
 
@@ -42,7 +45,7 @@ def frame(
     """Cuts a dimension into (overlapping) frames.
 
     Args:
-        signal: a tensor of known rank.
+        signal: a tensor of rank 1 or more.
         frame_length: the length of a frame, a scalar int32.
         frame_step: the distance between the starts of two frames, a scalar int32.
         pad_end: pad the end, so that a frame starts at every step; else incomplete frames are
@@ -55,16 +58,15 @@ def frame(
         A tensor whose dimension `axis` is replaced by [number of frames, frame_length].
 
     Raises:
-        ValueError: the rank of `signal` is not known.
+        ValueError: `signal` is a scalar, or the lengths or `pad_value` are none.
     """
     with name_scope(name, "frame", [signal, frame_length, frame_step, pad_value]):
         signal = convert_to_tensor(signal, name="signal")
-        static = signal.raw_shape
-        if static is None:
-            raise ValueError("signal must have a known rank.")
-        axis %= len(static)
+        static = shapes.with_rank_at_least(signal.raw_shape, 1)
         length, step = _number(frame_length, "frame_length"), _number(frame_step, "frame_step")
-        known = static[axis]
+        shapes.with_rank(convert_to_tensor(pad_value).raw_shape, 0)
+        axis = axis if static is None else axis % len(static)
+        known = None if static is None else static[axis]
         size = known if known is not None else shape(signal)[axis]
         if pad_end:
             count = -(-size // step)
@@ -78,7 +80,10 @@ def frame(
 
 def _pad_end(x: Tensor, axis: int, amount: Any, value: Any) -> Tensor:
     amount = max(amount, 0) if isinstance(amount, int) else maximum(amount, 0)
-    paddings = [[0, amount if i == axis else 0] for i in range(len(x.raw_shape or ()))]
+    if x.raw_shape is None:
+        places = one_hot(axis % rank(x), rank(x), dtype=dtypes.int32)
+        return pad(x, stack([places * 0, places * amount], 1), constant_values=value)
+    paddings = [[0, amount if i == axis % len(x.raw_shape) else 0] for i in range(len(x.raw_shape))]
     return pad(x, paddings, constant_values=value)
 
 
@@ -86,7 +91,7 @@ def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Te
     """Puts frames back into one signal, adding where they overlap.
 
     Args:
-        signal: a tensor of shape [..., frames, frame_length] and of known rank.
+        signal: a tensor of shape [..., frames, frame_length].
         frame_step: the distance between the starts of two frames, a scalar int32.
         name: a name for the operation.
 
@@ -94,40 +99,44 @@ def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Te
         A tensor of shape [..., (frames - 1) * frame_step + frame_length].
 
     Raises:
-        ValueError: the rank of `signal` is not known or below 2, or the step is no integer.
+        ValueError: the rank of `signal` is below 2, or the step is no integer.
     """
     with name_scope(name, "overlap_and_add", [signal, frame_step]):
         signal = convert_to_tensor(signal, name="signal")
-        static = signal.raw_shape
-        if static is None or len(static) < 2:
-            raise ValueError("signal must have a known rank of at least 2.")
+        static = shapes.with_rank_at_least(signal.raw_shape, 2)
         step_tensor = convert_to_tensor(frame_step, name="frame_step")
         if not step_tensor.dtype.is_integer:
             raise ValueError(f"frame_step must be an integer. Got {step_tensor.dtype}")
         step = _number(frame_step, "frame_step")
         dims = shape(signal)
-        outer = [d if d is not None else dims[i] for i, d in enumerate(static)]
-        frames, length = outer.pop(-2), outer.pop(-1)
+        frames, length = (
+            dims[i] if static is None or static[i] is None else static[i] for i in (-2, -1)
+        )
+
+        def shaped(x: Tensor, *last: Any, name: str | None = None) -> Tensor:
+            """`x` with other dimensions after the outer ones."""
+            if static is None:
+                return reshape(x, concat([dims[:-2], stack(last)], 0), name=name)
+            outer = [dims[i] if d is None else d for i, d in enumerate(static[:-2])]
+            return reshape(x, [*outer, *last], name=name)
+
         if isinstance(step, int) and step == length:
-            return reshape(signal, [*outer, frames * length])
+            return shaped(signal, frames * length, name="fast_path")
         parts = -(-length // step)
-        rank = len(static)
         # Every frame becomes `parts` pieces of one step. A grid with one row more than fits makes
         # each column of pieces slide by one when it is read as rows of one less.
-        x = _pad_end(_pad_end(signal, rank - 2, parts, 0), rank - 1, parts * step - length, 0)
-        x = _swapped(reshape(x, [*outer, frames + parts, parts, step]))
-        x = reshape(x, [*outer, (frames + parts) * parts, step])
+        x = _pad_end(_pad_end(signal, -2, parts, 0), -1, parts * step - length, 0)
+        x = _columns_first(reshape(x, [-1, frames + parts, parts, step]))
+        x = shaped(x, (frames + parts) * parts, step)
         x = x[..., : (frames + parts - 1) * parts, :]
-        x = reduce_sum(reshape(x, [*outer, parts, frames + parts - 1, step]), -3)
-        x = reshape(x, [*outer, (frames + parts - 1) * step])
+        x = reduce_sum(shaped(x, parts, frames + parts - 1, step), -3)
+        x = shaped(x, (frames + parts - 1) * step)
         return x[..., : (frames - 1) * step + length]
 
 
-def _swapped(x: Tensor) -> Tensor:
-    """Dimensions -3 and -2 exchanged."""
-    order = list(range(len(x.raw_shape or ())))
-    order[-3], order[-2] = order[-2], order[-3]
-    return transpose(x, order)
+def _columns_first(x: Tensor) -> Tensor:
+    """Dimensions -3 and -2 of 4 exchanged."""
+    return transpose(x, [0, 2, 1, 3])
 
 
 def _power_of_two(value: Any) -> Any:

@@ -41,6 +41,7 @@ def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
 
     Raises:
         ValueError: `axes` is malformed, or paired dimensions differ.
+        IndexError: an axis is not one of its tensor's.
     """
     with name_scope(name, "Tensordot", [a, b, axes]) as scope:
         a, b = convert_to_tensor(a, name="a"), convert_to_tensor(b, name="b")
@@ -97,7 +98,10 @@ def _as_matrix(
     static = x.raw_shape
     if static is None or not isinstance(axes, list):
         return _as_matrix_dynamic(x, axes, axes_first)
-    axes = [int(i) % len(static) if -len(static) <= i < len(static) else int(i) for i in axes]
+    for i in axes:
+        if not -len(static) <= i < len(static):
+            raise IndexError(f"Axis {i} is out of range for a tensor of rank {len(static)}.")
+    axes = [int(i) % len(static) for i in axes]
     free = [i for i in range(len(static)) if i not in axes]
     order = axes + free if axes_first else free + axes
     moved = x if order == sorted(order) else transpose(x, order)

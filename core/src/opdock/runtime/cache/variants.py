@@ -62,6 +62,9 @@ class Entry:
         out = []
         for value, copy in zip(raw, self.copies):
             if type(value) is _ARRAY:
+                if value.dtype.names is not None:
+                    # Quantized numbers leave as the integers that hold them.
+                    value = value.view(value.dtype[0])
                 out.append(value[()] if not value.ndim else value.copy() if copy else value)
             elif value is None:
                 raise errors.InvalidArgumentError(None, None, "The fetched tensor has no value.")

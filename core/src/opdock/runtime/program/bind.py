@@ -70,7 +70,7 @@ class Bound:
         self.schedule = compiled.schedule
         check_temporaries(s.node for s in self.schedule.steps if s.kind == "builtin")
         self.presets = {s: _preset(n, services) for s, n in self.schedule.presets.items()}
-        self.calls = [_bind(step, services) for step in self.schedule.steps]
+        self.calls = [_bind_or_fail(step, services) for step in self.schedule.steps]
         try:
             self.buffers = allocate(compiled.plan.buffers, compiled.plan.blocks)
         except (errors.OpError, MemoryError):
@@ -107,6 +107,21 @@ def _preset(node: Node, services: Services) -> Any:
     except errors.OpError as e:
         found = as_op_error(e, node)
         raise services.losses.meet(node, found) or found from e
+
+
+def _bind_or_fail(step: Step, services: Services) -> Call:
+    """The callable of a step; one that raises, where the step cannot be bound.
+
+    The step may wait for a check that has better words, or may be one that nothing comes to.
+    """
+    try:
+        return _bind(step, services)
+    except errors.OpError as e:
+        return functools.partial(_fail, e)
+
+
+def _fail(error: errors.OpError, *_: Any) -> Any:
+    raise error.with_traceback(None)
 
 
 def _bind(step: Step, services: Services) -> Call:

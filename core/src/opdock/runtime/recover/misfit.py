@@ -21,9 +21,9 @@ def as_it_runs(
 ) -> errors.OpError:
     """The error of the step, for one of its compilation.
 
-    Shape inference has found a node that what is fed does not fit. TF would have come to the node,
-    or to a check that it waits for, and those have words of their own. So what leads to the node
-    runs, compiled for shapes that are open, unless it would leave something behind.
+    Shape inference has found a node that what is fed, or what was folded, does not fit. TF would
+    have come to the node, or to a check that it waits for, and those have words of their own. So
+    what leads to the node runs as it was written, unless it would leave something behind.
 
     Args:
         error: of the compilation, with the operation at fault.
@@ -37,7 +37,8 @@ def as_it_runs(
         return error
     feeds = [(t, t._dtype.base_dtype, t._shape) for t in key[::2]]
     try:
-        program = engine.compile(graph, op.outputs[:1], [] if op.outputs else [op], feeds)
+        runs = [] if op.outputs else [op]
+        program = engine.compile(graph, op.outputs[:1], runs, feeds, as_written=True)
         if any(written(n) or (has_effect(n) and n.out_dtypes) for n in program.block.nodes):
             return error
         program.run(values)
