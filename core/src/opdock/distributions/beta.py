@@ -33,7 +33,7 @@ class Beta(Univariate):
         name: a name for all ops.
 
     Raises:
-        TypeError: the parameters are of different types, or no floats.
+        ValueError: the parameters are of different types, or no floats.
     """
 
     _PARAMETERS = ("concentration1", "concentration0")

@@ -37,7 +37,7 @@ class Gamma(Univariate):
         name: a name for all ops.
 
     Raises:
-        TypeError: the parameters are of different types, or no floats.
+        ValueError: the parameters are of different types, or no floats.
     """
 
     _PARAMETERS = ("concentration", "rate")

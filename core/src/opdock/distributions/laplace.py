@@ -32,7 +32,7 @@ class Laplace(Univariate):
         name: a name for all ops.
 
     Raises:
-        TypeError: the parameters are of different types, or no floats.
+        ValueError: the parameters are of different types, or no floats.
     """
 
     _PARAMETERS = ("loc", "scale")

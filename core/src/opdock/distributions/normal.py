@@ -31,7 +31,7 @@ class Normal(Univariate):
         name: a name for all ops.
 
     Raises:
-        TypeError: the parameters are of different types, or no floats.
+        ValueError: the parameters are of different types, or no floats.
     """
 
     _PARAMETERS = ("loc", "scale")

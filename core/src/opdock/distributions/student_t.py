@@ -36,7 +36,7 @@ class StudentT(Univariate):
         name: a name for all ops.
 
     Raises:
-        TypeError: the parameters are of different types, or no floats.
+        ValueError: the parameters are of different types, or no floats.
     """
 
     _PARAMETERS = ("df", "loc", "scale")

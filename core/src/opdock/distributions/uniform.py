@@ -31,7 +31,7 @@ class Uniform(Univariate):
         name: a name for all ops.
 
     Raises:
-        TypeError: the parameters are of different types, or no floats.
+        ValueError: the parameters are of different types, or no floats.
         InvalidArgumentError: ``low >= high``, where both are constants and `validate_args` is set.
     """
 

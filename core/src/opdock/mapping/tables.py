@@ -13,6 +13,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.framework.dtypes": ("opdock.dtypes", "opdock.util.dtype_names"),
     "python.framework.errors": ("opdock.errors",),
     "python.framework.errors_impl": ("opdock.errors",),
+    "python.framework.function": ("opdock.ops.composed.defined_function",),
     "python.framework.graph_util": ("opdock.api.graph_util",),
     "python.framework.graph_util_impl": ("opdock.api.graph_util",),
     "python.framework.ops": (
@@ -167,6 +168,9 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.ops.control_flow_ops": {
         "cond_v1": "opdock:cond",
         "with_dependencies": "opdock.util.graph_helpers:with_dependencies",
+    },
+    "python.ops.functional_ops": {
+        "symbolic_gradient": "opdock.ops.composed.defined_function:symbolic_gradient",
     },
     "python.ops.resource_variable_ops": {
         "ResourceVariable": "opdock.graph.variables.resource_variable:ResourceVariable",
