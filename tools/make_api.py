@@ -193,6 +193,8 @@ NN_ONLY = frozenset(
         "depthwise",
         "dilated",
         "dropout",
+        "fractional_pool",
+        "ctc_labels",
         "loss",
         "lrn",
         "moments",

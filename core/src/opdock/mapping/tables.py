@@ -66,6 +66,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.training.checkpoint_management": ("opdock.train.checkpoint_management",),
     "python.training.training_util": ("opdock.train.training_util",),
     "python.util.nest": ("opdock.util.nest",),
+    "python.ops.ctc_ops": ("opdock.ops.composed.ctc_labels", "opdock.ops.ctc"),
     "python.ops.distributions.beta": ("opdock.distributions.softplus",),
     "python.ops.distributions.distribution": ("opdock.distributions.distribution",),
     "python.ops.distributions.exponential": ("opdock.distributions.softplus",),
@@ -172,6 +173,11 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.ops.functional_ops": {
         "symbolic_gradient": "opdock.ops.composed.defined_function:symbolic_gradient",
     },
+    "python.ops.nn_ops": {
+        "fractional_avg_pool_v2": "opdock.ops.fractional_pool:fractional_avg_pool_v2",
+        "fractional_max_pool_v2": "opdock.ops.fractional_pool:fractional_max_pool_v2",
+        "nth_element": "opdock.ops.sorting:nth_element",
+    },
     "python.ops.resource_variable_ops": {
         "ResourceVariable": "opdock.graph.variables.resource_variable:ResourceVariable",
         "is_resource_variable": "opdock.util.graph_helpers:is_resource_variable",
@@ -196,6 +202,10 @@ NAMES: Final[dict[str, dict[str, str]]] = {
 # Names of TF 2's interface in 1.15 that are other than TF 1's of the same name.
 V2: Final[dict[str, str]] = {
     "Variable": "opdock.graph.variables.resource_variable:ResourceVariable",
+    "nn.ctc_beam_search_decoder": "opdock:nn.ctc_beam_search_decoder_v2",
+    "nn.ctc_loss": "opdock:nn.ctc_loss_v2",
+    "nn.fractional_avg_pool": "opdock.ops.fractional_pool:fractional_avg_pool_v2",
+    "nn.fractional_max_pool": "opdock.ops.fractional_pool:fractional_max_pool_v2",
     "nn.sigmoid_cross_entropy_with_logits": "opdock:nn.sigmoid_cross_entropy_with_logits",
     "nn.softmax_cross_entropy_with_logits": "opdock:nn.softmax_cross_entropy_with_logits_v2",
     "nn.sparse_softmax_cross_entropy_with_logits": (
