@@ -170,6 +170,9 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "cond_v1": "opdock:cond",
         "with_dependencies": "opdock.util.graph_helpers:with_dependencies",
     },
+    "python.ops.session_ops": {
+        "TensorHandle": "opdock.runtime.handles:TensorHandle",
+    },
     "python.ops.functional_ops": {
         "symbolic_gradient": "opdock.ops.composed.defined_function:symbolic_gradient",
     },

@@ -40,6 +40,10 @@ def _nth_element_shape(sig: ShapeSig) -> Shape:
     source = shapes.with_rank_at_least(sig.shapes[0], 1)
     array_util.scalar_shape(sig, 1)
     n = array_util.const_int(sig, 1)
+    if n is not None and n < 0:
+        raise ValueError(
+            f"Dimension size, given by scalar input 1, must be non-negative but is {n}"
+        )
     if source is None:
         return None
     if n is not None and source[-1] is not None and source[-1] <= n:
