@@ -38,6 +38,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.platform.tf_logging": ("opdock.api.logging",),
     "python.ops.rnn_cell": ("opdock.layers.rnn_cell",),
     "python.ops.rnn_cell_impl": ("opdock.layers.rnn_cell",),
+    "python.ops.session_ops": ("opdock.ops.session_handles", "opdock.runtime.handles"),
     "python.ops.summary_op_util": ("opdock.ops.summary",),
     "python.layers.utils": ("opdock.util.graph_helpers",),
     "python.util.all_util": ("opdock.util.decorating",),
@@ -169,9 +170,6 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.ops.control_flow_ops": {
         "cond_v1": "opdock:cond",
         "with_dependencies": "opdock.util.graph_helpers:with_dependencies",
-    },
-    "python.ops.session_ops": {
-        "TensorHandle": "opdock.runtime.handles:TensorHandle",
     },
     "python.ops.functional_ops": {
         "symbolic_gradient": "opdock.ops.composed.defined_function:symbolic_gradient",
