@@ -67,6 +67,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.training.checkpoint_management": ("opdock.train.checkpoint_management",),
     "python.training.training_util": ("opdock.train.training_util",),
     "python.util.nest": ("opdock.util.nest",),
+    "python.ops.critical_section_ops": ("opdock.ops.composed.critical_section",),
     "python.ops.ctc_ops": ("opdock.ops.composed.ctc_labels", "opdock.ops.ctc"),
     "python.ops.distributions.beta": ("opdock.distributions.softplus",),
     "python.ops.distributions.distribution": ("opdock.distributions.distribution",),

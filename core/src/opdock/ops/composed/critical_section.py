@@ -1,4 +1,4 @@
-"""`tf.CriticalSection`: operations that no two steps, nor two parts of one, run at the same time."""
+"""`tf.CriticalSection`: what no two steps, nor two parts of one, run at the same time."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class CriticalSection:
             with control_dependencies(flat):
                 with colocate_with(self._handle):
                     released = consume_mutex_lock_op(lock)
-                done = nest.pack_sequence_as(result, joined(nest.flatten(result)))
+                done = nest.pack_sequence_as(result, joined(flat))
             with control_dependencies([released]):
                 outputs = nest.map_structure(_after, done)
             add_to_collection(
