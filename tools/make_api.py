@@ -193,6 +193,7 @@ NN_ONLY = frozenset(
         "depthwise",
         "dilated",
         "dropout",
+        "average_loss",
         "fractional_pool",
         "ctc_labels",
         "loss",

@@ -226,6 +226,7 @@ from opdock.ops.complex import real as real
 from opdock.ops.composed.accumulators import ConditionalAccumulator as ConditionalAccumulator
 from opdock.ops.composed.accumulators import ConditionalAccumulatorBase as ConditionalAccumulatorBase
 from opdock.ops.composed.accumulators import SparseConditionalAccumulator as SparseConditionalAccumulator
+from opdock.ops.composed.batch_scatter import batch_scatter_update as batch_scatter_update
 from opdock.ops.composed.check_shapes import assert_shapes as assert_shapes
 from opdock.ops.composed.check_static import assert_integer as assert_integer
 from opdock.ops.composed.check_static import assert_proper_iterable as assert_proper_iterable
@@ -533,6 +534,7 @@ from opdock.ops.tiling import reverse_sequence as reverse_sequence
 from opdock.ops.tiling import reverse_v2 as reverse_v2
 from opdock.ops.tiling import roll as roll
 from opdock.ops.tiling import tile as tile
+from opdock.ops.timestamp import timestamp as timestamp
 from opdock.ops.trig import acos as acos
 from opdock.ops.trig import acosh as acosh
 from opdock.ops.trig import asin as asin

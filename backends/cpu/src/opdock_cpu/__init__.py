@@ -16,8 +16,8 @@ FAMILIES = (
     "quantize", "quantized", "quantized_nn", "queues", "ragged", "random", "random_dist",
     "reduce", "regex", "scan", "scatter", "segment", "select", "set_operations", "sets",
     "solve", "sorting", "sparse_cross", "sparse_layout", "sparse_math", "sparse_reduce",
-    "sparse_serial", "special", "state", "strings", "summary", "sums", "tiling", "tridiagonal",
-    "unicode", "xent",
+    "sparse_serial", "special", "state", "strings", "summary", "sums", "tiling", "timestamp",
+    "tridiagonal", "unicode", "xent",
 )  # fmt: skip
 
 ONEDNN = ("bias", "conv", "fused", "linalg", "lrn", "norm", "pool", "quantized", "xent")

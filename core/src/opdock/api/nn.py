@@ -14,6 +14,10 @@ from opdock.ops.candidate_sampling import (
     log_uniform_candidate_sampler,
     uniform_candidate_sampler,
 )
+from opdock.ops.composed.average_loss import (
+    compute_average_loss,
+    scale_regularization_loss,
+)  # fmt: skip
 from opdock.ops.composed.conv_transpose import conv_transpose
 from opdock.ops.composed.ctc_labels import collapse_repeated, ctc_loss_v2, ctc_unique_labels
 from opdock.ops.composed.dilated import (
@@ -127,6 +131,7 @@ __all__ = [
     "bias_add",
     "collapse_repeated",
     "compute_accidental_hits",
+    "compute_average_loss",
     "conv1d",
     "conv1d_transpose",
     "conv2d",
@@ -160,7 +165,9 @@ __all__ = [
     "embedding_lookup_sparse",
     "erosion2d",
     "fixed_unigram_candidate_sampler",
-    "fractional_avg_pool", "fractional_max_pool", "fused_batch_norm",
+    "fractional_avg_pool",
+    "fractional_max_pool",
+    "fused_batch_norm",
     "in_top_k",
     "l2_loss",
     "l2_normalize",
@@ -191,6 +198,7 @@ __all__ = [
     "relu_layer",
     "safe_embedding_lookup_sparse",
     "sampled_softmax_loss",
+    "scale_regularization_loss",
     "selu",
     "separable_conv2d",
     "sigmoid",

@@ -10,7 +10,7 @@ import numpy as np
 from opdock.testing.harness.sample import ErrorSample, Sample, Sampler, error_samples, samples
 
 _RATIO = [1.0, 1.5, 1.4, 1.0]
-_DRAWN = {"deterministic": True, "seed": 5, "seed2": 7}
+_DRAWN: dict[str, Any] = {"deterministic": True, "seed": 5, "seed2": 7}
 
 
 @samples("FractionalMaxPool", "FractionalAvgPool")
