@@ -223,6 +223,10 @@ from opdock.ops.complex import complex as complex
 from opdock.ops.complex import conj as conj
 from opdock.ops.complex import imag as imag
 from opdock.ops.complex import real as real
+from opdock.ops.composed.accumulators import ConditionalAccumulator as ConditionalAccumulator
+from opdock.ops.composed.accumulators import ConditionalAccumulatorBase as ConditionalAccumulatorBase
+from opdock.ops.composed.accumulators import SparseConditionalAccumulator as SparseConditionalAccumulator
+from opdock.ops.composed.batch_scatter import batch_scatter_update as batch_scatter_update
 from opdock.ops.composed.check_shapes import assert_shapes as assert_shapes
 from opdock.ops.composed.check_static import assert_integer as assert_integer
 from opdock.ops.composed.check_static import assert_proper_iterable as assert_proper_iterable
@@ -233,6 +237,7 @@ from opdock.ops.composed.check_static import assert_same_float_dtype as assert_s
 from opdock.ops.composed.check_static import assert_scalar as assert_scalar
 from opdock.ops.composed.check_static import assert_type as assert_type
 from opdock.ops.composed.confusion import confusion_matrix as confusion_matrix
+from opdock.ops.composed.critical_section import CriticalSection as CriticalSection
 from opdock.ops.composed.division import div as div
 from opdock.ops.composed.division import div_no_nan as div_no_nan
 from opdock.ops.composed.division import divide as divide
@@ -464,6 +469,9 @@ from opdock.ops.segment import segment_sum as segment_sum
 from opdock.ops.select import one_hot as one_hot
 from opdock.ops.select import where as where
 from opdock.ops.select import where_v2 as where_v2
+from opdock.ops.session_handles import delete_session_tensor as delete_session_tensor
+from opdock.ops.session_handles import get_session_handle as get_session_handle
+from opdock.ops.session_handles import get_session_tensor as get_session_tensor
 from opdock.ops.sets import invert_permutation as invert_permutation
 from opdock.ops.sets import setdiff1d as setdiff1d
 from opdock.ops.sets import unique as unique
@@ -533,6 +541,7 @@ from opdock.ops.tiling import reverse_sequence as reverse_sequence
 from opdock.ops.tiling import reverse_v2 as reverse_v2
 from opdock.ops.tiling import roll as roll
 from opdock.ops.tiling import tile as tile
+from opdock.ops.timestamp import timestamp as timestamp
 from opdock.ops.trig import acos as acos
 from opdock.ops.trig import acosh as acosh
 from opdock.ops.trig import asin as asin
@@ -573,6 +582,7 @@ from opdock import compat as compat
 from opdock.api import config as config
 from opdock import contrib as contrib
 from opdock.api import debugging as debugging
+from opdock import distributions as distributions
 from opdock import dtypes as dtypes
 from opdock import errors as errors
 from opdock import examples as examples

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from opdock import dtypes
+from opdock.graph.nodes.operation import Operation
 from opdock.graph.serial.importer import import_graph_def, parse_input
 from opdock.io import protos
 from opdock.io.tensor_proto import make_tensor_proto
 
 __all__ = [
-    "convert_variables_to_constants", "extract_sub_graph", "import_graph_def",
+    "convert_variables_to_constants", "extract_sub_graph", "import_graph_def", "must_run_on_cpu",
     "remove_training_nodes", "tensor_shape_from_node_def_name",
 ]  # fmt: skip
 
@@ -182,3 +184,30 @@ def tensor_shape_from_node_def_name(graph: Any, input_name: str) -> Any:
     """The static shape of a tensor named as NodeDef inputs name it."""
     name = input_name if ":" in input_name else f"{input_name}:0"
     return graph.get_tensor_by_name(name).get_shape()
+
+
+_STATE = frozenset({
+    "Assign", "AssignAdd", "AssignSub", "Queue", "ScatterAdd", "ScatterSub", "ScatterUpdate",
+    "TruncatedNormal", "Variable", "VariableV2",
+})  # fmt: skip
+# Ops that TensorFlow has on the CPU alone for these types, which an attribute says.
+_ON_CPU = {
+    "Const": ("dtype", (dtypes.string, dtypes.int32)),
+    "DynamicStitch": ("T", (dtypes.int32,)),
+    "ParallelDynamicStitch": ("T", (dtypes.int32,)),
+    "Cast": ("SrcT", (dtypes.int32,)),
+}
+
+
+def must_run_on_cpu(node: Any, pin_variables_on_cpu: bool = False) -> bool:
+    """Whether a node has to run on the CPU in TensorFlow.
+
+    Args:
+        node: an Operation or a NodeDef.
+        pin_variables_on_cpu: whether variables, and what writes them, count as such.
+    """
+    definition = node.node_def if isinstance(node, Operation) else node
+    if pin_variables_on_cpu and definition.op in _STATE:
+        return True
+    attr, types = _ON_CPU.get(definition.op, ("", ()))
+    return bool(types) and dtypes.as_dtype(definition.attr[attr].type) in types

@@ -8,9 +8,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from opdock.compat.forward import forward_compatibility_horizon, forward_compatible
+
 __all__ = [
     "as_bytes", "as_str", "as_str_any", "as_text", "bytes_or_text_types", "complex_types",
-    "integral_types", "path_to_bytes", "path_to_str", "real_types",
+    "forward_compatibility_horizon", "forward_compatible", "integral_types", "path_to_bytes",
+    "path_to_str", "real_types",
 ]  # fmt: skip
 
 integral_types: Final = (int, np.integer)

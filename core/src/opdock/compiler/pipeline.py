@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from opdock.compiler.clean import bodies
 from opdock.compiler.clean.branches import branches
+from opdock.compiler.clean.calls import calls
 from opdock.compiler.clean.cse import cse
 from opdock.compiler.clean.dead import dead
 from opdock.compiler.clean.fold import Evaluate, fold
@@ -174,6 +175,7 @@ class Compiler:
             home: of a body, the device of its arguments, where its work stays if it can.
             results_at: where the results must end.
         """
+        calls(block)
         refine_shapes(block)
         if home is not None:
             bodies.stay(block, home, self.placer)

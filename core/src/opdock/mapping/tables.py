@@ -29,6 +29,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.framework.dtypes": ("opdock.dtypes", "opdock.util.dtype_names"),
     "python.framework.errors": ("opdock.errors",),
     "python.framework.errors_impl": ("opdock.errors",),
+    "python.framework.function": ("opdock.ops.composed.defined_function",),
     "python.framework.graph_util": ("opdock.api.graph_util",),
     "python.framework.graph_util_impl": ("opdock.api.graph_util",),
     "python.framework.ops": (
@@ -60,6 +61,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "python.ops.rnn_cell": ("opdock.layers.rnn_cell",),
     "python.ops.rnn_cell_impl": ("opdock.layers.rnn_cell",),
+    "python.ops.session_ops": ("opdock.ops.session_handles", "opdock.runtime.handles"),
     "python.ops.summary_op_util": ("opdock.ops.summary",),
     "python.layers.utils": ("opdock.util.graph_helpers",),
     "python.util.all_util": ("opdock.util.decorating",),
@@ -88,6 +90,18 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.training.checkpoint_management": ("opdock.train.checkpoint_management",),
     "python.training.training_util": ("opdock.train.training_util",),
     "python.util.nest": ("opdock.util.nest",),
+    "python.ops.critical_section_ops": ("opdock.ops.composed.critical_section",),
+    "python.ops.ctc_ops": ("opdock.ops.composed.ctc_labels", "opdock.ops.ctc"),
+    "python.ops.distributions.beta": ("opdock.distributions.softplus",),
+    "python.ops.distributions.distribution": ("opdock.distributions.distribution",),
+    "python.ops.distributions.exponential": ("opdock.distributions.softplus",),
+    "python.ops.distributions.gamma": ("opdock.distributions.softplus",),
+    "python.ops.distributions.kullback_leibler": ("opdock.distributions.divergence",),
+    "python.ops.distributions.laplace": ("opdock.distributions.softplus",),
+    "python.ops.distributions.normal": ("opdock.distributions.softplus",),
+    "python.ops.distributions.special_math": ("opdock.distributions.helpers",),
+    "python.ops.distributions.student_t": ("opdock.distributions.softplus",),
+    "python.ops.distributions.util": ("opdock.distributions.helpers",),
     "python.data.util.nest": ("opdock.util.nest",),
     "python.util.compat": ("opdock.compat",),
     "python.ops.data_flow_ops": (
@@ -193,9 +207,6 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "TFRecordWriter": "opdock:python_io.TFRecordWriter",
     },
     "python.lib.io.file_io": {
-        "atomic_write_string_to_file": "opdock.util.files:atomic_write_string_to_file",
-        "file_crc32": "opdock.util.files:file_crc32",
-        "filecmp": "opdock.util.files:filecmp",
         "FileIO": "opdock:gfile.GFile",
         "atomic_write_string_to_file": "opdock.util.files:atomic_write_string_to_file",
         "copy": "opdock:gfile.Copy",
@@ -218,6 +229,14 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.ops.control_flow_ops": {
         "cond_v1": "opdock:cond",
         "with_dependencies": "opdock.util.graph_helpers:with_dependencies",
+    },
+    "python.ops.functional_ops": {
+        "symbolic_gradient": "opdock.ops.composed.defined_function:symbolic_gradient",
+    },
+    "python.ops.nn_ops": {
+        "fractional_avg_pool_v2": "opdock.ops.fractional_pool:fractional_avg_pool_v2",
+        "fractional_max_pool_v2": "opdock.ops.fractional_pool:fractional_max_pool_v2",
+        "nth_element": "opdock.ops.sorting:nth_element",
     },
     "python.ops.resource_variable_ops": {
         "ResourceVariable": "opdock.graph.variables.resource_variable:ResourceVariable",
@@ -243,6 +262,10 @@ NAMES: Final[dict[str, dict[str, str]]] = {
 # Names of TF 2's interface in 1.15 that are other than TF 1's of the same name.
 V2: Final[dict[str, str]] = {
     "Variable": "opdock.graph.variables.resource_variable:ResourceVariable",
+    "nn.ctc_beam_search_decoder": "opdock:nn.ctc_beam_search_decoder_v2",
+    "nn.ctc_loss": "opdock:nn.ctc_loss_v2",
+    "nn.fractional_avg_pool": "opdock.ops.fractional_pool:fractional_avg_pool_v2",
+    "nn.fractional_max_pool": "opdock.ops.fractional_pool:fractional_max_pool_v2",
     "nn.sigmoid_cross_entropy_with_logits": "opdock:nn.sigmoid_cross_entropy_with_logits",
     "nn.softmax_cross_entropy_with_logits": "opdock:nn.softmax_cross_entropy_with_logits_v2",
     "nn.sparse_softmax_cross_entropy_with_logits": (

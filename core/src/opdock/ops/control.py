@@ -179,13 +179,26 @@ def tuple(tensors: Sequence[Any], name: str | None = None, control_inputs: Any =
         present = [t for t in tensors if t is not None]
         if not present:
             raise ValueError(f"Must have at least one Tensor: {tensors}")
-        gates = [_operation(convert_to_tensor(t) if not hasattr(t, "op") else t) for t in present]
+        gates = [
+            _operation(t if isinstance(t, Operation) or hasattr(t, "op") else convert_to_tensor(t))
+            for t in present
+        ]
         for extra in control_inputs or ():
             if not isinstance(extra, (Operation, Tensor)) and not hasattr(extra, "op"):
                 raise TypeError(f"Control input must be Operation or Tensor: {extra}")
             gates.append(_operation(extra))
         gate = group(*gates)
-        return [None if t is None else with_dependencies([gate], t) for t in tensors]
+        return [_behind(gate, t) for t in tensors]
+
+
+def _behind(gate: Operation, item: Any) -> Any:
+    """An item of a tuple, which waits for all of them."""
+    if item is None:
+        return None
+    if isinstance(item, Operation):
+        with control_dependencies([gate]):
+            return group(item)
+    return with_dependencies([gate], item)
 
 
 # ---------------------------------------------------------------- cond

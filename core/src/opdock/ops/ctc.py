@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
+from opdock.graph.nodes.composite import SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.registry import Shape, ShapeSig, define_op
 from opdock.ops.support.nn_util import emit, renamed
 
-__all__ = ["ctc_greedy_decoder", "ctc_loss"]
+__all__ = [
+    "ctc_beam_search_decoder", "ctc_beam_search_decoder_v2", "ctc_greedy_decoder", "ctc_loss",
+]  # fmt: skip
 
 ctc_loss_op = define_op(
     "CTCLoss",
@@ -24,6 +27,14 @@ ctc_greedy_decoder_op = define_op(
     "inputs: T, sequence_length: int32 -> decoded_indices: int64, decoded_values: int64, "
     "decoded_shape: int64, log_probability: T",
     "merge_repeated: bool = false, T: {float, double} = DT_FLOAT",
+).not_differentiable()  # fmt: skip
+
+ctc_beam_search_decoder_op = define_op(
+    "CTCBeamSearchDecoder",
+    "inputs: T, sequence_length: int32 -> decoded_indices: top_paths * int64, "
+    "decoded_values: top_paths * int64, decoded_shape: top_paths * int64, log_probability: T",
+    "beam_width: int >= 1, top_paths: int >= 1, merge_repeated: bool = true, "
+    "T: {float, double} = DT_FLOAT",
 ).not_differentiable()  # fmt: skip
 
 
@@ -43,6 +54,16 @@ def _ctc_greedy_decoder_shape(sig: ShapeSig) -> list[Shape]:
     (batch,) = shapes.with_rank(sig.shapes[1], 1)
     batch = shapes.merge_dim(inputs[1], batch)
     return [(None, 2), (None,), (2,), (batch, 1)]
+
+
+@ctc_beam_search_decoder_op.shape
+def _ctc_beam_search_decoder_shape(sig: ShapeSig) -> list[Shape]:
+    inputs = shapes.with_rank(sig.shapes[0], 3)
+    (batch,) = shapes.with_rank(sig.shapes[1], 1)
+    batch = shapes.merge_dim(inputs[1], batch)
+    paths = sig.attrs["top_paths"]
+    found: list[Shape] = [(None, 2)] * paths + [(None,)] * paths + [(2,)] * paths
+    return [*found, (batch, paths)]
 
 
 @ctc_loss_op.gradient
@@ -107,9 +128,42 @@ def ctc_greedy_decoder(inputs: Any, sequence_length: Any, merge_repeated: bool =
         `([decoded], neg_sum_logits)`: an int64 SparseTensor of class ids, and minus the sum of the
         chosen logits, [batch, 1].
     """
-    from opdock.graph.nodes.composite import SparseTensor
-
     indices, values, shape, score = ctc_greedy_decoder_op(
         inputs, sequence_length, merge_repeated=merge_repeated
     )
     return [SparseTensor(indices, values, shape)], score
+
+
+def ctc_beam_search_decoder(
+    inputs: Any, sequence_length: Any, beam_width: int = 100, top_paths: int = 1,
+    merge_repeated: bool = True,
+) -> Any:  # fmt: skip
+    """The likeliest label sequences, each summed over the alignments that a beam search finds.
+
+    Args:
+        inputs: logits [time, batch, num_classes]; the last class is the blank.
+        sequence_length: int32 [batch], how many steps of each entry count.
+        beam_width: how many sequences are followed at a time.
+        top_paths: how many are returned, at most `beam_width`.
+        merge_repeated: whether repeated classes of a result become one, blanks between them or not.
+
+    Returns:
+        `(decoded, log_probability)`: an int64 SparseTensor of class ids for each of the paths, and
+        the logarithms of their probabilities, [batch, top_paths].
+
+    Raises:
+        InvalidArgumentError: when run, more paths than the beam has, or lengths that do not fit.
+    """
+    indices, values, dense_shapes, score = ctc_beam_search_decoder_op(
+        inputs, sequence_length, beam_width=beam_width, top_paths=top_paths,
+        merge_repeated=merge_repeated,
+    )  # fmt: skip
+    parts = zip(indices, values, dense_shapes, strict=True)
+    return [SparseTensor(*part) for part in parts], score
+
+
+def ctc_beam_search_decoder_v2(
+    inputs: Any, sequence_length: Any, beam_width: int = 100, top_paths: int = 1
+) -> Any:
+    """`ctc_beam_search_decoder` that keeps repeated classes of a result."""
+    return ctc_beam_search_decoder(inputs, sequence_length, beam_width, top_paths, False)

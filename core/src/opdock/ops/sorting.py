@@ -10,7 +10,7 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import expand_dims, reshape, shape
-from opdock.ops.registry import ShapeSig, define_op
+from opdock.ops.registry import ShapeSig, define_op, get
 from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
@@ -28,6 +28,36 @@ top_k_v2_op = define_op(
     "TopKV2", "input: T, k: int32 -> values: T, indices: int32",
     "sorted: bool = true, T: realnumbertype",
 )  # fmt: skip
+
+
+nth_element_op = define_op(
+    "NthElement", "input: T, n: int32 -> values: T", "reverse: bool = false, T: realnumbertype"
+)
+
+
+@nth_element_op.shape
+def _nth_element_shape(sig: ShapeSig) -> Shape:
+    source = shapes.with_rank_at_least(sig.shapes[0], 1)
+    array_util.scalar_shape(sig, 1)
+    n = array_util.const_int(sig, 1)
+    if n is not None and n < 0:
+        raise ValueError(
+            f"Dimension size, given by scalar input 1, must be non-negative but is {n}"
+        )
+    if source is None:
+        return None
+    if n is not None and source[-1] is not None and source[-1] <= n:
+        raise ValueError(f"Input must have last dimension > n = {n} but is {source[-1]}")
+    return source[:-1]
+
+
+@nth_element_op.gradient
+def _nth_element_grad(op: Operation, grad: Any) -> list[Any]:
+    """All elements that equal the one found share its gradient."""
+    source = op.inputs[0]
+    equal = get("Cast")(get("Equal")(expand_dims(op.outputs[0], -1), source), DstT=grad.dtype)
+    count = get("Sum")(equal, -1, keep_dims=True)
+    return [equal / count * expand_dims(grad, -1), None]
 
 
 @top_k_op.shape
@@ -240,3 +270,19 @@ def searchsorted(
     wanted = reshape(values, [-1, shape(values)[-1]])
     op = upper_bound_op if side == "right" else lower_bound_op
     return reshape(op(rows, wanted, out_type=out_type, name=name), shape(values))
+
+
+def nth_element(input: Any, n: Any, reverse: bool = False, name: str | None = None) -> Tensor:
+    """The element that stands at place `n` of each row when it is sorted.
+
+    Args:
+        input: numbers of at least one dimension; a row is the last.
+        n: an int32 scalar from 0 on.
+        reverse: whether rows are sorted in descending order.
+        name: a name for the operation.
+
+    Raises:
+        ValueError: rows are known to have no such place.
+        InvalidArgumentError: when run, `n` is no place of a row.
+    """
+    return nth_element_op(input, n, reverse=reverse, name=name)  # type: ignore[no-any-return]

@@ -16,6 +16,7 @@ from opdock.graph.nodes.composite import (
 )
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.runtime.handles import TensorHandle
 
 Rebuild = Callable[["list[Any]"], Any]
 
@@ -219,6 +220,8 @@ def feed_array(tensor: Tensor, value: Any) -> Any:
             f"{value} which was passed to the feed with key {tensor}."
         )
     wanted = tensor._dtype.base_dtype
+    if isinstance(value, TensorHandle):
+        value = value.handle if wanted is dtypes.string else value._fed_value()
     if isinstance(value, int) and not _holds(wanted, value):
         raise TypeError(
             f"Type of feed value {value} with type {type(value)} is not compatible with Tensor "

@@ -120,6 +120,8 @@ def ctc_loss(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
 
     def run(inputs: Array, indices: Array, values: Array, lengths: Array) -> tuple[Array, Array]:
         steps, batch, _ = inputs.shape
+        if batch == 0:
+            raise checks.invalid("batch_size must not be 0")
         _check_lengths(lengths, steps, batch)
         loss, gradient = np.zeros(batch, inputs.dtype), np.zeros_like(inputs)
         wide = inputs.astype(np.float64)
@@ -166,3 +168,100 @@ def ctc_greedy_decoder(sig: NodeSig) -> Callable[..., tuple[Array, ...]]:
         return indices, np.array(values, np.int64), np.array([batch, longest], np.int64), score
 
     return run
+
+
+# ---------------------------------------------------------------- beam search
+class _Beam:
+    """The likeliest prefixes after some steps.
+
+    Of each prefix three log probabilities are known: of the alignments that end with a blank, of
+    those that end with its last label, and of both.
+    """
+
+    def __init__(self, width: int, classes: int) -> None:
+        self.width, self.classes = width, classes
+        self.prefixes: list[tuple[int, ...]] = [()]
+        self.blank = np.zeros(1)
+        self.label = np.full(1, -np.inf)
+
+    @property
+    def total(self) -> Array:
+        return np.asarray(np.logaddexp(self.blank, self.label))
+
+    def step(self, logp: Array) -> None:
+        """Reads one step: prefixes stay, or grow by one label, and the best ones are kept."""
+        total, at = self.total, {prefix: i for i, prefix in enumerate(self.prefixes)}
+        last = np.array([prefix[-1] if prefix else -1 for prefix in self.prefixes])
+        # What a prefix gives to a longer one; a repeated label needs a blank between.
+        grown = np.repeat(total[:, None], self.classes - 1, axis=1)
+        ends = np.flatnonzero(last >= 0)
+        grown[ends, last[ends]] = self.blank[ends]
+        label = self.label.copy()
+        for i, prefix in enumerate(self.prefixes):
+            parent = at.get(prefix[:-1]) if prefix else None
+            if parent is not None:
+                label[i] = np.logaddexp(label[i], grown[parent, prefix[-1]])
+                grown[parent, prefix[-1]] = -np.inf  # it is in the beam already
+        label[ends] += logp[last[ends]]
+        blank = total + logp[-1]
+        grown += logp[:-1]
+        self._keep(blank, label, grown)
+
+    def _keep(self, blank: Array, label: Array, grown: Array) -> None:
+        count = len(self.prefixes)
+        scores = np.concatenate([np.logaddexp(blank, label), grown.ravel()])
+        order = np.argsort(-scores, kind="stable")[: self.width]
+        order = order[(scores[order] > -np.inf) | (order < count)]
+        old = self.prefixes
+        self.prefixes = [
+            old[i] if i < count else (*old[(i - count) // (self.classes - 1)],
+                                      int((i - count) % (self.classes - 1)))
+            for i in order
+        ]  # fmt: skip
+        is_old = order < count
+        self.blank = np.where(is_old, blank[np.where(is_old, order, 0)], -np.inf)
+        self.label = np.where(is_old, label[np.where(is_old, order, 0)], scores[order])
+
+    def best(self, paths: int) -> tuple[list[tuple[int, ...]], Array]:
+        """The likeliest prefixes, with the logarithms of their probabilities."""
+        if paths > len(self.prefixes):
+            raise checks.invalid("Less leaves in the beam search than requested.")
+        return self.prefixes[:paths], self.total[:paths]
+
+
+@table.binder("CTCBeamSearchDecoder")
+def ctc_beam_search_decoder(sig: NodeSig) -> Callable[..., tuple[Array, ...]]:
+    """The likeliest sequences of labels."""
+    width, paths = int(sig.attrs["beam_width"]), int(sig.attrs["top_paths"])
+    merge = bool(sig.attrs["merge_repeated"])
+    if paths > width:
+        raise checks.invalid("requested more paths than the beam width.")
+
+    def run(inputs: Array, lengths: Array) -> tuple[Array, ...]:
+        steps, batch, classes = inputs.shape
+        _check_lengths(lengths, steps, batch)
+        logp = _log_softmax(inputs.astype(np.float64))
+        score = np.zeros((batch, paths), inputs.dtype)
+        found: list[list[tuple[int, ...]]] = []
+        for b in range(batch):
+            beam = _Beam(width, classes)
+            for t in range(int(lengths[b])):
+                beam.step(logp[t, b])
+            labels, score[b] = beam.best(paths)
+            found.append([_merged(path) if merge else path for path in labels])
+        sparse = [_as_sparse([rows[i] for rows in found]) for i in range(paths)]
+        return (*(part[k] for k in range(3) for part in sparse), score)
+
+    return run
+
+
+def _merged(path: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(c for i, c in enumerate(path) if i == 0 or path[i - 1] != c)
+
+
+def _as_sparse(rows: list[tuple[int, ...]]) -> tuple[Array, Array, Array]:
+    """Indices, values and shape of rows of different lengths."""
+    indices = [(b, i) for b, row in enumerate(rows) for i in range(len(row))]
+    values = np.array([value for row in rows for value in row], np.int64)
+    longest = max(map(len, rows), default=0)
+    return np.array(indices, np.int64).reshape(-1, 2), values, np.array([len(rows), longest])

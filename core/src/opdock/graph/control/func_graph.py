@@ -117,7 +117,7 @@ class FuncGraph(Graph):
             tensor_outer = self.outer._adopt(tensor)
         else:
             tensor_outer = tensor
-        if _is_small_fact(tensor_outer):
+        if self._may_repeat(tensor_outer):
             inner = self._copy_constant(tensor_outer)
         else:
             inner = self.add_input(
@@ -126,6 +126,10 @@ class FuncGraph(Graph):
             self.captures.append((tensor_outer, inner))
         self._captured[tensor] = inner
         return inner
+
+    def _may_repeat(self, tensor: Tensor) -> bool:
+        """Whether the body has a copy of what makes a tensor, rather than a parameter for it."""
+        return _is_small_fact(tensor)
 
     def _may_capture(self, other: Graph) -> bool:
         graph: Graph | None = self

@@ -42,6 +42,7 @@ class Graph(GraphContents):
             tuple[Operation, int], tuple[DType, str]
         ] = {}  # by `Operation._update_input`
         self._scoped_state: dict[Any, Any] = {}
+        self._functions: dict[str, Any] = {}  # see `graph.control.function_op`
         self._seed: int | None = None
         self._building_function = False
 

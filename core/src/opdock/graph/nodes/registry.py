@@ -138,6 +138,7 @@ class OpSpec:
         self.is_differentiable = True
         self.decomposition_fn: Callable[..., Any] | None = None
         self.known_fn: Callable[[ShapeSig], Sequence[Any]] | None = None
+        self.callee_fn: Callable[[dict[str, Any]], Any] | None = None
         self.traits = PLAIN
         self._def: opdef.OpDef | None = None
         self._builder: Any = None
@@ -214,6 +215,11 @@ class OpSpec:
     def decomposition(self, fn: _F) -> _F:
         """Attaches `fn(sig, *inputs) -> outputs`, the op in terms of simpler ops."""
         self.decomposition_fn = fn
+        return fn
+
+    def callee(self, fn: _F) -> _F:
+        """Attaches `fn(attrs) -> FuncGraph`: the function that a node of type CALL stands for."""
+        self.callee_fn = fn
         return fn
 
     def infer(self, sig: ShapeSig) -> list[Shape]:

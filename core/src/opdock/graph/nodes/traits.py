@@ -25,6 +25,8 @@ class Control(enum.Enum):
     such a node, for `prune` reads all that depends on it into functions."""
     TURN = enum.auto()
     """The same, and what takes its value has it in the next turn of a loop."""
+    CALL = enum.auto()
+    """A function, whose nodes `calls` puts in the place of the call before any pass looks."""
 
 
 class Cost(enum.Enum):

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from opdock import dtypes, errors
 from opdock.graph.control.func_graph import FuncGraph, make_room
+from opdock.graph.control.function_op import DefinedGraph, FunctionSpec
 from opdock.graph.control.v1_control_flow import PARAMETER, FlatFunction
 from opdock.graph.nodes import registry
 from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.registry import OpSpec
 from opdock.graph.serial.attr_proto import decode_shape, native_attr
+from opdock.graph.serial.function_library import add_function
 from opdock.io import protos
 from opdock.shapes import Shape
 
@@ -36,13 +39,19 @@ class FunctionLibraryReader:
         built: dict[str, FuncGraph] | None = None,
     ) -> None:
         self._defs = {f.signature.name: f for f in library.function}
+        self._gradients = {g.function_name: g.gradient_func for g in library.gradient}
+        self._specs: dict[str, FunctionSpec] = {}
         self._flat = flat or {}
         self._built: dict[str, FuncGraph] = dict(built or {})
         self._open: list[str] = []
         self._outer = outer
 
-    def function(self, name: str) -> FuncGraph:
+    def function(self, name: str, defined: bool = False) -> FuncGraph:
         """The body of a function.
+
+        Args:
+            name: of the function.
+            defined: whether it is an op type, with names of its own.
 
         Raises:
             ValueError: the library has no such function, or it is malformed.
@@ -57,9 +66,37 @@ class FunctionLibraryReader:
                 raise errors.UnimplementedError(None, None, f"Function '{name}' calls itself")
             self._open.append(name)
             make_room(len(self._open))
-            built = self._built[name] = self._build(name, definition)
+            built = self._built[name] = self._build(name, definition, defined)
             self._open.pop()
         return built
+
+    def has(self, name: str) -> bool:
+        """Whether the library has a function of this name."""
+        return name in self._defs
+
+    def spec(self, name: str) -> FunctionSpec:
+        """A function as an op type; it is one of the outer graph's from then on.
+
+        Raises:
+            ValueError, UnimplementedError: see `function`.
+        """
+        found = self._specs.get(name)
+        if found is None:
+            body, definition = self.function(name, defined=True), self._defs[name]
+            found = self._specs[name] = FunctionSpec(
+                body, [arg.name for arg in definition.signature.output_arg],
+                {k: native_attr(v) for k, v in definition.attr.items()},
+                definition.signature.description,
+            )  # fmt: skip
+            if name in self._gradients:
+                found.gradient_spec = self.spec(self._gradients[name])
+                body.__dict__["_gradient_spec"] = found.gradient_spec
+            add_function(self._outer, found)
+        return found
+
+    def op(self, name: str) -> OpSpec:
+        """The op type of a node in a body: a function of the library, or a registered one."""
+        return self.spec(name) if self.has(name) else registry.get(name)
 
     def is_flat(self, name: str) -> bool:
         """Whether the function comes from rewritten control flow: it has no shapes yet."""
@@ -101,8 +138,8 @@ class FunctionLibraryReader:
             importer.run(None)
         return importer
 
-    def _build(self, name: str, definition: Any) -> FuncGraph:
-        graph = FuncGraph(name, self._outer)
+    def _build(self, name: str, definition: Any, defined: bool) -> FuncGraph:
+        graph = (DefinedGraph if defined else FuncGraph)(name, self._outer)
         edges: dict[str, str] = {}
         flat = protos.GraphDef()
         with graph.as_default():
@@ -120,7 +157,7 @@ class FunctionLibraryReader:
             copy.CopyFrom(node)
             # A body has no node for a parameter, so a control edge from one means nothing.
             copy.input[:] = [
-                _flat_edge(t, edges, definition)
+                self._flat_edge(t, edges, definition)
                 for t in node.input
                 if not (t.startswith("^") and t[1:] in edges)
             ]
@@ -138,12 +175,25 @@ class FunctionLibraryReader:
         importer = self._importer(graph, flat, mapped)
         outputs: list[Any] = []
         for arg in definition.signature.output_arg:
-            edge = _flat_edge(definition.ret[arg.name], edges, definition)
+            edge = self._flat_edge(definition.ret[arg.name], edges, definition)
             if edge in mapped:
                 outputs.append(mapped[edge])
             else:
                 outputs.append(importer.returned(edge if ":" in edge else f"{edge}:0"))
         return outputs
+
+    def _flat_edge(self, text: str, edges: dict[str, str], definition: Any) -> str:
+        """Turns "node:output:i" of a function body into "node:k" of a graph."""
+        if text.startswith("^"):
+            return text
+        if text in edges:
+            return edges[text]
+        name, _, rest = text.partition(":")
+        arg, _, number = rest.partition(":")
+        node = next((n for n in definition.node_def if n.name == name), None)
+        if node is None or not (number or "0").isdecimal():
+            raise ValueError(f"Function '{definition.signature.name}' has no value '{text}'")
+        return f"{name}:{_first_index(self.op(node.op), node, arg) + int(number or 0)}"
 
 
 def _acts(op: Operation) -> bool:
@@ -175,24 +225,10 @@ def _safe(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.]", "_", name) or "arg"
 
 
-def _flat_edge(text: str, edges: dict[str, str], definition: Any) -> str:
-    """Turns "node:output:i" of a function body into "node:k" of a graph."""
-    if text.startswith("^"):
-        return text
-    if text in edges:
-        return edges[text]
-    name, _, rest = text.partition(":")
-    arg, _, number = rest.partition(":")
-    node = next((n for n in definition.node_def if n.name == name), None)
-    if node is None or not (number or "0").isdecimal():
-        raise ValueError(f"Function '{definition.signature.name}' has no value '{text}'")
-    return f"{name}:{_first_index(node, arg) + int(number or 0)}"
-
-
-def _first_index(node: Any, arg_name: str) -> int:
+def _first_index(spec: OpSpec, node: Any, arg_name: str) -> int:
     """The flat index at which an output argument of a node starts."""
     first = 0
-    for arg in registry.get(node.op).definition.outputs:
+    for arg in spec.definition.outputs:
         if arg.name == arg_name:
             return first
         if arg.type_list_attr:

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from opdock.graph.control.func_graph import FuncGraph
+from opdock.graph.control.function_op import FunctionSpec
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.graph.serial.attr_proto import encode_shape
+from opdock.graph.serial.attr_proto import encode_attr, encode_shape
 from opdock.graph.serial.node_def import fill_node_def
+from opdock.io import protos
 
 
 class FunctionLibraryWriter:
     """Collects the functions that a GraphDef mentions and writes them into its library."""
 
-    def __init__(self, library: Any) -> None:
+    def __init__(self, library: Any, defined: Iterable[FunctionSpec] = ()) -> None:
         self._library = library
         self._names: dict[int, str] = {}
         self._waiting: list[tuple[str, FuncGraph]] = []
+        self._specs: dict[int, FunctionSpec] = {}
+        for spec in defined:
+            self._define(spec)
+
+    def _define(self, spec: FunctionSpec) -> None:
+        """A function that is an op type keeps its name."""
+        self._specs[id(spec.function)] = spec
+        self._names[id(spec.function)] = spec.name
+        self._waiting.append((spec.name, spec.function))
 
     def name_of(self, function: Any) -> str:
         """The library name of a FuncGraph: its own, numbered when another has it."""
@@ -34,10 +46,36 @@ class FunctionLibraryWriter:
         """Writes the functions, including those that they mention themselves."""
         while self._waiting:
             name, function = self._waiting.pop(0)
-            write_function(name, function, self._library.function.add(), self.name_of)
+            spec = self._specs.get(id(function))
+            proto = self._library.function.add()
+            if spec is None:
+                write_function(name, function, proto, self.name_of)
+                continue
+            write_definition(spec, proto, self.name_of)
+            if spec.gradient_spec is not None:
+                self._library.gradient.add(
+                    function_name=name, gradient_func=spec.gradient_spec.name
+                )
 
 
-def write_function(name: str, function: FuncGraph, proto: Any, functions: Any) -> None:
+def function_def(spec: FunctionSpec) -> Any:
+    """The definition of a function that is an op type."""
+    proto = protos.GraphDef().library.function.add()
+    write_definition(spec, proto, None)
+    return proto
+
+
+def write_definition(spec: FunctionSpec, proto: Any, functions: Any) -> None:
+    """Fills a FunctionDef from a function that is an op type."""
+    write_function(spec.name, spec.function, proto, functions, spec.output_names)
+    proto.signature.description = spec.description
+    for key, value in spec.function_attrs.items():
+        proto.attr[key].CopyFrom(encode_attr(value, None))
+
+
+def write_function(
+    name: str, function: FuncGraph, proto: Any, functions: Any, output_names: Sequence[str] = ()
+) -> None:
     """Fills a FunctionDef from a FuncGraph."""
     proto.signature.name = name
     arg_names: dict[Tensor, str] = {}
@@ -59,7 +97,7 @@ def write_function(name: str, function: FuncGraph, proto: Any, functions: Any) -
         node.input.extend(_edge(t, arg_names) for t in op.inputs)
         node.input.extend(f"^{c.name}" for c in op.control_inputs if c.type != "_Arg")
     for i, tensor in enumerate(function.outputs):
-        out = f"output_{i}"
+        out = output_names[i] if output_names else f"output_{i}"
         proto.signature.output_arg.add(name=out, type=tensor.dtype.base_dtype.as_datatype_enum)
         proto.ret[out] = _edge(tensor, arg_names)
     for op in function.targets:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from opdock.dtypes import DType, proto_name
+from opdock.graph.control.function_op import functions_of
 from opdock.graph.nodes import registry
 from opdock.graph.nodes.opdef import ArgDef
 from opdock.graph.nodes.operation import Operation, Tensor
@@ -47,7 +48,7 @@ def to_graph_def(graph: Graph, from_version: int | None = None, add_shapes: bool
     proto = protos.GraphDef()
     proto.versions.CopyFrom(graph.graph_def_versions)
     with graph._lock:  # other threads may build the graph meanwhile
-        functions = FunctionLibraryWriter(proto.library)
+        functions = FunctionLibraryWriter(proto.library, functions_of(graph).values())
         first = None if from_version is None else from_version - graph._edits
         size = 0
         for op in graph.get_operations():

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 from opdock import errors
 from opdock.graph.control.v1_control_flow import V1_OPS
 from opdock.graph.control.v1_functionalize import functionalize
-from opdock.graph.nodes import registry
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.devicespec import DeviceSpec
 from opdock.graph.nodes.graph import get_default_graph
@@ -238,12 +237,8 @@ class Importer:
 
     def _spec_of(self, node: Any) -> OpSpec:
         try:
-            return registry.get(node.op)
+            return self._library().op(node.op)
         except errors.NotFoundError as e:
-            if any(f.signature.name == node.op for f in self._def.library.function):
-                raise errors.UnimplementedError(
-                    None, None, f"Node '{node.name}' calls the function '{node.op}' as an op"
-                ) from None
             raise errors.NotFoundError(None, None, f"{e.message} (node '{node.name}')") from None
 
     def _check_map(self) -> None:
@@ -415,9 +410,12 @@ class Importer:
             return [self._with_functions(v) for v in value]
         if not isinstance(value, protos.NameAttrList):
             return value
+        return self._library().function(value.name)
+
+    def _library(self) -> FunctionLibraryReader:
         if self._functions is None:
             self._functions = FunctionLibraryReader(self._def.library, self._graph)
-        return self._functions.function(value.name)
+        return self._functions
 
     def _colocation(self, node: Any, group: str | bytes) -> str | bytes:
         if not isinstance(group, str) or not group.startswith("loc:@"):

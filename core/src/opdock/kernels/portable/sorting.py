@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from opdock import dtypes
 from opdock.kernels.array_api import dims, ints, invalid
 from opdock.kernels.portable import portable
@@ -43,6 +45,27 @@ def top_k(xp: Any, sig: NodeSig) -> Any:
     """The largest elements of each row."""
     k = sig.attrs["k"]
     return lambda x: _largest(xp, x, k)
+
+
+@portable("NthElement", T=dtypes.REALS, host_inputs=("n",))
+def nth_element(xp: Any, sig: NodeSig) -> Any:
+    """One element of each sorted row."""
+    reverse = bool(sig.attrs["reverse"])
+
+    def run(x: Any, n: Any) -> Any:
+        if np.ndim(n) != 0:
+            raise invalid(f"N must be scalar, got shape {dims(np.shape(n))}")
+        at = int(n)
+        if at < 0:
+            raise invalid(f"Need n >= 0, got {at}")
+        if len(x.shape) < 1:
+            raise invalid(f"Input must be >= 1-D, got shape {dims(x.shape)}")
+        if x.shape[-1] <= at:
+            raise invalid("Input must have at least n+1 columns")
+        ordered = xp.sort(x, axis=-1, descending=reverse)
+        return xp.asarray(ordered[..., at], copy=True)
+
+    return run
 
 
 @portable("LowerBound", "UpperBound", T=dtypes.REALS)

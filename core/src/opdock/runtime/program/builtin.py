@@ -13,6 +13,7 @@ import numpy as np
 from opdock import errors, shapes
 from opdock.compiler.ir.block import Node
 from opdock.kernels.select.cells import Cell
+from opdock.runtime.handles import delete_tensor, keep_tensor, kept_tensor
 from opdock.runtime.resources import Cell as Storage
 from opdock.runtime.resources import ResourceManager
 
@@ -208,6 +209,10 @@ def _ref_select(node: Node, resources: ResourceManager) -> Callable[..., Any]:
 
 
 BUILTINS: Final[dict[str, Bind]] = {
+    "DeleteSessionTensor": delete_tensor,
+    "GetSessionHandle": keep_tensor,
+    "GetSessionHandleV2": keep_tensor,
+    "GetSessionTensor": kept_tensor,
     "Assign": _assign,
     "AssignVariableOp": _assign_variable,
     "ReadVariableOp": _read,

@@ -73,3 +73,33 @@ def ctc_greedy_decoder(attrs: Any, inputs: Array, lengths: Array) -> Any:
         np.array(indices, np.int64).reshape(-1, 2), np.array(values, np.int64),
         np.array([batch, longest], np.int64), score,
     )  # fmt: skip
+
+
+@reference("CTCBeamSearchDecoder")
+def ctc_beam_search_decoder(attrs: Any, inputs: Array, lengths: Array) -> Any:
+    """The likeliest readings of all alignments; the beam must be wide enough for all of them."""
+    _, batch, classes = inputs.shape
+    paths = attrs["top_paths"]
+    score = np.zeros((batch, paths))
+    rows: list[list[list[int]]] = [[] for _ in range(paths)]
+    for b in range(batch):
+        steps = int(lengths[b])
+        y = _softmax(inputs[:steps, b])
+        chances: dict[tuple[int, ...], float] = {}
+        for path in itertools.product(range(classes), repeat=steps):
+            reading = tuple(_reads(path, classes - 1, True))
+            chance = float(np.prod([y[t, label] for t, label in enumerate(path)]))
+            chances[reading] = chances.get(reading, 0.0) + chance
+        best = sorted(chances, key=chances.__getitem__, reverse=True)[:paths]
+        for i, reading in enumerate(best):
+            score[b, i] = np.log(chances[reading])
+            merge = attrs["merge_repeated"]
+            rows[i].append([v for k, v in enumerate(reading)
+                            if not (merge and k and reading[k - 1] == v)])  # fmt: skip
+    indices = [
+        np.array([(b, k) for b, row in enumerate(r) for k in range(len(row))], np.int64)
+        .reshape(-1, 2) for r in rows
+    ]  # fmt: skip
+    values = [np.array([v for row in r for v in row], np.int64) for r in rows]
+    shapes = [np.array([batch, max(map(len, r))], np.int64) for r in rows]
+    return (*indices, *values, *shapes, score)

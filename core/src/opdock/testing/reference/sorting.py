@@ -36,6 +36,15 @@ def top_k(attrs: Attrs, x: Array) -> tuple[Array, Array]:
     return _largest(x, attrs["k"])
 
 
+@reference("NthElement")
+def nth_element(attrs: Attrs, x: Array, n: Array) -> Array:
+    """The element at a place of each sorted row."""
+    out = np.empty(x.shape[:-1], x.dtype)
+    for row in np.ndindex(*x.shape[:-1]):
+        out[row] = sorted(x[row], reverse=attrs["reverse"])[int(n)]
+    return out
+
+
 @reference("LowerBound")
 def lower_bound(attrs: Attrs, rows: Array, values: Array) -> Array:
     """How many elements of the row are smaller."""

@@ -46,6 +46,25 @@ def ctc_greedy_decoder(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
         yield Sample(inputs, {"merge_repeated": merge}, f"merge-{merge}")
 
 
+@samples("CTCBeamSearchDecoder")
+def ctc_beam_search_decoder(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
+    """One path and several, with and without merging."""
+    lengths = np.array([4, 3], np.int32)
+    for paths, merge in ((1, False), (3, False), (2, True)):
+        attrs = {"beam_width": 100, "top_paths": paths, "merge_repeated": merge}
+        yield Sample([rng.normal((4, 2, 3)), lengths], attrs, f"{paths}-{merge}")
+
+
+@error_samples("CTCBeamSearchDecoder")
+def ctc_beam_search_errors() -> Iterable[ErrorSample]:
+    """More paths than there are, or than the beam holds."""
+    inputs = [np.zeros((1, 1, 2), np.float32), np.array([1], np.int32)]
+    attrs = {"beam_width": 9, "top_paths": 3, "merge_repeated": True}
+    yield ErrorSample(inputs, attrs, match="Less leaves in the beam search", tag="few")
+    attrs = {"beam_width": 2, "top_paths": 3, "merge_repeated": True}
+    yield ErrorSample(inputs, attrs, match="more paths than the beam width", tag="narrow")
+
+
 @error_samples("CTCLoss")
 def ctc_loss_errors() -> Iterable[ErrorSample]:
     """Labels out of range, or more of them than steps."""

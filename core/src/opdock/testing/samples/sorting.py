@@ -37,6 +37,30 @@ def old_largest(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
         yield Sample([x], {"k": k, "sorted": True}, tag, grad=grad)
 
 
+@samples("NthElement")
+def nth_elements(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
+    """From both ends; ties; several dimensions."""
+    for n, reverse in ((0, False), (3, False), (1, True)):
+        inputs = [rng.distinct((2, 5)), np.array(n, _INT)]
+        yield Sample(inputs, {"reverse": reverse}, f"{n}-{reverse}", grad_inputs=(0,))
+    ties = np.array([[1, 3, 3, 0]]).astype(dtype)
+    yield Sample([ties, np.array(2, _INT)], {}, "ties", grad=False)
+    yield Sample([rng.distinct((2, 1, 3)), np.array(1, _INT)], {}, "rank3", grad=False)
+    yield Sample([np.zeros((0, 2), dtype), np.array(1, _INT)], {}, "empty", grad=False)
+
+
+@error_samples("NthElement")
+def no_such_place() -> Iterable[ErrorSample]:
+    """Places that no row has."""
+    x = np.zeros(3, np.float32)
+    yield ErrorSample(
+        [x, np.array(3, _INT)], {}, "ValueError", "last dimension > n = 3 but is 3", "build"
+    )
+    yield ErrorSample(
+        [x, np.array(-1, _INT)], {}, "InvalidArgumentError", "Need n >= 0, got -1", "run"
+    )
+
+
 @samples("LowerBound", "UpperBound")
 def bounds(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Values inside, outside, and equal to elements."""

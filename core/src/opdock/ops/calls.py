@@ -1,0 +1,120 @@
+"""Calls of functions that stand in attributes, and the gradient of a function as a function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opdock import errors
+from opdock.graph.control.func_graph import FuncGraph
+from opdock.graph.control.function_op import DefinedGraph, FunctionSpec, copied_into
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.graph import get_default_graph
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.ops.fill import zeros_like
+from opdock.ops.registry import Control, ShapeSig, Traits, define_op
+from opdock.shapes import Shape
+
+__all__: list[str] = []
+
+_TYPES = "Tin: list(type) >= 0, Tout: list(type) >= 0, f: func, "
+_CONFIG = 'config: string = "", config_proto: string = "", executor_type: string = ""'
+
+partitioned_call_op = define_op("PartitionedCall", "args: Tin -> output: Tout", _TYPES + _CONFIG)
+stateful_partitioned_call_op = define_op(
+    "StatefulPartitionedCall", "args: Tin -> output: Tout", _TYPES + _CONFIG, stateful=True
+)
+symbolic_gradient_op = define_op(
+    "SymbolicGradient", "input: Tin -> output: Tout",
+    "Tin: list(type) >= 1, Tout: list(type) >= 1, f: func",
+)  # fmt: skip
+for _op in (partitioned_call_op, stateful_partitioned_call_op, symbolic_gradient_op):
+    _op.declare(Traits(builtin=True, control=Control.CALL))
+
+
+@symbolic_gradient_op.shape
+def _like_arguments(sig: ShapeSig) -> list[Shape]:
+    """The gradient of an argument has its shape."""
+    return list(sig.shapes[: sig.n_outputs])
+
+
+@partitioned_call_op.callee
+@stateful_partitioned_call_op.callee
+def _called(attrs: dict[str, Any]) -> FuncGraph:
+    return _known(attrs["f"])
+
+
+@symbolic_gradient_op.callee
+def _gradient_called(attrs: dict[str, Any]) -> FuncGraph:
+    return gradient_function(_known(attrs["f"]))
+
+
+def _known(function: Any) -> FuncGraph:
+    if not isinstance(function, FuncGraph):
+        name = getattr(function, "name", function)
+        raise errors.NotFoundError(None, None, f"Function {name} is not defined.")
+    return function
+
+
+@partitioned_call_op.gradient
+@stateful_partitioned_call_op.gradient
+def _call_gradient(op: Operation, *grads: Any) -> list[Any]:
+    flowing = [zeros_like(y) if g is None else g for y, g in zip(op.outputs, grads, strict=True)]
+    kinds = [t.dtype.base_dtype for t in op.inputs]
+    found = symbolic_gradient_op([*op.inputs, *flowing], Tout=kinds, f=op.attrs["f"])
+    return [g if k.is_floating or k.is_complex else None for g, k in zip(found, kinds, strict=True)]
+
+
+@symbolic_gradient_op.gradient
+def _second_gradient(op: Operation, *grads: Any) -> list[Any]:
+    """Of the gradient, which is a function as well."""
+    flowing = [zeros_like(y) if g is None else g for y, g in zip(op.outputs, grads, strict=True)]
+    kinds = [t.dtype.base_dtype for t in op.inputs]
+    first = gradient_function(_known(op.attrs["f"]))
+    found = symbolic_gradient_op([*op.inputs, *flowing], Tout=kinds, f=first)
+    return [g if k.is_floating or k.is_complex else None for g, k in zip(found, kinds, strict=True)]
+
+
+def gradient_function(function: FuncGraph) -> FuncGraph:
+    """The function from a function's arguments and its results' gradients to its arguments' ones.
+
+    It computes the function again, as TensorFlow's does; what has no effect and is not random is
+    merged with the first computation. Made once for each function.
+
+    Raises:
+        InvalidArgumentError: the gradient that the user gave has another number of results.
+    """
+    spec: FunctionSpec | None = function.__dict__.get("_gradient_spec")
+    if spec is not None:
+        given = len(spec.function.outputs)
+        if given != len(function.inputs):
+            raise errors.InvalidArgumentError(
+                None, None,
+                f"SymGrad expects to return {len(function.inputs)} gradient(s), but get {given} "
+                "instead.",
+            )  # fmt: skip
+        return spec.function
+    known: FuncGraph | None = function.__dict__.get("_gradient_function")
+    if known is None:
+        known = function.__dict__["_gradient_function"] = _differentiated(function)
+    return known
+
+
+def _differentiated(function: FuncGraph) -> FuncGraph:
+    from opdock.autodiff.flow import is_source
+    from opdock.autodiff.gradients import gradients
+
+    outer = function.outer or get_default_graph()
+    graph = DefinedGraph(f"{function.func_name}_grad", outer)
+    with graph.as_default():
+        inputs = [graph.add_input(t.dtype, t.raw_shape) for t in function.inputs]
+        grads = [graph.add_input(t.dtype.base_dtype, t.raw_shape) for t in function.outputs]
+        results = copied_into(function, inputs)
+        sources = [t for t in inputs if is_source(t, graph)]
+        found = dict(zip(sources, gradients(results, sources, grads), strict=True))
+        graph.outputs = [_gradient_of(t, found) for t in inputs]
+    return graph
+
+
+def _gradient_of(parameter: Tensor, found: dict[Tensor, Any]) -> Tensor:
+    grad = found.get(parameter)
+    return zeros_like(parameter) if grad is None else convert_to_tensor(grad)
