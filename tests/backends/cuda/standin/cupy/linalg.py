@@ -14,4 +14,5 @@ _NAMES = (
     "svdvals", "trace", "vector_norm",
 )  # fmt: skip
 for _name in _NAMES:
-    globals()[_name] = _function(getattr(np.linalg, _name))
+    if hasattr(np.linalg, _name):  # NumPy 1 has not all of them
+        globals()[_name] = _function(getattr(np.linalg, _name))
