@@ -58,6 +58,14 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "python.framework.importer": ("opdock.graph.serial.importer",),
     "python.framework.meta_graph": ("opdock.train.meta_graph",),
+    "python.ops.resources": ("opdock.ops.composed.resources",),
+    "python.training.basic_session_run_hooks": (
+        "opdock.train.loops.hooks",
+        "opdock.train.loops.saving_hooks",
+        "opdock.train.loops.timers",
+    ),
+    "python.training.evaluation": ("opdock.train.loops.evaluation",),
+    "python.training.monitored_session": ("opdock.train.loops.monitored_session",),
     "python.training.slot_creator": ("opdock.train.slot_creator",),
     "python.training.moving_averages": ("opdock.train.moving_averages",),
     "python.training.optimizer": ("opdock.train.optimizer",),
@@ -172,6 +180,26 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.platform.test": {"mock": "unittest.mock"},
     "python.pywrap_tensorflow": {
         "NewCheckpointReader": "opdock:train.NewCheckpointReader",
+    },
+    "python.training.basic_session_run_hooks": {
+        "_HookTimer": "opdock.train.loops.timers:HookTimer",
+        "_MultiStepStopAtStepHook": "opdock.train.loops.hooks:MultiStepStopAtStepHook",
+        "_as_graph_element": "opdock.train.loops.hooks:graph_element",
+    },
+    "python.training.evaluation": {
+        "_MultiStepStopAfterNEvalsHook": (
+            "opdock.train.loops.evaluation:MultiStepStopAfterNEvalsHook"
+        ),
+        "_StopAfterNEvalsHook": "opdock.train.loops.evaluation:StopAfterNEvalsHook",
+        "_evaluate_once": "opdock.train.loops.evaluation:evaluate_once",
+        "_get_or_create_eval_step": "opdock.train.loops.evaluation:get_or_create_eval_step",
+    },
+    "python.training.monitored_session": {
+        "_CoordinatedSession": "opdock.train.loops.wrapped_sessions:CoordinatedSession",
+        "_HookedSession": "opdock.train.loops.wrapped_sessions:HookedSession",
+        "_PREEMPTION_ERRORS": "opdock.train.loops.wrapped_sessions:PREEMPTION_ERRORS",
+        "_RecoverableSession": "opdock.train.loops.wrapped_sessions:RecoverableSession",
+        "_WrappedSession": "opdock.train.loops.wrapped_sessions:WrappedSession",
     },
     "python.training.training": {"NewCheckpointReader": "opdock:train.NewCheckpointReader"},
     "test": {"mock": "unittest.mock"},

@@ -28,7 +28,7 @@ class Coordinator:
         self._stop = threading.Event()
         self._error: BaseException | None = None
         self._joined = False
-        self._threads: set[threading.Thread] = set()
+        self._registered_threads: set[threading.Thread] = set()
 
     def request_stop(self, ex: Any = None) -> None:
         """Asks all threads to stop; `ex` is raised again by `join` unless it is a clean end."""
@@ -71,7 +71,7 @@ class Coordinator:
     def register_thread(self, thread: threading.Thread) -> None:
         """Adds a thread for `join`."""
         with self._lock:
-            self._threads.add(thread)
+            self._registered_threads.add(thread)
 
     def join(
         self,
@@ -85,7 +85,7 @@ class Coordinator:
             RuntimeError: a thread is still alive after the grace period.
         """
         with self._lock:
-            waiting = list(self._threads.union(threads or ()))
+            waiting = list(self._registered_threads.union(threads or ()))
         while any(t.is_alive() for t in waiting) and not self.wait_for_stop(1.0):
             pass
         deadline = time.monotonic() + stop_grace_period_secs
@@ -95,7 +95,7 @@ class Coordinator:
         alive = [t.name for t in waiting if t.is_alive()]
         with self._lock:
             self._joined = True
-            self._threads = set()
+            self._registered_threads = set()
             if self._error is not None:
                 raise self._error
             if alive and not ignore_live_threads:
