@@ -50,6 +50,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "contrib.learn.python.learn.datasets": ("opdock.examples.tutorials.mnist.input_data",),
     "contrib.learn.python.learn.datasets.base": ("opdock.examples.tutorials.mnist.input_data",),
     "contrib.learn.python.learn.datasets.mnist": ("opdock.examples.tutorials.mnist.input_data",),
+    "contrib.testing.python.framework.util_test": ("opdock.contrib.testing",),
     "contrib.layers.python.layers.utils": ("opdock.util.graph_helpers",),
     "python.framework.tensor_util": (
         "opdock.graph.nodes.constant_value",
@@ -77,21 +78,29 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.util.compat": ("opdock.compat",),
 }
 
+
+def _of_train(*names: str) -> dict[str, str]:
+    return {name: f"opdock:train.{name}" for name in names}
+
+
+_GLOBAL_STEP: Final = _of_train(
+    "assert_global_step", "create_global_step", "get_global_step", "get_or_create_global_step"
+)
+_CHECKPOINTS: Final = _of_train(
+    "init_from_checkpoint", "list_variables", "load_checkpoint", "load_variable"
+)
+
 # Module -> name -> "module:name" of opdock, where the names differ; "opdock:x" is the public tf.x.
 NAMES: Final[dict[str, dict[str, str]]] = {
     "contrib.framework": {
-        "get_global_step": "opdock:train.get_global_step",
-        "get_or_create_global_step": "opdock:train.get_or_create_global_step",
-        "create_global_step": "opdock:train.create_global_step",
-        "assert_global_step": "opdock:train.assert_global_step",
-        "list_variables": "opdock:train.list_variables",
-        "load_checkpoint": "opdock:train.load_checkpoint",
-        "load_variable": "opdock:train.load_variable",
-        "init_from_checkpoint": "opdock:train.init_from_checkpoint",
+        **_GLOBAL_STEP,
+        **_CHECKPOINTS,
         "sort": "opdock:sort",
         "argsort": "opdock:argsort",
         "nest": "opdock.util.nest",
     },
+    "contrib.framework.python.framework.checkpoint_utils": _CHECKPOINTS,
+    "contrib.framework.python.ops.variables": _GLOBAL_STEP,
     "contrib.rnn": {
         "static_rnn": "opdock:nn.static_rnn",
         "static_bidirectional_rnn": "opdock:nn.static_bidirectional_rnn",
@@ -181,6 +190,8 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.pywrap_tensorflow": {
         "NewCheckpointReader": "opdock:train.NewCheckpointReader",
     },
+    "distribute": {"Server": "opdock:train.Server"},
+    "python.training.server_lib": {"_make_server_def": "opdock.train.server_lib:make_server_def"},
     "python.training.basic_session_run_hooks": {
         "_HookTimer": "opdock.train.loops.timers:HookTimer",
         "_MultiStepStopAtStepHook": "opdock.train.loops.hooks:MultiStepStopAtStepHook",
@@ -200,6 +211,9 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "_PREEMPTION_ERRORS": "opdock.train.loops.wrapped_sessions:PREEMPTION_ERRORS",
         "_RecoverableSession": "opdock.train.loops.wrapped_sessions:RecoverableSession",
         "_WrappedSession": "opdock.train.loops.wrapped_sessions:WrappedSession",
+    },
+    "python.training.saver": {
+        "_get_saver_or_default": "opdock.train.loops.scaffold:saver_or_default"
     },
     "python.training.training": {"NewCheckpointReader": "opdock:train.NewCheckpointReader"},
     "test": {"mock": "unittest.mock"},

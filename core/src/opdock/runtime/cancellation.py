@@ -1,4 +1,4 @@
-"""What ends the waiting: a session that closes, or a step whose time is over."""
+"""What ends waiting and loops: a session that closes, or a step whose time is over."""
 
 from __future__ import annotations
 
@@ -93,4 +93,9 @@ def wait(
                 raise errors.CancelledError(None, None, cancelled.text)
             if ready():
                 return
-            condition.wait()
+            try:
+                condition.wait()
+            except BaseException:
+                # Ctrl-C: nothing is to be handed to somebody who is no longer there.
+                leave()
+                raise

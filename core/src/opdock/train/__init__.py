@@ -38,6 +38,7 @@ _WHERE: dict[str, str] = {
     "opdock.train.moving_averages": "ExponentialMovingAverage",
     "opdock.train.device_setter": "replica_device_setter",
     "opdock.train.coordinator": "Coordinator LooperThread",
+    "opdock.train.server_lib": "ClusterSpec Server",
     "opdock.train.loops.hook": ("SessionRunArgs SessionRunContext SessionRunHook SessionRunValues"),
     "opdock.train.loops.timers": "SecondOrStepTimer",
     "opdock.train.loops.hooks": (

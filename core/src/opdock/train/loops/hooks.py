@@ -134,8 +134,8 @@ def graph_element(value: Any) -> Any:
             )
         return value
     if ":" in value:
-        return graph.asgraph_element(value)
-    element = graph.asgraph_element(f"{value}:0")
+        return graph.as_graph_element(value)
+    element = graph.as_graph_element(f"{value}:0")
     if len(element.op.outputs) > 1:
         raise ValueError(
             f"Name {value} is ambiguous, as this `Operation` has multiple outputs (at least 2)."

@@ -26,7 +26,7 @@ from opdock.ops.joining import concat
 from opdock.ops.summary import merge_all
 from opdock.train.saver import Saver
 
-__all__ = ["Scaffold"]
+__all__ = ["Scaffold", "saver_or_default"]
 
 
 class Scaffold:
@@ -100,7 +100,7 @@ class Scaffold:
         if self._summary_op is None:
             self._summary_op = find("summary_op", keys.SUMMARY_OP, merge_all)
         if self._saver is None:
-            self._saver = find("saver", keys.SAVERS, _default_saver)
+            self._saver = saver_or_default()
         self._saver.build()
         get_default_graph().finalize()
         logging.info("Graph was finalized.")
@@ -198,5 +198,12 @@ def _default_ready_for_local_init_op() -> Any:
     return concat([variables, report_uninitialized_resources(shared_resources())], 0)
 
 
-def _default_saver() -> Saver:
-    return Saver(sharded=True, allow_empty=True)
+def saver_or_default() -> Any:
+    """The saver in the collection SAVERS, or one of all variables, which is put there.
+
+    Raises:
+        RuntimeError: there are several.
+    """
+    return Scaffold.get_or_default(
+        "saver", GraphKeys.SAVERS, lambda: Saver(sharded=True, allow_empty=True)
+    )

@@ -101,7 +101,9 @@ class WrappedSession:
         self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None
     ) -> Any:
         """One step, as `tf.Session.run`."""
-        return self._sess.run(fetches, feed_dict, options, run_metadata)
+        return self._sess.run(
+            fetches, feed_dict=feed_dict, options=options, run_metadata=run_metadata
+        )
 
     def run_step_fn(
         self,
