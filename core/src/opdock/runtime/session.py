@@ -13,7 +13,7 @@ import numpy as np
 from opdock import errors, shapes
 from opdock.graph.nodes.default_session import pop_default_session, push_default_session
 from opdock.graph.nodes.graph import Graph, get_default_graph
-from opdock.runtime import servers
+from opdock.runtime import mixed_precision, servers
 from opdock.runtime.cache.callables import make_callable
 from opdock.runtime.cache.programs import Call, ProgramCache
 from opdock.runtime.cache.variants import Entry, Key
@@ -49,7 +49,7 @@ class BaseSession:
         if self._server is not None:
             self._server.add(self)
         self._graph = get_default_graph() if graph is None else graph
-        self._config = config
+        self._config = config = mixed_precision.asking(config)
         self._closed = False
         self._aborted = False
         self._engine = Engine(config, self._server)
