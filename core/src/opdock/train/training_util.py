@@ -109,7 +109,21 @@ def _get_or_create_global_step_read(graph: Graph | None = None) -> Any:
         # The sum is a copy: an update in the same step does not change what was read.
         read = value + 0
         graph.add_to_collection(GLOBAL_STEP_READ_KEY, read)
+    if isinstance(step, Variable):
+        _read_before_updates(step, read)
     return read
+
+
+def _read_before_updates(step: Any, read: Tensor) -> None:
+    """Lets updates that are in the graph wait for the read, as they would in a graph made later.
+
+    Hooks take what they read for the step before the one that runs. Without an edge, what comes
+    first is what was made first.
+    """
+    holder = step.handle if hasattr(step, "handle") else step._ref()
+    for op in holder.consumers():
+        if op.type.startswith("Assign") and op is not step.initializer:
+            op._add_control_input(read.op)
 
 
 def _increment_global_step(increment: Any, graph: Graph | None = None) -> Any:

@@ -275,12 +275,24 @@ class NanTensorHook(SessionRunHook):
         """Fails or ends the loop if the loss is NaN."""
         if not np.isnan(run_values.results):
             return
-        text = "Model diverged with loss = NaN."
+        tell = logging.error if self._fail else logging.warning
+        tell("Model diverged with loss = NaN.")
+        tell("%s", self._where(run_context.session))
         if self._fail:
-            logging.error(text)
             raise NanLossDuringTrainingError
-        logging.warning(text)
         run_context.request_stop()
+
+    def _where(self, session: Any) -> str:
+        """Which op's result is NaN, at which step, and how to find the first one."""
+        graph = session.graph
+        loss = graph.as_graph_element(self._loss, allow_operation=False)
+        step = training_util.get_global_step(graph)
+        at = "" if step is None else f", global step {session.run(step)}"
+        of = ", ".join(t.name for t in loss.op.inputs)
+        return (
+            f"NaN: {loss.name}, op {loss.op.type} of ({of}), defined at {loss.op.user_line}{at}. "
+            "tf.add_check_numerics_ops() names the first op that gives one."
+        )
 
 
 class GlobalStepWaiterHook(SessionRunHook):
