@@ -79,9 +79,7 @@ def test_stop_at_step(given):
 
 def test_num_steps_count_from_where_the_session_starts():
     op = count_up()
-    scaffold = tf.train.Scaffold(
-        init_fn=lambda _, sess: tf.train.get_global_step().load(10, sess)
-    )
+    scaffold = tf.train.Scaffold(init_fn=lambda _, sess: tf.train.get_global_step().load(10, sess))
     with tf.train.SingularMonitoredSession([tf.train.StopAtStepHook(4)], scaffold) as session:
         assert steps(session, op) == 4
         assert session.raw_session().run(tf.train.get_global_step()) == 14

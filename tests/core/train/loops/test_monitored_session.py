@@ -36,7 +36,6 @@ class Told(tf.train.SessionRunHook):
         self.turn += 1
         if self.turn == self.fail_at:
             raise self.error
-        return None
 
     def after_run(self, run_context, run_values):
         assert run_values.results is None
@@ -205,7 +204,9 @@ def test_resources_are_initialized_with_the_variables(graph):
     from opdock.ops.composed import resources
 
     flag = tf.Variable(False, collections=[])
-    resources.register_resource(flag.op.outputs[0], flag.initializer, tf.is_variable_initialized(flag))
+    resources.register_resource(
+        flag.op.outputs[0], flag.initializer, tf.is_variable_initialized(flag)
+    )
     report = resources.report_uninitialized_resources()
     with tf.Session() as sess:
         assert sess.run(report).tolist() == [flag.op.outputs[0].name.encode()]

@@ -55,9 +55,7 @@ class LossScale(ABC):
         key = name, get_default_graph()
         if key in self._weights:
             raise RuntimeError(f"Duplicate variables detected. {key}")
-        made = Variable(
-            initial_value, name=name, dtype=dtype, trainable=False, use_resource=True
-        )
+        made = Variable(initial_value, name=name, dtype=dtype, trainable=False, use_resource=True)
         self._weights[key] = made
         return made
 
@@ -156,9 +154,7 @@ class DynamicLossScale(LossScale):
     def _grow(self) -> Operation:
         larger = self._current_loss_scale * self._multiplier
         # The factor itself must not become infinite.
-        grown = cond(
-            is_finite(larger), lambda: self._current_loss_scale.assign(larger).op, no_op
-        )
+        grown = cond(is_finite(larger), lambda: self._current_loss_scale.assign(larger).op, no_op)
         return group(grown, self._num_good_steps.assign(0))
 
     def _shrink(self) -> Operation:
