@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import functools
 import os
-import random
 import shutil
 import signal
 import sys
@@ -148,10 +147,10 @@ def crash(kind: str, kills: int, seed: int, folder: Path) -> int:
     """
     calm, wild = folder / "calm", folder / "wild"
     run(kind, calm, 0)
-    moments = random.Random(seed)
+    moments = np.random.RandomState(seed)
     killed = 0
     for _ in range(kills):
-        if run(kind, wild, moments.randint(1, MOMENTS)):
+        if run(kind, wild, int(moments.randint(1, MOMENTS + 1))):
             shutil.rmtree(wild)  # it was done before its moment came: from the start
         else:
             killed += 1

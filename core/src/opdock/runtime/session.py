@@ -364,6 +364,7 @@ class Session(BaseSession):
         Raises:
             NotFoundError: no server of this process has the target.
         """
+        del config  # its time-out is for servers that do not answer
         server = servers.find(target)
         if server is not None:
             server.reset(containers or ())

@@ -24,6 +24,7 @@ class ClusterSpec:
     """
 
     def __init__(self, cluster: Any) -> None:
+        self._jobs: dict[str, dict[int, str]]
         if isinstance(cluster, ClusterSpec):
             self._jobs = {job: dict(tasks) for job, tasks in cluster._jobs.items()}
         elif isinstance(cluster, protos.ClusterDef):

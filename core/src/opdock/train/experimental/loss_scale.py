@@ -50,7 +50,7 @@ class LossScale(ABC):
         """One made of what `get_config` gave."""
         return cls(**config)
 
-    def _add_weight(self, name: str, initial_value: Any, dtype: Any = None) -> Variable:
+    def _add_weight(self, name: str, initial_value: Any, dtype: Any = None) -> Any:
         """A variable of the factor; RuntimeError if the graph has it already."""
         key = name, get_default_graph()
         if key in self._weights:
