@@ -52,8 +52,6 @@ OUT_OF_SCOPE: dict[str, Reason] = {
     r"errors/(iterator_.*|dataset_.*|tfrecord_.*)": _missing("opdock.data", "input pipelines"),
     # programs
     r"programs/(data_.*|tfrecord_roundtrip)": _missing("opdock.data", "input pipelines"),
-    r"programs/supervisor": _missing("'Supervisor'", "Supervisor"),
-    r"programs/monitored_session": _missing("'SessionRunHook'", "monitored sessions"),
 }
 
 

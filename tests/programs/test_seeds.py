@@ -1,8 +1,8 @@
 """The programs of the two tutorials opdock grew from, run as their authors wrote them.
 
 `seeds/` holds one file a snippet: its own code, the import changed, and what the tutorial left as
-`...` filled in. Not here: the Supervisor programs (a later issue), shell commands, and the snippet
-that multiplies `weights` by a decoded JPEG: it names no weights, and no MatMul takes its dtypes.
+`...` filled in. Not here: shell commands, and the snippet that multiplies
+`weights` by a decoded JPEG: it names no weights, and no MatMul takes its dtypes.
 """
 
 from __future__ import annotations
@@ -41,8 +41,15 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     ran = set()
 
-    def go(name: str, *arguments: str, seed: int | None = None) -> Ran:
+    def go(name: str, *arguments: str, seed: int | None = None, here: str = "") -> Ran:
+        """`here` is a path of the program's that becomes the folder."""
         ran.add(name)
+        program = SEEDS / f"{name}.py"
+        if here:
+            text = program.read_text(encoding="utf-8")
+            assert here in text
+            program = tmp_path / program.name
+            program.write_text(text.replace(here, str(tmp_path)), encoding="utf-8")
         printed = io.StringIO()
         graph = tf.Graph()
         np.random.seed(0)
@@ -51,7 +58,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
                 tf.set_random_seed(seed)
             monkeypatch.setattr(sys, "argv", [name, *arguments])
             main = "__main__" if arguments else "<run_path>"
-            names = runpy.run_path(str(SEEDS / f"{name}.py"), run_name=main)
+            names = runpy.run_path(str(program), run_name=main)
         return Ran(names, printed.getvalue(), graph)
 
     return go
@@ -314,6 +321,26 @@ def test_the_example_of_the_last_slides(run) -> None:
         "cross_entropy_1",
     )
     assert tags.issuperset(shown)
+
+
+SUPERVISED = "/tmp/tensorflow/supervisor"
+
+
+def test_a_supervisor_trains(run, tmp_path: Path) -> None:
+    ran = run("000_supervisor", here=SUPERVISED)
+    assert ran.printed.startswith("W: [1.9999")
+    assert tf.train.latest_checkpoint(str(tmp_path)) is not None
+    tags = [v.tag for e in events(str(tmp_path)) for v in e.summary.value]
+    assert tags.count("loss") == 10
+
+
+def test_a_supervisor_starts_from_weights_of_before(run) -> None:
+    with tf.Graph().as_default(), tf.Session() as sess:
+        before = [tf.Variable([3.0], name="Variable"), tf.Variable([4.0], name="Variable_1")]
+        sess.run(tf.global_variables_initializer())
+        tf.train.Saver(before).save(sess, "logdir", write_state=False)
+    ran = run("000_supervisor_pretrained", here=SUPERVISED)
+    assert ran.printed.startswith("W: [1.9999")
 
 
 def test_every_program_has_a_test() -> None:

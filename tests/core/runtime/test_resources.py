@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
-from opdock.runtime.resources import Cell, CellProxy, ResourceManager
+from opdock.runtime.resources import Cell, CellProxy, ResourceManager, Store
 
 
 def test_a_cell():
@@ -39,15 +39,18 @@ def test_a_proxy_copies_both_ways():
 
 
 def test_names_and_containers():
-    manager = ResourceManager()
+    store = Store()
+    manager = ResourceManager(store)
     a = manager.cell("", "v", tf.float32)
     assert manager.cell("localhost", "v", tf.float32) is a
     assert manager.cell("other", "v", tf.float32) is not a
     assert manager.get("variable", "", "v") is a
     assert manager.get("queue", "", "v") is None
     assert len(manager.items("variable")) == 2
-    manager.clear(["other"])
-    assert manager.items("variable") == [a]
+    assert store.clear(["other"])
+    assert not store.clear(["other"])
+    assert manager.named("variable") == {("localhost", "v"): a}
+    assert ResourceManager(store).get("variable", "", "v") is a
     assert manager.delete("variable", "", "v")
     assert not manager.delete("variable", "", "v")
 
@@ -64,7 +67,8 @@ def test_things_are_made_once_and_closed():
     assert manager.get_or_create("queue", "", "q", Queue) is queue
     state = manager.node_state("n", list)
     assert manager.node_state("n", list) is state
-    manager.clear()
+    manager.close()
+    assert manager.cancellation.cancelled
     assert closed == [queue]
     assert manager.node_state("n", list) is not state
 

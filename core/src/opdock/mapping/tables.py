@@ -75,6 +75,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "contrib.learn.python.learn.datasets": ("opdock.examples.tutorials.mnist.input_data",),
     "contrib.learn.python.learn.datasets.base": ("opdock.examples.tutorials.mnist.input_data",),
     "contrib.learn.python.learn.datasets.mnist": ("opdock.examples.tutorials.mnist.input_data",),
+    "contrib.testing.python.framework.util_test": ("opdock.contrib.testing",),
     "contrib.layers.python.layers.utils": ("opdock.util.graph_helpers",),
     "python.framework.tensor_util": (
         "opdock.graph.nodes.constant_value",
@@ -83,6 +84,15 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "python.framework.importer": ("opdock.graph.serial.importer",),
     "python.framework.meta_graph": ("opdock.train.meta_graph",),
+    "python.ops.resources": ("opdock.ops.composed.resources",),
+    "python.training.basic_session_run_hooks": (
+        "opdock.train.loops.hooks",
+        "opdock.train.loops.saving_hooks",
+        "opdock.train.loops.timers",
+    ),
+    "python.training.evaluation": ("opdock.train.loops.evaluation",),
+    "python.training.monitored_session": ("opdock.train.loops.monitored_session",),
+    "python.training.experimental.loss_scale": ("opdock.train.experimental.loss_scale",),
     "python.training.slot_creator": ("opdock.train.slot_creator",),
     "python.training.moving_averages": ("opdock.train.moving_averages",),
     "python.training.optimizer": ("opdock.train.optimizer",),
@@ -111,22 +121,30 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     ),
 }
 
+
+def _of_train(*names: str) -> dict[str, str]:
+    return {name: f"opdock:train.{name}" for name in names}
+
+
+_GLOBAL_STEP: Final = _of_train(
+    "assert_global_step", "create_global_step", "get_global_step", "get_or_create_global_step"
+)
+_CHECKPOINTS: Final = _of_train(
+    "init_from_checkpoint", "list_variables", "load_checkpoint", "load_variable"
+)
+
 # Module -> name -> "module:name" of opdock, where the names differ; "opdock:x" is the public tf.x.
 NAMES: Final[dict[str, dict[str, str]]] = {
     "contrib.framework": {
         "RecordInput": "opdock.ops.composed.record_input:RecordInput",
-        "get_global_step": "opdock:train.get_global_step",
-        "get_or_create_global_step": "opdock:train.get_or_create_global_step",
-        "create_global_step": "opdock:train.create_global_step",
-        "assert_global_step": "opdock:train.assert_global_step",
-        "list_variables": "opdock:train.list_variables",
-        "load_checkpoint": "opdock:train.load_checkpoint",
-        "load_variable": "opdock:train.load_variable",
-        "init_from_checkpoint": "opdock:train.init_from_checkpoint",
+        **_GLOBAL_STEP,
+        **_CHECKPOINTS,
         "sort": "opdock:sort",
         "argsort": "opdock:argsort",
         "nest": "opdock.util.nest",
     },
+    "contrib.framework.python.framework.checkpoint_utils": _CHECKPOINTS,
+    "contrib.framework.python.ops.variables": _GLOBAL_STEP,
     "contrib.rnn": {
         "static_rnn": "opdock:nn.static_rnn",
         "static_bidirectional_rnn": "opdock:nn.static_bidirectional_rnn",
@@ -252,6 +270,31 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.platform.test": {"mock": "unittest.mock"},
     "python.pywrap_tensorflow": {
         "NewCheckpointReader": "opdock:train.NewCheckpointReader",
+    },
+    "distribute": {"Server": "opdock:train.Server"},
+    "python.training.server_lib": {"_make_server_def": "opdock.train.server_lib:make_server_def"},
+    "python.training.basic_session_run_hooks": {
+        "_HookTimer": "opdock.train.loops.timers:HookTimer",
+        "_MultiStepStopAtStepHook": "opdock.train.loops.hooks:MultiStepStopAtStepHook",
+        "_as_graph_element": "opdock.train.loops.hooks:graph_element",
+    },
+    "python.training.evaluation": {
+        "_MultiStepStopAfterNEvalsHook": (
+            "opdock.train.loops.evaluation:MultiStepStopAfterNEvalsHook"
+        ),
+        "_StopAfterNEvalsHook": "opdock.train.loops.evaluation:StopAfterNEvalsHook",
+        "_evaluate_once": "opdock.train.loops.evaluation:evaluate_once",
+        "_get_or_create_eval_step": "opdock.train.loops.evaluation:get_or_create_eval_step",
+    },
+    "python.training.monitored_session": {
+        "_CoordinatedSession": "opdock.train.loops.wrapped_sessions:CoordinatedSession",
+        "_HookedSession": "opdock.train.loops.wrapped_sessions:HookedSession",
+        "_PREEMPTION_ERRORS": "opdock.train.loops.wrapped_sessions:PREEMPTION_ERRORS",
+        "_RecoverableSession": "opdock.train.loops.wrapped_sessions:RecoverableSession",
+        "_WrappedSession": "opdock.train.loops.wrapped_sessions:WrappedSession",
+    },
+    "python.training.saver": {
+        "_get_saver_or_default": "opdock.train.loops.scaffold:saver_or_default"
     },
     "python.training.training": {"NewCheckpointReader": "opdock:train.NewCheckpointReader"},
     "test": {"mock": "unittest.mock"},

@@ -10,6 +10,7 @@ from typing import Any
 
 from opdock import dtypes, shapes
 from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import control_dependencies
 from opdock.ops.registry import OpSpec, ShapeSig, define_op, get
 from opdock.ops.support.common_shapes import no_outputs
 from opdock.shapes import Shape
@@ -102,9 +103,10 @@ def _decompose(update: Update, resource: bool, sparse: bool) -> Any:
         if indices is not None:
             state = [get("GatherV2")(s, indices, 0) for s in state]
         fresh = update.rule(GraphNamespace, flags, state, **given)
-        done = [_write(h, v, indices, resource) for h, v in zip(holders, fresh, strict=True)]
-        # Every node of a decomposition runs, so the other assignments need no edge to the result.
-        return done[0]
+        var, *slots = zip(holders, fresh, strict=True)
+        # Whoever takes the variable as the result takes the whole update.
+        with control_dependencies([_write(h, v, indices, resource) for h, v in slots]):
+            return _write(*var, indices, resource)
 
     return parts
 
@@ -154,6 +156,5 @@ def _keras_momentum(
     old = _read(accum, dtype, True)
     fresh = old * momentum - lr * grad
     step = fresh * momentum - lr * grad if sig.attrs["use_nesterov"] else fresh
-    writes = [_write(accum, fresh, None, True)]
-    writes.append(_write(var, _read(var, dtype, True) + step, None, True))
-    return writes[-1]
+    with control_dependencies([_write(accum, fresh, None, True)]):
+        return _write(var, _read(var, dtype, True) + step, None, True)

@@ -1,4 +1,4 @@
-"""What ends the waiting: a session that closes, or a step whose time is over."""
+"""What ends waiting and loops: a session that closes, or a step whose time is over."""
 
 from __future__ import annotations
 
@@ -108,4 +108,9 @@ def wait(
             if postponable.get():
                 leave()
                 raise PostponedError
-            condition.wait()
+            try:
+                condition.wait()
+            except BaseException:
+                # Ctrl-C: nothing is to be handed to somebody who is no longer there.
+                leave()
+                raise

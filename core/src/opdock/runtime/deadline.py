@@ -13,8 +13,8 @@ from opdock.runtime.cancellation import Cancellation, current
 def with_deadline(timeout_ms: int, run: Callable[[], Sequence[Any]]) -> Sequence[Any]:
     """`run()`, or DeadlineExceededError when it takes longer than `timeout_ms`.
 
-    What the step waits for it does not wait for any longer. An op that computes goes on in its
-    thread until it returns, as Python threads cannot be stopped.
+    What the step waits for it does not wait for any longer, and its loops end. An op that computes
+    goes on in its thread until it returns, as Python threads cannot be stopped.
     """
     box: dict[str, Any] = {}
     step = Cancellation("The step was cancelled: its time was over.")
@@ -28,7 +28,12 @@ def with_deadline(timeout_ms: int, run: Callable[[], Sequence[Any]]) -> Sequence
 
     thread = threading.Thread(target=work, daemon=True, name="opdock-step")
     thread.start()
-    thread.join(timeout_ms / 1000)
+    try:
+        thread.join(timeout_ms / 1000)
+    except BaseException:
+        # Ctrl-C, which interrupts the caller alone.
+        step.cancel()
+        raise
     if thread.is_alive():
         step.cancel()
         raise errors.DeadlineExceededError(

@@ -18,6 +18,7 @@ from opdock.compiler.clean.prune import lone_node, prune
 from opdock.compiler.ir.block import Node
 from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.placer import Placer, place
+from opdock.devices import pool
 from opdock.dtypes import DType
 from opdock.graph.control.func_graph import arg_op
 from opdock.graph.nodes.graph import Graph
@@ -35,6 +36,7 @@ from opdock.runtime.program.program import Program
 from opdock.runtime.recover.fallback import Fallback
 from opdock.runtime.recover.lost import Losses
 from opdock.runtime.resources import ResourceManager
+from opdock.runtime.servers import LocalServer
 from opdock.shapes import Shape
 
 if TYPE_CHECKING:
@@ -46,11 +48,20 @@ _NO_RESULT: Final = (ValueError, TypeError, IndexError, ZeroDivisionError, NotIm
 
 
 class Engine:
-    """Everything of a session that is neither the graph nor the caller's structures."""
+    """Everything of a session that is neither the graph nor the caller's structures.
 
-    def __init__(self, config: Any) -> None:
+    Args:
+        config: a ConfigProto, or None.
+        server: whose state the session shares; None for a session of its own.
+    """
+
+    def __init__(self, config: Any, server: LocalServer | None = None) -> None:
+        self._task = pool.PREFIX if server is None else server.task
+        if config is None and server is not None:
+            config = server.config
         self._config = configuration.read(config)
-        self.resources = ResourceManager()
+        isolated = config is not None and config.isolate_session_state
+        self.resources = ResourceManager(None if server is None or isolated else server.store)
         self.experience = Experience()
         self._log_done = 0
         self._placeable: set[str] = set()  # devices that operations ask for and somebody has
@@ -72,7 +83,7 @@ class Engine:
         if self._devices is None:
             with self._lock:
                 if self._devices is None:
-                    self._devices = targets.discover(self._config, self.experience)
+                    self._devices = targets.discover(self._config, self.experience, self._task)
         return self._devices
 
     @functools.cached_property
@@ -100,8 +111,7 @@ class Engine:
 
     def close(self) -> None:
         """Drops the session's state; steps that wait for something are cancelled."""
-        self.resources.cancellation.cancel()
-        self.resources.clear()
+        self.resources.close()
         if "services" in self.__dict__:
             self.services.helpers.close()
         if self._devices is not None:
@@ -161,7 +171,10 @@ class Engine:
         """What the session's programs share."""
         return Services(
             self.resources, Losses(self.placer, self.resources), self.between,
-            functools.partial(bind_control, compile_body=self._body), Helpers(self.threads - 1),
+            functools.partial(
+                bind_control, compile_body=self._body, cancellation=self.resources.cancellation
+            ),
+            Helpers(self.threads - 1),
             checks=self._checks,
         )  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from opdock import errors
@@ -169,17 +169,44 @@ class CellProxy:
         return self._cell
 
 
+class Store:
+    """Resources by kind, container and name, of one session or of all sessions of a server.
+
+    Args:
+        container: where resources are that name none.
+    """
+
+    def __init__(self, container: str = "localhost") -> None:
+        self.container = container
+        self.lock = threading.RLock()
+        self.items: dict[tuple[str, str, str], Any] = {}
+
+    def clear(self, containers: Sequence[str] = ()) -> bool:
+        """Forgets everything, or everything in `containers`; whether there was anything."""
+        with self.lock:
+            doomed = [k for k in self.items if not containers or k[1] in containers]
+            for key in doomed:
+                close = getattr(self.items.pop(key), "close", None)
+                if callable(close):
+                    close()
+        return bool(doomed)
+
+
 class ResourceManager:
     """Everything that a session keeps between steps, by container and name.
+
+    Args:
+        shared: what the session shares with others; without it all is its own.
 
     Attributes:
         cancellation: ends all waiting in the session.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, shared: Store | None = None) -> None:
         self.cancellation = Cancellation("Session was closed.")
+        self._shared = shared is not None
+        self._store = shared or Store()
         self._lock = threading.RLock()
-        self._items: dict[tuple[str, str, str], Any] = {}
         self._node_state: dict[str, Any] = {}
 
     def cell(self, container: str, name: str, dtype: DType | None, resource: bool = False) -> Cell:
@@ -191,21 +218,24 @@ class ResourceManager:
         self, kind: str, container: str, name: str, factory: Callable[[], Any]
     ) -> Any:
         """The resource of that kind, container and name, made by `factory` when missing."""
-        key = (kind, container or "localhost", name)
-        with self._lock:
-            found = self._items.get(key)
+        key = (kind, container or self._store.container, name)
+        with self._store.lock:
+            found = self._store.items.get(key)
             if found is None:
-                found = self._items[key] = factory()
+                found = self._store.items[key] = factory()
             return found
 
     def get(self, kind: str, container: str, name: str) -> Any:
         """The resource, or None."""
-        return self._items.get((kind, container or "localhost", name))
+        return self._store.items.get((kind, container or self._store.container, name))
 
     def delete(self, kind: str, container: str, name: str) -> bool:
         """Forgets a resource; whether there was one."""
-        with self._lock:
-            return self._items.pop((kind, container or "localhost", name), None) is not None
+        with self._store.lock:
+            return (
+                self._store.items.pop((kind, container or self._store.container, name), None)
+                is not None
+            )
 
     def node_state(self, node_name: str, factory: Callable[[], Any]) -> Any:
         """State that belongs to one node, such as the counter of a random op."""
@@ -231,19 +261,17 @@ class ResourceManager:
 
     def items(self, kind: str) -> list[Any]:
         """All resources of a kind."""
-        with self._lock:
-            return [v for (k, _, _), v in self._items.items() if k == kind]
+        return list(self.named(kind).values())
 
-    def clear(self, containers: list[str] | None = None) -> None:
-        """Forgets everything, or everything in `containers`."""
+    def named(self, kind: str) -> dict[tuple[str, str], Any]:
+        """All resources of a kind, by container and name."""
+        with self._store.lock:
+            return {key[1:]: v for key, v in self._store.items.items() if key[0] == kind}
+
+    def close(self) -> None:
+        """Ends all waiting, and forgets what is the session's own."""
+        self.cancellation.cancel()
         with self._lock:
-            if not containers:
-                doomed = list(self._items)
-                self._node_state.clear()
-            else:
-                doomed = [k for k in self._items if k[1] in containers]
-            for key in doomed:
-                item = self._items.pop(key)
-                close = getattr(item, "close", None)
-                if callable(close):
-                    close()
+            self._node_state.clear()
+        if not self._shared:
+            self._store.clear()

@@ -13,6 +13,7 @@ import numpy as np
 from opdock import errors, shapes
 from opdock.graph.nodes.default_session import pop_default_session, push_default_session
 from opdock.graph.nodes.graph import Graph, get_default_graph
+from opdock.runtime import mixed_precision, servers
 from opdock.runtime.cache.callables import make_callable
 from opdock.runtime.cache.programs import Call, ProgramCache
 from opdock.runtime.cache.variants import Entry, Key
@@ -44,17 +45,14 @@ class BaseSession:
             raise TypeError(
                 f"target must be a string, but got {type(target)}.{hint if is_config else ''}"
             )
-        if target not in ("", None, b"", "local"):
-            raise errors.NotFoundError(
-                None, None,
-                'No session factory registered for the given session options: '
-                f'{{target: "{target}"}}. '
-                "opdock runs sessions in this process (target '').",
-            )  # fmt: skip
+        self._server = servers.find(target)
+        if self._server is not None:
+            self._server.add(self)
         self._graph = get_default_graph() if graph is None else graph
-        self._config = config
+        self._config = config = mixed_precision.asking(config)
         self._closed = False
-        self._engine = Engine(config)
+        self._aborted = False
+        self._engine = Engine(config, self._server)
         self._engine.prepare()
         self._cache = ProgramCache(self._graph, self._engine)
         self._partial_runs: dict[str, PartialRun] = {}
@@ -74,8 +72,8 @@ class BaseSession:
 
     @property
     def sess_str(self) -> str:
-        """The target, empty for a session of this process."""
-        return ""
+        """The target, empty for a session of its own."""
+        return "" if self._server is None else self._server.target
 
     @property
     def config(self) -> Any:
@@ -93,6 +91,11 @@ class BaseSession:
             self._cache.forget()
             self._partial_runs.clear()
             self._engine.close()
+
+    def _abort(self) -> None:
+        """Ends the session as its server was reset; close it all the same."""
+        self._aborted = True
+        self._cache.forget()
 
     def __del__(self) -> None:
         # While the interpreter ends, modules are empty already, contextlib among them.
@@ -189,6 +192,8 @@ class BaseSession:
         """Raises RuntimeError where nothing can run. Nothing is cached then: hits need no look."""
         if self._closed:
             raise RuntimeError("Attempted to use a closed Session.")
+        if self._aborted:
+            raise errors.AbortedError(None, None, "The session was ended: its server was reset.")
         if self._graph.version == 0:
             raise RuntimeError(
                 "The Session graph is empty. Add operations to the graph before calling run()."
@@ -315,7 +320,7 @@ class Session(BaseSession):
     """Runs a graph.
 
     Args:
-        target: only the process itself ("").
+        target: a `tf.train.Server`'s, or "" for a session of its own.
         graph: the graph, the default graph when absent.
         config: a `tf.ConfigProto`.
 
@@ -349,7 +354,20 @@ class Session(BaseSession):
 
     @staticmethod
     def reset(target: str, containers: list[str] | None = None, config: Any = None) -> None:
-        """Clears the containers of a target; sessions of this process own theirs alone."""
+        """Forgets what a server keeps, and ends its sessions.
+
+        Args:
+            target: the server's target; sessions without one share nothing, so "" does nothing.
+            containers: what to forget, all by default.
+            config: accepted for TF's signature.
+
+        Raises:
+            NotFoundError: no server of this process has the target.
+        """
+        del config  # its time-out is for servers that do not answer
+        server = servers.find(target)
+        if server is not None:
+            server.reset(containers or ())
 
 
 class InteractiveSession(BaseSession):

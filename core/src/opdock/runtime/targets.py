@@ -145,8 +145,13 @@ class SessionDevices:
         self.targets = []
 
 
-def discover(config: SessionConfig, experience: Experience) -> SessionDevices:
+def discover(config: SessionConfig, experience: Experience, task: str) -> SessionDevices:
     """The devices that a session with this configuration may use.
+
+    Args:
+        config: the configuration.
+        experience: what steps have taught of devices.
+        task: the start of the devices' names.
 
     Raises:
         NotFoundError: no installed plugin has a device.
@@ -156,6 +161,7 @@ def discover(config: SessionConfig, experience: Experience) -> SessionDevices:
     options = PoolOptions(
         device_count=config.device_count,
         visible={"GPU": tuple(int(v) for v in visible.split(",") if v.strip())} if visible else {},
+        prefix=task,
     )
     pool = DevicePool.build(manager.devices(), options)
     targets = [_target(d, manager, config) for d in pool if _admitted(d, config)]

@@ -44,7 +44,7 @@ class EventsWriter:
         self._path: str | None = None
         self._closed = False
         with tf_errors(self._logdir):
-            os.makedirs(self._logdir, exist_ok=True)
+            os.makedirs(self._logdir or ".", exist_ok=True)
 
     @property
     def path(self) -> str | None:
@@ -97,7 +97,7 @@ class EventsWriter:
             path = os.path.join(self._logdir, f"{start}{again}{self._suffix}")
             if not os.path.exists(path):
                 with tf_errors(path), suppress(FileExistsError):
-                    os.makedirs(self._logdir, exist_ok=True)
+                    os.makedirs(self._logdir or ".", exist_ok=True)
                     file = open(path, "xb")  # noqa: SIM115
                     self._path = path
                     return file

@@ -38,6 +38,24 @@ _WHERE: dict[str, str] = {
     "opdock.train.moving_averages": "ExponentialMovingAverage",
     "opdock.train.device_setter": "replica_device_setter",
     "opdock.train.coordinator": "Coordinator LooperThread",
+    "opdock.train.server_lib": "ClusterSpec Server",
+    "opdock.train.loops.hook": ("SessionRunArgs SessionRunContext SessionRunHook SessionRunValues"),
+    "opdock.train.loops.timers": "SecondOrStepTimer",
+    "opdock.train.loops.hooks": (
+        "FeedFnHook FinalOpsHook GlobalStepWaiterHook LoggingTensorHook NanLossDuringTrainingError"
+        " NanTensorHook StopAtStepHook"
+    ),
+    "opdock.train.loops.saving_hooks": (
+        "CheckpointSaverHook CheckpointSaverListener ProfilerHook StepCounterHook SummarySaverHook"
+    ),
+    "opdock.train.loops.scaffold": "Scaffold",
+    "opdock.train.loops.session_manager": "SessionManager",
+    "opdock.train.loops.monitored_session": (
+        "ChiefSessionCreator MonitoredSession MonitoredTrainingSession SessionCreator"
+        " SingularMonitoredSession WorkerSessionCreator"
+    ),
+    "opdock.train.loops.supervisor": "Supervisor",
+    "opdock.train.loops.basic_loops": "basic_train_loop",
     "opdock.train.queue_runner": "QueueRunner add_queue_runner start_queue_runners",
     "opdock.train.producers": (
         "input_producer limit_epochs match_filenames_once range_input_producer"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from opdock.graph.nodes.devicespec import DeviceSpec
+from opdock.train.server_lib import ClusterSpec
 
 STANDARD_PS_OPS: Final = (
     "Variable", "VariableV2", "AutoReloadVariable", "MutableHashTable", "MutableHashTableV2",
@@ -30,7 +31,7 @@ def replica_device_setter(
         ps_device: the device of variables.
         worker_device: the device of everything else.
         merge_devices: combine with what an op asks for itself.
-        cluster: a ClusterDef or dict from which the number is taken.
+        cluster: a ClusterSpec, ClusterDef or dict from which the number is taken.
         ps_ops: op types that go to parameter servers.
         ps_strategy: op to server number; one after the other by default.
 
@@ -38,7 +39,7 @@ def replica_device_setter(
         TypeError: the strategy is not callable.
     """
     if cluster is not None:
-        jobs = cluster.as_dict() if hasattr(cluster, "as_dict") else cluster
+        jobs = ClusterSpec(cluster).as_dict()
         name = DeviceSpec.from_string(ps_device).job
         if name not in jobs:
             return None

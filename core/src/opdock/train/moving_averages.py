@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from opdock import dtypes
@@ -18,6 +19,7 @@ from opdock.graph.variables.variable_lists import (
     trainable_variables,
 )
 from opdock.ops import control
+from opdock.ops.composed import division
 from opdock.train import slot_creator
 
 
@@ -42,25 +44,67 @@ def assign_moving_average(
         if rate.dtype.base_dtype is not variable.dtype.base_dtype:
             rate = get("Cast")(rate, DstT=variable.dtype.base_dtype)
         if zero_debias:
-            return variable.assign_sub(_debiased(variable, value, rate), name=scope)
+            return variable.assign(_debiased(variable, value, rate), name=scope)
         return variable.assign_sub((variable - value) * rate, name=scope)
 
 
 def _debiased(unbiased: Any, value: Any, rate: Any) -> Any:
-    """What to subtract from the average so that it has no bias to its start at zero."""
+    """The average without its bias to the start at zero."""
     with variable_scope.variable_scope(unbiased.op.name, values=[unbiased, value, rate]):
         zeros = initializers.zeros_initializer()
         dtype = unbiased.dtype.base_dtype
         biased = variable_scope.get_variable(
-            "biased", initializer=zeros, shape=unbiased.get_shape(), trainable=False, dtype=dtype
-        )
+            _free_name("biased"), initializer=zeros, shape=unbiased.get_shape(), trainable=False,
+            dtype=dtype,
+        )  # fmt: skip
         step = variable_scope.get_variable(
-            "local_step", shape=[], dtype=dtype, initializer=zeros, trainable=False
+            _free_name("local_step"), shape=[], dtype=dtype, initializer=zeros, trainable=False
         )
         new_biased = biased.assign_sub((biased - value) * rate)
         new_step = step.assign_add(convert_to_tensor(1, dtype))
         correction = 1 - get("Pow")(1.0 - rate, convert_to_tensor(new_step))
-        return unbiased - new_biased / correction
+        return new_biased / correction
+
+
+def _free_name(name: str) -> str:
+    """A name that no variable of the scope has, unless the scope reuses variables."""
+    scope = variable_scope.get_variable_scope()
+    taken = {v.op.name.removeprefix(f"{scope.name}/") for v in scope.global_variables()}
+    if scope.reuse or name not in taken:
+        return name
+    return next(n for i in itertools.count(1) if (n := f"{name}_{i}") not in taken)
+
+
+def weighted_moving_average(
+    value: Any, decay: Any, weight: Any, truediv: bool = True, collections: Any = None,
+    name: str | None = None,
+) -> Any:  # fmt: skip
+    """The moving average of `value` in which each has a weight.
+
+    Args:
+        value: a tensor.
+        decay: how much of the average is kept.
+        weight: what `value` weighs now; its shape must go with that of `value`.
+        truediv: whether integers are divided as real numbers.
+        collections: where the two variables go that keep the sums.
+        name: the scope's name, "WeightedMovingAvg" by default.
+
+    Returns:
+        The average, moved.
+    """
+    with variable_scope.variable_scope(name, "WeightedMovingAvg", [value, weight, decay]) as scope:
+
+        def moved(what: Any, of: Any, key: str) -> Any:
+            kept = variable_scope.get_variable(
+                key, shape=of.get_shape(), dtype=of.dtype, trainable=False,
+                initializer=initializers.zeros_initializer(), collections=collections,
+            )  # fmt: skip
+            return assign_moving_average(kept, what, decay, zero_debias=False)
+
+        numerator = moved(value * weight, value, "value_x_weight")
+        denominator = moved(weight, weight, "weight")
+        divide = division.truediv if truediv else division.div
+        return divide(numerator, denominator, name=scope.name)
 
 
 class ExponentialMovingAverage:

@@ -183,8 +183,7 @@ class Optimizer(AppliedUpdates):
             raise ValueError(
                 f"No gradients provided for any variable: {[str(v) for _, v in converted]}."
             )
-        with control_dependencies(None):
-            self._create_slots(variables)
+        self._make_slots(variables)
         updates = []
         with name_scope(name, self._name, _tensors(converted)) as scope:
             self._prepare()
@@ -207,6 +206,11 @@ class Optimizer(AppliedUpdates):
             if done not in train_ops:
                 train_ops.append(done)
             return done
+
+    def _make_slots(self, variables: Sequence[Any]) -> None:
+        """Makes the slots of variables, those that are not there yet, under no control."""
+        with control_dependencies(None):
+            self._create_slots(variables)
 
     def _update(self, grad: Any, var: Any) -> Any:
         if isinstance(var, Tensor) and not var.dtype._is_ref_dtype:

@@ -18,7 +18,6 @@ from opdock.graph.nodes.traits import Control
 from opdock.kernels.select.selection import Rejection
 
 PlaceHook = Callable[[Sequence[Node], Sequence[Target], "Placer"], "tuple[Target, str] | None"]
-LOCAL = "/job:localhost/replica:0/task:0"
 
 
 @dataclass(slots=True)
@@ -66,7 +65,9 @@ class Placer:
         if not requested:
             return [t for t in self.targets if t.automatic and self._alive(t)], False
         spec = parsed(requested)
-        found = [t for t in self.targets if t.matches(spec)]
+        # Who names a job alone asks for no kind of device.
+        asked = bool(spec.device_type)
+        found = [t for t in self.targets if t.matches(spec) and (asked or t.automatic)]
         alive = [t for t in found if self._alive(t)]
         if alive:
             return alive, False

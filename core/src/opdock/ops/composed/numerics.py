@@ -43,7 +43,8 @@ def assert_all_finite(x: Any, message: Any, name: str | None = None) -> Tensor:
 def add_check_numerics_ops() -> Operation:
     """An operation that checks every half, float and double tensor of the graph.
 
-    The checks run in the order of the graph, so the first culprit is the one that is named.
+    The checks run in the order of the graph, so the first culprit is the one that is named, with
+    the line that made it and its inputs.
 
     Raises:
         ValueError: the graph has branches or loops.
@@ -61,5 +62,8 @@ def add_check_numerics_ops() -> Operation:
             if tensor.dtype in floats:
                 with control_dependencies(checks[-1:]):
                     text = f"{op.name}:{tensor.value_index}"
-                    checks.append(get("CheckNumerics")(tensor, message=text).op)
+                    check = get("CheckNumerics")(tensor, message=text).op
+                    # An error names the operation whose result it is, not this one alone.
+                    check.attrs["_checks"] = op.name
+                    checks.append(check)
     return group(*checks)

@@ -152,9 +152,9 @@ def _state_of(session: BaseSession) -> dict[tuple[str, str], Array]:
     """The values of the session's variables, by container and name."""
     engine = session._engine
     found = {}
-    for (kind, container, name), cell in list(engine.resources._items.items()):
-        if kind == "variable" and cell.initialized:
-            found[(container, name)] = _to_host(cell.read(), engine, cell.home)
+    for key, cell in engine.resources.named("variable").items():
+        if cell.initialized:
+            found[key] = _to_host(cell.read(), engine, cell.home)
     return found
 
 

@@ -10,21 +10,25 @@ import numpy as np
 from opdock import errors
 from opdock.compiler.ir.block import Node
 from opdock.graph.nodes.traits import Control
+from opdock.runtime.cancellation import Cancellation, current
 from opdock.runtime.program.program import Program
 
 CompileBody = Callable[[Any, Node, int], Program]
 
 
-def bind_control(node: Node, compile_body: CompileBody) -> Callable[..., Any]:
+def bind_control(
+    node: Node, compile_body: CompileBody, cancellation: Cancellation
+) -> Callable[..., Any]:
     """The callable of an If or While node.
 
     Args:
         node: placed on the device that holds the arguments and results of its bodies.
         compile_body: (function, node, index of the first argument it gets) to a program.
+        cancellation: ends loops when the session is closed.
     """
     if node.traits.control is Control.COND:
         return _bind_if(node, compile_body)
-    return _bind_while(node, compile_body)
+    return _bind_while(node, compile_body, cancellation)
 
 
 def _bind_if(node: Node, compile_body: CompileBody) -> Callable[..., Any]:
@@ -42,7 +46,7 @@ def _bind_if(node: Node, compile_body: CompileBody) -> Callable[..., Any]:
     return run
 
 
-def _bind_while(node: Node, compile_body: CompileBody) -> Callable[..., Any]:
+def _bind_while(node: Node, compile_body: CompileBody, session: Cancellation) -> Callable[..., Any]:
     condition = compile_body(node.attrs["cond"], node, 0)
     body = compile_body(node.attrs["body"], node, 0)
     limit = node.attrs.get("_maximum_iterations")
@@ -50,10 +54,14 @@ def _bind_while(node: Node, compile_body: CompileBody) -> Callable[..., Any]:
     def run(*state: Any) -> Any:
         values: Sequence[Any] = state
         count = 0
+        step = current.get() or session
         with condition.turns() as keep, body.turns() as turn:
             while (limit is None or count < limit) and _decided(keep(values)[0]):
                 values = turn(values)
                 count += 1
+                if session.cancelled or step.cancelled:
+                    ended = session if session.cancelled else step
+                    raise errors.CancelledError(None, None, ended.text)
         return _unpack(values)
 
     return run

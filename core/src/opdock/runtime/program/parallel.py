@@ -94,6 +94,15 @@ class _Run:
 
     def lead(self) -> None:
         """The caller's part: everything that helpers do not take."""
+        try:
+            self._lead()
+        except BaseException as e:
+            # Ctrl-C, while it waited: helpers begin nothing more.
+            with self.changed:
+                self.error = self.error or e
+            raise
+
+    def _lead(self) -> None:
         self._summon(len(self.heavy))
         while True:
             with self.changed:

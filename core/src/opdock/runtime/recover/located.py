@@ -79,4 +79,20 @@ def where(node: Node) -> str:
     at = f" (defined at {line})" if line else ""
     if node.made_by:
         name, at = node.name, f"{at} made by {node.made_by}"
-    return f"\n\t [[node {name}{at}]] (op {node.op})"
+    return f"\n\t [[node {name}{at}]] (op {node.op}){_checked(node)}"
+
+
+def _checked(node: Node) -> str:
+    """Of a node that checks another's result: whose, where that was made, and of what."""
+    name = node.attrs.get("_checks")
+    if not name or node.origin is None:
+        return ""
+    try:
+        op = node.origin.graph.get_operation_by_name(name)
+    except KeyError:
+        return ""
+    of = ", ".join(f"{t.name} {t.dtype.base_dtype.name}{t.shape}" for t in op.inputs)
+    return (
+        f"\n\t which checks [[node {op.name} (defined at {op.user_line})]] (op {op.type}), "
+        f"inputs: {of or 'none'}"
+    )

@@ -1,0 +1,15 @@
+"""`tf.train.experimental`: loss scaling and mixed precision."""
+
+from __future__ import annotations
+
+from opdock.train.experimental.loss_scale import DynamicLossScale, FixedLossScale, LossScale
+from opdock.train.experimental.loss_scale_optimizer import MixedPrecisionLossScaleOptimizer
+from opdock.train.experimental.mixed_precision import (
+    disable_mixed_precision_graph_rewrite,
+    enable_mixed_precision_graph_rewrite,
+)
+
+__all__ = [
+    "DynamicLossScale", "FixedLossScale", "LossScale", "MixedPrecisionLossScaleOptimizer",
+    "disable_mixed_precision_graph_rewrite", "enable_mixed_precision_graph_rewrite",
+]  # fmt: skip

@@ -1,0 +1,1 @@
+"""Training loops: hooks, monitored sessions, the supervisor, and what makes a session ready."""

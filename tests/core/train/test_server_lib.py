@@ -1,0 +1,144 @@
+"""Clusters, and a server of one task: what its sessions share."""
+
+from __future__ import annotations
+
+import pytest
+
+import opdock as tf
+from opdock.io import protos
+
+
+@pytest.fixture(autouse=True)
+def graph():
+    with tf.Graph().as_default() as g:
+        yield g
+
+
+@pytest.fixture
+def server():
+    return tf.train.Server.create_local_server()
+
+
+def test_a_cluster_in_all_its_forms():
+    cluster = tf.train.ClusterSpec({"ps": ["a:1", "b:2"], "worker": {3: "c:3"}})
+    assert cluster
+    assert not tf.train.ClusterSpec({})
+    assert cluster.as_dict() == {"ps": ["a:1", "b:2"], "worker": {3: "c:3"}}
+    assert str(cluster) == "ClusterSpec({'ps': ['a:1', 'b:2'], 'worker': {3: 'c:3'}})"
+    assert sorted(cluster.jobs) == ["ps", "worker"]
+    assert cluster.num_tasks("ps") == 2
+    assert cluster.task_indices("worker") == [3]
+    assert cluster.task_address("worker", 3) == "c:3"
+    assert cluster.job_tasks("worker") == [None, None, None, "c:3"]
+    for other in (cluster, cluster.as_cluster_def(), cluster.as_dict()):
+        assert tf.train.ClusterSpec(other) == cluster
+    with pytest.raises(ValueError, match="No such job in cluster: 'x'"):
+        cluster.num_tasks("x")
+    with pytest.raises(ValueError, match="No task with index 0 in job 'worker'"):
+        cluster.task_address("worker", 0)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "text"),
+    [
+        (["a:1"], "must be a dictionary"),
+        ({"ps": "a:1"}, "must be a list or a dictionary"),
+        ({"ps": [1]}, "Task address 1 must be bytes or unicode"),
+        ({1: ["a:1"]}, "Job name 1 must be bytes or unicode"),
+    ],
+)
+def test_what_is_no_cluster(cluster, text):
+    with pytest.raises(TypeError, match=text):
+        tf.train.ClusterSpec(cluster)
+
+
+def test_the_definition_of_a_server():
+    config = tf.ConfigProto(allow_soft_placement=True)
+    server = tf.train.Server({"local": ["localhost:1"]}, config=config, start=False)
+    made = server.server_def
+    assert (made.job_name, made.task_index, made.protocol) == ("local", 0, "grpc")
+    assert made.default_session_config.allow_soft_placement
+    again = tf.train.Server(made, protocol="other", start=False).server_def
+    assert again.protocol == "other"
+    assert server.target == ""
+    two = {"a": ["x:1", "x:2"], "b": ["x:3"]}
+    with pytest.raises(ValueError, match="explicit `job_name`"):
+        tf.train.Server(two, start=False)
+    with pytest.raises(ValueError, match="explicit `task_index`"):
+        tf.train.Server(two, job_name="a", start=False)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Could not parse port"):
+        tf.train.Server({"local": ["localhost"]}, start=False)
+    with pytest.raises(TypeError, match="Could not convert"):
+        tf.train.Server(3)
+
+
+def test_a_cluster_of_several_tasks_is_refused():
+    with pytest.raises(tf.errors.UnimplementedError, match="has 2 tasks.*'worker'"):
+        tf.train.Server({"ps": ["x:1"], "worker": ["x:2"]}, job_name="ps")
+
+
+def test_sessions_of_a_server_share_state(server):
+    v = tf.Variable(1)
+    queue = tf.FIFOQueue(3, [tf.int32])
+    with tf.Session(server.target) as first:
+        assert first.sess_str == server.target
+        assert first.list_devices()[0].name.startswith("/job:local/replica:0/task:0/device:")
+        first.run([v.initializer, queue.enqueue(5)])
+    with tf.Session(server.target) as second:
+        assert second.run([v, queue.dequeue()]) == [1, 5]
+    with tf.Session() as own, pytest.raises(tf.errors.FailedPreconditionError):
+        own.run(v)
+    config = tf.ConfigProto(isolate_session_state=True)
+    with (
+        tf.Session(server.target, config=config) as apart,
+        pytest.raises(tf.errors.FailedPreconditionError),
+    ):
+        apart.run(v)
+
+
+def test_a_reset_ends_sessions_and_forgets_containers(server):
+    with tf.container("kept"):
+        kept = tf.Variable(1, name="a")
+    gone = tf.Variable(2, name="b")
+    session = tf.Session(server.target)
+    session.run(tf.global_variables_initializer())
+    tf.Session.reset(server.target, ["local"])
+    with pytest.raises(tf.errors.AbortedError, match="reset"):
+        session.run(kept)
+    with tf.Session(server.target) as fresh:
+        assert fresh.run(kept) == 1
+        with pytest.raises(tf.errors.FailedPreconditionError):
+            fresh.run(gone)
+    tf.Session.reset("")  # sessions of their own share nothing
+    with pytest.raises(tf.errors.NotFoundError, match="No session factory registered"):
+        tf.Session.reset("grpc://elsewhere:1")
+
+
+def test_devices_are_the_tasks(server):
+    with tf.device("/job:local/task:0"):
+        mine = tf.Variable([1.0]) + 1.0
+    with tf.device("/job:other"):
+        wrong = tf.constant(1) + 2
+    config = tf.ConfigProto(graph_options=tf.GraphOptions(place_pruned_graph=True))
+    with tf.Session(server.target, config=config) as sess:
+        sess.run(tf.global_variables_initializer())
+        assert sess.run(mine) == [2.0]
+        with pytest.raises(tf.errors.InvalidArgumentError, match="/job:other"):
+            sess.run(wrong)
+
+
+def test_two_servers_have_two_addresses(server):
+    other = tf.train.Server.create_local_server()
+    assert other.target != server.target
+    address = server.target.removeprefix("grpc://")
+    with pytest.raises(tf.errors.UnknownError, match="in use"):
+        tf.train.Server({"local": [address]})
+
+
+def test_a_device_setter_takes_any_cluster():
+    cluster = tf.train.ClusterSpec({"ps": ["a:1", "b:2"], "worker": ["c:3"]})
+    for given in (cluster, cluster.as_cluster_def(), cluster.as_dict()):
+        with tf.Graph().as_default(), tf.device(tf.train.replica_device_setter(cluster=given)):
+            devices = [tf.Variable(0).device for _ in range(3)]
+        assert devices == ["/job:ps/task:0", "/job:ps/task:1", "/job:ps/task:0"]
+    assert isinstance(cluster.as_cluster_def(), protos.ClusterDef)

@@ -1,0 +1,183 @@
+"""Kills training runs at random moments, lets them go on, and compares the weights at the end.
+
+    python tools/crash_training.py --kind monitored --kills 50 --seed 1
+
+A run is a process of its own that SIGKILLs itself at a moment that the seed decides: after so many
+steps and calls of the file system, whatever the clock says. The next one goes on from the last
+checkpoint. After the last kill one runs to the end: its weights must be, bit by bit, those of a run
+that nobody has disturbed. No code is compiled (OPDOCK_JIT=off): when it is there depends on the
+clock, and what stands in for it until then may round in another way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import opdock as tf
+
+STEPS = 24
+EVERY = 5
+"""Steps between two checkpoints."""
+MOMENTS = 60
+"""Kills come at one of so many moments; a run has about twice as many."""
+
+
+class Bomb:
+    """Kills the process at the n-th moment; never, if n is 0."""
+
+    def __init__(self, moment: int) -> None:
+        self.left = moment
+
+    def tick(self) -> None:
+        """A moment."""
+        self.left -= 1
+        if self.left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def arm(self, name: str) -> None:
+        """Makes the moments before and after a function of `os` moments of this."""
+        function = getattr(os, name)
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self.tick()
+            result = function(*args, **kwargs)
+            self.tick()
+            return result
+
+        setattr(os, name, call)
+
+
+def model() -> tuple[Any, Any, dict[str, Any]]:
+    """A small model with slots: the operation of a step, its input, and the variables."""
+    step = tf.train.get_or_create_global_step()
+    x = tf.placeholder(tf.float32, [4, 8])
+    hidden = tf.layers.dense(x, 16, tf.nn.tanh, kernel_initializer=tf.ones_initializer())
+    loss = tf.reduce_mean(tf.square(tf.layers.dense(hidden, 1) - tf.reduce_sum(x, 1)))
+    train = tf.train.AdamOptimizer(0.01).minimize(loss, global_step=step)
+    return train, x, {v.op.name: v for v in tf.global_variables()}
+
+
+def batch(step: int) -> Any:
+    """What a step is fed: the same, whichever process takes it."""
+    return np.random.RandomState(step).standard_normal((4, 8)).astype(np.float32)
+
+
+def monitored(folder: str, bomb: Bomb) -> dict[str, Any]:
+    """Trains under a MonitoredTrainingSession."""
+    train, x, variables = model()
+    hooks = [tf.train.StopAtStepHook(last_step=STEPS)]
+    values: dict[str, Any] = {}
+    with tf.train.MonitoredTrainingSession(
+        checkpoint_dir=folder, save_checkpoint_steps=EVERY, save_summaries_steps=None, hooks=hooks
+    ) as session:
+        step = session.run_step_fn(lambda step_context: _step(step_context.session))
+        while not session.should_stop():
+            session.run(train, {x: batch(step)})
+            step += 1
+            bomb.tick()
+            if step == STEPS:
+                values = session._tf_sess().run(variables)
+    return values
+
+
+def supervised(folder: str, bomb: Bomb) -> dict[str, Any]:
+    """Trains under a Supervisor."""
+    train, x, variables = model()
+    supervisor = tf.train.Supervisor(logdir=folder, summary_op=None, save_model_secs=0)
+    with supervisor.managed_session() as session:
+        step = _step(session)
+        while step < STEPS and not supervisor.should_stop():
+            session.run(train, {x: batch(step)})
+            step += 1
+            bomb.tick()
+            if step % EVERY == 0:
+                supervisor.saver.save(session, supervisor.save_path, global_step=step)
+        values: dict[str, Any] = session.run(variables)
+    return values
+
+
+def _step(session: Any) -> int:
+    return int(session.run(tf.train.get_global_step()))
+
+
+KINDS: dict[str, Callable[[str, Bomb], dict[str, Any]]] = {
+    "monitored": monitored,
+    "supervised": supervised,
+}
+
+
+def run(kind: str, folder: Path, moment: int) -> bool:
+    """A run in a process of its own; whether it came to its end."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            tf.set_random_seed(1)
+            bomb = Bomb(moment)
+            for name in ("replace", "rename", "fsync", "unlink", "remove"):
+                bomb.arm(name)
+            values = KINDS[kind](str(folder), bomb)
+            np.savez(folder / "weights.npz", **{k.replace("/", "."): v for k, v in values.items()})
+            status = 0
+        finally:
+            os._exit(status)
+    _, status = os.waitpid(child, 0)
+    if os.WIFEXITED(status) and os.WEXITSTATUS(status):
+        raise RuntimeError(f"a run of {kind} that was to be killed at {moment} failed by itself")
+    return os.WIFEXITED(status)
+
+
+def crash(kind: str, kills: int, seed: int, folder: Path) -> int:
+    """Runs that are killed, and one to the end; how many were killed.
+
+    Raises:
+        AssertionError: the weights differ from those of an undisturbed run.
+    """
+    calm, wild = folder / "calm", folder / "wild"
+    run(kind, calm, 0)
+    moments = np.random.RandomState(seed)
+    killed = 0
+    for _ in range(kills):
+        if run(kind, wild, int(moments.randint(1, MOMENTS + 1))):
+            shutil.rmtree(wild)  # it was done before its moment came: from the start
+        else:
+            killed += 1
+    run(kind, wild, 0)
+    expected, found = (np.load(f / "weights.npz") for f in (calm, wild))
+    assert sorted(expected) == sorted(found)
+    for name in expected:
+        assert expected[name].tobytes() == found[name].tobytes(), name
+    return killed
+
+
+def main(arguments: list[str]) -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kind", choices=sorted(KINDS), action="append")
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args(arguments)
+    os.environ["OPDOCK_JIT"] = "off"
+    with tf.Graph().as_default(), tf.Session():
+        model()  # what this imports, no run has to import
+    for kind in args.kind or sorted(KINDS):
+        with tempfile.TemporaryDirectory() as folder:
+            killed = crash(kind, args.kills, args.seed, Path(folder))
+        print(f"{kind}: killed {killed} times, the weights are those of an undisturbed run")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
