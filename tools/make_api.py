@@ -215,6 +215,7 @@ SUBMODULES = (
     "train",
     "layers",
     "losses",
+    "saved_model",
     "summary",
     "errors",
     "initializers",

@@ -195,8 +195,12 @@ class BundleReader:
     def _entry(self, name: str | bytes) -> Any:
         entry = self._entries.get(_key(name))
         if entry is None:
-            raise errors.NotFoundError(None, None, f"Key {_text(name)} not found in checkpoint")
+            raise self.missing(_text(name))
         return entry
+
+    def missing(self, name: str) -> errors.NotFoundError:
+        """The error of a look-up or a restore that asks for a tensor that is not here."""
+        return errors.NotFoundError(None, None, f"Key {name} not found in checkpoint")
 
     # ------------------------------------------------------------ values
     def get(self, name: str | bytes) -> Array:

@@ -13,9 +13,12 @@ from opdock.io import protos
 from opdock.io.files import as_path
 from opdock.train import checkpoint_management
 from opdock.train.saveable import all_saveable_objects
-from opdock.train.saver_builder import build_saver_def
+from opdock.train.saver_builder import BaseSaverBuilder, BulkSaverBuilder
 
-__all__ = ["Saver", "export_meta_graph", "import_meta_graph"]
+__all__ = [
+    "BaseSaverBuilder", "Saver", "export_meta_graph", "import_meta_graph",
+    "import_meta_graph_with_return_elements",
+]  # fmt: skip
 
 _log = logging.getLogger("tensorflow")
 
@@ -33,7 +36,7 @@ class Saver:
         name: name scope of the ops, "save" by default.
         restore_sequentially: restore one variable after another within a device.
         saver_def: take the ops that this `SaverDef` names instead of making new ones.
-        builder: ignored.
+        builder: what makes the ops, a `BaseSaverBuilder`.
         defer_build: make the ops when `build` is called.
         allow_empty: accept that there is no variable.
         write_version: `SaverDef.V2`, or `SaverDef.V1` for the deprecated first format.
@@ -67,6 +70,7 @@ class Saver:
         self._max_to_keep = max_to_keep
         self._keep_hours = keep_checkpoint_every_n_hours
         self._name = name
+        self._builder = builder
         self._restore_sequentially = restore_sequentially
         self.saver_def = saver_def
         self._is_built = False
@@ -101,11 +105,12 @@ class Saver:
                     raise ValueError("No variables to save")
                 self._is_built = self._is_empty = True
                 return
-            self.saver_def = build_saver_def(
+            builder = self._builder or BulkSaverBuilder(self._write_version)
+            self.saver_def = builder.build(
                 var_list, reshape=self._reshape, sharded=self._sharded,
-                max_to_keep=self._max_to_keep, keep_hours=self._keep_hours, name=self._name,
-                restore_sequentially=self._restore_sequentially, filename=self._filename,
-                version=self._write_version,
+                max_to_keep=self._max_to_keep, keep_checkpoint_every_n_hours=self._keep_hours,
+                name=self._name, restore_sequentially=self._restore_sequentially,
+                filename=self._filename,
             )  # fmt: skip
         elif self._name:
             # With a SaverDef from a file, the name is the scope into which its graph was imported.
@@ -399,20 +404,35 @@ def import_meta_graph(
         IOError: the file does not exist or cannot be parsed.
         ValueError: the graph is malformed.
     """
-    from opdock.train.meta_graph import import_scoped_meta_graph, read_meta_graph_file
+    return import_meta_graph_with_return_elements(
+        meta_graph_or_file, clear_devices, import_scope, **kwargs
+    )[0]
+
+
+def import_meta_graph_with_return_elements(
+    meta_graph_or_file: Any, clear_devices: bool = False, import_scope: str | None = None,
+    return_elements: list[str] | None = None, **kwargs: Any,
+) -> tuple[Saver | None, list[Any] | None]:  # fmt: skip
+    """`import_meta_graph`, which also returns the elements of the graph that are asked for."""
+    from opdock.train.meta_graph import import_scoped_meta_graph_with_return_elements
+    from opdock.train.meta_graph import read_meta_graph_file
 
     meta = meta_graph_or_file
     if not isinstance(meta, protos.MetaGraphDef):
         meta = read_meta_graph_file(meta)
-    variables, _ = import_scoped_meta_graph(
-        meta, clear_devices=clear_devices, import_scope=import_scope, **kwargs
-    )
+    variables, elements = import_scoped_meta_graph_with_return_elements(
+        meta, clear_devices=clear_devices, import_scope=import_scope,
+        return_elements=return_elements, **kwargs,
+    )  # fmt: skip
+    return _imported_saver(meta, import_scope, variables), elements
+
+
+def _imported_saver(meta: Any, scope: str | None, variables: dict[str, Any]) -> Saver | None:
     if not meta.HasField("saver_def"):
-        if all_saveable_objects(scope=import_scope):
+        if all_saveable_objects(scope=scope):
             return Saver()
         _log.info("Saver not created because there are no variables in the graph to restore")
         return None
-    scope = import_scope
     for key, variable in variables.items():
         # The scope that the import really took may have a number.
         scope = variable.name[: -len(key)]
