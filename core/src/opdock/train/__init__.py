@@ -7,6 +7,8 @@ from typing import Any
 
 # Module -> the public names that it gives to tf.train.
 _WHERE: dict[str, str] = {
+    "opdock.train.tracking.util": "Checkpoint",
+    "opdock.train.tracking.manager": "CheckpointManager",
     "opdock.train.saver": "Saver export_meta_graph import_meta_graph",
     "opdock.train.checkpoint_management": (
         "checkpoint_exists generate_checkpoint_state_proto get_checkpoint_mtimes"

@@ -9,14 +9,12 @@ from opdock.graph.nodes.devicespec import DeviceSpec, canonical_name
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import device
+from opdock.graph.variables.trackable import VARIABLE_VALUE_KEY
 from opdock.ops.array import reshape
 from opdock.ops.identity import identity
 from opdock.ops.state import assign, assign_variable_op
 
 __all__ = ["SaveSpec", "SaveableObject", "all_saveable_objects", "saveables_for"]
-
-# The one part of an object that is, or stands for, a variable.
-VARIABLE_VALUE_KEY = "VARIABLE_VALUE"
 
 _REFS = ("Variable", "VariableV2", "AutoReloadVariable")
 _HANDLES = ("VarHandleOp", "ReadVariableOp")
