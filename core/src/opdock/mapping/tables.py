@@ -61,6 +61,15 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.training.slot_creator": ("opdock.train.slot_creator",),
     "python.training.moving_averages": ("opdock.train.moving_averages",),
     "python.training.optimizer": ("opdock.train.optimizer",),
+    "python.tools.freeze_graph": ("opdock.tools.freeze_graph",),
+    "python.tools.inspect_checkpoint": ("opdock.tools.inspect_checkpoint",),
+    "python.tools.saved_model_utils": ("opdock.tools.saved_model_utils",),
+    "python.tools.strip_unused_lib": ("opdock.tools.strip_unused_lib",),
+    "python.tools.saved_model_cli": (
+        "opdock.tools.saved_model_cli",
+        "opdock.tools.saved_model_inputs",
+    ),
+    "python.tools.strip_unused": ("opdock.tools.strip_unused_lib",),
     "python.training.saver": (
         "opdock.train.saver",
         "opdock.train.saver_builder",

@@ -7,12 +7,13 @@ object that does not exist yet is kept where the object will be named, and hande
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, SupportsIndex
 
 __all__ = [
     "AutoTrackable", "DictWrapper", "ListWrapper", "NoDependency", "Trackable",
-    "TrackableReference", "no_automatic_dependency_tracking",
+    "TrackableReference", "cached_per_instance", "no_automatic_dependency_tracking",
 ]  # fmt: skip
 
 # The attribute of an object that is a variable, or stands for one.
@@ -50,6 +51,21 @@ def no_automatic_dependency_tracking(method: Callable[..., Any]) -> Callable[...
             self._self_setattr_tracking = before
 
     return untracked
+
+
+def cached_per_instance(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Decorates a method without arguments: its value is kept for as long as the object lives."""
+    cache: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+
+    @functools.wraps(f)
+    def wrapped(item: Any) -> Any:
+        output = cache.get(item)
+        if output is None:
+            output = cache[item] = f(item)
+        return output
+
+    wrapped.cache = cache  # type: ignore[attr-defined]
+    return wrapped
 
 
 class Trackable:
