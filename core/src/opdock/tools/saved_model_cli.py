@@ -73,14 +73,19 @@ def _show_signature(signature: Any, indent: str) -> None:
         print(f"{indent}The given SavedModel SignatureDef contains the following {what}(s):")
         for key, info in sorted(infos.items()):
             print(f"{indent}  {what}s['{key}'] tensor_info:")
-            shape = "unknown_rank"
-            if not info.tensor_shape.unknown_rank:
-                sizes = ", ".join(str(dim.size) for dim in info.tensor_shape.dim)
-                shape = f"({sizes})"
-            print(f"{indent}      dtype: {protos.DataType.Name(info.dtype)}")
-            print(f"{indent}      shape: {shape}")
-            print(f"{indent}      name: {info.name}")
+            _print_tensor_info(info, len(indent) // 2)
     print(f"{indent}Method name is: {signature.method_name}")
+
+
+def _print_tensor_info(tensor_info: Any, indent: int = 0) -> None:
+    shape = "unknown_rank"
+    if not tensor_info.tensor_shape.unknown_rank:
+        sizes = ", ".join(str(dim.size) for dim in tensor_info.tensor_shape.dim)
+        shape = f"({sizes})"
+    space = "  " * (indent + 3)
+    print(f"{space}dtype: {protos.DataType.Name(tensor_info.dtype)}")
+    print(f"{space}shape: {shape}")
+    print(f"{space}name: {tensor_info.name}")
 
 
 # ---------------------------------------------------------------- run

@@ -198,6 +198,8 @@ def _value(node: ast.expr) -> Any:
             return getattr(_value(owner), name)
         case ast.Subscript(value=owner, slice=index):
             return _value(owner)[_value(index)]
+        case ast.Slice(lower=lower, upper=upper, step=step):
+            return slice(*(None if part is None else _value(part) for part in (lower, upper, step)))
         case ast.Call(func=func, args=args, keywords=keywords):
             named = {k.arg: _value(k.value) for k in keywords if k.arg}
             return _value(func)(*(_value(a) for a in args), **named)

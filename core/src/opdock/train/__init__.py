@@ -15,7 +15,7 @@ _WHERE: dict[str, str] = {
         " get_checkpoint_state latest_checkpoint remove_checkpoint update_checkpoint_state"
     ),
     "opdock.train.checkpoint_utils": (
-        "NewCheckpointReader list_variables load_checkpoint load_variable"
+        "NewCheckpointReader checkpoints_iterator list_variables load_checkpoint load_variable"
     ),
     "opdock.train.warm_start": "init_from_checkpoint",
     "opdock.train.graph_io": "write_graph",

@@ -11,6 +11,7 @@ from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.serial.attr_proto import encode_attr, to_op_def
 from opdock.graph.serial.importer import import_graph_def
+from opdock.graph.serial.proto_functions import get_from_proto_function
 from opdock.io import protos
 from opdock.io.files import as_path, read_file
 from opdock.train.collection_defs import (
@@ -80,10 +81,11 @@ def create_meta_graph_def(
         meta.saver_def.MergeFrom(saver_def)
     keys = graph.get_all_collection_keys() if collection_list is None else list(collection_list)
     for key in keys:
-        own_saver = clear_extraneous_savers and saver_def is not None and key == GraphKeys.SAVERS
-        add_collection_def(
-            meta, key, graph, export_scope, exclude_nodes or (), [saver_def] if own_saver else None
-        )
+        only = None
+        if clear_extraneous_savers and saver_def is not None and key == GraphKeys.SAVERS:
+            from_proto = get_from_proto_function(key)
+            only = None if from_proto is None else [from_proto(saver_def)]
+        add_collection_def(meta, key, graph, export_scope, exclude_nodes or (), only)
     return meta
 
 
@@ -160,7 +162,7 @@ def export_scoped_meta_graph(
         graph: the graph, the default graph when None.
         export_scope: the name scope to export; its name is taken off.
         as_text: write text instead of binary.
-        unbound_inputs_col_name: collection that names the inputs from outside the scope.
+        unbound_inputs_col_name: collection that names the inputs from outside the scope, if any.
         clear_devices: take off the device of every node.
         saver_def: the saver to record.
         clear_extraneous_savers: leave out other savers' nodes.
@@ -169,9 +171,6 @@ def export_scoped_meta_graph(
 
     Returns:
         The MetaGraphDef, and the variables of the scope by their names inside it.
-
-    Raises:
-        ValueError: there are inputs from outside the scope and no collection to name them in.
     """
     graph = graph or get_default_graph()
     full = graph.as_graph_def(add_shapes=True) if graph_def is None else graph_def
@@ -188,8 +187,6 @@ def export_scoped_meta_graph(
                 _strip_node(copy, export_scope, unbound)
             if clear_devices:
                 copy.device = ""
-    if unbound and not unbound_inputs_col_name:
-        raise ValueError(f"{sorted(unbound)} are unbound inputs of scope '{export_scope}'")
     if unbound_inputs_col_name and export_scope:
         graph.clear_collection(unbound_inputs_col_name)
         for name in sorted(unbound):
@@ -335,11 +332,12 @@ def import_scoped_meta_graph_with_return_elements(
                 node.device = ""
         # Without a scope of its own, the import stands in the one that is open.
         if import_scope:
-            scope = graph.unique_name(import_scope, mark_as_used=False)
+            scope = name = graph.unique_name(import_scope, mark_as_used=False)
         else:
-            scope = f"{graph.get_name_scope()}/".lstrip("/")
+            scope = graph.get_name_scope()
+            name = f"{scope}/" if scope else ""
         elements = import_graph_def(
-            definition, input_map=input_map, name=import_scope or scope,
+            definition, input_map=input_map, name=import_scope or name,
             return_elements=return_elements,
             producer_op_list=meta.meta_info_def.stripped_op_list
             if meta.meta_info_def.HasField("stripped_op_list") else None,

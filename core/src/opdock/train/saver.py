@@ -10,7 +10,7 @@ from typing import Any
 from opdock import errors
 from opdock.graph.nodes.graph import Graph
 from opdock.io import protos
-from opdock.io.files import as_path
+from opdock.io.files import as_path, local_path
 from opdock.train import checkpoint_management
 from opdock.train.saveable import all_saveable_objects
 from opdock.train.saver_builder import BaseSaverBuilder, BulkSaverBuilder
@@ -187,12 +187,12 @@ class Saver:
         parent = os.path.dirname(path)
         written: str | None = None
         if not self._is_empty:
-            if parent and not os.path.isdir(parent):
+            if parent and not os.path.isdir(local_path(parent)):
                 raise ValueError(f"Parent directory of {path} doesn't exist, can't save.")
             written = self._write(sess, prefix)
             if write_state:
                 self._record(written)
-                checkpoint_management.write_checkpoint_state(
+                checkpoint_management.update_checkpoint_state_internal(
                     parent, written, self.last_checkpoints, latest_filename,
                     self._save_relative_paths,
                 )  # fmt: skip

@@ -13,7 +13,7 @@ from opdock.io.files import as_path
 from opdock.train.checkpoint_management import (
     get_checkpoint_state,
     remove_checkpoint,
-    write_checkpoint_state,
+    update_checkpoint_state_internal,
 )
 
 __all__ = ["CheckpointManager"]
@@ -128,7 +128,7 @@ class CheckpointManager:
         return int(session.run(self._count))
 
     def _record(self) -> None:
-        write_checkpoint_state(
+        update_checkpoint_state_internal(
             self._directory, str(self._latest), list(self._maybe_delete), None, True,
             list(self._maybe_delete.values()), self._last_preserved,
         )  # fmt: skip

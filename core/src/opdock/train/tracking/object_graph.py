@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +12,7 @@ from opdock.io import protos
 from opdock.train.saveable import SaveableObject, names_of, saveables_for
 from opdock.train.tracking.base import PythonStateSaveable
 
-__all__ = ["ObjectGraph", "list_objects", "saveables_of"]
+__all__ = ["ObjectGraph", "Saveables", "list_objects"]
 
 # A dot escapes, so that no name holds what separates names.
 _SEPARATOR, _ESCAPED = "/", ".S"
@@ -22,20 +23,32 @@ def _escaped(name: str) -> str:
     return name.replace(".", "..").replace(_SEPARATOR, _ESCAPED)
 
 
-def saveables_of(trackable: Trackable, attribute: str, key: str) -> list[SaveableObject]:
-    """The saveables of one attribute of an object, under a key of the checkpoint.
+class Saveables:
+    """The saveables of objects, each made once: some make ops when they are made."""
 
-    Raises:
-        KeyError: the object has no such attribute.
-        AssertionError: a saveable has another name.
-    """
+    def __init__(self) -> None:
+        self._known: weakref.WeakKeyDictionary[Trackable, dict[str, list[SaveableObject]]] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    def of(self, trackable: Trackable, attribute: str, key: str) -> list[SaveableObject]:
+        """The saveables of one attribute of an object, under a key of the checkpoint.
+
+        Raises:
+            KeyError: the object has no such attribute.
+            AssertionError: a saveable has another name.
+        """
+        known = self._known.setdefault(trackable, {})
+        if key not in known:
+            known[key] = _made(trackable, attribute, key)
+        return known[key]
+
+
+def _made(trackable: Trackable, attribute: str, key: str) -> list[SaveableObject]:
     made = trackable._gather_saveables_for_checkpoint()[attribute]
-    if callable(made):
-        made = made(key)
-    if isinstance(made, SaveableObject):
-        found = [made]
-    else:
-        found = saveables_for({key: made})
+    if callable(made) and not isinstance(made, Trackable):
+        made = made(name=key)
+    found = [made] if isinstance(made, SaveableObject) else saveables_for({key: made})
     for saveable in found:
         if key not in saveable.name:
             raise AssertionError(
@@ -104,8 +117,11 @@ class ObjectGraph:
                     numbers = self._ids[id(variable)], self._ids[id(slot)]
                     self._slots.setdefault(self._ids[id(optimizer)], []).append((name, *numbers))
 
-    def serialize(self) -> tuple[Any, list[SaveableObject], dict[Any, Any]]:
+    def serialize(self, known: Saveables) -> tuple[Any, list[SaveableObject], dict[Any, Any]]:
         """The graph as it is saved.
+
+        Args:
+            known: the saveables that were made before.
 
         Returns:
             A `TrackableObjectGraph`, the saveables of all objects, and what to feed for those that
@@ -119,7 +135,7 @@ class ObjectGraph:
             self._fill(node, number, trackable)
             for name in trackable._gather_saveables_for_checkpoint():
                 key = _SEPARATOR.join((self._paths[id(trackable)], _ATTRIBUTES, _escaped(name)))
-                found = saveables_of(trackable, name, key)
+                found = known.of(trackable, name, key)
                 attribute = node.attributes.add(name=name, checkpoint_key=key)
                 if name == VARIABLE_VALUE_KEY:
                     attribute.full_name = next(iter(names_of([_variable_of(trackable)])))

@@ -16,7 +16,7 @@ from opdock.io.checkpoint_reader import CheckpointReader
 from opdock.ops.io import restore_v2_op
 from opdock.train.saveable import SaveableObject
 from opdock.train.tracking.base import PythonStateSaveable
-from opdock.train.tracking.object_graph import saveables_of
+from opdock.train.tracking.object_graph import Saveables
 
 __all__ = ["Position", "Restoration", "node_names"]
 
@@ -41,12 +41,14 @@ class Restoration:
         proto: the checkpoint's `TrackableObjectGraph`.
         reader: the checkpoint.
         prefix: tensor that will hold the checkpoint's prefix.
+        saveables: those that were made before.
         cache: restore ops by what they read, shared by all restores of the same objects.
     """
 
     def __init__(
-        self, proto: Any, reader: CheckpointReader, prefix: Tensor, cache: dict[str, Any]
-    ) -> None:
+        self, proto: Any, reader: CheckpointReader, prefix: Tensor, saveables: Saveables,
+        cache: dict[str, Any],
+    ) -> None:  # fmt: skip
         self.uid = next(_numbers)
         self.proto = proto
         self.reader = reader
@@ -55,6 +57,7 @@ class Restoration:
         self.unused_attributes: dict[int, list[str]] = {}
         self.restore_ops: list[Any] = []
         self._prefix = prefix
+        self._saveables = saveables
         self._cache = cache
         self.slots: dict[int, list[_Slot]] = {}
         self._waiting: dict[int, list[tuple[Trackable, _Slot]]] = {}
@@ -123,7 +126,7 @@ class Restoration:
             if key in self._cache:
                 self.restore_ops += self._cache[key]
             elif attribute.name in known:
-                for saveable in saveables_of(holder, attribute.name, key):
+                for saveable in self._saveables.of(holder, attribute.name, key):
                     if isinstance(saveable, PythonStateSaveable):
                         values = [self.reader.get_tensor(spec.name) for spec in saveable.specs]
                         saveable.python_restore(values)

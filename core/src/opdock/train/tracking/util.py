@@ -15,10 +15,10 @@ from opdock.io import protos
 from opdock.io.checkpoint_reader import NewCheckpointReader
 from opdock.io.files import as_path
 from opdock.ops.identity import identity, placeholder_with_default
-from opdock.train.checkpoint_management import write_checkpoint_state
+from opdock.train.checkpoint_management import update_checkpoint_state_internal
 from opdock.train.saver_builder import BaseSaverBuilder
 from opdock.train.tracking.base import OBJECT_GRAPH_PROTO_KEY, NoRestoreSaveable
-from opdock.train.tracking.object_graph import ObjectGraph, list_objects
+from opdock.train.tracking.object_graph import ObjectGraph, Saveables, list_objects
 from opdock.train.tracking.restoration import Position, Restoration
 from opdock.train.tracking.status import (
     CheckpointLoadStatus,
@@ -107,6 +107,7 @@ class TrackableSaver:
         self._prefix: Tensor | None = None
         # The ops serve for as long as the graph of objects is the same.
         self._saved: tuple[bytes, Tensor, dict[Any, Any]] | None = None
+        self._saveables = Saveables()
         self._restore_ops: dict[str, Any] = {}
 
     def _prefix_tensor(self) -> Tensor:
@@ -135,10 +136,10 @@ class TrackableSaver:
         directory = os.path.dirname(path)
         if directory:
             os.makedirs(directory, exist_ok=True)
-        graph, saveables, feeds = ObjectGraph(self._root).serialize()
+        graph, saveables, feeds = ObjectGraph(self._root).serialize(self._saveables)
         data = graph.SerializeToString(deterministic=True)
         prefix = self._prefix_tensor()
-        if self._saved is None or self._saved[0] != data or feeds:
+        if self._saved is None or self._saved[0] != data:
             with init_scope(), device("/cpu:0"):
                 described = constant("", dtypes.string)
                 saveables.append(NoRestoreSaveable(described, OBJECT_GRAPH_PROTO_KEY))
@@ -173,7 +174,7 @@ class TrackableSaver:
             return NameBasedSaverStatus(names, path, self._root)
         proto = protos.TrackableObjectGraph.FromString(reader.get_tensor(OBJECT_GRAPH_PROTO_KEY))
         prefix = self._prefix_tensor()
-        restoration = Restoration(proto, reader, prefix, self._restore_ops)
+        restoration = Restoration(proto, reader, prefix, self._saveables, self._restore_ops)
         Position(restoration, 0).restore(self._root)
         return CheckpointLoadStatus(restoration, self._root, {prefix: path})
 
@@ -251,7 +252,7 @@ class Checkpoint(AutoTrackable):
         if self._count is None:
             self._count = NoDependency(counter.assign_add(1, read_value=True))
         path = self.write(f"{as_path(file_prefix)}-{session.run(self._count)}", session)
-        write_checkpoint_state(os.path.dirname(path), path, [path], None, True)
+        update_checkpoint_state_internal(os.path.dirname(path), path, [path], None, True)
         return path
 
     def restore(self, save_path: Any) -> Any:
