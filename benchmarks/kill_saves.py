@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -80,7 +79,7 @@ def main() -> None:
         work(args.directory, args.child)
     folder = args.directory or tempfile.mkdtemp()
     prefix = str(Path(folder) / "model.ckpt")
-    chance = random.Random(0)
+    chance = np.random.default_rng(0)
     number, lost = 0, 0
     for _ in range(args.kills):
         reported, found = one_kill(prefix, number + 1, chance.random() * 0.05)

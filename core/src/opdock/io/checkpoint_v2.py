@@ -344,7 +344,9 @@ def merge_bundles(prefixes: Iterable[str], merged: str) -> None:
             if not (known.slices and entry.slices):
                 raise errors.InvalidArgumentError(None, None, f"Duplicate key: {_text(key)}")
             known.slices.extend(entry.slices)
-        sources += [data_path(reader.prefix, i, reader.num_shards) for i in range(reader.num_shards)]
+        sources += [
+            data_path(reader.prefix, i, reader.num_shards) for i in range(reader.num_shards)
+        ]
         first += reader.num_shards
     directory = os.path.dirname(merged)
     if directory:

@@ -68,9 +68,9 @@ _MESSAGES = {
     "TrackableObjectGraph.TrackableObject.ObjectReference": "node_id:int32=1 local_name:string=2",
     "TrackableObjectGraph.TrackableObject.SerializedTensor": "name:string=1 full_name:string=2"
     " checkpoint_key:string=3 optional_restore:bool=4",
-    "TrackableObjectGraph.TrackableObject.SlotVariableReference":
-    "original_variable_node_id:int32=1 slot_name:string=2 slot_variable_node_id:int32=3",
-    "TrackableObjectGraph.TrackableObject":
+    "TrackableObjectGraph.TrackableObject.SlotVariableReference": "slot_name:string=2"
+    " original_variable_node_id:int32=1 slot_variable_node_id:int32=3",
+    "TrackableObjectGraph.TrackableObject": ""
     "children:TrackableObjectGraph.TrackableObject.ObjectReference*=1"
     " attributes:TrackableObjectGraph.TrackableObject.SerializedTensor*=2"
     " slot_variables:TrackableObjectGraph.TrackableObject.SlotVariableReference*=3",

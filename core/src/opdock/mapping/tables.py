@@ -75,7 +75,10 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
         "opdock.train.saver_builder",
         "opdock.train.checkpoint_management",
     ),
-    "python.training.checkpoint_utils": ("opdock.train.checkpoint_utils", "opdock.train.warm_start"),
+    "python.training.checkpoint_utils": (
+        "opdock.train.checkpoint_utils",
+        "opdock.train.warm_start",
+    ),
     "python.training.tracking.base": ("opdock.train.tracking.base",),
     "python.training.tracking.data_structures": ("opdock.graph.variables.trackable",),
     "python.training.tracking.tracking": ("opdock.graph.variables.trackable",),

@@ -56,7 +56,9 @@ class _Builder:
         """
         where = filesystems.of(self._export_dir)
         where.makedirs(self._export_dir)
-        name = constants.SAVED_MODEL_FILENAME_PBTXT if as_text else constants.SAVED_MODEL_FILENAME_PB
+        name = (
+            constants.SAVED_MODEL_FILENAME_PBTXT if as_text else constants.SAVED_MODEL_FILENAME_PB
+        )
         path = os.path.join(self._export_dir, name)
         data = to_text(self._saved_model) if as_text else to_bytes(self._saved_model)
         write_file(path, data)
@@ -142,7 +144,9 @@ class _SavedModelBuilder(_Builder):
         """
         self._check_saved(True)
         signatures = _with_ops(signature_def_map, init_op, train_op)
-        meta = _saver(saver).export_meta_graph(clear_devices=clear_devices, strip_default_attrs=True)
+        meta = _saver(saver).export_meta_graph(
+            clear_devices=clear_devices, strip_default_attrs=True
+        )
         self._add_assets(assets_list, _asset_into(meta))
         self._add(meta, tags, signatures)
 
@@ -211,7 +215,7 @@ class SavedModelBuilder(_Builder):
         """
         self._check_saved(True)
         signatures = _with_ops(signature_def_map, None, None)
-        self._collect(assets_collection, main_op or legacy_init_op)
+        self._collect(assets_collection, legacy_init_op if main_op is None else main_op)
         meta = _saver(saver).export_meta_graph(
             clear_devices=clear_devices, strip_default_attrs=strip_default_attrs
         )
@@ -238,7 +242,7 @@ class SavedModelBuilder(_Builder):
         """
         self._check_saved(False)
         signatures = _with_ops(signature_def_map, None, None)
-        self._collect(assets_collection, main_op or legacy_init_op)
+        self._collect(assets_collection, legacy_init_op if main_op is None else main_op)
         saver = self._save_variables(sess, saver)
         meta = saver.export_meta_graph(
             clear_devices=clear_devices, strip_default_attrs=strip_default_attrs
@@ -268,9 +272,7 @@ def _saver(saver: Saver | None) -> Saver:
 
 
 # ---------------------------------------------------------------- signatures
-def _with_ops(
-    signatures: Mapping[str, Any] | None, init_op: Any, train_op: Any
-) -> dict[str, Any]:
+def _with_ops(signatures: Mapping[str, Any] | None, init_op: Any, train_op: Any) -> dict[str, Any]:
     """The checked signatures, and those that name the two ops."""
     out = dict(signatures or {})
     for signature in out.values():

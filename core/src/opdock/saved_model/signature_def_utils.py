@@ -129,9 +129,7 @@ def supervised_eval_signature_def(
     return _supervised(names.SUPERVISED_EVAL_METHOD_NAME, inputs, loss, predictions, metrics)
 
 
-def _supervised(
-    method: str, inputs: Mapping[str, Any], *outputs: Mapping[str, Any] | None
-) -> Any:
+def _supervised(method: str, inputs: Mapping[str, Any], *outputs: Mapping[str, Any] | None) -> Any:
     if not inputs:
         raise ValueError(f"{method} inputs cannot be None or empty.")
     found = {name: tensor for given in outputs for name, tensor in (given or {}).items()}
@@ -202,9 +200,7 @@ def load_op_from_signature_def(
         NotFoundError: the graph has no such operation.
     """
     try:
-        return get_element_from_tensor_info(
-            signature_def.outputs[key], import_scope=import_scope
-        )
+        return get_element_from_tensor_info(signature_def.outputs[key], import_scope=import_scope)
     except KeyError:
         raise errors.NotFoundError(
             None,

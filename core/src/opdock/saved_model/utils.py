@@ -8,7 +8,6 @@ from typing import Any
 from opdock import dtypes, errors
 from opdock.graph.nodes.composite import SparseTensor
 from opdock.graph.nodes.graph import Graph, get_default_graph
-from opdock.graph.nodes.typespec import TypeSpec
 from opdock.io import filesystems, protos
 from opdock.io.files import as_path
 from opdock.saved_model import constants
@@ -38,7 +37,7 @@ def build_tensor_info(tensor: Any) -> Any:
         info.coo_sparse.values_tensor_name = tensor.values.name
         info.coo_sparse.indices_tensor_name = tensor.indices.name
         info.coo_sparse.dense_shape_tensor_name = tensor.dense_shape.name
-    elif isinstance(getattr(tensor, "_type_spec", None), TypeSpec):
+    elif not isinstance(getattr(tensor, "name", None), str):
         raise errors.UnimplementedError(
             None, None, f"A {type(tensor).__name__} in a signature; name its parts: {tensor}"
         )

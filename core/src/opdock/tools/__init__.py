@@ -1,1 +1,1 @@
-"""TensorFlow 1's command-line tools for checkpoints, graphs and SavedModels, and their functions."""
+"""TensorFlow 1's tools for checkpoints, graphs and SavedModels: command lines and functions."""

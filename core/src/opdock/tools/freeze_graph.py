@@ -103,7 +103,7 @@ def _saver_of(graph: Graph, checkpoint: Any, version: int) -> Saver:
     found = {name: operations[name].outputs[0] for name in names if name in operations}
     try:
         return Saver(var_list=found, write_version=version)
-    except TypeError:
+    except (TypeError, ValueError):
         parts = [name for name in operations if re.search(r"/part_\d+(/|$)", name)]
         if any(key in part for key in found for part in parts):
             raise ValueError(

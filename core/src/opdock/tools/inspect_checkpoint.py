@@ -69,8 +69,8 @@ def _parameters(reader: CheckpointReader, exclude: str) -> int:
     if exclude:
         left_out = [sizes.pop(name) for name in list(sizes) if re.search(exclude, name)]
         print(
-            f"# Excluding {len(left_out)} tensors ({sum(left_out)} params) that match {exclude} when"
-            " counting."
+            f"# Excluding {len(left_out)} tensors ({sum(left_out)} params) that match {exclude}"
+            " when counting."
         )
     return sum(sizes.values())
 
@@ -96,8 +96,8 @@ def parse_numpy_printoption(kv_str: str) -> None:
         value = _flag(text) if kind is bool else kind(text)
     except ValueError as e:
         raise argparse.ArgumentTypeError(str(e)) from None
-    options[name] = value
-    np.set_printoptions(**{name: value})
+    setter: Any = np.set_printoptions
+    setter(**{name: value})
 
 
 def _flag(text: str) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -47,9 +46,7 @@ def show(args: argparse.Namespace) -> None:
             print(", ".join(sorted(tags)))
     elif args.signature_def is None:
         keys = sorted(get_signature_def_map(args.dir, args.tag_set))
-        print(
-            "The given SavedModel MetaGraphDef contains SignatureDefs with the following keys:"
-        )
+        print("The given SavedModel MetaGraphDef contains SignatureDefs with the following keys:")
         for key in keys:
             print(f'SignatureDef key: "{key}"')
     else:
@@ -60,7 +57,8 @@ def show(args: argparse.Namespace) -> None:
 def _show_all(directory: Any) -> None:
     for tags in sorted(saved_model_utils.get_saved_model_tag_sets(directory)):
         print(
-            f"\nMetaGraphDef with tag-set: '{', '.join(tags)}' contains the following SignatureDefs:"
+            f"\nMetaGraphDef with tag-set: '{', '.join(tags)}' contains the following"
+            " SignatureDefs:"
         )
         signatures = get_signature_def_map(directory, ",".join(tags))
         for key in sorted(signatures):
@@ -230,4 +228,4 @@ def main(argv: Iterable[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

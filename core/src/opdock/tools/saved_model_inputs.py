@@ -84,7 +84,9 @@ def _example(features: dict[str, Any]) -> bytes:
     example = protos.Example()
     for name, values in features.items():
         if not isinstance(values, list):
-            raise ValueError(f'feature value must be a list, but {name}: "{values}" is {type(values)}')
+            raise ValueError(
+                f'feature value must be a list, but {name}: "{values}" is {type(values)}'
+            )
         feature = example.features.feature[name]
         first = values[0] if values else None
         if isinstance(first, float):
@@ -151,9 +153,7 @@ def _array(path: str, name: str | None) -> Any:
             )
         wanted = data.files[0] if name is None else name
         if wanted not in data:
-            raise RuntimeError(
-                f'Input file {path} does not contain variable with name "{wanted}".'
-            )
+            raise RuntimeError(f'Input file {path} does not contain variable with name "{wanted}".')
         return data[wanted]
 
 

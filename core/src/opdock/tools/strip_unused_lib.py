@@ -93,7 +93,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--output_node_names", required=True, help="separated by commas")
     parser.add_argument("--placeholder_type_enum", default="1", help="separated by commas")
     args = parser.parse_args(argv)
-    kinds = [dtypes.as_dtype(int(k)).as_datatype_enum for k in args.placeholder_type_enum.split(",")]
+    kinds = [
+        dtypes.as_dtype(int(k)).as_datatype_enum for k in args.placeholder_type_enum.split(",")
+    ]
     done = strip_unused_from_files(
         args.input_graph, args.input_binary, args.output_graph, args.output_binary,
         args.input_node_names, args.output_node_names, kinds if len(kinds) > 1 else kinds[0],

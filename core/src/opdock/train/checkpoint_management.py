@@ -101,7 +101,8 @@ def update_checkpoint_state(
 def update_checkpoint_state_internal(
     save_dir: Any, model_checkpoint_path: str,
     all_model_checkpoint_paths: Sequence[str] | None = None, latest_filename: str | None = None,
-    save_relative_paths: bool = False, all_model_checkpoint_timestamps: Sequence[float] | None = None,
+    save_relative_paths: bool = False,
+    all_model_checkpoint_timestamps: Sequence[float] | None = None,
     last_preserved_timestamp: float | None = None,
 ) -> None:  # fmt: skip
     """`update_checkpoint_state`, with all paths made relative to the directory if asked."""
@@ -115,7 +116,8 @@ def update_checkpoint_state_internal(
             return os.path.relpath(p, directory) if os.path.isabs(p) else p
 
         state = generate_checkpoint_state_proto(
-            directory, shorten(model_checkpoint_path), [shorten(p) for p in all_model_checkpoint_paths or ()],
+            directory, shorten(model_checkpoint_path),
+            [shorten(p) for p in all_model_checkpoint_paths or ()],
             all_model_checkpoint_timestamps, last_preserved_timestamp,
         )  # fmt: skip
     else:

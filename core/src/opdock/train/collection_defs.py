@@ -8,6 +8,7 @@ from typing import Any
 
 from google.protobuf.any_pb2 import Any as AnyMessage
 
+from opdock.graph.nodes.contents import as_text
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.serial.proto_functions import (
     VARIABLE_COLLECTIONS,
@@ -17,7 +18,8 @@ from opdock.graph.serial.proto_functions import (
 )
 
 __all__ = [
-    "add_collection_def", "in_scope", "prepend_name_scope", "restore_collection", "strip_name_scope",
+    "add_collection_def", "in_scope", "prepend_name_scope", "restore_collection",
+    "strip_name_scope",
 ]  # fmt: skip
 
 _log = logging.getLogger("tensorflow")
@@ -83,7 +85,7 @@ def add_collection_def(
     if not items:
         return
     try:
-        _fill(meta_graph_def.collection_def[key], key, items, export_scope)
+        _fill(meta_graph_def.collection_def[key], as_text(key), items, export_scope)
     except Exception as e:
         del meta_graph_def.collection_def[key]
         _log.warning(

@@ -16,6 +16,9 @@ from opdock.ops.state import assign, assign_variable_op
 
 __all__ = ["SaveSpec", "SaveableObject", "all_saveable_objects", "saveables_for"]
 
+# The tensor of an object-based checkpoint that holds the graph of objects.
+OBJECT_GRAPH_PROTO_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
+
 _REFS = ("Variable", "VariableV2", "AutoReloadVariable")
 _HANDLES = ("VarHandleOp", "ReadVariableOp")
 

@@ -10,9 +10,10 @@ from typing import Any
 from opdock import errors
 from opdock.graph.nodes.graph import Graph
 from opdock.io import protos
+from opdock.io.checkpoint_reader import NewCheckpointReader
 from opdock.io.files import as_path, local_path
 from opdock.train import checkpoint_management
-from opdock.train.saveable import all_saveable_objects
+from opdock.train.saveable import OBJECT_GRAPH_PROTO_KEY, all_saveable_objects, names_of
 from opdock.train.saver_builder import BaseSaverBuilder, BulkSaverBuilder
 
 __all__ = [
@@ -83,6 +84,7 @@ class Saver:
         self._last_checkpoints: list[tuple[str, float]] = []
         self._to_be_deleted: list[tuple[str, float]] = []
         self._next_checkpoint_time = 0.0
+        self._by_objects: Saver | None = None
         if not defer_build:
             self.build()
         if self.saver_def is not None:
@@ -241,9 +243,19 @@ class Saver:
         try:
             sess.run(saver_def.restore_op_name, {saver_def.filename_tensor_name: prefix})
         except errors.NotFoundError as e:
-            raise _explained(e, "a Variable name or other graph key that is missing") from e
+            keys = object_graph_keys(prefix)
+            if keys is None:
+                what = "a Variable name or other graph key that is missing"
+                raise _explained(e, what) from e
+            self._restore_by_objects(sess, prefix, keys)
         except errors.InvalidArgumentError as e:
             raise _explained(e, "a mismatch between the current graph and the graph") from e
+
+    def _restore_by_objects(self, sess: Any, prefix: str, keys: dict[str, str]) -> None:
+        """Restores from a checkpoint of `tf.train.Checkpoint`, which tells variables' names too."""
+        if self._by_objects is None:
+            self._by_objects = saver_of_keys(sess.graph, self._var_list, keys)
+        self._by_objects.restore(sess, prefix)
 
     # ------------------------------------------------------------ which to keep
     @property
@@ -303,11 +315,11 @@ class Saver:
 
         if export_scope is None:
             return self.saver_def
-        if not (self._name or "").startswith(export_scope):
-            return None
         out = protos.SaverDef()
         out.CopyFrom(self.saver_def)
         for field in ("filename_tensor_name", "save_tensor_name", "restore_op_name"):
+            if not getattr(out, field).startswith(export_scope):
+                return None
             setattr(out, field, strip_name_scope(getattr(out, field), export_scope))
         return out
 
@@ -315,6 +327,13 @@ class Saver:
     def from_proto(saver_def: Any, import_scope: str | None = None) -> Saver:
         """The saver of a `SaverDef` whose ops are in the graph already."""
         return Saver(saver_def=saver_def, name=import_scope)
+
+    def _add_collection_def(
+        self, meta_graph_def: Any, key: Any, export_scope: str | None = None
+    ) -> None:
+        from opdock.train.collection_defs import add_collection_def
+
+        add_collection_def(meta_graph_def, key, export_scope=export_scope)
 
     def export_meta_graph(
         self, filename: Any = None, collection_list: list[str] | None = None,
@@ -332,6 +351,37 @@ class Saver:
             clear_extraneous_savers=clear_extraneous_savers,
             strip_default_attrs=strip_default_attrs,
         )  # fmt: skip
+
+
+def object_graph_keys(prefix: str) -> dict[str, str] | None:
+    """Keys by variables' names in an object-based checkpoint; None of another checkpoint."""
+    reader = NewCheckpointReader(prefix)
+    if not reader.has_tensor(OBJECT_GRAPH_PROTO_KEY):
+        return None
+    graph = protos.TrackableObjectGraph.FromString(reader.get_tensor(OBJECT_GRAPH_PROTO_KEY))
+    return {a.full_name: a.checkpoint_key for node in graph.nodes for a in node.attributes}
+
+
+def saver_of_keys(graph: Graph, var_list: Any, keys: dict[str, str]) -> Saver:
+    """A saver for variables under the keys that they have in an object-based checkpoint.
+
+    Raises:
+        NotFoundError: a variable is not in it.
+    """
+    with graph.as_default():
+        found = all_saveable_objects() if var_list is None else var_list
+        by_name = found if isinstance(found, dict) else names_of(found)
+        missing = sorted(set(by_name) - keys.keys())
+        if missing:
+            raise errors.NotFoundError(
+                None,
+                None,
+                "Existing variables not in the checkpoint. Could not find some variables in the"
+                f" object-based checkpoint: {', '.join(missing)}",
+            )
+        return Saver(
+            {keys[name]: variable for name, variable in by_name.items()}, name="by_objects"
+        )
 
 
 def _check_session(sess: Any) -> None:
@@ -414,8 +464,10 @@ def import_meta_graph_with_return_elements(
     return_elements: list[str] | None = None, **kwargs: Any,
 ) -> tuple[Saver | None, list[Any] | None]:  # fmt: skip
     """`import_meta_graph`, which also returns the elements of the graph that are asked for."""
-    from opdock.train.meta_graph import import_scoped_meta_graph_with_return_elements
-    from opdock.train.meta_graph import read_meta_graph_file
+    from opdock.train.meta_graph import (
+        import_scoped_meta_graph_with_return_elements,
+        read_meta_graph_file,
+    )
 
     meta = meta_graph_or_file
     if not isinstance(meta, protos.MetaGraphDef):

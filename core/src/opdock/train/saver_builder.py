@@ -38,7 +38,9 @@ __all__ = ["BaseSaverBuilder", "BulkSaverBuilder"]
 # Values of SaverDef.CheckpointFormatVersion.
 _V1, _V2 = 1, 2
 
-PerDevice = list[tuple[str, list[SaveableObject]]]
+# Names of their own: in the builder, `SaveableObject` is the attribute that TF has.
+Saveables = list[SaveableObject]
+PerDevice = list[tuple[str, Saveables]]
 
 
 class BaseSaverBuilder:
@@ -91,7 +93,7 @@ class BaseSaverBuilder:
         )  # fmt: skip
 
     # ------------------------------------------------------------ save
-    def save_op(self, filename_tensor: Tensor, saveables: list[SaveableObject]) -> Operation:
+    def save_op(self, filename_tensor: Tensor, saveables: Saveables) -> Operation:
         """Makes the op that writes a file.
 
         Args:
@@ -106,7 +108,7 @@ class BaseSaverBuilder:
         made: Operation = save_slices_op(filename_tensor, names, slices, tensors, name="save")
         return made
 
-    def _save(self, prefix: Tensor, saveables: list[SaveableObject]) -> Tensor:
+    def _save(self, prefix: Tensor, saveables: Saveables) -> Tensor:
         op = self.save_op(prefix, saveables)
         with (
             name_scope(None, "control_dependency", [op, prefix]) as scope,
@@ -145,7 +147,7 @@ class BaseSaverBuilder:
 
     # ------------------------------------------------------------ restore
     def bulk_restore(
-        self, filename_tensor: Tensor, saveables: list[SaveableObject], preferred_shard: int,
+        self, filename_tensor: Tensor, saveables: Saveables, preferred_shard: int,
         restore_sequentially: bool,
     ) -> list[Tensor]:  # fmt: skip
         """Makes the op that reads the values of all saveables.
@@ -168,7 +170,7 @@ class BaseSaverBuilder:
         return values
 
     def _restore(
-        self, prefix: Tensor, saveables: list[SaveableObject], reshape: bool, sequentially: bool,
+        self, prefix: Tensor, saveables: Saveables, reshape: bool, sequentially: bool,
         name: str, shard: int = -1,
     ) -> Operation:  # fmt: skip
         values = self.bulk_restore(prefix, saveables, shard, sequentially)

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from opdock.api import test
-from opdock.graph.serial.proto_functions import get_collection_proto_type
 from opdock.api.test import TestCase, assert_equal_graph_def, gpu_device_name, is_gpu_available
+from opdock.graph.serial.proto_functions import get_collection_proto_type
 
 __all__ = [
     "TensorFlowTestCase", "assert_equal_graph_def", "assert_meta_graph_protos_equal",
@@ -102,15 +102,15 @@ def assert_meta_graph_protos_equal(tester: Any, a: Any, b: Any) -> None:
     Raises:
         AssertionError: they differ.
     """
-    tester.assertEqual(set(a.collection_def), set(b.collection_def))
+    assert set(a.collection_def) == set(b.collection_def)
     for key in a.collection_def:
         kind = get_collection_proto_type(key)
         first, second = a.collection_def[key], b.collection_def[key]
         if kind is None:
-            tester.assertEqual(first, second)
+            assert first == second
             continue
         one, two = first.bytes_list.value, second.bytes_list.value
-        tester.assertEqual([kind.FromString(v) for v in one], [kind.FromString(v) for v in two])
+        assert [kind.FromString(v) for v in one] == [kind.FromString(v) for v in two]
     assert_equal_graph_def(a.graph_def, b.graph_def)
     tester.assertProtoEquals(a.graph_def.versions, b.graph_def.versions)
     for message in (a, b):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, SupportsIndex
+from typing import Any, NamedTuple, Self, SupportsIndex
 
 __all__ = [
     "AutoTrackable", "DictWrapper", "ListWrapper", "NoDependency", "Trackable",
@@ -80,9 +80,7 @@ class Trackable:
     def _maybe_initialize_trackable(self) -> None:
         # Not in __init__, which subclasses may not call, and past __setattr__, which they may have.
         if "_self_dependencies" not in self.__dict__:
-            self.__dict__.update(
-                _self_dependencies={}, _self_deferred={}, _self_update_uid=-1
-            )
+            self.__dict__.update(_self_dependencies={}, _self_deferred={}, _self_update_uid=-1)
 
     @property
     def _update_uid(self) -> int:
@@ -159,7 +157,7 @@ class Trackable:
         return self._track_trackable(made, name, overwrite)
 
     def _gather_saveables_for_checkpoint(self) -> dict[str, Any]:
-        """What of the object itself is saved, by attribute: saveables, or makers that take a name."""
+        """What of the object itself is saved, by attribute: saveables, or their makers."""
         return {}
 
     def _no_dependency(self, value: Any) -> Any:
@@ -257,7 +255,7 @@ class ListWrapper(Trackable, list[Any]):
         for value in values:
             self.append(value)
 
-    def __iadd__(self, values: Iterable[Any]) -> ListWrapper:  # type: ignore[override,misc]
+    def __iadd__(self, values: Iterable[Any]) -> Self:  # type: ignore[misc]
         self.extend(values)
         return self
 

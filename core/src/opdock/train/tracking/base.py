@@ -16,16 +16,13 @@ from opdock.graph.variables.trackable import (
     no_automatic_dependency_tracking,
 )
 from opdock.ops.control import no_op
-from opdock.train.saveable import SaveableObject, SaveSpec
+from opdock.train.saveable import OBJECT_GRAPH_PROTO_KEY, SaveableObject, SaveSpec
 
 __all__ = [
     "OBJECT_GRAPH_PROTO_KEY", "VARIABLE_VALUE_KEY", "NoRestoreSaveable", "PythonState",
     "PythonStateSaveable", "PythonStringStateSaveable", "Trackable", "TrackableReference",
     "no_automatic_dependency_tracking",
 ]  # fmt: skip
-
-# The tensor of a checkpoint that holds the graph of objects.
-OBJECT_GRAPH_PROTO_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
 
 class NoRestoreSaveable(SaveableObject):

@@ -1,4 +1,4 @@
-"""`tf.train.CheckpointManager`: numbered checkpoints of a `Checkpoint`, and which of them to keep."""
+"""`tf.train.CheckpointManager`: numbered checkpoints of a `Checkpoint`, and which to keep."""
 
 from __future__ import annotations
 

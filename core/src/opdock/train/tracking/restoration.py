@@ -116,9 +116,7 @@ class Restoration:
                     waiting.append((child.node_id, found))
         self.restore_ops += self._made(saveables)
 
-    def _gather(
-        self, number: int, holder: Trackable, out: dict[str, list[SaveableObject]]
-    ) -> None:
+    def _gather(self, number: int, holder: Trackable, out: dict[str, list[SaveableObject]]) -> None:
         """The saveables of an object; state that lives in Python is given back at once."""
         known = holder._gather_saveables_for_checkpoint()
         for attribute in self.proto.nodes[number].attributes:

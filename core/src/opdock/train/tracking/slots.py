@@ -1,4 +1,4 @@
-"""What of an optimizer object-based checkpoints save: its own variables, and those a variable has."""
+"""What object-based checkpoints save of an optimizer: its variables, and those per variable."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ class TrackedSlots(Trackable):
         waiting.append(slot_variable_position)
 
     def _waiting_slots(self) -> dict[tuple[str, Any], list[Any]]:
-        found: dict[tuple[str, Any], list[Any]] = self.__dict__.setdefault("_self_waiting_slots", {})
+        found: dict[tuple[str, Any], list[Any]] = self.__dict__.setdefault(
+            "_self_waiting_slots", {}
+        )
         return found
 
     def _restore_slot_variable(self, slot_name: str, variable: Any, slot_variable: Any) -> None:

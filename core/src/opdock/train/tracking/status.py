@@ -7,12 +7,16 @@ from typing import Any, Self
 from opdock import errors
 from opdock.graph.nodes.default_session import get_default_session
 from opdock.graph.variables.trackable import DictWrapper, ListWrapper, Trackable
-from opdock.ops.control import group
 from opdock.train.saver import Saver
 from opdock.train.tracking.object_graph import list_objects
 from opdock.train.tracking.restoration import Restoration, node_names
 
-__all__ = ["CheckpointLoadStatus", "InitializationOnlyStatus", "NameBasedSaverStatus", "get_session"]
+__all__ = [
+    "CheckpointLoadStatus",
+    "InitializationOnlyStatus",
+    "NameBasedSaverStatus",
+    "get_session",
+]
 
 
 def get_session() -> Any:
@@ -116,8 +120,7 @@ class CheckpointLoadStatus:
                     f" objects have no matching checkpointed value: {unused}"
                 )
             raise AssertionError(
-                "Nothing to load. No dependencies have been added to"
-                f" {self._root} yet."
+                f"Nothing to load. No dependencies have been added to {self._root} yet."
             )
         return self
 
@@ -158,7 +161,9 @@ class InitializationOnlyStatus:
         self._root = root
 
     def _refuse(self) -> AssertionError:
-        return AssertionError("No checkpoint specified (save_path=None); nothing is being restored.")
+        return AssertionError(
+            "No checkpoint specified (save_path=None); nothing is being restored."
+        )
 
     def assert_consumed(self) -> Self:
         """Raises AssertionError: there is no checkpoint."""

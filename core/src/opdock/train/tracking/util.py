@@ -116,9 +116,7 @@ class TrackableSaver:
                 self._prefix = placeholder_with_default("model", shape=(), name="filename")
         return self._prefix
 
-    def save(
-        self, file_prefix: Any, checkpoint_number: Any = None, session: Any = None
-    ) -> str:
+    def save(self, file_prefix: Any, checkpoint_number: Any = None, session: Any = None) -> str:
         """Writes a checkpoint.
 
         Args:
@@ -231,7 +229,6 @@ class Checkpoint(AutoTrackable):
         Returns:
             The prefix, for `restore`.
         """
-        self._maybe_create_save_counter()
         return self._saver.save(file_prefix, session=session)
 
     def save(self, file_prefix: Any, session: Any = None) -> str:
