@@ -218,6 +218,7 @@ SUBMODULES = (
     "train",
     "layers",
     "losses",
+    "saved_model",
     "summary",
     "errors",
     "initializers",

@@ -610,6 +610,7 @@ from opdock.api import ragged as ragged
 from opdock.api import random as random
 from opdock.api import raw_ops as raw_ops
 from opdock.api import resource_loader as resource_loader
+from opdock import saved_model as saved_model
 from opdock.api import sets as sets
 from opdock.api import signal as signal
 from opdock.api import sparse as sparse

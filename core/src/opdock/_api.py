@@ -617,6 +617,7 @@ SUBMODULES: Final = {
     "random": "opdock.api.random",
     "raw_ops": "opdock.api.raw_ops",
     "resource_loader": "opdock.api.resource_loader",
+    "saved_model": "opdock.saved_model",
     "sets": "opdock.api.sets",
     "signal": "opdock.api.signal",
     "sparse": "opdock.api.sparse",

@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 
 import opdock as tf
-from opdock.train.meta_graph import export_scoped_meta_graph, import_scoped_meta_graph
+from opdock.train.meta_graph import (
+    export_scoped_meta_graph,
+    import_scoped_meta_graph,
+    import_scoped_meta_graph_with_return_elements,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -81,7 +85,7 @@ def test_export_of_a_scope() -> None:
     with tf.Graph().as_default():
         with pytest.raises(ValueError, match="unbound inputs"):
             import_scoped_meta_graph(meta)
-        found, elements = import_scoped_meta_graph(
+        found, elements = import_scoped_meta_graph_with_return_elements(
             meta, input_map={"outside": tf.constant([5.0, 6.0])}, return_elements=["y:0"]
         )
         with tf.Session() as sess:

@@ -9,7 +9,7 @@ from opdock.dtypes import DType
 from opdock.io import protos
 from opdock.io.checkpoint_v1 import V1Reader
 from opdock.io.checkpoint_v2 import BundleReader
-from opdock.io.files import as_path
+from opdock.io.files import local_path
 
 __all__ = ["CheckpointReader", "NewCheckpointReader", "open_checkpoint"]
 
@@ -21,7 +21,7 @@ def open_checkpoint(prefix: str | bytes | os.PathLike[str]) -> BundleReader | V1
         NotFoundError: there is no such checkpoint.
         DataLossError: it is damaged.
     """
-    path = as_path(prefix)
+    path = local_path(prefix)
     if not os.path.exists(f"{path}.index") and os.path.isfile(path):
         return V1Reader(path)
     if not os.path.exists(f"{path}.index") and any(c in path for c in "*?["):

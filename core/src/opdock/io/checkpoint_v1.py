@@ -117,6 +117,12 @@ class V1Reader:
                 (TensorSlice.from_proto(s), table) for s in tensor.slice
             )
 
+    def missing(self, name: str) -> errors.NotFoundError:
+        """The error of a restore that asks for a tensor that is not here."""
+        return errors.NotFoundError(
+            None, None, f'Tensor name "{name}" not found in checkpoint files {self.prefix}'
+        )
+
     def names(self) -> list[str]:
         """The tensors, sorted."""
         return sorted(self._types)
@@ -179,9 +185,7 @@ class V1Reader:
     def _known(self, name: str | bytes) -> str:
         key = _text(name)
         if key not in self._types:
-            raise errors.NotFoundError(
-                None, None, f'Tensor name "{key}" not found in checkpoint files {self.prefix}'
-            )
+            raise errors.NotFoundError(None, None, f"{key} not found in checkpoint file")
         return key
 
     def close(self) -> None:

@@ -7,7 +7,6 @@ size, checksum. A tensor saved in pieces has an entry that lists its slices and 
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
@@ -19,12 +18,10 @@ from opdock import dtypes, errors
 from opdock.dtypes import DType
 from opdock.io import bundle_format, crc32c, protos
 from opdock.io.bundle_format import Array, data_path, index_path
-from opdock.io.files import as_path, atomic_write, tf_errors
-from opdock.io.table import TableBuilder, TableReader
+from opdock.io.checkpoint_commit import HEADER_KEY, VERSION, commit
+from opdock.io.files import Temporary, local_path, tf_errors
+from opdock.io.table import TableReader
 from opdock.io.tensor_slice import TensorSlice, encode_key, gather
-
-_HEADER_KEY = b""
-_VERSION = 1
 
 __all__ = ["BundleReader", "BundleWriter", "merge_bundles"]
 
@@ -32,25 +29,22 @@ __all__ = ["BundleReader", "BundleWriter", "merge_bundles"]
 class BundleWriter:
     """Writes one bundle with one data file.
 
-    Tensors go to temporary files; `finish` puts both in place, data first, so a bundle whose index
-    exists is whole. Without `finish` nothing remains.
+    Tensors go to a temporary file; `finish` makes it and the index the bundle at once, so that the
+    old one or the new one is there at any time. Without `finish` nothing remains.
 
     Args:
         prefix: path and start of the file names; its directory is created when only it is missing.
     """
 
     def __init__(self, prefix: str) -> None:
-        self.prefix = as_path(prefix)
+        self.prefix = local_path(prefix)
         self._entries: dict[bytes, Any] = {}
         self._offset = 0
-        self._data = data_path(self.prefix, 0, 1)
-        self._temporary = f"{self._data}.tempstate{uuid.uuid4().hex}"
         directory = os.path.dirname(self.prefix)
         if directory:
             with suppress(OSError):
                 os.mkdir(directory)
-        with tf_errors(self._temporary):
-            self._file: BinaryIO = open(self._temporary, "xb")  # noqa: SIM115
+        self._data = Temporary(data_path(self.prefix, 0, 1))
 
     def add(self, name: str | bytes, array: Any, dtype: DType | None = None) -> None:
         """Adds a whole tensor.
@@ -97,31 +91,27 @@ class BundleWriter:
         if key in self._entries:
             raise errors.InvalidArgumentError(None, None, f"Adding duplicate key: {_text(key)}")
         entry = _entry(dtype, array.shape)
-        with tf_errors(self._temporary):
-            entry.size, crc = bundle_format.write_array(self._file, array, dtype)
+        with tf_errors(self._data.name):
+            entry.size, crc = bundle_format.write_array(self._data.file, array, dtype)
         entry.offset = self._offset
         entry.crc32c = crc32c.mask(crc)
         self._offset += entry.size
         self._entries[key] = entry
 
     def finish(self) -> None:
-        """Writes the index and puts the files in place."""
+        """Writes the index and makes both files the bundle."""
         try:
-            with tf_errors(self._data):
-                self._file.flush()
-                os.fsync(self._file.fileno())
-                self._file.close()
-                os.replace(self._temporary, self._data)
-            _write_index(self.prefix, 1, self._entries)
+            with tf_errors(self._data.name):
+                self._data.sync()
+            commit(self.prefix, [self._data.name], self._entries)
+            self._data.file.close()
         except BaseException:
             self.abandon()
             raise
 
     def abandon(self) -> None:
         """Removes the temporary file."""
-        self._file.close()
-        with suppress(OSError):
-            os.unlink(self._temporary)
+        self._data.discard()
 
     def __enter__(self) -> Self:
         return self
@@ -146,7 +136,7 @@ class BundleReader:
     """
 
     def __init__(self, prefix: str) -> None:
-        self.prefix = as_path(prefix)
+        self.prefix = local_path(prefix)
         path = index_path(self.prefix)
         if not os.path.exists(path):
             raise errors.NotFoundError(
@@ -157,16 +147,16 @@ class BundleReader:
             )
         with TableReader(path) as table:
             raw = dict(table)
-        header = raw.pop(_HEADER_KEY, None)
+        header = raw.pop(HEADER_KEY, None)
         if header is None:
             raise errors.DataLossError(None, None, f"Unable to read the header of {path}")
         self._header = _parse(protos.BundleHeaderProto, header, path)
-        if self._header.version.min_consumer > _VERSION:
+        if self._header.version.min_consumer > VERSION:
             raise errors.UnimplementedError(
                 None,
                 None,
                 f"{path} needs a checkpoint reader of version {self._header.version.min_consumer},"
-                f" this one has {_VERSION}",
+                f" this one has {VERSION}",
             )
         self._swap = self._header.endianness == protos.BundleHeaderProto.BIG
         self._entries = {key: _parse(protos.BundleEntryProto, v, path) for key, v in raw.items()}
@@ -205,8 +195,12 @@ class BundleReader:
     def _entry(self, name: str | bytes) -> Any:
         entry = self._entries.get(_key(name))
         if entry is None:
-            raise errors.NotFoundError(None, None, f"Key {_text(name)} not found in checkpoint")
+            raise self.missing(_text(name))
         return entry
+
+    def missing(self, name: str) -> errors.NotFoundError:
+        """The error of a look-up or a restore that asks for a tensor that is not here."""
+        return errors.NotFoundError(None, None, f"Key {name} not found in checkpoint")
 
     # ------------------------------------------------------------ values
     def get(self, name: str | bytes) -> Array:
@@ -338,9 +332,8 @@ def merge_bundles(prefixes: Iterable[str], merged: str) -> None:
     for prefix in prefixes:
         with BundleReader(prefix) as reader:
             readers.append(reader)
-    shards = sum(r.num_shards for r in readers)
     entries: dict[bytes, Any] = {}
-    moves = []
+    sources: list[str] = []
     first = 0
     for reader in readers:
         for key, entry in reader._entries.items():
@@ -351,33 +344,18 @@ def merge_bundles(prefixes: Iterable[str], merged: str) -> None:
             if not (known.slices and entry.slices):
                 raise errors.InvalidArgumentError(None, None, f"Duplicate key: {_text(key)}")
             known.slices.extend(entry.slices)
-        moves += [
-            (data_path(reader.prefix, i, reader.num_shards), data_path(merged, first + i, shards))
-            for i in range(reader.num_shards)
+        sources += [
+            data_path(reader.prefix, i, reader.num_shards) for i in range(reader.num_shards)
         ]
         first += reader.num_shards
     directory = os.path.dirname(merged)
     if directory:
         with suppress(OSError):
             os.mkdir(directory)
-    for source, target in moves:
-        with tf_errors(source):
-            os.replace(source, target)
-    _write_index(merged, shards, entries)
+    commit(merged, sources, entries)
     for reader in readers:
         with suppress(OSError):
             os.unlink(index_path(reader.prefix))
-
-
-def _write_index(prefix: str, shards: int, entries: dict[bytes, Any]) -> None:
-    header = protos.BundleHeaderProto(num_shards=shards)
-    header.version.producer = _VERSION
-    with atomic_write(index_path(prefix)) as file:
-        builder = TableBuilder(file)
-        builder.add(_HEADER_KEY, header.SerializeToString())
-        for key in sorted(entries):
-            builder.add(key, entries[key].SerializeToString())
-        builder.finish()
 
 
 def _key(name: str | bytes) -> bytes:

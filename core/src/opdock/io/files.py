@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import shutil
+import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,6 +15,10 @@ from typing import BinaryIO
 from opdock import errors
 from opdock.io import filesystems
 
+if sys.platform != "win32":
+    import fcntl
+
+_TEMPORARY = re.compile(r"\.tempstate[0-9a-f]{32}$")
 _BY_ERRNO: dict[int, type[errors.OpError]] = {
     errno.ENOENT: errors.NotFoundError,
     errno.EEXIST: errors.AlreadyExistsError,
@@ -62,6 +69,65 @@ def as_path(path: str | bytes | os.PathLike[str]) -> str:
     return path.decode() if isinstance(path, bytes) else os.fspath(path)
 
 
+def local_path(path: str | bytes | os.PathLike[str]) -> str:
+    """`as_path`, with the machine's own files named without their scheme `file://`."""
+    return as_path(path).removeprefix("file://")
+
+
+class Temporary:
+    """A new file beside `path`, to be written and put in its place.
+
+    It is locked for as long as it is open, so `sweep` can tell it from what a process that was
+    killed left behind.
+
+    Args:
+        path: the file whose place it will take.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.name = _temporary_name(path)
+        with tf_errors(path):
+            self.file: BinaryIO = _open_locked(self.name)
+
+    def sync(self) -> None:
+        """Waits until the disk has what was written; the file can be renamed then."""
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        if sys.platform == "win32":
+            # Windows renames no open file; elsewhere the lock is held until the file has its name.
+            self.file.close()
+
+    def install(self) -> None:
+        """Takes the place of `path`, durably."""
+        self.sync()
+        os.replace(self.name, self.path)
+        self.file.close()
+        sync_directory(os.path.dirname(self.path) or ".")
+
+    def discard(self) -> None:
+        """Closes the file and removes it, if it still has its first name."""
+        self.file.close()
+        with suppress(OSError):
+            os.unlink(self.name)
+
+
+def _temporary_name(path: str) -> str:
+    return f"{path}.tempstate{uuid.uuid4().hex}"
+
+
+def _open_locked(name: str) -> BinaryIO:
+    while True:
+        file = open(name, "xb")  # noqa: SIM115
+        if sys.platform == "win32":
+            return file
+        fcntl.flock(file, fcntl.LOCK_EX)
+        # Before it was locked, a sweep may have taken it for a dead process's.
+        if os.fstat(file.fileno()).st_nlink:
+            return file
+        file.close()
+
+
 @contextmanager
 def atomic_write(path: str) -> Iterator[BinaryIO]:
     """Opens a temporary file beside `path` that takes its place when the block ends well.
@@ -69,21 +135,54 @@ def atomic_write(path: str) -> Iterator[BinaryIO]:
     A reader sees the old content or all of the new one; after a crash the name never holds half a
     file. An exception in the block removes the temporary file and leaves `path` alone.
     """
-    temporary = f"{path}.tempstate{uuid.uuid4().hex}"
+    path = local_path(path)
+    temporary = Temporary(path)
     with tf_errors(path):
-        file = open(temporary, "xb")  # noqa: SIM115
         try:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-            file.close()
-            os.replace(temporary, path)
+            yield temporary.file
+            temporary.install()
         except BaseException:
-            file.close()
-            with suppress(OSError):
-                os.unlink(temporary)
+            temporary.discard()
             raise
-    sync_directory(os.path.dirname(path) or ".")
+
+
+def link_over(source: str, target: str) -> None:
+    """Gives a file a second name, in one step if another file has that name.
+
+    Where the file system has no links, `target` becomes a copy.
+    """
+    with open(source, "r+b") as file:
+        if sys.platform != "win32":
+            # One lock serves both names, so nobody sweeps the link before it has its place. Whoever
+            # wrote the file may hold the lock still.
+            with suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        name = _temporary_name(target)
+        try:
+            os.link(source, name)
+        except OSError:
+            with atomic_write(target) as copy:
+                shutil.copyfileobj(file, copy)
+            return
+        os.replace(name, target)
+
+
+def sweep(directory: str) -> None:
+    """Removes the temporary files of a directory that no living process is writing.
+
+    Without file locks (on Windows) nothing is removed.
+    """
+    if sys.platform == "win32":
+        return
+    try:
+        names = [n for n in os.listdir(directory) if _TEMPORARY.search(n)]
+    except OSError:
+        return
+    for name in names:
+        path = os.path.join(directory, name)
+        with suppress(OSError), open(path, "r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.unlink(path)
 
 
 def sync_directory(path: str) -> None:
@@ -98,6 +197,7 @@ def sync_directory(path: str) -> None:
 
 def write_file(path: str, data: bytes) -> None:
     """Writes a whole file, atomically where the file system is the machine's."""
+    path = local_path(path)
     if not filesystems.is_local(path):
         with tf_errors(path), filesystems.of(path).open(path, "wb", None, None) as remote:
             remote.write(data)
@@ -108,6 +208,7 @@ def write_file(path: str, data: bytes) -> None:
 
 def read_file(path: str) -> bytes:
     """The bytes of a file; NotFoundError and its kin instead of OSError."""
+    path = local_path(path)
     with tf_errors(path), filesystems.of(path).open(path, "rb", None, None) as f:
         data: bytes = f.read()
     return data

@@ -164,7 +164,7 @@ def restore_v2(
     with open_checkpoint(scalar_text(prefix, "prefix")) as reader:
         for name, spec, dtype in zip(names, specs, dtypes, strict=True):
             if name not in reader:
-                raise errors.NotFoundError(None, None, f"Key {name} not found in checkpoint")
+                raise reader.missing(name)
             saved = reader.dtype(name)
             if saved.base_dtype is not dtype.base_dtype:
                 raise errors.InvalidArgumentError(

@@ -64,6 +64,17 @@ _MESSAGES = {
     "QueueRunnerDef": "queue_name:string=1 enqueue_op_name:string*=2 close_op_name:string=3"
     " cancel_op_name:string=4 queue_closed_exception_types:int32*=5",
     "SavedModel": "saved_model_schema_version:int64=1 meta_graphs:MetaGraphDef*=2",
+    # TensorBoard has this message too, but without the field `optional_restore`.
+    "TrackableObjectGraph.TrackableObject.ObjectReference": "node_id:int32=1 local_name:string=2",
+    "TrackableObjectGraph.TrackableObject.SerializedTensor": "name:string=1 full_name:string=2"
+    " checkpoint_key:string=3 optional_restore:bool=4",
+    "TrackableObjectGraph.TrackableObject.SlotVariableReference": "slot_name:string=2"
+    " original_variable_node_id:int32=1 slot_variable_node_id:int32=3",
+    "TrackableObjectGraph.TrackableObject": ""
+    "children:TrackableObjectGraph.TrackableObject.ObjectReference*=1"
+    " attributes:TrackableObjectGraph.TrackableObject.SerializedTensor*=2"
+    " slot_variables:TrackableObjectGraph.TrackableObject.SlotVariableReference*=3",
+    "TrackableObjectGraph": "nodes:TrackableObjectGraph.TrackableObject*=1",
     "ServerDef": "cluster:ClusterDef=1 job_name:string=2 task_index:int32=3"
     " default_session_config:ConfigProto=4 protocol:string=5 port:int32=6",
     "ValuesDef": "values:string*=1 external_values:{string}=2",

@@ -46,6 +46,7 @@ _OWN = (
     "BundleEntryProto BundleHeaderProto TensorSliceProto CheckpointState SavedSlice SavedSliceMeta"
     " SavedTensorSliceMeta SavedTensorSlices BytesList FloatList Int64List Feature Features"
     " FeatureList FeatureLists Example SequenceExample QueueRunnerDef SavedModel ServerDef"
+    " TrackableObjectGraph"
     " ValuesDef CondContextDef WhileContextDef ControlFlowContextDef"
     " ReaderBaseState"
 )

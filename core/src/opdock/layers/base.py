@@ -18,6 +18,7 @@ from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.variables.flavour import VariableSynchronization
+from opdock.graph.variables.trackable import Trackable
 from opdock.graph.variables.variable_lists import global_variables, trainable_variables
 from opdock.graph.variables.variable_scope import VariableScope, get_variable, variable_scope
 from opdock.layers.spec import check_inputs
@@ -38,7 +39,7 @@ def _numbered(base: str) -> str:
     return f"{base}_{counts[base]}"
 
 
-class Layer:
+class Layer(Trackable):
     """A function with variables: made once, called as often as wanted.
 
     Subclasses make their variables in `build` (through `add_weight`) and their ops in `call`.
@@ -290,6 +291,8 @@ class Layer:
             if not wanted or id(part) not in trained:
                 listed = self._non_trainable_weights if not wanted or self.trainable else listed
             listed.append(part)
+        if isinstance(variable, Trackable):
+            self._track_trackable(variable, name, overwrite=True)
         return variable
 
     add_variable = add_weight

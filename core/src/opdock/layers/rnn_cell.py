@@ -7,6 +7,7 @@ from typing import Any
 
 from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.variables.initializers import constant_initializer, zeros_initializer
+from opdock.graph.variables.trackable import Trackable
 from opdock.graph.variables.variable_scope import variable_scope
 from opdock.layers.base import static
 from opdock.layers.rnn_base import LSTMStateTuple, RNNCell, check_types
@@ -259,6 +260,9 @@ class MultiRNNCell(RNNCell):
         if not nest.is_sequence(cells):
             raise TypeError(f"cells must be a list or tuple, but saw: {cells}.")
         self._cells, self._state_is_tuple = list(cells), state_is_tuple
+        for i, cell in enumerate(self._cells):
+            if isinstance(cell, Trackable):
+                self._track_trackable(cell, f"cell-{i}")
         if not state_is_tuple and any(nest.is_sequence(c.state_size) for c in self._cells):
             raise ValueError(
                 "Some cells return tuples of states, but the flag state_is_tuple is not set. "

@@ -7,13 +7,15 @@ from typing import Any
 
 # Module -> the public names that it gives to tf.train.
 _WHERE: dict[str, str] = {
+    "opdock.train.tracking.util": "Checkpoint",
+    "opdock.train.tracking.manager": "CheckpointManager",
     "opdock.train.saver": "Saver export_meta_graph import_meta_graph",
     "opdock.train.checkpoint_management": (
         "checkpoint_exists generate_checkpoint_state_proto get_checkpoint_mtimes"
         " get_checkpoint_state latest_checkpoint remove_checkpoint update_checkpoint_state"
     ),
     "opdock.train.checkpoint_utils": (
-        "NewCheckpointReader list_variables load_checkpoint load_variable"
+        "NewCheckpointReader checkpoints_iterator list_variables load_checkpoint load_variable"
     ),
     "opdock.train.warm_start": "init_from_checkpoint",
     "opdock.train.graph_io": "write_graph",

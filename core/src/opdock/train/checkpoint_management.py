@@ -12,7 +12,7 @@ from typing import Any
 
 from opdock import errors
 from opdock.io import protos
-from opdock.io.files import as_path, error_from_os, read_file, write_file
+from opdock.io.files import as_path, error_from_os, local_path, read_file, write_file
 
 __all__ = [
     "checkpoint_exists", "generate_checkpoint_state_proto", "get_checkpoint_mtimes",
@@ -49,7 +49,9 @@ def generate_checkpoint_state_proto(
         ValueError: there are more or fewer timestamps than paths.
     """
     directory = as_path(save_dir)
-    paths = list(all_model_checkpoint_paths or ())
+    # A list of the caller's gets the latest checkpoint too, as in TF.
+    paths = [] if all_model_checkpoint_paths is None else all_model_checkpoint_paths
+    paths = paths if isinstance(paths, list) else list(paths)
     if not paths or paths[-1] != model_checkpoint_path:
         if paths:
             _log.info(
@@ -90,35 +92,39 @@ def update_checkpoint_state(
     Raises:
         RuntimeError: the state file would overwrite the checkpoint.
     """
-    write_checkpoint_state(
+    update_checkpoint_state_internal(
         save_dir, model_checkpoint_path, all_model_checkpoint_paths, latest_filename, False,
         all_model_checkpoint_timestamps, last_preserved_timestamp,
     )  # fmt: skip
 
 
-def write_checkpoint_state(
-    save_dir: Any, model_checkpoint_path: str, all_paths: Sequence[str] | None,
-    latest_filename: str | None, relative: bool, stamps: Sequence[float] | None = None,
-    last_preserved: float | None = None,
+def update_checkpoint_state_internal(
+    save_dir: Any, model_checkpoint_path: str,
+    all_model_checkpoint_paths: Sequence[str] | None = None, latest_filename: str | None = None,
+    save_relative_paths: bool = False,
+    all_model_checkpoint_timestamps: Sequence[float] | None = None,
+    last_preserved_timestamp: float | None = None,
 ) -> None:  # fmt: skip
     """`update_checkpoint_state`, with all paths made relative to the directory if asked."""
     from google.protobuf import text_format
 
     directory = as_path(save_dir)
     path = state_path(directory, latest_filename)
-    if relative:
+    if save_relative_paths:
 
         def shorten(p: str) -> str:
             return os.path.relpath(p, directory) if os.path.isabs(p) else p
 
         state = generate_checkpoint_state_proto(
-            directory, shorten(model_checkpoint_path), [shorten(p) for p in all_paths or ()],
-            stamps, last_preserved,
+            directory, shorten(model_checkpoint_path),
+            [shorten(p) for p in all_model_checkpoint_paths or ()],
+            all_model_checkpoint_timestamps, last_preserved_timestamp,
         )  # fmt: skip
     else:
         state = generate_checkpoint_state_proto(
-            directory, model_checkpoint_path, all_paths, stamps, last_preserved
-        )
+            directory, model_checkpoint_path, all_model_checkpoint_paths,
+            all_model_checkpoint_timestamps, last_preserved_timestamp,
+        )  # fmt: skip
     if path == state.model_checkpoint_path:
         raise RuntimeError(
             f"Save path '{model_checkpoint_path}' conflicts with path used for checkpoint state. "
@@ -145,7 +151,7 @@ def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None
 
     directory = as_path(checkpoint_dir)
     path = state_path(directory, latest_filename)
-    if not os.path.isfile(path):
+    if not os.path.isfile(local_path(path)):
         return None
     try:
         state = text_format.Parse(read_file(path), protos.CheckpointState())
@@ -187,7 +193,7 @@ def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -
 
 def checkpoint_exists(checkpoint_prefix: Any) -> bool:
     """Whether a checkpoint of either format has this prefix."""
-    prefix = as_path(checkpoint_prefix)
+    prefix = local_path(checkpoint_prefix)
     return bool(_matches(f"{prefix}.index") or _matches(prefix))
 
 
@@ -198,7 +204,8 @@ def _matches(pattern: str) -> list[str]:
 def get_checkpoint_mtimes(checkpoint_prefixes: Sequence[str]) -> list[float]:
     """When each checkpoint was last written, in seconds since 1970; missing ones are left out."""
     times = []
-    for prefix in checkpoint_prefixes:
+    for given in checkpoint_prefixes:
+        prefix = local_path(given)
         found = _matches(f"{prefix}.index") or _matches(prefix)
         if found:
             times.append(os.stat(found[0]).st_mtime)
@@ -215,7 +222,7 @@ def remove_checkpoint(
         checkpoint_format_version: `SaverDef.V2` or `SaverDef.V1`.
         meta_graph_suffix: ending of the MetaGraphDef file.
     """
-    prefix = as_path(checkpoint_prefix)
+    prefix = local_path(checkpoint_prefix)
     _delete(meta_graph_filename(prefix, meta_graph_suffix))
     if checkpoint_format_version == 2:
         # The index goes first: what it lists must exist for as long as it does.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 from opdock.graph.nodes import registry
@@ -12,59 +11,35 @@ from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.serial.attr_proto import encode_attr, to_op_def
 from opdock.graph.serial.importer import import_graph_def
-from opdock.graph.serial.proto_functions import (
-    VARIABLE_COLLECTIONS,
-    get_collection_proto_type,
-    get_from_proto_function,
-    get_to_proto_function,
-)
+from opdock.graph.serial.proto_functions import get_from_proto_function
 from opdock.io import protos
 from opdock.io.files import as_path, read_file
+from opdock.train.collection_defs import (
+    add_collection_def,
+    in_scope,
+    prepend_name_scope,
+    restore_collection,
+    strip_name_scope,
+)
 from opdock.train.graph_io import write_graph
 
 __all__ = [
-    "create_meta_graph_def", "export_scoped_meta_graph", "import_scoped_meta_graph",
-    "read_meta_graph_file", "strip_name_scope",
+    "add_collection_def", "copy_scoped_meta_graph", "create_meta_graph_def",
+    "export_scoped_meta_graph", "import_scoped_meta_graph",
+    "import_scoped_meta_graph_with_return_elements", "ops_used_by_graph_def", "prepend_name_scope",
+    "read_meta_graph_file", "strip_name_scope", "stripped_op_list_for_graph",
 ]  # fmt: skip
 
-_log = logging.getLogger("tensorflow")
 _TF_VERSION = "1.15.0"
 _UNBOUND = "$unbound_inputs_"
-
-
-# ---------------------------------------------------------------- names
-def strip_name_scope(name: str, scope: str | None) -> str:
-    """A node name without the scope at its start; "^" and "loc:@" marks stay."""
-    if not scope:
-        return name
-    scope = scope.rstrip("/")
-    for mark in ("^", "loc:@", ""):
-        if name.startswith(f"{mark}{scope}/"):
-            return mark + name[len(mark) + len(scope) + 1 :]
-    return name
-
-
-def prepend_name_scope(name: str, scope: str | None) -> str:
-    """A node name inside a scope; "^" and "loc:@" marks stay in front."""
-    if not scope:
-        return name
-    scope = scope.rstrip("/")
-    for mark in ("^", "loc:@"):
-        if name.startswith(mark):
-            return f"{mark}{scope}/{name[len(mark) :]}"
-    return f"{scope}/{name}"
-
-
-def _in_scope(name: str, scope: str | None) -> bool:
-    return not scope or name.startswith(scope.rstrip("/") + "/")
 
 
 # ---------------------------------------------------------------- export
 def create_meta_graph_def(
     meta_info_def: Any = None, graph_def: Any = None, saver_def: Any = None,
     collection_list: Iterable[str] | None = None, graph: Graph | None = None,
-    export_scope: str | None = None, clear_extraneous_savers: bool = False,
-    strip_default_attrs: bool = False,
+    export_scope: str | None = None, exclude_nodes: Container[str] | None = None,
+    clear_extraneous_savers: bool = False, strip_default_attrs: bool = False,
 ) -> Any:  # fmt: skip
     """Builds a `MetaGraphDef`.
 
@@ -75,7 +50,8 @@ def create_meta_graph_def(
         collection_list: names of collections to write, all when None.
         graph: the graph whose collections are written, the default graph when None.
         export_scope: write only what is in this name scope.
-        clear_extraneous_savers: leave out the saver nodes that `saver_def` does not name.
+        exclude_nodes: names of nodes that are not in the graph, for the collections.
+        clear_extraneous_savers: leave other savers out of the collection of savers.
         strip_default_attrs: leave out attributes that have their default values.
 
     Returns:
@@ -93,11 +69,9 @@ def create_meta_graph_def(
     meta.graph_def.MergeFrom(
         graph.as_graph_def(add_shapes=True) if graph_def is None else graph_def
     )
-    if clear_extraneous_savers and saver_def is not None:
-        _clear_other_savers(meta.graph_def, saver_def)
     info = meta.meta_info_def
     if not info.stripped_op_list.op:
-        _fill_op_list(meta.graph_def, info.stripped_op_list)
+        info.stripped_op_list.CopyFrom(_known_ops(meta.graph_def))
     if strip_default_attrs:
         strip_graph_default_attrs(meta.graph_def)
     info.stripped_default_attrs = strip_default_attrs
@@ -107,18 +81,43 @@ def create_meta_graph_def(
         meta.saver_def.MergeFrom(saver_def)
     keys = graph.get_all_collection_keys() if collection_list is None else list(collection_list)
     for key in keys:
-        _add_collection(meta, key, graph, export_scope)
+        only = None
+        if clear_extraneous_savers and saver_def is not None and key == GraphKeys.SAVERS:
+            from_proto = get_from_proto_function(key)
+            only = None if from_proto is None else [from_proto(saver_def)]
+        add_collection_def(meta, key, graph, export_scope, exclude_nodes or (), only)
     return meta
 
 
-def _fill_op_list(graph_def: Any, op_list: Any) -> None:
-    nodes = [n for f in graph_def.library.function for n in f.node_def]
-    functions = {f.signature.name for f in graph_def.library.function}
-    used = {n.op for n in [*graph_def.node, *nodes]} - functions
-    for name in sorted(used):
-        spec = registry.find(name)
-        if spec is not None:
-            op_list.op.add().CopyFrom(to_op_def(spec))
+def ops_used_by_graph_def(graph_def: Any) -> list[str]:
+    """The op types in a `GraphDef` and in the bodies of its functions, without the functions."""
+    functions = {f.signature.name: f for f in graph_def.library.function}
+    used: set[str] = set()
+    waiting = [node.op for node in graph_def.node]
+    while waiting:
+        name = waiting.pop()
+        if name not in used:
+            used.add(name)
+            waiting += [n.op for n in functions[name].node_def] if name in functions else []
+    return sorted(used - functions.keys())
+
+
+def stripped_op_list_for_graph(graph_def: Any) -> Any:
+    """The `OpList` of the ops in a `GraphDef`.
+
+    Raises:
+        ValueError: an op is not registered.
+    """
+    inner = ("_Arg", "_Retval", "_ListToArray", "_ArrayToList")
+    for name in ops_used_by_graph_def(graph_def):
+        if registry.find(name) is None and name not in inner:
+            raise ValueError(f"Op {name} is used by the graph, but is not registered")
+    return _known_ops(graph_def)
+
+
+def _known_ops(graph_def: Any) -> Any:
+    found = (registry.find(name) for name in ops_used_by_graph_def(graph_def))
+    return protos.OpList(op=[to_op_def(spec) for spec in found if spec is not None])
 
 
 def strip_graph_default_attrs(graph_def: Any) -> None:
@@ -133,48 +132,19 @@ def strip_graph_default_attrs(graph_def: Any) -> None:
                     del node.attr[attr.name]
 
 
-def _clear_other_savers(graph_def: Any, saver_def: Any) -> None:
-    """Keeps the saver that `saver_def` names; others are recognized by their node types."""
-    own = saver_def.filename_tensor_name.partition(":")[0].rpartition("/")[0]
-    scopes = {
-        n.name.rpartition("/")[0]
-        for n in graph_def.node
-        if n.op in ("SaveV2", "RestoreV2", "SaveSlices", "MergeV2Checkpoints")
-    } - {own, ""}
-    kept = [n for n in graph_def.node if n.name.split("/")[0] not in scopes]
-    copies = protos.GraphDef(node=kept)
-    del graph_def.node[:]
-    graph_def.node.extend(copies.node)
+def _extraneous_saver_nodes(graph_def: Any, saver_def: Any) -> set[str]:
+    """The nodes in the scopes of savers other than `saver_def`; their op types give them away."""
+    own = set()
+    if saver_def is not None:
+        own = {_scope_of(saver_def.save_tensor_name), _scope_of(saver_def.restore_op_name)}
+    kinds = ("SaveV2", "RestoreV2", "SaveSlices", "RestoreSlice", "Save", "Restore")
+    scopes = {_scope_of(n.name) for n in graph_def.node if n.op in kinds} - own - {""}
+    starts = tuple(f"{scope}/" for scope in scopes)
+    return {n.name for n in graph_def.node if n.name.startswith(starts)} if starts else set()
 
 
-def _add_collection(meta: Any, key: str, graph: Graph, export_scope: str | None) -> None:
-    items = graph.get_collection(key)
-    if not items:
-        return
-    target = meta.collection_def[key]
-    try:
-        to_proto = get_to_proto_function(key)
-        if to_proto is not None:
-            for item in items:
-                proto = to_proto(item, export_scope=export_scope)
-                if proto is not None:
-                    target.bytes_list.value.append(proto.SerializeToString())
-            target.bytes_list.SetInParent()
-        elif isinstance(items[0], (str, bytes)):
-            target.bytes_list.value.extend(i.encode() if isinstance(i, str) else i for i in items)
-        elif isinstance(items[0], int):
-            target.int64_list.value.extend(items)
-        elif isinstance(items[0], float):
-            target.float_list.value.extend(items)
-        else:
-            target.node_list.SetInParent()
-            for item in items:
-                if _in_scope(item.name, export_scope):
-                    target.node_list.value.append(strip_name_scope(item.name, export_scope))
-    except Exception as e:
-        # A collection may hold anything; the graph is worth writing without it.
-        del meta.collection_def[key]
-        _log.warning("Issue encountered when serializing %s.\n%s", key, e)
+def _scope_of(name: str) -> str:
+    return name.partition(":")[0].lstrip("^").rpartition("/")[0]
 
 
 def export_scoped_meta_graph(
@@ -192,7 +162,7 @@ def export_scoped_meta_graph(
         graph: the graph, the default graph when None.
         export_scope: the name scope to export; its name is taken off.
         as_text: write text instead of binary.
-        unbound_inputs_col_name: collection that names the inputs from outside the scope.
+        unbound_inputs_col_name: collection that names the inputs from outside the scope, if any.
         clear_devices: take off the device of every node.
         saver_def: the saver to record.
         clear_extraneous_savers: leave out other savers' nodes.
@@ -201,40 +171,36 @@ def export_scoped_meta_graph(
 
     Returns:
         The MetaGraphDef, and the variables of the scope by their names inside it.
-
-    Raises:
-        ValueError: there are inputs from outside the scope and no collection to name them in.
     """
     graph = graph or get_default_graph()
     full = graph.as_graph_def(add_shapes=True) if graph_def is None else graph_def
     exported = protos.GraphDef()
     exported.versions.CopyFrom(full.versions)
     exported.library.CopyFrom(full.library)
+    excluded = _extraneous_saver_nodes(full, saver_def) if clear_extraneous_savers else set()
     unbound: set[str] = set()
     for node in full.node:
-        if _in_scope(node.name, export_scope):
+        if in_scope(node.name, export_scope) and node.name not in excluded:
             copy = exported.node.add()
             copy.CopyFrom(node)
             if export_scope:
                 _strip_node(copy, export_scope, unbound)
             if clear_devices:
                 copy.device = ""
-    if unbound and not unbound_inputs_col_name:
-        raise ValueError(f"{sorted(unbound)} are unbound inputs of scope '{export_scope}'")
-    variables: dict[str, Any] = {}
-    for v in graph.get_collection(GraphKeys.GLOBAL_VARIABLES):
-        if _in_scope(v.name, export_scope):
-            variables[strip_name_scope(v.name, export_scope)] = v
+    if unbound_inputs_col_name and export_scope:
+        graph.clear_collection(unbound_inputs_col_name)
+        for name in sorted(unbound):
+            graph.add_to_collection(unbound_inputs_col_name, name)
+    variables = {
+        strip_name_scope(v.name, export_scope): v
+        for v in graph.get_collection(GraphKeys.GLOBAL_VARIABLES)
+        if in_scope(v.name, export_scope) and v.op.name not in excluded
+    }
     meta = create_meta_graph_def(
-        graph_def=exported, graph=graph, export_scope=export_scope, saver_def=saver_def,
-        clear_extraneous_savers=clear_extraneous_savers, strip_default_attrs=strip_default_attrs,
-        **kwargs,
+        graph_def=exported, graph=graph, export_scope=export_scope, exclude_nodes=excluded,
+        saver_def=saver_def, clear_extraneous_savers=clear_extraneous_savers,
+        strip_default_attrs=strip_default_attrs, **kwargs,
     )  # fmt: skip
-    if unbound:
-        names = sorted(unbound)
-        meta.collection_def[unbound_inputs_col_name].bytes_list.value.extend(
-            n.encode() for n in names
-        )
     if filename:
         directory, name = os.path.split(as_path(filename))
         write_graph(meta, directory, name, as_text=as_text)
@@ -244,7 +210,7 @@ def export_scoped_meta_graph(
 def _strip_node(node: Any, scope: str, unbound: set[str]) -> None:
     node.name = strip_name_scope(node.name, scope)
     for i, text in enumerate(node.input):
-        if _in_scope(text.lstrip("^"), scope):
+        if in_scope(text.lstrip("^"), scope):
             node.input[i] = strip_name_scope(text, scope)
         else:
             outside = _UNBOUND + text.lstrip("^")
@@ -255,7 +221,7 @@ def _strip_node(node: Any, scope: str, unbound: set[str]) -> None:
         groups.s[:] = [
             strip_name_scope(g.decode(), scope).encode()
             for g in groups.s
-            if not g.startswith(b"loc:@") or _in_scope(g[5:].decode(), scope)
+            if not g.startswith(b"loc:@") or in_scope(g[5:].decode(), scope)
         ]
         if not groups.s:
             del node.attr["_class"]
@@ -290,6 +256,46 @@ def import_scoped_meta_graph(
     import_scope: str | None = None, input_map: dict[str, Any] | None = None,
     unbound_inputs_col_name: str = "unbound_inputs",
     restore_collections_predicate: Callable[[str], bool] = lambda key: True,
+) -> dict[str, Any]:  # fmt: skip
+    """`import_scoped_meta_graph_with_return_elements` without the elements."""
+    return import_scoped_meta_graph_with_return_elements(
+        meta_graph_or_file, clear_devices, graph, import_scope, input_map, unbound_inputs_col_name,
+        restore_collections_predicate,
+    )[0]  # fmt: skip
+
+
+def copy_scoped_meta_graph(
+    from_scope: str, to_scope: str, from_graph: Graph | None = None, to_graph: Graph | None = None
+) -> dict[str, Any]:
+    """Copies what is in a name scope to another scope, of the same graph or of another.
+
+    Args:
+        from_scope: what to copy.
+        to_scope: prefix of the copies' names.
+        from_graph: the graph to copy from, the default graph when None.
+        to_graph: the graph to copy to, the default graph when None.
+
+    Returns:
+        The copied variables by their names without the scope.
+
+    Raises:
+        ValueError: graph and scope are the same.
+    """
+    from_graph, to_graph = from_graph or get_default_graph(), to_graph or get_default_graph()
+    if from_graph is to_graph and from_scope == to_scope:
+        raise ValueError(
+            "'from_scope' and 'to_scope' need to be different when performing copy in the same"
+            " graph."
+        )
+    meta, _ = export_scoped_meta_graph(export_scope=from_scope, graph=from_graph)
+    return import_scoped_meta_graph(meta, graph=to_graph, import_scope=to_scope)
+
+
+def import_scoped_meta_graph_with_return_elements(
+    meta_graph_or_file: Any, clear_devices: bool = False, graph: Graph | None = None,
+    import_scope: str | None = None, input_map: dict[str, Any] | None = None,
+    unbound_inputs_col_name: str = "unbound_inputs",
+    restore_collections_predicate: Callable[[str], bool] = lambda key: True,
     return_elements: list[str] | None = None,
 ) -> tuple[dict[str, Any], list[Any] | None]:  # fmt: skip
     """Adds a MetaGraphDef's nodes and collections to a graph.
@@ -315,7 +321,7 @@ def import_scoped_meta_graph(
         meta = meta_graph_or_file
     else:
         meta = read_meta_graph_file(meta_graph_or_file)
-    if unbound_inputs_col_name in meta.collection_def:
+    if unbound_inputs_col_name and unbound_inputs_col_name in meta.collection_def:
         input_map = _bind(meta.collection_def[unbound_inputs_col_name], input_map)
     graph = graph or get_default_graph()
     with graph.as_default():
@@ -324,9 +330,14 @@ def import_scoped_meta_graph(
         if clear_devices:
             for node in definition.node:
                 node.device = ""
-        scope = graph.unique_name(import_scope, mark_as_used=False) if import_scope else ""
+        # Without a scope of its own, the import stands in the one that is open.
+        if import_scope:
+            scope = name = graph.unique_name(import_scope, mark_as_used=False)
+        else:
+            scope = graph.get_name_scope()
+            name = f"{scope}/" if scope else ""
         elements = import_graph_def(
-            definition, input_map=input_map, name=import_scope or "",
+            definition, input_map=input_map, name=import_scope or name,
             return_elements=return_elements,
             producer_op_list=meta.meta_info_def.stripped_op_list
             if meta.meta_info_def.HasField("stripped_op_list") else None,
@@ -336,7 +347,7 @@ def import_scoped_meta_graph(
         skipped = {unbound_inputs_col_name, GraphKeys.COND_CONTEXT, GraphKeys.WHILE_CONTEXT}
         for key in sorted(meta.collection_def):
             if key not in skipped and restore_collections_predicate(key):
-                _restore_collection(graph, key, meta.collection_def[key], scope, made)
+                restore_collection(graph, key, meta.collection_def[key], scope, made)
     variables = {
         strip_name_scope(v.name, scope): v
         for v in graph.get_collection(GraphKeys.GLOBAL_VARIABLES, scope=scope or None)
@@ -362,34 +373,3 @@ def _bind(collection: Any, input_map: dict[str, Any] | None) -> dict[str, Any]:
             " input_map."
         )
     return given
-
-
-def _restore_collection(
-    graph: Graph, key: str, collection: Any, scope: str, made: dict[bytes, Any]
-) -> None:
-    kind = collection.WhichOneof("kind")
-    if kind is None:
-        _log.error("Cannot identify data type for collection %s. Skipping.", key)
-        return
-    from_proto = get_from_proto_function(key)
-    if from_proto is not None and kind == "bytes_list":
-        proto_type = get_collection_proto_type(key)
-        for value in collection.bytes_list.value:
-            if key not in VARIABLE_COLLECTIONS:
-                item = from_proto(proto_type.FromString(value), import_scope=scope)
-            else:
-                # One variable in several collections stays one object.
-                item = made.get(value)
-                if item is None:
-                    item = from_proto(proto_type.FromString(value), import_scope=scope)
-                    made[value] = item
-            graph.add_to_collection(key, item)
-        return
-    for value in getattr(collection, kind).value:
-        if kind == "node_list":
-            graph.add_to_collection(key, graph.as_graph_element(prepend_name_scope(value, scope)))
-        elif kind == "any_list":
-            _log.warning("Collection %s holds messages of unknown types. Skipping.", key)
-            return
-        else:
-            graph.add_to_collection(key, value)

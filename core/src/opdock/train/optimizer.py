@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from opdock import dtypes
@@ -20,9 +20,10 @@ from opdock.graph.variables.variable_lists import trainable_variables
 from opdock.ops import control
 from opdock.train import slot_creator
 from opdock.train.applied import AppliedUpdates
+from opdock.train.tracking.slots import TrackedSlots
 
 
-class Optimizer(AppliedUpdates):
+class Optimizer(TrackedSlots, AppliedUpdates):
     """Base class. A subclass says how one gradient updates one variable.
 
     Args:
@@ -253,25 +254,26 @@ class Optimizer(AppliedUpdates):
         return self._slots.setdefault(slot_name, {})
 
     def _get_or_make_slot(self, var: Any, val: Any, slot_name: str, op_name: str) -> Any:
-        slots = self._slot_dict(slot_name)
-        if _key(var) not in slots:
-            slots[_key(var)] = slot_creator.create_slot(var, val, op_name)
-        return slots[_key(var)]
+        return self._slot(slot_name, var, lambda: slot_creator.create_slot(var, val, op_name))
 
     def _get_or_make_slot_with_initializer(
         self, var: Any, initializer: Any, shape: Any, dtype: Any, slot_name: str, op_name: str
     ) -> Any:
-        slots = self._slot_dict(slot_name)
-        if _key(var) not in slots:
-            slots[_key(var)] = slot_creator.create_slot_with_initializer(
+        def make() -> Any:
+            return slot_creator.create_slot_with_initializer(
                 var, initializer, shape, dtype, op_name
             )
-        return slots[_key(var)]
+
+        return self._slot(slot_name, var, make)
 
     def _zeros_slot(self, var: Any, slot_name: str, op_name: str) -> Any:
+        return self._slot(slot_name, var, lambda: slot_creator.create_zeros_slot(var, op_name))
+
+    def _slot(self, slot_name: str, var: Any, make: Callable[[], Any]) -> Any:
         slots = self._slot_dict(slot_name)
         if _key(var) not in slots:
-            slots[_key(var)] = slot_creator.create_zeros_slot(var, op_name)
+            slots[_key(var)] = make()
+            self._restore_slot_variable(slot_name, var, slots[_key(var)])
         return slots[_key(var)]
 
     def _create_non_slot_variable(self, initial_value: Any, name: str, colocate_with: Any) -> Any:
@@ -284,6 +286,7 @@ class Optimizer(AppliedUpdates):
                     use_resource=not colocate_with.dtype._is_ref_dtype,
                 )  # fmt: skip
             self._non_slots[key] = found
+            self._handle_deferred_dependencies(name, found)
         return found
 
     def _get_non_slot_variable(self, name: str, graph: Any = None) -> Any:

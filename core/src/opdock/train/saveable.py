@@ -9,11 +9,15 @@ from opdock.graph.nodes.devicespec import DeviceSpec, canonical_name
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import device
+from opdock.graph.variables.trackable import VARIABLE_VALUE_KEY
 from opdock.ops.array import reshape
 from opdock.ops.identity import identity
 from opdock.ops.state import assign, assign_variable_op
 
 __all__ = ["SaveSpec", "SaveableObject", "all_saveable_objects", "saveables_for"]
+
+# The tensor of an object-based checkpoint that holds the graph of objects.
+OBJECT_GRAPH_PROTO_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
 
 _REFS = ("Variable", "VariableV2", "AutoReloadVariable")
 _HANDLES = ("VarHandleOp", "ReadVariableOp")
@@ -110,8 +114,8 @@ class ResourceVariableSaveable(SaveableObject):
             def tensor() -> Tensor:
                 with device(var.device):
                     value = var.read_value()
-                # A copy on the host, taken where the variable is.
-                with device("/device:CPU:0"):
+                # A copy on the host of the task that has the variable.
+                with device(set_cpu0(var.device)):
                     return identity(value)
 
         self._device = var.device
@@ -249,7 +253,10 @@ def _saveables(item: Any, name: Any) -> Iterator[SaveableObject]:
         yield item
     elif gather is not None and _variable_tensor(item) is None:
         for part, make in gather().items():
-            yield make(f"{name}_{part}") if callable(make) else make
+            # An object that stands for a variable goes by its own name.
+            full = name if part == VARIABLE_VALUE_KEY else f"{name}_{part}"
+            made = make(full) if callable(make) and not isinstance(make, Tensor) else make
+            yield from _saveables(made, made.name)
     elif isinstance(item, (list, tuple)) or _is_partitioned(item):
         yield from _partitions(list(item), name)
     else:

@@ -10,12 +10,16 @@ from typing import Any
 from opdock import errors
 from opdock.graph.nodes.graph import Graph
 from opdock.io import protos
-from opdock.io.files import as_path
+from opdock.io.checkpoint_reader import NewCheckpointReader
+from opdock.io.files import as_path, local_path
 from opdock.train import checkpoint_management
-from opdock.train.saveable import all_saveable_objects
-from opdock.train.saver_builder import build_saver_def
+from opdock.train.saveable import OBJECT_GRAPH_PROTO_KEY, all_saveable_objects, names_of
+from opdock.train.saver_builder import BaseSaverBuilder, BulkSaverBuilder
 
-__all__ = ["Saver", "export_meta_graph", "import_meta_graph"]
+__all__ = [
+    "BaseSaverBuilder", "Saver", "export_meta_graph", "import_meta_graph",
+    "import_meta_graph_with_return_elements",
+]  # fmt: skip
 
 _log = logging.getLogger("tensorflow")
 
@@ -33,7 +37,7 @@ class Saver:
         name: name scope of the ops, "save" by default.
         restore_sequentially: restore one variable after another within a device.
         saver_def: take the ops that this `SaverDef` names instead of making new ones.
-        builder: ignored.
+        builder: what makes the ops, a `BaseSaverBuilder`.
         defer_build: make the ops when `build` is called.
         allow_empty: accept that there is no variable.
         write_version: `SaverDef.V2`, or `SaverDef.V1` for the deprecated first format.
@@ -67,6 +71,7 @@ class Saver:
         self._max_to_keep = max_to_keep
         self._keep_hours = keep_checkpoint_every_n_hours
         self._name = name
+        self._builder = builder
         self._restore_sequentially = restore_sequentially
         self.saver_def = saver_def
         self._is_built = False
@@ -79,6 +84,7 @@ class Saver:
         self._last_checkpoints: list[tuple[str, float]] = []
         self._to_be_deleted: list[tuple[str, float]] = []
         self._next_checkpoint_time = 0.0
+        self._by_objects: Saver | None = None
         if not defer_build:
             self.build()
         if self.saver_def is not None:
@@ -101,11 +107,12 @@ class Saver:
                     raise ValueError("No variables to save")
                 self._is_built = self._is_empty = True
                 return
-            self.saver_def = build_saver_def(
+            builder = self._builder or BulkSaverBuilder(self._write_version)
+            self.saver_def = builder.build(
                 var_list, reshape=self._reshape, sharded=self._sharded,
-                max_to_keep=self._max_to_keep, keep_hours=self._keep_hours, name=self._name,
-                restore_sequentially=self._restore_sequentially, filename=self._filename,
-                version=self._write_version,
+                max_to_keep=self._max_to_keep, keep_checkpoint_every_n_hours=self._keep_hours,
+                name=self._name, restore_sequentially=self._restore_sequentially,
+                filename=self._filename,
             )  # fmt: skip
         elif self._name:
             # With a SaverDef from a file, the name is the scope into which its graph was imported.
@@ -182,12 +189,12 @@ class Saver:
         parent = os.path.dirname(path)
         written: str | None = None
         if not self._is_empty:
-            if parent and not os.path.isdir(parent):
+            if parent and not os.path.isdir(local_path(parent)):
                 raise ValueError(f"Parent directory of {path} doesn't exist, can't save.")
             written = self._write(sess, prefix)
             if write_state:
                 self._record(written)
-                checkpoint_management.write_checkpoint_state(
+                checkpoint_management.update_checkpoint_state_internal(
                     parent, written, self.last_checkpoints, latest_filename,
                     self._save_relative_paths,
                 )  # fmt: skip
@@ -236,9 +243,19 @@ class Saver:
         try:
             sess.run(saver_def.restore_op_name, {saver_def.filename_tensor_name: prefix})
         except errors.NotFoundError as e:
-            raise _explained(e, "a Variable name or other graph key that is missing") from e
+            keys = object_graph_keys(prefix)
+            if keys is None:
+                what = "a Variable name or other graph key that is missing"
+                raise _explained(e, what) from e
+            self._restore_by_objects(sess, prefix, keys)
         except errors.InvalidArgumentError as e:
             raise _explained(e, "a mismatch between the current graph and the graph") from e
+
+    def _restore_by_objects(self, sess: Any, prefix: str, keys: dict[str, str]) -> None:
+        """Restores from a checkpoint of `tf.train.Checkpoint`, which tells variables' names too."""
+        if self._by_objects is None:
+            self._by_objects = saver_of_keys(sess.graph, self._var_list, keys)
+        self._by_objects.restore(sess, prefix)
 
     # ------------------------------------------------------------ which to keep
     @property
@@ -298,11 +315,11 @@ class Saver:
 
         if export_scope is None:
             return self.saver_def
-        if not (self._name or "").startswith(export_scope):
-            return None
         out = protos.SaverDef()
         out.CopyFrom(self.saver_def)
         for field in ("filename_tensor_name", "save_tensor_name", "restore_op_name"):
+            if not getattr(out, field).startswith(export_scope):
+                return None
             setattr(out, field, strip_name_scope(getattr(out, field), export_scope))
         return out
 
@@ -310,6 +327,13 @@ class Saver:
     def from_proto(saver_def: Any, import_scope: str | None = None) -> Saver:
         """The saver of a `SaverDef` whose ops are in the graph already."""
         return Saver(saver_def=saver_def, name=import_scope)
+
+    def _add_collection_def(
+        self, meta_graph_def: Any, key: Any, export_scope: str | None = None
+    ) -> None:
+        from opdock.train.collection_defs import add_collection_def
+
+        add_collection_def(meta_graph_def, key, export_scope=export_scope)
 
     def export_meta_graph(
         self, filename: Any = None, collection_list: list[str] | None = None,
@@ -327,6 +351,37 @@ class Saver:
             clear_extraneous_savers=clear_extraneous_savers,
             strip_default_attrs=strip_default_attrs,
         )  # fmt: skip
+
+
+def object_graph_keys(prefix: str) -> dict[str, str] | None:
+    """Keys by variables' names in an object-based checkpoint; None of another checkpoint."""
+    reader = NewCheckpointReader(prefix)
+    if not reader.has_tensor(OBJECT_GRAPH_PROTO_KEY):
+        return None
+    graph = protos.TrackableObjectGraph.FromString(reader.get_tensor(OBJECT_GRAPH_PROTO_KEY))
+    return {a.full_name: a.checkpoint_key for node in graph.nodes for a in node.attributes}
+
+
+def saver_of_keys(graph: Graph, var_list: Any, keys: dict[str, str]) -> Saver:
+    """A saver for variables under the keys that they have in an object-based checkpoint.
+
+    Raises:
+        NotFoundError: a variable is not in it.
+    """
+    with graph.as_default():
+        found = all_saveable_objects() if var_list is None else var_list
+        by_name = found if isinstance(found, dict) else names_of(found)
+        missing = sorted(set(by_name) - keys.keys())
+        if missing:
+            raise errors.NotFoundError(
+                None,
+                None,
+                "Existing variables not in the checkpoint. Could not find some variables in the"
+                f" object-based checkpoint: {', '.join(missing)}",
+            )
+        return Saver(
+            {keys[name]: variable for name, variable in by_name.items()}, name="by_objects"
+        )
 
 
 def _check_session(sess: Any) -> None:
@@ -399,20 +454,37 @@ def import_meta_graph(
         IOError: the file does not exist or cannot be parsed.
         ValueError: the graph is malformed.
     """
-    from opdock.train.meta_graph import import_scoped_meta_graph, read_meta_graph_file
+    return import_meta_graph_with_return_elements(
+        meta_graph_or_file, clear_devices, import_scope, **kwargs
+    )[0]
+
+
+def import_meta_graph_with_return_elements(
+    meta_graph_or_file: Any, clear_devices: bool = False, import_scope: str | None = None,
+    return_elements: list[str] | None = None, **kwargs: Any,
+) -> tuple[Saver | None, list[Any] | None]:  # fmt: skip
+    """`import_meta_graph`, which also returns the elements of the graph that are asked for."""
+    from opdock.train.meta_graph import (
+        import_scoped_meta_graph_with_return_elements,
+        read_meta_graph_file,
+    )
 
     meta = meta_graph_or_file
     if not isinstance(meta, protos.MetaGraphDef):
         meta = read_meta_graph_file(meta)
-    variables, _ = import_scoped_meta_graph(
-        meta, clear_devices=clear_devices, import_scope=import_scope, **kwargs
-    )
+    variables, elements = import_scoped_meta_graph_with_return_elements(
+        meta, clear_devices=clear_devices, import_scope=import_scope,
+        return_elements=return_elements, **kwargs,
+    )  # fmt: skip
+    return _imported_saver(meta, import_scope, variables), elements
+
+
+def _imported_saver(meta: Any, scope: str | None, variables: dict[str, Any]) -> Saver | None:
     if not meta.HasField("saver_def"):
-        if all_saveable_objects(scope=import_scope):
+        if all_saveable_objects(scope=scope):
             return Saver()
         _log.info("Saver not created because there are no variables in the graph to restore")
         return None
-    scope = import_scope
     for key, variable in variables.items():
         # The scope that the import really took may have a number.
         scope = variable.name[: -len(key)]

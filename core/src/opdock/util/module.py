@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.variables.trackable import AutoTrackable
 from opdock.graph.variables.variable import Variable
 from opdock.util import nest
 
@@ -15,7 +16,7 @@ _CAMEL = re.compile(r"((?<=[a-z0-9])[A-Z]|(?!^)[A-Z](?=[a-z]))")
 _IDENTIFIER = re.compile(r"^[a-zA-Z_]([a-zA-Z0-9_])*$")
 
 
-class Module:
+class Module(AutoTrackable):
     """A named container of variables and other modules.
 
     Args:

@@ -22,9 +22,10 @@ _LATER_DEFAULTS: dict[str, tuple[Any, ...]] = {
     "half_pixel_centers": (False,),
     "incompatible_shape_error": (True,),
     "batch_dims": (0,),
-    "debug_name": ("",),
     "bad_indices_policy": ("",),
 }
+# Attributes that say nothing of what is computed, whatever they are.
+_REMARKS = frozenset({"debug_name"})
 
 
 def check_unknown_attrs(spec: OpSpec, node: str, attrs: dict[str, Any]) -> None:
@@ -38,7 +39,7 @@ def check_unknown_attrs(spec: OpSpec, node: str, attrs: dict[str, Any]) -> None:
     """
     known = spec.definition.attrs
     for name, value in attrs.items():
-        if name in known or name.startswith("_"):
+        if name in known or name in _REMARKS or name.startswith("_"):
             continue
         # Floats travel as 32 bits.
         seen = round(value, 6) if isinstance(value, float) else value

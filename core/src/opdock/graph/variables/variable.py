@@ -19,12 +19,13 @@ from opdock.graph.variables.flavour import (
     VariableSynchronization,
     variable_class,
 )
+from opdock.graph.variables.trackable import VARIABLE_VALUE_KEY, Trackable
 from opdock.shapes import Shape, TensorShape
 
 __all__ = ["Variable"]
 
 
-class Variable(metaclass=Flavoured):
+class Variable(Trackable, metaclass=Flavoured):
     """A tensor that keeps its value between runs of a session.
 
     Args:
@@ -63,6 +64,9 @@ class Variable(metaclass=Flavoured):
     _in_graph_mode = True
     _chooses = True
     _distribute_strategy: Any = None
+
+    def _gather_saveables_for_checkpoint(self) -> dict[str, Any]:
+        return {VARIABLE_VALUE_KEY: self}
 
     # ------------------------------------------------------------ making
     def _prepare(self, initial_value: Any, name: str | None) -> tuple[Any, bool]:

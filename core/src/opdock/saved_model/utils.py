@@ -1,0 +1,128 @@
+"""`tf.saved_model.utils`: tensors as `TensorInfo` and back, and where a SavedModel keeps what."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from opdock import dtypes, errors
+from opdock.graph.nodes.composite import SparseTensor
+from opdock.graph.nodes.graph import Graph, get_default_graph
+from opdock.io import filesystems, protos
+from opdock.io.files import as_path
+from opdock.saved_model import constants
+from opdock.shapes import TensorShape
+from opdock.train.meta_graph import prepend_name_scope
+
+__all__ = [
+    "build_tensor_info", "build_tensor_info_from_op", "get_element_from_tensor_info",
+    "get_tensor_from_tensor_info",
+]  # fmt: skip
+
+
+def build_tensor_info(tensor: Any) -> Any:
+    """Describes a tensor.
+
+    Args:
+        tensor: a `Tensor`, a variable or a `SparseTensor`.
+
+    Returns:
+        A `TensorInfo` with its name (of a sparse tensor, those of its parts), dtype and shape.
+
+    Raises:
+        UnimplementedError: it is another composite tensor.
+    """
+    info = protos.TensorInfo()
+    if isinstance(tensor, SparseTensor):
+        info.coo_sparse.values_tensor_name = tensor.values.name
+        info.coo_sparse.indices_tensor_name = tensor.indices.name
+        info.coo_sparse.dense_shape_tensor_name = tensor.dense_shape.name
+    elif not isinstance(getattr(tensor, "name", None), str):
+        raise errors.UnimplementedError(
+            None, None, f"A {type(tensor).__name__} in a signature; name its parts: {tensor}"
+        )
+    else:
+        info.name = tensor.name
+    info.dtype = dtypes.as_dtype(tensor.dtype).as_datatype_enum
+    info.tensor_shape.CopyFrom(tensor.get_shape().as_proto())
+    return info
+
+
+def build_tensor_info_from_op(op: Any) -> Any:
+    """Describes an operation: a `TensorInfo` of its name, of no dtype and of unknown shape."""
+    return protos.TensorInfo(
+        dtype=protos.DataType.DT_INVALID, tensor_shape=TensorShape(None).as_proto(), name=op.name
+    )
+
+
+def get_tensor_from_tensor_info(
+    tensor_info: Any, graph: Graph | None = None, import_scope: str | None = None
+) -> Any:
+    """The tensor that a `TensorInfo` describes.
+
+    Args:
+        tensor_info: a `TensorInfo`.
+        graph: the graph that has it, the default graph when None.
+        import_scope: the scope into which the tensor was imported.
+
+    Returns:
+        A `Tensor` or a `SparseTensor`.
+
+    Raises:
+        KeyError: the graph has no such tensor.
+        ValueError: the description is malformed.
+    """
+    graph = graph or get_default_graph()
+
+    def tensor(name: str) -> Any:
+        return graph.get_tensor_by_name(prepend_name_scope(name, import_scope))
+
+    encoding = tensor_info.WhichOneof("encoding")
+    if encoding == "name":
+        return tensor(tensor_info.name)
+    if encoding == "coo_sparse":
+        parts = tensor_info.coo_sparse
+        return SparseTensor(
+            tensor(parts.indices_tensor_name), tensor(parts.values_tensor_name),
+            tensor(parts.dense_shape_tensor_name),
+        )  # fmt: skip
+    raise ValueError(f"Invalid TensorInfo.encoding: {encoding}")
+
+
+def get_element_from_tensor_info(
+    tensor_info: Any, graph: Graph | None = None, import_scope: str | None = None
+) -> Any:
+    """The tensor or operation that a `TensorInfo` names; KeyError when the graph has neither."""
+    graph = graph or get_default_graph()
+    return graph.as_graph_element(prepend_name_scope(tensor_info.name, import_scope))
+
+
+# ---------------------------------------------------------------- places
+def get_variables_dir(export_dir: Any) -> str:
+    """The directory of a SavedModel's variables."""
+    return os.path.join(as_path(export_dir), constants.VARIABLES_DIRECTORY)
+
+
+def get_variables_path(export_dir: Any) -> str:
+    """The prefix of the checkpoint that holds a SavedModel's variables."""
+    return os.path.join(get_variables_dir(export_dir), constants.VARIABLES_FILENAME)
+
+
+def get_assets_dir(export_dir: Any) -> str:
+    """The directory of a SavedModel's assets."""
+    return os.path.join(as_path(export_dir), constants.ASSETS_DIRECTORY)
+
+
+def get_or_create_variables_dir(export_dir: Any) -> str:
+    """`get_variables_dir`, which exists afterwards."""
+    return _made(get_variables_dir(export_dir))
+
+
+def get_or_create_assets_dir(export_dir: Any) -> str:
+    """`get_assets_dir`, which exists afterwards."""
+    return _made(get_assets_dir(export_dir))
+
+
+def _made(directory: str) -> str:
+    filesystems.of(directory).makedirs(directory)
+    return directory

@@ -1,0 +1,1 @@
+"""Object-based checkpoints: `tf.train.Checkpoint` and what stands behind it."""

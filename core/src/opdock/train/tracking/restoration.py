@@ -1,0 +1,188 @@
+"""Giving objects what a checkpoint says of them, those that exist now and those to come."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import weakref
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import device, init_scope
+from opdock.graph.variables.trackable import Trackable
+from opdock.io.checkpoint_reader import CheckpointReader
+from opdock.ops.io import restore_v2_op
+from opdock.train.saveable import SaveableObject
+from opdock.train.tracking.base import PythonStateSaveable
+from opdock.train.tracking.object_graph import Saveables
+
+__all__ = ["Position", "Restoration", "node_names"]
+
+_log = logging.getLogger("tensorflow")
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True)
+class _Slot:
+    """A slot variable of a checkpoint, all by their numbers."""
+
+    optimizer: int
+    variable: int
+    slot: int
+    name: str
+
+
+class Restoration:
+    """One restore of one checkpoint; it goes on for as long as new objects are attached.
+
+    Args:
+        proto: the checkpoint's `TrackableObjectGraph`.
+        reader: the checkpoint.
+        prefix: tensor that will hold the checkpoint's prefix.
+        saveables: those that were made before.
+        cache: restore ops by what they read, shared by all restores of the same objects.
+    """
+
+    def __init__(
+        self, proto: Any, reader: CheckpointReader, prefix: Tensor, saveables: Saveables,
+        cache: dict[str, Any],
+    ) -> None:  # fmt: skip
+        self.uid = next(_numbers)
+        self.proto = proto
+        self.reader = reader
+        self.objects: weakref.WeakValueDictionary[int, Trackable] = weakref.WeakValueDictionary()
+        self.matched: set[int] = set()
+        self.unused_attributes: dict[int, list[str]] = {}
+        self.restore_ops: list[Any] = []
+        self._prefix = prefix
+        self._saveables = saveables
+        self._cache = cache
+        self.slots: dict[int, list[_Slot]] = {}
+        self._waiting: dict[int, list[tuple[Trackable, _Slot]]] = {}
+        for number, node in enumerate(proto.nodes):
+            for s in node.slot_variables:
+                slot = _Slot(
+                    number, s.original_variable_node_id, s.slot_variable_node_id, s.slot_name
+                )
+                self.slots.setdefault(slot.variable, []).append(slot)
+
+    # ------------------------------------------------------------ objects
+    def bind(self, number: int, trackable: Trackable) -> bool:
+        """Notes which object a node stands for; whether it was not known before."""
+        self.matched.add(number)
+        known = self.objects.get(number)
+        if known is not None:
+            if known is not trackable:
+                _log.warning(
+                    "Inconsistent references when loading the checkpoint into this object graph."
+                    " Either the Trackable object references in the Python program have changed in"
+                    " an incompatible way, or the checkpoint was generated in an incompatible"
+                    " program.\n\nTwo checkpoint references resolved to different objects (%s and"
+                    " %s).",
+                    known, trackable,
+                )  # fmt: skip
+            return False
+        self.objects[number] = trackable
+        for variable, slot in self._waiting.pop(number, ()):
+            self._restore_slot(trackable, variable, slot)
+        for slot in self.slots.pop(number, ()):
+            optimizer = self.objects.get(slot.optimizer)
+            if optimizer is None:
+                self._waiting.setdefault(slot.optimizer, []).append((trackable, slot))
+            else:
+                self._restore_slot(optimizer, trackable, slot)
+        return True
+
+    def _restore_slot(self, optimizer: Any, variable: Trackable, slot: _Slot) -> None:
+        optimizer._create_or_restore_slot_variable(Position(self, slot.slot), slot.name, variable)
+
+    def restore(self, number: int, trackable: Trackable) -> None:
+        """Restores an object that was just bound, and those behind it that exist."""
+        saveables: dict[str, list[SaveableObject]] = {}
+        waiting = deque([(number, trackable)])
+        while waiting:
+            current, holder = waiting.popleft()
+            if self.uid > holder._update_uid:
+                self._gather(current, holder, saveables)
+                holder._self_update_uid = self.uid
+            for child in self.proto.nodes[current].children:
+                found = holder._lookup_dependency(child.local_name)
+                if found is None:
+                    position = Position(self, child.node_id)
+                    holder._deferred_dependencies.setdefault(child.local_name, []).append(position)
+                elif self.bind(child.node_id, found):
+                    waiting.append((child.node_id, found))
+        self.restore_ops += self._made(saveables)
+
+    def _gather(self, number: int, holder: Trackable, out: dict[str, list[SaveableObject]]) -> None:
+        """The saveables of an object; state that lives in Python is given back at once."""
+        known = holder._gather_saveables_for_checkpoint()
+        for attribute in self.proto.nodes[number].attributes:
+            key = attribute.checkpoint_key
+            if key in self._cache:
+                self.restore_ops += self._cache[key]
+            elif attribute.name in known:
+                for saveable in self._saveables.of(holder, attribute.name, key):
+                    if isinstance(saveable, PythonStateSaveable):
+                        values = [self.reader.get_tensor(spec.name) for spec in saveable.specs]
+                        saveable.python_restore(values)
+                    else:
+                        out.setdefault(key, []).append(saveable)
+            elif not attribute.optional_restore:
+                self.unused_attributes.setdefault(number, []).append(attribute.name)
+
+    def _made(self, saveables: dict[str, list[SaveableObject]]) -> list[Operation]:
+        ops: list[Operation] = []
+        for key, found in saveables.items():
+            made = []
+            for saveable in found:
+                specs = saveable.specs
+                with device("cpu:0"):
+                    values = restore_v2_op(
+                        self._prefix, [s.name for s in specs], [s.slice_spec for s in specs],
+                        dtypes=[s.dtype for s in specs],
+                    )  # fmt: skip
+                made.append(saveable.restore(values, None))
+            self._cache[key] = made
+            ops += made
+        return ops
+
+
+@dataclass(frozen=True)
+class Position:
+    """A place in the graph of objects of a checkpoint that is being restored."""
+
+    restoration: Restoration
+    number: int
+
+    @property
+    def uid(self) -> int:
+        """The number of the restore."""
+        return self.restoration.uid
+
+    def restore(self, trackable: Trackable) -> None:
+        """Gives an object what the checkpoint says of it and of all behind it."""
+        with init_scope():
+            if self.restoration.bind(self.number, trackable):
+                self.restoration.restore(self.number, trackable)
+
+
+def node_names(proto: Any) -> dict[int, str]:
+    """The nodes of a `TrackableObjectGraph` by readable paths, "(root).model.kernel"."""
+    names = {0: "(root)"}
+    waiting = deque([0])
+    while waiting:
+        number = waiting.popleft()
+        for child in proto.nodes[number].children:
+            if child.node_id not in names:
+                names[child.node_id] = f"{names[number]}.{child.local_name}"
+                waiting.append(child.node_id)
+    for number, node in enumerate(proto.nodes):
+        for slot in node.slot_variables:
+            original = names.get(slot.original_variable_node_id)
+            names[slot.slot_variable_node_id] = (
+                f"{names.get(number)}'s state '{slot.slot_name}' for {original}"
+            )
+    return names

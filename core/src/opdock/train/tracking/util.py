@@ -1,0 +1,267 @@
+"""`tf.train.Checkpoint`: saves objects with all that they depend on, by names that stay."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from opdock import dtypes, errors
+from opdock.graph.nodes.constant import constant
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import control_dependencies, device, init_scope
+from opdock.graph.variables.trackable import AutoTrackable, NoDependency, Trackable, wrap
+from opdock.graph.variables.variable import Variable
+from opdock.io import protos
+from opdock.io.checkpoint_reader import NewCheckpointReader
+from opdock.io.files import as_path
+from opdock.ops.identity import identity, placeholder_with_default
+from opdock.train.checkpoint_management import update_checkpoint_state_internal
+from opdock.train.saver_builder import BaseSaverBuilder
+from opdock.train.tracking.base import OBJECT_GRAPH_PROTO_KEY, NoRestoreSaveable
+from opdock.train.tracking.object_graph import ObjectGraph, Saveables, list_objects
+from opdock.train.tracking.restoration import Position, Restoration
+from opdock.train.tracking.status import (
+    CheckpointLoadStatus,
+    InitializationOnlyStatus,
+    NameBasedSaverStatus,
+    get_session,
+)
+
+__all__ = [
+    "Checkpoint", "CheckpointLoadStatus", "InitializationOnlyStatus", "NameBasedSaverStatus",
+    "TrackableSaver", "add_variable", "gather_initializers", "list_objects", "object_metadata",
+]  # fmt: skip
+
+
+def object_metadata(save_path: Any) -> Any:
+    """The graph of objects in a checkpoint.
+
+    Args:
+        save_path: the checkpoint's prefix.
+
+    Returns:
+        A `TrackableObjectGraph`.
+
+    Raises:
+        ValueError: the checkpoint has none.
+    """
+    try:
+        data = NewCheckpointReader(save_path).get_tensor(OBJECT_GRAPH_PROTO_KEY)
+    except errors.NotFoundError:
+        raise ValueError(
+            f'The specified checkpoint "{save_path}" does not appear to be object-based (it is'
+            f' missing the key "{OBJECT_GRAPH_PROTO_KEY}"). Likely it was created with a name-based'
+            " saver and does not contain an object dependency graph."
+        ) from None
+    return protos.TrackableObjectGraph.FromString(data)
+
+
+def gather_initializers(root_trackable: Trackable) -> list[Any]:
+    """The initializers of all objects that can be reached from one."""
+    found = (getattr(o, "initializer", None) for o in list_objects(root_trackable))
+    return [i for i in found if i is not None]
+
+
+def add_variable(
+    trackable: Trackable, name: str, shape: Any = None, dtype: Any = dtypes.float32,
+    initializer: Any = None, trainable: bool = True,
+) -> Any:  # fmt: skip
+    """Makes a variable that is a dependency of an object.
+
+    Args:
+        trackable: the object.
+        name: name of the dependency and of the variable.
+        shape: the variable's shape, unless `initializer` is a value.
+        dtype: its type.
+        initializer: a value, or an initializer.
+        trainable: whether optimizers update it.
+
+    Returns:
+        The variable.
+    """
+
+    def make(name: str, shape: Any, initializer: Any, **kwargs: Any) -> Any:
+        value = initializer
+        if callable(initializer):
+
+            def value() -> Any:
+                return initializer(shape, dtype=dtype)
+
+        with init_scope():
+            return Variable(value, name=name, dtype=dtype, use_resource=True, **kwargs)
+
+    return trackable._add_variable_with_custom_getter(
+        name, shape, None, initializer, make, trainable=trainable
+    )
+
+
+class TrackableSaver:
+    """Saves and restores an object with all that it depends on.
+
+    Args:
+        root: the object.
+    """
+
+    def __init__(self, root: Trackable) -> None:
+        self._root = root
+        self._prefix: Tensor | None = None
+        # The ops serve for as long as the graph of objects is the same.
+        self._saved: tuple[bytes, Tensor, dict[Any, Any]] | None = None
+        self._saveables = Saveables()
+        self._restore_ops: dict[str, Any] = {}
+
+    def _prefix_tensor(self) -> Tensor:
+        if self._prefix is None:
+            with init_scope(), device("/cpu:0"):
+                self._prefix = placeholder_with_default("model", shape=(), name="filename")
+        return self._prefix
+
+    def save(self, file_prefix: Any, checkpoint_number: Any = None, session: Any = None) -> str:
+        """Writes a checkpoint.
+
+        Args:
+            file_prefix: prefix of the files.
+            checkpoint_number: appended to it, if given.
+            session: the session that holds the variables, the default one when None.
+
+        Returns:
+            The checkpoint's prefix.
+        """
+        session = session or get_session()
+        path = as_path(file_prefix)
+        if checkpoint_number is not None:
+            path = f"{path}-{int(checkpoint_number)}"
+        directory = os.path.dirname(path)
+        if directory:
+            os.makedirs(directory, exist_ok=True)
+        graph, saveables, feeds = ObjectGraph(self._root).serialize(self._saveables)
+        data = graph.SerializeToString(deterministic=True)
+        prefix = self._prefix_tensor()
+        if self._saved is None or self._saved[0] != data:
+            with init_scope(), device("/cpu:0"):
+                described = constant("", dtypes.string)
+                saveables.append(NoRestoreSaveable(described, OBJECT_GRAPH_PROTO_KEY))
+                write = BaseSaverBuilder().save_op(prefix, saveables)
+                with control_dependencies([write]):
+                    self._saved = data, identity(prefix), {described: data}
+        _, done, described_feed = self._saved
+        session.run(done, {prefix: path, **described_feed, **feeds})
+        return path
+
+    def restore(self, save_path: Any) -> Any:
+        """Restores the object, and whatever is attached to it later.
+
+        Variables get their values when the ops of the returned status run.
+
+        Args:
+            save_path: a checkpoint's prefix, or None for none.
+
+        Returns:
+            A status: `CheckpointLoadStatus`, `NameBasedSaverStatus` for a checkpoint of
+            `tf.train.Saver`, `InitializationOnlyStatus` for no checkpoint.
+
+        Raises:
+            NotFoundError: there is no such checkpoint.
+        """
+        if save_path is None:
+            return InitializationOnlyStatus(self._root)
+        path = as_path(save_path)
+        reader = NewCheckpointReader(path)
+        if not reader.has_tensor(OBJECT_GRAPH_PROTO_KEY):
+            names = set(reader.get_variable_to_shape_map())
+            return NameBasedSaverStatus(names, path, self._root)
+        proto = protos.TrackableObjectGraph.FromString(reader.get_tensor(OBJECT_GRAPH_PROTO_KEY))
+        prefix = self._prefix_tensor()
+        restoration = Restoration(proto, reader, prefix, self._saveables, self._restore_ops)
+        Position(restoration, 0).restore(self._root)
+        return CheckpointLoadStatus(restoration, self._root, {prefix: path})
+
+
+class Checkpoint(AutoTrackable):
+    """Objects that are saved together, by the names of the attributes that lead to them.
+
+    Names in the graph do not matter. An object that is attached after `restore` is restored then.
+
+    Args:
+        **kwargs: the objects: variables, optimizers, layers, tables, other checkpoints, and lists
+            and dicts of them.
+
+    Raises:
+        ValueError: an object cannot be tracked.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__()
+        for name, value in sorted(kwargs.items()):
+            if not isinstance(wrap(value), (Trackable, NoDependency)):
+                raise ValueError(
+                    "`Checkpoint` was expecting a trackable object (an object derived from"
+                    f" `TrackableBase`), got {value}. If you believe this object should be"
+                    " trackable (i.e. it is part of the TensorFlow Python API and manages state),"
+                    " please open an issue."
+                )
+            setattr(self, name, value)
+        self._save_counter: Any = None
+        self._count: Any = None
+        self._saver = TrackableSaver(self)
+
+    def _maybe_create_save_counter(self) -> None:
+        if self._save_counter is None:
+            with device("/cpu:0"):
+                made = add_variable(
+                    self, "save_counter", dtype=dtypes.int64, initializer=0, trainable=False
+                )
+            self._save_counter = NoDependency(made)
+
+    @property
+    def save_counter(self) -> Any:
+        """An int64 variable, the number of the last `save`."""
+        self._maybe_create_save_counter()
+        return self._save_counter
+
+    def write(self, file_prefix: Any, session: Any = None) -> str:
+        """Writes a checkpoint, without a number and without a state file.
+
+        Args:
+            file_prefix: prefix of the files.
+            session: the session that holds the variables, the default one when None.
+
+        Returns:
+            The prefix, for `restore`.
+        """
+        return self._saver.save(file_prefix, session=session)
+
+    def save(self, file_prefix: Any, session: Any = None) -> str:
+        """Writes a checkpoint under the next number, and names it in the directory's state file.
+
+        Args:
+            file_prefix: prefix of the files, before the number.
+            session: the session that holds the variables, the default one when None.
+
+        Returns:
+            The checkpoint's prefix, for `restore`.
+        """
+        session = session or get_session()
+        new = self._save_counter is None
+        counter = self.save_counter
+        if new:
+            session.run(counter.initializer)
+        if self._count is None:
+            self._count = NoDependency(counter.assign_add(1, read_value=True))
+        path = self.write(f"{as_path(file_prefix)}-{session.run(self._count)}", session)
+        update_checkpoint_state_internal(os.path.dirname(path), path, [path], None, True)
+        return path
+
+    def restore(self, save_path: Any) -> Any:
+        """Restores the objects; see `TrackableSaver.restore`.
+
+        Args:
+            save_path: a checkpoint's prefix, or None for none.
+
+        Returns:
+            A status. Its `assert_consumed` checks that everything matched; its `run_restore_ops`
+            and `initialize_or_restore` give the variables their values.
+        """
+        status = self._saver.restore(save_path)
+        self._maybe_create_save_counter()
+        return status

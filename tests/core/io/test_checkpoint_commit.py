@@ -1,0 +1,198 @@
+"""Saves that are killed at any call to the file system: a complete checkpoint is always there."""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opdock.io import files
+from opdock.io.checkpoint_v2 import BundleReader, BundleWriter, merge_bundles
+
+CALLS = ("replace", "link", "fsync", "unlink", "mkdir", "rmdir")
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The disk outlives the processes that are killed here; only the order of calls matters.
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: no handler may do anything to the files after it."""
+
+
+class Switch:
+    """Counts the calls to the file system and lets none happen from call `last` on."""
+
+    def __init__(self, last: int | None) -> None:
+        self.calls = 0
+        self.last = last
+
+    def __call__(self) -> None:
+        self.calls += 1
+        if self.last is not None and self.calls > self.last:
+            raise Killed
+
+
+class File:
+    """A file whose writes count; the write at which the kill comes gets halfway."""
+
+    def __init__(self, inner: Any, switch: Switch) -> None:
+        self.inner, self.switch = inner, switch
+
+    def write(self, data: Any) -> None:
+        try:
+            self.switch()
+        except Killed:
+            self.inner.write(bytes(data)[: len(data) // 2])
+            self.inner.flush()
+            raise
+        self.inner.write(data)
+        self.inner.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+@contextmanager
+def killed_after(calls: int | None) -> Iterator[Switch]:
+    switch = Switch(calls)
+
+    def counted(do: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            switch()
+            return do(*args, **kwargs)
+
+        return call
+
+    def opened(name: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+        if "x" not in mode:
+            return builtins.open(name, mode, *args, **kwargs)
+        switch()
+        return File(builtins.open(name, mode, *args, **kwargs), switch)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "open", opened, raising=False)
+        for name in CALLS:
+            patch.setattr(os, name, counted(getattr(os, name)))
+        yield switch
+
+
+def save(prefix: str, value: float, shards: int) -> None:
+    """Writes a checkpoint as SaveV2 does, or as a sharded save does."""
+    parts = [prefix] if shards == 1 else [f"{prefix}_temp_{'0' * 32}/p{i}" for i in range(shards)]
+    for i, part in enumerate(parts):
+        with BundleWriter(part) as writer:
+            for name in ("a", "b"):
+                writer.add(f"{name}{i}", np.full(3, value))
+    if shards > 1:
+        merge_bundles(parts, prefix)
+
+
+def read(prefix: str) -> float:
+    """The value in the checkpoint; it fails if there are several, or if it cannot be read."""
+    with BundleReader(prefix) as reader:
+        (value,) = {float(v) for name in reader.names() for v in reader.get(name)}
+    return value
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 1), (2, 2), (1, 2), (2, 1)])
+@pytest.mark.parametrize("links", [True, False])
+def test_one_of_both_is_whole(tmp_path: Path, before: int, after: int, links: bool) -> None:
+    def no_link(source: str, target: str) -> None:
+        raise OSError(errno.EPERM, "no links here")
+
+    usual = {"m.index"} | {f"m.data-{i:05d}-of-{after:05d}" for i in range(after)}
+    seen = []
+    for calls in range(1000):
+        folder = tmp_path / str(calls)
+        folder.mkdir()
+        prefix = str(folder / "m")
+        save(prefix, 1.0, before)
+        with pytest.MonkeyPatch.context() as patch:
+            if not links:
+                patch.setattr(os, "link", no_link)
+            try:
+                with killed_after(calls):
+                    save(prefix, 2.0, after)
+                done = True
+            except Killed:
+                done = False
+        seen.append(read(prefix))
+        # The next save is not held up by what is left, and leaves nothing of it.
+        save(prefix, 3.0, after)
+        assert read(prefix) == 3.0
+        left = set(os.listdir(folder)) - {f"m_temp_{'0' * 32}"}
+        assert left == usual
+        shutil.rmtree(folder)
+        if done:
+            break
+    assert done
+    assert seen == sorted(seen)
+    assert {1.0, 2.0} == set(seen)
+
+
+def test_a_first_save_is_whole_or_not_there(tmp_path: Path) -> None:
+    found = []
+    for calls in range(100):
+        folder = tmp_path / str(calls)
+        folder.mkdir()
+        prefix = str(folder / "m")
+        try:
+            with killed_after(calls):
+                save(prefix, 1.0, 1)
+            done = True
+        except Killed:
+            done = False
+        found.append(os.path.exists(f"{prefix}.index"))
+        assert not found[-1] or read(prefix) == 1.0
+        if done:
+            break
+    assert done
+    assert found == sorted(found)
+
+
+def test_what_is_being_written_is_not_swept(tmp_path: Path) -> None:
+    abandoned = tmp_path / f"old.index.tempstate{'a' * 32}"
+    abandoned.write_bytes(b"")
+    foreign = tmp_path / "m.index.tempstate123"
+    foreign.write_bytes(b"")
+    with BundleWriter(str(tmp_path / "slow")) as slow:
+        slow.add("x", np.ones(2))
+        save(str(tmp_path / "quick"), 1.0, 1)
+        assert not abandoned.exists()
+    assert read(str(tmp_path / "slow")) == 1.0
+    assert foreign.exists(), "another program's files are its own"
+
+
+def test_parts_of_a_save_that_was_killed_long_ago_go(tmp_path: Path) -> None:
+    for name in ("old", "new"):
+        folder = tmp_path / f"m_temp_{name[0].encode().hex() * 16}"
+        folder.mkdir()
+        (folder / "part.index").write_bytes(b"")
+    old, new = sorted(tmp_path.iterdir(), key=lambda p: "6f" not in p.name)
+    os.utime(old, (0, 0))
+    save(str(tmp_path / "m"), 1.0, 1)
+    assert not old.exists()
+    assert new.exists()
+
+
+KILLED = Path(__file__).parents[3] / "benchmarks" / "kill_saves.py"
+
+
+def test_real_kills(tmp_path: Path) -> None:
+    command = [sys.executable, str(KILLED), "--kills", "3", "--directory", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 kills" in done.stdout

@@ -1,0 +1,186 @@
+"""The command-line tools, by their functions and by opdock's commands."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import opdock as tf
+from opdock.cli.main import main
+from opdock.io import protos
+from opdock.io.checkpoint_v2 import BundleReader, BundleWriter
+from opdock.tools import freeze_graph, inspect_checkpoint, saved_model_inputs, strip_unused_lib
+
+
+@pytest.fixture(autouse=True)
+def _graph() -> Any:
+    with tf.Graph().as_default():
+        yield
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    """A checkpoint, a GraphDef and a SavedModel of y = 3 x."""
+    x = tf.placeholder(tf.float32, [None], name="x")
+    w = tf.Variable([3.0], name="w")
+    y = tf.multiply(x, w, name="y")
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        tf.train.Saver().save(session, str(tmp_path / "c"))
+        tf.train.write_graph(session.graph, str(tmp_path), "g.pbtxt")
+        tf.saved_model.simple_save(session, str(tmp_path / "m"), {"x": x}, {"y": y})
+    return tmp_path
+
+
+def call(*arguments: str | Path) -> tuple[int, str]:
+    result = CliRunner().invoke(main, [str(a) for a in arguments])
+    return result.exit_code, result.output
+
+
+@pytest.mark.parametrize("source", ["graph", "meta graph", "saved model"])
+def test_a_frozen_graph_computes_the_same(saved: Path, source: str) -> None:
+    where = {
+        "graph": ["--input_graph", saved / "g.pbtxt", "--input_checkpoint", saved / "c"],
+        "meta graph": [
+            "--input_meta_graph", saved / "c.meta", "--input_checkpoint", saved / "c",
+            "--input_binary",
+        ],
+        "saved model": ["--input_saved_model_dir", saved / "m"],
+    }[source]  # fmt: skip
+    arguments = [*where, "--output_node_names", "y", "--output_graph", saved / "frozen.pb"]
+    assert freeze_graph.main([str(a) for a in arguments]) == 0
+    frozen = protos.GraphDef.FromString((saved / "frozen.pb").read_bytes())
+    assert {n.op for n in frozen.node} <= {"Placeholder", "Const", "Identity", "Mul"}
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.import_graph_def(frozen, name="")
+        assert session.run("y:0", {"x:0": [2.0]}).tolist() == [6.0]
+
+
+def test_what_cannot_be_frozen(saved: Path) -> None:
+    graph, checkpoint = str(saved / "g.pbtxt"), str(saved / "c")
+
+    def freeze(graph: str, checkpoint: str, outputs: str) -> None:
+        freeze_graph.freeze_graph(
+            graph, "", False, checkpoint, outputs, "", "", "", True, ""
+        )  # fmt: skip
+
+    with pytest.raises(ValueError, match="doesn't exist"):
+        freeze(graph, str(saved / "none"), "y")
+    with pytest.raises(ValueError, match="output_node_names"):
+        freeze(graph, checkpoint, "")
+    with pytest.raises(OSError, match="does not exist"):
+        freeze(str(saved / "none"), checkpoint, "y")
+    with tf.Graph().as_default() as bare:
+        tf.constant(1.0, name="y")
+        tf.train.write_graph(bare, str(saved), "bare.pbtxt")
+    with pytest.raises(ValueError, match="No variables were found"):
+        freeze(str(saved / "bare.pbtxt"), checkpoint, "y")
+
+
+def test_stripping(saved: Path) -> None:
+    arguments = ["--input_graph", "g.pbtxt", "--output_graph", "out.pb"]
+    arguments = [str(saved / a) if "." in a else a for a in arguments]
+    arguments += ["--input_node_names", "w/read", "--output_node_names", "y"]
+    assert strip_unused_lib.main(arguments) == 0
+    out = protos.GraphDef.FromString((saved / "out.pb").read_bytes())
+    assert {(n.name, n.op) for n in out.node} == {
+        ("x", "Placeholder"), ("w/read", "Placeholder"), ("y", "Mul"),
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="refer to a Tensor"):
+        strip_unused_lib.strip_unused(out, ["x:0"], ["y"], 1)
+    with pytest.raises(KeyError, match="not found"):
+        strip_unused_lib.strip_unused(out, ["z"], ["y"], 1)
+
+
+def test_inspecting(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out = call("inspect-checkpoint", saved / "c")
+    assert (code, "w (DT_FLOAT) [1]" in out, "number of params: 1" in out) == (0, True, True)
+    assert "[3.]" in call("inspect-checkpoint", saved / "c", "--values", "--exclude", "w")[1]
+    code, out = call("inspect-checkpoint", saved / "c.data-00000-of-00001")
+    assert code == 1
+    assert f"--file_name = {saved / 'c'}\n" in out
+    options = np.get_printoptions()
+    try:
+        assert inspect_checkpoint.main(
+            ["--file_name", str(saved / "c"), "--tensor_name", "w", "--printoptions", "precision=3"]
+        ) == 0  # fmt: skip
+        assert np.get_printoptions()["precision"] == 3
+    finally:
+        np.set_printoptions(**options)
+    assert "tensor_name:  w" in capsys.readouterr().out
+
+
+def test_showing_and_running_a_saved_model(saved: Path) -> None:
+    model = ["--dir", saved / "m"]
+    assert "tag-sets:\nserve" in call("saved-model", "show", *model)[1]
+    shown = call("saved-model", "show", *model, "--all")[1]
+    assert "    inputs['x'] tensor_info:\n        dtype: DT_FLOAT\n        shape: (-1)" in shown
+    assert "does not contain blacklisted ops" in call("saved-model", "scan", *model)[1]
+    np.savez(saved / "in.npz", a=np.float32([1, 2]))
+    signature = [*model, "--tag_set", "serve", "--signature_def", "serving_default"]
+    code, out = call(
+        "saved-model", "run", *signature, "--inputs", f"x={saved / 'in.npz'}[a]",
+        "--outdir", saved / "out",
+    )  # fmt: skip
+    assert (code, "Result for output key y:\n[3. 6.]" in out) == (0, True)
+    assert np.load(saved / "out" / "y.npy").tolist() == [3.0, 6.0]
+    run = ("saved-model", "run", *signature, "--input_exprs", "x=np.ones(1)")
+    assert "[3.]" in call(*run)[1]
+    result = CliRunner().invoke(main, [str(a) for a in (*run, "--outdir", saved / "out")])
+    assert "already exists" in str(result.exception)
+
+
+def test_inputs_on_the_command_line(tmp_path: Path) -> None:
+    given = saved_model_inputs.preprocess_input_exprs_arg_string(
+        "a=np.mgrid[0:2,0:2].T;b=[[1],[-2]];c=np.zeros((2,), dtype=np.int32) + 3**2"
+    )
+    assert given["a"].tolist() == np.mgrid[0:2, 0:2].T.tolist()
+    assert given["b"] == [[1], [-2]]
+    assert given["c"].tolist() == [9, 9]
+    for text in ("a=open('x')", "a=np.__dict__", "a=[x for x in [1]]", "a=(", "a=lambda: 1"):
+        with pytest.raises(ValueError, match=r"'.*' is n"):
+            saved_model_inputs.preprocess_input_exprs_arg_string(text)
+    with pytest.raises(RuntimeError, match="format is incorrect"):
+        saved_model_inputs.preprocess_inputs_arg_string("a[b]")
+    (example,) = saved_model_inputs.preprocess_input_examples_arg_string(
+        "e=[{'f': [1.5], 'i': [2], 's': ['t']}]"
+    )["e"]
+    features = protos.Example.FromString(example).features.feature
+    assert features["f"].float_list.value == [1.5]
+    assert features["s"].bytes_list.value == [b"t"]
+    with pytest.raises(ValueError, match="must be a list"):
+        saved_model_inputs.preprocess_input_examples_arg_string("e={}")
+    np.save(tmp_path / "o.npy", np.array([{}]), allow_pickle=True)
+    with pytest.raises(ValueError, match="pickle"):
+        saved_model_inputs.load_inputs_from_input_arg_string(f"a={tmp_path / 'o.npy'}", "", "")
+
+
+def test_safetensors(tmp_path: Path) -> None:
+    pytest.importorskip("safetensors", reason="the extra `safetensors` is not installed")
+    prefix, path = tmp_path / "c", tmp_path / "c.safetensors"
+    with BundleWriter(str(prefix)) as writer:
+        writer.add("a/b", np.arange(6.0).reshape(2, 3))
+        writer.add("half", np.ones(3, tf.bfloat16.as_numpy_dtype))
+        writer.add("yes", np.array(True))
+    assert call("convert-checkpoint", prefix, path) == (0, f"3 tensors: {path}\n")
+    assert call("convert-checkpoint", path, tmp_path / "d")[0] == 0
+    with BundleReader(str(prefix)) as one, BundleReader(str(tmp_path / "d")) as two:
+        assert one.names() == two.names() == ["a/b", "half", "yes"]
+        for name in one.names():
+            assert one.dtype(name) is two.dtype(name)
+            np.testing.assert_array_equal(one.get(name), two.get(name))
+    assert call("convert-checkpoint", prefix, tmp_path / "x")[0] == 2
+    path.write_bytes(path.read_bytes()[:50])
+    code, out = call("convert-checkpoint", path, tmp_path / "e")
+    assert code == 1, "a file that was cut is said to be so"
+    assert str(path) in out
+    with BundleWriter(str(prefix)) as writer:
+        writer.add("text", np.array(["a"], object), tf.string)
+    code, out = call("convert-checkpoint", prefix, path)
+    assert (code, "Tensor text has type string" in out) == (1, True)
+    assert not [f for f in os.listdir(tmp_path) if "tempstate" in f]
