@@ -37,6 +37,13 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.platform.tf_logging": ("opdock.api.logging",),
     "python.ops.rnn_cell": ("opdock.layers.rnn_cell",),
     "python.ops.rnn_cell_impl": ("opdock.layers.rnn_cell",),
+    "python.ops.lookup_ops": (
+        "opdock.lookup.tables",
+        "opdock.lookup.vocabulary",
+        "opdock.lookup.initializers",
+        "opdock.lookup.mutable",
+    ),
+    "python.ops.weights_broadcast_ops": ("opdock.ops.composed.weights_broadcast",),
     "python.ops.summary_op_util": ("opdock.ops.summary",),
     "python.layers.utils": ("opdock.util.graph_helpers",),
     "python.util.all_util": ("opdock.util.decorating",),
@@ -121,6 +128,9 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "get_name_scope": "opdock.util.graph_helpers:get_name_scope",
         "internal_convert_n_to_tensor": "opdock.graph.nodes.convert:convert_n_to_tensor",
         "internal_convert_to_tensor": "opdock.graph.nodes.convert:convert_to_tensor",
+        "_TensorLike": "opdock.util.graph_helpers:TensorLike",
+        "_as_graph_element": "opdock.util.graph_helpers:as_graph_element",
+        "_get_graph_from_inputs": "opdock.util.graph_helpers:graph_from_inputs",
         "convert_to_tensor_v2": "opdock.graph.nodes.convert:convert_to_tensor",
         "is_dense_tensor_like": "opdock.graph.nodes.operation:is_tensor",
         "name_scope_v1": "opdock.graph.nodes.scopes:name_scope",
@@ -154,15 +164,39 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "walk": "opdock:gfile.Walk",
         "write_string_to_file": "opdock.util.files:write_string_to_file",
     },
+    "python.framework.constant_op": {
+        "_tensor_shape_tensor_conversion_function": "opdock.graph.nodes.convert:shape_to_tensor",
+    },
+    "python.ops.array_ops": {"shape_internal": "opdock.ops.array:shape_internal"},
+    "python.ops.confusion_matrix": {
+        "remove_squeezable_dimensions": (
+            "opdock.ops.composed.confusion:remove_squeezable_dimensions"
+        ),
+    },
+    "python.ops.control_flow_util": {
+        "GraphOrParentsInXlaContext": "opdock.util.graph_helpers:in_xla_context",
+        "InXlaContext": "opdock.util.graph_helpers:in_xla_context",
+    },
     "python.ops.control_flow_ops": {
         "cond_v1": "opdock:cond",
         "with_dependencies": "opdock.util.graph_helpers:with_dependencies",
+    },
+    "python.ops.metrics_impl": {
+        "_aggregate_variable": "opdock.metrics.common:aggregate_variable",
+        "_confusion_matrix_at_thresholds": "opdock.metrics.thresholds:counts_at",
+        "_remove_squeezable_dimensions": "opdock.metrics.common:aligned",
+        "_safe_scalar_div": "opdock.metrics.common:safe_div",
+        "_streaming_sparse_average_precision_at_top_k": (
+            "opdock.metrics.at_k:average_precision_at_top_k"
+        ),
+        "metric_variable": "opdock.metrics.common:metric_variable",
     },
     "python.ops.resource_variable_ops": {
         "ResourceVariable": "opdock.graph.variables.resource_variable:ResourceVariable",
         "is_resource_variable": "opdock.util.graph_helpers:is_resource_variable",
     },
     "python.ops.variables": {
+        "PartitionedVariable": "opdock.graph.variables.partitioned:PartitionedVariable",
         "RefVariable": "opdock:Variable",
         "Variable": "opdock:Variable",
         "VariableV1": "opdock:Variable",

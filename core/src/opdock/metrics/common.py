@@ -127,6 +127,13 @@ def _zero(like: Any) -> Any:
     return convert_to_tensor(0, dtype=like.dtype.base_dtype)
 
 
+def aggregate_variable(variable: Any, collections: Any) -> Any:
+    """A metric's variable, once it is in the user's collections."""
+    if collections:
+        add_to_collections(collections, variable)
+    return variable
+
+
 def to_float(value: Any) -> Any:
     """`value` as float32."""
     return cast(value, dtypes.float32)
