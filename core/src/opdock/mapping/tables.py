@@ -36,7 +36,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.platform.test": ("opdock.api.test",),
     "python.platform.tf_logging": ("opdock.api.logging",),
     "python.ops.rnn_cell": ("opdock.layers.rnn_cell",),
-    "python.ops.rnn_cell_impl": ("opdock.layers.rnn_cell",),
+    "python.ops.rnn_cell_impl": ("opdock.layers.rnn_cell", "opdock.layers.rnn_base"),
     "python.ops.lookup_ops": (
         "opdock.lookup.tables",
         "opdock.lookup.vocabulary",
@@ -95,6 +95,10 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "static_rnn": "opdock:nn.static_rnn",
         "static_bidirectional_rnn": "opdock:nn.static_bidirectional_rnn",
         "static_state_saving_rnn": "opdock:nn.static_state_saving_rnn",
+    },
+    "contrib.rnn.python.ops.core_rnn_cell": {
+        "_Linear": "opdock.contrib.rnn.linear:Linear",
+        "_linear": "opdock.contrib.rnn.linear:linear",
     },
     "contrib.tensorboard.plugins.projector": {
         "EmbeddingInfo": "tensorboard.plugins.projector.projector_config_pb2:EmbeddingInfo",
@@ -194,6 +198,11 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.ops.resource_variable_ops": {
         "ResourceVariable": "opdock.graph.variables.resource_variable:ResourceVariable",
         "is_resource_variable": "opdock.util.graph_helpers:is_resource_variable",
+    },
+    "python.ops.rnn": {"_transpose_batch_time": "opdock.layers.rnn:transpose_batch_time"},
+    "python.ops.rnn_cell_impl": {
+        "LayerRNNCell": "opdock.layers.rnn_base:RNNCell",
+        "assert_like_rnncell": "opdock.layers.rnn_base:checked_cell",
     },
     "python.ops.variables": {
         "PartitionedVariable": "opdock.graph.variables.partitioned:PartitionedVariable",

@@ -16,10 +16,11 @@ from opdock.graph.nodes.scopes import control_dependencies, graph_of, name_scope
 from opdock.shapes import TensorShape
 
 __all__ = [
-    "TensorLike", "as_graph_element", "collect_named_outputs", "convert_collection_to_dict", "enabled", "get_name_scope",
-    "get_seed_or_none", "graph_from_inputs", "in_xla_context", "is_resource_variable", "list_local_devices", "matrix",
-    "n_positive_integers", "scalar", "set_shapes_for_outputs", "smart_cond",
-    "smart_constant_value", "uid", "vector", "with_dependencies",
+    "TensorLike", "as_graph_element", "collect_named_outputs", "convert_collection_to_dict",
+    "enabled", "get_name_scope", "get_seed_or_none", "graph_from_inputs", "in_xla_context",
+    "is_resource_variable", "list_local_devices", "matrix", "n_positive_integers", "scalar",
+    "set_shapes_for_outputs", "smart_cond", "smart_constant_value", "uid", "vector",
+    "with_dependencies",
 ]  # fmt: skip
 
 _ids = itertools.count()
