@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from opdock.plugin import BackendSpec, GraphPass, GraphView, hookimpl
 
 FAMILIES = (
-    "argmax", "arithmetic", "array", "bias", "bitwise", "candidate_sampling", "cast", "compare",
-    "complex", "conv", "ctc", "decompositions", "depthwise", "edit_distance", "einsum",
-    "elementary", "encoding", "fill", "gather", "hashing", "histogram", "image_boxes",
+    "argmax", "arithmetic", "array", "beam_search", "bias", "bitwise", "candidate_sampling",
+    "cast", "compare", "complex", "conv", "ctc", "decompositions", "depthwise", "edit_distance",
+    "einsum", "elementary", "encoding", "fill", "gather", "hashing", "histogram", "image_boxes",
     "image_codec", "image_crop", "io", "joining", "linalg", "lookup", "loss", "matrix",
     "matrix_functions", "ngrams", "nn", "norm", "padding", "parsing", "partition", "quantize",
     "quantized", "quantized_nn", "queues", "ragged", "random", "random_dist", "reduce", "regex",

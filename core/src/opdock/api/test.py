@@ -358,6 +358,16 @@ class TestCase(unittest.TestCase):
             msg or f"{actual!r} does not start with {expected_start!r}",
         )
 
+    def assertDeviceEqual(self, device1: Any, device2: Any, msg: str | None = None) -> None:
+        """Asserts that two device names, specs or None mean the same, however they are spelt."""
+        first, second = (
+            DeviceSpec.from_string(d).to_string() if isinstance(d, str) else d and d.to_string()
+            for d in (device1, device2)
+        )  # fmt: skip
+        self.assertEqual(
+            first or "", second or "", f"Devices {first} and {second} are not equal. {msg}"
+        )
+
     def assertProtoEquals(self, expected_message_maybe_ascii: Any, message: Any) -> None:
         """Asserts that a message equals another one, or one given as text."""
         expected = expected_message_maybe_ascii

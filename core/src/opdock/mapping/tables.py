@@ -100,6 +100,17 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "_Linear": "opdock.contrib.rnn.linear:Linear",
         "_linear": "opdock.contrib.rnn.linear:linear",
     },
+    "contrib.seq2seq.python.ops.beam_search_decoder": {
+        "_beam_search_step": "opdock.contrib.seq2seq.beam_step:beam_search_step",
+        "_check_batch_beam": "opdock.contrib.seq2seq.beam_paths:check_beams",
+        "_check_static_batch_beam_maybe": "opdock.contrib.seq2seq.beam_paths:may_have_beams",
+        "_length_penalty": "opdock.contrib.seq2seq.beam_step:length_penalty",
+        "_mask_probs": "opdock.contrib.seq2seq.beam_step:mask_probs",
+    },
+    "contrib.seq2seq.python.ops.helper": {
+        "bernoulli_sample": "opdock.contrib.seq2seq.helpers:bernoulli_sample",
+        "categorical_sample": "opdock.contrib.seq2seq.helpers:categorical_sample",
+    },
     "contrib.tensorboard.plugins.projector": {
         "EmbeddingInfo": "tensorboard.plugins.projector.projector_config_pb2:EmbeddingInfo",
         "ProjectorConfig": "tensorboard.plugins.projector.projector_config_pb2:ProjectorConfig",

@@ -128,10 +128,11 @@ def _zero(like: Any) -> Any:
 
 
 def aggregate_variable(variable: Any, collections: Any) -> Any:
-    """A metric's variable, once it is in the user's collections."""
+    """The value of a metric's variable, once it is in the user's collections."""
+    value = identity(variable)
     if collections:
-        add_to_collections(collections, variable)
-    return variable
+        add_to_collections(collections, value)
+    return value
 
 
 def to_float(value: Any) -> Any:

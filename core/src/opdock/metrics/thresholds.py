@@ -50,10 +50,18 @@ def default_thresholds(count: int) -> list[float]:
 
 
 def counts_at(
-    labels: Any, predictions: Any, thresholds: Sequence[float], weights: Any,
-    kinds: Sequence[str] = ("tp", "fn", "tn", "fp"),
+    labels: Any, predictions: Any, thresholds: Sequence[float], weights: Any = None,
+    includes: Sequence[str] | None = None,
 ) -> tuple[Counts, Counts]:  # fmt: skip
-    """Variables with the counts at each threshold, and what they are after this batch."""
+    """Variables with the counts at each threshold, and what they are after this batch.
+
+    Args:
+        labels: a tensor, taken as bool.
+        predictions: a tensor of its shape with values in [0, 1].
+        thresholds: numbers in [0, 1].
+        weights: a tensor that broadcasts against `labels`, or None.
+        includes: which of "tp", "fn", "tn" and "fp"; all of them by default.
+    """
     predictions = checked(
         predictions, emit("GreaterEqual", predictions, 0.0), "predictions must be in [0, 1]"
     )
@@ -77,7 +85,7 @@ def counts_at(
     }  # fmt: skip
     values: Counts = {}
     updates: Counts = {}
-    for kind in kinds:
+    for kind in includes or _NAMES:
         held = metric_variable([len(thresholds)], dtypes.float32, _NAMES[kind])
         hits = to_float(emit("LogicalAnd", *pairs[kind]))
         if weights is not None:

@@ -55,6 +55,7 @@ class FusedRNNCellAdaptor(FusedRNNCell):
         self, inputs: Any, initial_state: Any = None, dtype: Any = None,
         sequence_length: Any = None, scope: Any = None,
     ) -> tuple[Any, Any]:  # fmt: skip
+        """Runs the cell over the sequence."""
         is_list = isinstance(inputs, list)
         if self._dynamic:
             outputs, state = dynamic_rnn(
@@ -81,6 +82,7 @@ class TimeReversedFusedRNN(FusedRNNCell):
         self, inputs: Any, initial_state: Any = None, dtype: Any = None,
         sequence_length: Any = None, scope: Any = None,
     ) -> tuple[Any, Any]:  # fmt: skip
+        """Runs the network over the sequence turned around, and turns its outputs back."""
         outputs, state = self._cell(
             _turned(inputs, sequence_length), initial_state, dtype, sequence_length, scope
         )
