@@ -18,6 +18,7 @@ import numpy as np
 from opdock import errors
 from opdock.autodiff.checker import compute_gradient, compute_gradient_error
 from opdock.graph.nodes.composite import SparseTensorValue
+from opdock.graph.nodes.devicespec import DeviceSpec
 from opdock.graph.nodes.graph import Graph, reset_default_graph
 from opdock.graph.nodes.operation import Tensor, is_tensor
 from opdock.graph.nodes.seeds import set_random_seed

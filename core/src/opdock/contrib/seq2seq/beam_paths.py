@@ -80,8 +80,11 @@ def may_have_beams(element: TensorShape, batch_size: int | None, beam_width: int
         return True
     logging.warn(
         "TensorArray reordering expects elements to be reshapable to %s which is incompatible "
-        "with the current shape %s. %s", TensorShape([batch_size, beam_width, None]), element, _HINT,
-    )  # fmt: skip
+        "with the current shape %s. %s",
+        TensorShape([batch_size, beam_width, None]),
+        element,
+        _HINT,
+    )
     return False
 
 
