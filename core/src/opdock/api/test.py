@@ -18,7 +18,7 @@ import numpy as np
 from opdock import errors
 from opdock.autodiff.checker import compute_gradient, compute_gradient_error
 from opdock.graph.nodes.composite import SparseTensorValue
-from opdock.graph.nodes.devicespec import DeviceSpec
+from opdock.graph.nodes.devicespec import canonical_name
 from opdock.graph.nodes.graph import Graph, reset_default_graph
 from opdock.graph.nodes.operation import Tensor, is_tensor
 from opdock.graph.nodes.seeds import set_random_seed
@@ -361,13 +361,8 @@ class TestCase(unittest.TestCase):
 
     def assertDeviceEqual(self, device1: Any, device2: Any, msg: str | None = None) -> None:
         """Asserts that two device names, specs or None mean the same, however they are spelt."""
-        first, second = (
-            DeviceSpec.from_string(d).to_string() if isinstance(d, str) else d and d.to_string()
-            for d in (device1, device2)
-        )  # fmt: skip
-        self.assertEqual(
-            first or "", second or "", f"Devices {first} and {second} are not equal. {msg}"
-        )
+        first, second = canonical_name(device1), canonical_name(device2)
+        self.assertEqual(first, second, f"Devices {first} and {second} are not equal. {msg}")
 
     def assertProtoEquals(self, expected_message_maybe_ascii: Any, message: Any) -> None:
         """Asserts that a message equals another one, or one given as text."""

@@ -158,6 +158,8 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.framework.device": {
         "check_valid": "opdock.graph.nodes.devicespec:DeviceSpec.from_string",
     },
+    # That of tf.layers, which is one with tf.keras's there, and leans on no library.
+    "python.keras.engine.input_spec": {"InputSpec": "opdock.layers.spec:InputSpec"},
     "python.lib.io.tf_record": {
         "tf_record_iterator": "opdock:python_io.tf_record_iterator",
         "TFRecordWriter": "opdock:python_io.TFRecordWriter",

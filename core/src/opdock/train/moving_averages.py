@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from opdock import dtypes
@@ -52,15 +53,29 @@ def _debiased(unbiased: Any, value: Any, rate: Any) -> Any:
         zeros = initializers.zeros_initializer()
         dtype = unbiased.dtype.base_dtype
         biased = variable_scope.get_variable(
-            "biased", initializer=zeros, shape=unbiased.get_shape(), trainable=False, dtype=dtype
+            _unused("biased"),
+            initializer=zeros,
+            shape=unbiased.get_shape(),
+            trainable=False,
+            dtype=dtype,
         )
         step = variable_scope.get_variable(
-            "local_step", shape=[], dtype=dtype, initializer=zeros, trainable=False
+            _unused("local_step"), shape=[], dtype=dtype, initializer=zeros, trainable=False
         )
         new_biased = biased.assign_sub((biased - value) * rate)
         new_step = step.assign_add(convert_to_tensor(1, dtype))
         correction = 1 - get("Pow")(1.0 - rate, convert_to_tensor(new_step))
         return unbiased - new_biased / correction
+
+
+def _unused(name: str) -> str:
+    """A name of no variable in the current scope, unless its variables are shared."""
+    scope = variable_scope.get_variable_scope()
+    if scope.reuse:
+        return name
+    taken = {v.op.name for v in scope.global_variables()}
+    tries = itertools.chain([name], (f"{name}_{i}" for i in itertools.count(1)))
+    return next(n for n in tries if f"{scope.name}/{n}" not in taken)
 
 
 class ExponentialMovingAverage:
