@@ -212,7 +212,10 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "ResourceVariable": "opdock.graph.variables.resource_variable:ResourceVariable",
         "is_resource_variable": "opdock.util.graph_helpers:is_resource_variable",
     },
-    "python.ops.rnn": {"_transpose_batch_time": "opdock.layers.rnn:transpose_batch_time"},
+    "python.ops.rnn": {
+        "_transpose_batch_time": "opdock.layers.rnn:transpose_batch_time",
+        "rnn_cell_impl": "opdock.layers.rnn_cell",
+    },
     "python.ops.rnn_cell_impl": {
         "LayerRNNCell": "opdock.layers.rnn_base:RNNCell",
         "assert_like_rnncell": "opdock.layers.rnn_base:checked_cell",
