@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes
+from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.variables.variable_scope import get_variable
 from opdock.layers.rnn import dynamic_rnn
 from opdock.layers.rnn_base import RNNCell
@@ -42,7 +43,7 @@ def _by_length(inputs: Any, single: Callable[[], Any], several: Callable[[], Any
 
 
 def _one_less(lengths: Any) -> Any:
-    return emit("Maximum", 0, lengths - 1)
+    return emit("Maximum", 0, convert_to_tensor(lengths) - 1)
 
 
 def _unless_empty(values: Any, lengths: Any) -> Any:
@@ -234,6 +235,7 @@ class _TagCell(RNNCell):
 
     def __init__(self, transition_params: Any) -> None:
         super().__init__()
+        transition_params = convert_to_tensor(transition_params)
         self._transitions = expand_dims(transition_params, 0)
         self._num_tags = transition_params.shape.as_list()[0]
 

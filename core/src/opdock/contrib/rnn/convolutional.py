@@ -65,10 +65,10 @@ class ConvLSTMCell(RNNCell):
         cell, hidden = state
         i, j, f, o = split(self._gates([inputs, hidden]), 4, self._conv_ndims + 1)
         c = sigmoid(f + self._forget_bias) * cell + sigmoid(i) * tanh(j)
-        output = tanh(c) * sigmoid(o)
-        if self._skip:
-            output = concat([output, inputs], -1)
-        return output, LSTMStateTuple(c, output)
+        h = tanh(c) * sigmoid(o)
+        # TF puts the joined inputs in the state as well, which then no longer fits its size.
+        output = concat([h, inputs], -1) if self._skip else h
+        return output, LSTMStateTuple(c, h)
 
     def _gates(self, given: list[Any]) -> Any:
         shapes = [part.shape.as_list() for part in given]

@@ -7,6 +7,7 @@ from typing import Any
 from opdock import dtypes
 from opdock.api import logging
 from opdock.contrib.seq2seq.attention import size_of
+from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import control_dependencies
 from opdock.ops.array import reshape, shape
@@ -42,6 +43,7 @@ def gather_tree_from_array(t: Any, parent_ids: Any, sequence_length: Any) -> Ten
     Returns:
         A tensor like `t`.
     """
+    parent_ids = convert_to_tensor(parent_ids)
     time, batch, width = (size_of(parent_ids, axis) for axis in range(3))
     own = tile(reshape(tensor_range(width), [1, 1, -1]), [time, batch, 1])
     longest = cast(reduce_max(sequence_length, axis=1), dtypes.int32)
