@@ -248,6 +248,31 @@ def char_rnn(p: SimpleNamespace) -> None:
 
 
 @check
+def seq2seq_beam(p: SimpleNamespace) -> None:
+    falls(p.losses, to=0.05)
+    assert p.accuracy > 0.9
+    # The beams of an example are different sequences, the best first, and end but once.
+    assert p.beams.shape[2] == p.BEAM
+    ends = np.cumsum(p.beams == p.EOS, axis=1)
+    assert ((ends == 0) | (p.beams == p.EOS) | (ends > 1)).all()
+    names = {v.op.name for v in tf.trainable_variables()}
+    assert {
+        "encoder/rnn/gru_cell/gates/kernel", "decoder/memory_layer/kernel",
+        "decoder/decoder/projection/kernel",
+        "decoder/decoder/attention_wrapper/attention_layer/kernel",
+        "decoder/decoder/attention_wrapper/luong_attention/attention_g",
+    } <= names, names  # fmt: skip
+
+
+@check
+def crf_tagger(p: SimpleNamespace) -> None:
+    falls(p.losses, to=0.6)
+    assert p.accuracy > p.without + 0.1
+    # It has learned the circle: each tag is followed by the next.
+    assert np.argmax(p.matrix, 1).tolist() == [1, 2, 0]
+
+
+@check
 def while_rnn(p: SimpleNamespace) -> None:
     falls(p.losses, to=0.1)
     assert p.final > 0.95

@@ -322,6 +322,8 @@ class TensorShape:
         """The dimensions, or None for unknown rank."""
         return None if self.raw is None else [Dimension(d) for d in self.raw]
 
+    _dims = dims  # libraries of those years read the protected name
+
     @property
     def ndims(self) -> int | None:
         """The rank, or None."""

@@ -18,6 +18,7 @@ import numpy as np
 from opdock import errors
 from opdock.autodiff.checker import compute_gradient, compute_gradient_error
 from opdock.graph.nodes.composite import SparseTensorValue
+from opdock.graph.nodes.devicespec import canonical_name
 from opdock.graph.nodes.graph import Graph, reset_default_graph
 from opdock.graph.nodes.operation import Tensor, is_tensor
 from opdock.graph.nodes.seeds import set_random_seed
@@ -357,6 +358,11 @@ class TestCase(unittest.TestCase):
             actual.startswith(expected_start),
             msg or f"{actual!r} does not start with {expected_start!r}",
         )
+
+    def assertDeviceEqual(self, device1: Any, device2: Any, msg: str | None = None) -> None:
+        """Asserts that two device names, specs or None mean the same, however they are spelt."""
+        first, second = canonical_name(device1), canonical_name(device2)
+        self.assertEqual(first, second, f"Devices {first} and {second} are not equal. {msg}")
 
     def assertProtoEquals(self, expected_message_maybe_ascii: Any, message: Any) -> None:
         """Asserts that a message equals another one, or one given as text."""

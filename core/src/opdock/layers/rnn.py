@@ -23,7 +23,7 @@ from opdock.util import nest
 __all__ = ["dynamic_rnn", "static_rnn"]
 
 
-def _swap(tensor: Any) -> Any:
+def transpose_batch_time(tensor: Any) -> Any:
     """Batch and time change places."""
     rank = tensor.shape.ndims
     return transpose(tensor, [1, 0, *range(2, rank)])
@@ -127,7 +127,7 @@ def dynamic_rnn(
         flat: list[Tensor] = []
         for stacked, size in zip(outputs, nest.flatten(cell.output_size), strict=True):
             stacked.set_shape([steps, batch, *dims(size)])
-            flat.append(stacked if time_major else _swap(stacked))
+            flat.append(stacked if time_major else transpose_batch_time(stacked))
         if nest.is_sequence(cell.output_size):
             return nest.pack_sequence_as(cell.output_size, flat), final
         return flat[0], final
@@ -139,7 +139,7 @@ def _time_first(inputs: Any, time_major: bool) -> Any:
         raise ValueError(
             f"Expected inputs of rank 2 or more, [batch, time, ...], but saw shape: {inputs.shape}"
         )
-    return inputs if time_major else _swap(inputs)
+    return inputs if time_major else transpose_batch_time(inputs)
 
 
 def _loop(

@@ -36,6 +36,8 @@ class LSTMStateTuple(NamedTuple):
 
 def dims(size: Any) -> list[int | None]:
     """A size of a state or an output as a shape without the batch."""
+    if isinstance(size, Tensor):  # the length of what attention looks at, a scalar
+        return [known_int(size)]
     return [size] if isinstance(size, int) else TensorShape(size).as_list()
 
 
@@ -43,6 +45,29 @@ def known_int(value: Any) -> int | None:
     """An int or a scalar tensor as an int; None where it is not known now."""
     known = value if isinstance(value, int) else constant_value(convert_to_tensor(value))
     return None if known is None else int(known)
+
+
+def zero_states(sizes: Any, batch: Any, dtype: Any) -> Any:
+    """Zeros for a structure of sizes, with the batch in front of each.
+
+    Args:
+        sizes: an int, a shape, or a structure of them.
+        batch: an int or a scalar tensor.
+        dtype: the type of all.
+    """
+    known = known_int(batch)
+
+    def zero(size: Any) -> Tensor:
+        made = zeros([batch, *_dims_or_tensor(size)], dtype)
+        made.set_shape([known, *dims(size)])
+        return made
+
+    flat = [zero(s) for s in nest.flatten(sizes)]
+    return nest.pack_sequence_as(sizes, flat) if nest.is_sequence(sizes) else flat[0]
+
+
+def _dims_or_tensor(size: Any) -> list[Any]:
+    return [size] if isinstance(size, Tensor) else dims(size)
 
 
 def checked_cell(name: str, cell: Any) -> None:
@@ -161,15 +186,4 @@ class RNNCell(Layer):
             dtype: the type of the state.
         """
         with name_scope(type(self).__name__ + "ZeroState", values=[batch_size]):
-            return self._zeros(self.state_size, batch_size, dtype)
-
-    def _zeros(self, sizes: Any, batch: Any, dtype: Any) -> Any:
-        known = known_int(batch)
-
-        def zero(size: Any) -> Tensor:
-            made = zeros([batch, *dims(size)], dtype)
-            made.set_shape([known, *dims(size)])
-            return made
-
-        flat = [zero(s) for s in nest.flatten(sizes)]
-        return nest.pack_sequence_as(sizes, flat) if nest.is_sequence(sizes) else flat[0]
+            return zero_states(self.state_size, batch_size, dtype)

@@ -28,7 +28,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _UnitCell(RNNCell):
+class UnitCell(RNNCell):
     """A cell with `num_units` outputs."""
 
     def __init__(
@@ -61,7 +61,7 @@ class _UnitCell(RNNCell):
         return depth
 
 
-class BasicRNNCell(_UnitCell):
+class BasicRNNCell(UnitCell):
     """The plain cell: `output = new_state = activation(W input + U state + b)`.
 
     Args:
@@ -87,7 +87,7 @@ class BasicRNNCell(_UnitCell):
         return output, output
 
 
-class GRUCell(_UnitCell):
+class GRUCell(UnitCell):
     """Gated recurrent unit (Cho et al. 2014, arXiv:1406.1078).
 
     Args:
@@ -133,7 +133,7 @@ class GRUCell(_UnitCell):
         return output, output
 
 
-class LSTMCell(_UnitCell):
+class LSTMCell(UnitCell):
     """Long short-term memory (Hochreiter & Schmidhuber 1997; Sak et al. 2014).
 
     Args:

@@ -21,15 +21,15 @@ from opdock.util import nest
 __all__ = ["DeviceWrapper", "DropoutWrapper", "ResidualWrapper"]
 
 
-class _Wrapper(RNNCell):
+class Wrapper(RNNCell):
     """A cell that is another one and something more.
 
     Args:
         cell: the other one.
     """
 
-    def __init__(self, cell: Any, dtype: Any = None) -> None:
-        super().__init__(dtype=dtype)
+    def __init__(self, cell: Any, dtype: Any = None, **kwargs: Any) -> None:
+        super().__init__(dtype=dtype, **kwargs)
         self._cell = cell
 
     @property
@@ -63,7 +63,7 @@ class _Wrapper(RNNCell):
             return self._cell.zero_state(batch_size, dtype)
 
 
-class DropoutWrapper(_Wrapper):
+class DropoutWrapper(Wrapper):
     """Dropout of the inputs, outputs and states of a cell.
 
     Args:
@@ -175,7 +175,7 @@ def _may_drop(state: Any) -> Any:
     return nest.like(state, [_may_drop(s) for s in state]) if nest.is_sequence(state) else True
 
 
-class ResidualWrapper(_Wrapper):
+class ResidualWrapper(Wrapper):
     """Adds the inputs of a cell to its outputs.
 
     Args:
@@ -199,7 +199,7 @@ class ResidualWrapper(_Wrapper):
         return nest.map_structure(lambda given, made: given + made, inputs, outputs), new
 
 
-class DeviceWrapper(_Wrapper):
+class DeviceWrapper(Wrapper):
     """Runs a cell on a device.
 
     Args:

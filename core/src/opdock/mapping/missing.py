@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from opdock.mapping import names, removed, resolve
+from opdock.mapping import libraries, names, removed, resolve
 
 PAGE = "docs/reference/coverage.md"
 
@@ -29,6 +29,9 @@ def why(path: str, name: str) -> str:
     told = removed.advice(full)
     if told:
         return told
+    hint = libraries.hint(path, name)
+    if hint:
+        return hint
     if name in names.table().public.get(path, {}):
         return f"opdock does not cover tf.{full} yet ({PAGE} says what is planned)"
     if path.startswith("compat.v2"):

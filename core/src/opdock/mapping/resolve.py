@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from opdock import _api
-from opdock.mapping import names, removed, tables
+from opdock.mapping import libraries, names, removed, tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,8 @@ def is_module(path: str) -> bool:
         return path.removeprefix("compat.v2.") in _v2_modules()
     if path in known.public or known.is_internal(path) or path in tables.SOURCES:
         return True
+    if libraries.is_module(path):
+        return True
     return path.startswith(("contrib.", "python.", "examples.")) and _own(path) is not None
 
 
@@ -71,6 +73,8 @@ def _other_module(path: str, name: str, found: Any) -> Any:
     """A module counts if it is a public one, as in `tf.app.flags`, or if a table names it."""
     if name in tables.NAMES.get(path, {}) or not isinstance(found, ModuleType):
         return found
+    if libraries.owns(found):
+        return found
     for public_name, where in _api.SUBMODULES.items():
         if where == found.__name__ and public_name in names.table().public:
             return ModulePath(public_name)
@@ -89,6 +93,9 @@ def public(path: str) -> Any:
     module, _, name = path.rpartition(".")
     if name in tables.NAMES.get(module, {}):
         return _at(tables.NAMES[module][name])
+    found = libraries.lookup(module, name, MISSING)
+    if found is not MISSING:
+        return found
     for candidate in (path, *known.twins.get(path, ())):
         found = own(candidate)
         if found is not MISSING:
@@ -154,11 +161,18 @@ def internal(path: str, name: str, seen: tuple[tuple[str, str], ...] = ()) -> An
     seen = (*seen, (path, name))
     if name in tables.NAMES.get(path, {}):
         return _at(tables.NAMES[path][name])
+    # What contrib had is the library's where there is one, all of it, so that its parts are one.
+    contrib = path.startswith("contrib.")
+    if contrib and (found := libraries.lookup(path, name, MISSING)) is not MISSING:
+        return found
     for source in sources(path):
         found = _member(importlib.import_module(source), name)
         if found is not MISSING:
             return found
-    return _known(path, name, seen)
+    found = _known(path, name, seen)
+    if found is not MISSING or contrib or names.table().is_internal(f"{path}.{name}"):
+        return found
+    return libraries.lookup(path, name, MISSING)
 
 
 def _known(path: str, name: str, seen: tuple[tuple[str, str], ...]) -> Any:

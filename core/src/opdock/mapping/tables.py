@@ -60,8 +60,9 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
         "opdock.lookup.vocabulary",
     ),
     "python.ops.rnn_cell": ("opdock.layers.rnn_cell",),
-    "python.ops.rnn_cell_impl": ("opdock.layers.rnn_cell",),
+    "python.ops.rnn_cell_impl": ("opdock.layers.rnn_cell", "opdock.layers.rnn_base"),
     "python.ops.session_ops": ("opdock.ops.session_handles", "opdock.runtime.handles"),
+    "python.ops.weights_broadcast_ops": ("opdock.ops.composed.weights_broadcast",),
     "python.ops.summary_op_util": ("opdock.ops.summary",),
     "python.layers.utils": ("opdock.util.graph_helpers",),
     "python.util.all_util": ("opdock.util.decorating",),
@@ -185,6 +186,21 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "static_bidirectional_rnn": "opdock:nn.static_bidirectional_rnn",
         "static_state_saving_rnn": "opdock:nn.static_state_saving_rnn",
     },
+    "contrib.rnn.python.ops.core_rnn_cell": {
+        "_Linear": "opdock.contrib.rnn.linear:Linear",
+        "_linear": "opdock.contrib.rnn.linear:linear",
+    },
+    "contrib.seq2seq.python.ops.beam_search_decoder": {
+        "_beam_search_step": "opdock.contrib.seq2seq.beam_step:beam_search_step",
+        "_check_batch_beam": "opdock.contrib.seq2seq.beam_paths:check_beams",
+        "_check_static_batch_beam_maybe": "opdock.contrib.seq2seq.beam_paths:may_have_beams",
+        "_length_penalty": "opdock.contrib.seq2seq.beam_step:length_penalty",
+        "_mask_probs": "opdock.contrib.seq2seq.beam_step:mask_probs",
+    },
+    "contrib.seq2seq.python.ops.helper": {
+        "bernoulli_sample": "opdock.contrib.seq2seq.helpers:bernoulli_sample",
+        "categorical_sample": "opdock.contrib.seq2seq.helpers:categorical_sample",
+    },
     "contrib.tensorboard.plugins.projector": {
         "EmbeddingInfo": "tensorboard.plugins.projector.projector_config_pb2:EmbeddingInfo",
         "ProjectorConfig": "tensorboard.plugins.projector.projector_config_pb2:ProjectorConfig",
@@ -241,6 +257,9 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "get_name_scope": "opdock.util.graph_helpers:get_name_scope",
         "internal_convert_n_to_tensor": "opdock.graph.nodes.convert:convert_n_to_tensor",
         "internal_convert_to_tensor": "opdock.graph.nodes.convert:convert_to_tensor",
+        "_TensorLike": "opdock.util.graph_helpers:TensorLike",
+        "_as_graph_element": "opdock.util.graph_helpers:as_graph_element",
+        "_get_graph_from_inputs": "opdock.util.graph_helpers:graph_from_inputs",
         "convert_to_tensor_v2": "opdock.graph.nodes.convert:convert_to_tensor",
         "is_dense_tensor_like": "opdock.graph.nodes.operation:is_tensor",
         "name_scope_v1": "opdock.graph.nodes.scopes:name_scope",
@@ -253,6 +272,8 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.framework.device": {
         "check_valid": "opdock.graph.nodes.devicespec:DeviceSpec.from_string",
     },
+    # That of tf.layers, which is one with tf.keras's there, and leans on no library.
+    "python.keras.engine.input_spec": {"InputSpec": "opdock.layers.spec:InputSpec"},
     "python.lib.io.tf_record": {
         "TFRecordCompressionType": "opdock:python_io.TFRecordCompressionType",
         "TFRecordOptions": "opdock:python_io.TFRecordOptions",
@@ -279,9 +300,32 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "walk": "opdock:gfile.Walk",
         "write_string_to_file": "opdock.util.files:write_string_to_file",
     },
+    "python.framework.constant_op": {
+        "_tensor_shape_tensor_conversion_function": "opdock.graph.nodes.convert:shape_to_tensor",
+    },
+    "python.ops.array_ops": {"shape_internal": "opdock.ops.array:shape_internal"},
+    "python.ops.confusion_matrix": {
+        "remove_squeezable_dimensions": (
+            "opdock.ops.composed.confusion:remove_squeezable_dimensions"
+        ),
+    },
+    "python.ops.control_flow_util": {
+        "GraphOrParentsInXlaContext": "opdock.util.graph_helpers:in_xla_context",
+        "InXlaContext": "opdock.util.graph_helpers:in_xla_context",
+    },
     "python.ops.control_flow_ops": {
         "cond_v1": "opdock:cond",
         "with_dependencies": "opdock.util.graph_helpers:with_dependencies",
+    },
+    "python.ops.metrics_impl": {
+        "_aggregate_variable": "opdock.metrics.common:aggregate_variable",
+        "_confusion_matrix_at_thresholds": "opdock.metrics.thresholds:counts_at",
+        "_remove_squeezable_dimensions": "opdock.metrics.common:aligned",
+        "_safe_scalar_div": "opdock.metrics.common:safe_div",
+        "_streaming_sparse_average_precision_at_top_k": (
+            "opdock.metrics.at_k:average_precision_at_top_k"
+        ),
+        "metric_variable": "opdock.metrics.common:metric_variable",
     },
     "python.ops.functional_ops": {
         "symbolic_gradient": "opdock.ops.composed.defined_function:symbolic_gradient",
@@ -295,8 +339,17 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "ResourceVariable": "opdock.graph.variables.resource_variable:ResourceVariable",
         "is_resource_variable": "opdock.util.graph_helpers:is_resource_variable",
     },
+    "python.ops.rnn": {
+        "_transpose_batch_time": "opdock.layers.rnn:transpose_batch_time",
+        "rnn_cell_impl": "opdock.layers.rnn_cell",
+    },
+    "python.ops.rnn_cell_impl": {
+        "LayerRNNCell": "opdock.layers.rnn_base:RNNCell",
+        "assert_like_rnncell": "opdock.layers.rnn_base:checked_cell",
+    },
     "python.ops.variables": {
         "_all_saveable_objects": "opdock.train.saveable:all_saveable_objects",
+        "PartitionedVariable": "opdock.graph.variables.partitioned:PartitionedVariable",
         "RefVariable": "opdock:Variable",
         "Variable": "opdock:Variable",
         "VariableV1": "opdock:Variable",

@@ -201,22 +201,43 @@ def average_precision_at_k(
     with name_scope(name, _title("average_precision", k), [predictions, labels, weights]) as scope:
         _, best = top_k(predictions, k)
         classes = cast(shape(predictions)[-1], dtypes.int64)
-        average = _average_precision(clean_out_of_range(labels, classes), best)
-        if weights is not None:
-            weights = broadcast_weights(cast(weights, dtypes.float64), average)
-            average = emit("Mul", average, weights)
-        most, add_most = _summed(
-            "max", average, lambda: cast(size(average, name="batch_max"), dtypes.float64)
-            if weights is None else reduce_sum(weights, name="batch_max"),
-        )  # fmt: skip
-        total, add_total = _summed(
-            "total", average, lambda: reduce_sum(average, name="batch_total")
+        labels = clean_out_of_range(labels, classes)
+        return average_precision_at_top_k(
+            labels, best, weights, metrics_collections, updates_collections, scope
         )
-        value = safe_div(total, most, name="mean")
-        update = safe_div(add_total, add_most, name=scope)
-        if metrics_collections:
-            add_to_collections(metrics_collections, value)
-        return collected(value, update, None, updates_collections)
+
+
+def average_precision_at_top_k(
+    labels: Any, predictions_idx: Any, weights: Any = None, metrics_collections: Any = None,
+    updates_collections: Any = None, name: str | None = None,
+) -> Metric:  # fmt: skip
+    """The mean over examples of the average precision among given classes, the best first.
+
+    Args:
+        labels: class numbers of each example, dense or sparse.
+        predictions_idx: class numbers in descending order of their scores.
+        weights: a tensor that broadcasts against the examples, or None.
+        metrics_collections: collections for the value.
+        updates_collections: collections for the update operation.
+        name: the value's name, an open scope's that ends in "/" by preference.
+
+    Returns:
+        The mean so far, and an operation that adds a batch and returns the new mean.
+    """
+    average = _average_precision(labels, predictions_idx)
+    if weights is not None:
+        weights = broadcast_weights(cast(weights, dtypes.float64), average)
+        average = emit("Mul", average, weights)
+    most, add_most = _summed(
+        "max", average, lambda: cast(size(average, name="batch_max"), dtypes.float64)
+        if weights is None else reduce_sum(weights, name="batch_max"),
+    )  # fmt: skip
+    total, add_total = _summed("total", average, lambda: reduce_sum(average, name="batch_total"))
+    value = safe_div(total, most, name="mean")
+    update = safe_div(add_total, add_most, name=name)
+    if metrics_collections:
+        add_to_collections(metrics_collections, value)
+    return collected(value, update, None, updates_collections)
 
 
 def _summed(title: str, given: Any, batch: Callable[[], Any]) -> tuple[Any, Any]:

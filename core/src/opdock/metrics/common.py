@@ -127,6 +127,14 @@ def _zero(like: Any) -> Any:
     return convert_to_tensor(0, dtype=like.dtype.base_dtype)
 
 
+def aggregate_variable(variable: Any, collections: Any) -> Any:
+    """The value of a metric's variable, once it is in the user's collections."""
+    value = identity(variable)
+    if collections:
+        add_to_collections(collections, value)
+    return value
+
+
 def to_float(value: Any) -> Any:
     """`value` as float32."""
     return cast(value, dtypes.float32)

@@ -49,11 +49,19 @@ def default_thresholds(count: int) -> list[float]:
     return [0.0 - _EPSILON, *inner, 1.0 + _EPSILON]
 
 
-def _counts_at(
-    labels: Any, predictions: Any, thresholds: Sequence[float], weights: Any,
-    kinds: Sequence[str] = ("tp", "fn", "tn", "fp"),
+def counts_at(
+    labels: Any, predictions: Any, thresholds: Sequence[float], weights: Any = None,
+    includes: Sequence[str] | None = None,
 ) -> tuple[Counts, Counts]:  # fmt: skip
-    """Variables with the counts at each threshold, and what they are after this batch."""
+    """Variables with the counts at each threshold, and what they are after this batch.
+
+    Args:
+        labels: a tensor, taken as bool.
+        predictions: a tensor of its shape with values in [0, 1].
+        thresholds: numbers in [0, 1].
+        weights: a tensor that broadcasts against `labels`, or None.
+        includes: which of "tp", "fn", "tn" and "fp"; all of them by default.
+    """
     predictions = checked(
         predictions, emit("GreaterEqual", predictions, 0.0), "predictions must be in [0, 1]"
     )
@@ -77,7 +85,7 @@ def _counts_at(
     }  # fmt: skip
     values: Counts = {}
     updates: Counts = {}
-    for kind in kinds:
+    for kind in includes or _NAMES:
         held = metric_variable([len(thresholds)], dtypes.float32, _NAMES[kind])
         hits = to_float(emit("LogicalAnd", *pairs[kind]))
         if weights is not None:
@@ -112,7 +120,7 @@ def auc(
             cuts = [-_EPSILON, *sorted(thresholds), 1.0 + _EPSILON]
         else:
             cuts = default_thresholds(num_thresholds)
-        values, updates = _counts_at(labels, predictions, cuts, weights)
+        values, updates = counts_at(labels, predictions, cuts, weights)
         value = _area(values, curve, summation_method, "value")
         update = _area(updates, curve, summation_method, "update_op")
         return collected(value, update, metrics_collections, updates_collections)
@@ -156,7 +164,7 @@ def _rates(
     weights: Any, metrics_collections: Any, updates_collections: Any, name: str | None,
 ) -> Metric:  # fmt: skip
     with scope(name, title, predictions, labels, weights):
-        values, updates = _counts_at(labels, predictions, thresholds, weights, kinds)
+        values, updates = counts_at(labels, predictions, thresholds, weights, kinds)
         epsilon = 1e-7
 
         def part(counts: Counts, node: str) -> Any:
@@ -237,7 +245,7 @@ def _rates_when(
         labels, predictions, weights, metrics_collections, updates_collections, name: the user's.
     """
     with scope(name, title, predictions, labels, weights):
-        values, updates = _counts_at(labels, predictions, cuts, weights)
+        values, updates = counts_at(labels, predictions, cuts, weights)
 
         def rate(counts: Counts, node: str) -> Any:
             at = cast(held(weighed(counts)), dtypes.int32)
@@ -310,7 +318,7 @@ def _counted_at(
     metrics_collections: Any, updates_collections: Any, name: str | None,
 ) -> Metric:  # fmt: skip
     with scope(name, _NAMES[kind], predictions, labels, weights):
-        values, updates = _counts_at(labels, predictions, thresholds, weights, (kind,))
+        values, updates = counts_at(labels, predictions, thresholds, weights, (kind,))
         return collected(
             values[kind].value(), updates[kind], metrics_collections, updates_collections
         )

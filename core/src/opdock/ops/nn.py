@@ -240,6 +240,8 @@ def leaky_relu(features: Any, alpha: Any = 0.2, name: str | None = None) -> Tens
             features = emit("Cast", features, DstT=dtypes.float32, name="ToFloat")
         if isinstance(alpha, np.ndarray):
             alpha = alpha.item()
+        if isinstance(alpha, Tensor):  # as before TF 1.13; the op's alpha is an attribute
+            return emit("Maximum", alpha * features, features, name=scope)  # type: ignore[no-any-return]
         return leaky_relu_op(features, alpha=alpha, name=scope)  # type: ignore[no-any-return]
 
 

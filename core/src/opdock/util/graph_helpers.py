@@ -11,15 +11,16 @@ import numpy as np
 
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.graph import Graph, get_default_graph
-from opdock.graph.nodes.operation import Tensor
-from opdock.graph.nodes.scopes import control_dependencies, name_scope
+from opdock.graph.nodes.operation import Operation, Tensor, is_tensor
+from opdock.graph.nodes.scopes import control_dependencies, graph_of, name_scope
 from opdock.shapes import TensorShape
 
 __all__ = [
-    "collect_named_outputs", "convert_collection_to_dict", "enabled", "get_name_scope",
-    "get_seed_or_none", "is_resource_variable", "list_local_devices", "matrix",
-    "n_positive_integers", "scalar", "set_shapes_for_outputs", "smart_cond",
-    "smart_constant_value", "uid", "vector", "with_dependencies",
+    "TensorLike", "as_graph_element", "collect_named_outputs", "convert_collection_to_dict",
+    "enabled", "get_name_scope", "get_seed_or_none", "graph_from_inputs", "in_xla_context",
+    "is_resource_variable", "list_local_devices", "matrix", "n_positive_integers", "scalar",
+    "set_shapes_for_outputs", "smart_cond", "smart_constant_value", "uid", "vector",
+    "with_dependencies",
 ]  # fmt: skip
 
 _ids = itertools.count()
@@ -84,6 +85,52 @@ def smart_cond(
     from opdock.ops.control import cond
 
     return cond(pred, true_fn=yes, false_fn=no, name=name)
+
+
+class _IsTensorLike(type):
+    def __instancecheck__(cls, value: Any) -> bool:
+        return is_tensor(value)
+
+
+class TensorLike(metaclass=_IsTensorLike):
+    """`isinstance(value, TensorLike)` holds for tensors, slices and sparse tensors."""
+
+
+def as_graph_element(obj: Any) -> Any:
+    """What an object says that it is in the graph, or None."""
+    convert = getattr(obj, "_as_graph_element", None)
+    return convert() if callable(convert) else None
+
+
+def graph_from_inputs(op_input_list: Any, graph: Graph | None = None) -> Graph:
+    """The graph in which an op of these inputs belongs.
+
+    Args:
+        op_input_list: what the op takes; values that are in no graph do not count.
+        graph: the graph that the caller wants.
+
+    Raises:
+        TypeError: `graph` is none.
+        ValueError: an input is in another graph.
+    """
+    if graph is not None and not isinstance(graph, Graph):
+        raise TypeError(f"Input graph needs to be a Graph: {graph}")
+    default = get_default_graph()
+    if default.building_function:
+        return default
+    inputs = list(op_input_list)
+    if graph is None:
+        return graph_of(inputs)
+    for value in inputs:
+        found = value if isinstance(value, Tensor | Operation) else as_graph_element(value)
+        if found is not None and found.graph is not graph:
+            raise ValueError(f"{found} is not from the passed-in graph.")
+    return graph
+
+
+def in_xla_context(graph: Graph) -> bool:
+    """Whether a graph is built for XLA alone: it never is."""
+    return False
 
 
 def get_name_scope() -> str:

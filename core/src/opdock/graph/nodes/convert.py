@@ -149,6 +149,24 @@ def _shape_constant(value: TensorShape, wanted: DType | None, name: str | None) 
     )
 
 
+def shape_to_tensor(
+    s: TensorShape, dtype: Any = None, name: str | None = None, as_ref: bool = False
+) -> Tensor:
+    """A static shape as a constant vector, as TF's registered conversion makes it.
+
+    Args:
+        s: a fully defined shape.
+        dtype: int32 or int64; the smaller one that holds the shape by default.
+        name: the constant's name.
+        as_ref: not used.
+
+    Raises:
+        ValueError: the shape is not fully defined.
+        TypeError: another dtype.
+    """
+    return _shape_constant(s, None if dtype is None else dtypes.as_dtype(dtype), name)
+
+
 def _holds_tensor(value: Sequence[Any]) -> bool:
     for item in value:
         if isinstance(item, Tensor) or getattr(item, "_is_tensor_like", False):

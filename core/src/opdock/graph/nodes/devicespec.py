@@ -159,6 +159,8 @@ def merge_device(spec: Any) -> DeviceFunction:
 
     def merged(op: Any) -> str:
         current = op.device
+        if not isinstance(current, str):
+            current = canonical_name(current)
         found = cache.get(current)
         if found is None:
             inner = DeviceSpec.from_string(current)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from opdock.dtypes import DType
 from opdock.graph.nodes.constant_value import constant_for_shapes
 from opdock.graph.nodes.contents import GraphContents, as_text
-from opdock.graph.nodes.devicespec import DeviceFunction, merge_device
+from opdock.graph.nodes.devicespec import DeviceFunction, DeviceSpec, merge_device
 from opdock.graph.nodes.frames import capture_frames, with_line
 from opdock.graph.nodes.operation import Operation, Tensor, out_of_reach
 from opdock.graph.nodes.registry import OpSpec, ShapeSig
@@ -305,8 +305,12 @@ class Graph(GraphContents):
                 raise RuntimeError("Exiting device scope without proper scope nesting.")
             self._scopes.devices, self._thread.device_depth = old, depth - 1
 
-    def _apply_device_functions(self, op: Operation) -> None:
-        self._apply_scopes(op)
+    def _apply_device_functions(self, op: Any) -> None:
+        """Tells an object of a library's own, by its `_set_device`, where ops would be placed."""
+        for function in reversed(self._scopes.devices):
+            if function is None:
+                break
+            op._set_device(DeviceSpec.from_string(function(op)))
 
     @contextlib.contextmanager
     def colocate_with(self, op: Any, ignore_existing: bool = False) -> Iterator[None]:

@@ -1,0 +1,164 @@
+"""Parts of TensorFlow that have become libraries of their own, and are found there if installed.
+
+`tf.contrib.slim` lives on as tf_slim, with most of `tf.contrib.layers` and its like, and `tf.keras`
+is Keras. They are the libraries as they were published: they import `tensorflow`, so the first name
+that comes from one makes `import tensorflow` mean opdock in this process.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+from dataclasses import dataclass
+from importlib import metadata
+from importlib.machinery import PathFinder
+from types import ModuleType
+from typing import Any, Final
+
+_ABSENT: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A distribution, the versions of it that fit, and the extra of opdock that brings it."""
+
+    module: str
+    distribution: str
+    versions: tuple[str, ...]
+    extra: str
+
+
+SLIM: Final = Library("tf_slim", "tf_slim", ("1.",), "slim")
+# Later ones lean on the tf.keras that TensorFlow brings, or are no longer TF 1's.
+KERAS: Final = Library("keras", "Keras", ("2.2.",), "keras")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the names of a module of TensorFlow's are in a library.
+
+    `modules` are asked for names, in this order; `package` has the modules below.
+    """
+
+    library: Library
+    package: str
+    modules: tuple[str, ...]
+
+
+def _places(library: Library, package: str, paths: str, *modules: str) -> dict[str, Place]:
+    return dict.fromkeys(paths.split(), Place(library, package, modules or (package,)))
+
+
+# By the path of TensorFlow's module; what stands below one is below the package.
+PLACES: Final[dict[str, Place]] = {
+    **_places(
+        SLIM, "tf_slim.ops", "contrib.framework contrib.framework.python.ops",
+        "tf_slim.ops.arg_scope", "tf_slim.ops.variables", "tf_slim.ops.framework_ops",
+    ),
+    **_places(SLIM, "tf_slim.layers", "contrib.layers contrib.layers.python.layers"),
+    **_places(SLIM, "tf_slim.losses", "contrib.losses contrib.losses.python.losses"),
+    **_places(SLIM, "tf_slim.metrics", "contrib.metrics contrib.metrics.python.ops"),
+    **_places(
+        SLIM, "tf_slim", "contrib.slim contrib.slim.python.slim",
+        "tf_slim", "tf_slim.ops.arg_scope",
+    ),
+    **_places(
+        SLIM, "tf_slim.training", "contrib.training contrib.training.python.training",
+        "tf_slim.training.training", "tf_slim.training.evaluation",
+    ),
+    **_places(KERAS, "keras", "keras python.keras"),
+}  # fmt: skip
+
+
+def place_of(path: str) -> Place | None:
+    """Where the names of a module of TensorFlow's are in a library, installed or not."""
+    head, rest = path, ""
+    while head:
+        found = PLACES.get(head)
+        if found is not None:
+            if not rest:
+                return found
+            module = found.package + rest
+            return Place(found.library, module, (module,))
+        head, _, last = head.rpartition(".")
+        rest = f".{last}{rest}"
+    return None
+
+
+@functools.cache
+def installed(library: Library) -> bool:
+    """Whether a version that fits is there."""
+    if importlib.util.find_spec(library.module) is None:
+        return False
+    try:
+        return metadata.version(library.distribution).startswith(library.versions)
+    except metadata.PackageNotFoundError:
+        return False
+
+
+def lookup(path: str, name: str, default: Any) -> Any:
+    """What an installed library has for a name of a TensorFlow module; else `default`."""
+    place = place_of(path)
+    if place is None or name.startswith("__") or not installed(place.library):
+        return default
+    for module in filter(_exists, place.modules):
+        found = getattr(_loaded(module), name, _ABSENT)
+        if found is not _ABSENT:
+            return found
+    below = f"{place.package}.{name}"
+    return _loaded(below) if _exists(below) else default
+
+
+def is_module(path: str) -> bool:
+    """Whether an installed library has a module in the place of TensorFlow's."""
+    place = place_of(path)
+    return place is not None and installed(place.library) and _exists(place.package)
+
+
+def owns(value: object) -> bool:
+    """Whether a module is one of such a library's."""
+    return isinstance(value, ModuleType) and value.__name__.partition(".")[0] in _ROOTS
+
+
+_ROOTS: Final = frozenset(place.library.module for place in PLACES.values())
+
+
+def hint(path: str, name: str) -> str | None:
+    """What to install for a name that a library has; None where none is missing."""
+    place = place_of(f"{path}.{name}".lstrip("."))
+    if place is None or installed(place.library):
+        return None
+    library = place.library
+    wanted = " or ".join(f"{v}*" for v in library.versions)
+    return (
+        f"it may be in the library {library.distribution} {wanted}, which is not installed "
+        f"(pip install 'opdock[{library.extra}]')"
+    )
+
+
+def _loaded(module: str) -> ModuleType:
+    from opdock.mapping.finder import install_as_tensorflow
+
+    install_as_tensorflow()
+    try:
+        return importlib.import_module(module)
+    except (ImportError, AttributeError) as error:
+        error.add_note(
+            "Libraries of TensorFlow 1's years lean on names that others have removed since: "
+            "`opdock run` puts them back."
+        )
+        raise
+
+
+@functools.cache
+def _exists(module: str) -> bool:
+    """Whether there is such a module; nothing is imported to know it."""
+    root, *parts = module.split(".")
+    spec = importlib.util.find_spec(root)
+    name = root
+    for part in parts:
+        places = None if spec is None else spec.submodule_search_locations
+        name = f"{name}.{part}"
+        spec = PathFinder.find_spec(name, list(places)) if places else None
+    return spec is not None

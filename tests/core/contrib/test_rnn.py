@@ -1,0 +1,178 @@
+"""`tf.contrib.rnn`: cells against their formulas, wrappers, fused cells, stacked networks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import opdock as tf
+
+rnn = tf.contrib.rnn
+RNG = np.random.RandomState(2)
+
+
+@pytest.fixture(autouse=True)
+def graph():
+    with tf.Graph().as_default():
+        tf.set_random_seed(4)
+        yield
+
+
+def run(fetches, feeds=None):
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        return session.run(fetches, feeds)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+CELLS = {
+    "LayerNormBasicLSTMCell": lambda: rnn.LayerNormBasicLSTMCell(6, dropout_keep_prob=0.9),
+    "LayerNorm-off": lambda: rnn.LayerNormBasicLSTMCell(6, layer_norm=False),
+    "NASCell": lambda: rnn.NASCell(6, num_proj=4, use_bias=True),
+    "UGRNNCell": lambda: rnn.UGRNNCell(6),
+    "IntersectionRNNCell": lambda: rnn.IntersectionRNNCell(6, num_in_proj=6),
+    "CoupledInputForgetGateLSTMCell": lambda: rnn.CoupledInputForgetGateLSTMCell(
+        6, use_peepholes=True, num_proj=4, proj_clip=0.5, num_unit_shards=2, layer_norm=True
+    ),
+    "GLSTMCell": lambda: rnn.GLSTMCell(6, num_proj=4, number_of_groups=2),
+    "SRUCell": lambda: rnn.SRUCell(4),
+    "IndRNNCell": lambda: rnn.IndRNNCell(6),
+    "IndyGRUCell": lambda: rnn.IndyGRUCell(6),
+    "IndyLSTMCell": lambda: rnn.IndyLSTMCell(6),
+    "LSTMBlockCell": lambda: rnn.LSTMBlockCell(6, use_peephole=True, cell_clip=1.0),
+    "GRUBlockCellV2": lambda: rnn.GRUBlockCellV2(6),
+    "AttentionCellWrapper": lambda: rnn.AttentionCellWrapper(rnn.LSTMCell(6), 3),
+    "OutputProjectionWrapper": lambda: rnn.OutputProjectionWrapper(rnn.GRUCell(6), 5),
+    "InputProjectionWrapper": lambda: rnn.InputProjectionWrapper(rnn.GRUCell(6), 5),
+    "HighwayWrapper": lambda: rnn.HighwayWrapper(rnn.GRUCell(4)),
+    "CompiledWrapper": lambda: rnn.CompiledWrapper(rnn.GRUCell(6)),
+}
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_every_cell_runs_in_a_loop_and_learns(name: str) -> None:
+    inputs = tf.constant(RNG.randn(3, 5, 4), tf.float32)
+    cell = CELLS[name]()
+    outputs, state = tf.nn.dynamic_rnn(cell, inputs, dtype=tf.float32, sequence_length=[5, 2, 0])
+    assert outputs.shape.as_list()[2] == cell.output_size
+    weights = tf.trainable_variables()
+    # With normalization a bias is made, as TF makes it, and not used.
+    slopes = [g for g in tf.gradients(tf.reduce_sum(outputs), weights) if g is not None]
+    got, found, *_ = run([outputs, slopes, state])
+    assert (got[1, 2:] == 0).all() and (got[2] == 0).all() and (got[0] != 0).any()
+    assert len(found) >= len(weights) - 1 > 0
+    assert all(np.isfinite(g).all() for g in found)
+
+
+def test_layer_norm_basic_lstm_is_its_formula() -> None:
+    x, c, h = (RNG.randn(2, n).astype(np.float32) for n in (3, 4, 4))
+    cell = rnn.LayerNormBasicLSTMCell(4, norm_gain=0.5, norm_shift=0.1)
+    out, state = cell(tf.constant(x), rnn.LSTMStateTuple(tf.constant(c), tf.constant(h)))
+    kernel = next(v for v in tf.trainable_variables() if v.op.name.endswith("kernel"))
+    weights, got, new = run([kernel, out, state])
+
+    def norm(v):
+        spread = np.sqrt(v.var(-1, keepdims=True))
+        return 0.5 * (v - v.mean(-1, keepdims=True)) / spread + 0.1
+
+    i, j, f, o = map(norm, np.split(np.concatenate([x, h], 1) @ weights, 4, 1))
+    memory = norm(c * sigmoid(f + 1.0) + sigmoid(i) * np.tanh(j))
+    np.testing.assert_allclose(new.c, memory, atol=1e-5)
+    np.testing.assert_allclose(got, np.tanh(memory) * sigmoid(o), atol=1e-5)
+    names = {v.op.name for v in tf.trainable_variables()}
+    assert "layer_norm_basic_lstm_cell/input/gamma" in names
+
+
+def test_names_of_variables_are_those_of_checkpoints() -> None:
+    x = tf.zeros([2, 3])
+    rnn.GRUBlockCell(4)(x, tf.zeros([2, 4]))
+    rnn.LSTMBlockFusedCell(4, use_peephole=True)(tf.zeros([5, 2, 3]), dtype=tf.float32)
+    rnn.OutputProjectionWrapper(rnn.GRUCell(4), 2)(x, tf.zeros([2, 4]))
+    assert {v.op.name for v in tf.global_variables()} == {
+        "gru_cell/w_ru", "gru_cell/b_ru", "gru_cell/w_c", "gru_cell/b_c",
+        "lstm_fused_cell/kernel", "lstm_fused_cell/bias", "lstm_fused_cell/w_i_diag",
+        "lstm_fused_cell/w_f_diag", "lstm_fused_cell/w_o_diag",
+        "output_projection_wrapper/kernel", "output_projection_wrapper/bias",
+        "output_projection_wrapper/gru_cell/gates/kernel",
+        "output_projection_wrapper/gru_cell/gates/bias",
+        "output_projection_wrapper/gru_cell/candidate/kernel",
+        "output_projection_wrapper/gru_cell/candidate/bias",
+    }  # fmt: skip
+
+
+def test_the_fused_cell_computes_what_the_plain_one_does() -> None:
+    x = RNG.randn(5, 2, 3).astype(np.float32)
+    make = tf.constant_initializer(0.1)
+    with tf.variable_scope("one", initializer=make):
+        fused, last = rnn.LSTMBlockFusedCell(4)(
+            tf.constant(x), dtype=tf.float32, sequence_length=[5, 3]
+        )
+    with tf.variable_scope("two", initializer=make):
+        adapted = rnn.FusedRNNCellAdaptor(rnn.BasicLSTMCell(4), use_dynamic_rnn=True)
+        plain, state = adapted(tf.constant(x), dtype=tf.float32, sequence_length=[5, 3])
+    a, b, c, d = run([fused, plain, last, state])
+    np.testing.assert_allclose(a, b, rtol=1e-5)
+    np.testing.assert_allclose(c.c, d.c, rtol=1e-5)
+    turned, _ = rnn.TimeReversedFusedRNN(adapted)(tf.constant(x), dtype=tf.float32, scope="three")
+    assert turned.shape.as_list() == [5, 2, 4]
+
+
+def test_stacked_networks_go_both_ways() -> None:
+    x = tf.constant(RNG.randn(2, 4, 3), tf.float32)
+    fw, bw = ([rnn.GRUCell(5), rnn.GRUCell(6)] for _ in range(2))
+    out, last_fw, last_bw = rnn.stack_bidirectional_dynamic_rnn(
+        fw, bw, x, dtype=tf.float32, sequence_length=[4, 2]
+    )
+    assert out.shape.as_list() == [2, 4, 12] and len(last_fw) == len(last_bw) == 2
+    names = [v.op.name for v in tf.trainable_variables()]
+    assert "stack_bidirectional_rnn/cell_1/bidirectional_rnn/bw/gru_cell/gates/kernel" in names
+    got, last = run([out, last_fw[-1]])
+    np.testing.assert_allclose(got[1, 1, :6], last[1], rtol=1e-6)
+    steps, *_ = rnn.stack_bidirectional_rnn(
+        [rnn.GRUCell(5)], [rnn.GRUCell(5)], tf.unstack(x, axis=1), dtype=tf.float32, scope="s"
+    )
+    assert len(steps) == 4 and steps[0].shape.as_list() == [2, 10]
+    with pytest.raises(ValueError, match="same depth"):
+        rnn.stack_bidirectional_dynamic_rnn(fw, bw[:1], x, dtype=tf.float32)
+    with pytest.raises(ValueError, match="at least one fw cell"):
+        rnn.stack_bidirectional_rnn([], bw, [x])
+
+
+def test_phased_lstm_stays_as_it_is_while_its_units_are_closed() -> None:
+    cell = rnn.PhasedLSTMCell(
+        3, leak=0.0, ratio_on=1e-6, period_init_min=10.0, period_init_max=11.0
+    )
+    state = rnn.LSTMStateTuple(tf.ones([2, 3]), tf.ones([2, 3]))
+    out, new = cell((tf.constant([[3.0], [4.0]]), tf.zeros([2, 1])), state)
+    got, after = run([out, new])
+    np.testing.assert_allclose(got, np.ones((2, 3)), atol=1e-6)
+    np.testing.assert_allclose(after.c, np.ones((2, 3)), atol=1e-6)
+
+
+def test_convolutional_cells_keep_their_space() -> None:
+    cell = rnn.Conv2DLSTMCell(
+        input_shape=[4, 5, 2], output_channels=3, kernel_shape=[3, 3], skip_connection=True
+    )
+    x = tf.constant(RNG.randn(2, 6, 4, 5, 2), tf.float32)
+    out, state = tf.nn.dynamic_rnn(cell, x, dtype=tf.float32)
+    assert out.shape.as_list() == [2, 6, 4, 5, 5]
+    got, last = run([out, state])
+    np.testing.assert_allclose(got[:, -1, ..., :3], last.h)
+    with pytest.raises(ValueError, match="conv_ndims=1"):
+        rnn.Conv1DLSTMCell(input_shape=[4, 5, 2], output_channels=3, kernel_shape=[3])
+
+
+def test_embedding_wrapper_and_what_is_no_cell() -> None:
+    out, _ = rnn.EmbeddingWrapper(rnn.GRUCell(4), 7, 3)(tf.constant([1, 2]), tf.zeros([2, 4]))
+    assert out.shape.as_list() == [2, 4]
+    with pytest.raises(TypeError, match="is not an RNNCell"):
+        rnn.OutputProjectionWrapper(None, 3)
+    with pytest.raises(ValueError, match="must be > 0: 0"):
+        rnn.OutputProjectionWrapper(rnn.GRUCell(4), 0)
+    with pytest.raises(ValueError, match="divisible by number_of_groups"):
+        rnn.GLSTMCell(5, number_of_groups=2)
+    with pytest.raises(ValueError, match="greater than zero, got 0"):
+        rnn.AttentionCellWrapper(rnn.GRUCell(4), 0)
