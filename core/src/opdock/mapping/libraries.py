@@ -32,6 +32,7 @@ class Library:
 SLIM: Final = Library("tf_slim", "tf_slim", ("1.",), "slim")
 # Later ones lean on the tf.keras that TensorFlow brings, or are no longer TF 1's.
 KERAS: Final = Library("keras", "Keras", ("2.2.",), "keras")
+ESTIMATOR: Final = Library("tensorflow_estimator", "tensorflow-estimator", ("1.15.",), "estimator")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,8 @@ PLACES: Final[dict[str, Place]] = {
         SLIM, "tf_slim.training", "contrib.training contrib.training.python.training",
         "tf_slim.training.training", "tf_slim.training.evaluation",
     ),
+    **_places(ESTIMATOR, "tensorflow_estimator._api.v1.estimator", "estimator"),
+    **_places(ESTIMATOR, "tensorflow_estimator.python.estimator", "python.estimator"),
     **_places(KERAS, "keras", "keras python.keras"),
 }  # fmt: skip
 

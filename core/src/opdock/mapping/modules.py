@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from opdock import version
-from opdock.mapping import missing, names, removed, resolve, tables
+from opdock.mapping import absent, missing, names, removed, resolve, tables
 
 # What the import system and pickling ask of every module, and no program of TF's.
 _ASKED_OF_ALL: Final = frozenset({"__all__", "__version__", "__git_version__"})
@@ -51,6 +51,9 @@ def lookup(module: ModuleType | str, path: str, name: str, root: str = "opdock")
     """
     found = resolve.lookup(path, name)
     if found is resolve.MISSING:
+        placed = absent.stand_in(resolve.plain(path), name)
+        if placed is not None:
+            return placed
         raise missing.attribute_error(module, path, name)
     removed.tell(f"{resolve.plain(path)}.{name}".lstrip("."))
     if isinstance(found, resolve.ModulePath):

@@ -175,7 +175,7 @@ def tf_export(*names: str, **options: Any) -> Callable[[Any], Any]:
     return keep
 
 
-keras_export = tf_export
+estimator_export = keras_export = tf_export
 
 
 def do_not_generate_docs(target: _F) -> _F:

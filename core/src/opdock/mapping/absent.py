@@ -1,0 +1,59 @@
+"""Stand-ins for what libraries import at their top for parts that opdock does not have.
+
+TensorFlow's own libraries import TPUs, Keras' optimizers and boosted trees with everything else,
+whether a program uses them or not. In the modules listed here a name that is not there is a class
+that can be named, passed on, subclassed and asked for with `isinstance`; calling it raises.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NoReturn
+
+from opdock import errors
+
+# Internal modules, with all below them, and why they are not there.
+MODULES: Final[dict[str, str]] = {
+    "core.kernels.boosted_trees": "boosted trees are out of scope",
+    "core.protobuf.tpu": "there are no TPUs here",
+    "python.distribute": "distribution strategies are out of scope",
+    "python.eager": "opdock runs TensorFlow 1's graphs, not eagerly",
+    "python.keras": "Keras is a library: pip install 'opdock[keras]' brings what runs on opdock",
+    "python.ops.boosted_trees_ops": "boosted trees are out of scope",
+    "python.ops.clustering_ops": "k-means is not covered yet",
+    "python.ops.gen_sdca_ops": "the SDCA optimizer is out of scope",
+    "python.ops.batch_ops": "batching across sessions is for servers",
+    "python.ops.summary_ops_v2": "summaries of TensorFlow 2 are out of scope",
+    "python.tpu": "there are no TPUs here",
+}
+
+
+class _Absent(type):
+    """The class of stand-ins: each is a class, and so is what is found in it."""
+
+    _opdock_name: str
+    _opdock_reason: str
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
+        raise errors.UnimplementedError(
+            None, None, f"tensorflow.{cls._opdock_name} is not there: {cls._opdock_reason}"
+        )
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _make(f"{cls._opdock_name}.{name}", cls._opdock_reason)
+
+
+def _make(name: str, reason: str) -> Any:
+    facts = {"_opdock_name": name, "_opdock_reason": reason}
+    return _Absent(name.rpartition(".")[2], (), facts)
+
+
+def stand_in(path: str, name: str) -> Any:
+    """A stand-in for a name of an internal module, or None where one should be missed at once."""
+    head = path
+    while head:
+        if head in MODULES:
+            return _make(f"{path}.{name}", MODULES[head])
+        head = head.rpartition(".")[0]
+    return None
