@@ -33,6 +33,8 @@ from pathlib import Path
 TARGET = Path(__file__).resolve().parent.parent / "core/src/opdock/mapping/tf115.txt"
 GOLDEN = "tensorflow/tools/api/golden"
 API_DEF = "tensorflow/core/api_def"
+NO_TESTS = ("tensorflow/contrib/testing/python/framework/util_test.py",)
+"""Named as tests are, but modules of the interface."""
 EXPORTERS = ("tf_export", "keras_export", "estimator_export")
 _CLASS = re.compile(r"<type 'type'>|Meta\w*'>|MessageType'>")
 _MEMBER = re.compile(
@@ -212,7 +214,8 @@ def module_names(tree: Tree) -> dict[str, str]:
     """Internal module (packages end in `__init__`) -> its source; generated ones have none."""
     found = {}
     for path, text in tree.files.items():
-        if path.startswith(GOLDEN) or path.endswith("_test.py") or "/api/" in path:
+        is_test = path.endswith("_test.py") and path not in NO_TESTS
+        if path.startswith(GOLDEN) or is_test or "/api/" in path:
             continue
         name = path.removeprefix("tensorflow/").replace("/", ".")
         if path.endswith(".proto"):

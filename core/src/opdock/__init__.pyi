@@ -292,6 +292,11 @@ from opdock.ops.composed.readers import TextLineReader as TextLineReader
 from opdock.ops.composed.readers import WholeFileReader as WholeFileReader
 from opdock.ops.composed.reduce_stats import count_nonzero as count_nonzero
 from opdock.ops.composed.reduce_stats import reduce_logsumexp as reduce_logsumexp
+from opdock.ops.composed.resources import initialize_resources as initialize_resources
+from opdock.ops.composed.resources import local_resources as local_resources
+from opdock.ops.composed.resources import register_resource as register_resource
+from opdock.ops.composed.resources import report_uninitialized_resources as report_uninitialized_resources
+from opdock.ops.composed.resources import shared_resources as shared_resources
 from opdock.ops.composed.sparse import sparse_concat as sparse_concat
 from opdock.ops.composed.sparse import sparse_fill_empty_rows as sparse_fill_empty_rows
 from opdock.ops.composed.sparse import sparse_reorder as sparse_reorder

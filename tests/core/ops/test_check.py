@@ -171,3 +171,16 @@ def test_finite_checks():
         run(y, {x: [1, np.inf]})
     with pytest.raises(tf.errors.InvalidArgumentError, match="NaN"):
         run(all_checks, {x: [1, np.nan]})
+
+
+def test_an_error_of_all_checks_names_the_culprit():
+    x = tf.placeholder(tf.float32, [2], name="x")
+    y = tf.log(x, name="y")
+    tf.reduce_sum(y * 2.0)
+    with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+        run(tf.add_check_numerics_ops(), {x: [1, -1]})
+    text = str(caught.value)
+    assert text.startswith("y:0 : Tensor had NaN values")
+    assert "which checks [[node y (defined at" in text
+    assert "test_check.py" in text.partition("which checks")[2]
+    assert "(op Log), inputs: x:0 float32(2,)" in text

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.train import moving_averages
 
 
 @pytest.fixture(autouse=True)
@@ -87,3 +88,30 @@ def test_errors():
     ema = tf.train.ExponentialMovingAverage(0.9)
     with pytest.raises(TypeError, match="float"):
         ema.apply([tf.Variable(1)])
+
+
+def test_several_debiased_averages_of_one_variable():
+    with tf.Graph().as_default(), tf.Session() as sess:
+        with tf.variable_scope("s"):
+            v = tf.Variable([0.0], name="v")
+            moves = [moving_averages.assign_moving_average(v, [x], 0.5) for x in (1.0, 3.0)]
+        names = {u.op.name for u in tf.global_variables()} - {"s/v"}
+        kept = ("biased", "local_step", "biased_1", "local_step_1")
+        assert names == {f"s/s/v/{name}" for name in kept}
+        sess.run(tf.global_variables_initializer())
+        for move, value in zip(moves, (1.0, 3.0), strict=True):
+            sess.run(move)
+            assert sess.run(v) == [value]
+
+
+def test_weighted_averages():
+    with tf.Graph().as_default(), tf.Session() as sess:
+        value, weight = tf.placeholder(tf.float32, []), tf.placeholder(tf.float32, [])
+        average = moving_averages.weighted_moving_average(value, 0.5, weight)
+        sess.run(tf.global_variables_initializer())
+        found = [sess.run(average, {value: v, weight: w}) for v, w in ((4.0, 1.0), (1.0, 2.0))]
+        # (4/4 + 2/2) over (1/4 + 2/2)
+        np.testing.assert_allclose(found, [4.0, 1.6])
+        assert {v.op.name for v in tf.global_variables()} == {
+            "WeightedMovingAvg/value_x_weight", "WeightedMovingAvg/weight",
+        }  # fmt: skip

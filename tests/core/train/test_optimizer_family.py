@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import opdock as tf
@@ -42,3 +43,17 @@ def test_a_function_as_loss() -> None:
         assert sess.run(pairs)[0][0] == 6.0
         sess.run(train)
         assert sess.run([a, b]) == [0.0, 4.5]
+
+
+@pytest.mark.parametrize("fetched", ["result", "operation"])
+def test_a_sparse_update_is_whole_whatever_is_fetched(fetched: str) -> None:
+    with tf.Graph().as_default(), tf.Session() as sess:
+        var, slot = tf.Variable([5.0, 1.0]), tf.Variable([10.0, 1.0])
+        update = tf.raw_ops.SparseApplyAdagrad(
+            var=var._ref(), accum=slot._ref(), lr=2.0, grad=[1.5], indices=[0]
+        )
+        sess.run(tf.global_variables_initializer())
+        sess.run(update if fetched == "result" else update.op)
+        moved, kept = sess.run([var, slot])
+    np.testing.assert_allclose(kept, [12.25, 1.0])
+    np.testing.assert_allclose(moved, [5.0 - 3.0 / 3.5, 1.0], rtol=1e-6)
