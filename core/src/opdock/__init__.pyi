@@ -565,6 +565,7 @@ from opdock.api import bitwise as bitwise
 from opdock import compat as compat
 from opdock.api import config as config
 from opdock import contrib as contrib
+from opdock import data as data
 from opdock.api import debugging as debugging
 from opdock import dtypes as dtypes
 from opdock import errors as errors

@@ -572,6 +572,7 @@ SUBMODULES: Final = {
     "compat": "opdock.compat",
     "config": "opdock.api.config",
     "contrib": "opdock.contrib",
+    "data": "opdock.data",
     "debugging": "opdock.api.debugging",
     "dtypes": "opdock.dtypes",
     "errors": "opdock.errors",

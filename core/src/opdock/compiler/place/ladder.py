@@ -49,7 +49,9 @@ class Choice:
     parts: dict[Operation, Choice] = field(default_factory=dict)
 
 
-def node_sig(node: Node, target: Target | None, resources: Any = None) -> NodeSig:
+def node_sig(
+    node: Node, target: Target | None, resources: Any = None, functions: Any = None
+) -> NodeSig:
     """The signature under which kernels are chosen and bound."""
     consts = {}
     for i, value in enumerate(node.inputs):
@@ -67,6 +69,7 @@ def node_sig(node: Node, target: Target | None, resources: Any = None) -> NodeSi
         consts=consts,
         device=None if target is None else target.device,
         resources=resources,
+        functions=functions,
     )
 
 
