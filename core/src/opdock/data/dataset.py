@@ -8,13 +8,14 @@ from typing import Any, ClassVar, Final
 from opdock import dtypes
 from opdock.data import stateful, steps
 from opdock.data.files import list_files
-from opdock.data.functions import traced_factory
+from opdock.data.functions import should_unpack, traced_factory
 from opdock.data.generator import generator_function
 from opdock.data.iterators import Iterator
 from opdock.data.options import Options
 from opdock.data.spec import DatasetSpec
 from opdock.data.steps import Made, int64
 from opdock.data.util import nest, structure
+from opdock.graph.nodes.compositespec import SparseTensorSpec
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Tensor
@@ -92,13 +93,12 @@ class DatasetV2:
 
     def _apply_options(self) -> DatasetV2:
         """The dataset as an iterator walks through it."""
-        self.options()  # which raises where they contradict each other
-        return self
-
-    @property
-    def _sloppy(self) -> bool:
-        """Whether elements may come as they are ready."""
-        return self.options().experimental_deterministic is False
+        if self.options().experimental_deterministic is not False:
+            return self
+        sloppy = convert_to_tensor(["make_sloppy"], dtype=dtypes.string, name="optimizations")
+        spec = self.element_spec
+        made = Made(steps.unchanged(elements.optimize_dataset_op, self, sloppy).variant, spec)
+        return _MadeDataset(made, [self])
 
     def __iter__(self) -> Any:
         raise RuntimeError(
@@ -253,7 +253,20 @@ class DatasetV2:
 
     def unbatch(self) -> Any:
         """The slices of elements, one by one."""
-        return self._follow(steps.unbatch(self))
+        return self._follow(steps.unbatch(self._with_rows()))
+
+    def _with_rows(self) -> DatasetV2:
+        """The same dataset with an entry for each row of sparse tensors."""
+        spec = self.element_spec
+        if not any(isinstance(s, SparseTensorSpec) for s in nest.flatten(spec)):
+            return self
+
+        def batched(*element: Any) -> Any:
+            whole = element if should_unpack(spec) else element[0]
+            return tuple(structure.to_batched_tensor_list(spec, whole))
+
+        made = steps.map_(self, batched, None, name="normalize_to_dense")
+        return _MadeDataset(made._replace(spec=spec), [self])
 
     def window(
         self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: Any = False
@@ -266,8 +279,7 @@ class DatasetV2:
         """A function of each element, of `num_parallel_calls` at once."""
         return self._follow(
             steps.map_(
-                self, map_func, num_parallel_calls, sloppy=self._sloppy,
-                keeps_count=self._keeps_count,
+                self, map_func, num_parallel_calls, keeps_count=self._keeps_count
             )
         )  # fmt: skip
 
@@ -294,7 +306,7 @@ class DatasetV2:
             if isinstance(num_parallel_calls, int) and num_parallel_calls != AUTOTUNE:
                 cycle_length = max(cycle_length, num_parallel_calls)
         made = steps.interleave(
-            self, map_func, cycle_length, block_length, num_parallel_calls, self._sloppy
+            self, map_func, cycle_length, block_length, num_parallel_calls
         )
         return self._follow(made)
 

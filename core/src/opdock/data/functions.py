@@ -11,15 +11,12 @@ from opdock.data.util import structure
 from opdock.graph.control.func_graph import FuncGraph
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.graph.nodes.registry import get
 
 __all__ = ["DatasetFunction", "StructuredFunctionWrapper", "traced_factory"]
 
 
 class DatasetFunction(FuncGraph):
-    """The graph of a function that runs as often as a dataset likes.
-
-    Names in it are its own. It takes the value that a reference has when the dataset is made.
+    """The graph of a function that runs as often as a dataset likes. Names in it are its own.
 
     Args:
         name: of the function.
@@ -30,16 +27,6 @@ class DatasetFunction(FuncGraph):
         super().__init__(name, outer)
         self._names_in_use = {}
         self._name_stack = ""
-
-    def _adopt(self, tensor: Tensor, user: str = "") -> Tensor:
-        if tensor.graph is not self and tensor._dtype._is_ref_dtype and self.outer is not None:
-            found = self._captured.get(tensor)
-            if found is None:
-                with self.outer.as_default(), self.outer.control_dependencies(None):
-                    value: Tensor = get("Identity")(tensor)
-                found = self._captured[tensor] = super()._adopt(value, user)
-            return found
-        return super()._adopt(tensor, user)
 
     @property
     def name(self) -> str:

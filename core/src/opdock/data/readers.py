@@ -65,9 +65,6 @@ class _Files(DatasetV2):
         """A string."""
         return TensorSpec([], dtypes.string)
 
-    def _inputs(self) -> list[DatasetV2]:
-        return list(self._impl._inputs())
-
 
 def _dataset_of_names(filenames: Any) -> Any:
     if not isinstance(filenames, DatasetV2):
@@ -128,8 +125,10 @@ class TFRecordDatasetV2(_Files):
             made: Tensor = tf_record_dataset_op(filename, _compression(compression_type), size)
             return made
 
-        self._arguments = compression_type, buffer_size, num_parallel_reads
         super().__init__(filenames, read, num_parallel_reads)
+
+    def _inputs(self) -> list[DatasetV2]:
+        return list(self._impl._inputs())
 
 
 class FixedLengthRecordDatasetV2(_Files):

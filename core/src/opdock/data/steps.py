@@ -243,7 +243,7 @@ def padded_batch(
     dropped = constant_value(drop)
     known = constant_value(size) if dropped else None
     lead = TensorShape([None if known is None else int(known)])
-    full = nest.pack_sequence_as(shapes, [lead.concatenate(known_shape(p)) for p in padded])
+    full = nest.pack_sequence_as(shapes, [lead.concatenate(TensorShape(known_shape(p))) for p in padded])
     made = structure.convert_legacy_structure(types, full, classes)
     arguments = dataset._variant_tensor, size, padded, nest.flatten(values)
     output_shapes = _flat(made)["output_shapes"]
@@ -285,7 +285,7 @@ def _padded_shape(wanted: Any, known: TensorShape) -> Tensor:
                 f"Padded shape {wanted} must be a 1-D tensor of tf.int64 values, but its element "
                 f"type was {found.dtype.name}."
             ) from None
-        as_shape = known_shape(found)
+        as_shape = TensorShape(known_shape(found))
     if not _can_be_padded(known, as_shape):
         raise ValueError(
             f"The padded shape {as_shape} is not compatible with the corresponding input component "
@@ -342,7 +342,7 @@ def window(dataset: DatasetLike, size: Any, shift: Any, stride: Any, drop_remain
 
 # ---------------------------------------------------------------- functions
 def map_(
-    dataset: DatasetLike, map_func: Fn, num_parallel_calls: Any, *, sloppy: bool = False,
+    dataset: DatasetLike, map_func: Fn, num_parallel_calls: Any, *,
     keeps_count: bool = False, name: str = "Dataset.map()",
 ) -> Made:  # fmt: skip
     """A function of each element."""
@@ -354,7 +354,7 @@ def map_(
     else:
         calls = convert_to_tensor(num_parallel_calls, dtype=dtypes.int32, name="num_parallel_calls")
         variant = functions.parallel_map_dataset_op(
-            dataset._variant_tensor, function.captured, calls, sloppy=sloppy, **attrs
+            dataset._variant_tensor, function.captured, calls, **attrs
         )
     return Made(variant, spec, [function])
 
@@ -383,7 +383,7 @@ def flat_map(dataset: DatasetLike, map_func: Fn) -> Made:
 
 def interleave(
     dataset: DatasetLike, map_func: Fn, cycle_length: Any, block_length: Any,
-    num_parallel_calls: Any, sloppy: bool = False,
+    num_parallel_calls: Any,
 ) -> Made:  # fmt: skip
     """The elements of datasets in turn."""
     function = StructuredFunctionWrapper(map_func, "Dataset.interleave()", dataset=dataset)
@@ -397,7 +397,7 @@ def interleave(
     else:
         variant = functions.parallel_interleave_dataset_v2_op(
             dataset._variant_tensor, function.captured, *cycle,
-            int64(num_parallel_calls, "num_parallel_calls"), sloppy=sloppy, **attrs,
+            int64(num_parallel_calls, "num_parallel_calls"), **attrs,
         )  # fmt: skip
     return Made(variant, spec, [function])
 

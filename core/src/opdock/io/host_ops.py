@@ -254,6 +254,8 @@ def parse_tensor(serialized: bytes, dtype: DType) -> Array:
     proto = protos.TensorProto()
     try:
         proto.ParseFromString(serialized)
+        if proto.dtype == dtypes.variant.as_datatype_enum and dtype is dtypes.variant:
+            return _variants_of(proto)
         array = decode_array(proto)
         # A shape without the values is cheap to write: no more than a message can hold is made.
         if array.nbytes > max(len(serialized), 1 << 31):
@@ -273,10 +275,40 @@ def parse_tensor(serialized: bytes, dtype: DType) -> Array:
     return array
 
 
+def _variants_of(proto: Any) -> Array:
+    """Variants as serialized VariantTensorDataProtos; ValueError where they do not fit the shape."""
+    out = np.empty(len(proto.variant_val), object)
+    out[:] = [v.SerializeToString() for v in proto.variant_val]
+    return out.reshape([d.size for d in proto.tensor_shape.dim])
+
+
+def _serialize_variants(array: Array) -> bytes:
+    from opdock.io import protos
+
+    proto = protos.TensorProto(dtype=dtypes.variant.as_datatype_enum)
+    proto.tensor_shape.SetInParent()
+    for size in array.shape:
+        proto.tensor_shape.dim.add(size=size)
+    for item in array.reshape(-1):
+        if not isinstance(item, bytes):
+            raise errors.UnimplementedError(
+                None, None, f"A variant of type {type(item).__name__} cannot be saved"
+            )
+        proto.variant_val.add().ParseFromString(item)
+    data: bytes = proto.SerializeToString()
+    return data
+
+
 def serialize_tensor(tensor: Any, dtype: DType) -> bytes:
-    """A tensor as a serialized TensorProto."""
+    """A tensor as a serialized TensorProto.
+
+    Raises:
+        UnimplementedError: it holds a variant that cannot be saved.
+    """
     from opdock.io.tensor_proto import encode_array
 
+    if dtype is dtypes.variant:
+        return _serialize_variants(np.asarray(tensor, object))
     data: bytes = encode_array(np.asarray(tensor), dtype).SerializeToString()
     return data
 

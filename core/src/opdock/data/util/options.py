@@ -48,7 +48,8 @@ def create_option(
     """
 
     def get(self: OptionsBase) -> Any:
-        return self._options.get(name, default_factory())
+        # A default that is an object is kept, so that its own options can be set.
+        return self._options.setdefault(name, default_factory())
 
     def set_(self: OptionsBase, value: Any) -> None:
         if not isinstance(value, ty):

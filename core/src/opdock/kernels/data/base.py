@@ -37,18 +37,28 @@ def invalid(text: str) -> errors.InvalidArgumentError:
 class Context:
     """What the iterators that belong together share: functions, each with its own streams, seeds
     and caches. A new walk through a part of a dataset finds what the last one left.
+
+    Attributes:
+        in_order: whether elements come in one order, whatever is ready first.
     """
 
     def __init__(self) -> None:
         self._calls: dict[UserFunction, Callable[[Sequence[Any]], Sequence[Any]]] = {}
         self._kept: dict[Any, tuple[Any, Any]] = {}
         self._path: tuple[Any, ...] = ()
+        self.in_order = True
 
     def branch(self, *place: Any) -> Context:
         """The context of one of several inputs: the same dataset may be another one, too."""
         inner = Context()
         inner._calls, inner._kept = self._calls, self._kept
-        inner._path = (*self._path, *place)
+        inner._path, inner.in_order = (*self._path, *place), self.in_order
+        return inner
+
+    def in_any_order(self) -> Context:
+        """The context of iterators that hand out what is ready."""
+        inner = self.branch()
+        inner.in_order = False
         return inner
 
     def call(self, function: UserFunction) -> Callable[[Sequence[Any]], Sequence[Any]]:

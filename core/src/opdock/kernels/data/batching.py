@@ -22,6 +22,7 @@ from opdock.kernels.data.base import (
     State,
     invalid,
 )
+from opdock.kernels.data.outcomes import Outcome, drawn, load_error, save_error, settled
 from opdock.shapes import Shape
 
 __all__ = [
@@ -331,20 +332,22 @@ class _WindowIterator(FollowingIterator):
     def __init__(self, dataset: WindowDataset, context: Context) -> None:
         super().__init__(dataset.source, context)
         self._dataset = dataset
-        self._buffer: deque[Element] = deque()
+        # An error counts where a window begins with it or takes it in, as an element does.
+        self._buffer: deque[Outcome] = deque()
         self._gap = 0  # elements to leave out before the next window
         self._over = False
 
     def next(self) -> Element | None:
         d = self._dataset
         self._fill((d.size - 1) * d.stride + 1)
-        window = [self._buffer[i] for i in range(0, len(self._buffer), d.stride)][: d.size]
-        if not window or (d.drop and len(window) < d.size):
+        taken = [self._buffer[i] for i in range(0, len(self._buffer), d.stride)][: d.size]
+        if not taken or (d.drop and len(taken) < d.size):
             return None
         dropped = min(d.shift, len(self._buffer))
         for _ in range(dropped):
             self._buffer.popleft()
         self._gap = d.shift - dropped
+        window = [settled(outcome) for outcome in taken]
         columns = zip(*window, strict=True)
         return tuple(
             ElementsDataset([(c,) for c in column], [t], [s])
@@ -353,23 +356,24 @@ class _WindowIterator(FollowingIterator):
 
     def _fill(self, wanted: int) -> None:
         while not self._over and (self._gap or len(self._buffer) < wanted):
-            element = self.source.next()
-            if element is None:
+            outcome = drawn(self.source)
+            if outcome == (None, None):
                 self._over = True
             elif self._gap:
                 self._gap -= 1
             else:
-                self._buffer.append(element)
+                self._buffer.append(outcome)
 
     def save(self) -> State:
         return {
-            **super().save(), "buffer": list(self._buffer), "gap": self._gap,
+            **super().save(), "buffer": [[e, save_error(x)] for e, x in self._buffer], "gap": self._gap,
             "over": int(self._over),
         }  # fmt: skip
 
     def restore(self, state: State) -> None:
         super().restore(state)
-        self._buffer, self._gap = deque(state["buffer"]), state["gap"]
+        self._buffer = deque((e, load_error(x)) for e, x in state["buffer"])
+        self._gap = state["gap"]
         self._over = bool(state["over"])
 
 

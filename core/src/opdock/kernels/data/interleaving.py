@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from opdock import errors
 from opdock.kernels.data.base import (
     Captured,
     Context,
@@ -15,7 +16,8 @@ from opdock.kernels.data.base import (
     invalid,
 )
 from opdock.kernels.data.mapping import InterleaveDataset, InterleavingIterator
-from opdock.kernels.data.parallel import Outcome, PrefetchDataset, drawn, settled
+from opdock.kernels.data.outcomes import Outcome, drawn, settled
+from opdock.kernels.data.parallel import Prefetching
 from opdock.kernels.select.cells import Resources
 
 __all__ = ["ParallelInterleaveDataset"]
@@ -30,32 +32,24 @@ class ParallelInterleaveDataset(InterleaveDataset):
         cycle, block: how many datasets are open, and how many elements of each come in a row.
         limit: how many datasets work on an element at once.
         ahead: how many elements of each may wait.
+        in_order: whether elements come in the order of an `InterleaveDataset`, rather than from
+            whichever open dataset has one.
         types, shapes: of the elements.
         resources: where threads come from.
     """
 
     def __init__(
         self, source: Dataset, function: Captured, cycle: int, block: int, limit: int, ahead: int,
-        types: Any, shapes: Any, resources: Resources,
+        in_order: bool, types: Any, shapes: Any, resources: Resources,
     ) -> None:  # fmt: skip
         super().__init__(source, function, cycle, block, types, shapes)
         if limit < 1:
             raise invalid("num_parallel_calls must be greater than zero.")
         self.limit, self.ahead, self.resources = limit, ahead, resources
+        self.in_order = in_order
 
     def iterator(self, context: Context) -> DatasetIterator:
         return _ParallelInterleavingIterator(self, context)
-
-
-class _Limited(Dataset):
-    """A dataset that takes part in work of which only so much happens at once."""
-
-    def __init__(self, source: Dataset, permits: threading.Semaphore) -> None:
-        super().__init__(source.types, source.shapes)
-        self._source, self._permits = source, permits
-
-    def iterator(self, context: Context) -> DatasetIterator:
-        return _LimitedIterator(self._source.iterator(context), self._permits)
 
 
 class _LimitedIterator(DatasetIterator):
@@ -100,6 +94,8 @@ class _ParallelInterleavingIterator(InterleavingIterator):
         super().__init__(dataset, context, dataset.cycle, dataset.block)
         self._parallel = dataset
         self._permits = threading.Semaphore(dataset.limit)
+        self._condition = threading.Condition()
+        self._in_order = dataset.in_order and context.in_order
 
     def next(self) -> Element | None:
         # Places become free in the order of the cycle, and are taken again in that order.
@@ -110,7 +106,25 @@ class _ParallelInterleavingIterator(InterleavingIterator):
                 break
             if self._open[place] is None:
                 self._fill(place)
+        if not self._in_order and self._count:
+            self._go_where_something_is()
         return super().next()
+
+    def _go_where_something_is(self) -> None:
+        with self._condition:
+            self._parallel.resources.wait(self._condition, lambda: self._ready() is not None)
+            place = self._ready()
+        if place is not None and place != self._place:
+            self._place, self._taken = place, 0
+
+    def _ready(self) -> int | None:
+        cycle = len(self._open)
+        for i in range(cycle):
+            place = (self._place + i) % cycle
+            current = self._open[place]
+            if current is not None and getattr(current[1], "ready", True):
+                return place
+        return None
 
     def _fill(self, place: int) -> None:
         argument, error = drawn(self.source)
@@ -123,11 +137,16 @@ class _ParallelInterleavingIterator(InterleavingIterator):
         else:
             try:
                 inner = self._make(argument)
+            except errors.CancelledError:
+                raise
             except Exception as e:  # it is raised when the place's turn has come
                 inner = _Failed((None, e))
         self._open[place] = argument or (), inner
         self._count += 1
 
-    def _inner(self, dataset: Dataset) -> Dataset:
+    def _walk(self, dataset: Dataset) -> DatasetIterator:
         d = self._parallel
-        return PrefetchDataset(_Limited(dataset, self._permits), d.ahead, d.resources)
+        source = _LimitedIterator(dataset.iterator(self.context), self._permits)
+        ahead = Prefetching(d.resources, source, d.ahead, self._condition)
+        ahead.begin()
+        return ahead

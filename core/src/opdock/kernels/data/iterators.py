@@ -45,7 +45,9 @@ class IteratorResource:
         self._iterator: DatasetIterator | None = None
         self._condition = threading.Condition()
         self._busy = False
+        self._begins = threading.Lock()
         self._begun = False
+        self._failed: errors.OpError | None = None
 
     # ------------------------------------------------------------ one user at a time
     def _enter(self) -> None:
@@ -79,11 +81,15 @@ class IteratorResource:
 
     def begin_once(self, make: Callable[[], Dataset]) -> None:
         """Begins to iterate over the dataset that `make` gives, the first time."""
-        with self._condition:
-            if self._begun:
-                return
-            self._begun = True
-        self.begin(make())
+        with self._begins:
+            if not self._begun:
+                self._begun = True
+                try:
+                    self.begin(make())
+                except errors.OpError as e:
+                    self._failed = e
+        if self._failed is not None:
+            raise self._failed.with_traceback(None)
 
     def next(self) -> Element:
         """The next element.

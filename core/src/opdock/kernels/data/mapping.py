@@ -265,11 +265,11 @@ class InterleavingIterator(FollowingIterator):
     def _make(self, argument: Element) -> DatasetIterator:
         d = self._dataset
         made = inner_dataset(self._call(argument), d.types, d.shapes)
-        return self._inner(made).iterator(self.context)
+        return self._walk(made)
 
-    def _inner(self, dataset: Dataset) -> Dataset:
-        """A dataset of the cycle as it is walked through."""
-        return dataset
+    def _walk(self, dataset: Dataset) -> DatasetIterator:
+        """The iterator over a dataset of the cycle."""
+        return dataset.iterator(self.context)
 
     def save(self) -> State:
         cells = [

@@ -25,18 +25,15 @@ from opdock.kernels.data.base import (
     invalid,
 )
 from opdock.kernels.data.mapping import map_error
+from opdock.kernels.data.outcomes import Outcome, drawn, load_error, save_error, settled
 from opdock.kernels.select.cells import Background, Resources
 
-__all__ = ["AUTOTUNE", "ParallelMapDataset", "PrefetchDataset"]
+__all__ = ["AUTOTUNE", "AnyOrderDataset", "ParallelMapDataset", "PrefetchDataset", "Prefetching"]
 
 AUTOTUNE: Final = -1
 _LARGEST: Final = 2048
 """Where a limit that tunes itself stops doubling."""
 _MOST_THREADS: Final = 64
-
-Outcome = tuple[Element | None, Exception | None]
-"""An element or None at the end, or the error in its place."""
-
 
 class Crew:
     """Threads and what they share with the iterator that started them.
@@ -48,8 +45,11 @@ class Crew:
         closed: whether all is over.
     """
 
-    def __init__(self, resources: Resources, source: DatasetIterator) -> None:
-        self.condition = threading.Condition()
+    def __init__(
+        self, resources: Resources, source: DatasetIterator,
+        condition: threading.Condition | None = None,
+    ) -> None:  # fmt: skip
+        self.condition = threading.Condition() if condition is None else condition
         self.turn = threading.Lock()
         self.source = source
         self.closed = False
@@ -86,45 +86,6 @@ class Crew:
         self.source.close()
 
 
-def drawn(source: DatasetIterator) -> Outcome:
-    """What a source gives next."""
-    try:
-        return source.next(), None
-    except errors.CancelledError:
-        raise
-    except Exception as e:  # it is raised where the element would have come
-        return None, e
-
-
-def settled(outcome: Outcome) -> Element | None:
-    """The element of an outcome.
-
-    Raises:
-        OpError: there is an error in its place.
-    """
-    element, error = outcome
-    if error is not None:
-        raise error.with_traceback(None)
-    return element
-
-
-def save_error(error: Exception | None) -> Any:
-    """An error as part of a state."""
-    if error is None:
-        return None
-    code = error.error_code if isinstance(error, errors.OpError) else errors.INTERNAL
-    return [int(code), getattr(error, "message", str(error))]
-
-
-def load_error(saved: Any) -> Exception | None:
-    """The error that `save_error` saved."""
-    if saved is None:
-        return None
-    cls: Any = errors.exception_type_from_error_code(saved[0])
-    found: Exception = cls(None, None, saved[1])
-    return found
-
-
 # ---------------------------------------------------------------- prefetching
 class PrefetchDataset(Following):
     """The same elements, made before they are asked for.
@@ -146,14 +107,17 @@ class PrefetchDataset(Following):
 
     def iterator(self, context: Context) -> DatasetIterator:
         source = self.source.iterator(context)
-        return source if self.size == 0 else _PrefetchIterator(self, source)
+        return source if self.size == 0 else Prefetching(self.resources, source, self.size)
 
 
 class _Buffer(Crew):
     """Elements that wait for the consumer."""
 
-    def __init__(self, resources: Resources, source: DatasetIterator, size: int) -> None:
-        super().__init__(resources, source)
+    def __init__(
+        self, resources: Resources, source: DatasetIterator, size: int,
+        condition: threading.Condition | None,
+    ) -> None:  # fmt: skip
+        super().__init__(resources, source, condition)
         self.waiting: deque[Outcome] = deque()
         self.tuned = size == AUTOTUNE
         self.limit = 1 if self.tuned else size
@@ -187,18 +151,39 @@ class _Buffer(Crew):
                         return
 
 
-class _PrefetchIterator(DatasetIterator):
-    def __init__(self, dataset: PrefetchDataset, source: DatasetIterator) -> None:
-        self._buffer = _Buffer(dataset.resources, source, dataset.size)
+class Prefetching(DatasetIterator):
+    """An iterator whose elements a thread makes ahead.
+
+    Args:
+        resources: where the thread comes from.
+        source: where the elements come from; closed with this one.
+        size: how many may wait, or `AUTOTUNE`.
+        condition: what is notified of changes, where several such iterators are watched at once.
+    """
+
+    def __init__(
+        self, resources: Resources, source: DatasetIterator, size: int,
+        condition: threading.Condition | None = None,
+    ) -> None:  # fmt: skip
+        self._buffer = _Buffer(resources, source, size, condition)
         self._started = False
         self._end = weakref.finalize(self, self._buffer.close, patient=False)
         self._end.atexit = False
 
-    def next(self) -> Element | None:
-        buffer = self._buffer
+    def begin(self) -> None:
+        """Starts the thread, which the first call of `next` does otherwise."""
         if not self._started:
             self._started = True
-            buffer.start(buffer.produce, 1, "opdock_prefetch")
+            self._buffer.start(self._buffer.produce, 1, "opdock_prefetch")
+
+    @property
+    def ready(self) -> bool:
+        """Whether `next` would not wait; asked under the condition."""
+        return bool(self._buffer.waiting) or self._buffer.over
+
+    def next(self) -> Element | None:
+        buffer = self._buffer
+        self.begin()
         with buffer.condition:
             buffer.tune()
             buffer.wait(lambda: bool(buffer.waiting) or buffer.over)
@@ -226,6 +211,16 @@ class _PrefetchIterator(DatasetIterator):
 
     def close(self) -> None:
         self._buffer.close()
+
+
+class AnyOrderDataset(Following):
+    """The same elements, in the order in which they are ready."""
+
+    def cardinality(self) -> int:
+        return self.source.cardinality()
+
+    def iterator(self, context: Context) -> DatasetIterator:
+        return self.source.iterator(context.in_any_order())
 
 
 # ---------------------------------------------------------------- maps
@@ -346,6 +341,7 @@ class _ParallelMapIterator(DatasetIterator):
         source = dataset.source.iterator(context)
         call = dataset.function.within(context)
         self._dataset = dataset
+        self._in_order = dataset.in_order and context.in_order
         self._jobs = _Jobs(dataset.resources, source, call, dataset.limit)
         self._started = False
         self._end = weakref.finalize(self, self._jobs.close, patient=False)
@@ -358,7 +354,7 @@ class _ParallelMapIterator(DatasetIterator):
             count = min(self._dataset.limit, _MOST_THREADS)
             jobs.start(jobs.work, count, "opdock_parallel_map")
         with jobs.condition:
-            job = jobs.taken(self._dataset.in_order)
+            job = jobs.taken(self._in_order)
         if job is None:
             return None
         try:

@@ -58,6 +58,7 @@ class _TakeIterator(FollowingIterator):
 
     def next(self) -> Element | None:
         if self.left <= 0:
+            self.source.close()
             return None
         element = self.source.next()
         self.left = 0 if element is None else self.left - 1

@@ -125,10 +125,11 @@ class SparseSliceDataset(Indexed):
             raise invalid("The shape argument requires at least one element.")
         rows = indices[:, 0]
         if len(rows) and (np.any(np.diff(rows) < 0) or rows[0] < 0 or rows[-1] >= dense_shape[0]):
-            raise invalid(
+            raise errors.UnimplementedError(
+                None, None,
                 "The SparseTensor must be ordered in the batch dimension; handling arbitrarily "
-                "ordered input is not currently supported."
-            )
+                "ordered input is not currently supported.",
+            )  # fmt: skip
         self.parts = indices, values, dense_shape
         self.starts = np.searchsorted(rows, np.arange(int(dense_shape[0]) + 1))
 

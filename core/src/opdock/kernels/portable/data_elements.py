@@ -10,7 +10,7 @@ from opdock.kernels.data import batching, sequence, shuffling
 from opdock.kernels.data.base import Dataset, dataset_of, declared, scalar_int
 from opdock.kernels.data.binding import Make, hosted, resources_of, scalar_text, unary
 from opdock.kernels.data.caching import FileCacheDataset
-from opdock.kernels.data.parallel import PrefetchDataset
+from opdock.kernels.data.parallel import AnyOrderDataset, PrefetchDataset
 from opdock.kernels.data.sources import seeds_or_fresh
 from opdock.kernels.select.signature import NodeSig
 
@@ -24,11 +24,22 @@ unary("UniqueDataset", "", sequence.UniqueDataset)
 unary("IgnoreErrorsDataset", "", sequence.IgnoreErrorsDataset)
 unary("ModelDataset")
 for _op, _arguments in (
-    ("OptimizeDataset", "optimizations"),
     ("MaxIntraOpParallelismDataset", "max_intra_op_parallelism"),
     ("PrivateThreadPoolDataset", "num_threads"),
 ):
     hosted(_op, inputs=f"input_dataset {_arguments}")(lambda sig: lambda s, _: dataset_of(s))
+
+
+@hosted("OptimizeDataset", inputs="input_dataset optimizations")
+def optimize(sig: NodeSig) -> Make:
+    """The elements, in another order if one of the names of TF's rewrites allows it."""
+
+    def run(source: Any, names: Any) -> Dataset:
+        dataset = dataset_of(source)
+        sloppy = b"make_sloppy" in set(np.asarray(names, object).reshape(-1))
+        return AnyOrderDataset(dataset) if sloppy else dataset
+
+    return run
 
 
 @hosted("ZipDataset", inputs="input_datasets")

@@ -110,7 +110,7 @@ def _cycle(values: Any) -> tuple[int, int]:
 def parallel_interleave_v2(sig: NodeSig) -> Make:
     """The same, made ahead."""
     types, shapes = declared(sig)
-    resources = resources_of(sig)
+    resources, in_order = resources_of(sig), not sig.attrs["sloppy"]
 
     def run(source: Any, *given: Any) -> Dataset:
         (cycle, block), limit = _cycle(given[-3:-1]), _parallelism(given[-1])
@@ -118,7 +118,7 @@ def parallel_interleave_v2(sig: NodeSig) -> Make:
             raise invalid("num_parallel_calls must less than or equal to cycle_length.")
         return ParallelInterleaveDataset(
             dataset_of(source), captured(sig, "f", given[:-3]), cycle, block, limit,
-            max(1, block), types, shapes, resources,
+            max(1, block), in_order, types, shapes, resources,
         )  # fmt: skip
 
     return run
@@ -146,8 +146,8 @@ def parallel_interleave(sig: NodeSig) -> Make:
         if block <= 0:
             raise invalid("`block_length` must be > 0")
         return ParallelInterleaveDataset(
-            dataset_of(source), captured(sig, "f", given[:-5]), cycle, block, cycle, ahead, types,
-            shapes, resources,
+            dataset_of(source), captured(sig, "f", given[:-5]), cycle, block, cycle, ahead,
+            not given[-3], types, shapes, resources,
         )  # fmt: skip
 
     return run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from opdock import shapes
@@ -12,9 +13,8 @@ __all__ = ["ELEMENTS", "dataset_op", "element_shapes", "working_op"]
 
 ELEMENTS: Final = "output_types: list(type) >= 1, output_shapes: list(shape) >= 1"
 
-# A dataset holds what it is made from, and two that look the same may draw other numbers.
-_DATASET: Final = Traits(effect=False, merge=False, fold=False)
-_WORK: Final = Traits(blocks=True, foreign=True)
+_CAPTURED: Final = re.compile(r"(\w*(?:arguments|args)): T")
+_FUNCTION: Final = re.compile(r"(\w+): func")
 
 
 def dataset_op(
@@ -30,7 +30,10 @@ def dataset_op(
         output: the name of the result.
     """
     op = define_op(name, f"{inputs} -> {output}: variant", attrs, stateful=source)
-    op.declare(_DATASET).not_differentiable()
+    # A dataset holds what it is made from, and two that look the same may draw other numbers.
+    captures = _captures(inputs, attrs)
+    op.declare(Traits(effect=False, merge=False, fold=False, foreign=True, captures=captures))
+    op.not_differentiable()
     op.shape(_dataset_shape)
     return op
 
@@ -38,8 +41,21 @@ def dataset_op(
 def working_op(name: str, signature: str, attrs: str = "", *, stateful: bool = True) -> OpSpec:
     """Defines an op that walks through a dataset, and runs what the user put there."""
     op = define_op(name, signature, attrs, stateful=stateful)
-    op.declare(_WORK).not_differentiable()
+    captures = _captures(signature, attrs)
+    op.declare(Traits(blocks=True, foreign=True, captures=captures)).not_differentiable()
     return op
+
+
+def _captures(signature: str, attrs: str) -> tuple[tuple[str, str], ...]:
+    """The arguments that functions take, each with its function: `f_other_arguments` is that of
+    `f`, and `other_arguments` that of the only one there is.
+    """
+    functions = _FUNCTION.findall(attrs)
+    found = []
+    for name in _CAPTURED.findall(signature):
+        owner = name.partition("_other_")[0]
+        found.append((name, owner if owner in functions else functions[0]))
+    return tuple(found)
 
 
 def _dataset_shape(sig: ShapeSig) -> list[Shape]:
