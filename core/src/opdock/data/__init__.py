@@ -6,8 +6,8 @@ are compiled like any other.
 
 from __future__ import annotations
 
-from opdock.data.dataset import DatasetV1 as Dataset
-from opdock.data.dataset import (
+from opdock.data.dataset_v1 import DatasetV1 as Dataset
+from opdock.data.dataset_v1 import (
     get_legacy_output_classes,
     get_legacy_output_shapes,
     get_legacy_output_types,

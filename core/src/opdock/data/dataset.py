@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
 from opdock import dtypes
 from opdock.data import stateful, steps
 from opdock.data.files import list_files
-from opdock.data.functions import should_unpack, traced_factory
+from opdock.data.functions import should_unpack
 from opdock.data.generator import generator_function
-from opdock.data.iterators import Iterator
 from opdock.data.options import Options
 from opdock.data.spec import DatasetSpec
 from opdock.data.steps import Made, int64
@@ -19,17 +19,12 @@ from opdock.graph.nodes.compositespec import SparseTensorSpec
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Tensor
-from opdock.graph.nodes.scopes import colocate_with
 from opdock.graph.nodes.typespec import register_type_spec_from_value_converter
 from opdock.ops import data_elements as elements
-from opdock.ops.data_iterators import iterator_v2_op, make_iterator_op, one_shot_iterator_op
 
 __all__ = [
-    "AUTOTUNE", "DatasetSource", "DatasetSpec", "DatasetV1", "DatasetV1Adapter", "DatasetV2",
-    "NestedVariant", "Options", "UnaryDataset", "UnaryUnchangedStructureDataset",
-    "VariantDataset", "get_legacy_output_classes", "get_legacy_output_shapes",
-    "get_legacy_output_types", "get_structure", "make_initializable_iterator",
-    "make_one_shot_iterator",
+    "AUTOTUNE", "DatasetSource", "DatasetSpec", "DatasetV2", "NestedVariant", "Options",
+    "UnaryDataset", "UnaryUnchangedStructureDataset", "VariantDataset",
 ]  # fmt: skip
 
 AUTOTUNE: Final = -1
@@ -300,14 +295,10 @@ class DatasetV2:
             num_parallel_calls: from how many datasets elements are taken at once.
         """
         if isinstance(cycle_length, int) and cycle_length == AUTOTUNE:
-            import os
-
             cycle_length = os.cpu_count() or 1
             if isinstance(num_parallel_calls, int) and num_parallel_calls != AUTOTUNE:
                 cycle_length = max(cycle_length, num_parallel_calls)
-        made = steps.interleave(
-            self, map_func, cycle_length, block_length, num_parallel_calls
-        )
+        made = steps.interleave(self, map_func, cycle_length, block_length, num_parallel_calls)
         return self._follow(made)
 
     def filter(self, predicate: Fn) -> Any:
@@ -322,9 +313,7 @@ class DatasetV2:
         """
         dataset = transformation_func(self)
         if not isinstance(dataset, DatasetV2):
-            raise TypeError(
-                f"`transformation_func` must return a Dataset. Got {dataset}."
-            )
+            raise TypeError(f"`transformation_func` must return a Dataset. Got {dataset}.")
         return self._public(dataset)
 
     def reduce(self, initial_state: Any, reduce_func: Fn) -> Any:
@@ -376,6 +365,7 @@ class VariantDataset(DatasetV2):
 
     @property
     def element_spec(self) -> Any:
+        """The structure of specs of an element."""
         return self._spec
 
 
@@ -412,6 +402,7 @@ class UnaryUnchangedStructureDataset(UnaryDataset):
 
     @property
     def element_spec(self) -> Any:
+        """The structure of specs of an element."""
         return self._input_dataset.element_spec
 
 
@@ -424,154 +415,6 @@ class OptionsDataset(UnaryUnchangedStructureDataset):
 
     def options(self) -> Options:
         return self._merged
-
-
-# ---------------------------------------------------------------- version 1
-class DatasetV1(DatasetV2):
-    """`tf.data.Dataset`: a sequence of elements, each a nested structure of tensors."""
-
-    _keeps_count = False
-
-    def __init__(self) -> None:
-        super().__init__(self._as_variant_tensor())
-
-    def _as_variant_tensor(self) -> Tensor:
-        raise NotImplementedError("Dataset._as_variant_tensor")
-
-    @classmethod
-    def _public(cls, dataset: DatasetV2) -> Any:
-        return DatasetV1Adapter(dataset)
-
-    @classmethod
-    def from_sparse_tensor_slices(cls, sparse_tensor: Any) -> Any:
-        """A dataset of the rows of a sparse tensor, as (indices, values, shape)."""
-        return cls._begin(steps.from_sparse_tensor_slices(sparse_tensor))
-
-    def map_with_legacy_function(self, map_func: Fn, num_parallel_calls: Any = None) -> Any:
-        """`map`, under the name for functions of TF's older kind; here there is one kind."""
-        return self.map(map_func, num_parallel_calls)
-
-    def filter_with_legacy_function(self, predicate: Fn) -> Any:
-        """`filter`, under the name for functions of TF's older kind; here there is one kind."""
-        return self.filter(predicate)
-
-    def make_one_shot_iterator(self) -> Iterator:
-        """An iterator that needs no initializer, and goes through the dataset once.
-
-        Raises:
-            ValueError: the dataset depends on variables, tables or placeholders.
-        """
-        return make_one_shot_iterator(self)
-
-    def make_initializable_iterator(self, shared_name: str | None = None) -> Iterator:
-        """An iterator that begins when its initializer runs, anew each time."""
-        return make_initializable_iterator(self, shared_name)
-
-    @property
-    def output_classes(self) -> Any:
-        """The structure of classes of an element."""
-        return structure.legacy_classes(self.element_spec)
-
-    @property
-    def output_shapes(self) -> Any:
-        """The structure of shapes of an element."""
-        return structure.legacy_shapes(self.element_spec)
-
-    @property
-    def output_types(self) -> Any:
-        """The structure of types of an element."""
-        return structure.legacy_types(self.element_spec)
-
-    @property
-    def element_spec(self) -> Any:
-        return structure.convert_legacy_structure(
-            self.output_types, self.output_shapes, self.output_classes
-        )
-
-
-class DatasetV1Adapter(DatasetV1):
-    """A dataset with the methods of version 1."""
-
-    def __init__(self, dataset: DatasetV2) -> None:
-        self._dataset = dataset
-        super().__init__()
-
-    def _as_variant_tensor(self) -> Tensor:
-        return self._dataset._variant_tensor
-
-    def _inputs(self) -> list[DatasetV2]:
-        return self._dataset._inputs()
-
-    def _functions(self) -> list[Any]:
-        return self._dataset._functions()
-
-    def options(self) -> Options:
-        return self._dataset.options()
-
-    @property
-    def element_spec(self) -> Any:
-        return self._dataset.element_spec
-
-
-def make_one_shot_iterator(dataset: DatasetV2) -> Iterator:
-    """An iterator that needs no initializer; see `tf.data.Dataset.make_one_shot_iterator`."""
-    try:
-        factory = traced_factory(lambda: dataset._apply_options()._variant_tensor)
-    except ValueError as e:
-        if "Cannot capture a stateful node" not in str(e):
-            raise
-        raise ValueError(
-            "Failed to create a one-shot iterator for a dataset. "
-            "`Dataset.make_one_shot_iterator()` does not support datasets that capture stateful "
-            "objects, such as a `Variable` or `LookupTable`. In these cases, use "
-            f"`Dataset.make_initializable_iterator()`. (Original error: {e})"
-        ) from None
-    resource = one_shot_iterator_op(dataset_factory=factory, **dataset._flat_structure)
-    return Iterator(resource, None, *_legacy(dataset))
-
-
-def make_initializable_iterator(dataset: DatasetV2, shared_name: str | None = None) -> Iterator:
-    """An iterator with an initializer; see `tf.data.Dataset.make_initializable_iterator`."""
-    walked = dataset._apply_options()
-    resource = iterator_v2_op(
-        container="", shared_name=shared_name or "", **dataset._flat_structure
-    )
-    with colocate_with(resource):
-        initializer = make_iterator_op(walked._variant_tensor, resource)
-    return Iterator(resource, initializer, *_legacy(dataset))
-
-
-def _legacy(dataset: Any) -> tuple[Any, Any, Any]:
-    spec = dataset.element_spec
-    return (
-        structure.legacy_types(spec), structure.legacy_shapes(spec), structure.legacy_classes(spec)
-    )  # fmt: skip
-
-
-def get_structure(dataset_or_iterator: Any) -> Any:
-    """The structure of specs of an element; TypeError for what has no elements."""
-    try:
-        return dataset_or_iterator.element_spec
-    except AttributeError:
-        raise TypeError(
-            "`dataset_or_iterator` must be a Dataset or Iterator object, but got "
-            f"{type(dataset_or_iterator)}."
-        ) from None
-
-
-def get_legacy_output_classes(dataset_or_iterator: Any) -> Any:
-    """The structure of classes of an element."""
-    return structure.legacy_classes(get_structure(dataset_or_iterator))
-
-
-def get_legacy_output_shapes(dataset_or_iterator: Any) -> Any:
-    """The structure of shapes of an element."""
-    return structure.legacy_shapes(get_structure(dataset_or_iterator))
-
-
-def get_legacy_output_types(dataset_or_iterator: Any) -> Any:
-    """The structure of types of an element."""
-    return structure.legacy_types(get_structure(dataset_or_iterator))
 
 
 register_type_spec_from_value_converter(DatasetV2, DatasetSpec.from_value, allow_subclass=True)

@@ -41,8 +41,14 @@ class DatasetFunction(FuncGraph):
     def finish(self, outputs: list[Tensor]) -> None:
         """Sets the results; what has an effect runs, whoever asks for it."""
         self.outputs = [self._adopt(t) if t.graph is not self else t for t in outputs]
-        self.targets = [op for op in self.get_operations() if op.spec.has_effect]
+        self.targets = [op for op in self.get_operations() if _acts(op)]
         self.forget_unused()
+
+
+def _acts(op: Operation) -> bool:
+    """Whether an operation has an effect: on the world, or on a variable."""
+    refs = {a.name for a in op.spec.definition.inputs if a.is_ref} if op.spec.takes_refs else set()
+    return op.spec.has_effect or not refs.issubset(op.spec.traits.reads)
 
 
 class StructuredFunctionWrapper:
@@ -68,7 +74,11 @@ class StructuredFunctionWrapper:
         defun_kwargs: Any = None,
     ) -> None:  # fmt: skip
         legacy = (input_classes, input_shapes, input_types)
-        given = [input_structure is not None, dataset is not None, any(x is not None for x in legacy)]
+        given = [
+            input_structure is not None,
+            dataset is not None,
+            any(x is not None for x in legacy),
+        ]
         if sum(given) != 1 or (given[2] and any(x is None for x in legacy)):
             raise ValueError(
                 "Either `dataset`, `input_structure` or all of `input_classes`, `input_shapes`, "
@@ -178,11 +188,9 @@ class _ByValue(FuncGraph):
 
 def _check_copyable(op: Operation) -> None:
     if op.spec.traits.placeholder:
-        raise ValueError(
-            f"Cannot capture a placeholder (name:{op.name}, type:{op.type}) by value."
-        )
+        raise ValueError(f"Cannot capture a placeholder (name:{op.name}, type:{op.type}) by value.")
     makes_dataset = bool(op.outputs) and op.outputs[0].dtype is dtypes.variant
-    if op.spec.stateful and not makes_dataset or any(t._dtype._is_ref_dtype for t in op.outputs):
+    if (op.spec.stateful and not makes_dataset) or any(t._dtype._is_ref_dtype for t in op.outputs):
         raise ValueError(
             f"Cannot capture a stateful node (name:{op.name}, type:{op.type}) by value."
         )

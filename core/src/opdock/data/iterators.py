@@ -9,6 +9,7 @@ from collections.abc import Iterator as PythonIterator
 from typing import Any, Final
 
 from opdock import dtypes
+from opdock.data.optional import optional_of_next
 from opdock.data.util import nest, structure
 from opdock.graph.nodes.collections import add_to_collection
 from opdock.graph.nodes.convert import convert_to_tensor
@@ -221,8 +222,6 @@ def generate_shared_name(prefix: str) -> str:
 
 def get_next_as_optional(iterator: Iterator) -> Any:
     """`tf.data.experimental.get_next_as_optional`: the next element, or none at the end."""
-    from opdock.data.optional import optional_of_next
-
     return optional_of_next(iterator)
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from opdock import dtypes
-from opdock.data.dataset import AUTOTUNE, DatasetV1Adapter, DatasetV2
+from opdock.data.dataset import AUTOTUNE, DatasetV2
+from opdock.data.dataset_v1 import DatasetV1Adapter
 from opdock.data.interleave import parallel_interleaved
 from opdock.data.steps import Made, int64
 from opdock.data.util import structure
@@ -74,9 +75,7 @@ def _dataset_of_names(filenames: Any) -> Any:
         raise TypeError("`filenames` must be a `tf.data.Dataset` of `tf.string` elements.")
     shape = structure.legacy_shapes(filenames.element_spec)
     if not shape.is_compatible_with(TensorShape([])):
-        raise TypeError(
-            "`filenames` must be a `tf.data.Dataset` of scalar `tf.string` elements."
-        )
+        raise TypeError("`filenames` must be a `tf.data.Dataset` of scalar `tf.string` elements.")
     return filenames
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from opdock.data.steps import DatasetLike, Made
 from opdock.data.util import nest, structure
@@ -25,9 +24,7 @@ def directed(selector: DatasetLike, datasets: Sequence[DatasetLike]) -> Made:
             raise TypeError("All datasets must have the same type and class.")
     shapes = structure.legacy_shapes(specs[0])
     for spec in specs[1:]:
-        pairs = zip(
-            nest.flatten(shapes), nest.flatten(structure.legacy_shapes(spec)), strict=True
-        )
+        pairs = zip(nest.flatten(shapes), nest.flatten(structure.legacy_shapes(spec)), strict=True)
         wider = [a.most_specific_compatible_shape(b) for a, b in pairs]
         shapes = nest.pack_sequence_as(shapes, wider)
     made = structure.convert_legacy_structure(types, shapes, classes)

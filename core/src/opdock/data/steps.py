@@ -98,9 +98,7 @@ def from_tensor_slices(tensors: Any) -> Made:
 def from_sparse_tensor_slices(sparse_tensor: Any) -> Made:
     """The rows of a sparse tensor, as (indices, values, shape)."""
     if not isinstance(sparse_tensor, SparseTensor):
-        raise TypeError(
-            f"`sparse_tensor` must be a `tf.SparseTensor` object.Was {sparse_tensor}."
-        )
+        raise TypeError(f"`sparse_tensor` must be a `tf.SparseTensor` object.Was {sparse_tensor}.")
     indices_shape, dims = sparse_tensor.indices.shape, sparse_tensor.dense_shape.shape
     rank = (indices_shape.dims[1] - 1).merge_with(dims.dims[0] - 1) if dims.dims else None
     if indices_shape.dims is None:
@@ -172,9 +170,7 @@ def concatenate(first: DatasetLike, second: DatasetLike) -> Made:
     a, b = first.element_spec, second.element_spec
     types, others = structure.legacy_types(a), structure.legacy_types(b)
     if types != others:
-        raise TypeError(
-            f"Two datasets to concatenate have different types {types} and {others}"
-        )
+        raise TypeError(f"Two datasets to concatenate have different types {types} and {others}")
     classes, other_classes = structure.legacy_classes(a), structure.legacy_classes(b)
     if classes != other_classes:
         raise TypeError(
@@ -243,16 +239,16 @@ def padded_batch(
     dropped = constant_value(drop)
     known = constant_value(size) if dropped else None
     lead = TensorShape([None if known is None else int(known)])
-    full = nest.pack_sequence_as(shapes, [lead.concatenate(TensorShape(known_shape(p))) for p in padded])
+    full = nest.pack_sequence_as(
+        shapes, [lead.concatenate(TensorShape(known_shape(p))) for p in padded]
+    )
     made = structure.convert_legacy_structure(types, full, classes)
     arguments = dataset._variant_tensor, size, padded, nest.flatten(values)
     output_shapes = _flat(made)["output_shapes"]
     if dropped is not None and not dropped:
         variant = elements.padded_batch_dataset_op(*arguments, output_shapes=output_shapes)
     else:
-        variant = elements.padded_batch_dataset_v2_op(
-            *arguments, drop, output_shapes=output_shapes
-        )
+        variant = elements.padded_batch_dataset_v2_op(*arguments, drop, output_shapes=output_shapes)
     return Made(variant, made)
 
 

@@ -276,7 +276,7 @@ def parse_tensor(serialized: bytes, dtype: DType) -> Array:
 
 
 def _variants_of(proto: Any) -> Array:
-    """Variants as serialized VariantTensorDataProtos; ValueError where they do not fit the shape."""
+    """Variants as serialized protos; ValueError where they do not fit the shape."""
     out = np.empty(len(proto.variant_val), object)
     out[:] = [v.SerializeToString() for v in proto.variant_val]
     return out.reshape([d.size for d in proto.tensor_shape.dim])

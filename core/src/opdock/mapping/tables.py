@@ -65,7 +65,11 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.training.checkpoint_management": ("opdock.train.checkpoint_management",),
     "python.training.training_util": ("opdock.train.training_util",),
     "python.util.nest": ("opdock.util.nest",),
-    "python.data.ops.dataset_ops": ("opdock.data.dataset", "opdock.data.functions"),
+    "python.data.ops.dataset_ops": (
+        "opdock.data.dataset",
+        "opdock.data.dataset_v1",
+        "opdock.data.functions",
+    ),
     "python.data.ops.iterator_ops": ("opdock.data.iterators",),
     "python.data.ops.optional_ops": ("opdock.data.optional",),
     "python.data.ops.readers": ("opdock.data.readers",),
@@ -76,7 +80,8 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.data.util.sparse": ("opdock.data.util.sparse",),
     "python.data.util.structure": ("opdock.data.util.structure",),
     "python.framework.sparse_tensor": (
-        "opdock.graph.nodes.composite", "opdock.graph.nodes.compositespec"
+        "opdock.graph.nodes.composite",
+        "opdock.graph.nodes.compositespec",
     ),
     "python.framework.tensor_spec": ("opdock.graph.nodes.typespec",),
     "python.framework.type_spec": ("opdock.graph.nodes.typespec",),

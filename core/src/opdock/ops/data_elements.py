@@ -14,12 +14,8 @@ _PADDED_ATTRS = (
     "Toutput_types: list(type) >= 1, output_shapes: list(shape) >= 1, N: int >= 1"
 )  # fmt: skip
 
-zip_dataset_op = dataset_op(
-    "ZipDataset", "input_datasets: N * variant", f"{ELEMENTS}, N: int >= 1"
-)
-concatenate_dataset_op = dataset_op(
-    "ConcatenateDataset", f"{_IN}, another_dataset: variant"
-)
+zip_dataset_op = dataset_op("ZipDataset", "input_datasets: N * variant", f"{ELEMENTS}, N: int >= 1")
+concatenate_dataset_op = dataset_op("ConcatenateDataset", f"{_IN}, another_dataset: variant")
 repeat_dataset_op = dataset_op("RepeatDataset", f"{_IN}, count: int64")
 take_dataset_op = dataset_op("TakeDataset", f"{_IN}, count: int64")
 skip_dataset_op = dataset_op("SkipDataset", f"{_IN}, count: int64")

@@ -28,9 +28,7 @@ generator_dataset_op = dataset_op(
     f"Tfinalize_func_args: list(type) >= 0, {ELEMENTS}",
     source=True,
 )
-range_dataset_op = dataset_op(
-    "RangeDataset", "start: int64, stop: int64, step: int64", source=True
-)
+range_dataset_op = dataset_op("RangeDataset", "start: int64, stop: int64, step: int64", source=True)
 random_dataset_op = dataset_op("RandomDataset", "seed: int64, seed2: int64", source=True)
 text_line_dataset_op = dataset_op("TextLineDataset", _FILES, "", source=True)
 tf_record_dataset_op = dataset_op("TFRecordDataset", _FILES, "", source=True)
@@ -38,9 +36,7 @@ _RECORDS = (
     "filenames: string, header_bytes: int64, record_bytes: int64, footer_bytes: int64, "
     "buffer_size: int64"
 )
-fixed_length_record_dataset_op = dataset_op(
-    "FixedLengthRecordDataset", _RECORDS, "", source=True
-)
+fixed_length_record_dataset_op = dataset_op("FixedLengthRecordDataset", _RECORDS, "", source=True)
 fixed_length_record_dataset_v2_op = dataset_op(
     "FixedLengthRecordDatasetV2", f"{_RECORDS}, compression_type: string", "", source=True
 )
@@ -51,9 +47,7 @@ csv_dataset_op = dataset_op(
     "output_types: list({float,double,int32,int64,string}) >= 1, output_shapes: list(shape) >= 1",
     source=True,
 )
-matching_files_dataset_op = dataset_op(
-    "MatchingFilesDataset", "patterns: string", "", source=True
-)
+matching_files_dataset_op = dataset_op("MatchingFilesDataset", "patterns: string", "", source=True)
 sql_dataset_op = dataset_op(
     "SqlDataset", "driver_name: string, data_source_name: string, query: string", source=True
 )

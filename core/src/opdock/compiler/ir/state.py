@@ -39,9 +39,7 @@ def cell_inputs(node: Node) -> frozenset[int]:
     for name, attr in node.traits.captures:
         captured = where[name]
         parameters = node.attrs[attr].inputs[len(node.attrs[attr].inputs) - len(captured) :]
-        found.update(
-            i for i, p in zip(captured, parameters, strict=True) if p.dtype._is_ref_dtype
-        )
+        found.update(i for i, p in zip(captured, parameters, strict=True) if p.dtype._is_ref_dtype)
     return frozenset(found)
 
 

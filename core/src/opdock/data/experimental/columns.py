@@ -61,9 +61,7 @@ def opener_of(compression_type: Any) -> Open:
 
 
 def _reader(file: IO[str], mark: str, quotes: bool) -> Any:
-    return csv.reader(
-        file, delimiter=mark, quoting=csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
-    )
+    return csv.reader(file, delimiter=mark, quoting=csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE)
 
 
 def column_names_of(filenames: Sequence[str], mark: str, quotes: bool, opened: Open) -> list[str]:

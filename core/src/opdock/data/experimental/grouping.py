@@ -166,9 +166,7 @@ def bucket_by_sequence_length(
     """
     with name_scope("bucket_by_seq_length"):
         if len(bucket_batch_sizes) != len(bucket_boundaries) + 1:
-            raise ValueError(
-                "len(bucket_batch_sizes) must equal len(bucket_boundaries) + 1"
-            )
+            raise ValueError("len(bucket_batch_sizes) must equal len(bucket_boundaries) + 1")
         sizes = constant(bucket_batch_sizes, dtype=dtypes.int64)
         limits = np.iinfo(np.int32)
         starts, ends = [limits.min, *bucket_boundaries], [*bucket_boundaries, limits.max]

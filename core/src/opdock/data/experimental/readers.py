@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from opdock import dtypes
-from opdock.data.dataset import AUTOTUNE, DatasetV1, DatasetV1Adapter, DatasetV2
+from opdock.data.dataset import AUTOTUNE, DatasetV2
+from opdock.data.dataset_v1 import DatasetV1, DatasetV1Adapter
 from opdock.data.experimental.columns import (
     column_names_of,
     default_of,
@@ -23,7 +24,7 @@ from opdock.data.experimental.transforms import parallel_interleave, shuffle_and
 from opdock.data.options import Options
 from opdock.data.readers import TFRecordDatasetV1
 from opdock.data.steps import Made
-from opdock.data.util import structure
+from opdock.data.util import nest, structure
 from opdock.data.util.convert import optional_param_to_tensor
 from opdock.graph.nodes.convert import convert_n_to_tensor, convert_to_tensor
 from opdock.graph.nodes.typespec import TensorSpec
@@ -90,8 +91,6 @@ class SqlDataset(DatasetV1Adapter):
     def __init__(
         self, driver_name: Any, data_source_name: Any, query: Any, output_types: Any
     ) -> None:
-        from opdock.data.util import nest
-
         spec = nest.map_structure(lambda dtype: TensorSpec([], dtype), output_types)
         given = [
             convert_to_tensor(value, dtype=dtypes.string, name=name)
@@ -166,9 +165,7 @@ def make_csv_dataset(
     else:
         column_defaults = [default_of(d) for d in column_defaults]
     if chosen is not None and len(column_defaults) != len(chosen):
-        raise ValueError(
-            "If specified, column_defaults and select_columns must have same length."
-        )
+        raise ValueError("If specified, column_defaults and select_columns must have same length.")
     names = list(column_names) if chosen is None else [column_names[i] for i in chosen]
     if label_name is not None and label_name not in names:
         raise ValueError("`label_name` provided must be one of the columns.")

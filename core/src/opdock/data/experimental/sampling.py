@@ -9,7 +9,8 @@ import numpy as np
 
 from opdock import dtypes
 from opdock.data import steps
-from opdock.data.dataset import DatasetV1, DatasetV1Adapter, DatasetV2
+from opdock.data.dataset import DatasetV2
+from opdock.data.dataset_v1 import DatasetV1, DatasetV1Adapter
 from opdock.data.experimental.transforms import scan
 from opdock.data.sequence import directed
 from opdock.data.util import structure

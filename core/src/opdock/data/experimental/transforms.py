@@ -134,7 +134,9 @@ def map_and_batch(
             "The `num_parallel_batches` and `num_parallel_calls` arguments are mutually exclusive."
         )
     if num_parallel_calls is None:
-        num_parallel_calls = batch_size * (1 if num_parallel_batches is None else num_parallel_batches)
+        num_parallel_calls = batch_size * (
+            1 if num_parallel_batches is None else num_parallel_batches
+        )
 
     def apply(dataset: Any) -> Any:
         function = StructuredFunctionWrapper(
@@ -143,9 +145,7 @@ def map_and_batch(
         size = int64(batch_size, "batch_size")
         drop = convert_to_tensor(drop_remainder, dtype=dtypes.bool, name="drop_remainder")
         known = constant_value(size) if constant_value(drop) else None
-        spec = steps.batched_spec(
-            function.output_structure, None if known is None else int(known)
-        )
+        spec = steps.batched_spec(function.output_structure, None if known is None else int(known))
         variant = functions.map_and_batch_dataset_op(
             dataset._variant_tensor, function.captured, size,
             int64(num_parallel_calls, "num_parallel_calls"), drop, f=function.function,

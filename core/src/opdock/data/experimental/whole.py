@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes
-from opdock.data.dataset import DatasetV1, DatasetV2, VariantDataset, get_structure
+from opdock.data.dataset import DatasetV2, VariantDataset
+from opdock.data.dataset_v1 import DatasetV1, get_structure
+from opdock.data.experimental.transforms import scan
 from opdock.data.iterators import Iterator, IteratorSaveable
 from opdock.data.util import structure
 from opdock.data.util.convert import optional_param_to_tensor
@@ -57,8 +59,6 @@ def Counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64) -> Any:
     """A dataset that counts without end."""
     first = convert_to_tensor(start, dtype=dtype, name="start")
     by = convert_to_tensor(step, dtype=dtype, name="step")
-    from opdock.data.experimental.transforms import scan
-
     zeros = DatasetV1.from_tensors(convert_to_tensor(0, dtype=dtype)).repeat(None)
     return zeros.apply(scan(first, lambda state, _: (state + by, state)))
 

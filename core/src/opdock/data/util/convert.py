@@ -8,6 +8,7 @@ from opdock import dtypes
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
+from opdock.shapes import TensorShape, as_shape
 
 __all__ = ["optional_param_to_tensor", "partial_shape_to_tensor"]
 
@@ -30,8 +31,6 @@ def partial_shape_to_tensor(shape_like: Any) -> Tensor:
         ValueError: a tensor was given that is no vector.
         TypeError: it is none of int64.
     """
-    from opdock.shapes import TensorShape, as_shape
-
     try:
         dims = TensorShape(as_shape(shape_like)).as_list()
         return convert_to_tensor([-1 if d is None else d for d in dims], dtype=dtypes.int64)

@@ -157,9 +157,7 @@ def _same_namedtuples(a: Any, b: Any) -> bool:
     )
 
 
-def assert_shallow_structure(
-    shallow_tree: Any, input_tree: Any, check_types: bool = True
-) -> None:
+def assert_shallow_structure(shallow_tree: Any, input_tree: Any, check_types: bool = True) -> None:
     """Checks that a structure goes at least as deep as another one.
 
     Raises:

@@ -23,7 +23,6 @@ class OptionsBase:
         names = self._options.keys() | other._options.keys()
         return all(getattr(self, n) == getattr(other, n) for n in names)
 
-
     __hash__ = None  # type: ignore[assignment]
 
     def __setattr__(self, name: str, value: Any) -> None:

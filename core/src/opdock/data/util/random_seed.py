@@ -9,7 +9,6 @@ from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.seeds import get_seed as graph_seeds
-
 from opdock.ops.compare import equal, logical_and
 from opdock.ops.select import where
 
@@ -32,4 +31,6 @@ def get_seed(seed: Any) -> tuple[Tensor, Tensor]:
         largest = constant(2**31 - 1, dtypes.int64)
         return first_tensor, where(zero, largest, second_tensor)
     pair = (0 if first is None else first, 0 if second is None else second)
-    return constant(pair[0], dtypes.int64, name="seed"), constant(pair[1], dtypes.int64, name="seed2")
+    return constant(pair[0], dtypes.int64, name="seed"), constant(
+        pair[1], dtypes.int64, name="seed2"
+    )

@@ -52,13 +52,12 @@ def serialize_sparse_tensors(tensors: Any) -> Any:
 def _serialized(value: Any) -> Any:
     if not isinstance(value, SparseTensor):
         return value
-    return serialize_op(
-        value.indices, value.values, value.dense_shape, out_type=dtypes.variant
-    )
+    return serialize_op(value.indices, value.values, value.dense_shape, out_type=dtypes.variant)
 
 
 def serialize_many_sparse_tensors(tensors: Any) -> Any:
     """The same with a variant for each row."""
+
     def convert(value: Any) -> Any:
         if not isinstance(value, SparseTensor):
             return value

@@ -1,5 +1,4 @@
-"""What is known of elements: nested structures of `TypeSpec`s, and the tensors that they stand for.
-"""
+"""What is known of elements: nested structures of `TypeSpec`s, and the tensors they stand for."""
 
 from __future__ import annotations
 

@@ -106,24 +106,24 @@ def _component(value: Any) -> Any:
     return value
 
 
-class DatasetIterator(ABC):
+class DatasetIterator:
     """A place in a dataset. One thread at a time uses it."""
 
-    @abstractmethod
     def next(self) -> Element | None:
         """The next element; None at the end.
 
         Raises:
             OpError: the element could not be made. What comes after it may still be had.
         """
+        raise NotImplementedError
 
-    @abstractmethod
     def save(self) -> State:
         """Where it stands."""
+        raise NotImplementedError
 
-    @abstractmethod
     def restore(self, state: State) -> None:
         """Goes to where another iterator over an equal dataset stood."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """Lets go of threads and files. Nobody asks for more."""
@@ -181,14 +181,17 @@ class FollowingIterator(DatasetIterator):
         self.source = source.iterator(context)
 
     def save(self) -> State:
+        """Where it stands."""
         return {"source": self.source.save(), **{n: getattr(self, n) for n in self.saved}}
 
     def restore(self, state: State) -> None:
+        """Goes to where another iterator stood."""
         self.source.restore(state["source"])
         for name in self.saved:
             setattr(self, name, state[name])
 
     def close(self) -> None:
+        """Lets go of threads and files."""
         self.source.close()
 
 

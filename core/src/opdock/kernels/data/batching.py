@@ -84,6 +84,7 @@ class BatchDataset(Following):
         self.size, self.drop = size, drop
 
     def cardinality(self) -> int:
+        """The number of elements, as far as it is known."""
         return batches(self.source.cardinality(), self.size, self.drop)
 
     def join(self, elements: list[Element]) -> Element:
@@ -91,6 +92,7 @@ class BatchDataset(Following):
         return stack(elements)
 
     def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
         return _BatchIterator(self, context)
 
 
@@ -180,6 +182,7 @@ class PaddedBatchDataset(BatchDataset):
         self._values = list(values)
 
     def join(self, elements: list[Element]) -> Element:
+        """The batch of these elements."""
         return tuple(
             [self._pad(i, parts) for i, parts in enumerate(zip(*elements, strict=True))]
         )  # fmt: skip
@@ -221,6 +224,7 @@ class UnbatchDataset(Following):
         super().__init__(source, source.types, inner)
 
     def cardinality(self) -> int:
+        """The number of elements, as far as it is known."""
         n = self.source.cardinality()
         if n <= 0 and n != UNKNOWN:
             return n
@@ -229,6 +233,7 @@ class UnbatchDataset(Following):
         return UNKNOWN if n < 0 or known is None else n * known
 
     def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
         return _UnbatchIterator(self.source, context)
 
 
@@ -280,9 +285,11 @@ class ElementsDataset(Dataset):
         self.elements = list(elements)
 
     def cardinality(self) -> int:
+        """The number of elements, as far as it is known."""
         return len(self.elements)
 
     def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
         return _ElementsIterator(self.elements)
 
 
@@ -317,6 +324,7 @@ class WindowDataset(Following):
         self.size, self.shift, self.stride, self.drop = size, shift, stride, drop
 
     def cardinality(self) -> int:
+        """The number of elements, as far as it is known."""
         n = self.source.cardinality()
         if n in (INFINITE, UNKNOWN):
             return n
@@ -325,6 +333,7 @@ class WindowDataset(Following):
         return -(-n // self.shift)
 
     def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
         return _WindowIterator(self, context)
 
 
@@ -366,8 +375,8 @@ class _WindowIterator(FollowingIterator):
 
     def save(self) -> State:
         return {
-            **super().save(), "buffer": [[e, save_error(x)] for e, x in self._buffer], "gap": self._gap,
-            "over": int(self._over),
+            **super().save(), "gap": self._gap, "over": int(self._over),
+            "buffer": [[e, save_error(x)] for e, x in self._buffer],
         }  # fmt: skip
 
     def restore(self, state: State) -> None:
@@ -387,6 +396,7 @@ class SparseBatchDataset(BatchDataset):
         self._row = [None if d < 0 else int(d) for d in np.atleast_1d(row_shape)]
 
     def join(self, elements: list[Element]) -> Element:
+        """The batch of these elements."""
         parts = [e[0] for e in elements]
         for part in parts:
             if part.ndim != len(self._row):
@@ -405,7 +415,7 @@ class SparseBatchDataset(BatchDataset):
                 )  # fmt: skip
             shape.append(most if dim is None else dim)
         indices = [
-            np.concatenate([np.full((p.size, 1), i), np.argwhere(np.ones(p.shape, bool))], axis=1)
+            np.concatenate([np.full((p.size, 1), i), _places(p)], axis=1)
             for i, p in enumerate(parts)
         ]
         out = np.empty(3, object)
@@ -413,3 +423,8 @@ class SparseBatchDataset(BatchDataset):
         out[1] = np.concatenate([p.reshape(-1) for p in parts])
         out[2] = np.array([len(parts), *shape], np.int64)
         return (out,)
+
+
+def _places(part: Array) -> Array:
+    """The indices of all elements, a row each."""
+    return np.argwhere(np.ones(part.shape, bool))

@@ -39,9 +39,7 @@ def hosted(*ops: str, inputs: str = "", outputs: str = "handle") -> Callable[[Bi
     return attach
 
 
-def unary(
-    op: str, numbers: str = "", make: Callable[..., Dataset] | None = None
-) -> None:
+def unary(op: str, numbers: str = "", make: Callable[..., Dataset] | None = None) -> None:
     """Declares a kernel that makes a dataset of another one and of integers.
 
     Args:
@@ -83,4 +81,3 @@ def scalar_text(value: Any, what: str) -> str:
         raise invalid(f"{what} must be a scalar")
     item = array.item()
     return item.decode() if isinstance(item, bytes) else str(item)
-

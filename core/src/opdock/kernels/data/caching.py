@@ -27,6 +27,7 @@ class FileCacheDataset(Following):
         self.filename = filename
 
     def cardinality(self) -> int:
+        """The number of elements, as far as it is known."""
         return self.source.cardinality()
 
     @property
@@ -35,6 +36,7 @@ class FileCacheDataset(Following):
         return f"{self.filename}.index"
 
     def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
         return _FileCacheIterator(self, context)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
@@ -56,7 +57,7 @@ class CsvDataset(FileDataset):
             raise invalid("field_delim should be only 1 char")
         if columns and len(columns) != len(types):
             raise invalid("select_cols should match output size")
-        if any(a >= b for a, b in zip(columns, columns[1:], strict=False)):
+        if any(a >= b for a, b in itertools.pairwise(columns)):
             raise invalid("select_cols should be strictly increasing indices")
         if columns and columns[0] < 0:
             raise invalid("select_cols should be non-negative indices")
@@ -68,6 +69,7 @@ class CsvDataset(FileDataset):
         ]
 
     def records(self, filename: str) -> Iterator[Element | Exception]:
+        """The elements of one file."""
         with tf_errors(filename), open_compressed(filename, "rb", self.compression) as file:
             lines = _lines(chunks(file))
             if self._header and next(self._rows(lines), None) is None:
@@ -170,6 +172,7 @@ def _lines(parts: Iterator[bytes]) -> Iterator[bytes]:
 def _reader(index: int, dtype: DType, default: Any) -> Callable[[bytes], Any]:
     """The function that reads a field of a column."""
     if dtype is dtypes.string:
+
         def text(field: bytes) -> Any:
             return string_element(field or _default(index, default))[0]
 

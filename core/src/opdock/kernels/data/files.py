@@ -84,6 +84,7 @@ class FileDataset(Dataset):
         """
 
     def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
         return _FileIterator(self)
 
 
@@ -138,6 +139,7 @@ class TextLineDataset(FileDataset):
     """Lines, without what ends them."""
 
     def records(self, filename: str) -> Iterator[Element]:
+        """The elements of one file."""
         with tf_errors(filename), open_compressed(filename, "rb", self.compression) as file:
             rest = b""
             for part in chunks(file):
@@ -152,6 +154,7 @@ class TFRecordDataset(FileDataset):
     """The records of TFRecord files."""
 
     def records(self, filename: str) -> Iterator[Element]:
+        """The elements of one file."""
         for record in read_records(filename, self.compression):
             yield string_element(record)
 
@@ -172,6 +175,7 @@ class FixedLengthRecordDataset(FileDataset):
         self._header, self._record, self._footer = header, record, footer
 
     def records(self, filename: str) -> Iterator[Element]:
+        """The elements of one file."""
         size, total = self._record, 0
         with tf_errors(filename), open_compressed(filename, "rb", self.compression) as file:
             if not self.compression:
@@ -206,6 +210,7 @@ class MatchingFilesDataset(Dataset):
         self._patterns = np.asarray(patterns, object)
 
     def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
         return _NamesIterator(self._patterns)
 
 
@@ -247,6 +252,7 @@ class SqlDataset(Dataset):
         self.source, self.query = source, query
 
     def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
         return _SqlIterator(self)
 
 

@@ -38,6 +38,7 @@ class GroupByReducerDataset(Following):
         self.functions = functions
 
     def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
         return _ReducerIterator(self, context)
 
 
@@ -93,6 +94,7 @@ class GroupByWindowDataset(Following):
         self.functions = functions
 
     def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
         return _WindowsIterator(self, context)
 
 

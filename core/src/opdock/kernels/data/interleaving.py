@@ -49,6 +49,7 @@ class ParallelInterleaveDataset(InterleaveDataset):
         self.in_order = in_order
 
     def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
         return _ParallelInterleavingIterator(self, context)
 
 

@@ -52,9 +52,11 @@ class MapDataset(Following):
         self.function, self.keeps_count = function, keeps_count
 
     def cardinality(self) -> int:
+        """The number of elements, as far as it is known."""
         return self.source.cardinality()
 
     def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
         return _MapIterator(self, context)
 
 
@@ -94,6 +96,7 @@ class FilterDataset(Following):
         self.predicate = predicate
 
     def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
         return _FilterIterator(self, context)
 
 
@@ -117,6 +120,7 @@ class TakeWhileDataset(Following):
         self.predicate = predicate
 
     def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
         return _TakeWhileIterator(self, context)
 
 
@@ -147,9 +151,11 @@ class ScanDataset(Following):
         self.start, self.function, self.keeps_count = start, function, keeps_count
 
     def cardinality(self) -> int:
+        """The number of elements, as far as it is known."""
         return self.source.cardinality()
 
     def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
         return _ScanIterator(self, context)
 
 
@@ -200,6 +206,7 @@ class FlatMapDataset(Following):
         self.function = function
 
     def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
         return InterleavingIterator(self, context, 1, 1)
 
 
@@ -217,6 +224,7 @@ class InterleaveDataset(FlatMapDataset):
         self.cycle, self.block = cycle, block
 
     def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
         return InterleavingIterator(self, context, self.cycle, self.block)
 
 
@@ -306,10 +314,6 @@ def key_of(results: Element, what: str) -> int:
     Raises:
         InvalidArgumentError: it is no scalar int64.
     """
-    if (
-        len(results) != 1
-        or np.ndim(results[0])
-        or np.asarray(results[0]).dtype != dtypes.int64.np
-    ):
+    if len(results) != 1 or np.ndim(results[0]) or np.asarray(results[0]).dtype != dtypes.int64.np:
         raise invalid(f"{what} must return a scalar int64.")
     return int(results[0])

@@ -35,6 +35,7 @@ _LARGEST: Final = 2048
 """Where a limit that tunes itself stops doubling."""
 _MOST_THREADS: Final = 64
 
+
 class Crew:
     """Threads and what they share with the iterator that started them.
 
@@ -103,9 +104,11 @@ class PrefetchDataset(Following):
         self.size, self.resources = size, resources
 
     def cardinality(self) -> int:
+        """The number of elements, as far as it is known."""
         return self.source.cardinality()
 
     def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
         source = self.source.iterator(context)
         return source if self.size == 0 else Prefetching(self.resources, source, self.size)
 
@@ -182,6 +185,7 @@ class Prefetching(DatasetIterator):
         return bool(self._buffer.waiting) or self._buffer.over
 
     def next(self) -> Element | None:
+        """The next element; None at the end."""
         buffer = self._buffer
         self.begin()
         with buffer.condition:
@@ -194,6 +198,7 @@ class Prefetching(DatasetIterator):
         return settled(outcome)
 
     def save(self) -> State:
+        """Where it stands."""
         buffer = self._buffer
         with buffer.turn, buffer.condition:
             return {
@@ -202,6 +207,7 @@ class Prefetching(DatasetIterator):
             }  # fmt: skip
 
     def restore(self, state: State) -> None:
+        """Goes to where another iterator stood."""
         buffer = self._buffer
         with buffer.turn, buffer.condition:
             buffer.source.restore(state["source"])
@@ -210,6 +216,7 @@ class Prefetching(DatasetIterator):
         self._started = buffer.over
 
     def close(self) -> None:
+        """Lets go of threads and files."""
         self._buffer.close()
 
 
@@ -217,9 +224,11 @@ class AnyOrderDataset(Following):
     """The same elements, in the order in which they are ready."""
 
     def cardinality(self) -> int:
+        """The number of elements, as far as it is known."""
         return self.source.cardinality()
 
     def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
         return self.source.iterator(context.in_any_order())
 
 
@@ -248,9 +257,11 @@ class ParallelMapDataset(Following):
         self.keeps_count, self.resources = keeps_count, resources
 
     def cardinality(self) -> int:
+        """The number of elements, as far as it is known."""
         return self.source.cardinality()
 
     def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
         return _ParallelMapIterator(self, context)
 
 

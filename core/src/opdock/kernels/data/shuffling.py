@@ -50,12 +50,14 @@ class ShuffleDataset(Following):
         self.reshuffle = reshuffle
 
     def cardinality(self) -> int:
+        """The number of elements, as far as it is known."""
         n = self.source.cardinality()
         if self.count < 0 or n == INFINITE:
             return INFINITE
         return UNKNOWN if n == UNKNOWN else n * self.count
 
     def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
         return _ShuffleIterator(self, context)
 
 
@@ -160,6 +162,7 @@ class SamplingDataset(Following):
         self.rate, self.seeds = rate, seeds
 
     def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
         return _SamplingIterator(self, context)
 
 

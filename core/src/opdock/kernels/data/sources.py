@@ -66,14 +66,18 @@ class _IndexedIterator(DatasetIterator):
 class TensorDataset(Indexed):
     """One element."""
 
-    def __init__(self, components: Element, types: Sequence[DType], shapes: Sequence[Shape]):
+    def __init__(
+        self, components: Element, types: Sequence[DType], shapes: Sequence[Shape]
+    ) -> None:
         super().__init__(types, shapes)
         self._components = components
 
     def cardinality(self) -> int:
+        """The number of elements, as far as it is known."""
         return 1
 
     def at(self, index: int) -> Element:
+        """The element of that number."""
         return self._components
 
 
@@ -93,9 +97,11 @@ class TensorSliceDataset(Indexed):
             raise invalid(f"All components must have the same size in the 0th dimension: {sizes}")
 
     def cardinality(self) -> int:
+        """The number of elements, as far as it is known."""
         return self._count
 
     def at(self, index: int) -> Element:
+        """The element of that number."""
         return tuple([c[index, ...] for c in self._components])
 
 
@@ -134,6 +140,7 @@ class SparseSliceDataset(Indexed):
         self.starts = np.searchsorted(rows, np.arange(int(dense_shape[0]) + 1))
 
     def cardinality(self) -> int:
+        """The number of elements, as far as it is known."""
         return int(self.parts[2][0])
 
     def at(self, index: int) -> Element:
@@ -153,9 +160,11 @@ class RangeDataset(Indexed):
         self._range = range(start, stop, step)
 
     def cardinality(self) -> int:
+        """The number of elements, as far as it is known."""
         return len(self._range)
 
     def at(self, index: int) -> Element:
+        """The element of that number."""
         return (np.array(self._range[index], np.int64),)
 
 
@@ -176,9 +185,11 @@ class RandomDataset(Dataset):
         self.seeds = seed, seed2
 
     def cardinality(self) -> int:
+        """The number of elements, as far as it is known."""
         return INFINITE
 
     def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
         return _RandomIterator(self.seeds)
 
 
@@ -206,6 +217,7 @@ class GeneratorDataset(Dataset):
         self.functions = begin, step, end
 
     def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
         return _GeneratorIterator(self, context)
 
 

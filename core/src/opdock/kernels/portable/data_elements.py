@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.kernels.data import batching, sequence, shuffling
+from opdock.kernels.data import batching, choosing, sequence, shuffling
 from opdock.kernels.data.base import Dataset, dataset_of, declared, scalar_int
 from opdock.kernels.data.binding import Make, hosted, resources_of, scalar_text, unary
 from opdock.kernels.data.caching import FileCacheDataset
@@ -20,8 +20,8 @@ unary("TakeDataset", "count", sequence.TakeDataset)
 unary("SkipDataset", "count", sequence.SkipDataset)
 unary("RepeatDataset", "count", sequence.RepeatDataset)
 unary("UnbatchDataset", "", batching.UnbatchDataset)
-unary("UniqueDataset", "", sequence.UniqueDataset)
-unary("IgnoreErrorsDataset", "", sequence.IgnoreErrorsDataset)
+unary("UniqueDataset", "", choosing.UniqueDataset)
+unary("IgnoreErrorsDataset", "", choosing.IgnoreErrorsDataset)
 unary("ModelDataset")
 for _op, _arguments in (
     ("MaxIntraOpParallelismDataset", "max_intra_op_parallelism"),
@@ -78,7 +78,7 @@ def cache(sig: NodeSig) -> Make:
     def run(source: Any, filename: Any) -> Dataset:
         name = scalar_text(filename, "filename")
         dataset = dataset_of(source)
-        return FileCacheDataset(dataset, name) if name else sequence.CacheDataset(dataset)
+        return FileCacheDataset(dataset, name) if name else choosing.CacheDataset(dataset)
 
     return run
 
@@ -96,7 +96,7 @@ def prefetch(sig: NodeSig) -> Make:
 def filter_by_last_component(sig: NodeSig) -> Make:
     """The elements whose last component says so, without it."""
     types, shapes = declared(sig)
-    return lambda source: sequence.FilterByLastDataset(dataset_of(source), types, shapes)
+    return lambda source: choosing.FilterByLastDataset(dataset_of(source), types, shapes)
 
 
 # ---------------------------------------------------------------- random

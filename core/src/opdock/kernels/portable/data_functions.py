@@ -59,9 +59,7 @@ def parallel_map(sig: NodeSig) -> Make:
     )  # fmt: skip
 
 
-@hosted(
-    "MapAndBatchDataset", inputs=f"{_CAPTURED} batch_size num_parallel_calls drop_remainder"
-)
+@hosted("MapAndBatchDataset", inputs=f"{_CAPTURED} batch_size num_parallel_calls drop_remainder")
 def map_and_batch(sig: NodeSig) -> Make:
     """The same, stacked."""
     types, shapes = declared(sig)
@@ -74,9 +72,7 @@ def map_and_batch(sig: NodeSig) -> Make:
             dataset_of(source), captured(sig, "f", values), _parallelism(calls), True, keeps,
             types, inner, resources,
         )  # fmt: skip
-        return MapAndBatchDataset(
-            mapped, scalar_int(size, "batch_size"), bool(drop), types, shapes
-        )
+        return MapAndBatchDataset(mapped, scalar_int(size, "batch_size"), bool(drop), types, shapes)
 
     return run
 
@@ -199,7 +195,10 @@ def group_by_reducer(sig: NodeSig) -> Make:
     types, shapes = declared(sig)
     names = ("key_func", "init_func", "reduce_func", "finalize_func")
     return lambda source, *values: grouping.GroupByReducerDataset(
-        dataset_of(source), _functions(sig, names, values), types, shapes  # type: ignore[arg-type]
+        dataset_of(source),
+        _functions(sig, names, values),
+        types,
+        shapes,  # type: ignore[arg-type]
     )
 
 
@@ -213,14 +212,15 @@ def group_by_window(sig: NodeSig) -> Make:
     types, shapes = declared(sig)
     names = ("key_func", "reduce_func", "window_size_func")
     return lambda source, *values: grouping.GroupByWindowDataset(
-        dataset_of(source), _functions(sig, names, values), types, shapes  # type: ignore[arg-type]
+        dataset_of(source),
+        _functions(sig, names, values),
+        types,
+        shapes,  # type: ignore[arg-type]
     )
 
 
 # ---------------------------------------------------------------- reducing
-@hosted(
-    "ReduceDataset", inputs="input_dataset initial_state other_arguments", outputs="components"
-)
+@hosted("ReduceDataset", inputs="input_dataset initial_state other_arguments", outputs="components")
 def reduce(sig: NodeSig) -> Make:
     """The last state of a function that goes from state and element to state."""
     count = len(sig.attrs["Tstate"])
@@ -241,5 +241,3 @@ def reduce(sig: NodeSig) -> Make:
         return state[0] if len(state) == 1 else state
 
     return run
-
-

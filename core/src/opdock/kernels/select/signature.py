@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from opdock import errors
-
 from opdock.dtypes import DType
 from opdock.kernels.select.cells import Resources, UserFunction
 from opdock.shapes import Shape
