@@ -586,6 +586,7 @@ from opdock.api import bitwise as bitwise
 from opdock import compat as compat
 from opdock.api import config as config
 from opdock import contrib as contrib
+from opdock import data as data
 from opdock.api import debugging as debugging
 from opdock import distributions as distributions
 from opdock import dtypes as dtypes

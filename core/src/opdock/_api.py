@@ -593,6 +593,7 @@ SUBMODULES: Final = {
     "compat": "opdock.compat",
     "config": "opdock.api.config",
     "contrib": "opdock.contrib",
+    "data": "opdock.data",
     "debugging": "opdock.api.debugging",
     "distributions": "opdock.distributions",
     "dtypes": "opdock.dtypes",

@@ -33,6 +33,8 @@ def write_array(file: BinaryIO, array: Array, dtype: DType) -> tuple[int, int]:
     """Appends a tensor; returns (bytes written, unmasked CRC)."""
     if dtype == dtypes.string:
         return _write_strings(file, array)
+    if dtype == dtypes.variant:
+        return _write_variants(file, array)
     flat = np.ascontiguousarray(array).reshape(-1)
     if sys.byteorder == "big":
         flat = flat.byteswap()
@@ -61,6 +63,24 @@ def _write_strings(file: BinaryIO, array: Array) -> tuple[int, int]:
     return size, crc
 
 
+def _write_variants(file: BinaryIO, array: Array) -> tuple[int, int]:
+    """Appends variants, each a serialized VariantTensorDataProto."""
+    size, crc = 0, 0
+    for data in np.asarray(array, object).reshape(-1):
+        if not isinstance(data, bytes):
+            raise errors.UnimplementedError(
+                None, None, f"A variant of type {type(data).__name__} cannot be saved"
+            )
+        length = bytearray()
+        write_varint(length, len(data))
+        crc = crc32c.extend(crc32c.extend(crc, _U64.pack(len(data))), data)
+        check = _U32.pack(crc32c.mask(crc))
+        crc = crc32c.extend(crc, check)
+        for part in (length, data, check):
+            size += file.write(part)
+    return size, crc
+
+
 def _fixed_length(length: int) -> bytes:
     # The checksum covers lengths as numbers of fixed width, not as they are stored.
     return _U32.pack(length) if length <= _U32_MAX else _U64.pack(length)
@@ -76,6 +96,8 @@ def read_array(
     file.seek(offset)
     if dtype == dtypes.string:
         return _read_strings(file.read(size), count)
+    if dtype == dtypes.variant:
+        return _read_variants(file.read(size), count)
     raw = np.fromfile(file, np.uint8, size)
     if raw.nbytes != size:
         raise errors.DataLossError(None, None, f"{size} bytes expected, {raw.size} found")
@@ -112,6 +134,27 @@ def _read_strings(data: bytes, count: int) -> tuple[Array, int]:
     return out, crc
 
 
+def _read_variants(data: bytes, count: int) -> tuple[Array, int]:
+    at, crc = 0, 0
+    out = np.empty(count, object)
+    for i in range(count):
+        length, at = read_varint(data, at, "variant length")
+        end = at + length
+        if end + 4 > len(data):
+            raise errors.DataLossError(
+                None, None, f"variant {i} of {length} bytes does not fit the {len(data)} there are"
+            )
+        out[i], check = data[at:end], data[end : end + 4]
+        crc = crc32c.extend(crc32c.extend(crc, _U64.pack(length)), out[i])
+        if _U32.unpack(check)[0] != crc32c.mask(crc):
+            raise errors.DataLossError(
+                None, None, f"The checksum after Variant {i} does not match."
+            )
+        crc = crc32c.extend(crc, check)
+        at = end + 4
+    return out, crc
+
+
 def element_size(dtype: DType) -> int:
-    """Bytes per element on disk; 0 for strings, whose size varies."""
-    return 0 if dtype == dtypes.string else dtype.np.itemsize
+    """Bytes per element on disk; 0 for strings and variants, whose size varies."""
+    return 0 if dtype in (dtypes.string, dtypes.variant) else dtype.np.itemsize

@@ -252,8 +252,8 @@ class BundleReader:
         try:
             dtype = dtypes.as_dtype(entry.dtype)
         except TypeError:
-            dtype = dtypes.variant
-        if not dtype.is_numpy_compatible:
+            dtype = dtypes.resource
+        if dtype is dtypes.resource:
             raise errors.UnimplementedError(
                 None, None, f"Key {_text(key)} has type {entry.dtype}, which cannot be read"
             )
@@ -371,7 +371,7 @@ def _text(key: str | bytes) -> str:
 
 def _dtype_of(array: Array, dtype: DType | None) -> DType:
     found = dtypes.as_dtype(array.dtype) if dtype is None else dtype.base_dtype
-    if not found.is_numpy_compatible:
+    if found is dtypes.resource:
         raise errors.UnimplementedError(None, None, f"Tensors of type {found.name} cannot be saved")
     return found
 

@@ -27,7 +27,12 @@ from opdock.io.summary_format import (
     scalar_summary,
     tensor_summary,
 )
-from opdock.io.tensor_bytes import decoded, tensor_from_bytes, tensor_to_bytes
+from opdock.io.tensor_bytes import (
+    decoded,
+    tensor_from_bytes,
+    tensor_to_bytes,
+    variants_from_bytes,
+)
 
 Array = np.ndarray[Any, Any]
 
@@ -254,14 +259,14 @@ def parse_tensor(serialized: bytes, dtype: DType) -> Array:
     from google.protobuf.message import DecodeError
 
     try:
-        array = decoded(serialized)
+        array = variants_from_bytes(serialized) if dtype is dtypes.variant else decoded(serialized)
     except (DecodeError, TypeError, ValueError) as e:
         shown = serialized[:1000].decode("utf-8", "replace")
         why = "" if isinstance(e, DecodeError) else f" ({e})"
         raise errors.InvalidArgumentError(
             None, None, f"Could not parse `serialized` as TensorProto: '{shown}'{why}"
         ) from None
-    found = dtypes.as_dtype(array.dtype)
+    found = dtype if dtype is dtypes.variant else dtypes.as_dtype(array.dtype)
     if found is not dtype:
         kinds = dtypes.proto_name(found), dtypes.proto_name(dtype)
         raise errors.InvalidArgumentError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import os
 import threading
@@ -31,6 +32,7 @@ from opdock.runtime.program.bind import Services, bind_alone, bind_kernel
 from opdock.runtime.program.checks import Checks
 from opdock.runtime.program.collector import collector_waits
 from opdock.runtime.program.control import bind_control
+from opdock.runtime.program.functions import LazyFunction
 from opdock.runtime.program.parallel import Helpers
 from opdock.runtime.program.program import Program
 from opdock.runtime.recover.fallback import Fallback
@@ -67,6 +69,9 @@ class Engine:
         self._placeable: set[str] = set()  # devices that operations ask for and somebody has
         self._placeable_done = 0
         self._steps: weakref.WeakKeyDictionary[Program, int] = weakref.WeakKeyDictionary()
+        self._functions: weakref.WeakKeyDictionary[FuncGraph, LazyFunction] = (
+            weakref.WeakKeyDictionary()
+        )
         self._lock = threading.RLock()
         self._devices: targets.SessionDevices | None = None
 
@@ -157,6 +162,25 @@ class Engine:
         """The program of a branch or a loop's function."""
         return self.bind(self.compiler.body(function, node, first))
 
+    def _function(self, function: FuncGraph) -> LazyFunction:
+        """A function that kernels call, compiled when it is called first."""
+        with self._lock:
+            found = self._functions.get(function)
+            if found is None:
+                found = self._functions[function] = LazyFunction(
+                    function, self._compile_function, self._bind_function
+                )
+        return found
+
+    @collector_waits()
+    def _compile_function(self, function: FuncGraph) -> pipeline.Compiled:
+        feeds = [(t, t._dtype, t._shape) for t in function.inputs]
+        return self.compiler.step(function.outputs, function.targets, feeds)
+
+    def _bind_function(self, compiled: pipeline.Compiled) -> Program:
+        own = dataclasses.replace(self.services, resources=self.resources.with_own_streams())
+        return Program(compiled, own, self._fallback)
+
     @functools.cached_property
     def compiler(self) -> pipeline.Compiler:
         """The compiler under the session's options."""
@@ -174,6 +198,7 @@ class Engine:
             functools.partial(
                 bind_control, compile_body=self._body, cancellation=self.resources.cancellation
             ),
+            self._function,
             Helpers(self.threads - 1),
             checks=self._checks,
         )  # fmt: skip

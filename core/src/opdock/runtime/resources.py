@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 from opdock import errors
 from opdock.devices.segment import Loan
 from opdock.dtypes import DType
+from opdock.runtime import background
 from opdock.runtime.cancellation import Cancellation, wait
 
 
@@ -244,6 +246,16 @@ class ResourceManager:
             if found is None:
                 found = self._node_state[node_name] = factory()
             return found
+
+    def with_own_streams(self) -> Self:
+        """The same resources, and random streams that begin anew."""
+        view = copy.copy(self)
+        view._node_state = {}
+        return view
+
+    def background(self, work: Callable[[], None], name: str) -> background.BackgroundThread:
+        """Starts `work` in a thread that the end of the session or the interpreter stops."""
+        return background.start(work, name)
 
     def wait(
         self,

@@ -36,6 +36,10 @@ def cell_inputs(node: Node) -> frozenset[int]:
     where = positions(node.spec.definition.inputs, node.attrs)
     for arg in node.spec.definition.inputs:
         found.update(i for i in where[arg.name] if arg.is_ref or node.inputs[i].dtype in HANDLES)
+    for name, attr in node.traits.captures:
+        captured = where[name]
+        parameters = node.attrs[attr].inputs[len(node.attrs[attr].inputs) - len(captured) :]
+        found.update(i for i, p in zip(captured, parameters, strict=True) if p.dtype._is_ref_dtype)
     return frozenset(found)
 
 

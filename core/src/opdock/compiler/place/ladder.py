@@ -49,7 +49,9 @@ class Choice:
     parts: dict[Operation, Choice] = field(default_factory=dict)
 
 
-def node_sig(node: Node, target: Target | None, resources: Any = None) -> NodeSig:
+def node_sig(
+    node: Node, target: Target | None, resources: Any = None, functions: Any = None
+) -> NodeSig:
     """The signature under which kernels are chosen and bound."""
     consts = {}
     for i, value in enumerate(node.inputs):
@@ -68,6 +70,7 @@ def node_sig(node: Node, target: Target | None, resources: Any = None) -> NodeSi
         device=None if target is None else target.device,
         resources=resources,
         in_names=tuple(v.node.name for v in node.inputs),
+        functions=functions,
     )
 
 

@@ -15,6 +15,8 @@ from opdock.graph.nodes.composite import (
     SparseTensorValue,
 )
 from opdock.graph.nodes.constant_value import known_shape
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.registry import get
 from opdock.graph.nodes.typespec import (
     BatchableTypeSpec,
     TensorSpec,
@@ -140,6 +142,34 @@ class SparseTensorSpec(BatchableTypeSpec):
         of_arrays = all(isinstance(c, np.ndarray) for c in components)
         made: type[Any] = SparseTensorValue if of_arrays else SparseTensor
         return made(*components)
+
+    # As an element of a dataset a sparse tensor is one tensor of three variants, and a batch of
+    # them is one of such rows, so that it can be stacked and taken apart.
+    @property
+    def _flat_tensor_specs(self) -> list[Any]:
+        return [TensorSpec(None, dtypes.variant)]
+
+    def _to_tensor_list(self, value: Any) -> list[Tensor]:
+        return [self._serialized(value, "SerializeSparse")]
+
+    def _to_batched_tensor_list(self, value: Any) -> list[Tensor]:
+        dense_shape = known_shape(SparseTensor.from_value(value).dense_shape)
+        if self._shape.merge_with(dense_shape).ndims == 0:
+            raise ValueError("Unbatching a sparse tensor is only supported for rank >= 1")
+        return [self._serialized(value, "SerializeManySparse")]
+
+    def _serialized(self, value: Any, op: str) -> Tensor:
+        parts = self._to_components(SparseTensor.from_value(value))
+        found: Tensor = get(op)(*parts, out_type=dtypes.variant)
+        return found
+
+    def _from_compatible_tensor_list(self, tensor_list: list[Tensor]) -> SparseTensor:
+        parts = get("DeserializeSparse")(tensor_list[0], dtype=self._dtype)
+        result = SparseTensor(*parts)
+        rank = self._shape.ndims
+        result.indices.set_shape([None, rank])
+        result.dense_shape.set_shape([rank])
+        return result
 
     def _batch(self, batch_size: int | None) -> SparseTensorSpec:
         return SparseTensorSpec(TensorShape([batch_size]).concatenate(self._shape), self._dtype)

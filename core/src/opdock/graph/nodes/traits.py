@@ -130,6 +130,8 @@ class Traits:
         repeats: the input whose elements, in another shape or several times, make up the result.
         reshapes: the result holds each element of that input once, in the same order.
         forwards: each output is the input in the same place, unchanged.
+        captures: arguments that are the last parameters of a function of the op's, each with the
+            attribute that names the function: where that takes a reference, so does the op.
         fold, merge, drop: whether a node with constant inputs may become a constant, equal ones
             become one, and one whose results nobody uses be left out, as far as effects allow it.
         fails: when a kernel may raise; an op that fails by value is computed even if only waited
@@ -151,6 +153,7 @@ class Traits:
     random: bool = False
     foreign: bool = False
     keeps: tuple[str, ...] | None = None
+    captures: tuple[tuple[str, str], ...] = ()
     repeats: int | None = None
     reshapes: bool = False
     forwards: bool = False

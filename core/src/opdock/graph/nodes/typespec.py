@@ -298,10 +298,10 @@ def type_spec_from_value(value: Any) -> TypeSpec:
     Raises:
         TypeError: there is no spec for such a value.
     """
-    found = _spec_of(value)
+    found = spec_or_none(value)
     if found is None:
         try:
-            found = _spec_of(convert_to_tensor(value))
+            found = spec_or_none(convert_to_tensor(value))
         except (TypeError, ValueError):
             raise TypeError(
                 f"Could not build a TypeSpec for {value!r} with type {type(value).__name__}"
@@ -310,12 +310,13 @@ def type_spec_from_value(value: Any) -> TypeSpec:
     return found
 
 
-def _spec_of(value: Any) -> TypeSpec | None:
+def spec_or_none(value: Any) -> TypeSpec | None:
+    """The spec of a value, or None where it would have to become a tensor first."""
     own = getattr(value, "_type_spec", None)
     if isinstance(own, TypeSpec):
         return own
     if isinstance(value, list) and value:
-        spec = _spec_of_list([_spec_of(v) for v in value])
+        spec = _spec_of_list([spec_or_none(v) for v in value])
         if spec is not None:
             return spec
     for type_object, converter, allow_subclass in reversed(_converters):
@@ -386,5 +387,5 @@ def _common(a: Any, b: Any) -> Any:
 
 __all__ = [
     "BatchableTypeSpec", "TensorSpec", "TypeSpec", "register_type_spec_from_value_converter",
-    "type_spec_from_value",
+    "spec_or_none", "type_spec_from_value",
 ]  # fmt: skip

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from threading import Condition
 from typing import Any, Protocol
 
 from opdock.dtypes import DType
 
-__all__ = ["Cell", "Resources"]
+__all__ = ["Background", "Cell", "Resources", "UserFunction"]
 
 
 class Cell(Protocol):
@@ -55,6 +55,26 @@ class Cell(Protocol):
         """Takes the value away."""
 
 
+class UserFunction(Protocol):
+    """A function of the user's that an op's attribute names."""
+
+    def instance(self) -> Callable[[Sequence[Any]], Sequence[Any]]:
+        """The function from host arrays to host arrays, its random streams at their beginning.
+
+        It is compiled when it is called first. Several threads may call it at once.
+        """
+
+
+class Background(Protocol):
+    """Work that goes on beside the steps of a session, in a thread of its own."""
+
+    def stop(self) -> None:
+        """Ends what the thread waits for, and has whatever it waits for later end at once."""
+
+    def join(self) -> None:
+        """Waits until the thread has ended, unless this is it."""
+
+
 class Resources(Protocol):
     """What a session keeps between steps: `NodeSig.resources`."""
 
@@ -87,6 +107,9 @@ class Resources(Protocol):
         Raises:
             CancelledError: the session was closed, or the step's time is over.
         """
+
+    def background(self, work: Callable[[], None], name: str) -> Background:
+        """Starts `work` in a thread that the end of the session or the interpreter stops."""
 
     def node_state(self, node_name: str, factory: Callable[[], Any]) -> Any:
         """What belongs to one node, made by `factory` when missing, such as a random stream."""

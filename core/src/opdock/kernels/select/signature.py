@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from opdock import errors
 from opdock.dtypes import DType
-from opdock.kernels.select.cells import Resources
+from opdock.kernels.select.cells import Resources, UserFunction
 from opdock.shapes import Shape
 
 
@@ -29,8 +30,8 @@ class NodeSig:
     """
 
     __slots__ = (
-        "_consts", "attrs", "device", "in_dtypes", "in_names", "in_shapes", "name", "op",
-        "out_dtypes", "out_shapes", "resources",
+        "_consts", "_functions", "attrs", "device", "in_dtypes", "in_names", "in_shapes", "name",
+        "op", "out_dtypes", "out_shapes", "resources",
     )  # fmt: skip
 
     def __init__(
@@ -46,6 +47,7 @@ class NodeSig:
         device: Any = None,
         resources: Resources | None = None,
         in_names: Sequence[str] = (),
+        functions: Callable[[Any], UserFunction] | None = None,
     ) -> None:
         self.op = op
         self.name = name
@@ -58,6 +60,19 @@ class NodeSig:
         self._consts = consts
         self.device = device
         self.resources = resources
+        self._functions = functions
+
+    def function(self, attr: str) -> UserFunction:
+        """The function that an attribute names, to be called when the program runs, or later.
+
+        Raises:
+            InternalError: no program is being prepared.
+        """
+        if self._functions is None:
+            raise errors.InternalError(
+                None, None, f"Op {self.op}: the function '{attr}' belongs to no session"
+            )
+        return self._functions(self.attrs[attr])
 
     def const(self, index: int) -> np.ndarray[Any, Any] | None:
         """The value of input `index` when it is known before the program runs, else None.

@@ -15,7 +15,7 @@ from opdock.compiler.ir.state import cell_inputs
 from opdock.compiler.pipeline import Compiled
 from opdock.compiler.place.ladder import node_sig
 from opdock.compiler.place.target import Target, memory_of
-from opdock.kernels.select.cells import Cell
+from opdock.kernels.select.cells import Cell, UserFunction
 from opdock.kernels.select.context import KernelContext
 from opdock.runtime.program.builtin import BUILTINS, check_temporaries, variable_cell
 from opdock.runtime.program.checks import Checks
@@ -41,6 +41,7 @@ class Services:
         losses: finds out that devices are lost.
         between: (source, destination, name) to a function that moves a buffer.
         control: the callable of a control-flow node.
+        function: a function that a kernel calls when it likes, from the node that names it.
         helpers: threads for steps that run at the same time.
         checks: what looks at all that plugins give, or None.
     """
@@ -49,6 +50,7 @@ class Services:
     losses: Losses
     between: Callable[[str, str, str], Callable[[Any], Any]]
     control: Callable[[Node], Call]
+    function: Callable[[Any], UserFunction]
     helpers: Helpers
     checks: Checks | None = None
 
@@ -140,7 +142,8 @@ def _bind(step: Step, services: Services) -> Call:
         return run if services.checks is None else services.checks.segment(node, run)
     if step.kind == "builtin":
         return _proxied(node, BUILTINS[node.op](node, services.resources), services)
-    return _proxied(node, bind_kernel(node, services.resources, services.checks), services)
+    fn = bind_kernel(node, services.resources, services.checks, services.function)
+    return _proxied(node, fn, services)
 
 
 def bind_alone(step: Step, streams: Any) -> Call:
@@ -195,23 +198,26 @@ def _apart(a: Target | None, b: Target | None) -> bool:
     return a is not None and b is not None and memory_of(a) != memory_of(b)
 
 
-def bind_kernel(node: Node, resources: ResourceManager, checks: Checks | None = None) -> Call:
+def bind_kernel(
+    node: Node, resources: ResourceManager, checks: Checks | None = None,
+    functions: Callable[[Any], UserFunction] | None = None,
+) -> Call:  # fmt: skip
     """The callable of a placed node, with a check around it if there are `checks`.
 
     Raises:
         OpError: the kernel's binder failed.
     """
-    fn = _bound(node, resources)
+    fn = _bound(node, resources, functions)
     return fn if checks is None else checks.kernel(node, fn)
 
 
-def _bound(node: Node, resources: ResourceManager) -> Call:
+def _bound(node: Node, resources: ResourceManager, functions: Any) -> Call:
     kernel = node.kernel
     if kernel is None:
         raise errors.InternalError(
             None, node.origin, f"Node {node.name} ({node.op}) has no kernel."
         )
-    sig = node_sig(node, node.target, resources)
+    sig = node_sig(node, node.target, resources, functions)
     if kernel.bind is None:
         assert kernel.fn is not None
         return functools.partial(

@@ -143,5 +143,5 @@ def get_export_outputs(export_outputs: Any, predictions: Any) -> dict[str, Expor
                 "default: name one of them "
                 "signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY."
             )
-        export_outputs.update({_SERVING: value for value in list(export_outputs.values())})
+        (export_outputs[_SERVING],) = export_outputs.values()
     return export_outputs

@@ -1,0 +1,117 @@
+"""`tf.data.Options`: how a dataset is worked through.
+
+What says what the elements are, such as whether their order is fixed, is heeded. Hints to TF's
+optimizer and auto-tuner are kept, merged and compared; elements do not depend on them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opdock.data.util.options import OptionsBase, create_option, merge_options
+
+__all__ = [
+    "DistributeOptions", "MapVectorizationOptions", "OptimizationOptions", "Options",
+    "StatsOptions", "ThreadingOptions",
+]  # fmt: skip
+
+
+def _flag(name: str, docstring: str) -> Any:
+    return create_option(name, bool, docstring)
+
+
+class DistributeOptions(OptionsBase):
+    """How elements are spread over workers."""
+
+    auto_shard = create_option(
+        "auto_shard", bool, "Whether the elements are shared out by a strategy.", lambda: True
+    )
+    _make_stateless = create_option(
+        "_make_stateless", bool, "Whether ops become stateless.", lambda: False
+    )
+    num_devices = create_option("num_devices", int, "Of how many devices there are.")
+
+
+class MapVectorizationOptions(OptionsBase):
+    """Whether maps work on whole batches."""
+
+    enabled = _flag("enabled", "Whether they do.")
+    use_choose_fastest = _flag("use_choose_fastest", "Whether it is measured what is faster.")
+
+
+class OptimizationOptions(OptionsBase):
+    """Which rewrites of the pipeline TF's optimizer may do."""
+
+    apply_default_optimizations = _flag("apply_default_optimizations", "Those on by default.")
+    autotune = _flag("autotune", "Whether parallelism tunes itself.")
+    autotune_buffers = _flag("autotune_buffers", "Whether buffers do.")
+    autotune_algorithm = create_option("autotune_algorithm", object, "How.")
+    autotune_cpu_budget = create_option("autotune_cpu_budget", int, "With how many cores.")
+    filter_fusion = _flag("filter_fusion", "Filters as one.")
+    filter_with_random_uniform_fusion = _flag(
+        "filter_with_random_uniform_fusion", "Random filters as samples."
+    )
+    hoist_random_uniform = _flag("hoist_random_uniform", "Random numbers out of maps.")
+    map_and_batch_fusion = _flag("map_and_batch_fusion", "A map and a batch as one.")
+    map_and_filter_fusion = _flag("map_and_filter_fusion", "A map and a filter as one.")
+    map_fusion = _flag("map_fusion", "Maps as one.")
+    map_parallelization = _flag("map_parallelization", "Maps of several elements at once.")
+    map_vectorization = create_option(
+        "map_vectorization", MapVectorizationOptions, "Maps of whole batches.",
+        MapVectorizationOptions,
+    )  # fmt: skip
+    noop_elimination = _flag("noop_elimination", "Without what does nothing.")
+    parallel_batch = _flag("parallel_batch", "Batches copied in parallel.")
+    shuffle_and_repeat_fusion = _flag("shuffle_and_repeat_fusion", "Both as one.")
+
+
+class StatsOptions(OptionsBase):
+    """Where statistics go."""
+
+    aggregator = create_option("aggregator", object, "What collects them.")
+    prefix = create_option("prefix", str, "Before the names of statistics.", lambda: "")
+    counter_prefix = create_option("counter_prefix", str, "Before those of counters.", lambda: "")
+    latency_all_edges = create_option(
+        "latency_all_edges", bool, "Whether every transformation is timed.", lambda: False
+    )
+
+
+class ThreadingOptions(OptionsBase):
+    """How many threads there are."""
+
+    max_intra_op_parallelism = create_option(
+        "max_intra_op_parallelism", int, "Within one op of a function."
+    )
+    private_threadpool_size = create_option(
+        "private_threadpool_size", int, "In a pool of the pipeline's own."
+    )
+
+
+class Options(OptionsBase):
+    """Options of a dataset: see `tf.data.Dataset.with_options`."""
+
+    experimental_deterministic = _flag(
+        "experimental_deterministic",
+        "Whether elements come in one order whatever is ready first. None: they do.",
+    )
+    experimental_distribute = create_option(
+        "experimental_distribute", DistributeOptions, "How elements are spread.", DistributeOptions
+    )
+    experimental_optimization = create_option(
+        "experimental_optimization", OptimizationOptions, "Hints to the optimizer.",
+        OptimizationOptions,
+    )  # fmt: skip
+    experimental_slack = _flag("experimental_slack", "Whether a last prefetch leaves room.")
+    experimental_stats = create_option(
+        "experimental_stats", StatsOptions, "Statistics.", StatsOptions
+    )
+    experimental_threading = create_option(
+        "experimental_threading", ThreadingOptions, "Threads.", ThreadingOptions
+    )
+    experimental_stateful_whitelist = create_option(
+        "experimental_stateful_whitelist", list, "Ops whose state may be left out when saving."
+    )
+
+    def merge(self, options: Any) -> Any:
+        """These options and others; ValueError where they contradict each other."""
+        return merge_options(self, options)

@@ -1,0 +1,261 @@
+"""`Dataset` and `DatasetIterator`: what every dataset op makes, and what walks through it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from opdock import dtypes, errors, shapes
+from opdock.dtypes import DType
+from opdock.kernels.select.cells import UserFunction
+from opdock.kernels.select.signature import NodeSig
+from opdock.shapes import Shape
+
+__all__ = [
+    "INFINITE", "UNKNOWN", "Captured", "Context", "Dataset", "DatasetIterator", "Element",
+    "Following", "FollowingIterator", "State", "check_fits", "dataset_of", "declared", "invalid",
+    "scalar_int", "unwrap",
+]  # fmt: skip
+
+Element = tuple[Any, ...]
+"""The components of an element: host arrays, or datasets, where a component is one."""
+State = dict[str, Any]
+"""Where an iterator stands: integers, texts, arrays, elements, lists and further states."""
+
+INFINITE: Final = -1
+UNKNOWN: Final = -2
+
+
+def invalid(text: str) -> errors.InvalidArgumentError:
+    """An InvalidArgumentError; the runtime adds node and line."""
+    return errors.InvalidArgumentError(None, None, text)
+
+
+class Context:
+    """What the iterators that belong together share: functions, each with its own streams, seeds
+    and caches. A new walk through a part of a dataset finds what the last one left.
+
+    Attributes:
+        in_order: whether elements come in one order, whatever is ready first.
+    """
+
+    def __init__(self) -> None:
+        self._calls: dict[UserFunction, Callable[[Sequence[Any]], Sequence[Any]]] = {}
+        self._kept: dict[Any, tuple[Any, Any]] = {}
+        self._path: tuple[Any, ...] = ()
+        self.in_order = True
+
+    def branch(self, *place: Any) -> Context:
+        """The context of one of several inputs: the same dataset may be another one, too."""
+        inner = Context()
+        inner._calls, inner._kept = self._calls, self._kept
+        inner._path, inner.in_order = (*self._path, *place), self.in_order
+        return inner
+
+    def in_any_order(self) -> Context:
+        """The context of iterators that hand out what is ready."""
+        inner = self.branch()
+        inner.in_order = False
+        return inner
+
+    def call(self, function: UserFunction) -> Callable[[Sequence[Any]], Sequence[Any]]:
+        """The one instance of a function."""
+        found = self._calls.get(function)
+        if found is None:
+            found = self._calls[function] = function.instance()
+        return found
+
+    def keep(self, dataset: Dataset, make: Callable[[], Any]) -> Any:
+        """What a dataset leaves for its next iterator at this place, made when missing."""
+        key = self._path, id(dataset)
+        found = self._kept.get(key)
+        if found is None:
+            # The dataset is held, so that no other one has its identity.
+            found = self._kept[key] = dataset, make()
+        return found[1]
+
+
+class Captured:
+    """A function with the values that it captured."""
+
+    def __init__(self, function: UserFunction, captured: Sequence[Any]) -> None:
+        self.function = function
+        self.captured = tuple(captured)
+
+    def within(self, context: Context) -> Callable[[Element], Element]:
+        """The function of an element, in a context."""
+        call, captured = context.call(self.function), self.captured
+        if not captured:
+            return lambda element: tuple([_component(v) for v in call(element)])
+        return lambda element: tuple([_component(v) for v in call((*element, *captured))])
+
+
+def _component(value: Any) -> Any:
+    """A result as a component: kernels may give scalars that are no arrays."""
+    if isinstance(value, (np.ndarray, Dataset)):
+        return value
+    if isinstance(value, np.generic):
+        return np.asarray(value)
+    if isinstance(value, (bytes, str)):
+        out = np.empty((), object)
+        out[()] = value
+        return out
+    return value
+
+
+class DatasetIterator:
+    """A place in a dataset. One thread at a time uses it."""
+
+    def next(self) -> Element | None:
+        """The next element; None at the end.
+
+        Raises:
+            OpError: the element could not be made. What comes after it may still be had.
+        """
+        raise NotImplementedError
+
+    def save(self) -> State:
+        """Where it stands."""
+        raise NotImplementedError
+
+    def restore(self, state: State) -> None:
+        """Goes to where another iterator over an equal dataset stood."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Lets go of threads and files. Nobody asks for more."""
+
+
+class Dataset(ABC):
+    """A sequence of elements that can be walked through any number of times.
+
+    Attributes:
+        types: of the components of an element.
+        shapes: of the components, as far as they are known.
+    """
+
+    def __init__(self, types: Sequence[DType], shapes: Sequence[Shape]) -> None:
+        self.types = tuple(types)
+        self.shapes = tuple(shapes)
+
+    @abstractmethod
+    def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
+
+    def cardinality(self) -> int:
+        """The number of elements, or `INFINITE`, or `UNKNOWN` where only a walk would tell."""
+        return UNKNOWN
+
+
+class Following(Dataset):
+    """A dataset that follows from another one.
+
+    Args:
+        source: the other.
+        types, shapes: of the elements; by default those of the source.
+    """
+
+    def __init__(
+        self, source: Dataset, types: Sequence[DType] | None = None,
+        shapes: Sequence[Shape] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            source.types if types is None else types, source.shapes if shapes is None else shapes
+        )
+        self.source = source
+
+
+class FollowingIterator(DatasetIterator):
+    """An iterator that has one over another dataset, with which it goes on and ends.
+
+    What is more to say of where it stands are `saved` attributes: their values are the state.
+    """
+
+    saved: tuple[str, ...] = ()
+
+    def __init__(self, source: Dataset, context: Context) -> None:
+        self.context = context
+        self.source = source.iterator(context)
+
+    def save(self) -> State:
+        """Where it stands."""
+        return {"source": self.source.save(), **{n: getattr(self, n) for n in self.saved}}
+
+    def restore(self, state: State) -> None:
+        """Goes to where another iterator stood."""
+        self.source.restore(state["source"])
+        for name in self.saved:
+            setattr(self, name, state[name])
+
+    def close(self) -> None:
+        """Lets go of threads and files."""
+        self.source.close()
+
+
+# ---------------------------------------------------------------- arguments of dataset ops
+def unwrap(handle: Any) -> Any:
+    """What a scalar variant holds."""
+    if isinstance(handle, np.ndarray) and handle.dtype == object and handle.ndim == 0:
+        return handle.item()
+    return handle
+
+
+def dataset_of(handle: Any) -> Dataset:
+    """The dataset of a variant.
+
+    Raises:
+        InvalidArgumentError: it holds something else.
+    """
+    found = unwrap(handle)
+    if not isinstance(found, Dataset):
+        raise invalid(f"Input must be a dataset, got a variant of {type(found).__name__}")
+    return found
+
+
+def scalar_int(value: Any, what: str) -> int:
+    """An integer argument.
+
+    Raises:
+        InvalidArgumentError: it is no scalar.
+    """
+    if np.ndim(value):
+        raise invalid(f"{what} must be a scalar")
+    return int(value)
+
+
+def declared(sig: NodeSig) -> tuple[list[DType], list[Shape]]:
+    """The types and shapes of elements that a node declares."""
+    attrs = sig.attrs
+    types = attrs.get("output_types", attrs.get("Toutput_types"))
+    return [t.base_dtype for t in types], [shapes.as_shape(s) for s in attrs["output_shapes"]]
+
+
+def check_fits(
+    types: Sequence[DType], shapes_: Sequence[Shape], given_types: Sequence[DType],
+    given_shapes: Sequence[Shape],
+) -> None:  # fmt: skip
+    """Checks that elements are what somebody expects.
+
+    Raises:
+        InvalidArgumentError: their number, a type or a shape differs.
+    """
+    if len(types) != len(given_types):
+        raise invalid(
+            f"Number of components does not match: expected {len(types)} types but got "
+            f"{len(given_types)}."
+        )
+    for i, (wanted, given) in enumerate(zip(types, given_types, strict=True)):
+        if wanted is not given:
+            raise invalid(
+                f"Data type mismatch at component {i}: expected {dtypes.proto_name(wanted)} but "
+                f"got {dtypes.proto_name(given)}."
+            )
+    for i, (shape, actual) in enumerate(zip(shapes_, given_shapes, strict=True)):
+        if not shapes.is_compatible(shape, actual):
+            raise invalid(
+                f"Incompatible shapes at component {i}: expected {shapes.text(shape)} but got "
+                f"{shapes.text(actual)}."
+            )

@@ -1,0 +1,83 @@
+"""How kernels of dataset ops are declared: host arrays in, a dataset out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from opdock.kernels.data.base import Captured, Dataset, dataset_of, invalid, scalar_int
+from opdock.kernels.portable import portable
+from opdock.kernels.select.cells import Resources
+from opdock.kernels.select.signature import NodeSig
+
+__all__ = ["captured", "hosted", "resources_of", "scalar_text", "unary"]
+
+Make = Callable[..., Any]
+Bind = Callable[[NodeSig], Make]
+
+
+def hosted(*ops: str, inputs: str = "", outputs: str = "handle") -> Callable[[Bind], Bind]:
+    """Declares a kernel `bind(sig)` all of whose arguments and results are in host memory.
+
+    Args:
+        *ops: the op types.
+        inputs, outputs: the names of the arguments.
+    """
+
+    def attach(bind: Bind) -> Bind:
+        def on_host(xp: Any, sig: NodeSig) -> Make:
+            return bind(sig)
+
+        on_host.__wrapped__ = bind  # type: ignore[attr-defined]
+        portable(*ops, host_inputs=tuple(inputs.split()), host_outputs=tuple(outputs.split()))(
+            on_host
+        )
+        return bind
+
+    return attach
+
+
+def unary(op: str, numbers: str = "", make: Callable[..., Dataset] | None = None) -> None:
+    """Declares a kernel that makes a dataset of another one and of integers.
+
+    Args:
+        op: the op type.
+        numbers: the names of the integers.
+        make: `make(dataset, *integers)`; by default the dataset is handed on.
+    """
+    names = numbers.split()
+
+    @hosted(op, inputs=f"input_dataset {numbers}")
+    def bind(sig: NodeSig) -> Make:
+        def run(source: Any, *values: Any) -> Dataset:
+            dataset = dataset_of(source)
+            given = [scalar_int(v, f"`{n}`") for n, v in zip(names, values, strict=True)]
+            return dataset if make is None else make(dataset, *given)
+
+        return run
+
+
+def captured(sig: NodeSig, attr: str, values: Sequence[Any]) -> Captured:
+    """The function that an attribute names, with the values that it captured."""
+    return Captured(sig.function(attr), values)
+
+
+def resources_of(sig: NodeSig) -> Resources:
+    """The session's resources."""
+    assert sig.resources is not None
+    return sig.resources
+
+
+def scalar_text(value: Any, what: str) -> str:
+    """A string argument.
+
+    Raises:
+        InvalidArgumentError: it is no scalar.
+    """
+    array = np.asarray(value, object)
+    if array.ndim:
+        raise invalid(f"{what} must be a scalar")
+    item = array.item()
+    return item.decode() if isinstance(item, bytes) else str(item)

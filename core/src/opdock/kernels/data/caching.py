@@ -1,0 +1,133 @@
+"""Datasets whose elements are kept in a file."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import Any
+
+from opdock import errors
+from opdock.io.files import sync_directory, tf_errors
+from opdock.io.records import RecordWriter, read_records
+from opdock.kernels.data.base import Context, Dataset, DatasetIterator, Element, Following, State
+from opdock.kernels.data.state import SavedState, load, save
+
+__all__ = ["FileCacheDataset"]
+
+
+class FileCacheDataset(Following):
+    """The elements, which are written to a file in the first walk and read from it later.
+
+    The file has its name once it is complete. Until then it ends with `.lockfile`, and who comes
+    upon that name is told that somebody else is writing, or was when the process ended.
+    """
+
+    def __init__(self, source: Dataset, filename: str) -> None:
+        super().__init__(source)
+        self.filename = filename
+
+    def cardinality(self) -> int:
+        """The number of elements, as far as it is known."""
+        return self.source.cardinality()
+
+    @property
+    def path(self) -> str:
+        """The complete file."""
+        return f"{self.filename}.index"
+
+    def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
+        return _FileCacheIterator(self, context)
+
+
+class _FileCacheIterator(DatasetIterator):
+    def __init__(self, dataset: FileCacheDataset, context: Context) -> None:
+        self._dataset, self._context = dataset, context
+        self._walk: _Writing | _Reading | None = None
+        self._count = 0
+
+    def _begun(self) -> Any:
+        if self._walk is None:
+            if os.path.exists(self._dataset.path):
+                self._walk = _Reading(self._dataset)
+            else:
+                self._walk = _Writing(self._dataset, self._context)
+        return self._walk
+
+    def next(self) -> Element | None:
+        element: Element | None = self._begun().next()
+        self._count += element is not None
+        return element
+
+    def save(self) -> State:
+        return {"count": self._count}
+
+    def restore(self, state: State) -> None:
+        # The file may have been written since, or never: either way elements come in one order.
+        for _ in range(state["count"]):
+            if self.next() is None:
+                return
+
+    def close(self) -> None:
+        if self._walk is not None:
+            self._walk.close()
+
+
+class _Writing:
+    def __init__(self, dataset: FileCacheDataset, context: Context) -> None:
+        self._path, self._temporary = dataset.path, f"{dataset.filename}.lockfile"
+        try:
+            with tf_errors(self._temporary):
+                self._file = open(self._temporary, "xb")  # noqa: SIM115
+        except errors.AlreadyExistsError:
+            raise errors.AlreadyExistsError(
+                None, None,
+                "There appears to be a concurrent caching iterator running - cache lockfile "
+                f"already exists ('{self._temporary}'). If you are sure no other running TF "
+                "computations are using this cache prefix, delete the lockfile and re-initialize "
+                "the iterator.",
+            ) from None  # fmt: skip
+        self._writer = RecordWriter(self._file)
+        self._source = dataset.source.iterator(context)
+        self._over = False
+
+    def next(self) -> Element | None:
+        if self._over:
+            return None
+        element = self._source.next()
+        if element is not None:
+            self._writer.write(save({"element": element}))
+            return element
+        self._over = True
+        with tf_errors(self._path):
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+            os.replace(self._temporary, self._path)
+        sync_directory(os.path.dirname(self._path) or ".")
+        return None
+
+    def close(self) -> None:
+        self._source.close()
+        if not self._over:
+            self._over = True
+            self._file.close()
+            with suppress(OSError):
+                os.unlink(self._temporary)
+
+
+class _Reading:
+    def __init__(self, dataset: FileCacheDataset) -> None:
+        self._records = read_records(dataset.path)
+
+    def next(self) -> Element | None:
+        record = next(self._records, None)
+        if record is None:
+            return None
+        found: Element = load(SavedState(record))["element"]
+        return found
+
+    def close(self) -> None:
+        close = getattr(self._records, "close", None)
+        if close is not None:
+            close()

@@ -1,0 +1,312 @@
+"""Datasets of what files hold: lines, records, names of files, rows of a database."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import IO, Any, Final
+
+import numpy as np
+
+from opdock import dtypes, errors
+from opdock.io import host_ops
+from opdock.io.files import tf_errors
+from opdock.io.records import open_compressed, read_records
+from opdock.kernels.data.base import Context, Dataset, DatasetIterator, Element, State, invalid
+
+__all__ = [
+    "FileDataset", "FixedLengthRecordDataset", "MatchingFilesDataset", "SqlDataset",
+    "TFRecordDataset", "TextLineDataset",
+]  # fmt: skip
+
+_CHUNK: Final = 1 << 18
+
+
+def texts(value: Any) -> list[str]:
+    """A string scalar or vector as a list of texts."""
+    flat = np.asarray(value, object).reshape(-1)
+    return [v.decode() if isinstance(v, bytes) else str(v) for v in flat]
+
+
+def string_element(data: bytes) -> Element:
+    """An element of one string."""
+    out = np.empty((), object)
+    out[()] = data
+    return (out,)
+
+
+def chunks(file: IO[bytes]) -> Iterator[bytes]:
+    """The bytes of a file that may be compressed.
+
+    Raises:
+        DataLossError: it is damaged.
+    """
+    while True:
+        try:
+            part = file.read(_CHUNK)
+        except EOFError as e:
+            raise errors.DataLossError(None, None, f"inflate() failed: {e}") from e
+        if not part:
+            return
+        yield part
+
+
+class FileDataset(Dataset):
+    """What the files of a list hold, one after the other.
+
+    Args:
+        filenames: the files.
+        compression: "", "ZLIB" or "GZIP".
+        buffer_size: accepted as TF does; Python buffers what it reads.
+        types, shapes: of the elements.
+    """
+
+    def __init__(
+        self, filenames: Any, compression: str, buffer_size: int, types: Any = (dtypes.string,),
+        shapes: Any = ((),),
+    ) -> None:  # fmt: skip
+        super().__init__(types, shapes)
+        if np.ndim(filenames) > 1:
+            raise invalid("`filenames` must be a scalar or a vector.")
+        if compression not in ("", "ZLIB", "GZIP"):
+            raise invalid("Unsupported compression_type.")
+        if buffer_size < 0:
+            raise invalid("`buffer_size` must be >= 0 (0 == default)")
+        self.filenames = texts(filenames)
+        self.compression = compression
+
+    @abstractmethod
+    def records(self, filename: str) -> Iterator[Element | Exception]:
+        """The elements of one file, and errors in the place of those that cannot be made.
+
+        Raises:
+            OpError: the rest of the file cannot be read.
+        """
+
+    def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
+        return _FileIterator(self)
+
+
+class _FileIterator(DatasetIterator):
+    def __init__(self, dataset: FileDataset) -> None:
+        self._dataset = dataset
+        self._file = 0
+        self._read = 0  # of the current file
+        self._records: Iterator[Element | Exception] | None = None
+
+    def next(self) -> Element | None:
+        names = self._dataset.filenames
+        while self._file < len(names):
+            if self._records is None:
+                self._records = self._dataset.records(names[self._file])
+            try:
+                element = next(self._records, None)
+            except Exception:
+                self._following()  # the rest of a damaged file is lost
+                raise
+            if element is None:
+                self._following()
+                continue
+            self._read += 1
+            if isinstance(element, Exception):
+                raise element
+            return element
+        return None
+
+    def _following(self) -> None:
+        self._file, self._read, self._records = self._file + 1, 0, None
+
+    def save(self) -> State:
+        return {"file": self._file, "read": self._read}
+
+    def restore(self, state: State) -> None:
+        self._file, wanted, self._read = state["file"], state["read"], 0
+        self._records = None
+        if wanted:
+            self._records = self._dataset.records(self._dataset.filenames[self._file])
+        while self._read < wanted and next(self._records or iter(()), None) is not None:
+            self._read += 1
+
+    def close(self) -> None:
+        close = getattr(self._records, "close", None)
+        if close is not None:
+            close()
+        self._file, self._records = len(self._dataset.filenames), None
+
+
+class TextLineDataset(FileDataset):
+    """Lines, without what ends them."""
+
+    def records(self, filename: str) -> Iterator[Element]:
+        """The elements of one file."""
+        with tf_errors(filename), open_compressed(filename, "rb", self.compression) as file:
+            rest = b""
+            for part in chunks(file):
+                *lines, rest = (rest + part).split(b"\n")
+                for line in lines:
+                    yield string_element(line.replace(b"\r", b""))
+            if rest:
+                yield string_element(rest.replace(b"\r", b""))
+
+
+class TFRecordDataset(FileDataset):
+    """The records of TFRecord files."""
+
+    def records(self, filename: str) -> Iterator[Element]:
+        """The elements of one file."""
+        for record in read_records(filename, self.compression):
+            yield string_element(record)
+
+
+class FixedLengthRecordDataset(FileDataset):
+    """Records of one length between a header and a footer."""
+
+    def __init__(
+        self, filenames: Any, header: int, record: int, footer: int, buffer_size: int,
+        compression: str = "",
+    ) -> None:  # fmt: skip
+        super().__init__(filenames, compression, buffer_size)
+        for value, what in ((header, "header_bytes"), (footer, "footer_bytes")):
+            if value < 0:
+                raise invalid(f"`{what}` must be >= 0")
+        if record <= 0:
+            raise invalid("`record_bytes` must be > 0")
+        self._header, self._record, self._footer = header, record, footer
+
+    def records(self, filename: str) -> Iterator[Element]:
+        """The elements of one file."""
+        size, total = self._record, 0
+        with tf_errors(filename), open_compressed(filename, "rb", self.compression) as file:
+            if not self.compression:
+                self._check(filename, file.seek(0, 2))
+                file.seek(0)
+            held, begun = b"", False
+            for part in chunks(file):
+                held, total = held + part, total + len(part)
+                if not begun and len(held) >= self._header:
+                    held, begun = held[self._header :], True
+                whole = max(0, len(held) - self._footer) // size if begun else 0
+                for i in range(whole):
+                    yield string_element(held[i * size : (i + 1) * size])
+                held = held[whole * size :]
+        self._check(filename, total)
+
+    def _check(self, filename: str, length: int) -> None:
+        body = length - self._header - self._footer
+        if body < 0 or body % self._record:
+            raise invalid(
+                f"Excluding the header ({self._header} bytes) and footer ({self._footer} bytes), "
+                f'input file "{filename}" has body length {body} bytes, which is not an exact '
+                f"multiple of the record length ({self._record} bytes)."
+            )
+
+
+class MatchingFilesDataset(Dataset):
+    """The names of the files that match patterns, in order."""
+
+    def __init__(self, patterns: Any) -> None:
+        super().__init__([dtypes.string], [()])
+        self._patterns = np.asarray(patterns, object)
+
+    def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
+        return _NamesIterator(self._patterns)
+
+
+class _NamesIterator(DatasetIterator):
+    def __init__(self, patterns: Any) -> None:
+        self._patterns = patterns
+        self._names: Sequence[Any] | None = None
+        self._next = 0
+
+    def next(self) -> Element | None:
+        if self._names is None:
+            self._names = sorted(np.asarray(host_ops.matching_files(self._patterns)).reshape(-1))
+        if self._next >= len(self._names):
+            return None
+        self._next += 1
+        name = self._names[self._next - 1]
+        return string_element(name if isinstance(name, bytes) else str(name).encode())
+
+    def save(self) -> State:
+        names = None if self._names is None else [string_element(n) for n in self._names]
+        return {"next": self._next, "names": names}
+
+    def restore(self, state: State) -> None:
+        names = state["names"]
+        self._next = state["next"]
+        self._names = None if names is None else [n[0].item() for n in names]
+
+
+class SqlDataset(Dataset):
+    """The rows that a query finds in a SQLite database."""
+
+    def __init__(self, driver: str, source: str, query: str, types: Any, shapes: Any) -> None:
+        super().__init__(types, shapes)
+        if driver != "sqlite":
+            raise invalid(f"The database type, {driver}, is not supported by SqlDataset.")
+        for shape in self.shapes:
+            if shape != ():
+                raise invalid("Each element of `output_shapes` must be a scalar.")
+        self.source, self.query = source, query
+
+    def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
+        return _SqlIterator(self)
+
+
+class _SqlIterator(DatasetIterator):
+    def __init__(self, dataset: SqlDataset) -> None:
+        self._dataset = dataset
+        self._rows: Iterator[Any] | None = None
+        self._read = 0
+
+    def next(self) -> Element | None:
+        if self._rows is None:
+            self._rows = self._query()
+        row = next(self._rows, None)
+        if row is None:
+            return None
+        self._read += 1
+        return tuple(_cell(v, t) for v, t in zip(row, self._dataset.types, strict=True))
+
+    def _query(self) -> Iterator[Any]:
+        import sqlite3  # not every Python has it
+
+        count = len(self._dataset.types)
+        try:
+            connection = sqlite3.connect(self._dataset.source, check_same_thread=False)
+            try:
+                cursor = connection.execute(self._dataset.query)
+                columns = len(cursor.description or ())
+                if columns != count:
+                    raise invalid(
+                        f"The number of columns in query ({columns}) must match the number of "
+                        f"elements in output_types ({count})."
+                    )
+                yield from cursor
+            finally:
+                connection.close()
+        except sqlite3.Error as e:
+            raise errors.UnknownError(None, None, f"Failed to read the database: {e}") from e
+
+    def save(self) -> State:
+        return {"read": self._read}
+
+    def restore(self, state: State) -> None:
+        self._read, self._rows = 0, None
+        while self._read < state["read"] and self.next() is not None:
+            pass
+
+    def close(self) -> None:
+        close = getattr(self._rows, "close", None)
+        if close is not None:
+            close()
+
+
+def _cell(value: Any, dtype: Any) -> Any:
+    if dtype is dtypes.string:
+        data = b"" if value is None else value if isinstance(value, bytes) else str(value).encode()
+        return string_element(data)[0]
+    return np.array(0 if value is None else value).astype(dtype.np)

@@ -1,0 +1,194 @@
+"""Iterators as resources: what sessions keep of datasets between steps."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from opdock import errors
+from opdock.dtypes import DType
+from opdock.kernels.data.base import (
+    Context,
+    Dataset,
+    DatasetIterator,
+    Element,
+    check_fits,
+    invalid,
+    unwrap,
+)
+from opdock.kernels.data.state import SavedState, load, save
+from opdock.kernels.select.cells import Resources
+from opdock.shapes import Shape
+
+__all__ = ["IteratorResource", "iterator_of", "single_element"]
+
+_serial = itertools.count()
+
+
+class IteratorResource:
+    """A place for an iterator over datasets of one kind of elements.
+
+    Args:
+        name: for messages.
+        types, shapes: of the elements; no types for any elements.
+        resources: of the session.
+    """
+
+    def __init__(
+        self, name: str, types: Sequence[DType], shapes: Sequence[Shape], resources: Resources
+    ) -> None:
+        self.name, self.types, self.shapes = name, tuple(types), tuple(shapes)
+        self.handle = f"{name}/{next(_serial)}".encode()
+        self._resources = resources
+        self._iterator: DatasetIterator | None = None
+        self._condition = threading.Condition()
+        self._busy = False
+        self._begins = threading.Lock()
+        self._begun = False
+        self._failed: errors.OpError | None = None
+
+    # ------------------------------------------------------------ one user at a time
+    def _enter(self) -> None:
+        with self._condition:
+            if self._busy:
+                self._resources.wait(self._condition, lambda: not self._busy)
+            self._busy = True
+
+    def _leave(self) -> None:
+        with self._condition:
+            self._busy = False
+            self._condition.notify()
+
+    # ------------------------------------------------------------ use
+    def begin(self, dataset: Dataset) -> None:
+        """Begins to iterate over a dataset, anew.
+
+        Raises:
+            InvalidArgumentError: its elements are of another kind.
+        """
+        if self.types:
+            check_fits(self.types, self.shapes, dataset.types, dataset.shapes)
+        fresh = dataset.iterator(Context())
+        self._enter()
+        try:
+            old, self._iterator = self._iterator, fresh
+        finally:
+            self._leave()
+        if old is not None:
+            old.close()
+
+    def begin_once(self, make: Callable[[], Dataset]) -> None:
+        """Begins to iterate over the dataset that `make` gives, the first time."""
+        with self._begins:
+            if not self._begun:
+                self._begun = True
+                try:
+                    self.begin(make())
+                except errors.OpError as e:
+                    self._failed = e
+        if self._failed is not None:
+            raise self._failed.with_traceback(None)
+
+    def next(self) -> Element:
+        """The next element.
+
+        Raises:
+            FailedPreconditionError: no dataset has been given yet.
+            OutOfRangeError: there is no other.
+        """
+        element = self.next_or_none()
+        if element is None:
+            raise errors.OutOfRangeError(None, None, "End of sequence")
+        return element
+
+    def next_or_none(self) -> Element | None:
+        """The next element, or None at the end; see `next`."""
+        self._enter()
+        try:
+            if self._iterator is None:
+                raise _uninitialized("GetNext", "getting the next element")
+            return self._iterator.next()
+        finally:
+            self._leave()
+
+    def save(self) -> SavedState:
+        """Where the iterator stands.
+
+        Raises:
+            FailedPreconditionError: no dataset has been given yet.
+            UnimplementedError: what it holds cannot be saved.
+        """
+        self._enter()
+        try:
+            if self._iterator is None:
+                raise _uninitialized("Save", "saving it")
+            return save(self._iterator.save())
+        finally:
+            self._leave()
+
+    def restore(self, saved: Any) -> None:
+        """Goes to where an iterator over an equal dataset stood.
+
+        Raises:
+            FailedPreconditionError: no dataset has been given yet.
+            DataLossError: what was saved is damaged, or is of another dataset.
+        """
+        self._enter()
+        try:
+            if self._iterator is None:
+                raise _uninitialized("Restore", "restoring it")
+            state = load(unwrap(saved))
+            try:
+                self._iterator.restore(state)
+            except (KeyError, TypeError, ValueError, IndexError, AttributeError) as e:
+                raise errors.DataLossError(
+                    None, None, f"The saved state is not one of the dataset of {self.name}: {e!r}"
+                ) from e
+        finally:
+            self._leave()
+
+    def close(self) -> None:
+        """Ends the iterator's threads; the session is over."""
+        iterator, self._iterator = self._iterator, None
+        if iterator is not None:
+            iterator.close()
+
+
+def _uninitialized(call: str, purpose: str) -> errors.FailedPreconditionError:
+    return errors.FailedPreconditionError(
+        None, None,
+        f"{call}() failed because the iterator has not been initialized. Ensure that you have run "
+        f"the initializer operation for this iterator before {purpose}.",
+    )  # fmt: skip
+
+
+def iterator_of(handle: Any) -> IteratorResource:
+    """The iterator of a handle.
+
+    Raises:
+        InvalidArgumentError: it is a handle of something else.
+    """
+    found = unwrap(handle)
+    if not isinstance(found, IteratorResource):
+        raise invalid(f"The handle is not one of an iterator: {type(found).__name__}")
+    return found
+
+
+def single_element(dataset: Dataset) -> Element:
+    """The one element of a dataset.
+
+    Raises:
+        InvalidArgumentError: it has none, or several.
+    """
+    iterator = dataset.iterator(Context())
+    try:
+        element = iterator.next()
+        if element is None:
+            raise invalid("Dataset was empty.")
+        if iterator.next() is not None:
+            raise invalid("Dataset had more than one element.")
+        return element
+    finally:
+        iterator.close()

@@ -1,0 +1,319 @@
+"""Datasets that call functions of the user's: maps, filters, scans, interleaved datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from opdock import dtypes, errors
+from opdock.dtypes import DType
+from opdock.kernels.data.base import (
+    Captured,
+    Context,
+    Dataset,
+    DatasetIterator,
+    Element,
+    Following,
+    FollowingIterator,
+    State,
+    check_fits,
+    dataset_of,
+    invalid,
+)
+from opdock.shapes import Shape
+
+__all__ = [
+    "FilterDataset", "FlatMapDataset", "InterleaveDataset", "MapDataset", "ScanDataset",
+    "TakeWhileDataset", "checked_predicate", "inner_dataset", "map_error",
+]  # fmt: skip
+
+
+def map_error(error: errors.OutOfRangeError, keeps_count: bool) -> None:
+    """What becomes of the end of a sequence inside a function: the end of the dataset, or an error.
+
+    Raises:
+        InvalidArgumentError: the dataset must have as many elements as its source.
+    """
+    if keeps_count:
+        text = f"Function invocation produced OutOfRangeError: {error.message}"
+        raise errors.InvalidArgumentError(error.node_def, error.op, text) from error
+
+
+class MapDataset(Following):
+    """A function of each element."""
+
+    def __init__(
+        self, source: Dataset, function: Captured, keeps_count: bool, types: Sequence[DType],
+        shapes: Sequence[Shape],
+    ) -> None:  # fmt: skip
+        super().__init__(source, types, shapes)
+        self.function, self.keeps_count = function, keeps_count
+
+    def cardinality(self) -> int:
+        """The number of elements, as far as it is known."""
+        return self.source.cardinality()
+
+    def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
+        return _MapIterator(self, context)
+
+
+class _MapIterator(FollowingIterator):
+    def __init__(self, dataset: MapDataset, context: Context) -> None:
+        super().__init__(dataset.source, context)
+        self._call = dataset.function.within(context)
+        self._keeps_count = dataset.keeps_count
+
+    def next(self) -> Element | None:
+        element = self.source.next()
+        if element is None:
+            return None
+        try:
+            return self._call(element)
+        except errors.OutOfRangeError as e:
+            map_error(e, self._keeps_count)
+            return None
+
+
+def checked_predicate(results: Element) -> bool:
+    """What a predicate said.
+
+    Raises:
+        InvalidArgumentError: it is no scalar bool.
+    """
+    if len(results) != 1 or np.ndim(results[0]) or np.asarray(results[0]).dtype != np.bool_:
+        raise invalid("Filter predicate `f` must return a scalar bool.")
+    return bool(results[0])
+
+
+class FilterDataset(Following):
+    """The elements of which a predicate holds."""
+
+    def __init__(self, source: Dataset, predicate: Captured) -> None:
+        super().__init__(source)
+        self.predicate = predicate
+
+    def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
+        return _FilterIterator(self, context)
+
+
+class _FilterIterator(FollowingIterator):
+    def __init__(self, dataset: FilterDataset, context: Context) -> None:
+        super().__init__(dataset.source, context)
+        self._holds = dataset.predicate.within(context)
+
+    def next(self) -> Element | None:
+        while True:
+            element = self.source.next()
+            if element is None or checked_predicate(self._holds(element)):
+                return element
+
+
+class TakeWhileDataset(Following):
+    """The elements before the first of which a predicate does not hold."""
+
+    def __init__(self, source: Dataset, predicate: Captured) -> None:
+        super().__init__(source)
+        self.predicate = predicate
+
+    def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
+        return _TakeWhileIterator(self, context)
+
+
+class _TakeWhileIterator(FollowingIterator):
+    saved = ("_over",)
+
+    def __init__(self, dataset: TakeWhileDataset, context: Context) -> None:
+        super().__init__(dataset.source, context)
+        self._holds = dataset.predicate.within(context)
+        self._over = 0
+
+    def next(self) -> Element | None:
+        element = None if self._over else self.source.next()
+        if element is None or not checked_predicate(self._holds(element)):
+            self._over = 1
+            return None
+        return element
+
+
+class ScanDataset(Following):
+    """A function of a state and each element gives the next state and an element."""
+
+    def __init__(
+        self, source: Dataset, start: Element, function: Captured, keeps_count: bool, types: Any,
+        shapes: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(source, types, shapes)
+        self.start, self.function, self.keeps_count = start, function, keeps_count
+
+    def cardinality(self) -> int:
+        """The number of elements, as far as it is known."""
+        return self.source.cardinality()
+
+    def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
+        return _ScanIterator(self, context)
+
+
+class _ScanIterator(FollowingIterator):
+    saved = ("_state",)
+
+    def __init__(self, dataset: ScanDataset, context: Context) -> None:
+        super().__init__(dataset.source, context)
+        self._call = dataset.function.within(context)
+        self._state = tuple(dataset.start)
+        self._keeps_count = dataset.keeps_count
+
+    def next(self) -> Element | None:
+        element = self.source.next()
+        if element is None:
+            return None
+        try:
+            results = self._call((*self._state, *element))
+        except errors.OutOfRangeError as e:
+            map_error(e, self._keeps_count)
+            return None
+        count = len(self._state)
+        self._state = results[:count]
+        return results[count:]
+
+
+# ---------------------------------------------------------------- datasets of datasets
+def inner_dataset(results: Element, types: Sequence[DType], shapes: Sequence[Shape]) -> Dataset:
+    """The dataset that a function returned.
+
+    Raises:
+        InvalidArgumentError: it returned something else, or elements of another kind.
+    """
+    if len(results) != 1:
+        raise invalid("Function must return a single scalar of dtype DT_VARIANT.")
+    dataset = dataset_of(results[0])
+    check_fits(types, shapes, dataset.types, dataset.shapes)
+    return dataset
+
+
+class FlatMapDataset(Following):
+    """The elements of the datasets that a function makes, one dataset after the other."""
+
+    def __init__(
+        self, source: Dataset, function: Captured, types: Sequence[DType], shapes: Sequence[Shape]
+    ) -> None:
+        super().__init__(source, types, shapes)
+        self.function = function
+
+    def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
+        return InterleavingIterator(self, context, 1, 1)
+
+
+class InterleaveDataset(FlatMapDataset):
+    """The elements of the datasets that a function makes: `block` of each of `cycle` in turn."""
+
+    def __init__(
+        self, source: Dataset, function: Captured, cycle: int, block: int, types: Any, shapes: Any
+    ) -> None:
+        super().__init__(source, function, types, shapes)
+        if cycle <= 0:
+            raise invalid("cycle_length must be greater than zero.")
+        if block <= 0:
+            raise invalid("block_length must be greater than zero.")
+        self.cycle, self.block = cycle, block
+
+    def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
+        return InterleavingIterator(self, context, self.cycle, self.block)
+
+
+class InterleavingIterator(FollowingIterator):
+    """Goes round a cycle of open datasets."""
+
+    def __init__(self, dataset: FlatMapDataset, context: Context, cycle: int, block: int) -> None:
+        super().__init__(dataset.source, context)
+        self._dataset = dataset
+        self._call = dataset.function.within(context)
+        self._open: list[tuple[Element, DatasetIterator] | None] = [None] * cycle
+        self._place = self._taken = 0
+        self._count = 0
+        self._over = False
+        self._block = block
+
+    def next(self) -> Element | None:
+        while not self._over or self._count:
+            current = self._open[self._place]
+            if current is not None:
+                element = current[1].next()
+                if element is not None:
+                    self._taken += 1
+                    if self._taken == self._block:
+                        self._advance()
+                    return element
+                current[1].close()
+                self._open[self._place] = None
+                self._count -= 1
+                self._advance()
+            elif not self._over:
+                argument = self.source.next()
+                if argument is None:
+                    self._over = True
+                else:
+                    self._open[self._place] = argument, self._make(argument)
+                    self._count += 1
+            else:
+                self._advance()
+        return None
+
+    def _advance(self) -> None:
+        self._taken = 0
+        self._place = (self._place + 1) % len(self._open)
+
+    def _make(self, argument: Element) -> DatasetIterator:
+        d = self._dataset
+        made = inner_dataset(self._call(argument), d.types, d.shapes)
+        return self._walk(made)
+
+    def _walk(self, dataset: Dataset) -> DatasetIterator:
+        """The iterator over a dataset of the cycle."""
+        return dataset.iterator(self.context)
+
+    def save(self) -> State:
+        cells = [
+            None if o is None else {"argument": o[0], "state": o[1].save()} for o in self._open
+        ]
+        return {
+            **super().save(), "open": cells, "place": self._place, "taken": self._taken,
+            "over": int(self._over),
+        }  # fmt: skip
+
+    def restore(self, state: State) -> None:
+        super().restore(state)
+        self._place, self._taken = state["place"], state["taken"]
+        self._over = bool(state["over"])
+        self._open = [None] * len(self._open)
+        for i, cell in enumerate(state["open"]):
+            if cell is not None:
+                inner = self._make(cell["argument"])
+                inner.restore(cell["state"])
+                self._open[i] = cell["argument"], inner
+        self._count = sum(o is not None for o in self._open)
+
+    def close(self) -> None:
+        super().close()
+        for current in self._open:
+            if current is not None:
+                current[1].close()
+
+
+# ---------------------------------------------------------------- groups
+def key_of(results: Element, what: str) -> int:
+    """The key that a function gave.
+
+    Raises:
+        InvalidArgumentError: it is no scalar int64.
+    """
+    if len(results) != 1 or np.ndim(results[0]) or np.asarray(results[0]).dtype != dtypes.int64.np:
+        raise invalid(f"{what} must return a scalar int64.")
+    return int(results[0])

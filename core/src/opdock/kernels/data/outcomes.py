@@ -1,0 +1,52 @@
+"""Elements, and errors in the place of elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opdock import errors
+from opdock.kernels.data.base import DatasetIterator, Element
+
+__all__ = ["Outcome", "drawn", "load_error", "save_error", "settled"]
+
+Outcome = tuple[Element | None, Exception | None]
+"""An element or None at the end, or the error in its place."""
+
+
+def drawn(source: DatasetIterator) -> Outcome:
+    """What a source gives next."""
+    try:
+        return source.next(), None
+    except errors.CancelledError:
+        raise
+    except Exception as e:  # it is raised where the element would have come
+        return None, e
+
+
+def settled(outcome: Outcome) -> Element | None:
+    """The element of an outcome.
+
+    Raises:
+        OpError: there is an error in its place.
+    """
+    element, error = outcome
+    if error is not None:
+        raise error.with_traceback(None)
+    return element
+
+
+def save_error(error: Exception | None) -> Any:
+    """An error as part of a state."""
+    if error is None:
+        return None
+    code = error.error_code if isinstance(error, errors.OpError) else errors.INTERNAL
+    return [int(code), getattr(error, "message", str(error))]
+
+
+def load_error(saved: Any) -> Exception | None:
+    """The error that `save_error` saved."""
+    if saved is None:
+        return None
+    cls: Any = errors.exception_type_from_error_code(saved[0])
+    found: Exception = cls(None, None, saved[1])
+    return found

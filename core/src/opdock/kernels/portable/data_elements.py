@@ -1,0 +1,175 @@
+"""Kernels that make datasets of the elements of others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opdock.kernels.data import batching, choosing, sequence, shuffling
+from opdock.kernels.data.base import Dataset, dataset_of, declared, scalar_int
+from opdock.kernels.data.binding import Make, hosted, resources_of, scalar_text, unary
+from opdock.kernels.data.caching import FileCacheDataset
+from opdock.kernels.data.parallel import AnyOrderDataset, PrefetchDataset
+from opdock.kernels.data.sources import seeds_or_fresh
+from opdock.kernels.select.signature import NodeSig
+
+__all__: list[str] = []
+
+unary("TakeDataset", "count", sequence.TakeDataset)
+unary("SkipDataset", "count", sequence.SkipDataset)
+unary("RepeatDataset", "count", sequence.RepeatDataset)
+unary("UnbatchDataset", "", batching.UnbatchDataset)
+unary("UniqueDataset", "", choosing.UniqueDataset)
+unary("IgnoreErrorsDataset", "", choosing.IgnoreErrorsDataset)
+unary("ModelDataset")
+for _op, _arguments in (
+    ("MaxIntraOpParallelismDataset", "max_intra_op_parallelism"),
+    ("PrivateThreadPoolDataset", "num_threads"),
+):
+    hosted(_op, inputs=f"input_dataset {_arguments}")(lambda sig: lambda s, _: dataset_of(s))
+
+
+@hosted("OptimizeDataset", inputs="input_dataset optimizations")
+def optimize(sig: NodeSig) -> Make:
+    """The elements, in another order if one of the names of TF's rewrites allows it."""
+
+    def run(source: Any, names: Any) -> Dataset:
+        dataset = dataset_of(source)
+        sloppy = b"make_sloppy" in set(np.asarray(names, object).reshape(-1))
+        return AnyOrderDataset(dataset) if sloppy else dataset
+
+    return run
+
+
+@hosted("ZipDataset", inputs="input_datasets")
+def zip_(sig: NodeSig) -> Make:
+    """Elements side by side."""
+    return lambda *parts: sequence.ZipDataset([dataset_of(p) for p in parts])
+
+
+@hosted("ConcatenateDataset", inputs="input_dataset another_dataset")
+def concatenate(sig: NodeSig) -> Make:
+    """One dataset after the other."""
+    return lambda a, b: sequence.ConcatenateDataset(dataset_of(a), dataset_of(b))
+
+
+@hosted("DirectedInterleaveDataset", inputs="selector_input_dataset data_input_datasets")
+def directed_interleave(sig: NodeSig) -> Make:
+    """Elements of the datasets that another one chooses."""
+    return lambda selector, *parts: sequence.DirectedInterleaveDataset(
+        dataset_of(selector), [dataset_of(p) for p in parts]
+    )
+
+
+@hosted("ShardDataset", inputs="input_dataset num_shards index")
+def shard(sig: NodeSig) -> Make:
+    """A part of the elements."""
+    non_empty = bool(sig.attrs["require_non_empty"])
+    return lambda source, count, index: sequence.ShardDataset(
+        dataset_of(source), scalar_int(count, "num_shards"), scalar_int(index, "index"), non_empty
+    )
+
+
+@hosted("CacheDataset", inputs="input_dataset filename")
+def cache(sig: NodeSig) -> Make:
+    """The elements, made once."""
+
+    def run(source: Any, filename: Any) -> Dataset:
+        name = scalar_text(filename, "filename")
+        dataset = dataset_of(source)
+        return FileCacheDataset(dataset, name) if name else choosing.CacheDataset(dataset)
+
+    return run
+
+
+@hosted("PrefetchDataset", inputs="input_dataset buffer_size")
+def prefetch(sig: NodeSig) -> Make:
+    """The elements, made ahead."""
+    resources = resources_of(sig)
+    return lambda source, size: PrefetchDataset(
+        dataset_of(source), scalar_int(size, "buffer_size"), resources
+    )
+
+
+@hosted("FilterByLastComponentDataset", inputs="input_dataset", outputs="output")
+def filter_by_last_component(sig: NodeSig) -> Make:
+    """The elements whose last component says so, without it."""
+    types, shapes = declared(sig)
+    return lambda source: choosing.FilterByLastDataset(dataset_of(source), types, shapes)
+
+
+# ---------------------------------------------------------------- random
+@hosted("ShuffleDataset", inputs="input_dataset buffer_size seed seed2")
+def shuffle(sig: NodeSig) -> Make:
+    """The elements in random order."""
+    again = bool(sig.attrs["reshuffle_each_iteration"])
+    return lambda source, size, a, b: shuffling.ShuffleDataset(
+        dataset_of(source), scalar_int(size, "buffer_size"), seeds_or_fresh(a, b), 1, again
+    )
+
+
+@hosted("ShuffleAndRepeatDataset", inputs="input_dataset buffer_size seed seed2 count")
+def shuffle_and_repeat(sig: NodeSig) -> Make:
+    """The same, several times in one buffer."""
+    return lambda source, size, a, b, count: shuffling.ShuffleDataset(
+        dataset_of(source), scalar_int(size, "buffer_size"), seeds_or_fresh(a, b),
+        scalar_int(count, "count"),
+    )  # fmt: skip
+
+
+@hosted("SamplingDataset", inputs="input_dataset rate seed seed2")
+def sampling(sig: NodeSig) -> Make:
+    """Some of the elements."""
+    return lambda source, rate, a, b: shuffling.SamplingDataset(
+        dataset_of(source), float(rate), seeds_or_fresh(a, b)
+    )
+
+
+# ---------------------------------------------------------------- batches
+@hosted("BatchDataset", inputs="input_dataset batch_size")
+@hosted("BatchDatasetV2", inputs="input_dataset batch_size drop_remainder")
+def batch(sig: NodeSig) -> Make:
+    """Elements, stacked."""
+    types, shapes = declared(sig)
+    return lambda source, size, drop=False: batching.BatchDataset(
+        dataset_of(source), scalar_int(size, "batch_size"), bool(drop), types, shapes
+    )
+
+
+@hosted("PaddedBatchDataset", inputs="input_dataset batch_size padded_shapes padding_values")
+@hosted(
+    "PaddedBatchDatasetV2",
+    inputs="input_dataset batch_size padded_shapes padding_values drop_remainder",
+)
+def padded_batch(sig: NodeSig) -> Make:
+    """Elements, padded and stacked."""
+    types, shapes = declared(sig)
+    count = int(sig.attrs["N"])
+
+    def run(source: Any, size: Any, *given: Any) -> Dataset:
+        padded, values, drop = given[:count], given[count : 2 * count], given[2 * count :]
+        return batching.PaddedBatchDataset(
+            dataset_of(source), scalar_int(size, "batch_size"), bool(drop and drop[0]), padded,
+            values, types, shapes,
+        )  # fmt: skip
+
+    return run
+
+
+@hosted("DenseToSparseBatchDataset", inputs="input_dataset batch_size row_shape")
+def dense_to_sparse_batch(sig: NodeSig) -> Make:
+    """Elements of several sizes as sparse tensors."""
+    types, shapes = declared(sig)
+    return lambda source, size, row: batching.SparseBatchDataset(
+        dataset_of(source), scalar_int(size, "batch_size"), np.asarray(row), types, shapes
+    )
+
+
+@hosted("WindowDataset", inputs="input_dataset size shift stride drop_remainder")
+def window(sig: NodeSig) -> Make:
+    """Datasets of elements that follow each other."""
+    return lambda source, size, shift, stride, drop: batching.WindowDataset(
+        dataset_of(source), scalar_int(size, "size"), scalar_int(shift, "shift"),
+        scalar_int(stride, "stride"), bool(drop),
+    )  # fmt: skip

@@ -1,0 +1,263 @@
+"""Kernels of iterators, and of what asks a dataset as a whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from opdock import shapes
+from opdock.dtypes import DType
+from opdock.io.files import tf_errors
+from opdock.io.records import RecordWriter, open_compressed
+from opdock.kernels.data.base import (
+    Context,
+    Dataset,
+    check_fits,
+    dataset_of,
+    declared,
+    invalid,
+    unwrap,
+)
+from opdock.kernels.data.binding import Make, hosted, resources_of, scalar_text
+from opdock.kernels.data.iterators import IteratorResource, iterator_of, single_element
+from opdock.kernels.select.signature import NodeSig
+
+__all__: list[str] = []
+
+_KIND = "iterator"
+
+
+def _listed(element: tuple[Any, ...]) -> Any:
+    return element[0] if len(element) == 1 else element
+
+
+def _object(value: Any) -> Any:
+    """A scalar variant or string."""
+    out = np.empty((), object)
+    out[()] = value
+    return out
+
+
+# ---------------------------------------------------------------- resources
+def _resource(sig: NodeSig) -> IteratorResource:
+    """The iterator of a node: its own, or the one that it shares by name."""
+    attrs, resources = sig.attrs, resources_of(sig)
+    types, element_shapes = declared(sig)
+    name = attrs["shared_name"] or sig.name
+
+    def make() -> IteratorResource:
+        return IteratorResource(name, types, element_shapes, resources)
+
+    found: IteratorResource = resources.get_or_create(_KIND, attrs["container"], name, make)
+    if found.types != tuple(types):
+        check_fits(found.types, found.shapes, types, element_shapes)
+    return found
+
+
+@hosted("Iterator", "IteratorV2")
+def iterator(sig: NodeSig) -> Make:
+    """The iterator of a name."""
+    return lambda: _resource(sig)
+
+
+@hosted("OneShotIterator")
+def one_shot_iterator(sig: NodeSig) -> Make:
+    """The iterator of a name, over what a function makes the first time."""
+
+    def run() -> IteratorResource:
+        found = _resource(sig)
+        found.begin_once(lambda: dataset_of(sig.function("dataset_factory").instance()(())[0]))
+        return found
+
+    return run
+
+
+@hosted("IteratorToStringHandle", inputs="resource_handle", outputs="string_handle")
+def to_string_handle(sig: NodeSig) -> Make:
+    """The handle as a text, by which another step finds the iterator."""
+    resources = resources_of(sig)
+
+    def run(handle: Any) -> Any:
+        found = iterator_of(handle)
+        resources.get_or_create(f"{_KIND}_handle", "", found.handle.decode(), lambda: found)
+        return _object(found.handle)
+
+    return run
+
+
+@hosted(
+    "IteratorFromStringHandle", "IteratorFromStringHandleV2", inputs="string_handle",
+    outputs="resource_handle",
+)  # fmt: skip
+def from_string_handle(sig: NodeSig) -> Make:
+    """The iterator behind a text."""
+    types: list[DType] = [t.base_dtype for t in sig.attrs["output_types"]]
+    element_shapes = [shapes.as_shape(s) for s in sig.attrs["output_shapes"]]
+    resources = resources_of(sig)
+
+    def run(handle: Any) -> IteratorResource:
+        text = scalar_text(handle, "string_handle")
+        found: IteratorResource | None = resources.get(f"{_KIND}_handle", "", text)
+        if found is None:
+            raise invalid(
+                f"Could not parse string handle: {text!r}"
+                if not text
+                else f"The string handle {text!r} is not one of an iterator of this session"
+            )
+        if types:
+            check_fits(types, element_shapes, found.types, found.shapes)
+        return found
+
+    return run
+
+
+# ---------------------------------------------------------------- use
+@hosted("MakeIterator", inputs="dataset iterator", outputs="")
+def make_iterator(sig: NodeSig) -> Make:
+    """Begins to iterate."""
+
+    def run(dataset: Any, handle: Any) -> tuple[()]:
+        iterator_of(handle).begin(dataset_of(dataset))
+        return ()
+
+    return run
+
+
+@hosted("IteratorGetNext", "IteratorGetNextSync", inputs="iterator", outputs="components")
+def get_next(sig: NodeSig) -> Make:
+    """The next element."""
+    types, element_shapes = declared(sig)
+    checked: IteratorResource | None = None
+
+    def run(handle: Any) -> Any:
+        nonlocal checked
+        found = iterator_of(handle)
+        if found is not checked:
+            if found.types:
+                check_fits(types, element_shapes, found.types, found.shapes)
+            checked = found
+        return _listed(found.next())
+
+    return run
+
+
+class Optional:
+    """An element, or none."""
+
+    def __init__(self, element: tuple[Any, ...] | None) -> None:
+        self.element = element
+
+
+@hosted("IteratorGetNextAsOptional", inputs="iterator", outputs="optional")
+def get_next_as_optional(sig: NodeSig) -> Make:
+    """The next element, or none."""
+    return lambda handle: Optional(iterator_of(handle).next_or_none())
+
+
+@hosted("SerializeIterator", inputs="resource_handle", outputs="serialized")
+def serialize_iterator(sig: NodeSig) -> Make:
+    """Where an iterator stands."""
+    return lambda handle: _object(iterator_of(handle).save())
+
+
+@hosted("DeserializeIterator", inputs="resource_handle serialized", outputs="")
+def deserialize_iterator(sig: NodeSig) -> Make:
+    """Has an iterator stand elsewhere."""
+
+    def run(handle: Any, serialized: Any) -> tuple[()]:
+        iterator_of(handle).restore(serialized)
+        return ()
+
+    return run
+
+
+# ---------------------------------------------------------------- whole datasets
+@hosted("DatasetToSingleElement", inputs="dataset", outputs="components")
+def to_single_element(sig: NodeSig) -> Make:
+    """The one element of a dataset."""
+    return lambda dataset: _listed(single_element(dataset_of(dataset)))
+
+
+@hosted("DatasetCardinality", inputs="input_dataset", outputs="cardinality")
+def cardinality(sig: NodeSig) -> Make:
+    """How many elements there are, as far as one can tell."""
+    return lambda dataset: np.array(dataset_of(dataset).cardinality(), np.int64)
+
+
+@hosted("DatasetToTFRecord", inputs="input_dataset filename compression_type", outputs="")
+def to_tf_record(sig: NodeSig) -> Make:
+    """Writes the elements, strings, as records."""
+
+    def run(dataset: Any, filename: Any, compression: Any) -> tuple[()]:
+        path, kind = scalar_text(filename, "filename"), scalar_text(compression, "compression_type")
+        elements = dataset_of(dataset).iterator(Context())
+        try:
+            with tf_errors(path):
+                writer = RecordWriter(open_compressed(path, "wb", kind))
+                try:
+                    while (element := elements.next()) is not None:
+                        writer.write(element[0].item())
+                finally:
+                    writer.close()
+        finally:
+            elements.close()
+        return ()
+
+    return run
+
+
+@hosted(
+    "WrapDatasetVariant", "UnwrapDatasetVariant", inputs="input_handle", outputs="output_handle"
+)
+def wrap(sig: NodeSig) -> Make:
+    """The same dataset."""
+
+    def run(handle: Any) -> Dataset:
+        return dataset_of(handle)
+
+    return run
+
+
+# ---------------------------------------------------------------- optionals
+def _optional(handle: Any) -> Optional:
+    found = unwrap(handle)
+    if not isinstance(found, Optional):
+        raise invalid("The given variant is not an optional value.")
+    return found
+
+
+@hosted("OptionalFromValue", inputs="components", outputs="optional")
+def optional_from_value(sig: NodeSig) -> Make:
+    """An element."""
+    return lambda *components: Optional(components)
+
+
+@hosted("OptionalNone", outputs="optional")
+def optional_none(sig: NodeSig) -> Make:
+    """No element."""
+    return lambda: Optional(None)
+
+
+@hosted("OptionalHasValue", inputs="optional", outputs="has_value")
+def optional_has_value(sig: NodeSig) -> Make:
+    """Whether there is an element."""
+    return lambda handle: np.bool_(_optional(handle).element is not None)
+
+
+@hosted("OptionalGetValue", inputs="optional", outputs="components")
+def optional_get_value(sig: NodeSig) -> Make:
+    """The element."""
+    types, _ = declared(sig)
+
+    def run(handle: Any) -> Any:
+        element = _optional(handle).element
+        if element is None:
+            raise invalid("The given optional does not have a value.")
+        if len(element) != len(types):
+            raise invalid(
+                f"The given optional has {len(element)} components, expected {len(types)}."
+            )
+        return _listed(element)
+
+    return run

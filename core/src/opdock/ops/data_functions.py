@@ -1,0 +1,73 @@
+"""Datasets that call functions of the user's, and what reduces a dataset by one."""
+
+from __future__ import annotations
+
+from opdock.ops.support.data import ELEMENTS, dataset_op, element_shapes, working_op
+
+__all__: list[str] = []
+
+_IN = "input_dataset: variant"
+_CAPTURED = f"{_IN}, other_arguments: Targuments"
+_F = f"f: func, Targuments: list(type) >= 0, {ELEMENTS}"
+_PREDICATE = f"predicate: func, Targuments: list(type) >= 0, {ELEMENTS}"
+_KEEPS = "preserve_cardinality: bool = false"
+_THREADS = "use_inter_op_parallelism: bool = true"
+
+map_dataset_op = dataset_op("MapDataset", _CAPTURED, f"{_F}, {_THREADS}, {_KEEPS}")
+parallel_map_dataset_op = dataset_op(
+    "ParallelMapDataset", f"{_CAPTURED}, num_parallel_calls: int32",
+    f"{_F}, {_THREADS}, sloppy: bool = false, {_KEEPS}",
+)  # fmt: skip
+map_and_batch_dataset_op = dataset_op(
+    "MapAndBatchDataset",
+    f"{_CAPTURED}, batch_size: int64, num_parallel_calls: int64, drop_remainder: bool",
+    f"{_F}, {_KEEPS}",
+)
+flat_map_dataset_op = dataset_op("FlatMapDataset", _CAPTURED, _F)
+interleave_dataset_op = dataset_op(
+    "InterleaveDataset", f"{_CAPTURED}, cycle_length: int64, block_length: int64", _F
+)
+parallel_interleave_dataset_op = dataset_op(
+    "ParallelInterleaveDataset",
+    f"{_CAPTURED}, cycle_length: int64, block_length: int64, sloppy: bool, "
+    "buffer_output_elements: int64, prefetch_input_elements: int64",
+    _F,
+)
+parallel_interleave_dataset_v2_op = dataset_op(
+    "ParallelInterleaveDatasetV2",
+    f"{_CAPTURED}, cycle_length: int64, block_length: int64, num_parallel_calls: int64",
+    f"{_F}, sloppy: bool = false",
+)
+filter_dataset_op = dataset_op("FilterDataset", _CAPTURED, _PREDICATE)
+take_while_dataset_op = dataset_op("TakeWhileDataset", _CAPTURED, _PREDICATE)
+scan_dataset_op = dataset_op(
+    "ScanDataset", f"{_IN}, initial_state: Tstate, other_arguments: Targuments",
+    f"f: func, Tstate: list(type) >= 1, Targuments: list(type) >= 0, {ELEMENTS}, {_KEEPS}",
+)  # fmt: skip
+group_by_reducer_dataset_op = dataset_op(
+    "GroupByReducerDataset",
+    f"{_IN}, key_func_other_arguments: Tkey_func_other_arguments, "
+    "init_func_other_arguments: Tinit_func_other_arguments, "
+    "reduce_func_other_arguments: Treduce_func_other_arguments, "
+    "finalize_func_other_arguments: Tfinalize_func_other_arguments",
+    "key_func: func, init_func: func, reduce_func: func, finalize_func: func, "
+    "Tkey_func_other_arguments: list(type) >= 0, Tinit_func_other_arguments: list(type) >= 0, "
+    "Treduce_func_other_arguments: list(type) >= 0, "
+    f"Tfinalize_func_other_arguments: list(type) >= 0, {ELEMENTS}",
+    source=True,
+)
+group_by_window_dataset_op = dataset_op(
+    "GroupByWindowDataset",
+    f"{_IN}, key_func_other_arguments: Tkey_func_other_arguments, "
+    "reduce_func_other_arguments: Treduce_func_other_arguments, "
+    "window_size_func_other_arguments: Twindow_size_func_other_arguments",
+    "key_func: func, reduce_func: func, window_size_func: func, "
+    "Tkey_func_other_arguments: list(type) >= 0, Treduce_func_other_arguments: list(type) >= 0, "
+    f"Twindow_size_func_other_arguments: list(type) >= 0, {ELEMENTS}",
+)
+reduce_dataset_op = working_op(
+    "ReduceDataset",
+    f"{_IN}, initial_state: Tstate, other_arguments: Targuments -> components: output_types",
+    f"f: func, Tstate: list(type) >= 1, Targuments: list(type) >= 0, {ELEMENTS}, {_THREADS}",
+)
+reduce_dataset_op.shape(element_shapes)

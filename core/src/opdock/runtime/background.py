@@ -1,0 +1,70 @@
+"""Threads that work beside the steps of a session, and end with it."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Final
+
+from opdock import errors
+from opdock.runtime import cancellation
+
+__all__ = ["BackgroundThread", "start"]
+
+_running: Final[weakref.WeakSet[BackgroundThread]] = weakref.WeakSet()
+_PATIENCE: Final = 5.0
+"""Seconds that a session or the interpreter waits for a user's function to come back."""
+
+
+class BackgroundThread:
+    """A thread whose waiting can be ended.
+
+    Args:
+        work: ends when it is done, or with the error by which its waiting was ended.
+        name: of the thread, for tools that list threads.
+    """
+
+    def __init__(self, work: Callable[[], None], name: str) -> None:
+        self._end = cancellation.Cancellation("The iterator was closed.")
+        self._work = work
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def _run(self) -> None:
+        cancellation.current.set(self._end)
+        with contextlib.suppress(errors.CancelledError):
+            self._work()
+
+    def start(self) -> None:
+        """Starts the work."""
+        _running.add(self)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends what the thread waits for, now and later."""
+        self._end.cancel()
+
+    def join(self) -> None:
+        """Waits until the thread has ended, unless this is it; not for ever."""
+        if threading.current_thread() is not self._thread and self._thread.ident is not None:
+            self._thread.join(_PATIENCE)
+
+
+def start(work: Callable[[], None], name: str) -> BackgroundThread:
+    """Starts `work` in a thread that the end of the interpreter stops, if nobody does before."""
+    thread = BackgroundThread(work, name)
+    thread.start()
+    return thread
+
+
+def _stop_all() -> None:
+    threads = list(_running)
+    for thread in threads:
+        thread.stop()
+    for thread in threads:
+        thread.join()
+
+
+atexit.register(_stop_all)
