@@ -110,7 +110,8 @@ class Program:
         values = self.bound.initial(feeds)
         planned = planned and self._busy.acquire(blocking=False)
         try:
-            self._executor.walk(range(len(self.schedule.steps)), values, observer, planned)
+            with _abandoning(values):
+                self._executor.walk(range(len(self.schedule.steps)), values, observer, planned)
         finally:
             if planned:
                 self._busy.release()
@@ -125,9 +126,22 @@ class Program:
         if halted is None:
             raise error
         i, values = halted
-        self._executor.take_over(error, i, values)
-        self._executor.walk(range(i + 1, len(self.schedule.steps)), values)
+        with _abandoning(values):
+            self._executor.take_over(error, i, values)
+            self._executor.walk(range(i + 1, len(self.schedule.steps)), values)
         return self.bound.fetched(values)
+
+
+@contextlib.contextmanager
+def _abandoning(values: Any) -> Iterator[None]:
+    """If a step fails, what it holds is told: a lock would wait for its release for ever."""
+    try:
+        yield
+    except BaseException:
+        for value in list(values.values() if isinstance(values, dict) else values):
+            if (abandoned := getattr(value, "abandoned", None)) is not None:
+                abandoned()
+        raise
 
 
 def _following(once: Program, turn: Run) -> Run:
