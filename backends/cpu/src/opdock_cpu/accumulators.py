@@ -110,7 +110,7 @@ class Accumulator:
 def _divided(total: Array, count: Any) -> Array:
     """By a number of the total's type; whole numbers lose what is behind the point."""
     if total.dtype.kind in "iu":
-        return np.trunc(total / count).astype(total.dtype)
+        return np.asarray(np.trunc(total / count), total.dtype)
     return np.asarray(total / np.asarray(count).astype(total.dtype))
 
 

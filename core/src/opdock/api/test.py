@@ -24,6 +24,7 @@ from opdock.graph.nodes.operation import Tensor, is_tensor
 from opdock.graph.nodes.seeds import set_random_seed
 from opdock.runtime.session import Session
 from opdock.util import nest
+from opdock.util.ragged_lists import as_lists, flat_and_form, has_ragged, ragged_rank
 
 _SEED = 87654321
 
@@ -203,6 +204,15 @@ class TestCase(unittest.TestCase):
             for key in a:
                 self.assertAllClose(a[key], b[key], rtol, atol, f"{msg or ''} (key {key!r})")
             return
+        if has_ragged(a, b):
+
+            def near(x: Any, y: Any, said: str | None) -> None:
+                (x, form), (y, other) = flat_and_form(x), flat_and_form(y)
+                self.assertEqual(form, other, said)
+                self.assertAllClose(x, y, rtol, atol, said)
+
+            self._assert_ragged(a, b, msg, near)
+            return
         if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)) and _is_ragged(a, b):
             self.assertEqual(len(a), len(b), msg)
             for i, (x, y) in enumerate(zip(a, b, strict=True)):
@@ -262,6 +272,9 @@ class TestCase(unittest.TestCase):
     # ------------------------------------------------------------ equality
     def assertAllEqual(self, a: Any, b: Any, msg: str | None = None) -> None:
         """Asserts that two arrays or tensors have equal shapes and elements; NaN equals NaN."""
+        if has_ragged(a, b):
+            self._assert_ragged(a, b, msg, self.assertEqual)
+            return
         x, y = self._array(a), self._array(b)
         if "O" in (x.dtype.kind, y.dtype.kind) or "U" in (x.dtype.kind, y.dtype.kind):
             x, y = _as_bytes(x), _as_bytes(y)
@@ -275,6 +288,15 @@ class TestCase(unittest.TestCase):
                 f"{msg or ''}\nnot equal where = {where}\nnot equal lhs = {x!r}\nnot equal rhs "
                 f"= {y!r}"
             )
+
+    def _assert_ragged(self, a: Any, b: Any, msg: str | None, compare: Callable[..., None]) -> None:
+        """Compares values, of which one is ragged, and in how many dimensions they are."""
+        a, b = (
+            self.evaluate(v) if hasattr(v, "_composite_parts") else self._value(v) for v in (a, b)
+        )
+        compare(as_lists(a), as_lists(b), msg)
+        if not isinstance(a, (list, tuple)) and not isinstance(b, (list, tuple)):
+            self.assertEqual(ragged_rank(a), ragged_rank(b), msg)
 
     def assertNotAllEqual(self, a: Any, b: Any, msg: str | None = None) -> None:
         """Asserts that two arrays differ somewhere."""
@@ -441,11 +463,8 @@ def _is_ragged(a: Any, b: Any) -> bool:
 
 
 def _as_bytes(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    out = np.empty(array.shape, object)
-    for place in np.ndindex(array.shape):
-        item = array[place]
-        out[place] = item.encode() if isinstance(item, str) else item
-    return out
+    encoded = [v.encode() if isinstance(v, str) else v for v in array.ravel().tolist()]
+    return np.array([*encoded, None], object)[:-1].reshape(array.shape)
 
 
 class StubOutForTesting:

@@ -248,8 +248,8 @@ class Distribution:
         ranks = [part.ndims for part in parts]
         if total is not None and ranks.count(None) == 1:
             missing = ranks.index(None)
-            ranks[missing] = total - sum(r for r in ranks if r is not None)
-            parts[missing] = TensorShape([None] * ranks[missing])
+            left = total - sum(r for r in ranks if r is not None)
+            ranks[missing], parts[missing] = left, TensorShape([None] * left)
         if None not in ranks:
             samples.set_shape(functools.reduce(TensorShape.concatenate, parts))
         elif total is not None:

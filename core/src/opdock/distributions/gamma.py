@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class Gamma(Univariate):
         ValueError: the parameters are of different types, or no floats.
     """
 
-    _PARAMETERS = ("concentration", "rate")
+    _PARAMETERS: ClassVar[tuple[str, ...]] = ("concentration", "rate")
 
     def __init__(
         self, concentration: Any, rate: Any, validate_args: bool = False,

@@ -15,6 +15,13 @@ FEATURE_COLUMNS: Final = (
     "opdock.feature_column.layers",
 )
 
+# The functions of ragged tensors, whose names are those of TF's in one module or another.
+_RAGGED: Final = (
+    "opdock.api.ragged",  # which also gives the class its methods
+    *(f"opdock.ops.composed.ragged_{name}"
+      for name in ("tensor", "rows", "shapes", "convert", "constant", "math", "value")),
+)  # fmt: skip
+
 # Internal module -> opdock's modules in which its names are looked up before TF's exports are.
 SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.client.session": ("opdock.runtime.session", "opdock.runtime.fetch"),
@@ -62,6 +69,23 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "python.ops.rnn_cell": ("opdock.layers.rnn_cell",),
     "python.ops.rnn_cell_impl": ("opdock.layers.rnn_cell", "opdock.layers.rnn_base"),
+    **{
+        f"python.ops.ragged.{module}": _RAGGED
+        for module in (
+            "ragged_array_ops",
+            "ragged_batch_gather_ops",
+            "ragged_concat_ops",
+            "ragged_conversion_ops",
+            "ragged_factory_ops",
+            "ragged_functional_ops",
+            "ragged_gather_ops",
+            "ragged_math_ops",
+            "ragged_squeeze_op",
+            "ragged_tensor",
+            "ragged_tensor_value",
+            "ragged_where_op",
+        )
+    },
     "python.ops.session_ops": ("opdock.ops.session_handles", "opdock.runtime.handles"),
     "python.ops.weights_broadcast_ops": ("opdock.ops.composed.weights_broadcast",),
     "python.ops.summary_op_util": ("opdock.ops.summary",),

@@ -25,6 +25,7 @@ __all__ = [
     "run_all_without_tensor_float_32", "run_deprecated_v1", "run_in_async_and_sync_mode",
     "run_in_graph_and_eager_modes", "run_v1_only", "run_v2_only", "skip_if",
     "use_deterministic_cudnn", "use_gpu", "with_control_flow_v2",
+    "xla_allow_fallback",
 ]  # fmt: skip
 
 TensorFlowTestCase = TestCase
@@ -39,7 +40,7 @@ def _as_it_is(func: Any = None, *args: Any, **kwargs: Any) -> Any:
 
 build_as_function_and_v1_graph = deprecated_graph_mode_only = _as_it_is
 disable_control_flow_v2 = enable_control_flow_v2 = with_control_flow_v2 = _as_it_is
-disable_xla = disable_all_xla = no_xla_auto_jit = _as_it_is
+disable_xla = disable_all_xla = no_xla_auto_jit = xla_allow_fallback = _as_it_is
 run_all_without_tensor_float_32 = run_in_async_and_sync_mode = use_deterministic_cudnn = _as_it_is
 run_deprecated_v1 = run_v1_only = _as_it_is
 

@@ -45,7 +45,7 @@ class _Mutex:
 
 
 class _Held:
-    """A lock that is held until it is released, or nobody has it: a step that failed has not."""
+    """A lock that is held until it is released, its step has failed, or nobody has it."""
 
     def __init__(self, mutex: _Mutex, ticket: object) -> None:
         self._mutex, self._ticket = mutex, ticket
@@ -53,7 +53,7 @@ class _Held:
     def release(self) -> None:
         self._mutex.leave(self._ticket)
 
-    __del__ = release
+    abandoned = __del__ = release
 
 
 def _own(handle: Any) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from opdock import dtypes
 from opdock.dtypes import DType
 from opdock.io.files import tf_errors
-from opdock.io.records import open_compressed
+from opdock.io.records import open_for_reading
 from opdock.kernels.data.base import Element, invalid
 from opdock.kernels.data.files import FileDataset, chunks, string_element
 
@@ -70,7 +70,7 @@ class CsvDataset(FileDataset):
 
     def records(self, filename: str) -> Iterator[Element | Exception]:
         """The elements of one file."""
-        with tf_errors(filename), open_compressed(filename, "rb", self.compression) as file:
+        with tf_errors(filename), open_for_reading(filename, self.compression) as file:
             lines = _lines(chunks(file))
             if self._header and next(self._rows(lines), None) is None:
                 raise invalid("Can't read header of file")

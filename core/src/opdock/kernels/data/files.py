@@ -11,7 +11,7 @@ import numpy as np
 from opdock import dtypes, errors
 from opdock.io import host_ops
 from opdock.io.files import tf_errors
-from opdock.io.records import open_compressed, read_records
+from opdock.io.records import open_for_reading, read_records
 from opdock.kernels.data.base import Context, Dataset, DatasetIterator, Element, State, invalid
 
 __all__ = [
@@ -140,7 +140,7 @@ class TextLineDataset(FileDataset):
 
     def records(self, filename: str) -> Iterator[Element]:
         """The elements of one file."""
-        with tf_errors(filename), open_compressed(filename, "rb", self.compression) as file:
+        with tf_errors(filename), open_for_reading(filename, self.compression) as file:
             rest = b""
             for part in chunks(file):
                 *lines, rest = (rest + part).split(b"\n")
@@ -177,7 +177,7 @@ class FixedLengthRecordDataset(FileDataset):
     def records(self, filename: str) -> Iterator[Element]:
         """The elements of one file."""
         size, total = self._record, 0
-        with tf_errors(filename), open_compressed(filename, "rb", self.compression) as file:
+        with tf_errors(filename), open_for_reading(filename, self.compression) as file:
             if not self.compression:
                 self._check(filename, file.seek(0, 2))
                 file.seek(0)

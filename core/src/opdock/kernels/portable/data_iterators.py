@@ -9,7 +9,7 @@ import numpy as np
 from opdock import shapes
 from opdock.dtypes import DType
 from opdock.io.files import tf_errors
-from opdock.io.records import RecordWriter, open_compressed
+from opdock.io.records import new_file
 from opdock.kernels.data.base import (
     Context,
     Dataset,
@@ -193,13 +193,9 @@ def to_tf_record(sig: NodeSig) -> Make:
         path, kind = scalar_text(filename, "filename"), scalar_text(compression, "compression_type")
         elements = dataset_of(dataset).iterator(Context())
         try:
-            with tf_errors(path):
-                writer = RecordWriter(open_compressed(path, "wb", kind))
-                try:
-                    while (element := elements.next()) is not None:
-                        writer.write(element[0].item())
-                finally:
-                    writer.close()
+            with tf_errors(path), new_file(path, kind) as writer:
+                while (element := elements.next()) is not None:
+                    writer.write(element[0].item())
         finally:
             elements.close()
         return ()

@@ -73,7 +73,8 @@ def _even_sizes(length: int, count: int, stream: RandomStream) -> Sequence:
     high, low, *_ = blocks(stream.reserve(1), 0, 0)
     start = (((high & 0xFFFFF) << 32) + low) * 2.0**-52 * largest
     ends = [1, *(math.ceil(ratio * (i + start)) for i in range(1, count)), length + 1]
-    return np.diff(np.array(ends, np.int64))
+    places = np.array(ends, np.int64)
+    return places[1:] - places[:-1]
 
 
 def _windows(starts: Any, overlapping: bool, length: int) -> list[slice]:

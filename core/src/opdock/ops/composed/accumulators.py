@@ -18,7 +18,8 @@ __all__ = [
 
 
 def _step(value: Any) -> Tensor:
-    return cast(convert_to_tensor(value), dtypes.int64)
+    step: Tensor = cast(convert_to_tensor(value), dtypes.int64)
+    return step
 
 
 class ConditionalAccumulatorBase:

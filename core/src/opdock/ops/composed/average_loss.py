@@ -39,7 +39,8 @@ def compute_average_loss(
             weight = expand_dims(weight, -1)
         loss = loss * weight
     size = shape(loss)[0] if global_batch_size is None else convert_to_tensor(global_batch_size)
-    return reduce_sum(loss) / cast(size, dtype)
+    mean: Tensor = reduce_sum(loss) / cast(size, dtype)
+    return mean
 
 
 def scale_regularization_loss(regularization_loss: Any) -> Tensor:

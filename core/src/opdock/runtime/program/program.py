@@ -116,10 +116,11 @@ class Program:
         # Whoever observes wants the steps one by one.
         waiting = self._waiting if observer is None else None
         try:
-            walked = range(count if waiting is None else waiting.first)
-            self._executor.walk(walked, values, observer, planned)
-            if waiting is not None:
-                waiting.go_on(waiting.first, values)
+            with _abandoning(values):
+                walked = range(count if waiting is None else waiting.first)
+                self._executor.walk(walked, values, observer, planned)
+                if waiting is not None:
+                    waiting.go_on(waiting.first, values)
         finally:
             if planned:
                 self._busy.release()
@@ -134,16 +135,33 @@ class Program:
         if halted is None:
             raise error
         i, values = halted
+        with _abandoning(values):
+            self._go_on(error, i, values)
+        return self.bound.fetched(values)
+
+    def _go_on(self, error: Exception | PostponedError, i: int, values: dict[int, Any]) -> None:
+        """Runs what is left of a step whose call `i` raised."""
         if isinstance(error, PostponedError):
             assert self._waiting is not None
             self._waiting.go_on(i, values)
-            return self.bound.fetched(values)
+            return
         self._executor.take_over(error, i, values)
         if self._waiting is not None:
             self._waiting.go_on(i + 1, values)
         else:
             self._executor.walk(range(i + 1, len(self.schedule.steps)), values)
-        return self.bound.fetched(values)
+
+
+@contextlib.contextmanager
+def _abandoning(values: Any) -> Iterator[None]:
+    """If a step fails, what it holds is told: a lock would wait for its release for ever."""
+    try:
+        yield
+    except BaseException:
+        for value in list(values.values() if isinstance(values, dict) else values):
+            if (abandoned := getattr(value, "abandoned", None)) is not None:
+                abandoned()
+        raise
 
 
 def _following(once: Program, turn: Run) -> Run:
