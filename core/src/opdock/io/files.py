@@ -121,7 +121,9 @@ def _open_locked(name: str) -> BinaryIO:
         file = open(name, "xb")  # noqa: SIM115
         if sys.platform == "win32":
             return file
-        fcntl.flock(file, fcntl.LOCK_EX)
+        # A file system without locks is written all the same; nothing is swept there.
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX)
         # Before it was locked, a sweep may have taken it for a dead process's.
         if os.fstat(file.fileno()).st_nlink:
             return file
@@ -155,7 +157,7 @@ def link_over(source: str, target: str) -> None:
         if sys.platform != "win32":
             # One lock serves both names, so nobody sweeps the link before it has its place. Whoever
             # wrote the file may hold the lock still.
-            with suppress(BlockingIOError):
+            with suppress(OSError):
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         name = _temporary_name(target)
         try:

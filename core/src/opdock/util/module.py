@@ -26,7 +26,10 @@ class Module(AutoTrackable):
         ValueError: the name is no identifier.
     """
 
-    _TF_MODULE_IGNORED_PROPERTIES: frozenset[str] = frozenset()
+    # What checkpoints note of the object is no part of it.
+    _TF_MODULE_IGNORED_PROPERTIES: frozenset[str] = frozenset(
+        {"_self_dependencies", "_self_deferred"}
+    )
 
     def __init__(self, name: str | None = None) -> None:
         if name is None:

@@ -129,7 +129,7 @@ def test_lists_dicts_and_layers(tmp_path: Path) -> None:
         checkpoint.restore(path).assert_consumed().run_restore_ops(session)
         assert session.run(v) == 4.0
         root.items.append(tf.get_variable("w", initializer=1.0, use_resource=True))
-        assert len(util.list_objects(checkpoint)) == 9
+        assert len(util.list_objects(checkpoint)) == 10
         root.items[2] = 3
         with pytest.raises(ValueError, match="A list element was replaced"):
             checkpoint.write(str(tmp_path / "c"), session=session)

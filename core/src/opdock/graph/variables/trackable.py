@@ -164,6 +164,13 @@ class Trackable:
         return value
 
 
+class TrackableVariable(Trackable):
+    """An object that is a variable: what is saved of it is its value."""
+
+    def _gather_saveables_for_checkpoint(self) -> dict[str, Any]:
+        return {VARIABLE_VALUE_KEY: self}
+
+
 class AutoTrackable(Trackable):
     """An object whose trackable attributes are its dependencies; lists and dicts are followed."""
 

@@ -19,13 +19,13 @@ from opdock.graph.variables.flavour import (
     VariableSynchronization,
     variable_class,
 )
-from opdock.graph.variables.trackable import VARIABLE_VALUE_KEY, Trackable
+from opdock.graph.variables.trackable import TrackableVariable
 from opdock.shapes import Shape, TensorShape
 
 __all__ = ["Variable"]
 
 
-class Variable(Trackable, metaclass=Flavoured):
+class Variable(TrackableVariable, metaclass=Flavoured):
     """A tensor that keeps its value between runs of a session.
 
     Args:
@@ -64,9 +64,6 @@ class Variable(Trackable, metaclass=Flavoured):
     _in_graph_mode = True
     _chooses = True
     _distribute_strategy: Any = None
-
-    def _gather_saveables_for_checkpoint(self) -> dict[str, Any]:
-        return {VARIABLE_VALUE_KEY: self}
 
     # ------------------------------------------------------------ making
     def _prepare(self, initial_value: Any, name: str | None) -> tuple[Any, bool]:
