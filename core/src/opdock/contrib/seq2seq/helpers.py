@@ -41,7 +41,8 @@ def bernoulli_sample(
     """Draws ones with the given probabilities, `sample_shape + probs.shape` of them."""
     probs = emit("Sigmoid", logits, name="probs") if probs is None else convert_to_tensor(probs)
     wanted = concat([_as_vector(sample_shape), shape(probs)], 0)
-    return cast(random_uniform(wanted, dtype=probs.dtype, seed=seed) < probs, dtype)
+    drawn: Tensor = cast(random_uniform(wanted, dtype=probs.dtype, seed=seed) < probs, dtype)
+    return drawn
 
 
 def categorical_sample(
@@ -54,7 +55,8 @@ def categorical_sample(
     count = emit("Prod", _as_vector(sample_shape), [0])
     wide = dtypes.int64 if logits.dtype.size > 4 else dtypes.int32
     draws = multinomial(rows, count, seed=seed, output_dtype=wide)
-    return cast(reshape(emit("Transpose", draws, [1, 0]), wanted), dtype)
+    drawn: Tensor = cast(reshape(emit("Transpose", draws, [1, 0]), wanted), dtype)
+    return drawn
 
 
 def _as_vector(sizes: Any) -> Tensor:
@@ -254,13 +256,13 @@ class TrainingHelper(_OneId):
             finished = emit("Equal", 0, self._sequence_length)
             return finished, self._at(0, finished)
 
-    def sample(self, time: Any, outputs: Any, name: str | None = None, **unused_kwargs: Any) -> Any:
+    def sample(self, time: Any, outputs: Any, state: Any = None, name: str | None = None) -> Any:
         """The place of the largest output."""
         with name_scope(name, "TrainingHelperSample", [time, outputs]):
             return cast(argmax(outputs, axis=-1), dtypes.int32)
 
     def next_inputs(
-        self, time: Any, outputs: Any, state: Any, name: str | None = None, **unused_kwargs: Any
+        self, time: Any, outputs: Any, state: Any, sample_ids: Any = None, name: str | None = None
     ) -> tuple[Any, Any, Any]:
         """The next step of the true sequence."""
         with name_scope(name, "TrainingHelperNextInputs", nest.flatten([time, outputs, state])):

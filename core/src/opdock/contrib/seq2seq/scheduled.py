@@ -76,9 +76,7 @@ class ScheduledEmbeddingTrainingHelper(TrainingHelper):
             self._seed, self._scheduling_seed = seed, scheduling_seed
             super().__init__(inputs, sequence_length, time_major, name)
 
-    def sample(
-        self, time: Any, outputs: Any, state: Any = None, name: str | None = None, **_: Any
-    ) -> Any:
+    def sample(self, time: Any, outputs: Any, state: Any = None, name: str | None = None) -> Any:
         """Ids where the outputs are taken, -1 where the true inputs are."""
         with name_scope(name, "ScheduledEmbeddingTrainingHelperSample", [time, outputs]):
             drawn = bernoulli_sample(
@@ -91,7 +89,7 @@ class ScheduledEmbeddingTrainingHelper(TrainingHelper):
 
     def next_inputs(
         self, time: Any, outputs: Any, state: Any, sample_ids: Any = None,
-        name: str | None = None, **_: Any,
+        name: str | None = None,
     ) -> tuple[Any, Any, Any]:  # fmt: skip
         """The next true step, with rows of ids in it."""
         with name_scope(name, "ScheduledEmbeddingTrainingHelperNextInputs"):
@@ -144,9 +142,7 @@ class ScheduledOutputTrainingHelper(TrainingHelper):
             self._seed, self._next_inputs_fn = seed, next_inputs_fn
             super().__init__(inputs, sequence_length, time_major, name)
 
-    def sample(
-        self, time: Any, outputs: Any, state: Any = None, name: str | None = None, **_: Any
-    ) -> Any:
+    def sample(self, time: Any, outputs: Any, state: Any = None, name: str | None = None) -> Any:
         """1 where the outputs are taken, 0 where the true inputs are."""
         with name_scope(name, "ScheduledOutputTrainingHelperSample"):
             return bernoulli_sample(
@@ -155,7 +151,7 @@ class ScheduledOutputTrainingHelper(TrainingHelper):
 
     def next_inputs(
         self, time: Any, outputs: Any, state: Any, sample_ids: Any = None,
-        name: str | None = None, **_: Any,
+        name: str | None = None,
     ) -> tuple[Any, Any, Any]:  # fmt: skip
         """The next true step, with outputs in it."""
         with name_scope(name, "ScheduledOutputTrainingHelperNextInputs"):

@@ -1,0 +1,231 @@
+"""Runs the own test suites of libraries of TensorFlow 1's years on opdock, as they were published.
+
+    python tools/libraries.py [--only NAME]... [--write docs/reference/libraries.md]
+
+`make libraries` calls it. The libraries go into an environment of their own, build/libraries, with
+opdock's folders editable and NumPy 1.26, the last that has what their tests take for granted. Each
+suite runs under `opdock run -m pytest`, with the tests that its wheel or source archive brings. It
+prints how many passed and failed, and why: failures with one message are one line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import venv
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+ROOT = Path(__file__).resolve().parent.parent
+HOME = ROOT / "build/libraries"
+MEMBERS = ("core", "backends/ckernels", "backends/cpu[jit,onednn,regex]")
+# What the suites need beside the libraries, which come without the old versions they ask for.
+COMMON = (
+    "numpy==1.26.4", "scipy", "h5py", "pyyaml", "requests", "pytest", "pytest-timeout", "flaky",
+    "keras-applications==1.0.8", "keras-preprocessing==1.1.2", "progressbar2", "scikit-learn",
+    "scikit-image", "tqdm", "wrapt", "imageio", "lxml", "matplotlib", "networkx", "simplejpeg",
+    "pytest-xdist",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A library, and where its tests are: in site-packages, or in its unpacked source archive."""
+
+    name: str
+    requirement: str
+    tests: tuple[str, ...]
+    from_source: bool = False
+    left_out: dict[str, str] = field(default_factory=dict)  # path -> why
+
+
+SUITES = (
+    Suite(
+        "tf_slim", "tf_slim==1.1.0", ("tf_slim",),
+        left_out={"tf_slim/nets": "whole networks on images, minutes each: --nets runs them"},
+    ),
+    Suite(
+        "Keras", "Keras==2.2.5", ("tests/keras", "tests/test_model_saving.py",
+        "tests/test_loss_masking.py", "tests/test_loss_weighting.py",
+        "tests/test_model_pickling.py", "tests/test_dynamic_trainability.py"), from_source=True,
+        left_out={
+            "tests/keras/datasets": "downloads data",
+            "tests/keras/wrappers": "scikit-learn has changed its protocol",
+            "tests/keras/utils/data_utils_test.py": "downloads data",
+        },
+    ),
+    Suite("tflearn", "tflearn==0.5.0", ("tests",), from_source=True),
+    Suite(
+        "tensorlayer", "tensorlayer==1.11.1", ("tests",),
+        left_out={
+            "tests/test_documentation.py": "builds the documentation",
+            "tests/test_pydocstyle.py": "checks its own style",
+            "tests/test_yapf_format.py": "checks its own format",
+            "tests/test_mnist_simple.py": "downloads data",
+            "tests/test_models.py": "downloads data",
+        },
+    ),
+)  # fmt: skip
+# What a message means; the first that matches counts.
+REASONS = (
+    (r"opdock does not (cover|map)|has no attribute", "a name that opdock does not have"),
+    (r"Name or service not known|URLError|ConnectionError", "downloads data"),
+    (r"No module named|Failed to import", "asks for a library that is not installed"),
+    (r"Unable to synchronously open file", "h5py 3 opens files to read, h5py 2 to append"),
+    (r"numpy\._ArrayFunctionDispatcher|truth value of an array", "NumPy or h5py has changed"),
+    (r"'NoneType' object has no attribute", "compares with Theano or CNTK"),
+    (r"Timeout|TimeoutError", "too slow here"),
+)
+
+
+def python() -> Path:
+    """The interpreter of the environment."""
+    return HOME / "venv/bin/python"
+
+
+def pip(*words: str) -> None:
+    """Runs pip there."""
+    subprocess.run(
+        [str(python()), "-m", "pip", "--disable-pip-version-check", "--quiet", *words], check=True
+    )
+
+
+def set_up() -> None:
+    """Makes the environment, the first time."""
+    done = HOME / "done"
+    wanted = "\n".join([*COMMON, *(s.requirement for s in SUITES)])
+    if done.exists() and done.read_text(encoding="utf-8") == wanted:
+        return
+    venv.create(HOME / "venv", with_pip=True, clear=True)
+    pip("install", "hatchling", "editables", "setuptools", "wheel")
+    members = [word for member in MEMBERS for word in ("-e", str(ROOT / member))]
+    pip("install", "--no-build-isolation", *COMMON, *members)
+    for suite in SUITES:
+        pip("install", "--no-deps", "--no-build-isolation", suite.requirement)
+        if suite.from_source:
+            unpack(suite)
+    done.write_text(wanted, encoding="utf-8")
+
+
+def unpack(suite: Suite) -> None:
+    """Unpacks a library's source archive for its tests."""
+    target = HOME / "src" / suite.name
+    target.mkdir(parents=True, exist_ok=True)
+    pip(
+        "download", "--no-deps", "--no-binary", ":all:", "--no-build-isolation",
+        "--dest", str(target), suite.requirement,
+    )  # fmt: skip
+    for archive in target.glob("*.tar.gz"):
+        with tarfile.open(archive) as file:
+            file.extractall(target, filter="data")
+
+
+def folder(suite: Suite) -> Path:
+    """Where a suite's paths begin."""
+    if suite.from_source:
+        return next(p for p in (HOME / "src" / suite.name).iterdir() if p.is_dir())
+    return next((HOME / "venv/lib").glob("python*/site-packages"))
+
+
+def run(suite: Suite, *, nets: bool) -> ET.Element:
+    """Runs a suite, and gives pytest's report."""
+    report = HOME / f"{suite.name}.xml"
+    left_out = [p for p in suite.left_out if not (nets and p.endswith("nets"))]
+    words = [
+        str(HOME / "venv/bin/opdock"), "run", "-m", "pytest", "-q", "-p", "no:cacheprovider",
+        "-p", "no:warnings", "--continue-on-collection-errors", "--timeout", "120",
+        f"--junitxml={report}", *suite.tests, *(f"--ignore={p}" for p in left_out),
+    ]  # fmt: skip
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
+    with (HOME / f"{suite.name}.log").open("w", encoding="utf-8") as log:
+        subprocess.run(
+            words, cwd=folder(suite), env=env, stdout=log, stderr=log, timeout=7200, check=False
+        )
+    return ET.parse(report).getroot()  # noqa: S314 - pytest has just written it
+
+
+def counted(report: ET.Element) -> tuple[Counter[str], Counter[str]]:
+    """Numbers of passed, failed and skipped tests; the messages of failures."""
+    numbers: Counter[str] = Counter()
+    messages: Counter[str] = Counter()
+    for case in report.iter("testcase"):
+        bad = [e for e in case if e.tag in ("failure", "error")]
+        skipped = any(e.tag == "skipped" for e in case)
+        numbers["failed" if bad else "skipped" if skipped else "passed"] += 1
+        if bad:
+            first = (bad[0].get("message") or "").strip().splitlines() or ["?"]
+            messages[re.sub(r"0x[0-9a-f]+|/\S*/", "…", first[0])[:160]] += 1
+    return numbers, messages
+
+
+def reason(message: str) -> str:
+    """What a message means, as far as that is known."""
+    return next((why for pattern, why in REASONS if re.search(pattern, message)), "")
+
+
+def page(found: dict[str, tuple[Counter[str], Counter[str]]]) -> str:
+    """The page of what passes and what does not."""
+    lines = [
+        "<!-- written by tools/libraries.py: `make libraries` -->",
+        "# Libraries of TensorFlow 1's years",
+        "",
+        "The own tests of these libraries, as they were published, under `opdock run -m pytest`.",
+        "",
+        "| library | passed | failed | skipped by itself | left out |",
+        "| --- | --: | --: | --: | --- |",
+    ]
+    for suite in SUITES:
+        if suite.name not in found:
+            continue
+        numbers, _ = found[suite.name]
+        left = "; ".join(f"`{path}`: {why}" for path, why in suite.left_out.items())
+        lines.append(
+            f"| {suite.requirement} | {numbers['passed']} | {numbers['failed']} | "
+            f"{numbers['skipped']} | {left} |"
+        )
+    for name, (_, messages) in found.items():
+        if not messages:
+            continue
+        lines += [
+            "",
+            f"## What fails in {name}",
+            "",
+            "| tests | message | why |",
+            "| --: | --- | --- |",
+        ]
+        lines += [
+            f"| {n} | `{message.replace('|', '/').replace('`', '')}` | {reason(message)} |"
+            for message, n in messages.most_common()
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Runs the suites that were asked for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--only", action="append", choices=[s.name for s in SUITES])
+    parser.add_argument("--nets", action="store_true", help="tf_slim's networks as well")
+    parser.add_argument("--write", type=Path, help="the page to write")
+    given = parser.parse_args()
+    set_up()
+    found = {}
+    for suite in SUITES:
+        if given.only and suite.name not in given.only:
+            continue
+        numbers, messages = found[suite.name] = counted(run(suite, nets=given.nets))
+        print(f"{suite.requirement}: {dict(numbers)}")
+        for message, n in messages.most_common():
+            print(f"  {n:5}  {message}  {reason(message)}")
+    if given.write:
+        given.write.write_text(page(found), encoding="utf-8")
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()
