@@ -110,8 +110,8 @@ class JaxDevice(BaseDevice):
 
     def surrender(self, buffer: jax.Array) -> np.ndarray[Any, Any]:
         """The memory of a program's result itself, where that is the host's and worth it."""
-        own = self.results.pop(id(buffer), None) is buffer
-        if not own or not self.on_host or buffer.nbytes < WORTH_SHARING:
+        small = not self.on_host or buffer.nbytes < WORTH_SHARING
+        if small or self.results.pop(id(buffer), None) is not buffer:
             return self.download(buffer)
         with self.computing():
             taken = np.asarray(_Memory(buffer.block_until_ready())).view(buffer.dtype)

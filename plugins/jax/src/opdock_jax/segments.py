@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from opdock.plugin import (
@@ -21,11 +22,13 @@ from opdock.plugin import (
     errors,
     tracing,
 )  # fmt: skip
-from opdock_jax.device import WORTH_SHARING
+from opdock_jax.device import WORTH_SHARING, told
 from opdock_jax.namespace import namespace
 
 _OURS: Final = 2
 """References to an array that nobody else holds: a list and the question."""
+_NOTHING: Final[tuple[Any, ...]] = ()
+_WIDE: Final = frozenset(map(np.dtype, ("int64", "uint64", "float64", "complex128")))
 
 
 def compile_segment(segment: Segment) -> Executable | Refusal:
@@ -38,7 +41,7 @@ def compile_segment(segment: Segment) -> Executable | Refusal:
         try:
             lowered = run.lower(*trace.arguments())
             if not trace.refused:
-                return Program(trace, lowered.compile())
+                return Program(trace, lowered.compile(), settled=True)
         except jax.errors.JaxRuntimeError as e:
             return Refusal(f"XLA: {e}".partition("\n")[0])
         except UnknownError:
@@ -70,18 +73,19 @@ class Trace:
         def like(value: Any) -> Any:
             return jax.ShapeDtypeStruct(value.shape, value.dtype.np, sharding=place)
 
-        inputs = [like(v) for v in self.segment.inputs]
-        state = [like(v) if v.read else None for v in self.segment.variables]
-        places = jax.ShapeDtypeStruct((len(self.segment.streams), 6), jnp.uint32)
-        return [state[i] for i in self.updated], inputs, state, places
+        inputs = tuple(like(v) for v in self.segment.inputs)
+        state = tuple(like(v) if v.read else None for v in self.segment.variables)
+        streams = self.segment.streams
+        places = [jax.ShapeDtypeStruct((len(streams), 6), jnp.uint32)] if streams else []
+        return tuple(state[i] for i in self.updated), inputs, state, *places
 
-    def __call__(self, spare: Any, inputs: Any, state: Any, places: Any) -> tuple[Any, Any, Any]:
+    def __call__(self, spare: Any, inputs: Any, state: Any, *places: Any) -> tuple[Any, Any, Any]:
         """New values of variables, results, and whether a kernel's check of values fails.
 
         `spare` is memory for the new values: XLA writes over arrays that it is given for that.
         """
-        words = places.astype(jnp.int64)
         with tracing.deferring() as checks:
+            words = places[0].astype(jnp.int64) if places else ()
             results, fresh = self.segment.run(inputs, state, words, self.call)
         return fresh, results, functools.reduce(jnp.logical_or, checks) if checks else None
 
@@ -164,14 +168,24 @@ class Program:
 
     A variable's value stays as it is while the next is computed, so there are two arrays for each
     variable, and a program writes the one before last.
+
+    Args:
+        trace: the function that was traced.
+        run: what JAX made of it.
+        settled: whether it is compiled. JAX's settings then count no more, but for what it makes of
+            NumPy's 64 bits, and changing them takes as long as a small program.
     """
 
     takes_host = True
 
-    def __init__(self, trace: Trace, run: Any) -> None:
-        self.device, self.trace, self.run = trace.segment.device, trace, run
+    def __init__(self, trace: Trace, run: Any, settled: bool = False) -> None:
+        segment = trace.segment
+        self.device, self.trace, self.run = segment.device, trace, run
         self.replaced: list[Any] = []
-        self.large = [i for i, v in enumerate(trace.segment.outputs) if _is_large(v)]
+        self.large = [i for i, v in enumerate(segment.outputs) if _is_large(v)]
+        self.draws = bool(segment.streams)
+        plain = settled and not any(v.dtype.np in _WIDE for v in segment.inputs)
+        self.setting = contextlib.nullcontext() if plain else None
 
     def __call__(self, inputs: Any, state: Any, places: Any) -> tuple[Any, Any]:
         """Runs once; results may not be finished yet, new values of variables are.
@@ -180,23 +194,29 @@ class Program:
             UnimplementedError: a check fails: the kernels themselves say what is wrong. Or shapes
                 that became known make a program that cannot be traced.
         """
-        with self.device.computing():
-            try:
-                spare = self.spare(state)
-                fresh, results, failed = self.run(spare, list(inputs), list(state), places)
+        spare = self.spare(state) if self.trace.updated else _NOTHING
+        drawn = (places,) if self.draws else _NOTHING
+        try:
+            with self.setting or self.device.computing():
+                fresh, results, failed = self.run(spare, tuple(inputs), tuple(state), *drawn)
+            if fresh:
                 jax.block_until_ready(fresh)
-            except UnknownError:
-                failed = True
+            wrong = failed is not None and bool(failed)
+        except jax.errors.JaxRuntimeError as e:
+            raise told(e) from None
+        except UnknownError:
+            wrong = True
         if self.trace.refused:
             raise errors.UnimplementedError(None, None, str(self.trace.refused))
-        if failed is not None and bool(failed):
+        if wrong:
             raise errors.UnimplementedError(None, None, "a kernel's check of values failed")
-        self.replaced = [state[i] for i in self.trace.updated]
+        if self.trace.updated:
+            self.replaced = [state[i] for i in self.trace.updated]
         for i in self.large:
             self.device.results[id(results[i])] = results[i]
         return results, fresh
 
-    def spare(self, state: Any) -> list[Any]:
+    def spare(self, state: Any) -> tuple[Any, ...]:
         """Arrays that nobody needs, one for each variable that is updated."""
         old, self.replaced = self.replaced, []
         values = [state[i] for i in self.trace.updated]
@@ -206,4 +226,4 @@ class Program:
             alone = sys.getrefcount(old[i]) <= _OURS and old[i].shape == value.shape
             if not alone or old[i].is_deleted():
                 old[i] = self.device.duplicate(value)
-        return old
+        return tuple(old)

@@ -197,10 +197,7 @@ class _Former:
         return True
 
     def _feed(self, group: _Group) -> None:
-        """Gives what the user feeds to a program as it is: uploading is the program's affair.
-
-        The session copies what outlasts a call, and what goes into a segment counts as that.
-        """
+        """Gives what the user feeds to a program as it is: uploading is the program's affair."""
         node = group.node
         assert node is not None
         if self.block.within:

@@ -35,15 +35,19 @@ def bind_segment(node: Node, resources: ResourceManager) -> Callable[..., Any]:
     streams = _Places(segment.streams, resources) if segment.streams else None
     nowhere = np.zeros((0, 6), np.uint32)
 
+    def plain(*inputs: Any) -> Any:
+        results, _ = executable(inputs, (), nowhere)
+        return results[0] if single else results
+
     def run(*inputs: Any) -> Any:
         data, cells = inputs[:count], inputs[count:]
         with variables.locked(cells), streams.taken() if streams else _NOTHING as places:
             state, versions = variables.read(cells)
             results, fresh = executable(data, state, nowhere if places is None else places)
             variables.write(cells, fresh, versions)
-        return results[0] if single else tuple(results)
+        return results[0] if single else results
 
-    return run
+    return run if segment.variables or streams else plain
 
 
 class _Variables:
@@ -60,6 +64,8 @@ class _Variables:
         """Keeps out whoever else would update one of the variables."""
         if not self._updates:
             return _NOTHING
+        if len(self._updates) == 1:
+            return cells[self._updates[0]].lock  # type: ignore[no-any-return]
         held = contextlib.ExitStack()
         # In one order for all, so that two segments never wait for each other.
         for cell in sorted((cells[i] for i in self._updates), key=id):
