@@ -25,6 +25,8 @@ from opdock.plugin import (
 
 WORTH_SHARING: Final = 1 << 16
 """Bytes from which copying takes longer than lending memory to NumPy."""
+_WIDEST: Final = 16
+"""Bytes of the largest element."""
 HELD = NUMBERS | INTS | {dtypes.bool}
 _ERRORS = {
     "RESOURCE_EXHAUSTED": errors.ResourceExhaustedError,
@@ -110,8 +112,9 @@ class JaxDevice(BaseDevice):
 
     def surrender(self, buffer: jax.Array) -> np.ndarray[Any, Any]:
         """The memory of a program's result itself, where that is the host's and worth it."""
-        small = not self.on_host or buffer.nbytes < WORTH_SHARING
-        if small or self.results.pop(id(buffer), None) is not buffer:
+        # Asking for the number of elements is the quickest question.
+        small = buffer.size * _WIDEST < WORTH_SHARING or buffer.nbytes < WORTH_SHARING
+        if small or not self.on_host or self.results.pop(id(buffer), None) is not buffer:
             return self.download(buffer)
         with self.computing():
             taken = np.asarray(_Memory(buffer.block_until_ready())).view(buffer.dtype)

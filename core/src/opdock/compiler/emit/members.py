@@ -11,7 +11,7 @@ from opdock.compiler.emit.partition import location
 from opdock.compiler.emit.schedule import Schedule, Step, schedule
 from opdock.compiler.ir.block import COPY, FEED, Block, Node, Value
 from opdock.compiler.ir.order import root_of
-from opdock.compiler.ir.state import cell_inputs, chooses, is_state, written
+from opdock.compiler.ir.state import cell_inputs, chooses, flat_indices, is_state, written
 from opdock.compiler.place.target import Target, memory_of
 from opdock.devices.segment import (
     Segment,
@@ -97,31 +97,30 @@ class Members:
         value = node.inputs[index]
         if value.dtype is dtypes.variant:
             return True
-        if node.traits.control is Control.COND and location(value) == memory_of(node.target):
-            return True  # the program decides itself
-        return embedded(value.node)
+        if embedded(value.node):
+            return True
+        return index in _traced(node) and location(value) == memory_of(node.target)
 
     def meets(self, block: Block) -> None:
         """Notes which values of a block are used."""
         self.used.update(v for n in block.nodes for v in n.inputs)
         self.used.update(block.fetches)
 
-    def decides(self, block: Block) -> dict[Node, Value]:
-        """Lets branches read their predicates where they are computed, not copied to the host.
+    def decides(self, block: Block) -> dict[Node, dict[int, Value]]:
+        """Lets nodes read where it is computed what a program need not copy to the host for them.
 
         Returns:
-            The copies from which they were read, by the branches.
+            The copies from which they read it, by the nodes and the indices of their inputs.
         """
-        found = {}
+        found: dict[Node, dict[int, Value]] = {}
         for node in block.nodes:
-            if node.traits.control is not Control.COND or node.target is None:
+            if node.target is None or node.target.compiler is None:
                 continue
-            if node.target.compiler is None:
-                continue
-            copy = node.inputs[0]
-            if copy.node.op == COPY and copy.node.attrs["from"] == memory_of(node.target):
-                found[node] = copy
-                node.inputs[0] = copy.node.inputs[0]
+            for i in _traced(node):
+                copy = node.inputs[i]
+                if copy.node.op == COPY and copy.node.attrs["from"] == memory_of(node.target):
+                    found.setdefault(node, {})[i] = copy
+                    node.inputs[i] = copy.node.inputs[0]
         block.sweep()
         return found
 
@@ -231,6 +230,16 @@ class Members:
         )
         self._outer[made] = outer
         return made
+
+
+def _traced(node: Node) -> frozenset[int]:
+    """The inputs that are wanted on the host, but not by a program."""
+    if node.traits.control is Control.COND:
+        return frozenset({0})
+    kernel, spec = node.kernel, node.spec
+    if kernel is None or spec is None or not kernel.traced:
+        return frozenset()
+    return flat_indices(spec.definition.inputs, kernel.traced, node)
 
 
 def _constants(nodes: Iterable[Node]) -> list[Node]:

@@ -44,11 +44,11 @@ class Rows:
         """One more element."""
         xp = self.xp
         if self.base is not None:
-            rows = xp.set_row(self.array, self.base + self.length, element)
+            rows = _with_row(xp, self.array, self.base + self.length, element)
         elif self.array is None:
             rows = element[None]
         elif self.length < self.array.shape[0]:
-            rows = xp.set_row(self.array, self.length, element)
+            rows = _with_row(xp, self.array, self.length, element)
         else:
             rows = xp.concat([self.array, element[None]])
         return replace(self, array=rows, length=self.length + 1)
@@ -63,7 +63,7 @@ class Rows:
         if self.base is None and last < 0:
             raise NotImplementedError("the list may be empty")
         at = last if self.base is None else self.base + last
-        return replace(self, length=last), self.xp.row(self.array, at)
+        return replace(self, length=last), _row(self.xp, self.array, at)
 
     def all(self) -> Any:
         """The elements that count.
@@ -81,6 +81,15 @@ class Rows:
         have = 0 if array is None else array.shape[0]
         more = xp.zeros((max(0, rows - have), *like.shape[1:]), dtype=like.dtype)
         return replace(self, array=more if array is None else xp.concat([array, more]))
+
+
+def _row(xp: Any, array: Any, i: Any) -> Any:
+    shape = array.shape[1:]
+    return xp.reshape(xp.part(array, [i, *(0 for _ in shape)], (1, *shape)), shape)
+
+
+def _with_row(xp: Any, array: Any, i: Any, row: Any) -> Any:
+    return xp.set_part(array, [i, *(0 for _ in row.shape)], row[None])
 
 
 def _pop(xp: Any, node: SegmentNode, items: Rows, shape: Any) -> tuple[Rows, Any]:
