@@ -221,6 +221,40 @@ def test_gradients_of_loops_are_in_the_program(build):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
+def places_in_a_loop():
+    """Rows, parts and columns at places that the loop computes, and their gradients."""
+    x = tf.placeholder(tf.float32, [4, 3])
+    w = tf.get_variable("w", initializer=np.linspace(-1, 1, 9, dtype=np.float32).reshape(3, 3))
+
+    def turn(i, y):
+        column = tf.reshape(x[::-1, -1 - i % 3], [1, 4])[:, :3] + x[i, tf.newaxis]
+        part = tf.slice(x, [i, 0], [1, 3]) * x[-1 - i, ::-1]
+        return i + 1, tf.tanh(tf.matmul(y + part, w)) + column
+
+    _, y = tf.while_loop(lambda i, _: i < 4, turn, [0, x[:1]])
+    feed = {x: np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)}
+    return [y, *tf.gradients(y, [x, w])], feed
+
+
+def test_places_that_a_loop_computes_are_in_the_program():
+    expected, _ = recurrent("/cpu:0", places_in_a_loop)
+    got, found = recurrent(DEVICE, places_in_a_loop)
+    assert len(found) == 1
+    for one, other in zip(expected, got, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+def test_a_place_that_is_not_there_is_the_kernels_own_error():
+    with tf.Graph().as_default(), tf.device(DEVICE):
+        x = tf.placeholder(tf.float32, [4])
+        n = tf.placeholder(tf.int32, [])
+        _, y = tf.while_loop(lambda i, _: i < n, lambda i, y: (i + 1, y + x[i]), [0, 0.0])
+        with tf.Session() as sess:
+            assert sess.run(y, {x: [1.0, 2.0, 3.0, 4.0], n: 4}) == 10.0
+            with pytest.raises(tf.errors.InvalidArgumentError, match="slice index 4 of dim"):
+                sess.run(y, {x: [1.0, 2.0, 3.0, 4.0], n: 5})
+
+
 def test_a_loop_that_nobody_can_count_records_outside():
     def build():
         x = tf.placeholder(tf.float32, [])

@@ -41,7 +41,7 @@ def compile_segment(segment: Segment) -> Executable | Refusal:
         try:
             lowered = run.lower(*trace.arguments())
             if not trace.refused:
-                return Program(trace, lowered.compile(), settled=True)
+                return Program(trace, lowered.compile())
         except jax.errors.JaxRuntimeError as e:
             return Refusal(f"XLA: {e}".partition("\n")[0])
         except UnknownError:
@@ -171,19 +171,19 @@ class Program:
 
     Args:
         trace: the function that was traced.
-        run: what JAX made of it.
-        settled: whether it is compiled. JAX's settings then count no more, but for what it makes of
-            NumPy's 64 bits, and changing them takes as long as a small program.
+        run: what JAX made of it. Where that is compiled, JAX's settings count no more, but for what
+            it makes of NumPy's 64 bits; changing them takes as long as a small program.
     """
 
     takes_host = True
 
-    def __init__(self, trace: Trace, run: Any, settled: bool = False) -> None:
+    def __init__(self, trace: Trace, run: Any) -> None:
         segment = trace.segment
         self.device, self.trace, self.run = segment.device, trace, run
         self.replaced: list[Any] = []
         self.large = [i for i, v in enumerate(segment.outputs) if _is_large(v)]
         self.draws = bool(segment.streams)
+        settled = isinstance(run, jax.stages.Compiled)
         plain = settled and not any(v.dtype.np in _WIDE for v in segment.inputs)
         self.setting = contextlib.nullcontext() if plain else None
 
