@@ -19,6 +19,7 @@ from opdock.plugin import (
     Segment,
     SegmentNode,
     SegmentValue,
+    dtypes,
     errors,
     tracing,
 )  # fmt: skip
@@ -115,10 +116,10 @@ class Trace:
         sides = [node.bodies["then_branch"], node.bodies["else_branch"]]
         carry = tracing.Carry(namespace, inputs[1:], sides)
         through = [functools.partial(carry.through, side, self.call) for side in sides]
-        if carry.lists:
-            raise NotImplementedError("a branch changes a list")
+        if any(value.dtype is dtypes.variant for value in sides[0].outputs):
+            carry.agree(sides, self.call, jax.eval_shape)
         out = lax.cond(jnp.reshape(inputs[0], ()), *through, carry.values())
-        return single(carry.settled(out))
+        return single(carry.taken(out))
 
     def loop(self, node: SegmentNode, inputs: list[Any]) -> Any:
         """A loop of XLA."""
@@ -199,8 +200,8 @@ class Program:
         try:
             with self.setting or self.device.computing():
                 fresh, results, failed = self.run(spare, tuple(inputs), tuple(state), *drawn)
-            if fresh:
-                jax.block_until_ready(fresh)
+            for value in fresh:
+                value.block_until_ready()
             wrong = failed is not None and bool(failed)
         except jax.errors.JaxRuntimeError as e:
             raise told(e) from None
@@ -219,11 +220,10 @@ class Program:
     def spare(self, state: Any) -> tuple[Any, ...]:
         """Arrays that nobody needs, one for each variable that is updated."""
         old, self.replaced = self.replaced, []
-        values = [state[i] for i in self.trace.updated]
-        if len(old) != len(values):
-            old = values
-        for i, value in enumerate(values):
-            alone = sys.getrefcount(old[i]) <= _OURS and old[i].shape == value.shape
+        if not old:
+            return tuple(self.device.duplicate(state[i]) for i in self.trace.updated)
+        for i, at in enumerate(self.trace.updated):
+            alone = sys.getrefcount(old[i]) <= _OURS and old[i].shape == state[at].shape
             if not alone or old[i].is_deleted():
-                old[i] = self.device.duplicate(value)
+                old[i] = self.device.duplicate(state[at])
         return tuple(old)

@@ -49,6 +49,7 @@ class Members:
         refused: nodes that a compiler did not take.
         roots: what `root_of` has found.
         used: the values that some node or caller uses.
+        outside: control flow that no segment can take in, to the reason.
     """
 
     bind: Bind
@@ -56,6 +57,7 @@ class Members:
     refused: set[Node] = field(default_factory=set)
     roots: dict[Node, Any] = field(default_factory=dict)
     used: set[Value] = field(default_factory=set)
+    outside: dict[Node, str] = field(default_factory=dict)
     _inner: dict[Node, dict[str, Block]] = field(default_factory=dict)
     _outer: dict[SegmentNode, Node] = field(default_factory=dict)
 
@@ -143,15 +145,21 @@ class Members:
             for block in found.values():
                 self.decides(block)
                 self.meets(block)
-            whole = all(self._whole(b, target) for b in found.values())
-            self._inner[node] = found if whole else {}
+            odd = [n for b in found.values() for n in self._strangers(b, target)]
+            if odd:
+                self.outside[node] = f"{odd[0].name} ({odd[0].op}) is in no program"
+            self._inner[node] = {} if odd else found
         return bool(self._inner[node])
 
-    def _whole(self, block: Block, target: Target) -> bool:
-        return all(
-            n.op == FEED or embedded(n) or self._admitted(n, target, inside=True)
-            for n in block.nodes
-        )
+    def _strangers(self, block: Block, target: Target) -> list[Node]:
+        """The nodes of a body that cannot be part of a segment; copies only feed others."""
+        return sorted(
+            (
+                n for n in block.nodes
+                if not (n.op == FEED or embedded(n) or self._admitted(n, target, inside=True))
+            ),
+            key=lambda n: n.op == COPY,
+        )  # fmt: skip
 
     # ------------------------------------------------------------ what a compiler sees
     def segment(self, node: Node) -> Segment:

@@ -123,6 +123,7 @@ class _Former:
             settled = [self._settled(g) for g in groups]
             if all(settled):
                 break
+        self.block.missed += [(n.name, FUSION, why) for n, why in self.members.outside.items()]
         self._rewire(list(dict.fromkeys(p for q in parts for p in _with_copies(q, copies))))
 
     # ------------------------------------------------------------ grouping

@@ -17,6 +17,7 @@ import numpy as np
 
 from opdock import dtypes
 from opdock.devices.segment import Segment, SegmentNode
+from opdock.devices.tracing.deferred import defer
 
 __all__ = ["OPS", "Rows", "gives_list", "is_known", "turns"]
 
@@ -32,13 +33,16 @@ class Rows:
         xp: the namespace.
         array: the elements along the first dimension, and room for more; None before the first.
         length: how many there are, apart from `base`.
-        base: an array, how many came in earlier turns of the loop that is traced.
+        base: an array, how many came in earlier turns of the loop that is traced, or from the
+            branch that was taken.
+        unsure: whether there may be none where one is taken.
     """
 
     xp: Any
     array: Any = None
     length: int = 0
     base: Any = None
+    unsure: bool = False
 
     def push(self, element: Any) -> Rows:
         """One more element."""
@@ -63,6 +67,8 @@ class Rows:
         if self.base is None and last < 0:
             raise NotImplementedError("the list may be empty")
         at = last if self.base is None else self.base + last
+        if self.unsure:
+            defer(self.xp, at < 0)
         return replace(self, length=last), _row(self.xp, self.array, at)
 
     def all(self) -> Any:
@@ -74,6 +80,12 @@ class Rows:
         if self.base is not None or self.array is None:
             raise NotImplementedError("the length of the list is not known")
         return self.array[: self.length]
+
+    def counted(self, rows: int, like: Any) -> Rows:
+        """With room for so many, and a length that is an array."""
+        count = self.xp.asarray(self.length, dtype=self.xp.int64)
+        count = count if self.base is None else count + self.base
+        return replace(self.with_room(rows, like), length=0, base=count, unsure=True)
 
     def with_room(self, rows: int, like: Any) -> Rows:
         """With room for so many, of the shape and type of the rows of `like`."""
@@ -93,6 +105,8 @@ def _with_row(xp: Any, array: Any, i: Any, row: Any) -> Any:
 
 
 def _pop(xp: Any, node: SegmentNode, items: Rows, shape: Any) -> tuple[Rows, Any]:
+    if items.unsure and node.attrs.get("_zeros"):
+        raise NotImplementedError("whether the list is empty depends on values")
     if items.base is None and items.length == 0 and node.attrs.get("_zeros"):
         return items, xp.zeros(tuple(map(int, shape)), dtype=node.results[1].dtype.np)
     return items.pop()

@@ -64,13 +64,8 @@ class _Variables:
         """Keeps out whoever else would update one of the variables."""
         if not self._updates:
             return _NOTHING
-        if len(self._updates) == 1:
-            return cells[self._updates[0]].lock  # type: ignore[no-any-return]
-        held = contextlib.ExitStack()
         # In one order for all, so that two segments never wait for each other.
-        for cell in sorted((cells[i] for i in self._updates), key=id):
-            held.enter_context(cell.lock)
-        return held
+        return _Locks(sorted((cells[i] for i in self._updates), key=id))
 
     def read(self, cells: Sequence[Any]) -> tuple[list[Any], list[int]]:
         """The values that are needed, and the versions that they are."""
@@ -92,6 +87,30 @@ class _Variables:
                 cells[i].update(value, versions[i])
             else:
                 cells[i].write(value)
+
+
+class _Locks:
+    """The locks of variables, taken together: in less time than `contextlib.ExitStack` needs."""
+
+    __slots__ = ("_cells", "_taken")
+
+    def __init__(self, cells: Sequence[Any]) -> None:
+        self._cells = cells
+        self._taken = 0
+
+    def __enter__(self) -> None:
+        try:
+            for cell in self._cells:
+                cell.lock.acquire()
+                self._taken += 1
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *error: object) -> None:
+        while self._taken:
+            self._taken -= 1
+            self._cells[self._taken].lock.release()
 
 
 class _Places:
