@@ -212,13 +212,56 @@ def nested_loop_gradient():
     return [tf.reduce_sum(y), *tf.gradients(y, x)], {x: [0.3, -0.2, 0.9]}
 
 
-@pytest.mark.parametrize("build", [loop_gradient, nested_loop_gradient])
+def branch_in_loop_gradient():
+    x = tf.placeholder(tf.float32, [3])
+
+    def turn(i, y):
+        small = tf.reduce_sum(y) < 2.0
+        return i + 1, tf.cond(small, lambda: tf.exp(tf.sin(y)) * x, lambda: tf.tanh(y) + x)
+
+    _, y = tf.while_loop(lambda i, _: i < 5, turn, [0, x])
+    return [y, *tf.gradients(y, x)], {x: [0.3, 0.5, 0.4]}
+
+
+@pytest.mark.parametrize("build", [loop_gradient, nested_loop_gradient, branch_in_loop_gradient])
 def test_gradients_of_loops_are_in_the_program(build):
     expected, _ = recurrent("/cpu:0", build)
     got, found = recurrent(DEVICE, build)
     assert len(found) == 1
     for one, other in zip(expected, got, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+def test_the_gradient_of_a_branch_is_in_the_program():
+    """Each branch gives its own values in lists, which are empty after the other."""
+
+    def build(value):
+        x = tf.placeholder(tf.float32, [3])
+        y = tf.cond(
+            tf.reduce_sum(x) > 1.0,
+            lambda: tf.sin(tf.exp(x)) * x,
+            lambda: tf.cond(x[0] > 0.0, lambda: tf.tanh(tf.exp(x)) + x, lambda: x * x),
+        )
+        return [y, *tf.gradients(y, x)], {x: value}
+
+    for value in ([0.3, 0.5, 0.4], [0.3, -0.5, 0.4], [-0.3, 0.5, 0.4]):
+        expected, _ = recurrent("/cpu:0", lambda value=value: build(value))
+        got, found = recurrent(DEVICE, lambda value=value: build(value))
+        assert len(found) == 1
+        np.testing.assert_allclose(got, expected, rtol=1e-5)
+
+
+def test_explain_tells_why_a_loop_is_in_no_program():
+    with tf.Graph().as_default(), tf.device(DEVICE):
+        x = tf.placeholder(tf.float32, [3])
+        rows = tf.TensorArray(tf.float32, 3).unstack(x)
+        _, y = tf.while_loop(
+            lambda i, _: i < 3, lambda i, y: (i + 1, y + rows.read(i)), [0, tf.constant(0.0)]
+        )
+        with tf.Session() as sess:
+            assert sess.run(y, {x: [1.0, 2.0, 3.0]}) == 6.0
+            (row,) = [r for r in sess.explain(y, {x: [1.0, 2.0, 3.0]}).rows if "While" in r.op]
+            assert any("TensorArrayReadV3) is in no program" in text for text in row.missed)
 
 
 def places_in_a_loop():

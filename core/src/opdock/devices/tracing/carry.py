@@ -61,7 +61,8 @@ class Carry:
             full = [x for x in several if isinstance(x, Rows) and x.array is not None]
             if not full:
                 continue
-            if len({(x.array.shape[1:], x.array.dtype) for x in full}) > 1:
+            alike = {(x.array.shape[1:], x.array.dtype, x.counts is None) for x in full}
+            if len(alike) > 1:
                 raise NotImplementedError("the elements of a list depend on the branch")
             self.chosen[i] = max(full, key=lambda x: int(x.array.shape[0]))
 
@@ -92,7 +93,7 @@ class Carry:
             self.steps[i] = new.length - old.length
             if new.array is not None and old.base is None:
                 room = new.array.shape[0] + max(0, self.steps[i]) * (count - 1)
-                self.inputs[i] = old.with_room(room, new.array)
+                self.inputs[i] = old.with_room(room, new)
 
     def values(self) -> Values:
         """The values before the first turn: a structure of arrays."""
@@ -115,7 +116,7 @@ class Carry:
             self._outputs = list(body.walk(given, call))
             for i, longest in self.chosen.items():
                 rows = longest.array.shape[0]
-                self._outputs[i] = self._outputs[i].counted(rows, longest.array)
+                self._outputs[i] = self._outputs[i].counted(rows, longest)
         fresh = [self._typed(self.inputs[i].read()) for i in self.written]
         failed = functools.reduce(self.xp.logical_or, checks, failed)
         return self._arrays_of(self._outputs), fresh, failed
@@ -155,10 +156,10 @@ class Carry:
         """The arrays of some values, and those of lists; behind them the lengths of lists that a
         branch gives.
         """
-        found = [x.array if isinstance(x, Rows) else x for x in values]
+        found = [y for x in values for y in (x.arrays() if isinstance(x, Rows) else [x])]
         if values is self._outputs:
             found += [values[i].base for i in self.chosen]
-        return [self._typed(x) for x in found if x is not None and not isinstance(x, HeldVariable)]
+        return [self._typed(x) for x in found if not isinstance(x, HeldVariable)]
 
     def _typed(self, x: Any) -> Any:
         """An array of its own type whatever it meets: each turn gives what the next one takes."""
@@ -170,8 +171,8 @@ def _with_arrays(values: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
     rest = iter(arrays)
 
     def other(x: Any) -> Any:
-        if isinstance(x, HeldVariable) or (isinstance(x, Rows) and x.array is None):
+        if isinstance(x, HeldVariable):
             return x
-        return replace(x, array=next(rest)) if isinstance(x, Rows) else next(rest)
+        return x.with_arrays(rest) if isinstance(x, Rows) else next(rest)
 
     return [other(x) for x in values]
