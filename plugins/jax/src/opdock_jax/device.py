@@ -113,13 +113,15 @@ class JaxDevice(BaseDevice):
     def surrender(self, buffer: jax.Array) -> np.ndarray[Any, Any]:
         """The memory of a program's result itself, where that is the host's and worth it."""
         # Asking for the number of elements is the quickest question.
-        small = buffer.size * _WIDEST < WORTH_SHARING or buffer.nbytes < WORTH_SHARING
-        if small or not self.on_host or self.results.pop(id(buffer), None) is not buffer:
+        if buffer.size * _WIDEST < WORTH_SHARING or not self.on_host:
             return self.download(buffer)
-        with self.computing():
-            taken = np.asarray(_Memory(buffer.block_until_ready())).view(buffer.dtype)
-        found: np.ndarray[Any, Any] = taken.reshape(buffer.shape)
-        return found
+        if self.results.pop(id(buffer), None) is not buffer:
+            return self.download(buffer)
+        try:
+            memory = np.asarray(_Memory(buffer.block_until_ready()))
+        except jax.errors.JaxRuntimeError as e:
+            raise told(e) from None
+        return np.ndarray(buffer.shape, buffer.dtype, memory)
 
     def from_dlpack(self, buffer: Any) -> jax.Array:
         """An array over the memory of another library's."""

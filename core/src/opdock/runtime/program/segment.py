@@ -71,13 +71,15 @@ class _Variables:
         """The values that are needed, and the versions that they are."""
         state: list[Any] = [None] * self._count
         versions = [0] * self._count
+        for i in self._updates:
+            state[i], versions[i] = cells[i].held()
         for i in self._reads:
-            cell = cells[i]
-            state[i], versions[i] = cell.held()
-            if type(state[i]) is Loan and state[i].owner is not self._executable:
-                state[i] = cell.settle(state[i])
-            if state[i] is None:
-                cell.read()  # which says what is missing
+            value = cells[i].value if state[i] is None else state[i]
+            if type(value) is Loan and value.owner is not self._executable:
+                value = cells[i].settle(value)
+            if value is None:
+                cells[i].read()  # which says what is missing
+            state[i] = value
         return state, versions
 
     def write(self, cells: Sequence[Any], fresh: Sequence[Any], versions: Sequence[int]) -> None:
