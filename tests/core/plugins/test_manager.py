@@ -451,3 +451,19 @@ def test_a_pass_belongs_to_the_plugin_that_its_name_begins_with(manager):
     (early,) = (p for p in manager.status() if p.name == "early")
     assert (early.state, early.kind) == ("quarantined", "duplicate")
     assert early.reason == "'acme' (acme) has a graph pass 'acme_tidy' already"
+
+
+def test_the_names_of_cores_own_passes_are_taken(manager):
+    def opdock_fusions(backend):
+        yield FusionPattern(name="cluster", pattern=P("Relu", "x"), op="pack>Relu")
+
+    with pytest.raises(PluginError, match="core has a pass 'algebra' of its own"):
+        manager.register(passing("algebra"), "algebra")
+    manager.register(make())
+    pack = types.SimpleNamespace(opdock_fusions=hookimpl(opdock_fusions))
+    manager.register(pack, "pack")
+    assert not manager.open(manager.devices()[0]).fusions
+    assert not manager.graph_passes()
+    (status,) = (p for p in manager.status() if p.name == "pack")
+    assert (status.state, status.kind) == ("quarantined", "duplicate")
+    assert "core has a pass 'cluster' of its own, which a fusion of that name" in status.reason

@@ -9,7 +9,7 @@ import opdock as tf
 from tests.oracle import reference, scope
 
 pytestmark = reference.needs_reference
-FAMILIES = ("math", "cast", "reduce", "array", "linalg", "nn", "nn_nchw")
+FAMILIES = scope.FAMILIES
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -212,13 +212,93 @@ def nested_loop_gradient():
     return [tf.reduce_sum(y), *tf.gradients(y, x)], {x: [0.3, -0.2, 0.9]}
 
 
-@pytest.mark.parametrize("build", [loop_gradient, nested_loop_gradient])
+def branch_in_loop_gradient():
+    x = tf.placeholder(tf.float32, [3])
+
+    def turn(i, y):
+        small = tf.reduce_sum(y) < 2.0
+        return i + 1, tf.cond(small, lambda: tf.exp(tf.sin(y)) * x, lambda: tf.tanh(y) + x)
+
+    _, y = tf.while_loop(lambda i, _: i < 5, turn, [0, x])
+    return [y, *tf.gradients(y, x)], {x: [0.3, 0.5, 0.4]}
+
+
+@pytest.mark.parametrize("build", [loop_gradient, nested_loop_gradient, branch_in_loop_gradient])
 def test_gradients_of_loops_are_in_the_program(build):
     expected, _ = recurrent("/cpu:0", build)
     got, found = recurrent(DEVICE, build)
     assert len(found) == 1
     for one, other in zip(expected, got, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+def test_the_gradient_of_a_branch_is_in_the_program():
+    """Each branch gives its own values in lists, which are empty after the other."""
+
+    values = ([0.3, 0.5, 0.4], [0.3, -0.5, 0.4], [-0.3, 0.5, 0.4])
+
+    def run(device):
+        with tf.Graph().as_default(), tf.device(device), tf.Session() as sess:
+            x = tf.placeholder(tf.float32, [3])
+            y = tf.cond(
+                tf.reduce_sum(x) > 1.0,
+                lambda: tf.sin(tf.exp(x)) * x,
+                lambda: tf.cond(x[0] > 0.0, lambda: tf.tanh(tf.exp(x)) + x, lambda: x * x),
+            )
+            both = [y, *tf.gradients(y, x)]
+            return [sess.run(both, {x: v}) for v in values], segments(sess, both, {x: values[0]})
+
+    got, found = run(DEVICE)
+    expected, _ = run("/cpu:0")
+    assert len(found) == 1
+    np.testing.assert_allclose(got, expected, rtol=1e-5)
+
+
+def test_explain_tells_why_a_loop_is_in_no_program():
+    with tf.Graph().as_default(), tf.device(DEVICE):
+        x = tf.placeholder(tf.float32, [3])
+        rows = tf.TensorArray(tf.float32, 3).unstack(x)
+        _, y = tf.while_loop(
+            lambda i, _: i < 3, lambda i, y: (i + 1, y + rows.read(i)), [0, tf.constant(0.0)]
+        )
+        with tf.Session() as sess:
+            assert sess.run(y, {x: [1.0, 2.0, 3.0]}) == 6.0
+            (row,) = [r for r in sess.explain(y, {x: [1.0, 2.0, 3.0]}).rows if "While" in r.op]
+            assert any("TensorArrayReadV3) is in no program" in text for text in row.missed)
+
+
+def places_in_a_loop():
+    """Rows, parts and columns at places that the loop computes, and their gradients."""
+    x = tf.placeholder(tf.float32, [4, 3])
+    w = tf.get_variable("w", initializer=np.linspace(-1, 1, 9, dtype=np.float32).reshape(3, 3))
+
+    def turn(i, y):
+        column = tf.reshape(x[::-1, -1 - i % 3], [1, 4])[:, :3] + x[i, tf.newaxis]
+        part = tf.slice(x, [i, 0], [1, 3]) * x[-1 - i, ::-1]
+        return i + 1, tf.tanh(tf.matmul(y + part, w)) + column
+
+    _, y = tf.while_loop(lambda i, _: i < 4, turn, [0, x[:1]])
+    feed = {x: np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)}
+    return [y, *tf.gradients(y, [x, w])], feed
+
+
+def test_places_that_a_loop_computes_are_in_the_program():
+    expected, _ = recurrent("/cpu:0", places_in_a_loop)
+    got, found = recurrent(DEVICE, places_in_a_loop)
+    assert len(found) == 1
+    for one, other in zip(expected, got, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+def test_a_place_that_is_not_there_is_the_kernels_own_error():
+    with tf.Graph().as_default(), tf.device(DEVICE):
+        x = tf.placeholder(tf.float32, [4])
+        n = tf.placeholder(tf.int32, [])
+        _, y = tf.while_loop(lambda i, _: i < n, lambda i, y: (i + 1, y + x[i]), [0, 0.0])
+        with tf.Session() as sess:
+            assert sess.run(y, {x: [1.0, 2.0, 3.0, 4.0], n: 4}) == 10.0
+            with pytest.raises(tf.errors.InvalidArgumentError, match="slice index 4 of dim"):
+                sess.run(y, {x: [1.0, 2.0, 3.0, 4.0], n: 5})
 
 
 def test_a_loop_that_nobody_can_count_records_outside():

@@ -52,6 +52,17 @@ def test_a_check_of_values_is_the_kernels_own_error(session, runs):
     assert len(runs) == 1
 
 
+def test_one_program_serves_all_places_of_a_slice(session, runs):
+    x, at = tf.placeholder(tf.float32, [3, 2]), tf.placeholder(tf.int32, [])
+    row, part = x[at], tf.slice(x, [at, 0], [1, 2])
+    value = np.arange(6, dtype=np.float32).reshape(3, 2)
+    for i in range(3):
+        assert session.run([row, part], {x: value, at: i})[0].tolist() == value[i].tolist()
+    assert len(runs) == len(set(map(id, runs)))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="slice index 3 of dimension 0"):
+        session.run(row, {x: value, at: 3})
+
+
 def test_an_update_is_traced_with_its_variable(session, runs):
     v = tf.get_variable("v", initializer=np.zeros((3, 2), np.float32))
     at = tf.placeholder(tf.int32, [2])

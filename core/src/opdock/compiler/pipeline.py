@@ -46,6 +46,7 @@ from opdock.devices.routes import RouteTable
 from opdock.dtypes import DType
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.traits import Control
+from opdock.plugins.ownership import CORE_PASSES
 from opdock.shapes import Shape
 
 if TYPE_CHECKING:
@@ -62,10 +63,7 @@ RULES: Final[dict[str, Rules]] = {
     "pools": pools.RULES,
     "relaxed": relaxed.RULES,
 }
-OPTIONAL: Final = (
-    "fold", "branches", "loops", "dead", *RULES, "cse", "hoist", "layout", "fuse", "cluster",
-    "segments", "memory",
-)  # fmt: skip
+OPTIONAL: Final = CORE_PASSES
 
 
 @dataclass(slots=True)
@@ -202,7 +200,8 @@ class Compiler:
         if "dead" in on:
             dead(block)
             waits(block)
-        constants = rewrite(block, {name: rules for name, rules in RULES.items() if name in on})
+        rules = {name: rules for name, rules in RULES.items() if name in on}
+        constants = rewrite(block, rules, self.placer.serves)
         if constants and "fold" in on:
             fold(block, self.evaluate)
         if "cse" in on:

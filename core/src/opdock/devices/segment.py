@@ -308,7 +308,8 @@ class Executable(Protocol):
     Results are in memory of their own: neither an input's nor a variable's.
 
     What an attribute `state` says, if there is one, `explain` shows. With an attribute
-    `takes_host` that is true, what the user feeds comes as NumPy arrays, each its own to keep.
+    `takes_host` that is true, what the user feeds comes as the user's own NumPy arrays: when it
+    returns, it has read them.
     """
 
     def __call__(

@@ -92,6 +92,11 @@ def opaque(xp: Any, x: Any) -> Any:
     return x if hidden is None else hidden(x)
 
 
+def is_traced(xp: Any, *arrays: Any) -> bool:
+    """Whether one of the arrays has no values, because a function is being traced."""
+    return not all(_has_values(xp, array) for array in arrays)
+
+
 def is_sure(xp: Any, condition: Any) -> bool:
     """Whether a condition that only saves work is known to hold: never while tracing."""
     return _has_values(xp, condition) and bool(condition)

@@ -74,7 +74,9 @@ def _slice_grad(op: Operation, grad: Any) -> list[Any]:
         after = shape(source, out_type=begin.dtype) - shape(op.outputs[0], out_type=begin.dtype)
         columns = [reshape(begin, column), reshape(after - begin, column)]
         paddings = get("ConcatV2")(columns, 1, name="concat")
-    return [get("Pad")(grad, paddings), None, None]
+    padded = get("Pad")(grad, paddings)
+    padded.set_shape(source.raw_shape)
+    return [padded, None, None]
 
 
 def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:

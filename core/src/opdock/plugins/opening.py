@@ -136,6 +136,8 @@ def _packs(
                 for t in collect(plugin, "opdock_kernels", (KernelTable, str), **arguments)
             ]
             patterns = collect(plugin, "opdock_fusions", (FusionPattern,), **arguments)
+            if displaced := ownership.contest_fusions(patterns):
+                raise displaced
         except Quarantine as verdict:
             expel(plugin, verdict)
             continue

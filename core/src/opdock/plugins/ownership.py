@@ -12,13 +12,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from opdock.devices.routes import CopyRoute
+from opdock.plugins.patterns import FusionPattern
 from opdock.plugins.records import BackendSpec, Requirement, ToleranceRow
 from opdock.plugins.state import Backend, Plugin, Quarantine
 
 __all__ = [
-    "admitted", "contest", "contest_passes", "is_named", "kin", "names_in", "outside", "rightful",
-    "testimony", "usurpers", "valid_routes",
+    "CORE_PASSES", "admitted", "contest", "contest_fusions", "contest_passes", "is_named", "kin",
+    "names_in", "outside", "rightful", "testimony", "usurpers", "valid_routes",
 ]  # fmt: skip
+
+CORE_PASSES: Final = (
+    "fold", "branches", "loops", "dead", "simplify", "facts", "transposes", "reshapes", "algebra",
+    "padding", "pools", "relaxed", "cse", "hoist", "layout", "fuse", "cluster", "segments",
+    "memory",
+)  # fmt: skip
+"""Core's own passes that can be switched off, in their order; no plugin's pass or fusion has such a
+name, which would switch both."""
 
 ADMIT: Final = "OPDOCK_ADMIT"
 """The variable by which a user lets plugins in everywhere."""
@@ -106,13 +115,16 @@ def contest_passes(
 ) -> list[tuple[Plugin, Quarantine]]:
     """Who must go because `mine` brings a graph pass of a name that is taken, with the reason.
 
-    A name belongs to the plugin that it begins with, `acme` for "acme_tidy"; else to the first one.
+    A name belongs to core if core has such a pass; to the plugin that it begins with, `acme` for
+    "acme_tidy"; else to the first one.
 
     Args:
         mine: a plugin that is new.
         others: the passes that are in use, each with its plugin.
     """
     names = {p.name for p in mine.records.get("opdock_graph_passes", ())}
+    if taken := names.intersection(CORE_PASSES):
+        return [(mine, _core_has("graph pass", min(taken)))]
     losers: list[tuple[Plugin, Quarantine]] = []
     for other, record in others:
         if other is mine or record.name not in names:
@@ -130,6 +142,17 @@ def _pass_claim(plugin: Plugin, name: str) -> tuple[bool, bool, bool]:
 
 def _pass_taken(owner: Plugin, name: str) -> Quarantine:
     told = f"{owner.name!r} ({owner.origin}) has a graph pass {name!r} already"
+    return Quarantine("duplicate", told)
+
+
+def contest_fusions(patterns: Iterable[FusionPattern]) -> Quarantine | None:
+    """Why a plugin with these fusions must go: one has the name of a pass of core's."""
+    taken = sorted({p.name for p in patterns}.intersection(CORE_PASSES))
+    return _core_has("fusion", taken[0]) if taken else None
+
+
+def _core_has(what: str, name: str) -> Quarantine:
+    told = f"core has a pass {name!r} of its own, which a {what} of that name would displace"
     return Quarantine("duplicate", told)
 
 

@@ -262,7 +262,8 @@ def _placed(kernel: Kernel, device: JaxDevice) -> Kernel:
             # Where a stream of random numbers stands is a matter of each call.
             run = call
             if "seed2" not in sig.attrs:
-                run = tracing.TracedKernel(namespace, call, jax.jit, jax.Array)
+                traced = tracing.inputs_traced(kernel, sig)
+                run = tracing.TracedKernel(namespace, call, jax.jit, jax.Array, traced)
 
         def placed(*inputs: Any) -> Any:
             with device.computing():

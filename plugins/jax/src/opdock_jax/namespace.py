@@ -73,13 +73,13 @@ class Namespace:
         """Keeps a check for whoever traces."""
         return tracing.defer(jnp, condition)
 
-    def row(self, array: Any, i: Any) -> Any:
-        """A row whose number may be traced."""
-        return lax.dynamic_index_in_dim(array, i, 0, keepdims=False)
+    def part(self, array: Any, starts: Any, shape: Any) -> Any:
+        """A block whose place may be traced."""
+        return lax.dynamic_slice(array, _indices(starts), shape)
 
-    def set_row(self, array: Any, i: Any, row: Any) -> Any:
-        """An array with another row."""
-        return lax.dynamic_update_index_in_dim(array, row, i, 0)
+    def set_part(self, array: Any, starts: Any, part: Any) -> Any:
+        """An array with another block."""
+        return lax.dynamic_update_slice(array, part, _indices(starts))
 
     def fold_rows(self, combine: Any, rows: Any, ids: Any, count: int) -> tuple[Any, Any]:
         """The rows of each id in one, and which ids there are; negative ones are left out."""
@@ -91,6 +91,11 @@ class Namespace:
         else:
             out = getattr(jax.ops, f"segment_{name}")(rows, ids, count)
         return out, jnp.zeros(count, bool).at[ids].set(True, mode="drop")
+
+
+def _indices(starts: Any) -> list[jax.Array]:
+    """Numbers and arrays as arrays of one type, which XLA asks for."""
+    return [jnp.asarray(i, dtype=jnp.int64) for i in starts]
 
 
 namespace = Namespace()

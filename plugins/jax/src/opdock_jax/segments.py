@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from opdock.plugin import (
@@ -18,14 +19,17 @@ from opdock.plugin import (
     Segment,
     SegmentNode,
     SegmentValue,
+    dtypes,
     errors,
     tracing,
 )  # fmt: skip
-from opdock_jax.device import WORTH_SHARING
+from opdock_jax.device import WORTH_SHARING, told
 from opdock_jax.namespace import namespace
 
 _OURS: Final = 2
 """References to an array that nobody else holds: a list and the question."""
+_NOTHING: Final[tuple[Any, ...]] = ()
+_WIDE: Final = frozenset(map(np.dtype, ("int64", "uint64", "float64", "complex128")))
 
 
 def compile_segment(segment: Segment) -> Executable | Refusal:
@@ -70,18 +74,19 @@ class Trace:
         def like(value: Any) -> Any:
             return jax.ShapeDtypeStruct(value.shape, value.dtype.np, sharding=place)
 
-        inputs = [like(v) for v in self.segment.inputs]
-        state = [like(v) if v.read else None for v in self.segment.variables]
-        places = jax.ShapeDtypeStruct((len(self.segment.streams), 6), jnp.uint32)
-        return [state[i] for i in self.updated], inputs, state, places
+        inputs = tuple(like(v) for v in self.segment.inputs)
+        state = tuple(like(v) if v.read else None for v in self.segment.variables)
+        streams = self.segment.streams
+        places = [jax.ShapeDtypeStruct((len(streams), 6), jnp.uint32)] if streams else []
+        return tuple(state[i] for i in self.updated), inputs, state, *places
 
-    def __call__(self, spare: Any, inputs: Any, state: Any, places: Any) -> tuple[Any, Any, Any]:
+    def __call__(self, spare: Any, inputs: Any, state: Any, *places: Any) -> tuple[Any, Any, Any]:
         """New values of variables, results, and whether a kernel's check of values fails.
 
         `spare` is memory for the new values: XLA writes over arrays that it is given for that.
         """
-        words = places.astype(jnp.int64)
         with tracing.deferring() as checks:
+            words = places[0].astype(jnp.int64) if places else ()
             results, fresh = self.segment.run(inputs, state, words, self.call)
         return fresh, results, functools.reduce(jnp.logical_or, checks) if checks else None
 
@@ -111,10 +116,10 @@ class Trace:
         sides = [node.bodies["then_branch"], node.bodies["else_branch"]]
         carry = tracing.Carry(namespace, inputs[1:], sides)
         through = [functools.partial(carry.through, side, self.call) for side in sides]
-        if carry.lists:
-            raise NotImplementedError("a branch changes a list")
+        if any(value.dtype is dtypes.variant for value in sides[0].outputs):
+            carry.agree(sides, self.call, jax.eval_shape)
         out = lax.cond(jnp.reshape(inputs[0], ()), *through, carry.values())
-        return single(carry.settled(out))
+        return single(carry.taken(out))
 
     def loop(self, node: SegmentNode, inputs: list[Any]) -> Any:
         """A loop of XLA."""
@@ -164,14 +169,24 @@ class Program:
 
     A variable's value stays as it is while the next is computed, so there are two arrays for each
     variable, and a program writes the one before last.
+
+    Args:
+        trace: the function that was traced.
+        run: what JAX made of it. Where that is compiled, JAX's settings count no more, but for what
+            it makes of NumPy's 64 bits; changing them takes as long as a small program.
     """
 
     takes_host = True
 
     def __init__(self, trace: Trace, run: Any) -> None:
-        self.device, self.trace, self.run = trace.segment.device, trace, run
+        segment = trace.segment
+        self.device, self.trace, self.run = segment.device, trace, run
         self.replaced: list[Any] = []
-        self.large = [i for i, v in enumerate(trace.segment.outputs) if _is_large(v)]
+        self.large = [i for i, v in enumerate(segment.outputs) if _is_large(v)]
+        self.draws = bool(segment.streams)
+        settled = isinstance(run, jax.stages.Compiled)
+        plain = settled and not any(v.dtype.np in _WIDE for v in segment.inputs)
+        self.setting = contextlib.nullcontext() if plain else None
 
     def __call__(self, inputs: Any, state: Any, places: Any) -> tuple[Any, Any]:
         """Runs once; results may not be finished yet, new values of variables are.
@@ -180,30 +195,35 @@ class Program:
             UnimplementedError: a check fails: the kernels themselves say what is wrong. Or shapes
                 that became known make a program that cannot be traced.
         """
-        with self.device.computing():
-            try:
-                spare = self.spare(state)
-                fresh, results, failed = self.run(spare, list(inputs), list(state), places)
-                jax.block_until_ready(fresh)
-            except UnknownError:
-                failed = True
+        spare = self.spare(state) if self.trace.updated else _NOTHING
+        drawn = (places,) if self.draws else _NOTHING
+        try:
+            with self.setting or self.device.computing():
+                fresh, results, failed = self.run(spare, tuple(inputs), tuple(state), *drawn)
+            for value in fresh:
+                value.block_until_ready()
+            wrong = failed is not None and bool(failed)
+        except jax.errors.JaxRuntimeError as e:
+            raise told(e) from None
+        except UnknownError:
+            wrong = True
         if self.trace.refused:
             raise errors.UnimplementedError(None, None, str(self.trace.refused))
-        if failed is not None and bool(failed):
+        if wrong:
             raise errors.UnimplementedError(None, None, "a kernel's check of values failed")
-        self.replaced = [state[i] for i in self.trace.updated]
+        if self.trace.updated:
+            self.replaced = [state[i] for i in self.trace.updated]
         for i in self.large:
             self.device.results[id(results[i])] = results[i]
         return results, fresh
 
-    def spare(self, state: Any) -> list[Any]:
+    def spare(self, state: Any) -> tuple[Any, ...]:
         """Arrays that nobody needs, one for each variable that is updated."""
         old, self.replaced = self.replaced, []
-        values = [state[i] for i in self.trace.updated]
-        if len(old) != len(values):
-            old = values
-        for i, value in enumerate(values):
-            alone = sys.getrefcount(old[i]) <= _OURS and old[i].shape == value.shape
+        if not old:
+            return tuple(self.device.duplicate(state[i]) for i in self.trace.updated)
+        for i, at in enumerate(self.trace.updated):
+            alone = sys.getrefcount(old[i]) <= _OURS and old[i].shape == state[at].shape
             if not alone or old[i].is_deleted():
-                old[i] = self.device.duplicate(value)
-        return old
+                old[i] = self.device.duplicate(state[at])
+        return tuple(old)

@@ -11,7 +11,7 @@ from opdock.compiler.emit.partition import location
 from opdock.compiler.emit.schedule import Schedule, Step, schedule
 from opdock.compiler.ir.block import COPY, FEED, Block, Node, Value
 from opdock.compiler.ir.order import root_of
-from opdock.compiler.ir.state import cell_inputs, chooses, is_state, written
+from opdock.compiler.ir.state import cell_inputs, chooses, flat_indices, is_state, written
 from opdock.compiler.place.target import Target, memory_of
 from opdock.devices.segment import (
     Segment,
@@ -49,6 +49,7 @@ class Members:
         refused: nodes that a compiler did not take.
         roots: what `root_of` has found.
         used: the values that some node or caller uses.
+        outside: control flow that no segment can take in, to the reason.
     """
 
     bind: Bind
@@ -56,6 +57,7 @@ class Members:
     refused: set[Node] = field(default_factory=set)
     roots: dict[Node, Any] = field(default_factory=dict)
     used: set[Value] = field(default_factory=set)
+    outside: dict[Node, str] = field(default_factory=dict)
     _inner: dict[Node, dict[str, Block]] = field(default_factory=dict)
     _outer: dict[SegmentNode, Node] = field(default_factory=dict)
 
@@ -97,31 +99,30 @@ class Members:
         value = node.inputs[index]
         if value.dtype is dtypes.variant:
             return True
-        if node.traits.control is Control.COND and location(value) == memory_of(node.target):
-            return True  # the program decides itself
-        return embedded(value.node)
+        if embedded(value.node):
+            return True
+        return index in _traced(node) and location(value) == memory_of(node.target)
 
     def meets(self, block: Block) -> None:
         """Notes which values of a block are used."""
         self.used.update(v for n in block.nodes for v in n.inputs)
         self.used.update(block.fetches)
 
-    def decides(self, block: Block) -> dict[Node, Value]:
-        """Lets branches read their predicates where they are computed, not copied to the host.
+    def decides(self, block: Block) -> dict[Node, dict[int, Value]]:
+        """Lets nodes read where it is computed what a program need not copy to the host for them.
 
         Returns:
-            The copies from which they were read, by the branches.
+            The copies from which they read it, by the nodes and the indices of their inputs.
         """
-        found = {}
+        found: dict[Node, dict[int, Value]] = {}
         for node in block.nodes:
-            if node.traits.control is not Control.COND or node.target is None:
+            if node.target is None or node.target.compiler is None:
                 continue
-            if node.target.compiler is None:
-                continue
-            copy = node.inputs[0]
-            if copy.node.op == COPY and copy.node.attrs["from"] == memory_of(node.target):
-                found[node] = copy
-                node.inputs[0] = copy.node.inputs[0]
+            for i in _traced(node):
+                copy = node.inputs[i]
+                if copy.node.op == COPY and copy.node.attrs["from"] == memory_of(node.target):
+                    found.setdefault(node, {})[i] = copy
+                    node.inputs[i] = copy.node.inputs[0]
         block.sweep()
         return found
 
@@ -144,15 +145,21 @@ class Members:
             for block in found.values():
                 self.decides(block)
                 self.meets(block)
-            whole = all(self._whole(b, target) for b in found.values())
-            self._inner[node] = found if whole else {}
+            odd = [n for b in found.values() for n in self._strangers(b, target)]
+            if odd:
+                self.outside[node] = f"{odd[0].name} ({odd[0].op}) is in no program"
+            self._inner[node] = {} if odd else found
         return bool(self._inner[node])
 
-    def _whole(self, block: Block, target: Target) -> bool:
-        return all(
-            n.op == FEED or embedded(n) or self._admitted(n, target, inside=True)
-            for n in block.nodes
-        )
+    def _strangers(self, block: Block, target: Target) -> list[Node]:
+        """The nodes of a body that cannot be part of a segment; copies only feed others."""
+        return sorted(
+            (
+                n for n in block.nodes
+                if not (n.op == FEED or embedded(n) or self._admitted(n, target, inside=True))
+            ),
+            key=lambda n: n.op == COPY,
+        )  # fmt: skip
 
     # ------------------------------------------------------------ what a compiler sees
     def segment(self, node: Node) -> Segment:
@@ -231,6 +238,16 @@ class Members:
         )
         self._outer[made] = outer
         return made
+
+
+def _traced(node: Node) -> frozenset[int]:
+    """The inputs that are wanted on the host, but not by a program."""
+    if node.traits.control is Control.COND:
+        return frozenset({0})
+    kernel, spec = node.kernel, node.spec
+    if kernel is None or spec is None or not kernel.traced:
+        return frozenset()
+    return flat_indices(spec.definition.inputs, kernel.traced, node)
 
 
 def _constants(nodes: Iterable[Node]) -> list[Node]:

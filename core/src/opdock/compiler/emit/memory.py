@@ -153,7 +153,10 @@ def _kept(schedule: Schedule, root: list[int]) -> set[int]:
         if step.kind == "read":
             out.add(root[step.outputs[0]])
         elif step.kind in ("control", "segment"):
-            out.update(root[s] for s in (*step.inputs, *step.outputs))
+            # What a segment takes from the host it has read when it returns.
+            lent = step.node.host_inputs if step.kind == "segment" else ()
+            inputs = (s for i, s in enumerate(step.inputs) if i not in lent)
+            out.update(root[s] for s in (*inputs, *step.outputs))
         out.update(root[s] for s in _keeps(step))
     return out
 

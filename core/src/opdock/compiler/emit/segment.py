@@ -123,7 +123,8 @@ class _Former:
             settled = [self._settled(g) for g in groups]
             if all(settled):
                 break
-        self._rewire(list(dict.fromkeys(p for q in parts for p in _with_copy(q, copies))))
+        self.block.missed += [(n.name, FUSION, why) for n, why in self.members.outside.items()]
+        self._rewire(list(dict.fromkeys(p for q in parts for p in _with_copies(q, copies))))
 
     # ------------------------------------------------------------ grouping
     def _grouped(self, before: Mapping[Node, list[Node]]) -> list[Node | _Group]:
@@ -197,10 +198,7 @@ class _Former:
         return True
 
     def _feed(self, group: _Group) -> None:
-        """Gives what the user feeds to a program as it is: uploading is the program's affair.
-
-        The session copies what outlasts a call, and what goes into a segment counts as that.
-        """
+        """Gives what the user feeds to a program as it is: uploading is the program's affair."""
         node = group.node
         assert node is not None
         if self.block.within:
@@ -259,10 +257,12 @@ def _is_list(value: Value) -> bool:
     return value.dtype is dtypes.variant
 
 
-def _with_copy(part: Node | _Group, copies: Mapping[Node, Value]) -> list[Node | _Group]:
-    """A branch that no segment took in reads its predicate on the host, as it did."""
+def _with_copies(
+    part: Node | _Group, copies: Mapping[Node, Mapping[int, Value]]
+) -> list[Node | _Group]:
+    """A node that no segment took in reads on the host what it did before."""
     if not isinstance(part, Node) or part not in copies:
         return [part]
-    copy = copies[part]
-    copy.node.inputs[0], part.inputs[0] = part.inputs[0], copy
-    return [copy.node, part]
+    for i, copy in copies[part].items():
+        copy.node.inputs[0], part.inputs[i] = part.inputs[i], copy
+    return [*(copy.node for copy in copies[part].values()), part]

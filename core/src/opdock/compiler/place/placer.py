@@ -44,6 +44,17 @@ class Placer:
         """How a device would run a node, and why not otherwise."""
         return climb(node, target, self.resources, self.experience)
 
+    def serves(self, new: Node, old: Node) -> bool:
+        """Whether the device that would compute `old` computes `new` in its place, too."""
+        try:
+            candidates, _ = self.candidates(old, old.requested)
+        except errors.OpError:
+            return True  # placement tells the user
+        for target in candidates:
+            if self.climb(old, target)[0] is not None:
+                return self.climb(new, target)[0] is not None
+        return True
+
     def home(self, node: Node) -> Target | None:
         """The device that holds the value of a variable's node, or None."""
         if self.resources is None or not node.traits.holds:

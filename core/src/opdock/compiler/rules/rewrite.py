@@ -26,6 +26,7 @@ _DEPTH: Final = 4  # how many nodes back is looked for effects
 
 Rule = Callable[[Node, "Site"], "Value | None"]
 Rules = Mapping[str, tuple[Rule, ...]]
+Serves = Callable[[Node, Node], bool]
 
 
 @dataclass(slots=True)
@@ -94,12 +95,16 @@ class Site:
         return node
 
 
-def rewrite(block: Block, passes: Mapping[str, Rules]) -> bool:
+def rewrite(
+    block: Block, passes: Mapping[str, Rules], serves: Serves = lambda new, old: True
+) -> bool:
     """Applies the rules of `passes` until none applies.
 
     Args:
         block: changed in place.
         passes: by the name that explanations show, for each op type the rules to try, in order.
+        serves: whether a node of another op type runs where the one does that it stands for; a rule
+            does not apply where its ops have no kernel.
 
     Returns:
         Whether a node became a constant, so that there may be more to fold.
@@ -108,13 +113,17 @@ def rewrite(block: Block, passes: Mapping[str, Rules]) -> bool:
     for name, rules in passes.items():
         for op, several in rules.items():
             table.setdefault(op, []).extend((name, rule) for rule in several)
-    return bool(table) and _Walk(block, table).run()
+    return bool(table) and _Walk(block, table, serves).run()
 
 
 class _Walk:
-    def __init__(self, block: Block, table: Mapping[str, list[tuple[str, Rule]]]) -> None:
+    def __init__(
+        self, block: Block, table: Mapping[str, list[tuple[str, Rule]]], serves: Serves
+    ) -> None:
         self.block = block
         self.table = table
+        self.serves = serves
+        self.served: dict[Any, bool] = {}
         self.mapping: dict[Value, Value] = {}
         self.controls: dict[Node, list[Node]] = {}
         self.fresh: list[Node] = []
@@ -142,7 +151,11 @@ class _Walk:
             for name, rule in rules:
                 site = Site(node)
                 found = rule(node, site)
-                if found is not None and self.allowed(node, found, site.made):
+                if (
+                    found is not None
+                    and self.allowed(node, found, site.made)
+                    and all(self.offered(other, node) for other in site.made)
+                ):
                     self.take(node, found, site.made, name, depth)
                     return
         self.fresh.append(node)
@@ -169,6 +182,16 @@ class _Walk:
             return True
         kept = _reach(kept)
         return all(self.stays(v, kept, 0) for v in node.inputs)
+
+    def offered(self, new: Node, old: Node) -> bool:
+        """Whether there is a kernel for what a rule made, asked once for all alike."""
+        if new.op == old.op or new.is_const:
+            return True
+        alike = [(n.op, *((v.dtype, v.shape) for v in n.inputs)) for n in (new, old)]
+        key = (*alike, old.requested)
+        if key not in self.served:
+            self.served[key] = self.serves(new, old)
+        return self.served[key]
 
     def stays(self, value: Value, kept: set[Value], depth: int) -> bool:
         node = value.node

@@ -29,6 +29,7 @@ class Carry:
         written: the indices of the variables that are written.
         lists: the indices of the lists.
         steps: of each list, by its index, how much longer a turn makes it.
+        chosen: of each list that a branch gives, by its index, the longest of what there may be.
     """
 
     def __init__(self, xp: Any, inputs: Sequence[Any], bodies: Sequence[Segment]) -> None:
@@ -39,7 +40,41 @@ class Carry:
         })  # fmt: skip
         self.lists = [i for i, x in enumerate(inputs) if isinstance(x, Rows)]
         self.steps = dict.fromkeys(self.lists, 0)
+        self.chosen: dict[int, Rows] = {}
         self._outputs: list[Any] = []
+
+    def agree(
+        self, sides: Sequence[Segment], call: Callable[..., Any], trace: Callable[..., Any]
+    ) -> None:
+        """Finds out how long the lists are that branches give: the first trace of each tells.
+
+        Args:
+            sides: the branches.
+            call: as for `Segment.walk`.
+            trace: as for `make_room`.
+
+        Raises:
+            NotImplementedError: the elements of a list depend on the branch.
+        """
+        given = [self._tried(side, call, trace) for side in sides]
+        for i, several in enumerate(zip(*given, strict=True)):
+            full = [x for x in several if isinstance(x, Rows) and x.array is not None]
+            if not full:
+                continue
+            alike = {(x.array.shape[1:], x.array.dtype, x.counts is None) for x in full}
+            if len(alike) > 1:
+                raise NotImplementedError("the elements of a list depend on the branch")
+            self.chosen[i] = max(full, key=lambda x: int(x.array.shape[0]))
+
+    def _tried(
+        self, body: Segment, call: Callable[..., Any], trace: Callable[..., Any]
+    ) -> list[Any]:
+        """What a body gives, of which only the forms are of use."""
+        before = [self.inputs[i].read() for i in self.written]
+        trace(functools.partial(self.through, body, call), self.values())
+        for i, value in zip(self.written, before, strict=True):
+            self.inputs[i].write(value)
+        return self._outputs
 
     def make_room(
         self, body: Segment, call: Callable[..., Any], count: int, trace: Callable[..., Any]
@@ -52,16 +87,13 @@ class Carry:
             count: of turns.
             trace: calls its first argument with the second, traced, and forgets the results.
         """
-        before = [self.inputs[i].read() for i in self.written]
-        trace(functools.partial(self.through, body, call), self.values())
-        for i, value in zip(self.written, before, strict=True):
-            self.inputs[i].write(value)
+        outputs = self._tried(body, call, trace)
         for i in self.lists:
-            old, new = self.inputs[i], self._outputs[i]
+            old, new = self.inputs[i], outputs[i]
             self.steps[i] = new.length - old.length
             if new.array is not None and old.base is None:
                 room = new.array.shape[0] + max(0, self.steps[i]) * (count - 1)
-                self.inputs[i] = old.with_room(room, new.array)
+                self.inputs[i] = old.with_room(room, new)
 
     def values(self) -> Values:
         """The values before the first turn: a structure of arrays."""
@@ -82,9 +114,16 @@ class Carry:
             given[i] = replace(given[i], base=base)
         with deferring() as checks:
             self._outputs = list(body.walk(given, call))
+            for i, longest in self.chosen.items():
+                rows = longest.array.shape[0]
+                self._outputs[i] = self._outputs[i].counted(rows, longest)
         fresh = [self._typed(self.inputs[i].read()) for i in self.written]
         failed = functools.reduce(self.xp.logical_or, checks, failed)
         return self._arrays_of(self._outputs), fresh, failed
+
+    def taken(self, values: Values) -> list[Any]:
+        """The outputs of the node after one of its branches."""
+        return self._after(values)
 
     def settled(self, values: Values, count: int | None = None) -> list[Any]:
         """The outputs of the node after the last of so many turns.
@@ -92,11 +131,7 @@ class Carry:
         Raises:
             NotImplementedError: a list grows differently from turn to turn.
         """
-        arrays, state, failed = values
-        for i, value in zip(self.written, state, strict=True):
-            self.inputs[i].write(value)
-        defer(self.xp, failed)
-        outputs = _with_arrays(self._outputs, arrays)
+        outputs = self._after(values)
         for i in self.lists:
             old, step = self.inputs[i], self.steps[i]
             if outputs[i].length != old.length + step:
@@ -105,10 +140,26 @@ class Carry:
             outputs[i] = replace(outputs[i], base=old.base, length=length)
         return outputs
 
+    def _after(self, values: Values) -> list[Any]:
+        """The outputs, once the variables have their new values."""
+        arrays, state, failed = values
+        for i, value in zip(self.written, state, strict=True):
+            self.inputs[i].write(value)
+        defer(self.xp, failed)
+        counts = {i: arrays[len(arrays) - len(self.chosen) + k] for k, i in enumerate(self.chosen)}
+        outputs = _with_arrays(self._outputs, arrays)
+        for i, base in counts.items():
+            outputs[i] = replace(outputs[i], base=base)
+        return outputs
+
     def _arrays_of(self, values: Sequence[Any]) -> list[Any]:
-        """The arrays of some values, and those of lists."""
-        found = (x.array if isinstance(x, Rows) else x for x in values)
-        return [self._typed(x) for x in found if x is not None and not isinstance(x, HeldVariable)]
+        """The arrays of some values, and those of lists; behind them the lengths of lists that a
+        branch gives.
+        """
+        found = [y for x in values for y in (x.arrays() if isinstance(x, Rows) else [x])]
+        if values is self._outputs:
+            found += [values[i].base for i in self.chosen]
+        return [self._typed(x) for x in found if not isinstance(x, HeldVariable)]
 
     def _typed(self, x: Any) -> Any:
         """An array of its own type whatever it meets: each turn gives what the next one takes."""
@@ -120,8 +171,8 @@ def _with_arrays(values: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
     rest = iter(arrays)
 
     def other(x: Any) -> Any:
-        if isinstance(x, HeldVariable) or (isinstance(x, Rows) and x.array is None):
+        if isinstance(x, HeldVariable):
             return x
-        return replace(x, array=next(rest)) if isinstance(x, Rows) else next(rest)
+        return x.with_arrays(rest) if isinstance(x, Rows) else next(rest)
 
     return [other(x) for x in values]

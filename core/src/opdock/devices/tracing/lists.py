@@ -8,7 +8,7 @@ from the number of the turn.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
@@ -17,6 +17,7 @@ import numpy as np
 
 from opdock import dtypes
 from opdock.devices.segment import Segment, SegmentNode
+from opdock.devices.tracing.deferred import defer
 
 __all__ = ["OPS", "Rows", "gives_list", "is_known", "turns"]
 
@@ -26,32 +27,54 @@ _MOST_TURNS: Final = 10_000
 
 @dataclass(frozen=True)
 class Rows:
-    """A list of arrays of one shape.
+    """A list of arrays of one shape, or of lists of those.
 
     Attributes:
         xp: the namespace.
         array: the elements along the first dimension, and room for more; None before the first.
         length: how many there are, apart from `base`.
-        base: an array, how many came in earlier turns of the loop that is traced.
+        base: an array, how many came in earlier turns of the loop that is traced, or from the
+            branch that was taken.
+        unsure: whether there may be none where one is taken.
+        counts: of a list of lists how long each of them is, an array; None where they are arrays.
     """
 
     xp: Any
     array: Any = None
     length: int = 0
     base: Any = None
+    unsure: bool = False
+    counts: Any = None
 
     def push(self, element: Any) -> Rows:
-        """One more element."""
+        """One more element.
+
+        Raises:
+            NotImplementedError: it is a list whose elements nobody knows.
+        """
+        counts = None
+        if isinstance(element, Rows):
+            if element.array is None or element.counts is not None:
+                raise NotImplementedError("the elements of the list are lists without a shape")
+            counts = self._pushed(self.counts, element.count())
+            element = element.array
+        rows = self._pushed(self.array, element)
+        return replace(self, array=rows, counts=counts, length=self.length + 1)
+
+    def _pushed(self, array: Any, element: Any) -> Any:
         xp = self.xp
         if self.base is not None:
-            rows = xp.set_row(self.array, self.base + self.length, element)
-        elif self.array is None:
-            rows = element[None]
-        elif self.length < self.array.shape[0]:
-            rows = xp.set_row(self.array, self.length, element)
-        else:
-            rows = xp.concat([self.array, element[None]])
-        return replace(self, array=rows, length=self.length + 1)
+            return _with_row(xp, array, self.base + self.length, element)
+        if array is None:
+            return element[None]
+        if self.length < array.shape[0]:
+            return _with_row(xp, array, self.length, element)
+        return xp.concat([array, element[None]])
+
+    def count(self) -> Any:
+        """How many there are, as an array."""
+        count = self.xp.asarray(self.length, dtype=self.xp.int64)
+        return count if self.base is None else count + self.base
 
     def pop(self) -> tuple[Rows, Any]:
         """Without the last element, and that element.
@@ -63,7 +86,12 @@ class Rows:
         if self.base is None and last < 0:
             raise NotImplementedError("the list may be empty")
         at = last if self.base is None else self.base + last
-        return replace(self, length=last), self.xp.row(self.array, at)
+        if self.unsure:
+            defer(self.xp, at < 0)
+        element = _row(self.xp, self.array, at)
+        if self.counts is not None:
+            element = Rows(self.xp, element, 0, _row(self.xp, self.counts, at), unsure=True)
+        return replace(self, length=last), element
 
     def all(self) -> Any:
         """The elements that count.
@@ -71,19 +99,48 @@ class Rows:
         Raises:
             NotImplementedError: nobody knows how many.
         """
-        if self.base is not None or self.array is None:
+        if self.base is not None or self.array is None or self.counts is not None:
             raise NotImplementedError("the length of the list is not known")
         return self.array[: self.length]
 
-    def with_room(self, rows: int, like: Any) -> Rows:
-        """With room for so many, of the shape and type of the rows of `like`."""
-        xp, array = self.xp, self.array
+    def counted(self, rows: int, like: Rows) -> Rows:
+        """With room for so many, and a length that is an array."""
+        return replace(self.with_room(rows, like), length=0, base=self.count(), unsure=True)
+
+    def with_room(self, rows: int, like: Rows) -> Rows:
+        """With room for so many, of the shape and type of those of `like`."""
+        array = self._roomy(self.array, rows, like.array)
+        return replace(self, array=array, counts=self._roomy(self.counts, rows, like.counts))
+
+    def _roomy(self, array: Any, rows: int, like: Any) -> Any:
+        if like is None:
+            return array
         have = 0 if array is None else array.shape[0]
-        more = xp.zeros((max(0, rows - have), *like.shape[1:]), dtype=like.dtype)
-        return replace(self, array=more if array is None else xp.concat([array, more]))
+        more = self.xp.zeros((max(0, rows - have), *like.shape[1:]), dtype=like.dtype)
+        return more if array is None else self.xp.concat([array, more])
+
+    def arrays(self) -> list[Any]:
+        """What of it is arrays of a fixed shape."""
+        return [x for x in (self.array, self.counts) if x is not None]
+
+    def with_arrays(self, rest: Iterator[Any]) -> Rows:
+        """With the next of other arrays in place of its own."""
+        array = None if self.array is None else next(rest)
+        return replace(self, array=array, counts=None if self.counts is None else next(rest))
+
+
+def _row(xp: Any, array: Any, i: Any) -> Any:
+    shape = array.shape[1:]
+    return xp.reshape(xp.part(array, [i, *(0 for _ in shape)], (1, *shape)), shape)
+
+
+def _with_row(xp: Any, array: Any, i: Any, row: Any) -> Any:
+    return xp.set_part(array, [i, *(0 for _ in row.shape)], row[None])
 
 
 def _pop(xp: Any, node: SegmentNode, items: Rows, shape: Any) -> tuple[Rows, Any]:
+    if items.unsure and node.attrs.get("_zeros"):
+        raise NotImplementedError("whether the list is empty depends on values")
     if items.base is None and items.length == 0 and node.attrs.get("_zeros"):
         return items, xp.zeros(tuple(map(int, shape)), dtype=node.results[1].dtype.np)
     return items.pop()
@@ -108,6 +165,8 @@ def _split(xp: Any, node: SegmentNode, tensor: Any, shape: Any, lengths: Any) ->
 
 
 def _add(xp: Any, node: SegmentNode, *lists: Rows) -> Rows:
+    if any(x.counts is not None for x in lists):
+        raise NotImplementedError("lists of lists are added")
     found = [x for x in lists if x.array is not None and (x.base is not None or x.length)]
     if not found:
         return lists[0]

@@ -11,8 +11,11 @@ import numpy as np
 
 from opdock.devices.segment import HeldVariable
 from opdock.devices.tracing.deferred import deferring, is_deferring
+from opdock.kernels.select.arguments import flat_inputs
+from opdock.kernels.select.signature import NodeSig
+from opdock.kernels.select.table import Kernel
 
-__all__ = ["TracedKernel"]
+__all__ = ["TracedKernel", "inputs_traced"]
 
 _PROGRAMS: Final = 32
 """For how many values of its host inputs a kernel keeps programs."""
@@ -28,12 +31,16 @@ class TracedKernel:
             none.
         compiled: makes a function of structures of arrays one that is traced when shapes are new.
         buffer: the class of the device's buffers.
+        traced: the positions of host inputs that need not be known: one program serves all their
+            values.
     """
 
     def __init__(
-        self, xp: Any, call: Callable[..., Any], compiled: Callable[..., Any], buffer: type
-    ) -> None:
+        self, xp: Any, call: Callable[..., Any], compiled: Callable[..., Any], buffer: type,
+        traced: frozenset[int] = frozenset(),
+    ) -> None:  # fmt: skip
         self._xp, self._call, self._compiled, self._buffer = xp, call, compiled, buffer
+        self._traced_inputs = traced
         self._programs: dict[Any, Callable[..., Any]] = {}
         self._traceable = True
         self._gives_cell = False
@@ -42,7 +49,10 @@ class TracedKernel:
         """The kernel's results, or its errors."""
         if not self._traceable or is_deferring():
             return self._call(*inputs)
-        arrays = {i: x for i, x in enumerate(inputs) if isinstance(x, self._buffer)}
+        open_ = self._traced_inputs
+        arrays = {
+            i: x for i, x in enumerate(inputs) if isinstance(x, self._buffer) or i in open_
+        }  # fmt: skip
         cells = {i: x for i, x in enumerate(inputs) if _is_variable(x)}
         rest = {i: x for i, x in enumerate(inputs) if i not in arrays and i not in cells}
         # Other state than variables would be changed by the trace, not by its runs.
@@ -61,7 +71,10 @@ class TracedKernel:
                     for i, value in fresh.items():
                         cells[i].write(value)
                     return next(iter(cells.values())) if self._gives_cell else out
-        except Exception:
+        except Exception as e:
+            if open_ and isinstance(e, NotImplementedError):
+                self._traced_inputs = frozenset()  # the kernel has to know them after all
+                return self(*inputs)
             # Either it cannot be traced, or its arguments are wrong, which it says itself.
             out = self._call(*inputs)
             self._traceable = False
@@ -89,6 +102,11 @@ class TracedKernel:
         fresh = {i: cell.value for i, cell in held.items() if cell.value is not values[i]}
         failed = functools.reduce(self._xp.logical_or, checks) if checks else None
         return None if self._gives_cell else out, fresh, failed
+
+
+def inputs_traced(kernel: Kernel, sig: NodeSig) -> frozenset[int]:
+    """The positions of a node's inputs that its kernel wants on the host, or traced."""
+    return flat_inputs(sig.op, kernel.traced, sig.attrs)
 
 
 def _is_variable(x: Any) -> bool:

@@ -156,6 +156,25 @@ def _clamp(bound: int | None, size: int, low: int, high: int) -> int:
     return min(max(value + size if value < 0 else value, low), high)
 
 
+def picks(
+    shape: tuple[int, ...], begin: Any, strides: Sequence[int], attrs: Mapping[str, Any]
+) -> dict[int, Any]:
+    """The dimensions of which one place is picked, and the place, whose value may be unknown.
+
+    Raises:
+        ValueError: the specification does not fit the shape.
+        NotImplementedError: the length of what is selected depends on the bounds.
+    """
+    found = {}
+    for entry in _entries(len(shape), begin, None, strides, attrs):
+        if entry.dim is None or (entry.begin_masked and entry.end_masked and not entry.shrink):
+            continue
+        if not entry.shrink:
+            raise NotImplementedError(f"the length of dimension {entry.dim} depends on values")
+        found[entry.dim] = entry.begin
+    return found
+
+
 def masks(attrs: Mapping[str, Any]) -> dict[str, int]:
     """The mask attributes of a StridedSlice-like op, to be passed on to another one."""
     return {m: attrs[m] for m in _MASKS}

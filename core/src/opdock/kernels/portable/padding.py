@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes
-from opdock.kernels.array_api import dims, full, invalid, put
+from opdock.kernels.array_api import dims, fails, full, invalid, is_traced, put
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
@@ -29,12 +29,26 @@ def margins(paddings: Any, rank: int) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in values]
 
 
-@portable("Pad", "PadV2", host_inputs=("paddings",))
+@portable("Pad", "PadV2", host_inputs=("paddings",), traced="paddings")
 def pad(xp: Any, sig: NodeSig) -> Any:
     """The input within a margin of one value."""
     dtype = sig.out_dtypes[0]
 
+    def moving(tensor: Any, paddings: Any, value: Any) -> Any:
+        shape = sig.out_shapes[0]
+        if shape is None or None in shape:
+            raise NotImplementedError("the shape of the padded tensor depends on values")
+        whole = xp.sum(paddings, axis=1) + xp.asarray(tensor.shape, dtype=paddings.dtype)
+        fits = xp.all(whole == xp.asarray(shape, dtype=paddings.dtype)) & xp.all(paddings >= 0)
+        fails(xp, ~fits)
+        out = full(xp, shape, 0, dtype, tensor)
+        if value is not None:
+            out = put(xp, out, ..., value)
+        return xp.set_part(out, [paddings[i, 0] for i in range(len(shape))], tensor)
+
     def run(tensor: Any, paddings: Any, value: Any = None) -> Any:
+        if is_traced(xp, paddings):
+            return moving(tensor, paddings, value)
         pairs = margins(paddings, len(tensor.shape))
         shape = tuple(d + a + b for d, (a, b) in zip(tensor.shape, pairs, strict=True))
         out = full(xp, shape, 0, dtype, tensor)

@@ -6,12 +6,12 @@ from typing import Any
 
 from opdock import axes
 from opdock.graph.nodes import slicespec
-from opdock.kernels.array_api import dims, ints, invalid, put, zeros
+from opdock.kernels.array_api import dims, fails, ints, invalid, is_traced, put, zeros
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
 
-@portable("Slice", host_inputs=("begin", "size"), may_alias={0: 0})
+@portable("Slice", host_inputs=("begin", "size"), traced="begin", may_alias={0: 0})
 def slice_(xp: Any, sig: NodeSig) -> Any:
     """A block of the input."""
     begin, size = sig.const(1), sig.const(2)
@@ -21,7 +21,15 @@ def slice_(xp: Any, sig: NodeSig) -> Any:
         return lambda tensor, begin, size: tensor[fixed]
 
     def run(tensor: Any, begin: Any, size: Any) -> Any:
-        return tensor[axes.block(tensor.shape, begin, size)]
+        if not is_traced(xp, begin):
+            return tensor[axes.block(tensor.shape, begin, size)]
+        lengths = ints(size)
+        if -1 in lengths:
+            raise NotImplementedError("the size of the slice depends on values")
+        axes.block(tensor.shape, [0] * len(lengths), lengths)  # whether it fits anywhere
+        ends = [d - n for d, n in zip(tensor.shape, lengths, strict=True)]
+        fails(xp, xp.any((begin < 0) | (begin > xp.asarray(ends, dtype=begin.dtype))))
+        return xp.part(tensor, [begin[i] for i in range(len(lengths))], lengths)
 
     return run
 
@@ -39,7 +47,31 @@ def subscript(sig: NodeSig, shape: Any, begin: Any, end: Any, strides: Any) -> s
     return found
 
 
-@portable("StridedSlice", host_inputs=("begin", "end", "strides"), may_alias={0: 0})
+class _Window:
+    """What a strided slice takes of an array whose places are picked by values that come later.
+
+    Attributes:
+        starts: where it begins, an array for each dimension of which a place is picked.
+        shape: of the part, those dimensions kept.
+        subscript: of the part, the index of the result.
+        result: the shape of the result.
+    """
+
+    def __init__(self, xp: Any, sig: NodeSig, shape: Any, begin: Any, strides: Any) -> None:
+        steps = ints(strides)
+        picked = slicespec.picks(tuple(shape), begin, steps, sig.attrs)
+        self.starts, self.shape = [0] * len(shape), list(shape)
+        for dim, place in picked.items():
+            at = xp.where(place < 0, place + shape[dim], place)
+            fails(xp, (at < 0) | (at >= shape[dim]))
+            self.starts[dim], self.shape[dim] = at, 1
+        first = [0] * len(steps)
+        found = subscript(sig, self.shape, first, [1] * len(steps), strides)
+        self.subscript, self.result = found.subscript, found.shape
+
+
+@portable("StridedSlice", host_inputs=("begin", "end", "strides"), traced=("begin", "end"),
+          may_alias={0: 0})  # fmt: skip
 def strided_slice(xp: Any, sig: NodeSig) -> Any:
     """A part of the input by Python's rules."""
     consts = [sig.const(i) for i in (1, 2, 3)]
@@ -52,7 +84,12 @@ def strided_slice(xp: Any, sig: NodeSig) -> Any:
             return lambda tensor, begin, end, strides: tensor[index]
 
     def run(tensor: Any, begin: Any, end: Any, strides: Any) -> Any:
-        found = subscript(sig, tensor.shape, begin, end, strides).subscript
+        if is_traced(xp, begin, end):
+            window = _Window(xp, sig, tensor.shape, begin, strides)
+            tensor = xp.part(tensor, window.starts, window.shape)
+            found = window.subscript
+        else:
+            found = subscript(sig, tensor.shape, begin, end, strides).subscript
         index, backwards = forwards(found, tensor.shape)
         # With an ellipsis even a single element comes out as an array.
         out = tensor[(*index, ...)]
@@ -86,19 +123,29 @@ def forwards(index: Any, shape: Any) -> tuple[tuple[Any, ...], tuple[int, ...]]:
     return tuple(parts), tuple(flips)
 
 
-@portable("StridedSliceGrad", host_inputs=("shape", "begin", "end", "strides"))
+@portable("StridedSliceGrad", host_inputs=("shape", "begin", "end", "strides"),
+          traced=("begin", "end"))  # fmt: skip
 def strided_slice_grad(xp: Any, sig: NodeSig) -> Any:
     """Zeros, with the gradient where the slice was taken."""
     dtype = sig.out_dtypes[0]
 
     def run(shape: Any, begin: Any, end: Any, strides: Any, dy: Any) -> Any:
         out = zeros(xp, tuple(ints(shape)), dy, dtype)
+        if is_traced(xp, begin, end):
+            window = _Window(xp, sig, out.shape, begin, strides)
+            _check_grad(dy, window.result)
+            part = put_part(xp, zeros(xp, window.shape, dy, dtype), window.subscript, dy)
+            return xp.set_part(out, window.starts, part)
         found = subscript(sig, out.shape, begin, end, strides)
-        if tuple(dy.shape) != found.shape:
-            raise invalid(f"shape of dy was {dims(dy.shape)} instead of {dims(found.shape)}")
+        _check_grad(dy, found.shape)
         return put_part(xp, out, found.subscript, dy)
 
     return run
+
+
+def _check_grad(dy: Any, shape: Any) -> None:
+    if tuple(dy.shape) != tuple(shape):
+        raise invalid(f"shape of dy was {dims(dy.shape)} instead of {dims(shape)}")
 
 
 def put_part(xp: Any, out: Any, index: Any, value: Any) -> Any:

@@ -48,12 +48,14 @@ def _flaws(kernel: Kernel, definition: OpDef) -> Iterator[str]:
     inputs = [arg.name for arg in definition.inputs]
     outputs = [arg.name for arg in definition.outputs]
     for field, known_names in (
-        ("host_inputs", inputs), ("host_outputs", outputs), ("keeps", inputs + outputs),
+        ("host_inputs", inputs), ("traced", sorted(kernel.host_inputs)),
+        ("host_outputs", outputs), ("keeps", inputs + outputs),
     ):  # fmt: skip
         unknown = sorted((getattr(kernel, field) or frozenset()) - set(known_names))
         if unknown:
             told = ", ".join(known_names) or "none"
-            yield f"{field} names {unknown[0]}, for {op} no argument (it has {told})"
+            what = "none of its host_inputs" if field == "traced" else "no argument"
+            yield f"{field} names {unknown[0]}, for {op} {what} (it has {told})"
 
 
 def _meant(op: str) -> str:

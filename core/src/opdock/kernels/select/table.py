@@ -38,6 +38,9 @@ class Kernel:
             several results None, or a tuple with a buffer or None for each. The buffer of an
             elementwise op may be an input's.
         host_inputs: names of arguments that arrive as NumPy arrays in host memory.
+        traced: names of `host_inputs` that the kernel also takes as arrays without values, from
+            a tracer: what depends on them may be part of a program. `NotImplementedError` says
+            that the rest of the arguments does not allow it.
         host_outputs: names of results that are NumPy arrays in host memory.
         may_alias: output index -> index of the input whose buffer or view it may be.
         keeps: names of the arguments and results whose buffers a stateful kernel may hold on to
@@ -59,6 +62,7 @@ class Kernel:
     label: str = ""
     out: bool = False
     host_inputs: frozenset[str] = frozenset()
+    traced: frozenset[str] = frozenset()
     host_outputs: frozenset[str] = frozenset()
     may_alias: Mapping[int, int] = field(default_factory=dict)
     keeps: frozenset[str] | None = None
@@ -79,7 +83,7 @@ class Kernel:
         types = {attr: _dtype_set(self.op, attr, v) for attr, v in self.dtypes.items()}
         object.__setattr__(self, "dtypes", MappingProxyType(types))
         object.__setattr__(self, "may_alias", MappingProxyType(dict(self.may_alias)))
-        for name in ("host_inputs", "host_outputs"):
+        for name in ("host_inputs", "traced", "host_outputs"):
             object.__setattr__(self, name, _names(self.op, name, getattr(self, name)))
         if self.keeps is not None:
             object.__setattr__(self, "keeps", _names(self.op, "keeps", self.keeps))
