@@ -40,6 +40,21 @@ def transform_features(features: dict[Any, Any], feature_columns: Any, state_man
         return made
 
 
+class LazyBuilder:
+    """Features, and what columns that need no variables make of them.
+
+    Args:
+        features: key -> Tensor or SparseTensor.
+    """
+
+    def __init__(self, features: dict[Any, Any]) -> None:
+        self._cache = FeatureTransformationCache(features)
+
+    def get(self, key: Any) -> Any:
+        """The feature of a key, or what a column transforms it to."""
+        return self._cache.get(key, None)
+
+
 def input_layer(
     features: dict[Any, Any],
     feature_columns: Any,

@@ -78,11 +78,22 @@ class _FeatureLayer(Layer):
             if not isinstance(column, kinds):
                 raise ValueError(f"Items of feature_columns must be {told} Given: {column}")
         self._building: FeatureColumn | None = None
+        self._whole: list[Any] = []
         self._state_manager: StateManager = KeptState(self._make_variable, trainable)
+
+    @property
+    def variables(self) -> list[Any]:
+        """The variables; one that is partitioned counts as one."""
+        return list(self._whole)
 
     def _make_variable(self, name: str, **kwargs: Any) -> Any:
         assert self._building is not None
-        return self.add_weight(name=f"{self._building.name}/{name}", **kwargs)
+        return self._kept(f"{self._building.name}/{name}", **kwargs)
+
+    def _kept(self, name: str, **kwargs: Any) -> Any:
+        variable = self.add_weight(name, **kwargs)
+        self._whole.append(variable)
+        return variable
 
     def build(self, _: Any) -> None:
         for column in self._feature_columns:
@@ -228,7 +239,7 @@ class LinearModel(_FeatureLayer):
         )
 
     def _build_rest(self) -> None:
-        self.bias = self.add_weight(
+        self.bias = self._kept(
             "bias_weights",
             shape=[self._units],
             dtype=dtypes.float32,

@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn
 
 from opdock import errors
 
-# Internal modules, with all below them, and why they are not there.
+# Internal modules and names, with all below them, and why they are not there.
 MODULES: Final[dict[str, str]] = {
     "core.kernels.boosted_trees": "boosted trees are out of scope",
     "core.protobuf.tpu": "there are no TPUs here",
@@ -19,6 +19,8 @@ MODULES: Final[dict[str, str]] = {
     "python.eager": "opdock runs TensorFlow 1's graphs, not eagerly",
     "python.keras": "Keras is a library: pip install 'opdock[keras]' brings what runs on opdock",
     "python.ops.boosted_trees_ops": "boosted trees are out of scope",
+    "python.ops.control_flow_ops.ControlFlowContext": "loops and branches are functions here",
+    "python.ops.control_flow_ops.XLAControlFlowContext": "there are no TPUs here",
     "python.ops.clustering_ops": "k-means is not covered yet",
     "python.ops.gen_sdca_ops": "the SDCA optimizer is out of scope",
     "python.ops.batch_ops": "batching across sessions is for servers",
@@ -51,7 +53,7 @@ def _make(name: str, reason: str) -> Any:
 
 def stand_in(path: str, name: str) -> Any:
     """A stand-in for a name of an internal module, or None where one should be missed at once."""
-    head = path
+    head = f"{path}.{name}"
     while head:
         if head in MODULES:
             return _make(f"{path}.{name}", MODULES[head])

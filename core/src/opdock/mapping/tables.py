@@ -47,12 +47,20 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
         "opdock.graph.nodes.scopes",
         "opdock.graph.nodes.collections",
         "opdock.graph.nodes.default_session",
+        "opdock.graph.serial.proto_functions",
         "opdock.graph.nodes.registry",
     ),
     "python.framework.smart_cond": ("opdock.util.graph_helpers",),
     "python.framework.test_util": ("opdock.util.for_tests", "opdock.api.test"),
     "python.framework.random_seed": ("opdock.graph.nodes.seeds",),
     "python.framework.tensor_shape": ("opdock.shapes", "opdock.util.graph_helpers"),
+    "python.distribute.distribute_lib": ("opdock.util.one_replica",),
+    "python.distribute.distribution_strategy_context": ("opdock.util.one_replica",),
+    "python.distribute.estimator_training": ("opdock.util.one_replica",),
+    "python.distribute.reduce_util": ("opdock.util.one_replica",),
+    "python.keras.utils.losses_utils": ("opdock.util.one_replica",),
+    "python.training.device_setter": ("opdock.train.device_setter",),
+    "python.training.warm_starting_util": ("opdock.train.warm_start",),
     "python.eager.monitoring": ("opdock.util.monitoring",),
     "python.eager.context": ("opdock.util.eager_context",),
     "python.platform.app": ("opdock.api.app",),
@@ -92,6 +100,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.layers.utils": ("opdock.util.graph_helpers",),
     "python.util.all_util": ("opdock.util.decorating",),
     "python.util.deprecation": ("opdock.util.decorating",),
+    "python.util.module_wrapper": ("opdock.util.decorating",),
     "python.util.function_utils": ("opdock.util.inspecting",),
     "python.util.keyword_args": ("opdock.util.decorating",),
     "python.util.tf_contextlib": ("opdock.util.decorating",),
@@ -276,20 +285,37 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "list_local_devices": "opdock.util.graph_helpers:list_local_devices",
     },
     "python.feature_column.feature_column": {
-        f"_{name}": f"opdock:feature_column.{name}"
-        for name in (
-            "bucketized_column",
-            "categorical_column_with_hash_bucket",
-            "categorical_column_with_identity",
-            "categorical_column_with_vocabulary_file",
-            "categorical_column_with_vocabulary_list",
-            "crossed_column",
-            "embedding_column",
-            "indicator_column",
-            "numeric_column",
-            "shared_embedding_columns",
-            "weighted_categorical_column",
-        )
+        "_LazyBuilder": "opdock.feature_column.functional:LazyBuilder",
+        **{
+            f"_{name}": f"opdock.feature_column.{module}:{name}"
+            for module, names in {
+                "base": "FeatureColumn DenseColumn CategoricalColumn SequenceDenseColumn",
+                "dense": "NumericColumn BucketizedColumn",
+                "embedding": "EmbeddingColumn SharedEmbeddingColumn IndicatorColumn",
+                "categorical": (
+                    "HashedCategoricalColumn VocabularyFileCategoricalColumn CrossedColumn "
+                    "VocabularyListCategoricalColumn IdentityCategoricalColumn "
+                    "WeightedCategoricalColumn SequenceCategoricalColumn"
+                ),
+            }.items()
+            for name in names.split()
+        },
+        **{
+            f"_{name}": f"opdock:feature_column.{name}"
+            for name in (
+                "bucketized_column",
+                "categorical_column_with_hash_bucket",
+                "categorical_column_with_identity",
+                "categorical_column_with_vocabulary_file",
+                "categorical_column_with_vocabulary_list",
+                "crossed_column",
+                "embedding_column",
+                "indicator_column",
+                "numeric_column",
+                "shared_embedding_columns",
+                "weighted_categorical_column",
+            )
+        },
     },
     "python.feature_column.feature_column_v2": {
         "make_parse_example_spec_v2": "opdock:feature_column.make_parse_example_spec",
@@ -387,6 +413,8 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "nth_element": "opdock.ops.sorting:nth_element",
     },
     "python.ops.resource_variable_ops": {
+        "_from_proto_fn": "opdock.graph.serial.proto_functions:variable_from_proto",
+        "_to_proto_fn": "opdock.graph.serial.proto_functions:variable_to_proto",
         "ResourceVariable": "opdock.graph.variables.resource_variable:ResourceVariable",
         "is_resource_variable": "opdock.util.graph_helpers:is_resource_variable",
     },
@@ -439,6 +467,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.training.training": {"NewCheckpointReader": "opdock:train.NewCheckpointReader"},
     "test": {"mock": "unittest.mock"},
     "python.tf2": {"enabled": "opdock.util.graph_helpers:enabled"},
+    "python.util.compat_internal": {"path_to_str": "opdock:compat.path_to_str"},
     "python.util.compat": {"collections_abc": "collections.abc"},
 }
 

@@ -15,6 +15,8 @@ from opdock.graph.variables.variable import Variable
 
 
 def _slot(primary: Any, value: Any, validate_shape: bool, shape: Any, dtype: Any) -> Any:
+    # A part's slot is not cut once more. The scope is the slot's own, so nothing is to be put back.
+    variable_scope.get_variable_scope().set_partitioner(None)
     slot = variable_scope.get_variable(
         "",
         initializer=value,

@@ -183,6 +183,18 @@ def do_not_generate_docs(target: _F) -> _F:
     return target
 
 
+def hide_attribute_from_api(value: Any) -> Any:
+    """Leaves an attribute alone."""
+    return value
+
+
+class TFModuleWrapper:
+    """Is no wrapper: the module is left alone, and tells of deprecated names by itself."""
+
+    def __new__(cls, wrapped: Any, module_name: str = "", **options: Any) -> Any:
+        return wrapped
+
+
 do_not_doc_inheritable = do_not_generate_docs
 
 

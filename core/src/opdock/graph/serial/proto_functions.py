@@ -10,7 +10,7 @@ from opdock.graph.nodes.collections import GraphKeys
 
 __all__ = [
     "get_collection_proto_type", "get_from_proto_function", "get_to_proto_function",
-    "register_proto_function",
+    "register_proto_function", "variable_from_proto", "variable_to_proto",
 ]  # fmt: skip
 
 
@@ -59,7 +59,7 @@ def _find(collection_name: str) -> _Functions | None:
     if found is None and collection_name in VARIABLE_COLLECTIONS:
         from opdock.io import protos
 
-        found = _Functions(protos.VariableDef, _variable_to_proto, _variable_from_proto)
+        found = _Functions(protos.VariableDef, variable_to_proto, variable_from_proto)
         _registered[collection_name] = found
     if found is None and collection_name == GraphKeys.SAVERS:
         from opdock.io import protos
@@ -87,11 +87,13 @@ def get_from_proto_function(collection_name: str) -> Callable[..., Any] | None:
     return None if found is None else found.from_proto
 
 
-def _variable_to_proto(variable: Any, export_scope: str | None = None) -> Any:
+def variable_to_proto(variable: Any, export_scope: str | None = None) -> Any:
+    """A variable as a VariableDef; None if it is outside the scope."""
     return variable.to_proto(export_scope=export_scope)
 
 
-def _variable_from_proto(proto: Any, import_scope: str | None = None) -> Any:
+def variable_from_proto(proto: Any, import_scope: str | None = None) -> Any:
+    """The variable that a VariableDef describes."""
     from opdock.graph.variables.variable import Variable
 
     return Variable.from_proto(proto, import_scope=import_scope)

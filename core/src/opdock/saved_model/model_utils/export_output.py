@@ -77,9 +77,7 @@ class ClassificationOutput(ExportOutput):
     def as_signature_def(self, receiver_tensors: Mapping[str, Any]) -> Any:
         """The signature of method classify."""
         examples = _serialized(receiver_tensors, "Classification")
-        return signature_def_utils.classification_signature_def(
-            examples, self.classes, self.scores
-        )
+        return signature_def_utils.classification_signature_def(examples, self.classes, self.scores)
 
 
 class RegressionOutput(ExportOutput):

@@ -86,9 +86,7 @@ def get_timestamped_export_dir(export_dir_base: Any) -> bytes:
             return folder
         logging.warning("The folder %s exists already: another second is tried", folder)
         time.sleep(1)
-    raise RuntimeError(
-        f"Failed to obtain a unique export directory name after {_TRIES} attempts."
-    )
+    raise RuntimeError(f"Failed to obtain a unique export directory name after {_TRIES} attempts.")
 
 
 def get_temp_export_dir(timestamped_export_dir: Any) -> bytes:

@@ -69,8 +69,7 @@ class ModeKeyMap(Mapping[str, Any]):
             mode = plain(key)
             if mode in self._values:
                 raise ValueError(
-                    "Error creating ModeKeyMap. Multiple keys/values found for "
-                    f"{mode} mode."
+                    f"Error creating ModeKeyMap. Multiple keys/values found for {mode} mode."
                 )
             self._values[mode] = value
 

@@ -1,0 +1,70 @@
+"""What libraries ask about distribution, answered for one replica: there are no strategies here."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from opdock import errors
+
+
+class ReductionV2:
+    """How the losses of a batch become one, in the words of TensorFlow 2."""
+
+    AUTO = "auto"
+    NONE = "none"
+    SUM = "sum"
+    SUM_OVER_BATCH_SIZE = "sum_over_batch_size"
+
+    @classmethod
+    def all(cls) -> tuple[str, ...]:
+        """Every way."""
+        return (cls.AUTO, cls.NONE, cls.SUM, cls.SUM_OVER_BATCH_SIZE)
+
+    @classmethod
+    def validate(cls, key: str) -> None:
+        """Raises ValueError for what is no way."""
+        if key not in cls.all():
+            raise ValueError(f"Invalid Reduction Key {key}.")
+
+
+class ReduceOp:
+    """How the values of replicas become one."""
+
+    SUM = "SUM"
+    MEAN = "MEAN"
+
+
+def scale_loss_for_distribution(loss_value: Any) -> Any:
+    """The loss: it is divided among one replica."""
+    return loss_value
+
+
+def get_loss_reduction() -> str:
+    """How replicas' losses would be reduced."""
+    return ReduceOp.SUM
+
+
+def has_strategy() -> bool:
+    """Whether a distribution strategy is in scope: never."""
+    return False
+
+
+in_cross_replica_context = has_strategy
+
+
+def should_run_distribute_coordinator(config: Any) -> bool:
+    """Whether an estimator's configuration asks for a coordinator; `init_run_config` refuses it."""
+    return False
+
+
+def init_run_config(config: Any, tf_config: Any) -> NoReturn:
+    """Refuses a configuration with a strategy.
+
+    Raises:
+        UnimplementedError: always.
+    """
+    raise errors.UnimplementedError(
+        None, None,
+        "tf.distribute's strategies are not there (train_distribute, eval_distribute): place "
+        "devices with tf.device, or leave them to the session",
+    )  # fmt: skip
