@@ -192,6 +192,7 @@ class TFModuleWrapper:
     """Is no wrapper: the module is left alone, and tells of deprecated names by itself."""
 
     def __new__(cls, wrapped: Any, module_name: str = "", **options: Any) -> Any:
+        del module_name, options
         return wrapped
 
 
