@@ -128,6 +128,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.training.evaluation": ("opdock.train.loops.evaluation",),
     "python.training.monitored_session": ("opdock.train.loops.monitored_session",),
     "python.training.experimental.loss_scale": ("opdock.train.experimental.loss_scale",),
+    "python.training.supervisor": ("opdock.train.loops.supervisor", "opdock.train.loops.services"),
     "python.training.slot_creator": ("opdock.train.slot_creator",),
     "python.training.moving_averages": ("opdock.train.moving_averages",),
     "python.training.optimizer": ("opdock.train.optimizer",),

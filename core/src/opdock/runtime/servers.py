@@ -51,7 +51,8 @@ class LocalServer:
 
 
 _lock = threading.Lock()
-_servers: Final[dict[str, LocalServer]] = {}
+_servers: Final[weakref.WeakValueDictionary[str, LocalServer]] = weakref.WeakValueDictionary()
+"""By address; a server that nobody holds, and no session, is gone with all that it kept."""
 _ports = itertools.count(_FIRST_PORT)
 
 
