@@ -44,6 +44,7 @@ for _name in LIBRARY:
 LATE: dict[tuple[str, str], str] = {
     ("opdock/shapes.py", "io"): "TensorShape.as_proto, TF's own method, makes a protobuf",
     ("opdock/ops/control.py", "autodiff"): "the gradients differentiate the bodies",
+    ("opdock/ops/calls.py", "autodiff"): "the gradient of a function is one",
     ("opdock/graph/variables/variable.py", "ops"): "a variable is sliced as a tensor is",
     ("opdock/ops/einsum.py", "autodiff"): "the gradient is that of the contraction it stands for",
 }

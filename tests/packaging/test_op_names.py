@@ -10,6 +10,7 @@ from opdock.graph.nodes import registry
 SRC = Path(__file__).resolve().parents[2] / "core/src/opdock"
 # File or folder: why it names ops.
 MAY_NAME: dict[str, str] = {
+    "compiler/clean/calls.py": "an argument that a function returns becomes a value of the call",
     "compiler/rules/": "a rewrite rule is about certain ops",
     "compiler/fuse/cluster_line.py": "the lines of ops whose expression depends on attributes",
     "compiler/place/layout.py": "makes and joins transposes between data formats",

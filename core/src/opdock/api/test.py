@@ -185,7 +185,7 @@ class TestCase(unittest.TestCase):
 
     def _value(self, value: Any) -> Any:
         """Arrays for tensors, and for anything that holds tensors."""
-        if is_tensor(value) or isinstance(value, Tensor):
+        if is_tensor(value) or hasattr(value, "_composite_parts"):
             return self.evaluate(value)
         return value
 
@@ -291,9 +291,7 @@ class TestCase(unittest.TestCase):
 
     def _assert_ragged(self, a: Any, b: Any, msg: str | None, compare: Callable[..., None]) -> None:
         """Compares values, of which one is ragged, and in how many dimensions they are."""
-        a, b = (
-            self.evaluate(v) if hasattr(v, "_composite_parts") else self._value(v) for v in (a, b)
-        )
+        a, b = self._value(a), self._value(b)
         compare(as_lists(a), as_lists(b), msg)
         if not isinstance(a, (list, tuple)) and not isinstance(b, (list, tuple)):
             self.assertEqual(ragged_rank(a), ragged_rank(b), msg)

@@ -184,7 +184,7 @@ class _DefinedFunction:
 
     # ------------------------------------------------------------ tracing
     def _trace(self) -> FunctionSpec:
-        base: str = self._func_name or getattr(self._func, "__name__", type(self._func).__name__)
+        base = str(self._func_name or getattr(self._func, "__name__", "function"))
         variable_store()  # the function's graph and the one around it share it from now on
         graph = DefinedGraph(base, get_default_graph(), self._by_value, self._may_copy)
         graph._scopes.devices = self._devices
