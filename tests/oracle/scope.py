@@ -48,10 +48,7 @@ OUT_OF_SCOPE: dict[str, Reason] = {
     r"quant/(quantize_v2|dequantize)/003": _ONEDNN,
     r"quant/nn.quantized_avg_pool/00[013]": _ONEDNN,
     r"quant/nn.quantized_(conv2d|max_pool)/00[13]": _ONEDNN,
-    # bad programs
-    r"errors/(iterator_.*|dataset_.*|tfrecord_.*)": _missing("opdock.data", "input pipelines"),
     # programs
-    r"programs/(data_.*|tfrecord_roundtrip)": _missing("opdock.data", "input pipelines"),
     r"programs/supervisor": _missing("'Supervisor'", "Supervisor"),
     r"programs/monitored_session": _missing("'SessionRunHook'", "monitored sessions"),
 }
