@@ -33,10 +33,6 @@ class Reason(NamedTuple):
     says: str  # part of what the replay reports, so that a case fails for this reason and no other
 
 
-def _missing(name: str, issue: str) -> Reason:
-    return Reason("planned", issue, name)
-
-
 # The wheel that was asked quantizes fed values with oneDNN, in mode MIN_FIRST up to one integer
 # below what TensorFlow's own kernel gives, which it uses itself where values are constants. With
 # TF_ENABLE_ONEDNN_OPTS=0 it fails the same cases.
@@ -48,10 +44,6 @@ OUT_OF_SCOPE: dict[str, Reason] = {
     r"quant/(quantize_v2|dequantize)/003": _ONEDNN,
     r"quant/nn.quantized_avg_pool/00[013]": _ONEDNN,
     r"quant/nn.quantized_(conv2d|max_pool)/00[13]": _ONEDNN,
-    # bad programs
-    r"errors/(iterator_.*|dataset_.*|tfrecord_.*)": _missing("opdock.data", "input pipelines"),
-    # programs
-    r"programs/(data_.*|tfrecord_roundtrip)": _missing("opdock.data", "input pipelines"),
 }
 
 

@@ -109,6 +109,7 @@ BACKWARD: dict[tuple[str, str], str] = {
         "graph.variables.resource_variable",
     ): "tf.Variable makes one",
     ("graph.variables.flavour", "graph.variables.variable_scope"): "the scope says which subclass",
+    ("data.spec", "data.dataset"): "the spec makes the dataset that it describes",
     ("ops.control", "autodiff.control"): "the gradient differentiates the branches",
     ("ops.control", "autodiff.backward_loop"): "the gradient differentiates the body",
     ("runtime.session", "runtime.inspect.bisect"): "Session.bisect saves cases; they run sessions",

@@ -6,6 +6,7 @@ are compiled like any other.
 
 from __future__ import annotations
 
+from opdock.data import experimental
 from opdock.data.dataset_v1 import DatasetV1 as Dataset
 from opdock.data.dataset_v1 import (
     get_legacy_output_classes,
@@ -27,6 +28,6 @@ get_output_types = get_legacy_output_types
 
 __all__ = [
     "Dataset", "DatasetSpec", "FixedLengthRecordDataset", "Iterator", "Options",
-    "TFRecordDataset", "TextLineDataset", "get_output_classes", "get_output_shapes",
+    "TFRecordDataset", "TextLineDataset", "experimental", "get_output_classes", "get_output_shapes",
     "get_output_types", "make_initializable_iterator", "make_one_shot_iterator",
 ]  # fmt: skip

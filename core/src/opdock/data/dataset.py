@@ -88,12 +88,17 @@ class DatasetV2:
 
     def _apply_options(self) -> DatasetV2:
         """The dataset as an iterator walks through it."""
-        if self.options().experimental_deterministic is not False:
-            return self
-        sloppy = convert_to_tensor(["make_sloppy"], dtype=dtypes.string, name="optimizations")
-        spec = self.element_spec
-        made = Made(steps.unchanged(elements.optimize_dataset_op, self, sloppy).variant, spec)
-        return _MadeDataset(made, [self])
+        options = self.options()
+        found: DatasetV2 = self
+        threads = options.experimental_threading.private_threadpool_size
+        if threads is not None:
+            op = elements.private_thread_pool_dataset_op
+            found = _MadeDataset(steps.unchanged(op, found, int64(threads, "num_threads")), [found])
+        if options.experimental_deterministic is False:
+            rewrites = convert_to_tensor(["make_sloppy"], dtypes.string, name="optimizations")
+            op = elements.optimize_dataset_op
+            found = _MadeDataset(steps.unchanged(op, found, rewrites), [found])
+        return found
 
     def __iter__(self) -> Any:
         raise RuntimeError(
@@ -411,7 +416,7 @@ class OptionsDataset(UnaryUnchangedStructureDataset):
 
     def __init__(self, input_dataset: DatasetV2, options: Options) -> None:
         super().__init__(input_dataset, input_dataset._variant_tensor)
-        self._merged = input_dataset.options().merge(options)
+        self._merged: Options = input_dataset.options().merge(options)
 
     def options(self) -> Options:
         return self._merged

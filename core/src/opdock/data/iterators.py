@@ -173,7 +173,8 @@ class Iterator:
     def string_handle(self, name: str | None = None) -> Tensor:
         """A scalar string that stands for this iterator in a session."""
         if name is None:
-            return self._string_handle
+            own: Tensor = self._string_handle
+            return own
         found: Tensor = iterator_to_string_handle_op(self._iterator_resource, name=name)
         return found
 

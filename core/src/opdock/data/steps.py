@@ -99,10 +99,10 @@ def from_sparse_tensor_slices(sparse_tensor: Any) -> Made:
     """The rows of a sparse tensor, as (indices, values, shape)."""
     if not isinstance(sparse_tensor, SparseTensor):
         raise TypeError(f"`sparse_tensor` must be a `tf.SparseTensor` object.Was {sparse_tensor}.")
-    indices_shape, dims = sparse_tensor.indices.shape, sparse_tensor.dense_shape.shape
-    rank = (indices_shape.dims[1] - 1).merge_with(dims.dims[0] - 1) if dims.dims else None
-    if indices_shape.dims is None:
-        rank = None
+    indices, dims = sparse_tensor.indices.shape.raw, sparse_tensor.dense_shape.shape.raw
+    columns = None if indices is None else indices[1]
+    columns = dims[0] if columns is None and dims is not None else columns
+    rank = None if columns is None else columns - 1
     spec = (
         TensorSpec([None, rank], dtypes.int64), TensorSpec([None], sparse_tensor.dtype),
         TensorSpec([rank], dtypes.int64),

@@ -82,7 +82,7 @@ def sample_from_datasets(datasets: Sequence[Any], weights: Any = None, seed: Any
     """
     seeds = RandomDataset(seed).batch(2)
     if isinstance(weights, DatasetV2):
-        logits = weights.map(lambda *p: log(p[0] if len(p) == 1 else p, name="logits"))
+        logits = weights.map(lambda *p: log(p, name="logits"))
         return _sampled(datasets, DatasetV1.zip((logits, seeds)).map(_draw))
     fixed: Any = [[1.0] * len(datasets)]
     if weights is not None:

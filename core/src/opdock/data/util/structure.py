@@ -59,7 +59,7 @@ def type_spec_from_value(element: Any, use_fallback: bool = True) -> Any:
 
 def normalize_element(element: Any) -> Any:
     """An element whose leaves are tensors and values made of tensors."""
-    found = []
+    found: list[Any] = []
     with name_scope("normalize_element"):
         for i, part in enumerate(nest.flatten(element)):
             spec = None if isinstance(part, list) else spec_or_none(part)

@@ -40,6 +40,7 @@ class Context:
 
     Attributes:
         in_order: whether elements come in one order, whatever is ready first.
+        threads: how many at most a map has; None for as many as it asks for.
     """
 
     def __init__(self) -> None:
@@ -47,18 +48,26 @@ class Context:
         self._kept: dict[Any, tuple[Any, Any]] = {}
         self._path: tuple[Any, ...] = ()
         self.in_order = True
+        self.threads: int | None = None
 
     def branch(self, *place: Any) -> Context:
         """The context of one of several inputs: the same dataset may be another one, too."""
         inner = Context()
         inner._calls, inner._kept = self._calls, self._kept
-        inner._path, inner.in_order = (*self._path, *place), self.in_order
+        inner._path = (*self._path, *place)
+        inner.in_order, inner.threads = self.in_order, self.threads
         return inner
 
     def in_any_order(self) -> Context:
         """The context of iterators that hand out what is ready."""
         inner = self.branch()
         inner.in_order = False
+        return inner
+
+    def with_threads(self, threads: int) -> Context:
+        """The context of iterators whose maps have so many threads at most."""
+        inner = self.branch()
+        inner.threads = threads
         return inner
 
     def call(self, function: UserFunction) -> Callable[[Sequence[Any]], Sequence[Any]]:

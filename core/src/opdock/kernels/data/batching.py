@@ -148,6 +148,18 @@ class MapAndBatchDataset(BatchDataset):
 
     whole = True
 
+    def join(self, elements: list[Element]) -> Element:
+        """The batch of these elements."""
+        for parts in zip(*elements, strict=True):
+            other = next((p for p in parts if np.shape(p) != np.shape(parts[0])), None)
+            if other is not None:
+                raise invalid(
+                    "Cannot add tensor to the batch: number of elements does not match. Shapes "
+                    f"are: [tensor]: {shapes.text(other.shape)}, [batch]: "
+                    f"{shapes.text(parts[0].shape)}"
+                )
+        return super().join(elements)
+
 
 class PaddedBatchDataset(BatchDataset):
     """Stacks of elements, each padded to a shape, or to the largest of the batch."""
@@ -164,6 +176,8 @@ class PaddedBatchDataset(BatchDataset):
             )
         self._padded = []
         for i, (shape, known) in enumerate(zip(padded, source.shapes, strict=True)):
+            if np.any(np.asarray(shape) < -1):
+                raise invalid(f"Dimensions of padded shapes must be >= -1, got {np.asarray(shape)}")
             dims = tuple(None if d < 0 else int(d) for d in np.atleast_1d(shape))
             if known is not None and len(known) > len(dims):
                 raise invalid(
@@ -208,7 +222,8 @@ class PaddedBatchDataset(BatchDataset):
         out = np.empty((len(parts), *shape), parts[0].dtype)
         out[...] = self._values[component]
         for i, part in enumerate(parts):
-            out[(i, *(slice(0, n) for n in part.shape))] = part
+            inside: tuple[Any, ...] = (i, *(slice(0, n) for n in part.shape))
+            out[inside] = part
         return out
 
 

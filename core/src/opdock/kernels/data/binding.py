@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,19 +19,23 @@ Make = Callable[..., Any]
 Bind = Callable[[NodeSig], Make]
 
 
-def hosted(*ops: str, inputs: str = "", outputs: str = "handle") -> Callable[[Bind], Bind]:
+def hosted(
+    *ops: str, inputs: str = "", outputs: str = "handle", module: str = ""
+) -> Callable[[Bind], Bind]:
     """Declares a kernel `bind(sig)` all of whose arguments and results are in host memory.
 
     Args:
         *ops: the op types.
         inputs, outputs: the names of the arguments.
+        module: whose kernel it is, where another one made `bind`.
     """
 
     def attach(bind: Bind) -> Bind:
         def on_host(xp: Any, sig: NodeSig) -> Make:
             return bind(sig)
 
-        on_host.__wrapped__ = bind  # type: ignore[attr-defined]
+        functools.update_wrapper(on_host, bind)
+        on_host.__module__ = module or bind.__module__
         portable(*ops, host_inputs=tuple(inputs.split()), host_outputs=tuple(outputs.split()))(
             on_host
         )
@@ -39,24 +44,22 @@ def hosted(*ops: str, inputs: str = "", outputs: str = "handle") -> Callable[[Bi
     return attach
 
 
-def unary(op: str, numbers: str = "", make: Callable[..., Dataset] | None = None) -> None:
-    """Declares a kernel that makes a dataset of another one and of integers.
+def unary(names: Sequence[str], make: Callable[..., Dataset]) -> Bind:
+    """A kernel that makes a dataset of another one and of integers.
 
     Args:
-        op: the op type.
-        numbers: the names of the integers.
-        make: `make(dataset, *integers)`; by default the dataset is handed on.
+        names: what the integers are called.
+        make: `make(dataset, *integers)`.
     """
-    names = numbers.split()
 
-    @hosted(op, inputs=f"input_dataset {numbers}")
     def bind(sig: NodeSig) -> Make:
         def run(source: Any, *values: Any) -> Dataset:
-            dataset = dataset_of(source)
             given = [scalar_int(v, f"`{n}`") for n, v in zip(names, values, strict=True)]
-            return dataset if make is None else make(dataset, *given)
+            return make(dataset_of(source), *given)
 
         return run
+
+    return bind
 
 
 def captured(sig: NodeSig, attr: str, values: Sequence[Any]) -> Captured:

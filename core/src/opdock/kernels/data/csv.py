@@ -71,7 +71,7 @@ class CsvDataset(FileDataset):
     def records(self, filename: str) -> Iterator[Element | Exception]:
         """The elements of one file."""
         with tf_errors(filename), open_for_reading(filename, self.compression) as file:
-            lines = _lines(chunks(file))
+            lines = _Lines(chunks(file))
             if self._header and next(self._rows(lines), None) is None:
                 raise invalid("Can't read header of file")
             for row in self._rows(lines):
@@ -82,7 +82,7 @@ class CsvDataset(FileDataset):
                 except ValueError as e:  # what follows may still be read
                     yield invalid(str(e))
 
-    def _rows(self, lines: Iterator[bytes]) -> Iterator[list[bytes] | Exception]:
+    def _rows(self, lines: _Lines) -> Iterator[list[bytes] | Exception]:
         for line in lines:
             if not self._quotes or b'"' not in line:
                 yield line.split(self._mark)
@@ -92,7 +92,7 @@ class CsvDataset(FileDataset):
             except ValueError as e:
                 yield e
 
-    def _quoted_row(self, line: bytes, more: Iterator[bytes]) -> list[bytes]:
+    def _quoted_row(self, line: bytes, more: _Lines) -> list[bytes]:
         found: list[bytes] = []
         at, problem = 0, ""
         while at <= len(line):
@@ -130,23 +130,25 @@ class CsvDataset(FileDataset):
 _UNESCAPED: Final = "Quote inside a string has to be escaped by another quote"
 
 
-def _quoted(
-    line: bytes, at: int, mark: bytes, more: Iterator[bytes]
-) -> tuple[bytes, bytes, int, bool]:
+def _quoted(line: bytes, at: int, mark: bytes, more: _Lines) -> tuple[bytes, bytes, int, bool]:
     """A field from behind its first quote.
 
     Returns:
         The field, the line with what it took of the following ones, where the next field begins,
         and whether every quote in it was escaped.
     """
-    parts, well = [], True
+    parts: list[bytes] = []
+    well = True
     while True:
         end = line.find(b'"', at)
         if end < 0:
+            ended = more.end
             following = next(more, None)
+            if following is None and not well:
+                raise ValueError(_UNESCAPED)
             if following is None:
                 raise ValueError("Reached end of file without closing quoted field in record")
-            line += b"\n" + following
+            line += ended + following
             continue
         after = line[end + 1 : end + 2]
         if after in (b"", mark):
@@ -156,17 +158,34 @@ def _quoted(
         at = end + 2
 
 
-def _lines(parts: Iterator[bytes]) -> Iterator[bytes]:
-    """Lines that end with a line feed, a carriage return or both."""
-    rest = b""
-    for part in parts:
-        rest += part
-        held = rest.endswith(b"\r")  # a line feed may follow
-        *lines, rest = re.split(rb"\r\n|\r|\n", rest[:-1] if held else rest)
-        rest += b"\r" if held else b""
-        yield from lines
-    if rest:
-        yield rest.removesuffix(b"\r")
+class _Lines:
+    """Lines that end with a line feed, a carriage return or both.
+
+    Attributes:
+        end: what ended the line that came last.
+    """
+
+    def __init__(self, parts: Iterator[bytes]) -> None:
+        self.end = b""
+        self._found = self._split(parts)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        line, self.end = next(self._found)
+        return line
+
+    def _split(self, parts: Iterator[bytes]) -> Iterator[tuple[bytes, bytes]]:
+        rest = b""
+        for part in parts:
+            rest += part
+            held = rest.endswith(b"\r")  # a line feed may follow
+            *pieces, rest = re.split(rb"(\r\n|\r|\n)", rest[:-1] if held else rest)
+            rest += b"\r" if held else b""
+            yield from zip(pieces[::2], pieces[1::2], strict=True)
+        if rest:
+            yield rest.removesuffix(b"\r"), b""
 
 
 def _reader(index: int, dtype: DType, default: Any) -> Callable[[bytes], Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ class GroupByReducerDataset(Following):
     """
 
     def __init__(
-        self, source: Dataset, functions: tuple[Captured, Captured, Captured, Captured],
+        self, source: Dataset, functions: Sequence[Captured],
         types: Any, shapes: Any,
     ) -> None:  # fmt: skip
         super().__init__(source, types, shapes)
@@ -87,7 +88,7 @@ class GroupByWindowDataset(Following):
     """
 
     def __init__(
-        self, source: Dataset, functions: tuple[Captured, Captured, Captured], types: Any,
+        self, source: Dataset, functions: Sequence[Captured], types: Any,
         shapes: Any,
     ) -> None:  # fmt: skip
         super().__init__(source, types, shapes)

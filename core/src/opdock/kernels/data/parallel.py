@@ -28,7 +28,10 @@ from opdock.kernels.data.mapping import map_error
 from opdock.kernels.data.outcomes import Outcome, drawn, load_error, save_error, settled
 from opdock.kernels.select.cells import Background, Resources
 
-__all__ = ["AUTOTUNE", "AnyOrderDataset", "ParallelMapDataset", "PrefetchDataset", "Prefetching"]
+__all__ = [
+    "AUTOTUNE", "AnyOrderDataset", "LimitedThreadsDataset", "ParallelMapDataset",
+    "PrefetchDataset", "Prefetching",
+]  # fmt: skip
 
 AUTOTUNE: Final = -1
 _LARGEST: Final = 2048
@@ -232,6 +235,24 @@ class AnyOrderDataset(Following):
         return self.source.iterator(context.in_any_order())
 
 
+class LimitedThreadsDataset(Following):
+    """The same elements, by maps that have so many threads at most."""
+
+    def __init__(self, source: Dataset, threads: int) -> None:
+        super().__init__(source)
+        if threads < 1:
+            raise invalid("`num_threads` must be greater than zero.")
+        self.threads = threads
+
+    def cardinality(self) -> int:
+        """The number of elements, as far as it is known."""
+        return self.source.cardinality()
+
+    def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
+        return self.source.iterator(context.with_threads(self.threads))
+
+
 # ---------------------------------------------------------------- maps
 class ParallelMapDataset(Following):
     """A function of each element, of several at once.
@@ -353,6 +374,7 @@ class _ParallelMapIterator(DatasetIterator):
         call = dataset.function.within(context)
         self._dataset = dataset
         self._in_order = dataset.in_order and context.in_order
+        self._threads = min(dataset.limit, _MOST_THREADS, context.threads or _MOST_THREADS)
         self._jobs = _Jobs(dataset.resources, source, call, dataset.limit)
         self._started = False
         self._end = weakref.finalize(self, self._jobs.close, patient=False)
@@ -362,8 +384,7 @@ class _ParallelMapIterator(DatasetIterator):
         jobs = self._jobs
         if not self._started:
             self._started = True
-            count = min(self._dataset.limit, _MOST_THREADS)
-            jobs.start(jobs.work, count, "opdock_parallel_map")
+            jobs.start(jobs.work, self._threads, "opdock_parallel_map")
         with jobs.condition:
             job = jobs.taken(self._in_order)
         if job is None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from opdock import dtypes, errors
 from opdock.kernels.data.base import State
+from opdock.kernels.data.batching import ElementsDataset
 
 __all__ = ["SavedState", "load", "save"]
 
@@ -92,6 +93,10 @@ def _pack(value: Any, arrays: list[Any]) -> Any:
         if value.dtype != object or all(isinstance(v, (bytes, str)) for v in value.reshape(-1)):
             arrays.append(value)
             return ["array", len(arrays) - 1]
+    if isinstance(value, ElementsDataset):
+        types = [int(t.as_datatype_enum) for t in value.types]
+        shapes = [None if s is None else list(s) for s in value.shapes]
+        return ["window", _pack(value.elements, arrays), types, shapes]
     raise errors.UnimplementedError(
         None, None,
         f"An iterator cannot be saved while it holds a {type(value).__name__} in a buffer",
@@ -111,5 +116,11 @@ def _unpack(value: Any, arrays: list[Any]) -> Any:
         for i, item in enumerate(rest[1:]):
             out[i] = _unpack(item, arrays)
         return out.reshape([int(d) for d in rest[0]])
+    if kind == "window":
+        elements, types, shapes = rest
+        return ElementsDataset(
+            _unpack(elements, arrays), [dtypes.as_dtype(t) for t in types],
+            [None if s is None else tuple(s) for s in shapes],
+        )  # fmt: skip
     items = [_unpack(v, arrays) for v in rest]
     return tuple(items) if kind == "tuple" else items

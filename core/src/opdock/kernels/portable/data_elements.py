@@ -10,24 +10,25 @@ from opdock.kernels.data import batching, choosing, sequence, shuffling
 from opdock.kernels.data.base import Dataset, dataset_of, declared, scalar_int
 from opdock.kernels.data.binding import Make, hosted, resources_of, scalar_text, unary
 from opdock.kernels.data.caching import FileCacheDataset
-from opdock.kernels.data.parallel import AnyOrderDataset, PrefetchDataset
+from opdock.kernels.data.parallel import AnyOrderDataset, LimitedThreadsDataset, PrefetchDataset
 from opdock.kernels.data.sources import seeds_or_fresh
 from opdock.kernels.select.signature import NodeSig
 
 __all__: list[str] = []
 
-unary("TakeDataset", "count", sequence.TakeDataset)
-unary("SkipDataset", "count", sequence.SkipDataset)
-unary("RepeatDataset", "count", sequence.RepeatDataset)
-unary("UnbatchDataset", "", batching.UnbatchDataset)
-unary("UniqueDataset", "", choosing.UniqueDataset)
-unary("IgnoreErrorsDataset", "", choosing.IgnoreErrorsDataset)
-unary("ModelDataset")
-for _op, _arguments in (
-    ("MaxIntraOpParallelismDataset", "max_intra_op_parallelism"),
-    ("PrivateThreadPoolDataset", "num_threads"),
+for _op, _numbers, _make in (
+    ("TakeDataset", ("count",), sequence.TakeDataset),
+    ("SkipDataset", ("count",), sequence.SkipDataset),
+    ("RepeatDataset", ("count",), sequence.RepeatDataset),
+    ("UnbatchDataset", (), batching.UnbatchDataset),
+    ("UniqueDataset", (), choosing.UniqueDataset),
+    ("IgnoreErrorsDataset", (), choosing.IgnoreErrorsDataset),
+    ("ModelDataset", (), lambda dataset: dataset),
+    ("MaxIntraOpParallelismDataset", ("max_intra_op_parallelism",), lambda dataset, _: dataset),
+    ("PrivateThreadPoolDataset", ("num_threads",), LimitedThreadsDataset),
 ):
-    hosted(_op, inputs=f"input_dataset {_arguments}")(lambda sig: lambda s, _: dataset_of(s))
+    _inputs = " ".join(("input_dataset", *_numbers))
+    hosted(_op, inputs=_inputs, module=__name__)(unary(_numbers, _make))
 
 
 @hosted("OptimizeDataset", inputs="input_dataset optimizations")

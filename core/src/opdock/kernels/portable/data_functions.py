@@ -176,13 +176,13 @@ def scan(sig: NodeSig) -> Make:
 
 
 # ---------------------------------------------------------------- groups
-def _functions(sig: NodeSig, names: tuple[str, ...], values: Any) -> tuple[Captured, ...]:
+def _functions(sig: NodeSig, names: tuple[str, ...], values: Any) -> list[Captured]:
     found, first = [], 0
     for name in names:
         end = first + len(sig.attrs[f"T{name}_other_arguments"])
         found.append(captured(sig, name, values[first:end]))
         first = end
-    return tuple(found)
+    return found
 
 
 @hosted(
@@ -198,7 +198,7 @@ def group_by_reducer(sig: NodeSig) -> Make:
         dataset_of(source),
         _functions(sig, names, values),
         types,
-        shapes,  # type: ignore[arg-type]
+        shapes,
     )
 
 
@@ -215,7 +215,7 @@ def group_by_window(sig: NodeSig) -> Make:
         dataset_of(source),
         _functions(sig, names, values),
         types,
-        shapes,  # type: ignore[arg-type]
+        shapes,
     )
 
 

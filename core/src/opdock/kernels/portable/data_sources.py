@@ -68,8 +68,10 @@ def numbers(sig: NodeSig) -> Make:
     types, shapes = declared(sig)
 
     def run(start: Any, stop: Any, step: Any) -> Dataset:
-        given = [scalar_int(v, n) for v, n in ((start, "start"), (stop, "stop"), (step, "step"))]
-        return sources.RangeDataset(*given, types, shapes)
+        return sources.RangeDataset(
+            scalar_int(start, "start"), scalar_int(stop, "stop"), scalar_int(step, "step"), types,
+            shapes,
+        )  # fmt: skip
 
     return run
 
@@ -157,7 +159,11 @@ def matching_files(sig: NodeSig) -> Make:
 def sql(sig: NodeSig) -> Make:
     """Rows of a query."""
     types, shapes = declared(sig)
-    names = ("driver_name", "data_source_name", "query")
-    return lambda *given: files.SqlDataset(
-        *(scalar_text(v, n) for v, n in zip(given, names, strict=True)), types, shapes
-    )
+
+    def run(driver: Any, source: Any, query: Any) -> Dataset:
+        return files.SqlDataset(
+            scalar_text(driver, "driver_name"), scalar_text(source, "data_source_name"),
+            scalar_text(query, "query"), types, shapes,
+        )  # fmt: skip
+
+    return run
