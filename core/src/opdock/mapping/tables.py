@@ -79,6 +79,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
         "opdock.train.checkpoint_utils",
         "opdock.train.warm_start",
     ),
+    "python.training.warm_starting_util": ("opdock.train.warm_starting",),
     "python.training.tracking.base": ("opdock.train.tracking.base",),
     "python.training.tracking.data_structures": ("opdock.graph.variables.trackable",),
     "python.training.tracking.tracking": ("opdock.graph.variables.trackable",),

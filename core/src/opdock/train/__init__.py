@@ -18,6 +18,7 @@ _WHERE: dict[str, str] = {
         "NewCheckpointReader checkpoints_iterator list_variables load_checkpoint load_variable"
     ),
     "opdock.train.warm_start": "init_from_checkpoint",
+    "opdock.train.warm_starting": "VocabInfo warm_start",
     "opdock.train.graph_io": "write_graph",
     "opdock.summary.events": "summary_iterator",
     "opdock.train.optimizer": "Optimizer",
