@@ -199,6 +199,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "is_resource_variable": "opdock.util.graph_helpers:is_resource_variable",
     },
     "python.ops.variables": {
+        "PartitionedVariable": "opdock.graph.variables.partitioned:PartitionedVariable",
         "_all_saveable_objects": "opdock.train.saveable:all_saveable_objects",
         "RefVariable": "opdock:Variable",
         "Variable": "opdock:Variable",
