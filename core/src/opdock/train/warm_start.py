@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import Any, NamedTuple
+from typing import Any
 
-from opdock import errors
-from opdock.graph.nodes.collections import GraphKeys, get_collection
 from opdock.graph.nodes.scopes import device
 from opdock.graph.variables.variable_scope import variable_store
 from opdock.io.files import as_path
@@ -17,7 +15,7 @@ from opdock.train.checkpoint_management import latest_checkpoint
 from opdock.train.checkpoint_utils import load_checkpoint
 from opdock.train.saveable import saveables_for
 
-__all__ = ["VocabInfo", "init_from_checkpoint", "warm_start"]
+__all__ = ["init_from_checkpoint"]
 
 _log = logging.getLogger("tensorflow")
 
@@ -60,93 +58,6 @@ def init_from_checkpoint(ckpt_dir_or_file: Any, assignment_map: dict[str, Any]) 
                     f"Tensor {full} ({name} in {scope or '/'}) is not found in {path} checkpoint"
                 )
             _initialize(known[name], prefix, full, shapes[full])
-
-
-class VocabInfo(NamedTuple):
-    """How the rows of a variable that belong to words moved between two vocabularies.
-
-    Attributes:
-        new_vocab: the file of the words now, one a line.
-        new_vocab_size: how many lines of it count.
-        num_oov_buckets: rows behind them for other words; they start anew.
-        old_vocab: the file of the words in the checkpoint.
-        old_vocab_size: how many lines of it count; -1 for all.
-        backup_initializer: starts what is new; zeros by default.
-        axis: 0 where rows are words, 1 where columns are.
-    """
-
-    new_vocab: Any
-    new_vocab_size: int
-    num_oov_buckets: int
-    old_vocab: Any
-    old_vocab_size: int = -1
-    backup_initializer: Any = None
-    axis: int = 0
-
-
-def warm_start(
-    ckpt_to_initialize_from: Any,
-    vars_to_warm_start: Any = ".*",
-    var_name_to_vocab_info: dict[str, VocabInfo] | None = None,
-    var_name_to_prev_var_name: dict[str, str] | None = None,
-) -> None:
-    """Starts variables with the values of a checkpoint.
-
-    Args:
-        ckpt_to_initialize_from: a directory, whose latest checkpoint is taken, or a prefix.
-        vars_to_warm_start: a regular expression over trainable variables, a list of them over all
-            variables, a list of variables, or None for those with a vocabulary alone.
-        var_name_to_vocab_info: variable -> how its words moved.
-        var_name_to_prev_var_name: variable -> its name in the checkpoint, where that is another.
-
-    Raises:
-        ValueError: what to start is none of these, or a mapping names a variable not started.
-        UnimplementedError: a vocabulary is given.
-    """
-    renamed, vocabularies = var_name_to_prev_var_name or {}, var_name_to_vocab_info or {}
-    chosen = _chosen(vars_to_warm_start)
-    for given, what in ((renamed, "var_name_to_prev_var_name"), (vocabularies, "vocab_info")):
-        unused = sorted(given.keys() - chosen.keys())
-        if unused:
-            raise ValueError(
-                f"You provided the following variables in {what} that were not used: {unused}. "
-                f"Perhaps you misspelled them? Here is the list of viable variable names: "
-                f"{sorted(chosen)}"
-            )
-    if vocabularies:
-        raise errors.UnimplementedError(
-            None, None, f"Warm starts with another vocabulary are not there: {list(vocabularies)}"
-        )
-    wanted = chosen if vars_to_warm_start else {}
-    init_from_checkpoint(
-        ckpt_to_initialize_from,
-        {renamed.get(name, name): parts for name, parts in wanted.items()},
-    )
-
-
-def _chosen(given: Any) -> dict[str, Any]:
-    """Name -> variable, or the partitions of one, for what `warm_start` is told to start."""
-    if given is None or isinstance(given, str):
-        found = get_collection(GraphKeys.TRAINABLE_VARIABLES, scope=given)
-    elif not isinstance(given, list):
-        raise ValueError(
-            f"`vars_to_warm_start must be a `list` or `str`.  Given type is {type(given)}"
-        )
-    elif all(isinstance(v, str) for v in given):
-        found = [v for key in given for v in get_collection(GraphKeys.GLOBAL_VARIABLES, scope=key)]
-    elif any(isinstance(v, str) for v in given):
-        raise ValueError(
-            "If `vars_to_warm_start` is a list, it must be all `Variable` or all `str`.  Given "
-            f"types are {[type(v) for v in given]}"
-        )
-    else:
-        found = given
-    chosen: dict[str, list[Any]] = {}
-    for variable in found:
-        slices = getattr(variable, "_save_slice_info", None)
-        name = variable.op.name if slices is None else slices.full_name
-        chosen.setdefault(name, []).append(variable)
-    return {k: v[0] if len(v) == 1 else v for k, v in chosen.items()}
 
 
 def _variables_by_name() -> dict[str, Any]:
