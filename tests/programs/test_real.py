@@ -7,13 +7,8 @@ a closed form are right, that files are there and names are TF's.
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
-import runpy
-import sys
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -32,37 +27,6 @@ def check(function: Check) -> Check:
     """Registers what is checked of the program that the function is named after."""
     CHECKS[function.__name__] = function
     return function
-
-
-@pytest.fixture
-def ran(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Runs a program: its globals, and `printed`."""
-    name = request.param
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", [name])
-    np.random.seed(0)
-    tf.reset_default_graph()
-    printed = io.StringIO()
-    names: dict[str, Any] = {}
-    with contextlib.redirect_stdout(printed), warnings.catch_warnings(), fresh_flags():
-        # TF warns too where the gradient of a gather has no static size.
-        warnings.filterwarnings("ignore", message="Converting sparse IndexedSlices")
-        try:
-            names = runpy.run_path(str(REAL / f"{name}.py"), run_name="__main__")
-        except SystemExit as end:  # how tf.app.run ends
-            assert not end.code
-    yield SimpleNamespace(**{**names, "printed": printed.getvalue()})
-    tf.reset_default_graph()
-
-
-@contextlib.contextmanager
-def fresh_flags() -> Iterator[None]:
-    """Every program defines flags as if it were the only one."""
-    before = set(tf.flags.FLAGS)
-    yield
-    for name in set(tf.flags.FLAGS) - before:
-        delattr(tf.flags.FLAGS, name)
-    tf.flags.FLAGS.unparse_flags()
 
 
 def test_every_program_is_checked() -> None:
@@ -273,31 +237,6 @@ def char_rnn(p: SimpleNamespace) -> None:
     # Which greeting comes next hangs on the last bits of the training.
     assert set(p.text.split()) <= set(p.data.split())
     assert p.n_variables == 5
-
-
-@check
-def seq2seq_beam(p: SimpleNamespace) -> None:
-    falls(p.losses, to=0.05)
-    assert p.accuracy > 0.9
-    # The beams of an example are different sequences, the best first, and end but once.
-    assert p.beams.shape[2] == p.BEAM
-    ends = np.cumsum(p.beams == p.EOS, axis=1)
-    assert ((ends == 0) | (p.beams == p.EOS) | (ends > 1)).all()
-    names = {v.op.name for v in tf.trainable_variables()}
-    assert {
-        "encoder/rnn/gru_cell/gates/kernel", "decoder/memory_layer/kernel",
-        "decoder/decoder/projection/kernel",
-        "decoder/decoder/attention_wrapper/attention_layer/kernel",
-        "decoder/decoder/attention_wrapper/luong_attention/attention_g",
-    } <= names, names  # fmt: skip
-
-
-@check
-def crf_tagger(p: SimpleNamespace) -> None:
-    falls(p.losses, to=0.6)
-    assert p.accuracy > p.without + 0.1
-    # It has learned the circle: each tag is followed by the next.
-    assert np.argmax(p.matrix, 1).tolist() == [1, 2, 0]
 
 
 @check
