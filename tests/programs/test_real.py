@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 
 import opdock as tf
-from tests.programs.running import running
 
 REAL = Path(__file__).with_name("real")
 Check = Callable[[SimpleNamespace], None]
@@ -28,13 +27,6 @@ def check(function: Check) -> Check:
     """Registers what is checked of the program that the function is named after."""
     CHECKS[function.__name__] = function
     return function
-
-
-@pytest.fixture
-def ran(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Runs a program: its globals, and `printed`."""
-    with running(REAL / f"{request.param}.py", tmp_path, monkeypatch) as found:
-        yield found
 
 
 def test_every_program_is_checked() -> None:
@@ -245,31 +237,6 @@ def char_rnn(p: SimpleNamespace) -> None:
     # Which greeting comes next hangs on the last bits of the training.
     assert set(p.text.split()) <= set(p.data.split())
     assert p.n_variables == 5
-
-
-@check
-def seq2seq_beam(p: SimpleNamespace) -> None:
-    falls(p.losses, to=0.05)
-    assert p.accuracy > 0.9
-    # The beams of an example are different sequences, the best first, and end but once.
-    assert p.beams.shape[2] == p.BEAM
-    ends = np.cumsum(p.beams == p.EOS, axis=1)
-    assert ((ends == 0) | (p.beams == p.EOS) | (ends > 1)).all()
-    names = {v.op.name for v in tf.trainable_variables()}
-    assert {
-        "encoder/rnn/gru_cell/gates/kernel", "decoder/memory_layer/kernel",
-        "decoder/decoder/projection/kernel",
-        "decoder/decoder/attention_wrapper/attention_layer/kernel",
-        "decoder/decoder/attention_wrapper/luong_attention/attention_g",
-    } <= names, names  # fmt: skip
-
-
-@check
-def crf_tagger(p: SimpleNamespace) -> None:
-    falls(p.losses, to=0.6)
-    assert p.accuracy > p.without + 0.1
-    # It has learned the circle: each tag is followed by the next.
-    assert np.argmax(p.matrix, 1).tolist() == [1, 2, 0]
 
 
 @check

@@ -110,9 +110,8 @@ def broadcast(a: Shape, b: Shape) -> Shape:
         return a
     if len(a) < len(b):
         a, b = b, a
-    pad = len(a) - len(b)
-    out: list[int | None] = list(a[:pad])
-    for x, y in zip(a[pad:], b, strict=True):
+    out: list[int | None] = list(a[: len(a) - len(b)])
+    for x, y in zip(a[len(out) :], b, strict=True):
         if x == y:
             out.append(x)
         elif x == 1:
@@ -322,14 +321,13 @@ class TensorShape:
         """The dimensions, or None for unknown rank."""
         return None if self.raw is None else [Dimension(d) for d in self.raw]
 
-    _dims = dims  # libraries of those years read the protected name
-
     @property
     def ndims(self) -> int | None:
         """The rank, or None."""
         return None if self.raw is None else len(self.raw)
 
     rank = ndims
+    _dims = dims  # libraries of those years read the protected name
 
     def as_list(self) -> list[int | None]:
         """The dimensions as integers and None; ValueError for unknown rank."""

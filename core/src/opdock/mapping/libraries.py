@@ -141,9 +141,10 @@ def hint(path: str, name: str) -> str | None:
 
 
 def _loaded(module: str) -> ModuleType:
-    from opdock.mapping.finder import install_as_tensorflow
-
-    install_as_tensorflow()
+    root: Any = importlib.import_module(
+        "opdock"
+    )  # the public function: its module imports this one
+    root.install_as_tensorflow()
     try:
         return importlib.import_module(module)
     except (ImportError, AttributeError) as error:

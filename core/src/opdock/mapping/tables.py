@@ -60,7 +60,6 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.distribute.reduce_util": ("opdock.util.one_replica",),
     "python.keras.utils.losses_utils": ("opdock.util.one_replica",),
     "python.training.device_setter": ("opdock.train.device_setter",),
-    "python.training.warm_starting_util": ("opdock.train.warm_starting",),
     "python.eager.monitoring": ("opdock.util.monitoring",),
     "python.eager.context": ("opdock.util.eager_context",),
     "python.platform.app": ("opdock.api.app",),
@@ -431,7 +430,6 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.ops.variables": {
         "PartitionedVariable": "opdock.graph.variables.partitioned:PartitionedVariable",
         "_all_saveable_objects": "opdock.train.saveable:all_saveable_objects",
-        "PartitionedVariable": "opdock.graph.variables.partitioned:PartitionedVariable",
         "RefVariable": "opdock:Variable",
         "Variable": "opdock:Variable",
         "VariableV1": "opdock:Variable",

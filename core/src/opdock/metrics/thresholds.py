@@ -8,6 +8,7 @@ from typing import Any
 from opdock import dtypes
 from opdock.docstrings import explained
 from opdock.graph.nodes.constant import constant
+from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.metrics.common import (
     WORDS,
     Metric,
@@ -62,12 +63,10 @@ def counts_at(
         weights: a tensor that broadcasts against `labels`, or None.
         includes: which of "tp", "fn", "tn" and "fp"; all of them by default.
     """
-    predictions = checked(
-        predictions, emit("GreaterEqual", predictions, 0.0), "predictions must be in [0, 1]"
-    )
-    predictions = checked(
-        predictions, emit("LessEqual", predictions, 1.0), "predictions must be in [0, 1]"
-    )
+    predictions = convert_to_tensor(predictions)
+    for compare, limit in (("GreaterEqual", 0), ("LessEqual", 1)):
+        holds = emit(compare, predictions, cast(limit, predictions.dtype))
+        predictions = checked(predictions, holds, "predictions must be in [0, 1]")
     predictions, labels, weights = aligned(
         to_float(predictions), cast(labels, dtypes.bool_), weights
     )

@@ -10,7 +10,7 @@ from opdock.ops.registry import ShapeSig, define_op
 from opdock.ops.support import array_util
 from opdock.shapes import Shape
 
-__all__ = ["gather_tree"]
+__all__: list[str] = []  # `tf.contrib.seq2seq` has it
 
 gather_tree_op = define_op(
     "GatherTree",

@@ -289,11 +289,8 @@ class Graph(GraphContents):
     @contextlib.contextmanager
     def device(self, device_name_or_function: Any) -> Iterator[None]:
         """Places operations made inside; takes a string, a DeviceSpec, a function or None."""
-        entry: DeviceFunction | None
-        if device_name_or_function is None:
-            entry = None
-        elif callable(device_name_or_function):
-            entry = device_name_or_function
+        if device_name_or_function is None or callable(device_name_or_function):
+            entry: DeviceFunction | None = device_name_or_function
         else:
             entry = merge_device(device_name_or_function)
         old, depth = self._scopes.devices, self._thread.device_depth + 1
@@ -306,7 +303,7 @@ class Graph(GraphContents):
             self._scopes.devices, self._thread.device_depth = old, depth - 1
 
     def _apply_device_functions(self, op: Any) -> None:
-        """Tells an object of a library's own, by its `_set_device`, where ops would be placed."""
+        """Tells a library's own object, by its `_set_device`, where ops would be placed."""
         for function in reversed(self._scopes.devices):
             if function is None:
                 break
