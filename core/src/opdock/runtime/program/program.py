@@ -6,7 +6,7 @@ import contextlib
 import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["Program", "Run"]
 
 Run = Callable[["Sequence[Any]"], "Sequence[Any]"]
-
-_MOVES: Final = frozenset({"segment", "copy", "alias", "read"})
-"""Kinds of steps in which NumPy computes nothing, of which it could warn."""
 
 
 class Program:
@@ -57,8 +54,7 @@ class Program:
         self.line = Line(bound, None if self._waiting is None else self._waiting.polite())
         self._busy = threading.Lock()
         self._function = self.line.function
-        computes = any(step.kind not in _MOVES for step in self.schedule.steps)
-        self._step = _quiet(self._function) if computes else self._function
+        self._step = _quiet(self._function)
         self._detour: Callable[[Sequence[Any]], Sequence[Any] | None] | None = None
         if self.overlap is not None and self._waiting is None:
             self._detour = functools.partial(
