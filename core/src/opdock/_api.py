@@ -254,7 +254,6 @@ NAMES: Final[dict[str, tuple[str, str]]] = {
     "function": ("opdock.ops.composed.function", "function"),
     "gather": ("opdock.ops.gather", "gather"),
     "gather_nd": ("opdock.ops.gather", "gather_nd"),
-    "gather_tree": ("opdock.ops.beam_search", "gather_tree"),
     "get_collection": ("opdock.graph.nodes.collections", "get_collection"),
     "get_collection_ref": ("opdock.graph.nodes.collections", "get_collection_ref"),
     "get_default_graph": ("opdock.graph.nodes.graph", "get_default_graph"),
