@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import queue
 import subprocess
 import sys
 import textwrap
@@ -115,6 +116,23 @@ def test_the_same_source_is_compiled_once(written: str, arrives: Arrives) -> Non
     )
     assert first is second
     assert arrives(first)
+
+
+def test_what_nobody_wants_any_more_is_not_compiled(
+    written: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Programs come and go faster than code is compiled: the requests of the gone ones go too."""
+    monkeypatch.setattr(compiled, "_queue", queue.SimpleQueue())
+    monkeypatch.setattr(compiled, "_start", lambda: None)  # nobody takes what stands in the queue
+
+    def ask(words: str) -> compiled.Function:
+        return compiled.request(lambda name: written.replace("@NAME", f"@{name}") + words)
+
+    for i in range(3):
+        ask(f"; {i}\n")
+    wanted = ask("; wanted\n")
+    assert compiled._take() is wanted
+    assert compiled._queue.empty()
 
 
 def test_a_failure_is_told_and_harms_no_later_request(written: str, arrives: Arrives) -> None:

@@ -25,7 +25,8 @@ _DELAY: Final = 0.1
 
 A lower priority of the thread instead was measured: on two busy cores it takes many seconds.
 """
-_queue: queue.SimpleQueue[Function | None] = queue.SimpleQueue()
+# Weak: what a program that is gone had asked for need not be kept, and is not compiled.
+_queue: queue.SimpleQueue[weakref.ref[Function] | None] = queue.SimpleQueue()
 _worker: threading.Thread | None = None
 _lock = threading.Lock()
 _known: weakref.WeakValueDictionary[str, Function] = weakref.WeakValueDictionary()
@@ -83,7 +84,7 @@ def request(write: Callable[[str], str]) -> Function:
             found = _known[key] = Function(text.replace("@NAME(", f"@{name}("), name)
             if not waits and not found.load():
                 _start()
-                _queue.put(found)
+                _queue.put(weakref.ref(found))
     if waits and found.address is None:
         found.compile()
     return found
@@ -98,12 +99,19 @@ def _start() -> None:
 
 def _work() -> None:
     delay = _DELAY
-    while True:
-        wanted = _queue.get()
-        if wanted is None or _stopped.wait(delay):
-            return
+    while (wanted := _take()) is not None and not _stopped.wait(delay):
         wanted.compile()
+        del wanted  # while the queue is empty, nobody holds it but its programs
         delay = _DELAY if _queue.empty() else 0.0
+
+
+def _take() -> Function | None:
+    """The next function that somebody still wants; None at the end."""
+    while (asked := _queue.get()) is not None:
+        wanted = asked()
+        if wanted is not None:
+            return wanted
+    return None
 
 
 def _stop() -> None:
