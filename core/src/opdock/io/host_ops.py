@@ -27,7 +27,7 @@ from opdock.io.summary_format import (
     scalar_summary,
     tensor_summary,
 )
-from opdock.io.tensor_bytes import tensor_from_bytes, tensor_to_bytes
+from opdock.io.tensor_bytes import decoded, tensor_from_bytes, tensor_to_bytes
 
 Array = np.ndarray[Any, Any]
 
@@ -50,7 +50,7 @@ __all__ = [
     "JpegOptions", "audio_summary", "decode_bmp", "decode_image", "encode_jpeg", "encode_png",
     "histogram_summary", "image_summary", "jpeg_shape", "json_example", "matching_files",
     "merge_checkpoints", "merge_summaries", "parse_tensor", "read_file", "restore_v2", "save_v1",
-    "save_v2", "scalar_summary", "serialize_tensor", "sharded_filename", "sharded_filespec",
+    "save_v2", "scalar_summary", "sharded_filename", "sharded_filespec",
     "tensor_from_bytes", "tensor_summary", "tensor_to_bytes", "write_file",
 ]  # fmt: skip
 
@@ -248,37 +248,21 @@ def parse_tensor(serialized: bytes, dtype: DType) -> Array:
     """
     from google.protobuf.message import DecodeError
 
-    from opdock.io import protos
-    from opdock.io.tensor_proto import decode_array
-
-    proto = protos.TensorProto()
     try:
-        proto.ParseFromString(serialized)
-        array = decode_array(proto)
-        # A shape without the values is cheap to write: no more than a message can hold is made.
-        if array.nbytes > max(len(serialized), 1 << 31):
-            raise ValueError(f"a tensor of {array.nbytes} bytes is too large")
+        array = decoded(serialized)
     except (DecodeError, TypeError, ValueError) as e:
         shown = serialized[:1000].decode("utf-8", "replace")
         why = "" if isinstance(e, DecodeError) else f" ({e})"
         raise errors.InvalidArgumentError(
             None, None, f"Could not parse `serialized` as TensorProto: '{shown}'{why}"
         ) from None
-    found = dtypes.as_dtype(proto.dtype)
+    found = dtypes.as_dtype(array.dtype)
     if found is not dtype:
         kinds = dtypes.proto_name(found), dtypes.proto_name(dtype)
         raise errors.InvalidArgumentError(
             None, None, f"Type mismatch between parsed tensor ({kinds[0]}) and dtype ({kinds[1]})"
         )
     return array
-
-
-def serialize_tensor(tensor: Any, dtype: DType) -> bytes:
-    """A tensor as a serialized TensorProto."""
-    from opdock.io.tensor_proto import encode_array
-
-    data: bytes = encode_array(np.asarray(tensor), dtype).SerializeToString()
-    return data
 
 
 def json_example(text: bytes) -> bytes:

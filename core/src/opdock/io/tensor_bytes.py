@@ -9,15 +9,31 @@ import numpy as np
 from opdock import errors
 from opdock.dtypes import DType
 from opdock.io import protos
-from opdock.io.tensor_proto import encode_array, make_ndarray
+from opdock.io.tensor_proto import decode_array, encode_array, writable
 
-__all__ = ["tensor_from_bytes", "tensor_to_bytes"]
+__all__ = ["decoded", "tensor_from_bytes", "tensor_to_bytes"]
 
 
 def tensor_to_bytes(array: np.ndarray[Any, Any], dtype: DType | None = None) -> bytes:
     """The bytes of a TensorProto with the values of `array`."""
     data: bytes = encode_array(np.asarray(array), dtype).SerializeToString()
     return data
+
+
+def decoded(data: bytes) -> np.ndarray[Any, Any]:
+    """The array that the bytes of a TensorProto hold, which may be read only.
+
+    Raises:
+        DecodeError: they are no TensorProto.
+        TypeError, ValueError: its content does not fit its type and shape, or is too large.
+    """
+    proto = protos.TensorProto()
+    proto.ParseFromString(data)
+    array = decode_array(proto)
+    # A shape without the values is cheap to write: no more than a message can hold is made.
+    if array.nbytes > max(len(data), 1 << 31):
+        raise ValueError(f"a tensor of {array.nbytes} bytes is too large")
+    return array
 
 
 def tensor_from_bytes(data: bytes) -> np.ndarray[Any, Any]:
@@ -28,13 +44,10 @@ def tensor_from_bytes(data: bytes) -> np.ndarray[Any, Any]:
     """
     from google.protobuf.message import DecodeError
 
-    proto = protos.TensorProto()
     try:
-        proto.ParseFromString(data)
-    except (DecodeError, TypeError):
+        return writable(decoded(data))
+    except DecodeError:
         raise errors.InvalidArgumentError(None, None, "Could not parse serialized proto") from None
-    try:
-        return make_ndarray(proto)
     except (TypeError, ValueError) as e:
         raise errors.InvalidArgumentError(
             None, None, f"Could not construct tensor from proto: {e}"

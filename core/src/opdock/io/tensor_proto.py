@@ -254,7 +254,11 @@ def make_ndarray(tensor: Any) -> np.ndarray[Any, Any]:
         TypeError: the element type is unknown or has no values (resources, variants).
         ValueError: the content does not fit the shape.
     """
-    array = decode_array(tensor)
+    return writable(decode_array(tensor))
+
+
+def writable(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array itself if it has elements of its own to write to, else a copy."""
     return array if array.flags.writeable and any(array.strides) else np.array(array)
 
 

@@ -35,6 +35,13 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.platform.googletest": ("opdock.api.test",),
     "python.platform.test": ("opdock.api.test",),
     "python.platform.tf_logging": ("opdock.api.logging",),
+    "python.ops.lookup_ops": (
+        "opdock.lookup.initialization",
+        "opdock.lookup.initializers",
+        "opdock.lookup.mutable",
+        "opdock.lookup.tables",
+        "opdock.lookup.vocabulary",
+    ),
     "python.ops.rnn_cell": ("opdock.layers.rnn_cell",),
     "python.ops.rnn_cell_impl": ("opdock.layers.rnn_cell",),
     "python.ops.summary_op_util": ("opdock.ops.summary",),
@@ -138,6 +145,9 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "TFRecordWriter": "opdock:python_io.TFRecordWriter",
     },
     "python.lib.io.file_io": {
+        "atomic_write_string_to_file": "opdock.util.files:atomic_write_string_to_file",
+        "file_crc32": "opdock.util.files:file_crc32",
+        "filecmp": "opdock.util.files:filecmp",
         "FileIO": "opdock:gfile.GFile",
         "copy": "opdock:gfile.Copy",
         "create_dir": "opdock:gfile.MkDir",

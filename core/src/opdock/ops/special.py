@@ -73,7 +73,10 @@ def _(sig: ShapeSig) -> Shape:
     others = [s for s in sig.shapes if s != ()]
     out: Shape = None
     for shape in others:
-        out = shapes.merge(out, shape)
+        try:
+            out = shapes.merge(out, shape)
+        except ValueError as e:
+            raise ValueError(f"Shapes of a, b and x are inconsistent: {e}") from None
     return () if not others else out
 
 

@@ -25,12 +25,21 @@ from opdock.runtime.config import SessionConfig
 
 @dataclass(frozen=True, slots=True)
 class DeviceInfo:
-    """One line of `Session.list_devices()`."""
+    """One line of `Session.list_devices()`.
+
+    Attributes:
+        name: the device's full name.
+        device_type: "CPU", "GPU" and so on.
+        memory_limit_bytes: how much memory it has; 0 where that is not known.
+        physical_device_desc: what it is, in words.
+        incarnation: never 0; a session's devices have different ones.
+    """
 
     name: str
     device_type: str
     memory_limit_bytes: int
     physical_device_desc: str = ""
+    incarnation: int = 0
 
 
 @dataclass
@@ -123,12 +132,12 @@ class SessionDevices:
     def attributes(self) -> list[DeviceInfo]:
         """Name, type, memory limit and description of each device."""
         out = []
-        for target in self.targets:
+        for number, target in enumerate(self.targets, 1):
             found = self.pool.find(target.name)
             attributes = None if found is None else found.probed.attributes
             memory = 0 if attributes is None else attributes.memory_bytes or 0
             text = "" if attributes is None else attributes.description
-            out.append(DeviceInfo(target.name, target.device_type, memory, text))
+            out.append(DeviceInfo(target.name, target.device_type, memory, text, number))
         return out
 
     def close(self) -> None:

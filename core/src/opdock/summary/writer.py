@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+import warnings
 from typing import Any, Self
 
 from opdock.graph.nodes.graph import Graph
@@ -135,13 +136,17 @@ class FileWriter:
 
     def add_event(self, event: Any) -> None:
         """Adds an `Event` as it is."""
+        if self._is_open():
+            self.event_writer.add_event(event)
+
+    def _is_open(self) -> bool:
         if self.event_writer.closed:
-            _log.warning(
-                "Attempting to use a closed FileWriter. The operation will be a noop unless the"
-                " FileWriter is explicitly reopened."
+            warnings.warn(
+                "Attempting to use a closed FileWriter. The operation will be a noop unless the "
+                "FileWriter is explicitly reopened.",
+                stacklevel=3,
             )
-            return
-        self.event_writer.add_event(event)
+        return not self.event_writer.closed
 
     def _add(self, event: Any, step: Any) -> None:
         event.wall_time = time.time()
@@ -151,7 +156,8 @@ class FileWriter:
 
     def flush(self) -> None:
         """Waits until every event is in the file."""
-        self.event_writer.flush()
+        if self._is_open():
+            self.event_writer.flush()
 
     def close(self) -> None:
         """Flushes and closes the file."""

@@ -210,4 +210,4 @@ def parse_tensor(sig: NodeSig) -> Callable[[Array], Array]:
 def serialize_tensor(sig: NodeSig) -> Callable[[Array], Array]:
     """A tensor as a TensorProto."""
     dtype = sig.attrs["T"].base_dtype
-    return lambda tensor: array_of([host_ops.serialize_tensor(tensor, dtype)], ())
+    return lambda tensor: array_of([host_ops.tensor_to_bytes(tensor, dtype)], ())

@@ -87,10 +87,6 @@ def scatter_nd(sig: NodeSig) -> Callable[..., Array]:
             raise checks.invalid(
                 f"Shape must have non-negative dimensions, got {checks.dims(wanted)}"
             )
-        if math.prod(wanted) == 0 and indices.size and np.size(updates):
-            raise checks.invalid(
-                f"Indices and updates specified for empty output shape {checks.dims(wanted)}"
-            )
         flat, rows, matrix = _prepare(indices, updates, wanted)
         if out is None:
             out = np.zeros(wanted, dtype)

@@ -63,6 +63,7 @@ def _scatter_nd(combine: Combine) -> Callable[..., Any]:
         with cell.lock:
             old = cell.read()
             indices = np.asarray(indices)
+            checks.check_updates(indices, np.asarray(updates), old.shape)
             depth = indices.shape[-1]
             flat = indices.reshape(-1, depth)
             if ((flat < 0) | (flat >= np.array(old.shape[:depth]))).any():

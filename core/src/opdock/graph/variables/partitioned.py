@@ -11,7 +11,7 @@ from opdock.dtypes import DType
 from opdock.graph.nodes.convert import convert_to_tensor, register_tensor_conversion_function
 from opdock.graph.nodes.operation import Operation, Tensor, is_tensor
 from opdock.graph.nodes.registry import get
-from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.graph.variables.variable import Variable
 from opdock.shapes import Shape, TensorShape
 
@@ -86,8 +86,8 @@ class PartitionedVariable:
 
     # ------------------------------------------------------------ values
     def as_tensor(self) -> Tensor:
-        """The whole, joined from the parts."""
-        with name_scope(None):
+        """The whole, joined from the parts, whatever else has to run first."""
+        with control_dependencies(None), name_scope(None):
             return self._concat()
 
     def _concat(self) -> Tensor:
@@ -147,8 +147,6 @@ class PartitionedVariable:
     @property
     def initializer(self) -> Operation:
         """An operation that initializes all parts."""
-        from opdock.graph.nodes.scopes import control_dependencies
-
         with control_dependencies([v.initializer for v in self._variable_list]):
             done: Operation = get("NoOp")()
             return done

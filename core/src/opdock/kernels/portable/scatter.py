@@ -14,6 +14,12 @@ from opdock.kernels.select.signature import NodeSig
 
 def check_updates(indices: Any, updates: Any, shape: Any) -> None:
     """Raises InvalidArgumentError unless there is an update for each slice of `shape`."""
+    if not shape:
+        raise invalid("Output must be at least 1-D, got shape: []")
+    if 0 in shape and math.prod(indices.shape) and math.prod(updates.shape):
+        raise invalid(
+            f"Indices and updates specified for empty output tensor with shape {dims(shape)}"
+        )
     depth = indices.shape[-1]
     if depth > len(shape):
         raise invalid(

@@ -11,6 +11,7 @@ from opdock.kernels.array_api import dims, fails, invalid
 from opdock.kernels.portable import portable
 from opdock.kernels.portable.gather import check_indices, flat_positions
 from opdock.kernels.portable.partition import last_of_each
+from opdock.kernels.portable.scatter import check_updates
 from opdock.kernels.portable.segment import fold, wide
 from opdock.kernels.select.signature import NodeSig
 
@@ -109,6 +110,7 @@ def scatter_nd(xp: Any, sig: NodeSig) -> Any:
     def run(cell: Any, indices: Any, updates: Any) -> Any:
         with cell.lock:
             old = cell.read()
+            check_updates(indices, updates, old.shape)
             place, count = flat_positions(xp, indices, old.shape)
             width = math.prod(old.shape[indices.shape[-1] :])
             if math.prod(updates.shape) and count:

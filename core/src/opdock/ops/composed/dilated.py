@@ -185,9 +185,15 @@ def convolve(
             converted, filter, strides=full, data_format=data_format or default, **kwargs
         )
 
-    return with_space_to_batch(
+    out = with_space_to_batch(
         input, rate, padding, plain, filter_shape=shape_of(filter), data_format=data_format
     )
+    if filter.raw_shape is not None and out.raw_shape is not None:
+        # Where the blocks are of unknown size, inference loses the channels that are between them.
+        known: list[int | None] = [None] * len(out.raw_shape)
+        known[1 if channels_first(data_format) else -1] = filter.raw_shape[-1]
+        out.set_shape(known)
+    return out
 
 
 def convolution(
