@@ -105,3 +105,12 @@ def test_custom_gradients_want_resource_variables() -> None:
 
     with pytest.raises(TypeError, match="must be `ResourceVariable`s"):
         doubled(tf.constant(1.0))
+
+
+def test_gradients_start_at_integers_but_do_not_pass_them() -> None:
+    n, x = tf.constant(3), tf.constant([1.0, 2.0])
+    assert run(*tf.gradients(n, n)) == [1]
+    assert tf.gradients(tf.identity(n), n) == [None]
+    table = tf.constant([[1, 2], [3, 4]])
+    assert tf.gradients(tf.gather(table, [1]), table) == [None]
+    assert tf.gradients(tf.cast(tf.cast(x, tf.int32), tf.float32), x) == [None]

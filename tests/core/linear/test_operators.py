@@ -282,3 +282,29 @@ def test_variables_are_found_and_trained():
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         assert session.run(gradient).tolist() == [3, 4]
+
+
+def test_matrix_functions_take_operators():
+    matrix, rhs = np.array([[2.0, 0.5], [0.5, 1.0]]), np.array([[1.0, 2.0], [3.0, 4.0]])
+    operator = tf.linalg.LinearOperatorFullMatrix(
+        matrix, is_self_adjoint=True, is_positive_definite=True
+    )
+    for function in (tf.linalg.trace, tf.linalg.diag_part, tf.linalg.logdet, tf.linalg.det):
+        got, wanted = tf.Session().run([function(operator), function(tf.constant(matrix))])
+        np.testing.assert_allclose(got, wanted)
+    for function in (tf.linalg.adjoint, tf.linalg.cholesky, tf.linalg.inv):
+        assert isinstance(function(operator), tf.linalg.LinearOperator)
+    product, other, solved = tf.Session().run(
+        [
+            tf.matmul(operator, rhs, adjoint_b=True),
+            tf.matmul(rhs, operator),
+            tf.linalg.solve(operator, rhs),
+        ]
+    )
+    np.testing.assert_allclose(product, matrix @ rhs.T)
+    np.testing.assert_allclose(other, rhs @ matrix)
+    np.testing.assert_allclose(matrix @ solved, rhs)
+    with pytest.raises(ValueError, match="Transposing not supported"):
+        tf.matmul(operator, rhs, transpose_a=True)
+    with pytest.raises(ValueError, match="`rhs` as a LinearOperator"):
+        tf.linalg.solve(rhs, operator)

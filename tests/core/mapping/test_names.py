@@ -219,3 +219,32 @@ def test_census_groups_and_shares(tmp_path: Path) -> None:
     file.write_text("a,b\n1,2\n")
     with pytest.raises(ValueError, match="no columns"):
         census.read(file)
+
+
+def test_every_op_of_raw_ops_is_an_op() -> None:
+    assert tf.raw_ops.Any.__name__ == "Any"
+    for name in dir(tf.raw_ops):
+        assert callable(getattr(tf.raw_ops, name)), name
+
+
+def test_the_tables_of_lookup_ops_are_found() -> None:
+    from opdock.python.ops import lookup_ops
+
+    for name in ("index_table_from_tensor", "HashTable", "IdTableWithHashBuckets", "HasherSpec"):
+        assert getattr(lookup_ops, name).__module__.startswith("opdock.lookup"), name
+
+
+def test_whole_files_of_file_io(tmp_path: Path) -> None:
+    from opdock.python.lib.io import file_io
+
+    one, two = str(tmp_path / "one"), str(tmp_path / "two")
+    file_io.atomic_write_string_to_file(one, "hello")
+    file_io.write_string_to_file(two, "hellx")
+    assert file_io.file_crc32(one) == file_io.file_crc32(one, block_size=2) == "0x3610a686"
+    assert not file_io.filecmp(one, two)
+    file_io.atomic_write_string_to_file(two, "hello")
+    assert file_io.filecmp(one, two)
+    with pytest.raises(tf.errors.AlreadyExistsError):
+        file_io.atomic_write_string_to_file(two, "other", overwrite=False)
+    assert file_io.read_file_to_string(two) == "hello"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["one", "two"]

@@ -95,3 +95,15 @@ def test_gradients_of_reshapes_keep_the_shape():
     assert run(g, {x: np.zeros((3, 4))}).tolist() == [[3.0] * 4] * 3
     (s,) = tf.gradients(tf.squeeze(tf.expand_dims(x, 1), [1]) * 2.0, x)
     assert run(s, {x: np.zeros((1, 4))}).tolist() == [[2.0] * 4]
+
+
+def test_a_shape_that_is_known_late_is_checked_late() -> None:
+    size, x = tf.placeholder(tf.int32, []), tf.constant([1.0, 2.0, 3.0])
+    reshaped, sliced = tf.reshape(x, tf.stack([size])), tf.slice(x, tf.stack([size]), [3])
+    assert reshaped.shape.as_list() == [3]
+    with tf.Session() as session:
+        assert session.run(reshaped, {size: 3}).tolist() == [1.0, 2.0, 3.0]
+        with pytest.raises(tf.errors.InvalidArgumentError, match="requested shape has 7"):
+            session.run(reshaped, {size: 7})
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"Expected size\[0\] in"):
+            session.run(sliced, {size: 1})

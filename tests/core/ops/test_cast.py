@@ -75,3 +75,17 @@ def test_gradients_pass_between_floating_types_only():
     grad = tf.gradients(tf.cast(x, tf.float64), x)[0]
     assert grad.dtype == tf.float16 and run(grad).tolist() == [1.0, 1.0]
     assert tf.gradients(tf.cast(tf.cast(x, tf.int32), tf.float32), x) == [None]
+
+
+def test_quantized_numbers_are_cast_and_fetched_as_the_integers_that_hold_them():
+    q = tf.cast(tf.constant([1, 2, 300]), tf.qint8)
+    got = run([q, tf.cast(q, tf.float32), tf.cast(tf.constant(-1.5), tf.qint32)])
+    assert [np.asarray(v).dtype.name for v in got] == ["int8", "float32", "int32"]
+    assert [np.asarray(v).tolist() for v in got] == [[1, 2, 44], [1.0, 2.0, 44.0], -1]
+    fed = tf.placeholder(tf.qint8)
+    assert run(tf.cast(fed, tf.int32), {fed: got[0]}).tolist() == [1, 2, 44]
+
+
+def test_what_no_kernel_casts_is_named_with_both_types():
+    with pytest.raises(tf.errors.OpError, match=r"Op Cast\(int32\[1\]\) to \(string\)"):
+        run(tf.cast(tf.constant([1]), tf.string))

@@ -188,3 +188,26 @@ def test_cases_that_exclude_each_other():
             session.run(exclusive, {p: True, q: True})
         with pytest.raises(tf.errors.InvalidArgumentError, match="None of conditions evaluated"):
             session.run(exhaustive, {p: False, q: False})
+
+
+def test_sparse_loop_variables_may_change_their_number_of_elements():
+    x = tf.SparseTensor([[0], [3]], [2.0, 4.0], [10])
+
+    def more(i, x):
+        at = tf.cast(tf.fill([1, 1], i), tf.int64)
+        return i + 1, tf.sparse.add(x, tf.SparseTensor(at, [1.0], x.dense_shape))
+
+    _, out = tf.while_loop(lambda i, _: i < 5, more, [0, x])
+    assert out.indices.shape.as_list() == [None, 1] and out.dense_shape.shape.as_list() == [1]
+    with tf.Session() as session:
+        dense = session.run(tf.sparse.to_dense(out))
+    assert dense.tolist() == [3, 1, 1, 5, 1, 0, 0, 0, 0, 0]
+
+
+def test_an_exclusive_case_of_one_condition():
+    x = tf.placeholder(tf.int32, [])
+    out = tf.case([(tf.equal(x, 1), lambda: tf.constant(2))], exclusive=True)
+    with tf.Session() as session:
+        assert session.run(out, {x: 1}) == 2
+        with pytest.raises(tf.errors.InvalidArgumentError, match="Input error"):
+            session.run(out, {x: 4})

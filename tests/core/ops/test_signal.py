@@ -164,3 +164,28 @@ def test_shifts(axes):
     where = tuple(axes) if isinstance(axes, list) else axes
     assert np.array_equal(run(tf.signal.fftshift(x, axes)), np.fft.fftshift(x, where))
     assert np.array_equal(run(tf.signal.ifftshift(x, axes)), np.fft.ifftshift(x, where))
+
+
+def test_frames_of_an_unknown_rank():
+    x, step = tf.placeholder(tf.float32), tf.placeholder(tf.int32, [])
+    rows = np.arange(10.0).reshape(2, 5)
+    padded = tf.signal.frame(x, 3, 2, pad_end=True, pad_value=9)
+    assert run(padded, {x: rows})[0].tolist() == [[0, 1, 2], [2, 3, 4], [4, 9, 9]]
+    columns = tf.signal.frame(x, 3, 2, axis=0)
+    assert run(columns, {x: rows.T}).shape == (2, 3, 2)
+    whole = tf.signal.overlap_and_add(x, step)
+    assert whole.shape.ndims is None
+    got = run(whole, {x: np.ones([4, 3, 5]), step: 2})
+    assert got.tolist() == [[1, 1, 2, 2, 3, 2, 2, 1, 1]] * 4
+
+
+def test_frames_side_by_side_are_a_reshape():
+    assert tf.signal.overlap_and_add(tf.ones([3, 5]), 5).op.name == "overlap_and_add/fast_path"
+
+
+@pytest.mark.parametrize(
+    "arguments", [(1.0, 1, 1), ([1.0], [1], 1), ([1.0], 1, [1]), ([1.0], 1, 1, True, [1])]
+)
+def test_what_cannot_be_framed(arguments):
+    with pytest.raises(ValueError, match="rank"):
+        tf.signal.frame(*arguments)

@@ -152,7 +152,7 @@ def test_tridiagonal_forms():
     solve = tf.linalg.tridiagonal_solve
     close(run(solve((upper, main, lower), rhs, diagonals_format="sequence")), wanted)
     close(run(solve(full(diagonals), rhs, diagonals_format="matrix")), wanted)
-    close(run(solve(diagonals, rhs.T.copy(), transpose_rhs=True)), wanted)
+    close(run(solve(diagonals, rhs.T.copy(), transpose_rhs=True)), wanted.T)
     close(run(solve(diagonals, rhs[:, 0])), wanted[:, 0])
     close(run(solve(diagonals, rhs, partial_pivoting=False)), wanted)
     with pytest.raises(ValueError, match="Unrecognized diagonals_format: dense"):

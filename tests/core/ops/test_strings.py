@@ -65,3 +65,14 @@ def test_a_format_has_as_many_places_as_tensors():
         tf.strings.format("{} {}", tf.constant(1))
     with tf.Session() as sess:
         assert sess.run(tf.strings.format("a {}!", tf.range(9))) == b"a [0 1 2 ... 6 7 8]!"
+
+
+@pytest.mark.parametrize("encoding", ["UTF-16", "UTF-32"])
+def test_strings_without_a_mark_are_big_endian(encoding):
+    text = "a\u20ac"
+    for codec, mark in (("be", b""), ("be", "\ufeff"), ("le", "\ufeff")):
+        name = f"{encoding}-{codec}"
+        raw = (mark.encode(name) if mark else b"") + text.encode(name)
+        with tf.Session() as session:
+            got = session.run(tf.strings.unicode_transcode(raw, encoding, "UTF-8"))
+        assert got == text.encode()

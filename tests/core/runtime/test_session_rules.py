@@ -175,3 +175,34 @@ def test_a_check_speaks_before_shapes_that_do_not_fit() -> None:
                 session.run(weighted, {weights: [1.0, 2.0, 3.0]})
             with pytest.raises(tf.errors.InvalidArgumentError, match="Incompatible shapes"):
                 session.run(weighted, {weights: [[1.0, 2.0, 3.0]]})
+
+
+GUARDED = {
+    # What folding finds out, and what only binding does.
+    "fold": lambda n: tf.reshape(tf.constant([1.0, 2.0, 3.0]), tf.stack([n])),
+    "bind": lambda n: tf.slice(tf.zeros([4, 5]), [0, 0], tf.stack([n, n])),
+}
+
+
+@pytest.mark.parametrize("found", GUARDED)
+def test_a_check_comes_before_the_error_that_it_guards_from(found: str) -> None:
+    with tf.Graph().as_default(), tf.Session() as sess:
+        n = tf.placeholder_with_default(tf.constant(7), [])
+        with tf.control_dependencies([tf.assert_less(n, 3, message="too many")]):
+            n = tf.identity(n)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="too many"):
+            sess.run(GUARDED[found](n))
+
+
+@pytest.mark.parametrize("found", GUARDED)
+def test_without_a_check_the_op_has_its_own_words(found: str) -> None:
+    with tf.Graph().as_default(), tf.Session() as sess:
+        wanted = {"fold": "Input to reshape is a tensor with 3 values", "bind": r"size\[0\] in"}
+        with pytest.raises(tf.errors.InvalidArgumentError, match=wanted[found]):
+            sess.run(GUARDED[found](tf.placeholder_with_default(tf.constant(7), [])))
+
+
+def test_devices_of_a_session_have_incarnations() -> None:
+    with tf.Session() as sess:
+        found = [device.incarnation for device in sess.list_devices()]
+    assert 0 not in found and len(set(found)) == len(found)

@@ -40,10 +40,6 @@ def scatter_nd(sig: NodeSig) -> Callable[[Array, Array, Any], Array]:
             raise checks.invalid(
                 f"Shape must have non-negative dimensions, got {checks.dims(wanted)}"
             )
-        if math.prod(wanted) == 0 and indices.size and updates.size:
-            raise checks.invalid(
-                f"Indices and updates specified for empty output shape {checks.dims(wanted)}"
-            )
         return _into(device, "Add", zeros(device, wanted, dtype), indices, updates)
 
     return run

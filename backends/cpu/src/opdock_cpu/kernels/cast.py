@@ -43,7 +43,7 @@ def _cast_steps(source: np.dtype[Any], target: np.dtype[Any]) -> Callable[..., A
     held, wanted = _integers(source), _integers(target)
 
     def run(x: Array, out: Array | None = None) -> Array:
-        values = np.ascontiguousarray(x).view(held)
+        values = np.asarray(x).view(held)
         if values.dtype.kind == "c":
             values = values.real
         result = values.astype(wanted).view(target)

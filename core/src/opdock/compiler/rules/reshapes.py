@@ -18,7 +18,8 @@ def _chain(node: Node, site: Site) -> Value | None:
     if inner is None:
         return None
     source = inner.inputs[0]
-    if keeps(node, source):
+    asked = node.op != "Reshape" or constant(node.inputs[1]) is not None
+    if asked and keeps(node, source):
         return source
     if node.op == "Reshape":
         return site.make(

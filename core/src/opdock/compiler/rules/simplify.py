@@ -60,6 +60,11 @@ def _same_shape(node: Node, site: Site) -> Value | None:
     return node.inputs[0] if keeps(node, node.inputs[0]) else None
 
 
+def _known_same_shape(node: Node, site: Site) -> Value | None:
+    """The same of an op whose second input, while it is unknown, may turn out not to fit."""
+    return None if constant(node.inputs[1]) is None else _same_shape(node, site)
+
+
 def _no_axes(node: Node, site: Site) -> Value | None:
     axes = constant(node.inputs[1])
     return node.inputs[0] if axes is not None and axes.size == 0 else None
@@ -175,11 +180,11 @@ RULES: Final[Rules] = {
     "Add": (_zero,),
     "AddV2": (_zero,),
     "AddN": (_sole,),
-    "Reshape": (_same_shape,),
+    "Reshape": (_known_same_shape,),
     "Pad": (_same_shape,),
     "PadV2": (_same_shape,),
     "MirrorPad": (_same_shape,),
-    "Slice": (_same_shape,),
+    "Slice": (_known_same_shape,),
     "Tile": (_same_shape,),
     "BroadcastTo": (_same_shape,),
     "ReverseV2": (_no_axes, _single_axes),

@@ -16,8 +16,9 @@ from opdock.kernels.select.signature import NodeSig
 @portable("Reshape", host_inputs=("shape",), may_alias={0: 0})
 def reshape(xp: Any, sig: NodeSig) -> Any:
     """The same elements under another shape."""
-    known, fixed = sig.out_shapes[0], sig.in_shapes[0]
-    if shapes.is_fully_defined(known) and shapes.is_fully_defined(fixed):
+    source, wanted = sig.in_shapes[0], sig.const(1)
+    if wanted is not None and shapes.is_fully_defined(source):
+        known = wanted_shape(source, ints(wanted))
         return lambda tensor, shape: xp.reshape(tensor, known)
 
     def run(tensor: Any, shape: Any) -> Any:

@@ -92,8 +92,6 @@ def _strings(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     for place in np.ndindex(array.shape):
         item = array[place]
         if not isinstance(item, (str, bytes)):
-            raise errors.InternalError(
-                None, None, f"Unsupported object type {type(item).__name__}"
-            )
+            raise errors.InternalError(None, None, f"Unsupported object type {type(item).__name__}")
         out[place] = item.encode() if isinstance(item, str) else item
     return out

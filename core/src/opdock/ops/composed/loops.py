@@ -106,9 +106,9 @@ class _Loop:
 
     def _invariants(self, invariants: Any) -> list[Shape]:
         items = nest.flatten(self.structure)
-        flat = [None] * len(items)
-        if invariants is not None:
-            flat = nest.flatten_up_to(self.structure, invariants)
+        if invariants is None:
+            return self._as_they_start(items)
+        flat = nest.flatten_up_to(self.structure, invariants)
         expanded = [s for i, f in zip(items, flat, strict=True) for s in _expanded(i, f)]
         for tensor, shape in zip(self.start, expanded, strict=True):
             if not shapes.is_compatible(tensor.raw_shape, shape):
@@ -119,6 +119,18 @@ class _Loop:
                     f"{_text(shape)}."
                 )
         return expanded
+
+    def _as_they_start(self, items: list[Any]) -> list[Shape]:
+        """The shapes of the initial values; sparse ones may have another number of elements."""
+        found: list[Shape] = []
+        for item in items:
+            if isinstance(item, (SparseTensor, IndexedSlices)):
+                specs = nest.flatten(item._type_spec._component_specs)
+                found += [spec.shape.raw for spec in specs]
+            else:
+                parts = len(nest.flatten(item, expand_composites=True))
+                found += [t.raw_shape for t in self.start[len(found) : len(found) + parts]]
+        return found
 
     def trace(self, cond: Callable[..., Any], body: Callable[..., Any]) -> None:
         with self.cond_graph.as_default():
@@ -216,14 +228,7 @@ class _Loop:
 
 
 def _expanded(item: Any, invariant: Any) -> list[Shape]:
-    """The shapes of the tensors of a loop variable, of which the user gives one shape or a spec.
-
-    Those of a sparse value may have another number of elements in each turn.
-    """
-    if invariant is None:
-        if isinstance(item, (SparseTensor, IndexedSlices)):
-            return [spec.shape.raw for spec in nest.flatten(item._type_spec._component_specs)]
-        return [convert_to_tensor(t).raw_shape for t in nest.flatten(item, expand_composites=True)]
+    """The shapes of the tensors of a loop variable, of which the user gives one shape or a spec."""
     if isinstance(invariant, TypeSpec):
         if not invariant.is_compatible_with(item):
             raise TypeError(f"TypeSpec {invariant!r} is not compatible with {item!r}")
