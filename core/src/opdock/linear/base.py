@@ -14,7 +14,7 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import is_tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.variables.variable import Variable
-from opdock.linear import algebra
+from opdock.linear import algebra, dispatched
 from opdock.linear.helpers import (
     cholesky_solve_broadcast,
     dimension,
@@ -56,8 +56,6 @@ class LinearOperator(Module):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        from opdock.linear import dispatched
-
         dispatched.register(cls)
 
     def __init__(

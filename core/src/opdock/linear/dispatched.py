@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from opdock.graph.nodes import dispatch
-from opdock.linear.base import LinearOperator
 from opdock.ops.linalg import adjoint
 
 __all__ = ["register"]
+
+_operators: set[type] = set()
 
 
 def _matmul(
@@ -22,26 +23,34 @@ def _matmul(
     if a_is_sparse or b_is_sparse:
         raise ValueError("Sparse methods not supported at this time.")
     named = _named(name)
-    if isinstance(a, LinearOperator):
+    if type(a) in _operators:
         return a.matmul(b, adjoint=adjoint_a, adjoint_arg=adjoint_b, **named)
     # A B is the adjoint of what the operator can do from the left.
     return adjoint(b.matmul(a, adjoint=not adjoint_b, adjoint_arg=not adjoint_a, **named))
 
 
 def _solve(matrix: Any, rhs: Any, adjoint: bool, name: str | None) -> Any:
-    if not isinstance(matrix, LinearOperator):
+    if type(matrix) not in _operators:
         raise ValueError(
             "Passing in `matrix` as a Tensor and `rhs` as a LinearOperator is not supported."
         )
     return matrix.solve(rhs, adjoint=adjoint, **_named(name))
 
 
-def _inverse(input: LinearOperator, adjoint: bool, name: str | None) -> Any:
+def _inverse(input: Any, adjoint: bool, name: str | None) -> Any:
     inverse = input.inverse(**_named(name))
     return inverse.adjoint() if adjoint else inverse
 
 
-def _diag_part(input: LinearOperator, name: str | None, k: Any, padding_value: Any) -> Any:
+def _cholesky(input: Any, name: str | None) -> Any:
+    return input.cholesky(**_named(name))
+
+
+def _determinant(input: Any, name: str | None) -> Any:
+    return input.determinant(**_named(name))
+
+
+def _diag_part(input: Any, name: str | None, k: Any, padding_value: Any) -> Any:
     if k != 0 or padding_value != 0:
         raise ValueError("Only the main diagonal of an operator can be taken.")
     return input.diag_part(**_named(name))
@@ -55,10 +64,10 @@ def _named(name: str | None) -> dict[str, str]:
 # By the names of the public functions; each takes their arguments, all of them.
 _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "adjoint": lambda matrix, name: matrix.adjoint(**_named(name)),
-    "cholesky": lambda input, name: input.cholesky(**_named(name)),
+    "cholesky": _cholesky,
     "logdet": lambda matrix, name: matrix.log_abs_determinant(**_named(name)),
     "matmul": _matmul,
-    "matrix_determinant": lambda input, name: input.determinant(**_named(name)),
+    "matrix_determinant": _determinant,
     "matrix_diag_part": _diag_part,
     "matrix_inverse": _inverse,
     "matrix_solve": _solve,
@@ -66,8 +75,9 @@ _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
 }
 
 
-def register(kind: type[LinearOperator]) -> None:
+def register(kind: type) -> None:
     """Has a class of operators answer to the public functions."""
+    _operators.add(kind)
     dispatch.register(kind, _call)
 
 

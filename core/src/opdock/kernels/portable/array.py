@@ -118,8 +118,9 @@ def check_shape(sig: NodeSig, shape: Any) -> None:
     """Raises InvalidArgumentError unless `shape` is what the node's attribute says."""
     wanted = sig.attrs["shape"]
     if not shapes.is_compatible(tuple(shape), wanted):
+        source = (*sig.in_names, sig.name)[0]
         raise invalid(
-            f"Shape of tensor {(*sig.in_names, sig.name)[0]} {dims(shape)} is not compatible with expected "
+            f"Shape of tensor {source} {dims(shape)} is not compatible with expected "
             f"shape {shapes.text(wanted)}."
         )
 
