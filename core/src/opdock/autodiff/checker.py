@@ -91,7 +91,7 @@ def compute_gradient_error(
         x, x_shape, y, y_shape, x_init_value, delta, init_targets, extra_feed_dict
     )
     pairs = result if isinstance(result, list) else [result]
-    return max((np.abs(a - b).max() if a.size else 0.0) for a, b in pairs)  # type: ignore[no-any-return]
+    return max((np.abs(a - b).max() if a.size else 0.0) for a, b in pairs)
 
 
 def _random(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:

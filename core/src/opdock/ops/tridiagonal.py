@@ -149,8 +149,8 @@ def tridiagonal_solve(
         rhs = matrix_transpose(rhs, conjugate=conjugate_rhs)
     elif conjugate_rhs:
         rhs = conj(rhs)
-    out: Tensor = tridiagonal_solve_op(compact, rhs, partial_pivoting=partial_pivoting, name=name)
-    return matrix_transpose(out) if transpose_rhs else out
+    found: Tensor = tridiagonal_solve_op(compact, rhs, partial_pivoting=partial_pivoting, name=name)
+    return matrix_transpose(found) if transpose_rhs else found
 
 
 def _compact(diagonals: Any, diagonals_format: str) -> Tensor:

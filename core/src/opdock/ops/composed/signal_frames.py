@@ -109,9 +109,10 @@ def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Te
             raise ValueError(f"frame_step must be an integer. Got {step_tensor.dtype}")
         step = _number(frame_step, "frame_step")
         dims = shape(signal)
-        frames, length = (
-            dims[i] if static is None or static[i] is None else static[i] for i in (-2, -1)
-        )
+
+        def size(axis: int) -> Any:
+            known = None if static is None else static[axis]
+            return dims[axis] if known is None else known
 
         def shaped(x: Tensor, *last: Any, name: str | None = None) -> Tensor:
             """`x` with other dimensions after the outer ones."""
@@ -120,6 +121,7 @@ def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Te
             outer = [dims[i] if d is None else d for i, d in enumerate(static[:-2])]
             return reshape(x, [*outer, *last], name=name)
 
+        frames, length = size(-2), size(-1)
         if isinstance(step, int) and step == length:
             return shaped(signal, frames * length, name="fast_path")
         parts = -(-length // step)

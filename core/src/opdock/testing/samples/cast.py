@@ -15,7 +15,7 @@ _TARGETS = (
     np.bool_, np.uint8, np.uint16, np.uint32, np.uint64, np.int8, np.int16, np.int32, np.int64,
     np.float16, np.float32, np.float64, ml_dtypes.bfloat16, np.complex64, np.complex128,
 )  # fmt: skip
-_QUANTIZED = tuple(t.np for t in sorted(dtypes.QUANTIZED, key=lambda t: t.name))
+_QUANTIZED = sorted(dtypes.QUANTIZED, key=lambda t: t.name)
 _BITS = (np.uint8, np.int16, np.float16, np.int32, np.float32, np.uint64, np.float64, np.complex128)
 
 
@@ -32,9 +32,9 @@ def conversions(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
         if target.kind != "u" and dtype.kind not in "ub":
             negative = (-rng.positive((5,), 0.0, 9.0)).astype(dtype)
             yield Sample([negative], {"DstT": target}, f"negative-to-{target.name}", grad=False)
-    for target in _QUANTIZED:
+    for quantized in _QUANTIZED:
         values = rng.integers((3, 4), 0, 9)
-        yield Sample([values], {"DstT": target}, f"to-{target.names[0]}", grad=False)
+        yield Sample([values], {"DstT": quantized.np}, f"to-{quantized.name}", grad=False)
     for shape, tag in (((), "scalar"), ((0, 3), "empty"), ((2, 1, 2, 1, 3), "rank5")):
         yield Sample([rng.normal(shape)], {"DstT": np.dtype(np.float32)}, tag, grad=False)
 
