@@ -111,7 +111,7 @@ def test_a_closed_session_leaves_no_thread():
     asking = threading.Thread(target=ask)
     asking.start()
     while len(running() - before) < 4:  # both iterators have begun
-        pass
+        threading.Event().wait(0.01)
     session.close()
     asking.join(30)
     assert told and not running() - before

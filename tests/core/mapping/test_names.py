@@ -97,12 +97,20 @@ def test_every_row_of_the_tables_leads_somewhere() -> None:
         ("layers.layers.dense", "layers.dense"),
         ("util.compat.as_bytes", "compat.as_bytes"),
         ("util.nest.flatten", "nest.flatten"),
-        ("data.util.nest.flatten", "nest.flatten"),
+        ("data.ops.dataset_ops.DatasetV1", "data.Dataset"),
+        ("data.ops.iterator_ops.Iterator", "data.Iterator"),
     ],
 )
 def test_internal_names_are_the_public_objects(path: str, public: str) -> None:
     module, _, name = path.rpartition(".")
     assert resolve.lookup(f"python.{module}", name) is resolve.public(public)
+
+
+def test_the_structures_of_datasets_are_others_than_those_of_sessions() -> None:
+    """As in TF: a list is one tensor to a dataset, and several to `Session.run`."""
+    flatten = resolve.lookup("python.data.util.nest", "flatten")
+    assert flatten([1, (2, 3)]) == [[1, (2, 3)]]
+    assert resolve.lookup("python.util.nest", "flatten")([1, (2, 3)]) == [1, 2, 3]
 
 
 def test_helpers_of_the_internal_tree() -> None:

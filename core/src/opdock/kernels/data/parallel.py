@@ -61,9 +61,12 @@ class Crew:
         self._threads: list[Background] = []
 
     def start(self, work: Callable[[], None], count: int, name: str) -> None:
-        """Has `count` threads do the work."""
+        """Has `count` threads do the work, unless all is over."""
         for _ in range(count):
-            self._threads.append(self.resources.background(work, name))
+            with self.condition:
+                if self.closed:
+                    return
+                self._threads.append(self.resources.background(work, name))
 
     def wait(self, ready: Callable[[], bool]) -> None:
         """Waits, under the condition, until something is ready or all is over.

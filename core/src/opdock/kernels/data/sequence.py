@@ -365,6 +365,11 @@ class _ShardIterator(FollowingIterator):
         while True:
             element = self.source.next()
             if element is None:
+                if self._dataset.non_empty and self._seen < count:
+                    raise invalid(
+                        "There aren't enough elements in this dataset for each shard to have at "
+                        f"least one element (# elems = {self._seen}, # shards = {count})."
+                    )
                 return None
             self._seen += 1
             if (self._seen - 1) % count == index:
