@@ -147,7 +147,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "python.training.checkpoint_utils": (
         "opdock.train.checkpoint_utils",
-        "opdock.train.warm_start",
+        "opdock.train.checkpoint_initializers",
     ),
     "python.training.warm_starting_util": ("opdock.train.warm_starting",),
     "python.training.tracking.base": ("opdock.train.tracking.base",),

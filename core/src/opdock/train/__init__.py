@@ -17,7 +17,7 @@ _WHERE: dict[str, str] = {
     "opdock.train.checkpoint_utils": (
         "NewCheckpointReader checkpoints_iterator list_variables load_checkpoint load_variable"
     ),
-    "opdock.train.warm_start": "init_from_checkpoint",
+    "opdock.train.checkpoint_initializers": "init_from_checkpoint",
     "opdock.train.warm_starting": "VocabInfo warm_start",
     "opdock.train.graph_io": "write_graph",
     "opdock.summary.events": "summary_iterator",
