@@ -33,7 +33,7 @@ class BackgroundThread:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def _run(self) -> None:
-        cancellation.current.set(self._end)
+        cancellation.current.set((self._end,))
         with contextlib.suppress(errors.CancelledError):
             self._work()
 

@@ -54,14 +54,14 @@ def _bind_while(node: Node, compile_body: CompileBody, session: Cancellation) ->
     def run(*state: Any) -> Any:
         values: Sequence[Any] = state
         count = 0
-        step = current.get() or session
+        ends = (session, *current.get())
         with condition.turns() as keep, body.turns() as turn:
             while (limit is None or count < limit) and _decided(keep(values)[0]):
                 values = turn(values)
                 count += 1
-                if session.cancelled or step.cancelled:
-                    ended = session if session.cancelled else step
-                    raise errors.CancelledError(None, None, ended.text)
+                for end in ends:
+                    if end.cancelled:
+                        raise errors.CancelledError(None, None, end.text)
         return _unpack(values)
 
     return run
