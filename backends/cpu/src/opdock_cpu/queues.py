@@ -315,14 +315,15 @@ class Queue:
         """Joins a line, and waits until the attempt is over."""
 
         def give_up() -> None:
-            line.remove(attempt)
+            if attempt in line:
+                line.remove(attempt)
             attempt.end(None)
             self._carry_on()
 
         with self._changed:
-            line.append(attempt)
-            self._carry_on()
             try:
+                line.append(attempt)
+                self._carry_on()
                 wait(self._changed, lambda: attempt.over, give_up)
             except errors.CancelledError as e:
                 text = f"{attempt.cancelled}: {e.message}"

@@ -12,6 +12,7 @@ from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.fill import zeros_like
 from opdock.ops.registry import Control, ShapeSig, Traits, define_op
+from opdock.ops.support import common_shapes
 from opdock.shapes import Shape
 
 __all__: list[str] = []
@@ -29,6 +30,9 @@ symbolic_gradient_op = define_op(
 )  # fmt: skip
 for _op in (partitioned_call_op, stateful_partitioned_call_op, symbolic_gradient_op):
     _op.declare(Traits(builtin=True, control=Control.CALL))
+# As in TF: whoever makes a call knows what the function's results are like.
+for _op in (partitioned_call_op, stateful_partitioned_call_op):
+    _op.shape(common_shapes.unknown)
 
 
 @symbolic_gradient_op.shape

@@ -94,23 +94,22 @@ def wait(
             given_up = True
             give_up()
 
-    with contextlib.ExitStack() as stack:
-        for end in ends:
-            stack.enter_context(end.watched(condition, leave))
-        while True:
-            cancelled = next((e for e in ends if e.cancelled), None)
-            if cancelled is not None:
-                leave()
-            if given_up and cancelled is not None:
-                raise errors.CancelledError(None, None, cancelled.text)
-            if ready():
-                return
-            if postponable.get():
-                leave()
-                raise PostponedError
-            try:
+    try:
+        with contextlib.ExitStack() as stack:
+            for end in ends:
+                stack.enter_context(end.watched(condition, leave))
+            while True:
+                cancelled = next((e for e in ends if e.cancelled), None)
+                if cancelled is not None:
+                    leave()
+                if given_up and cancelled is not None:
+                    raise errors.CancelledError(None, None, cancelled.text)
+                if ready():
+                    return
+                if postponable.get():
+                    raise PostponedError
                 condition.wait()
-            except BaseException:
-                # Ctrl-C: nothing is to be handed to somebody who is no longer there.
-                leave()
-                raise
+    except BaseException:
+        # Ctrl-C among them: nothing is to be handed to somebody who is no longer there.
+        leave()
+        raise
