@@ -42,9 +42,9 @@ def empty_environment(home: Path) -> Path:
 
 
 def install(python: Path, wheel: Path) -> None:
-    """Installs a wheel and nothing else."""
-    words = ("--python", str(python), "install", "-q", "--no-deps", "--no-index", str(wheel))
-    subprocess.run([*_PIP, *words], check=True, capture_output=True, text=True)
+    """Installs a wheel and nothing else; what is imported is compiled when it is."""
+    words = ("--python", str(python), "install", "-q", "--no-compile", "--no-deps", "--no-index")
+    subprocess.run([*_PIP, *words, str(wheel)], check=True, capture_output=True, text=True)
 
 
 def run(python: Path, *words: str) -> str:

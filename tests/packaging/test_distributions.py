@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import tomllib
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.packaging.environment import ROOT, build_wheel, empty_environment, install, run
+from tests.packaging.environment import ROOT, empty_environment, install, run
 
 FOLDERS = [
     Path("core"),
@@ -21,21 +22,12 @@ FOLDERS = [
     *sorted(p.relative_to(ROOT).parent for p in ROOT.glob("plugins/*/pyproject.toml")),
     Path(),
 ]
+Wheels = Callable[[Path], Path]
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packaging")]
 
 
 def project(folder: Path) -> dict:
     return tomllib.loads((ROOT / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-
-
-@pytest.fixture(scope="module")
-def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Distribution name -> its wheel, all built from this tree without isolation."""
-    out = tmp_path_factory.mktemp("wheels")
-    return {
-        project(folder)["name"]: build_wheel(ROOT / folder, out / (folder.name or "root"))
-        for folder in FOLDERS
-    }
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +37,9 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda f: f.as_posix())
-def test_a_wheel_holds_its_package_and_metadata(folder: Path, wheels: dict[str, Path]) -> None:
+def test_a_wheel_holds_its_package_and_metadata(folder: Path, wheel: Wheels) -> None:
     table = project(folder)
-    names = zipfile.ZipFile(wheels[table["name"]]).namelist()
+    names = zipfile.ZipFile(wheel(folder)).namelist()
     modules = {n.split("/")[0] for n in names if ".dist-info/" not in n}
     expected = (
         {p.name for p in (ROOT / folder / "src").iterdir() if p.is_dir() and "egg" not in p.name}
@@ -59,13 +51,13 @@ def test_a_wheel_holds_its_package_and_metadata(folder: Path, wheels: dict[str, 
     assert not [n for n in names if "test_" in n.rsplit("/", 1)[-1] and "/testing/" not in n]
 
 
-def test_installs_one_by_one(wheels: dict[str, Path], empty: Path) -> None:
+def test_installs_one_by_one(wheel: Wheels, empty: Path) -> None:
     assert "opdock" not in run(
         empty, "-c", "import pkgutil; print([m.name for m in pkgutil.iter_modules()])"
     ).replace("libraries", "")
     for folder in FOLDERS:
         table = project(folder)
-        install(empty, wheels[table["name"]])
+        install(empty, wheel(folder))
         version = f"import importlib.metadata as m; print(m.version({table['name']!r}))"
         assert run(empty, "-c", version).strip() == table["version"]
         if folder.parts:

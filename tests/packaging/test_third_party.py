@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,31 +19,25 @@ from tests.packaging.environment import ROOT, build_wheel, empty_environment, in
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packaging")]
 OPDOCK = ("-m", "opdock.cli.main")
-FOLDERS = ("core", "plugins/echo", "backends/cpu")
+FOLDERS = (Path("core"), Path("plugins/echo"), Path("backends/cpu"))
+Wheels = Callable[[Path], Path]
 
 
 @pytest.fixture(scope="module")
-def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Folder -> the wheel built from it."""
-    home = tmp_path_factory.mktemp("wheels")
-    return {f: build_wheel(ROOT / f, home / f.replace("/", "_")) for f in FOLDERS}
-
-
-@pytest.fixture(scope="module")
-def stranger(tmp_path_factory: pytest.TempPathFactory, wheels: dict[str, Path]) -> Path:
+def stranger(tmp_path_factory: pytest.TempPathFactory, wheel: Wheels) -> Path:
     """The interpreter of an environment with opdock-core and opdock-echo alone."""
     python = empty_environment(tmp_path_factory.mktemp("stranger"))
     for folder in FOLDERS[:2]:
-        install(python, wheels[folder])
+        install(python, wheel(folder))
     return python
 
 
 @pytest.fixture(scope="module")
-def user(tmp_path_factory: pytest.TempPathFactory, wheels: dict[str, Path]) -> Path:
+def user(tmp_path_factory: pytest.TempPathFactory, wheel: Wheels) -> Path:
     """The same with opdock-cpu."""
     python = empty_environment(tmp_path_factory.mktemp("user"))
     for folder in FOLDERS:
-        install(python, wheels[folder])
+        install(python, wheel(folder))
     return python
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import gc
@@ -158,7 +159,7 @@ def run(
         return Report.of(dut, outcomes, time.perf_counter() - start, left)
 
     try:
-        with checked():
+        with checked(), _settled():
             for unit in _in_time(dut, todo, fuzz):
                 if progress is not None:
                     progress(len(outcomes), len(todo), unit)
@@ -171,6 +172,23 @@ def run(
     finally:
         watch.close()
     return report()
+
+
+@contextlib.contextmanager
+def _settled() -> Iterator[None]:
+    """Keeps what is there before the first unit out of the search for garbage.
+
+    Modules, records and the units themselves outlive the run; the search after every few ops is
+    for the sessions and graphs of those alone. Who has frozen objects of their own keeps them.
+    """
+    if gc.get_freeze_count():
+        yield
+        return
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _in_time(
