@@ -250,6 +250,14 @@ class SavedModelBuilder(_Builder):
         self._add(meta, tags, signatures)
         self._has_saved_variables = True
 
+    def _add_train_op(self, train_op: Any) -> None:
+        """Notes in the graph, for the next meta graph, what trains it; estimators call this."""
+        if train_op is None:
+            return
+        if not isinstance(train_op, Tensor | Operation):
+            raise TypeError(f"train_op needs to be a Tensor or Op: {train_op!r}")
+        add_to_collection(constants.TRAIN_OP_KEY, train_op)
+
     def _collect(self, assets: Iterable[Any] | None, main_op: Any) -> None:
         self._add_assets(assets, _collect_asset)
         if main_op is None:

@@ -29,6 +29,7 @@ _WHERE: dict[str, str] = {
         "AdagradDAOptimizer AdagradOptimizer FtrlOptimizer ProximalAdagradOptimizer"
     ),
     "opdock.train.adaptive": "AdadeltaOptimizer AdamOptimizer RMSPropOptimizer",
+    "opdock.train.sync_replicas_optimizer": "SyncReplicasOptimizer",
     "opdock.train.training_util": (
         "assert_global_step create_global_step get_global_step get_or_create_global_step"
         " global_step"

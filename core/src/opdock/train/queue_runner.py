@@ -169,7 +169,9 @@ class QueueRunner:
                     return
         except Exception as e:
             if coord:
-                coord.request_stop(e)
+                # The end of the session is how those end who wait when the coordinator has stopped.
+                if not (coord.should_stop() and isinstance(e, errors.CancelledError)):
+                    coord.request_stop(e)
                 return
             logging.error("Exception in QueueRunner: %s", str(e))
             with self._lock:

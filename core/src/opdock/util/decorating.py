@@ -191,8 +191,7 @@ def hide_attribute_from_api(value: Any) -> Any:
 class TFModuleWrapper:
     """Is no wrapper: the module is left alone, and tells of deprecated names by itself."""
 
-    def __new__(cls, wrapped: Any, module_name: str = "", **options: Any) -> Any:
-        del module_name, options
+    def __new__(cls, wrapped: Any, *_: Any, **__: Any) -> Any:
         return wrapped
 
 

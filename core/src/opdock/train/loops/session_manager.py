@@ -229,13 +229,15 @@ class SessionManager:
 
     # ------------------------------------------------------------ what is missing
     def _model_missing(self, sess: Session) -> str | None:
-        return _missing(self._ready_op, sess, "Model not ready")
+        return what_is_missing(self._ready_op, sess, "Model not ready")
 
     def _try_run_local_init_op(self, sess: Session) -> str | None:
         """Runs the local initialization; what is missing for it, or None when it was run."""
         if self._local_init_op is None:
             return None
-        missing = _missing(self._ready_for_local_init_op, sess, "Model not ready for local init")
+        missing = what_is_missing(
+            self._ready_for_local_init_op, sess, "Model not ready for local init"
+        )
         if missing is None:
             logging.info("Running local_init_op.")
             sess.run(self._local_init_op, options=self._local_init_run_options)
@@ -243,7 +245,7 @@ class SessionManager:
         return missing
 
 
-def _missing(ready_op: Any, sess: Session, what: str) -> str | None:
+def what_is_missing(ready_op: Any, sess: Session, what: str) -> str | None:
     """What a ready op says is missing, or None."""
     if ready_op is None:
         return None
