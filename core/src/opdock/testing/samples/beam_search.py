@@ -12,9 +12,9 @@ from opdock.testing.harness.sample import ErrorSample, Sample, Sampler, error_sa
 
 def _given(rng: Sampler, time: int, batch: int, width: int, end: int) -> list[Any]:
     shape = (time, batch, width)
-    steps = rng.integers(0, 9, shape).astype(np.int32)
-    parents = rng.integers(0, max(width, 1), shape).astype(np.int32)
-    lengths = rng.integers(0, time + 2, (batch,)).astype(np.int32)
+    steps = rng.integers(shape, 0, 9).astype(np.int32)
+    parents = rng.integers(shape, 0, max(width, 1)).astype(np.int32)
+    lengths = rng.integers((batch,), 0, time + 2).astype(np.int32)
     return [steps, parents, lengths, np.array(end, np.int32)]
 
 
