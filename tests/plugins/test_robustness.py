@@ -20,6 +20,8 @@ RUNS = 1000
 FICKLE = "/device:FICKLE:0"
 DEVICE = "/job:localhost/replica:0/task:0" + FICKLE
 SOFT = tf.ConfigProto(allow_soft_placement=True)
+# Each compiles its step, so a few of them show already what one leaves behind.
+SESSIONS = pytest.mark.parametrize("sessions", [200, pytest.param(RUNS, marks=pytest.mark.prove)])
 
 
 @pytest.fixture
@@ -88,9 +90,8 @@ def test_lost_in_the_middle_of_a_thousand_runs(demand, told):
     assert demand.calls < 2 * RUNS  # it was not asked again
 
 
-@pytest.mark.parametrize("sessions", [200, pytest.param(RUNS, marks=pytest.mark.prove)])
+@SESSIONS
 def test_sessions_that_lose_their_device(demand, told, sessions):
-    """Each compiles its step twice, so a few of them show already what one leaves behind."""
     x, y = stateless()
 
     def work(run: int) -> None:
@@ -245,7 +246,8 @@ def test_out_of_memory_in_a_thousand_runs(demand, told):
     assert len(told_of) == len(set(told_of)) <= 2  # one line an op, at most
 
 
-def test_a_thousand_sessions_without_room(demand):
+@SESSIONS
+def test_sessions_without_room(demand, sessions):
     x, y = stateless()
 
     def work(run: int) -> None:
@@ -257,7 +259,7 @@ def test_a_thousand_sessions_without_room(demand):
 
     logging.getLogger("opdock.fallback").disabled = True
     try:
-        assert grown(work) < 200_000
+        assert grown(work, sessions) < 200 * sessions
     finally:
         logging.getLogger("opdock.fallback").disabled = False
     demand.room = None
@@ -300,7 +302,8 @@ def test_a_decline_in_a_thousand_runs(demand, told):
     assert len(told()) == 2  # the product and the sum
 
 
-def test_a_thousand_sessions_that_decline(demand):
+@SESSIONS
+def test_sessions_that_decline(demand, sessions):
     x, y = stateless()
     demand.declines = True
 
@@ -311,7 +314,7 @@ def test_a_thousand_sessions_that_decline(demand):
 
     logging.getLogger("opdock.fallback").disabled = True
     try:
-        assert grown(work) < 200_000
+        assert grown(work, sessions) < 200 * sessions
     finally:
         logging.getLogger("opdock.fallback").disabled = False
     gc.collect()

@@ -13,7 +13,7 @@ from opdock.testing.harness.sample import ErrorSample, Sample, Sampler, error_sa
 def _given(rng: Sampler, time: int, batch: int, width: int, end: int) -> list[Any]:
     shape = (time, batch, width)
     steps = rng.integers(shape, 0, 9).astype(np.int32)
-    parents = rng.integers(shape, 0, width).astype(np.int32)
+    parents = rng.integers(shape, 0, max(width, 1)).astype(np.int32)
     lengths = rng.integers((batch,), 0, time + 2).astype(np.int32)
     return [steps, parents, lengths, np.array(end, np.int32)]
 
