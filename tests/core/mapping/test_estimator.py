@@ -80,9 +80,22 @@ with tf.Session(graph=tf.Graph()) as sess:
                      {signature.inputs["examples"].name: [example.SerializeToString()]})
 assert found == [[1]]
 """
+TPU = """
+def model_fn(features, labels, mode, params):
+    loss = tf.losses.mean_squared_error(labels[:, None], tf.layers.dense(features["x"], 1))
+    train = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train)
+def batches(params):
+    return tf.data.Dataset.from_tensor_slices(({"x": x}, y)).repeat().batch(params["batch_size"])
+estimator = tf.estimator.tpu.TPUEstimator(
+    model_fn, config=tf.estimator.tpu.RunConfig(model_dir="model"), use_tpu=False,
+    train_batch_size=10, eval_batch_size=20, params={})
+estimator.train(batches, steps=3)
+assert estimator.evaluate(batches, steps=2)["global_step"] == 3
+"""
 
 
-@pytest.mark.parametrize("program", [OWN, CANNED], ids=["own", "canned"])
+@pytest.mark.parametrize("program", [OWN, CANNED, TPU], ids=["own", "canned", "tpu"])
 def test_a_program_with_estimators(program: str, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(HEAD + program, encoding="utf-8")
     done = subprocess.run(
