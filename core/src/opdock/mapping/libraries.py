@@ -1,8 +1,9 @@
 """Parts of TensorFlow that have become libraries of their own, and are found there if installed.
 
-`tf.contrib.slim` lives on as tf_slim, with most of `tf.contrib.layers` and its like, and `tf.keras`
-is Keras. They are the libraries as they were published: they import `tensorflow`, so the first name
-that comes from one makes `import tensorflow` mean opdock in this process.
+`tf.contrib.slim` lives on as tf_slim, with most of `tf.contrib.layers` and its like, `tf.keras` is
+Keras, and `tf.estimator` is tensorflow-estimator. They are the libraries as they were published:
+they import `tensorflow`, so the first name that comes from one makes `import tensorflow` mean
+opdock in this process.
 """
 
 from __future__ import annotations

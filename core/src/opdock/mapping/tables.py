@@ -59,6 +59,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.distribute.estimator_training": ("opdock.util.one_replica",),
     "python.distribute.reduce_util": ("opdock.util.one_replica",),
     "python.keras.utils.losses_utils": ("opdock.util.one_replica",),
+    "python.tpu.tensor_tracer": ("opdock.util.no_tpu",),
     "python.training.device_setter": ("opdock.train.device_setter",),
     "python.eager.monitoring": ("opdock.util.monitoring",),
     "python.eager.context": ("opdock.util.eager_context",),

@@ -57,8 +57,9 @@ class QueueRunner:
             self._cancel_op = (
                 queue.close(cancel_pending_enqueues=True) if cancel_op is None else cancel_op
             )
+        # Runners that feed, as tensorflow-estimator's, have threads of their own and these names.
         self._lock = threading.Lock()
-        self._running: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._runs_per_session: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._exceptions_raised: list[BaseException] = []
 
     def _read(self, message: Any, scope: str | None) -> None:
@@ -128,9 +129,9 @@ class QueueRunner:
             The threads; none if those of an earlier call still run in the session.
         """
         with self._lock:
-            if self._running.get(sess, 0) > 0:
+            if self._runs_per_session.get(sess, 0) > 0:
                 return []
-            self._running[sess] = len(self._enqueue_ops)
+            self._runs_per_session[sess] = len(self._enqueue_ops)
             self._exceptions_raised = []
         threads = [
             threading.Thread(
@@ -183,8 +184,8 @@ class QueueRunner:
 
     def _one_less(self, sess: Any) -> int:
         with self._lock:
-            self._running[sess] -= 1
-            return self._running[sess]
+            self._runs_per_session[sess] -= 1
+            return self._runs_per_session[sess]
 
     def _close_on_stop(self, sess: Any, cancel_op: Any, coord: Any) -> None:
         coord.wait_for_stop()

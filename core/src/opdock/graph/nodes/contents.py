@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from opdock import errors
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.version import GRAPH_DEF_VERSION
 
@@ -43,6 +44,21 @@ class GraphContents:
             min_consumer=self._min_consumer,
             bad_consumers=sorted(self._bad_consumers),
         )
+
+    def _get_control_flow_context(self) -> None:
+        """None: loops and branches are functions here, with graphs of their own."""
+
+    def _set_control_flow_context(self, ctx: None) -> None:
+        """Takes back what `_get_control_flow_context` gave, as libraries do around a call.
+
+        Raises:
+            UnimplementedError: it is another context.
+        """
+        if ctx is not None:
+            raise errors.UnimplementedError(
+                None, None, f"Graphs have no control flow contexts, such as {ctx!r}: loops and "
+                "branches are functions here",
+            )  # fmt: skip
 
     def _check_not_finalized(self) -> None:
         if self._finalized:

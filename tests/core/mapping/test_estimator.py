@@ -1,0 +1,105 @@
+"""tf.estimator is the library tensorflow-estimator: programs with it, each in a process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from opdock.mapping import libraries
+
+# Importing it here would make `tensorflow` mean opdock in the process of all tests.
+pytestmark = pytest.mark.skipif(
+    not libraries.installed(libraries.ESTIMATOR),
+    reason="tf.estimator is a library: extra `estimator` installs it",
+)
+
+HEAD = """
+import os, sys
+import numpy as np
+import tensorflow as tf
+x = np.random.RandomState(0).randn(200, 2).astype(np.float32)
+y = (x[:, 0] > x[:, 1]).astype(np.int32)
+def evaluated():
+    return tf.data.Dataset.from_tensor_slices(({"x": x}, y)).batch(100)
+trained = tf.estimator.inputs.numpy_input_fn(
+    {"x": x}, y, batch_size=50, shuffle=False, num_epochs=None)
+columns = [tf.feature_column.numeric_column("x", shape=2)]
+config = tf.estimator.RunConfig("model", tf_random_seed=1, save_checkpoints_steps=20)
+"""
+OWN = """
+def model_fn(features, labels, mode, params):
+    classes = tf.argmax(logits := tf.layers.dense(features["x"], 2), 1)
+    if mode == tf.estimator.ModeKeys.PREDICT:
+        return tf.estimator.EstimatorSpec(mode, {"class": classes})
+    loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+    optimizer = tf.train.GradientDescentOptimizer(params["rate"])
+    return tf.estimator.EstimatorSpec(
+        mode, loss=loss, train_op=optimizer.minimize(loss, tf.train.get_global_step()),
+        eval_metric_ops={"accuracy": tf.metrics.accuracy(labels, classes)},
+    )
+estimator = tf.estimator.Estimator(model_fn, config=config, params={"rate": 0.5})
+estimator.train(trained, steps=40)
+result = estimator.evaluate(evaluated)
+predicted = np.array([found["class"] for found in estimator.predict(evaluated)])
+assert result["global_step"] == 40 and result["accuracy"] > 0.9, result
+np.testing.assert_allclose(np.mean(predicted == y), result["accuracy"])
+assert estimator.get_variable_names() == ["dense/bias", "dense/kernel", "global_step"]
+estimator.train(trained, max_steps=50)  # goes on from the checkpoint
+assert estimator.get_variable_value("global_step") == 50
+
+receiver = tf.estimator.export.build_raw_serving_input_receiver_fn(
+    {"x": tf.placeholder(tf.float32, [None, 2])})
+predicted = np.array([found["class"] for found in estimator.predict(evaluated)])
+path = estimator.export_saved_model("saved", receiver)
+with tf.Session(graph=tf.Graph()) as sess:
+    signature = tf.saved_model.loader.load(sess, ["serve"], path).signature_def["serving_default"]
+    served = sess.run(signature.outputs["class"].name, {signature.inputs["x"].name: x})
+assert (served == predicted).all()
+"""
+CANNED = """
+receiver = tf.estimator.export.build_parsing_serving_input_receiver_fn(
+    tf.feature_column.make_parse_example_spec(columns))
+exporters = [tf.estimator.BestExporter(serving_input_receiver_fn=receiver),
+             tf.estimator.LatestExporter("latest", receiver)]
+estimator = tf.estimator.DNNLinearCombinedClassifier(
+    linear_feature_columns=columns, linear_optimizer=tf.train.FtrlOptimizer(0.5), config=config,
+    dnn_feature_columns=columns, dnn_hidden_units=[8], dnn_optimizer=tf.train.AdamOptimizer(0.05))
+result, exported = tf.estimator.train_and_evaluate(
+    estimator, tf.estimator.TrainSpec(trained, max_steps=40),
+    tf.estimator.EvalSpec(evaluated, steps=None, exporters=exporters, throttle_secs=0))
+assert result["global_step"] == 40 and result["accuracy"] > 0.8, result
+assert len(exported) == 2 and len(os.listdir("model/export/latest")) == 2
+example = tf.train.Example()
+example.features.feature["x"].float_list.value.extend([3.0, -3.0])
+with tf.Session(graph=tf.Graph()) as sess:
+    signature = tf.saved_model.loader.load(sess, ["serve"], exported[-1]).signature_def["predict"]
+    found = sess.run(signature.outputs["class_ids"].name,
+                     {signature.inputs["examples"].name: [example.SerializeToString()]})
+assert found == [[1]]
+"""
+TPU = """
+def model_fn(features, labels, mode, params):
+    loss = tf.losses.mean_squared_error(labels[:, None], tf.layers.dense(features["x"], 1))
+    train = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train)
+def batches(params):
+    return tf.data.Dataset.from_tensor_slices(({"x": x}, y)).repeat().batch(params["batch_size"])
+estimator = tf.estimator.tpu.TPUEstimator(
+    model_fn, config=tf.estimator.tpu.RunConfig(model_dir="model"), use_tpu=False,
+    train_batch_size=10, eval_batch_size=20, params={})
+estimator.train(batches, steps=3)
+assert estimator.evaluate(batches, steps=2)["global_step"] == 3
+"""
+
+
+@pytest.mark.parametrize("program", [OWN, CANNED, TPU], ids=["own", "canned", "tpu"])
+def test_a_program_with_estimators(program: str, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(HEAD + program, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "opdock.cli.main", "run", "program.py"],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
