@@ -25,6 +25,7 @@ from opdock.graph.nodes.seeds import set_random_seed
 from opdock.runtime.session import Session
 from opdock.util import nest
 from opdock.util.ragged_lists import as_lists, flat_and_form, has_ragged, ragged_rank
+from opdock.util.stubbing import StubOutForTesting
 
 _SEED = 87654321
 
@@ -463,27 +464,6 @@ def _is_ragged(a: Any, b: Any) -> bool:
 def _as_bytes(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     encoded = [v.encode() if isinstance(v, str) else v for v in array.ravel().tolist()]
     return np.array([*encoded, None], object)[:-1].reshape(array.shape)
-
-
-class StubOutForTesting:
-    """Replaces attributes for a while: `Set` or `SmartSet`, then `UnsetAll`."""
-
-    def __init__(self) -> None:
-        self._saved: list[tuple[Any, str, Any]] = []
-
-    def Set(self, parent: Any, child_name: str, new_child: Any) -> None:
-        """Replaces an attribute, remembering the old one."""
-        self._saved.append((parent, child_name, getattr(parent, child_name)))
-        setattr(parent, child_name, new_child)
-
-    SmartSet = Set
-
-    def UnsetAll(self) -> None:
-        """Restores what was replaced."""
-        while self._saved:
-            setattr(*self._saved.pop())
-
-    SmartUnsetAll = UnsetAll
 
 
 def assert_equal_graph_def(actual: Any, expected: Any) -> None:
