@@ -277,7 +277,7 @@ def _restore(weights: Any, checkpoint: Any, tensor: Any) -> None:
     """Makes a checkpoint's tensor the initial value of a table."""
     if checkpoint is None:
         return
-    from opdock.train.warm_start import init_from_checkpoint
+    from opdock.train.warm_starting import init_from_checkpoint
 
     target = list(weights) if isinstance(weights, PartitionedVariable) else weights
     init_from_checkpoint(checkpoint, {tensor: target})

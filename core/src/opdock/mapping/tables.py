@@ -61,7 +61,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.keras.utils.losses_utils": ("opdock.util.one_replica",),
     "python.tpu.tensor_tracer": ("opdock.util.no_tpu",),
     "python.training.device_setter": ("opdock.train.device_setter",),
-    "python.training.warm_starting_util": ("opdock.train.warm_start",),
+    "python.training.warm_starting_util": ("opdock.train.warm_starting",),
     "python.eager.monitoring": ("opdock.util.monitoring",),
     "python.eager.context": ("opdock.util.eager_context",),
     "python.platform.app": ("opdock.api.app",),
@@ -148,7 +148,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "python.training.checkpoint_utils": (
         "opdock.train.checkpoint_utils",
-        "opdock.train.warm_start",
+        "opdock.train.warm_starting",
     ),
     "python.training.tracking.base": ("opdock.train.tracking.base",),
     "python.training.tracking.data_structures": ("opdock.graph.variables.trackable",),

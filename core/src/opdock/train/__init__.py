@@ -17,7 +17,7 @@ _WHERE: dict[str, str] = {
     "opdock.train.checkpoint_utils": (
         "NewCheckpointReader checkpoints_iterator list_variables load_checkpoint load_variable"
     ),
-    "opdock.train.warm_start": "VocabInfo init_from_checkpoint warm_start",
+    "opdock.train.warm_starting": "VocabInfo init_from_checkpoint warm_start",
     "opdock.train.graph_io": "write_graph",
     "opdock.summary.events": "summary_iterator",
     "opdock.train.optimizer": "Optimizer",

@@ -42,17 +42,17 @@ def plain(mode: Any) -> str:
 
 def is_train(mode: Any) -> bool:
     """Whether a mode trains."""
-    return _SAME.get(mode, mode) == KerasModeKeys.TRAIN
+    return bool(_SAME.get(mode, mode) == KerasModeKeys.TRAIN)
 
 
 def is_eval(mode: Any) -> bool:
     """Whether a mode evaluates."""
-    return _SAME.get(mode, mode) == KerasModeKeys.TEST
+    return bool(_SAME.get(mode, mode) == KerasModeKeys.TEST)
 
 
 def is_predict(mode: Any) -> bool:
     """Whether a mode predicts."""
-    return _SAME.get(mode, mode) == KerasModeKeys.PREDICT
+    return bool(_SAME.get(mode, mode) == KerasModeKeys.PREDICT)
 
 
 class ModeKeyMap(Mapping[str, Any]):
