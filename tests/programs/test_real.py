@@ -18,7 +18,6 @@ import pytest
 
 import opdock as tf
 
-REAL = Path(__file__).with_name("real")
 Check = Callable[[SimpleNamespace], None]
 CHECKS: dict[str, Check] = {}
 
@@ -27,10 +26,6 @@ def check(function: Check) -> Check:
     """Registers what is checked of the program that the function is named after."""
     CHECKS[function.__name__] = function
     return function
-
-
-def test_every_program_is_checked() -> None:
-    assert {p.stem for p in REAL.glob("*.py")} == set(CHECKS)
 
 
 def falls(losses: Any, to: float, last: int = 5) -> None:

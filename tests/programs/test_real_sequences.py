@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import opdock as tf
-from tests.programs.test_real import falls
+from tests.programs.test_real import CHECKS, falls
 
 
 def seq2seq_beam(p: SimpleNamespace) -> None:
@@ -34,8 +35,14 @@ def crf_tagger(p: SimpleNamespace) -> None:
     assert np.argmax(p.matrix, 1).tolist() == [1, 2, 0]
 
 
-@pytest.mark.parametrize(
-    ("ran", "checks"), [(f.__name__, f) for f in (seq2seq_beam, crf_tagger)], indirect=["ran"]
-)
+OWN = (seq2seq_beam, crf_tagger)
+
+
+def test_every_program_is_checked() -> None:
+    programs = {p.stem for p in Path(__file__).with_name("real").glob("*.py")}
+    assert programs == {*CHECKS, *(f.__name__ for f in OWN)}
+
+
+@pytest.mark.parametrize(("ran", "checks"), [(f.__name__, f) for f in OWN], indirect=["ran"])
 def test_program(ran: SimpleNamespace, checks) -> None:
     checks(ran)

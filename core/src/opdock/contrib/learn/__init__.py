@@ -1,7 +1,7 @@
-"""`tf.contrib.learn`: texts as ids."""
+"""`tf.contrib.learn`: texts as ids, and data sets."""
 
 from __future__ import annotations
 
-from opdock.contrib.learn import preprocessing
+from opdock.contrib.learn import datasets, preprocessing
 
-__all__ = ["preprocessing"]
+__all__ = ["datasets", "preprocessing"]
