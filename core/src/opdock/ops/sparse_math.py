@@ -7,9 +7,10 @@ from typing import Any
 from opdock import dtypes, shapes
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.ops.array import expand_dims, shape
+from opdock.ops.array import expand_dims, reshape, shape
 from opdock.ops.complex import conj
 from opdock.ops.gather import gather, gather_nd
+from opdock.ops.joining import concat
 from opdock.ops.matrix import transpose
 from opdock.ops.reduce import reduce_sum
 from opdock.ops.registry import OpSpec, ShapeSig, define_op, get
@@ -67,8 +68,7 @@ def _cells(op: Operation) -> tuple[Tensor, Tensor]:
 def _mul_gradient(op: Operation, grad: Any) -> list[Any]:
     values, cells = _cells(op)
     down = grad * _conjugate(op.inputs[1])
-    dense = get("ScatterNd")(cells, down, _shape64(op.inputs[3]))
-    return [None, grad * _conjugate(values), None, dense]
+    return [None, grad * _conjugate(values), None, _summed(op, cells, down)]
 
 
 @sparse_dense_div_op.gradient
@@ -76,7 +76,17 @@ def _div_gradient(op: Operation, grad: Any) -> list[Any]:
     found, cells = _cells(op)
     values = _conjugate(found)
     down = grad * (-_conjugate(op.inputs[1]) / (values * values))
-    return [None, grad / values, None, get("ScatterNd")(cells, down, _shape64(op.inputs[3]))]
+    return [None, grad / values, None, _summed(op, cells, down)]
+
+
+def _summed(op: Operation, cells: Tensor, down: Tensor) -> Any:
+    """What entries give to the elements of the dense operand, which may be a scalar."""
+    full = _shape64(op.inputs[3])
+    if op.inputs[3].shape.ndims:
+        return get("ScatterNd")(cells, down, full)
+    # ScatterNd makes no scalars, so it gets one dimension more.
+    within = get("Pad")(cells, [[0, 0], [1, 0]])
+    return reshape(get("ScatterNd")(within, down, concat([[1], full], 0)), full)
 
 
 def _conjugate(tensor: Tensor) -> Any:
