@@ -1,6 +1,7 @@
-"""Every kernel source: what the conformance samples of all ops and types make the backend compile.
+"""Kernel sources: what the conformance samples of ops make the backend compile.
 
-    python sources.py FILE    writes them as JSON, a list of [text, [option, ...]]
+    python sources.py FILE [OP ...]    writes them as JSON, a list of [text, [option, ...]]; of all
+                                       ops where none is named
 
 Kernels do nothing here; only their text matters, so wrong results are of no interest.
 """
@@ -18,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 _ROOM = 6 << 30
 
 
-def collect() -> list[tuple[str, list[str]]]:
+def collect(ops: list[str]) -> list[tuple[str, list[str]]]:
     """The different (text, options), in the order in which they were first wanted."""
     from with_standin import install
 
@@ -32,10 +33,11 @@ def collect() -> list[tuple[str, list[str]]]:
     memory.FILL = 0  # what kernels do not compute may become a size further on
     resource.setrlimit(resource.RLIMIT_AS, (_ROOM, _ROOM))
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
-        main(["conformance", "--device", "cuda:0", "--level", "L2"])
+        chosen = [word for op in ops for word in ("--op", op)]
+        main(["conformance", "--device", "cuda:0", "--level", "L2", *chosen])
     found = dict.fromkeys((text, options) for text, options in raw.recorded)
     return [(text, list(options)) for text, options in found]
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(json.dumps(collect()), encoding="utf-8")
+    Path(sys.argv[1]).write_text(json.dumps(collect(sys.argv[2:])), encoding="utf-8")
