@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import os
 
-from tests.conformance import loses_nothing
+from tests.conformance import ROOT, loses_nothing
+
+BASELINE = "plugins/torch/conformance.json"
 
 
-def test_every_claim_passes_and_nine_ops_in_ten_stay_on_the_device(tmp_path):
-    report = tmp_path / "report.json"
+def test_every_claim_passes_and_nothing_is_lost():
+    """An op that stayed on the device and no longer does counts as lost."""
     # On a machine with accelerators the first devices are those.
     environ = os.environ | {"CUDA_VISIBLE_DEVICES": ""}
-    baseline = "plugins/torch/conformance.json"
-    loses_nothing("torch:0", baseline, "--json", str(report), env=environ)
-    ways = json.loads(report.read_text())["ways"]
-    assert not ways.get("failed")
-    ran = sum(count for way, count in ways.items() if way != "exempt")
-    assert ways["fallback"] <= 0.1 * ran, ways
+    loses_nothing("torch:0", BASELINE, env=environ)
+
+
+def test_nine_ops_in_ten_stay_on_the_device():
+    """Of those in the baseline: arithmetic. No device computes files, tables and queues."""
+    ways = json.loads((ROOT / BASELINE).read_text(encoding="utf-8"))["ways"]
+    ran = [way for way in ways.values() if way != "exempt"]
+    assert len(ran) > 400
+    assert ran.count("fallback") <= 0.1 * len(ran)
