@@ -10,6 +10,7 @@ import re
 import sys
 from collections import defaultdict
 from pathlib import Path
+from typing import get_args
 
 from opdock.mapping import coverage, names, removed
 
@@ -19,14 +20,17 @@ HEAD = """<!-- written by tools/make_coverage.py: `make coverage` -->
 # Coverage of TensorFlow 1.15's public interface
 
 Every public name of TensorFlow 1.15, as its own interface files list them, and whether opdock has
-it: under `import opdock as tf` as under `opdock run`. *Planned* names are not there yet; *out* says
-why a name is not meant to come. For a function that is named after an op, the last column has the
-devices that pass the conformance suite for that op ([their pages](../conformance.md)); an op
-without a kernel on a device runs on another one, as `Session.explain` tells.
+it: under `import opdock as tf` as under `opdock run`. Names *in a library* are looked up in the
+library that part of TensorFlow has become, an [extra](../dependencies.md) of opdock: its version
+says which of them it has. *Planned* names are not there yet; *out* says why a name is not meant to
+come. For a function that is named after an op, the last column has the devices that pass the
+conformance suite for that op ([their pages](../conformance.md)); an op without a kernel on a device
+runs on another one, as `Session.explain` tells.
 
 `opdock check PATH` says which of these names, and of TensorFlow's internal ones, a program uses
 that are not there.
 """
+STATUSES = get_args(coverage.Status)
 DEVICES = ("cpu", "cuda", "opencl", "torch", "jax", "echo")
 
 
@@ -48,13 +52,13 @@ def render() -> str:
     by_module: dict[str, list[coverage.Entry]] = defaultdict(list)
     for entry in coverage.entries():
         by_module[entry.path.rpartition(".")[0]].append(entry)
-    lines = [HEAD, "| module | there | planned | out |", "| --- | --: | --: | --: |"]
+    lines = [HEAD, "| module | there | in a library | planned | out |", f"| --- |{' --: |' * 4}"]
     for module, entries in sorted(by_module.items()):
-        counts = [sum(e.status == s for e in entries) for s in ("there", "planned", "out")]
+        counts = [sum(e.status == s for e in entries) for s in STATUSES]
         lines.append(
             f"| [`{_title(module)}`](#{_anchor(module)}) | {' | '.join(map(str, counts))} |"
         )
-    total = [sum(e.status == s for e in coverage.entries()) for s in ("there", "planned", "out")]
+    total = [sum(e.status == s for e in coverage.entries()) for s in STATUSES]
     lines += [f"| **all** | {' | '.join(f'**{n}**' for n in total)} |", ""]
     devices = devices_of_ops()
     for module, entries in sorted(by_module.items()):
@@ -86,12 +90,13 @@ def _section(
     planned = [f"`{e.path.rpartition('.')[2]}`" for e in entries if e.status == "planned"]
     if planned:
         lines += [f"Planned: {', '.join(planned)}.", ""]
-    reasons: dict[str, list[str]] = defaultdict(list)
+    noted: dict[str, list[str]] = defaultdict(list)
     for entry in entries:
-        if entry.status == "out":
-            reasons[entry.note].append(f"`{entry.path.rpartition('.')[2]}`")
-    for reason, names_ in reasons.items():
-        lines += [f"Out ({reason}): {', '.join(names_)}.", ""]
+        if entry.status in ("library", "out"):
+            said = "In the library" if entry.status == "library" else "Out"
+            noted[f"{said} ({entry.note})"].append(f"`{entry.path.rpartition('.')[2]}`")
+    for note, names_ in noted.items():
+        lines += [f"{note}: {', '.join(names_)}.", ""]
     return lines
 
 

@@ -6,9 +6,9 @@ import functools
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from opdock.mapping import names, removed, resolve
+from opdock.mapping import libraries, names, removed, resolve
 
-Status = Literal["there", "planned", "out"]
+Status = Literal["there", "library", "planned", "out"]
 
 # Module, or one name -> the reason why it is not meant to come.
 OUT: Final[dict[str, str]] = {
@@ -23,12 +23,17 @@ OUT: Final[dict[str, str]] = {
     "enable_eager_execution": "eager execution",
     "function": "eager execution",
     "keras.experimental": "models of TF 2's time",
+    "keras.mixed_precision": "models of TF 2's time",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One public name: its path without `tf.`, what it is, and whether opdock has it."""
+    """One public name: its path without `tf.`, what it is, and whether opdock has it.
+
+    "library" is said of names that are looked up in a library, installed or not: the entries are
+    the same in every environment.
+    """
 
     path: str
     kind: names.Kind
@@ -42,18 +47,22 @@ def status_of(path: str) -> Entry | None:
     kind = names.table().public.get(module, {}).get(name)
     if kind is None:
         return None
-    if resolve.public(path) is not resolve.MISSING or (kind == "module" and _any_below(path)):
+    if resolve.without_libraries(path) is not resolve.MISSING:
+        return Entry(path, kind, "there")
+    if kind == "module" and _any_below(path):
         return Entry(path, kind, "there")
     parts = path.split(".")
     for place in (".".join(parts[: i + 1]) for i in range(len(parts))):
         if place in OUT:
             return Entry(path, kind, "out", OUT[place])
+    if (library := libraries.library_of(path)) is not None:
+        return Entry(path, kind, "library", library.distribution)
     return Entry(path, kind, "planned", module or "tf")
 
 
 def _any_below(path: str) -> bool:
     below = names.table().public.get(path, {})
-    return any(resolve.public(f"{path}.{name}") is not resolve.MISSING for name in below)
+    return any(resolve.without_libraries(f"{path}.{name}") is not resolve.MISSING for name in below)
 
 
 @functools.cache

@@ -90,6 +90,12 @@ def place_of(path: str) -> Place | None:
     return None
 
 
+def library_of(path: str) -> Library | None:
+    """The library in which a name of TensorFlow's is looked up, installed or not."""
+    place = place_of(path)
+    return None if place is None else place.library
+
+
 @functools.cache
 def installed(library: Library) -> bool:
     """Whether a version that fits is there."""
@@ -130,10 +136,9 @@ _ROOTS: Final = frozenset(place.library.module for place in PLACES.values())
 
 def hint(path: str, name: str) -> str | None:
     """What to install for a name that a library has; None where none is missing."""
-    place = place_of(f"{path}.{name}".lstrip("."))
-    if place is None or installed(place.library):
+    library = library_of(f"{path}.{name}".lstrip("."))
+    if library is None or installed(library):
         return None
-    library = place.library
     wanted = " or ".join(f"{v}*" for v in library.versions)
     return (
         f"it may be in the library {library.distribution} {wanted}, which is not installed "

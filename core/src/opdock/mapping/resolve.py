@@ -88,14 +88,21 @@ def _object(path: str, name: str) -> Any:
 
 
 def public(path: str) -> Any:
+    """The object of a public path: an installed library's where a library has the module."""
+    module, _, name = path.rpartition(".")
+    if name not in tables.NAMES.get(module, {}):
+        found = libraries.lookup(module, name, MISSING)
+        if found is not MISSING:
+            return found
+    return without_libraries(path)
+
+
+def without_libraries(path: str) -> Any:
     """The object of a public path, also where opdock has it under another of its public names."""
     known = names.table()
     module, _, name = path.rpartition(".")
     if name in tables.NAMES.get(module, {}):
         return _at(tables.NAMES[module][name])
-    found = libraries.lookup(module, name, MISSING)
-    if found is not MISSING:
-        return found
     for candidate in (path, *known.twins.get(path, ())):
         found = own(candidate)
         if found is not MISSING:
