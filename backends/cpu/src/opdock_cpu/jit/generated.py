@@ -104,13 +104,13 @@ class Generated:
         reduces: Sequence[codegen.Reduce] = (),
     ) -> None:  # fmt: skip
         layout, sizes = layout_of([s for _, s in inputs], shape, [r.axes for r in reduces])
-        taken, given = [t for t, _ in inputs], [t for t, _ in outputs]
+        taken, given = tuple(t for t, _ in inputs), tuple(t for t, _ in outputs)
         kinds = tuple(r.kind for r in reduces)
         count, forks = math.prod(shape), threads_work()
         heavy = count * _cost(line, [*taken, *given]) >= _PARALLEL
         self._team = threads() if forks and heavy else 1
         self._function = request(
-            lambda name: loops.module(name, line, names, taken, given, layout, kinds, forks)
+            lambda name: loops.module(name, line, tuple(names), taken, given, layout, kinds, forks)
         )
         folded = [count // math.prod(s) for _, s in outputs[len(outputs) - len(kinds) :]]
         plan = Plan(line, names, taken, given, layout, kinds)
