@@ -22,10 +22,12 @@ class DType:
     __slots__ = (
         "_enum",
         "_hash",
-        "_is_ref",
+        "_is_handle",
+        "_is_ref_dtype",
         "_limits",
         "_name",
         "_other",
+        "_size",
         "as_numpy_dtype",
         "is_bool",
         "is_complex",
@@ -48,7 +50,10 @@ class DType:
         self.is_complex = kind == "c"
         self.is_bool = kind == "b"
         self.is_quantized = kind == "q"
-        self._is_ref = False
+        # What every pass of the compiler asks of every value is an attribute.
+        self._is_ref_dtype = False
+        self._is_handle = name in ("resource", "variant")
+        self._size = 1 if self.np == np.dtype(object) else self.np.itemsize
         self._other: DType = self
 
     def _make_ref(self) -> DType:
@@ -59,7 +64,7 @@ class DType:
         ref._name = self._name + "_ref"
         ref._enum = self._enum + _REF_OFFSET
         ref._hash = hash((ref._name, ref._enum))
-        ref._is_ref = True
+        ref._is_ref_dtype = True
         ref._other = self
         self._other = ref
         return ref
@@ -77,18 +82,14 @@ class DType:
     @property
     def base_dtype(self) -> DType:
         """This type without `_ref`."""
-        return self._other if self._is_ref else self
+        return self._other if self._is_ref_dtype else self
 
     @property
     def as_ref(self) -> DType:
         """The reference flavour of this type."""
-        return self if self._is_ref else self._other
+        return self if self._is_ref_dtype else self._other
 
     _as_ref = as_ref
-
-    @property
-    def _is_ref_dtype(self) -> builtins.bool:
-        return self._is_ref
 
     @property
     def real_dtype(self) -> DType:
@@ -103,7 +104,7 @@ class DType:
     @property
     def size(self) -> int:
         """Bytes per element (1 for strings and handles, as in TF)."""
-        return 1 if self.np == np.dtype(object) else self.np.itemsize
+        return self._size
 
     @property
     def limits(self) -> tuple[Any, Any]:

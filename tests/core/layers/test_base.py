@@ -183,3 +183,34 @@ def test_own_layer() -> None:
     with tf.Session() as s:
         s.run(tf.global_variables_initializer())
         np.testing.assert_array_equal(s.run(y), np.ones((2, 3)))
+
+
+def test_a_variable_costs_the_same_however_many_there_are(graph: Any) -> None:
+    """What is looked up in collections for a new variable: those that came last."""
+
+    class Counted(list[Any]):
+        """A collection that counts what is read of it."""
+
+        read = 0
+
+        def __getitem__(self, at: Any) -> Any:
+            self.read += 1
+            return super().__getitem__(at)
+
+        def __iter__(self) -> Any:
+            self.read += len(self)
+            return super().__iter__()
+
+    found = [tf.GraphKeys.GLOBAL_VARIABLES, tf.GraphKeys.TRAINABLE_VARIABLES]
+    for key in found:
+        graph._collections[key] = Counted()
+    x, layers = tf.ones([2, 3]), 40
+    for _ in range(layers):
+        x = tf.layers.dense(x, 3, kernel_regularizer=tf.nn.l2_loss)
+    for key in found:
+        assert len(graph._collections[key]) == 2 * layers
+        assert graph._collections[key].read <= 6 * layers
+    assert len(tf.losses.get_regularization_losses()) == layers
+    losses = tf.get_collection_ref(tf.GraphKeys.REGULARIZATION_LOSSES)
+    tf.layers.dense(x, 3, kernel_regularizer=tf.nn.l2_loss, name="dense", reuse=True)
+    assert len(losses) == layers

@@ -19,7 +19,6 @@ from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.variables.flavour import VariableSynchronization
 from opdock.graph.variables.trackable import Trackable
-from opdock.graph.variables.variable_lists import global_variables, trainable_variables
 from opdock.graph.variables.variable_scope import VariableScope, get_variable, variable_scope
 from opdock.layers.spec import check_inputs
 from opdock.util import nest
@@ -268,7 +267,8 @@ class Layer(Trackable):
                 )
             trainable = False
         wanted = (True if trainable is None else trainable) and self.trainable
-        existing = {id(v) for v in global_variables()}
+        graph = get_default_graph()
+        known = graph._collection_size(GraphKeys.GLOBAL_VARIABLES)
         self._set_scope(None)
         reuse = self.built or self._reuse
         with variable_scope(self._scope, reuse=reuse, auxiliary_name_scope=False) as scope:
@@ -281,15 +281,15 @@ class Layer(Trackable):
                     synchronization=synchronization, aggregation=aggregation, **kwargs,
                 )  # fmt: skip
                 parts = list(variable) if _partitioned(variable) else [variable]
-                if regularizer is not None and not any(id(p) in existing for p in parts):
+                places = (graph._collection_index(GraphKeys.GLOBAL_VARIABLES, p) for p in parts)
+                # Those that others made have been regularized.
+                if regularizer is not None and not any(0 <= i < known for i in places):
                     for part in parts:
                         self._regularize(name, part, regularizer)
         # A custom getter may have overruled `trainable`.
-        trained = {id(v) for v in trainable_variables()}
         for part in parts:
-            listed = self._trainable_weights
-            if not wanted or id(part) not in trained:
-                listed = self._non_trainable_weights if not wanted or self.trainable else listed
+            trained = wanted and graph._collection_index(GraphKeys.TRAINABLE_VARIABLES, part) >= 0
+            listed = self._trainable_weights if trained else self._non_trainable_weights
             listed.append(part)
         if isinstance(variable, Trackable):
             self._track_trackable(variable, name, overwrite=True)
@@ -390,7 +390,7 @@ def _partitioned(variable: Any) -> bool:
 
 def _collect(key: str, item: Any) -> None:
     held = get_default_graph().get_collection_ref(key)
-    if not any(item is other for other in held):
+    if id(item) not in map(id, held):
         held.append(item)
 
 

@@ -6,11 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-import array_api_compat.numpy as xp
-
-from opdock.plugin import CLUSTER, KernelTable, NodeSig, codegen
+from opdock.plugin import CLUSTER, KernelTable, NodeSig
 from opdock_cpu.jit import llvm, render
-from opdock_cpu.jit.generated import Generated, folds_well, in_buffer
+from opdock_cpu.jit.generated import Generated, folds_well
 
 __all__ = ["table"]
 
@@ -45,29 +43,13 @@ def _when(sig: NodeSig) -> bool | str:
 
 @table.binder(CLUSTER, when=_when, out=True)
 def cluster(sig: NodeSig) -> Callable[..., Any]:
-    """The cluster as generated code; NumPy serves until it is compiled."""
+    """The cluster as generated code."""
     attrs = sig.attrs
     inputs = list(zip(sig.in_dtypes, _shapes(sig.in_shapes), strict=True))
     outputs = list(zip(sig.out_dtypes, _shapes(sig.out_shapes), strict=True))
     code = Generated(
         attrs["line"], attrs["names"], inputs, attrs["shape"], outputs, attrs["reduces"]
     )
-    plain: Callable[..., Any] | None = None
-    single = len(outputs) == 1
-
-    def run(*arrays: Any) -> Any:
-        nonlocal plain
-        *values, out = arrays
-        if not code.ready:
-            plain = plain or codegen.evaluate_cluster(xp, sig)
-            results = plain(*values)
-            if single:
-                return in_buffer(results, out)
-            # A buffer may be that of an input, and so may a result.
-            results = [r.copy() if any(r is v for v in values) else r for r in results]
-            return tuple(map(in_buffer, results, out or (None,) * len(results)))
-        if single:
-            return code(values, None if out is None else (out,))[0]
-        return tuple(code(values, out))
-
-    return run
+    if len(outputs) == 1:
+        return lambda *args: code(args[:-1], None if args[-1] is None else args[-1:])[0]
+    return lambda *args: tuple(code(args[:-1], args[-1]))

@@ -14,6 +14,7 @@ from opdock_cpu.jit import loops
 from opdock_cpu.jit.compiled import caller, ffi, request
 from opdock_cpu.jit.mathematics import DEFINED
 from opdock_cpu.jit.openmp import threads_work
+from opdock_cpu.jit.plain import Plain
 from opdock_cpu.jit.plan import Layout, Plan
 from opdock_cpu.sharing import Site
 from opdock_cpu.threads import threads
@@ -86,7 +87,7 @@ def in_buffer(result: Any, out: Any) -> Any:
 
 
 class Generated:
-    """A line, compiled in the background: `ready` says when it can be called.
+    """A line, compiled in the background; NumPy serves until it is, or where it cannot be.
 
     Args:
         line: the typed steps.
@@ -103,13 +104,13 @@ class Generated:
         reduces: Sequence[codegen.Reduce] = (),
     ) -> None:  # fmt: skip
         layout, sizes = layout_of([s for _, s in inputs], shape, [r.axes for r in reduces])
-        taken, given = [t for t, _ in inputs], [t for t, _ in outputs]
+        taken, given = tuple(t for t, _ in inputs), tuple(t for t, _ in outputs)
         kinds = tuple(r.kind for r in reduces)
         count, forks = math.prod(shape), threads_work()
         heavy = count * _cost(line, [*taken, *given]) >= _PARALLEL
         self._team = threads() if forks and heavy else 1
         self._function = request(
-            lambda name: loops.module(name, line, names, taken, given, layout, kinds, forks)
+            lambda name: loops.module(name, line, tuple(names), taken, given, layout, kinds, forks)
         )
         folded = [count // math.prod(s) for _, s in outputs[len(outputs) - len(kinds) :]]
         plan = Plan(line, names, taken, given, layout, kinds)
@@ -118,11 +119,12 @@ class Generated:
         self._inputs = len(inputs)
         self._outs = [(s, t.np) for t, s in outputs]
         self._raw = [t is dtypes.bfloat16 for t in (*taken, *given)]
+        self._plain = Plain(line, names, shape, outputs, reduces)
         self._call: Callable[..., Any] | None = None
 
     @property
     def ready(self) -> bool:
-        """Whether the code is there; a failure to compile leaves it false for ever."""
+        """Whether the code is there; where it fails to compile, it never is."""
         return self._function.address is not None
 
     @property
@@ -138,6 +140,8 @@ class Generated:
             outs: for each result a buffer, or None for a new one.
         """
         if self._call is None:
+            if not self.ready:
+                return self._plain(arrays, outs)
             self._call = self._bound()
         return self._call(arrays, outs)
 

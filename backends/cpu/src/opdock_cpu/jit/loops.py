@@ -8,6 +8,7 @@ folded at the end (`team.py`).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -25,11 +26,13 @@ BAND: Final = 16
 """The same for the elements of a column, which are added up one by one."""
 
 
+@functools.lru_cache(maxsize=128)
 def module(
-    entry: str, line: Any, names: Sequence[str], inputs: Sequence[DType],
-    outputs: Sequence[DType], layout: Layout, kinds: Sequence[str] = (), threaded: bool = True,
+    entry: str, line: Any, names: tuple[str, ...], inputs: tuple[DType, ...],
+    outputs: tuple[DType, ...], layout: Layout, kinds: tuple[str, ...] = (),
+    threaded: bool = True,
 ) -> str:  # fmt: skip
-    """The assembly of a cluster.
+    """The assembly of a cluster, written once for all that are alike.
 
     Its entry point takes a pointer for each input and each output, then scratch memory for the
     threads' folds (doubles), `Plan.sizes` (int64), and a number of threads; with -n the caller

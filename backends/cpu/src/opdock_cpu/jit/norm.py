@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, codegen, dtypes
+from opdock.plugin import KernelTable, NodeSig, checks, codegen, dtypes
 from opdock_cpu.jit import llvm
 from opdock_cpu.jit.generated import Generated
 from opdock_cpu.kernels import norm as numpy_kernels
@@ -76,7 +76,7 @@ class _Pass:
         self._made: dict[tuple[int, ...], Generated] = {}
 
     def for_shape(self, rows: int, columns: int) -> Generated:
-        """The code for a matrix; it may not be ready."""
+        """The code for a matrix."""
         found = self._made.get((rows, columns))
         if found is None:
             if len(self._made) >= _KEPT:
@@ -148,10 +148,11 @@ def fused_batch_norm(sig: NodeSig) -> Callable[..., tuple[Any, ...]]:
     scaled = _Pass(["(x - m) * g + o"], ("x",), ("m", "g", "o"), summed=False)
 
     def run(x: Array, scale: Array, offset: Array, mean: Array, variance: Array, out: Any) -> Any:
-        rows = x.size // len(scale) if len(scale) else 0
-        fold, spread = sums.for_shape(rows, len(scale)), scaled.for_shape(rows, len(scale))
-        if not x.size or not (fold.ready and spread.ready):
+        if not x.size:
             return _given(plain(x, scale, offset, mean, variance), out)
+        checks.check_channels(x, False, scale, offset)
+        rows = x.size // len(scale)
+        fold, spread = sums.for_shape(rows, len(scale)), scaled.for_shape(rows, len(scale))
         matrix = x.reshape(rows, -1)
         used_mean, used_variance = _moments(fold, matrix) if training else (mean, variance)
         gain = scale / np.sqrt(used_variance + epsilon)
@@ -180,10 +181,10 @@ def fused_batch_norm_grad(sig: NodeSig) -> Callable[..., tuple[Array, ...]]:
 
     def run(grad: Array, x: Array, scale: Array, mean: Array, variance: Array, *rest: Any) -> Any:
         *unused, out = rest
-        rows = x.size // len(scale) if len(scale) else 0
-        fold, back = sums.for_shape(rows, len(scale)), through.for_shape(rows, len(scale))
-        if not x.size or grad.shape != x.shape or not (fold.ready and back.ready):
+        if not x.size or grad.shape != x.shape:
             return _given(plain(grad, x, scale, mean, variance, *unused), out)
+        rows = x.size // len(scale)
+        fold, back = sums.for_shape(rows, len(scale)), through.for_shape(rows, len(scale))
         matrices = [grad.reshape(rows, -1), x.reshape(rows, -1)]
         total, projected = fold([*matrices, *_single(mean)])
         inverse = 1 / np.sqrt(variance + epsilon)

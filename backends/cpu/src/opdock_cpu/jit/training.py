@@ -95,10 +95,10 @@ def _bind(sig: NodeSig) -> Callable[..., Any]:
             values = [c.read() for c in cells]
             state = values[:]
             values += rest
-            if not state[0].size or not (code := program(values)).ready:
+            if not state[0].size:
                 return plain(*inputs)
             outs = [s.take(v) for s, v in zip(spares, state, strict=True)]
-            fresh = code(values, outs)
+            fresh = program(values)(values, outs)
             for cell, value, old, spare in zip(cells, fresh, state, spares, strict=True):
                 cell.write(value)
                 spare.keep(old)

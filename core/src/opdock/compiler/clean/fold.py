@@ -33,7 +33,7 @@ def fold(block: Block, evaluate: Evaluate) -> None:
     effects: set[Node] = set()  # nodes that have an effect or wait for one
     for node in block.nodes:
         before, node.inputs = node.inputs, [mapping.get(v, v) for v in node.inputs]
-        if has_effect(node) or any(n in effects for n in _before(node)):
+        if has_effect(node) or (effects and not effects.isdisjoint(_before(node))):
             effects.add(node)
         if _may_fold(node):
             # A shape is known without its tensor, but what makes the tensor may have to run.
@@ -71,7 +71,12 @@ def _before(node: Node) -> Iterator[Node]:
 
 def _may_fold(node: Node) -> bool:
     # A node without inputs is a generator such as a random op or a handle, not a computation.
-    if not node.inputs or node.spec is None or node.control or node.stateful:
+    if not node.inputs or node.spec is None or node.control:
+        return False
+    # What is quick to see comes first: most nodes are none.
+    if node.spec.known_fn is None and not all(v.node.is_const for v in node.inputs):
+        return False
+    if node.stateful:
         return False
     if not node.traits.fold or not node.out_dtypes:
         return False

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from opdock.compiler.ir.block import COPY, FEED, HOST, SEGMENT, Block, Node, Value
-from opdock.compiler.ir.state import HANDLES, cell_inputs, flat_indices
+from opdock.compiler.ir.state import cell_inputs, flat_indices, is_handle
 from opdock.devices.router import Hop, Router
 from opdock.graph.nodes.traits import Control
 
@@ -33,7 +33,7 @@ def partition(block: Block, router: Router, results_at: str | None = HOST) -> No
                 node.inputs[i] = copies.at(value, where, node)
         copies.nodes.append(node)
     block.fetches = [
-        v if results_at is None or i in block.cells or _names_state(v)
+        v if results_at is None or i in block.cells or is_handle(v)
         else copies.at(v, results_at, None)
         for i, v in enumerate(block.fetches)
     ]  # fmt: skip
@@ -58,11 +58,6 @@ def surrender(block: Block) -> None:
         fresh = made.op == SEGMENT or _is_fresh(source)
         if fresh and uses[source] == 1 and made.target is not None:
             node.attrs.update(carry=made.target.device.surrender, surrenders=True)
-
-
-def _names_state(value: Value) -> bool:
-    """Handles are passed on as they are."""
-    return value.dtype in HANDLES
 
 
 def location(value: Value) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 from opdock.compiler.emit.partition import declare_memory
 from opdock.compiler.fuse.match import Match, Matcher
@@ -22,7 +22,6 @@ from opdock.kernels.select.selection import LABEL_ATTR, read_verdict
 from opdock.plugins.patterns import FusionPattern
 
 _log = logging.getLogger("opdock.fuse")
-_HANDLES: Final = frozenset({"resource", "variant"})
 
 
 def fuse(block: Block, placer: Placer, disabled: frozenset[str] = frozenset()) -> None:
@@ -53,12 +52,12 @@ def may_fuse(node: Node) -> bool:
     if spec is None or spec.is_stateful or node.kernel is None or node.attrs.get(LABEL_ATTR):
         return False
     for dtype in node.out_dtypes:
-        if dtype._is_ref_dtype or dtype.name in _HANDLES:
+        if dtype._is_ref_dtype or dtype._is_handle:
             return False
     refers = False
-    for value in node.inputs:
-        dtype = value.dtype
-        if dtype.name in _HANDLES:
+    for before, index in node.inputs:
+        dtype = before.out_dtypes[index]
+        if dtype._is_handle:
             return False
         refers = refers or dtype._is_ref_dtype
     return not refers or not cell_inputs(node)

@@ -133,7 +133,7 @@ class Node:
         for node, index in self.inputs:
             if node.out_dtypes[index]._is_ref_dtype:
                 return True
-        return any(d._is_ref_dtype for d in self.out_dtypes)
+        return True in [d._is_ref_dtype for d in self.out_dtypes]
 
     def const(self) -> Array | None:
         """The value of a Const node."""
@@ -249,9 +249,9 @@ class Block:
         if not mapping and not controls:
             return
         for node in self.nodes:
-            if any(v in mapping for v in node.inputs):
+            if not mapping.keys().isdisjoint(node.inputs):
                 node.inputs = [_final(v, mapping) for v in node.inputs]
-            if any(c in controls for c in node.control):
+            if not controls.keys().isdisjoint(node.control):
                 node.control = _unique(
                     r for c in node.control for r in _final_controls(c, controls) if r is not node
                 )
@@ -266,8 +266,8 @@ class Block:
             node = stack.pop()
             if node not in live:
                 live.add(node)
-                stack.extend(v.node for v in node.inputs)
-                stack.extend(node.control)
+                stack += [before for before, _ in node.inputs]
+                stack += node.control
         self.nodes = [n for n in self.nodes if n in live]
 
 

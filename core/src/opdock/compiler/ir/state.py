@@ -11,9 +11,19 @@ from opdock.graph.nodes.opdef import ArgDef
 from opdock.graph.nodes.traits import Control
 from opdock.kernels.select.arguments import positions
 
-# Handles and references are names of state, not data: they are never copied.
-HANDLES: Final = frozenset({dtypes.resource, dtypes.variant})
 _NONE: Final[frozenset[int]] = frozenset()
+
+
+def is_handle(value: Value) -> bool:
+    """Whether a value is a handle, which names state and is no data: it is never copied."""
+    node, index = value
+    return node.out_dtypes[index]._is_handle
+
+
+def takes_handles(node: Node) -> bool:
+    """Whether an input is a handle."""
+    # Every pass asks, so no generator is made.
+    return True in [before.out_dtypes[index]._is_handle for before, index in node.inputs]
 
 
 def is_state(value: Value) -> bool:
@@ -30,12 +40,12 @@ def cell_inputs(node: Node) -> frozenset[int]:
         return _NONE
     if node.traits.control is not Control.NONE:
         return _control_cells(node)
-    if not node.spec.takes_refs and not any(v.dtype in HANDLES for v in node.inputs):
+    if not node.spec.takes_refs and not takes_handles(node):
         return _NONE
     found: set[int] = set()
     where = positions(node.spec.definition.inputs, node.attrs)
     for arg in node.spec.definition.inputs:
-        found.update(i for i in where[arg.name] if arg.is_ref or node.inputs[i].dtype in HANDLES)
+        found.update(i for i in where[arg.name] if arg.is_ref or is_handle(node.inputs[i]))
     for name, attr in node.traits.captures:
         captured = where[name]
         parameters = node.attrs[attr].inputs[len(node.attrs[attr].inputs) - len(captured) :]
@@ -82,7 +92,7 @@ def _control_cells(node: Node) -> frozenset[int]:
     return frozenset(
         i + first
         for i, tensor in enumerate(body.inputs)
-        if tensor.dtype._is_ref_dtype or tensor.dtype in HANDLES
+        if tensor.dtype._is_ref_dtype or tensor.dtype._is_handle
     )
 
 

@@ -53,23 +53,26 @@ def node_sig(
     node: Node, target: Target | None, resources: Any = None, functions: Any = None
 ) -> NodeSig:
     """The signature under which kernels are chosen and bound."""
-    consts = {}
-    for i, value in enumerate(node.inputs):
-        array = value.node.const()
-        if array is not None:
-            consts[i] = array
+    # Made several times for every node, so loops are plain.
+    consts, in_shapes, in_dtypes, in_names = {}, [], [], []
+    for i, (before, index) in enumerate(node.inputs):
+        if before.is_const:
+            consts[i] = before.attrs["value"]
+        in_shapes.append(before.out_shapes[index])
+        in_dtypes.append(before.out_dtypes[index].base_dtype)
+        in_names.append(before.name)
     return NodeSig(
         op=node.op,
         name=node.name,
         attrs=node.attrs,
-        in_shapes=tuple(v.shape for v in node.inputs),
-        in_dtypes=tuple(v.dtype.base_dtype for v in node.inputs),
+        in_shapes=tuple(in_shapes),
+        in_dtypes=tuple(in_dtypes),
         out_shapes=tuple(node.out_shapes),
-        out_dtypes=tuple(d.base_dtype for d in node.out_dtypes),
+        out_dtypes=tuple([d.base_dtype for d in node.out_dtypes]),
         consts=consts,
         device=None if target is None else target.device,
         resources=resources,
-        in_names=tuple(v.node.name for v in node.inputs),
+        in_names=tuple(in_names),
         functions=functions,
     )
 

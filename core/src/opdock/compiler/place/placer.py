@@ -9,7 +9,7 @@ from typing import Any
 
 from opdock import errors
 from opdock.compiler.ir.block import FEED, Block, Node, Value
-from opdock.compiler.ir.state import HANDLES, is_state
+from opdock.compiler.ir.state import is_state
 from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.ladder import Choice, climb, expand
 from opdock.compiler.place.target import Target, parsed
@@ -256,7 +256,7 @@ def _holds(target: Target, node: Node) -> bool:
     if node.traits.holds and "dtype" in node.attrs:
         held = [node.attrs["dtype"].base_dtype]
     return all(
-        d in HANDLES or (not d.np.hasobject and (supported is None or d in supported)) for d in held
+        d._is_handle or (not d.np.hasobject and (supported is None or d in supported)) for d in held
     )
 
 

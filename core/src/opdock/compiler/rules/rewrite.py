@@ -144,7 +144,7 @@ class _Walk:
     def visit(self, node: Node, depth: int) -> None:
         """Keeps the node, or what the first rule that applies puts in its place."""
         self.block.looked_at("rewrite", 1)
-        if has_effect(node) or any(n in self.effects for n in _before(node)):
+        if has_effect(node) or (self.effects and not self.effects.isdisjoint(_before(node))):
             self.effects.add(node)
         rules = self.table.get(FORWARDS if node.is_alias else node.op, ())
         if rules and depth < MAX_DEPTH and self.open(node):

@@ -12,7 +12,7 @@ from opdock.graph.nodes.convert import convert_to_tensor, register_tensor_conver
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import get
 from opdock.graph.nodes.scopes import name_scope
-from opdock.shapes import TensorShape
+from opdock.shapes import Shape, TensorShape
 
 
 class IndexedSlicesValue(NamedTuple):
@@ -102,6 +102,18 @@ class IndexedSlices:
         from opdock.graph.nodes.compositespec import spec_of_slices
 
         return spec_of_slices(self)
+
+    def _loop_shapes(self, values: TensorShape | None = None) -> list[Shape]:
+        """The shapes that the tensors keep in a loop: by default there may be other slices.
+
+        Args:
+            values: the shape that the values keep.
+        """
+        if values is None:
+            return [s.shape.raw for s in self._type_spec._component_specs]
+        shape = values.raw
+        kept: list[Shape] = [shape, None if shape is None else shape[:1]]
+        return kept if self._dense_shape is None else [*kept, shape and (len(shape),)]
 
     def __neg__(self) -> IndexedSlices:
         return IndexedSlices(-self._values, self._indices, self._dense_shape)
@@ -201,6 +213,18 @@ class SparseTensor:
         from opdock.graph.nodes.compositespec import SparseTensorSpec
 
         return SparseTensorSpec.from_value(self)
+
+    def _loop_shapes(self, dense_shape: TensorShape | None = None) -> list[Shape]:
+        """The shapes that the tensors keep in a loop: there may always be other elements.
+
+        Args:
+            dense_shape: the shape that the dense shape keeps, which is a vector.
+        """
+        kept = self._dense_shape.shape if dense_shape is None else dense_shape
+        if kept.ndims not in (None, 1):
+            raise ValueError(f"Expected a shape with 1 dimension, got {kept}")
+        rank = None if kept.raw is None else kept.raw[0]
+        return [(None, rank), (None,), (rank,)]
 
     def eval(self, feed_dict: Any = None, session: Any = None) -> SparseTensorValue:
         """Evaluates the parts in `session` or the default session."""

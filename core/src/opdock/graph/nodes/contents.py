@@ -176,6 +176,21 @@ class GraphContents:
         """The collection itself, made when missing."""
         return self._collections.setdefault(name, [])
 
+    def _collection_size(self, name: Any) -> int:
+        """How many items a collection has, which need not be there."""
+        return len(self._collections.get(name, ()))
+
+    def _collection_index(self, name: Any, item: Any) -> int:
+        """The last place of an object in a collection; -1 if it has none.
+
+        It is looked for from the end, where those are that were added last.
+        """
+        items = self._collections.get(name, ())
+        for i in range(len(items) - 1, -1, -1):
+            if items[i] is item:
+                return i
+        return -1
+
     def get_all_collection_keys(self) -> list[Any]:
         """The string names of the collections that users see."""
         return [k for k in self._collections if isinstance(k, str)]

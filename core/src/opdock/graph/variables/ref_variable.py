@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from opdock import dtypes
 from opdock.dtypes import DType
+from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.graph import get_default_graph
-from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import get
 from opdock.graph.nodes.scopes import colocate_with, device, init_scope, name_scope
 from opdock.graph.variables.flavour import VariableAggregation, VariableSynchronization
@@ -169,20 +172,26 @@ def _safe(value: Tensor) -> Tensor:
     A variable made from another one must not depend on the order of initialization.
     """
     seen: dict[Tensor, Tensor] = {}
-    variables = {v._handle.op: v for v in value.graph.get_collection("variables")}
+
+    @functools.cache
+    def variables() -> dict[Operation, Any]:
+        # Most values come from no variable, and all variables are many.
+        return {v._handle.op: v for v in value.graph.get_collection(GraphKeys.GLOBAL_VARIABLES)}
+
     return _substitute(value, variables, seen, 0)
 
 
 def _substitute(
-    tensor: Tensor, variables: dict[Any, Any], seen: dict[Tensor, Tensor], depth: int
-) -> Tensor:
+    tensor: Tensor, variables: Callable[[], dict[Operation, Any]], seen: dict[Tensor, Tensor],
+    depth: int,
+) -> Tensor:  # fmt: skip
     if tensor in seen or depth > 16:
         return seen.get(tensor, tensor)
     op = tensor.op
     if op.type in ("IsVariableInitialized", "VarIsInitializedOp", "ReadVariableOp", "If", "While"):
         return tensor
     source = op.inputs[0].op if op.type == "Identity" and op.inputs else op
-    found = variables.get(source) if op.type in ("Identity", "VariableV2", "Variable") else None
+    found = variables().get(source) if source.type in ("VariableV2", "Variable") else None
     if found is not None and found._initial_value is not None:
         out: Tensor = found.initialized_value()
     else:

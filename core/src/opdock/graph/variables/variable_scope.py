@@ -15,6 +15,7 @@ from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.variables.scope_counts import ScopeCounts
 from opdock.graph.variables.variable_store import VariableStore
 
 __all__ = [
@@ -158,14 +159,7 @@ class _State(threading.local):
 
     def __init__(self) -> None:
         self.current = VariableScope(False)
-        self.counts: dict[str, int] = {}
-
-    def open(self, scope_name: str) -> None:
-        self.counts[scope_name] = self.counts.get(scope_name, 0) + 1
-
-    def close_below(self, scope_name: str) -> None:
-        for key in [k for k in self.counts if not scope_name or k.startswith(scope_name + "/")]:
-            self.counts[key] = 0
+        self.counts = ScopeCounts()
 
 
 def _state() -> _State:
@@ -375,7 +369,7 @@ class variable_scope:
                 stack.enter_context(name_scope(given)) if self._auxiliary else _current_scope()
             )
             return self._switch(stack, state, full, state.current, op_scope)
-        unique = _unique_scope(state, self._default_name or "")
+        unique = state.counts.at(state.current.name).unique(self._default_name or "")
         full = f"{state.current.name}/{unique}" if state.current.name else unique
         op_scope = (
             stack.enter_context(name_scope(self._default_name))
@@ -410,15 +404,17 @@ class variable_scope:
         if inherited is True or (inherited is AUTO_REUSE and self._reuse is None):
             scope.reuse = inherited if self._reuse is None else (self._reuse or inherited)
         old, state.current = state.current, scope
-        counts = dict(state.counts)
-        state.open(full)
+        counts = state.counts.at(full)
+        # A scope that is opened again counts as if it had not been.
+        before = counts.copy() if isinstance(self._name_or_scope, VariableScope) else None
+        counts.count += 1
 
         def leave() -> None:
             state.current = old
-            state.close_below(full)
-            if isinstance(self._name_or_scope, VariableScope):
-                state.counts.clear()
-                state.counts.update(counts)
+            if before is None:
+                counts.close()
+            else:
+                counts.restore(before)
 
         stack.callback(leave)
         return scope
@@ -435,16 +431,6 @@ def _graph_of(values: Any) -> Graph | None:
 def _current_scope() -> str:
     name = get_default_graph().get_name_scope()
     return name + "/" if name else ""
-
-
-def _unique_scope(state: _State, prefix: str) -> str:
-    base = f"{state.current.name}/{prefix}" if state.current.name else prefix
-    if state.counts.get(base, 0) == 0:
-        return prefix
-    i = 1
-    while state.counts.get(f"{base}_{i}", 0) > 0:
-        i += 1
-    return f"{prefix}_{i}"
 
 
 def _chained(new: Callable[..., Any], old: Callable[..., Any] | None) -> Callable[..., Any]:

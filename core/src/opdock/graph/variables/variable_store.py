@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from opdock import dtypes, shapes
@@ -207,7 +207,7 @@ class VariableStore:
                     f"Shape of a new variable ({name}) must be fully defined, but instead was "
                     f"{shapes.TensorShape(raw)}."
                 )
-            if not given and _wants_shape(initializer):
+            if not given and _wants_shape(_parameters(initializer)):
                 raise ValueError(
                     "The initializer passed is not valid. It should be a callable with no "
                     "arguments and the shape should not be provided or an instance of "
@@ -231,32 +231,34 @@ def _default_initializer(name: str, dtype: DType) -> Any:
     raise ValueError(f"An initializer for variable {name} of {dtype.name} is required")
 
 
-def _wants_shape(initializer: Any) -> bool:
+def _parameters(initializer: Any) -> Mapping[str, inspect.Parameter]:
+    """What a callable takes; nothing where Python cannot tell."""
     try:
-        parameters = inspect.signature(initializer).parameters.values()
+        return inspect.signature(initializer).parameters
     except (TypeError, ValueError):
-        return False
+        return {}
+
+
+def _wants_shape(parameters: Mapping[str, inspect.Parameter]) -> bool:
     return any(
         p.default is inspect.Parameter.empty
         and p.kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        for p in parameters
+        for p in parameters.values()
     )
 
 
 def _maker(initializer: Any, raw: Shape, dtype: DType, given: bool) -> Callable[[], Any]:
-    if not _wants_shape(initializer) and not given:
+    parameters = _parameters(initializer)
+    wants_shape = _wants_shape(parameters)
+    if not wants_shape and not given:
         return initializer  # type: ignore[no-any-return]
-    try:
-        parameters = inspect.signature(initializer).parameters
-    except (TypeError, ValueError):
-        parameters = {}  # type: ignore[assignment]
     kwargs: dict[str, Any] = {}
     takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
     if "dtype" in parameters or takes_any:
         kwargs["dtype"] = dtype
     if "partition_info" in parameters:
         kwargs["partition_info"] = None
-    if not _wants_shape(initializer) and "shape" not in parameters:
+    if not wants_shape and "shape" not in parameters:
         return lambda: initializer(**kwargs)
     return lambda: initializer(list(raw) if raw is not None else None, **kwargs)
 

@@ -8,7 +8,6 @@ from typing import Any, cast
 
 from opdock import dtypes, shapes
 from opdock.graph.control.func_graph import FuncGraph
-from opdock.graph.nodes.composite import IndexedSlices, SparseTensor
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph
@@ -121,15 +120,11 @@ class _Loop:
         return expanded
 
     def _as_they_start(self, items: list[Any]) -> list[Shape]:
-        """The shapes of the initial values; sparse ones may have another number of elements."""
+        """The shapes of the initial values; composites may have another number of elements."""
         found: list[Shape] = []
         for item in items:
-            if isinstance(item, (SparseTensor, IndexedSlices)):
-                specs = nest.flatten(item._type_spec._component_specs)
-                found += [spec.shape.raw for spec in specs]
-            else:
-                parts = len(nest.flatten(item, expand_composites=True))
-                found += [t.raw_shape for t in self.start[len(found) : len(found) + parts]]
+            keeps = getattr(item, "_loop_shapes", None)
+            found += [self.start[len(found)].raw_shape] if keeps is None else keeps()
         return found
 
     def trace(self, cond: Callable[..., Any], body: Callable[..., Any]) -> None:
@@ -233,18 +228,11 @@ def _expanded(item: Any, invariant: Any) -> list[Shape]:
         if not invariant.is_compatible_with(item):
             raise TypeError(f"TypeSpec {invariant!r} is not compatible with {item!r}")
         return [spec.shape.raw for spec in nest.flatten(invariant._component_specs)]
-    shape = shapes.as_shape(invariant)
-    if isinstance(item, SparseTensor):
-        # It is a vector of one dimension: the rank.
-        if shape is not None and len(shape) != 1:
-            raise ValueError(f"Expected a shape with 1 dimension, got {_text(shape)}")
-        rank = None if shape is None else shape[0]
-        return [(None, rank), (None,), (rank,)]
-    if isinstance(item, IndexedSlices):
-        # It is that of the values.
-        rows: list[Shape] = [shape, None if shape is None else shape[:1]]
-        return rows if item.dense_shape is None else [*rows, shape and (len(shape),)]
-    return [shape]
+    keeps = getattr(item, "_loop_shapes", None)
+    if keeps is None:
+        return [shapes.as_shape(invariant)]
+    found: list[Shape] = keeps(shapes.TensorShape(invariant))
+    return found
 
 
 def _count(value: Any) -> Tensor:

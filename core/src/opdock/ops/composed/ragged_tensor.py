@@ -20,7 +20,7 @@ from opdock.ops.gather import gather
 from opdock.ops.joining import concat, stack
 from opdock.ops.reduce import reduce_max
 from opdock.ops.support.ragged_rows import positive_axis, splits_to_ids
-from opdock.shapes import TensorShape
+from opdock.shapes import Shape, TensorShape
 
 __all__: list[str] = []
 
@@ -252,6 +252,18 @@ class RaggedTensor(RaggedFactories):
     # ------------------------------------------------------------ as parts
     def _composite_parts(self) -> list[Tensor]:
         return [self.flat_values, *self.nested_row_splits]
+
+    def _loop_shapes(self, shape: TensorShape | None = None) -> list[Shape]:
+        """The shapes that the tensors keep in a loop: by default the number of rows stays.
+
+        Args:
+            shape: the shape that the ragged tensor keeps.
+        """
+        kept = (self.shape if shape is None else shape).raw
+        flat: Shape = None if kept is None else (None, *kept[self.ragged_rank + 1 :])
+        rows = kept[0] if kept else None
+        inner: list[Shape] = [(None,)] * (self.ragged_rank - 1)
+        return [flat, (None if rows is None else rows + 1,), *inner]
 
     def _from_parts(self, parts: Sequence[Any]) -> RaggedTensor:
         found = parts[0]

@@ -15,7 +15,6 @@ import numpy as np
 
 from opdock import errors, shapes
 from opdock.compiler.ir.block import COPY, HOST, Node
-from opdock.compiler.ir.state import HANDLES
 from opdock.compiler.place.target import Target
 from opdock.devices.router import Hop
 from opdock.dtypes import DType
@@ -126,7 +125,7 @@ class Checks:
 
     def _form(self, node: Node, i: int) -> _Form | None:
         dtype = node.out_dtypes[i]
-        if dtype._is_ref_dtype or dtype in HANDLES or node.target is None:
+        if dtype._is_ref_dtype or dtype._is_handle or node.target is None:
             return None
         shape = node.out_shapes[i]
         if node.target.is_host or i in node.host_outputs:

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from opdock import errors
 from opdock.compiler.emit.partition import location
 from opdock.compiler.ir.block import FEED, HOST, Block, Fused, Node, Value
-from opdock.compiler.ir.state import HANDLES, cell_inputs, is_state
+from opdock.compiler.ir.state import cell_inputs, is_handle, is_state
 from opdock.compiler.pipeline import Compiler
 from opdock.compiler.place.experience import ALL
 from opdock.compiler.place.ladder import expand
@@ -163,7 +163,7 @@ class Fallback:
         return tuple(self._bring_home(home, i, v, r) for i, (v, r) in enumerate(made))
 
     def _bring_home(self, home: Node, index: int, made: Value, result: Any) -> Any:
-        if is_state(made) or made.dtype in HANDLES:
+        if is_state(made) or is_handle(made):
             return result
         source = location(made)
         wanted = HOST if index in home.host_outputs else memory_of(home.target)
