@@ -28,6 +28,7 @@ from opdock_jax.namespace import namespace
 
 _OURS: Final = 2
 """References to an array that nobody else holds: a list and the question."""
+_LISTS: Final = (tracing.Rows, tracing.Places)
 _NOTHING: Final[tuple[Any, ...]] = ()
 _WIDE: Final = frozenset(map(np.dtype, ("int64", "uint64", "float64", "complex128")))
 
@@ -93,7 +94,7 @@ class Trace:
     def call(self, node: SegmentNode, inputs: list[Any]) -> Any:
         """The outputs of a node; of one that cannot be traced something like them."""
         try:
-            lists = tracing.gives_list(node) or any(isinstance(x, tracing.Rows) for x in inputs)
+            lists = tracing.gives_list(node) or any(isinstance(x, _LISTS) for x in inputs)
             if lists and node.op in tracing.OPS:
                 return tracing.OPS[node.op](namespace, node, *inputs)
             if node.call is not None:
@@ -116,7 +117,7 @@ class Trace:
         sides = [node.bodies["then_branch"], node.bodies["else_branch"]]
         carry = tracing.Carry(namespace, inputs[1:], sides)
         through = [functools.partial(carry.through, side, self.call) for side in sides]
-        if any(value.dtype is dtypes.variant for value in sides[0].outputs):
+        if carry.arrays or any(value.dtype is dtypes.variant for value in sides[0].outputs):
             carry.agree(sides, self.call, jax.eval_shape)
         out = lax.cond(jnp.reshape(inputs[0], ()), *through, carry.values())
         return single(carry.taken(out))
@@ -134,6 +135,7 @@ class Trace:
         if carry.lists:
             if count is None:
                 raise NotImplementedError("how often the loop turns is not known beforehand")
+        if carry.lists or carry.arrays:
             carry.make_room(body, self.call, count, jax.eval_shape)
 
         def goes_on(state: Any) -> Any:
