@@ -86,7 +86,10 @@ class Carry:
         return self._outputs
 
     def make_room(
-        self, body: Segment, call: Callable[..., Any], count: int | None,
+        self,
+        body: Segment,
+        call: Callable[..., Any],
+        count: int | None,
         trace: Callable[..., Any],
     ) -> None:
         """Makes lists and tensor arrays as large as a loop will: its first turn tells how large.
