@@ -44,8 +44,8 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "UNSIGNED", "QUANTIZED",
     ),
     "Modules": (
-        "dtypes", "errors", "axes", "windows", "checks", "philox", "codegen", "host_ops",
-        "tracing",
+        "dtypes", "errors", "axes", "windows", "cells", "checks", "philox", "codegen",
+        "host_ops", "tracing",
     ),
 }  # fmt: skip
 # What a value says of itself nowhere.
@@ -74,9 +74,10 @@ VALUES: dict[str, str] = {
     "ERRORS": "Scalar functions that may fail, to their messages.",
     "RENDERED": "The element types that C code has words for.",
     "SERIES": "Coefficients of the special functions, which every device sums alike.",
-    "OPS": "Functions of the namespace, a node and its inputs for the ops that take or give lists; "
-    "they raise NotImplementedError where nobody knows how long a list is.",
+    "OPS": "Functions of the namespace, a node and its inputs for the ops that take or give lists "
+    "or tensor arrays; they raise NotImplementedError where these cannot be told in arrays.",
     "tracing": "What compilers of whole programs share: checks, lists and loops as arrays.",
+    "cells": "The places in sparse tensors: checks, order, runs and unions, on the host.",
     "diagonals": "Where diagonals stand, for every alignment: a module.",
     "Dim": "A dimension: a number, or None.",
     "Place": "Where in which random stream: a 64-bit key and a 128-bit counter.",
@@ -84,8 +85,9 @@ VALUES: dict[str, str] = {
     "RESERVED": "Blocks that TensorFlow sets aside for each output element of a random op.",
 }
 COMPANIONS = (
-    "opdock.axes", "opdock.windows", "opdock.kernels.checks", "opdock.kernels.philox",
-    "opdock.codegen", "opdock.io.host_ops", "opdock.devices.tracing", "opdock.testing.authoring",
+    "opdock.axes", "opdock.windows", "opdock.kernels.cells", "opdock.kernels.checks",
+    "opdock.kernels.philox", "opdock.codegen", "opdock.io.host_ops", "opdock.devices.tracing",
+    "opdock.testing.authoring",
 )  # fmt: skip
 HEAD = "<!-- written by tools/make_reference.py from docstrings: `make reference` -->\n"
 

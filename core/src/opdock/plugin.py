@@ -97,7 +97,7 @@ if TYPE_CHECKING:
     from opdock import codegen
     from opdock.devices import tracing
     from opdock.io import host_ops
-    from opdock.kernels import checks
+    from opdock.kernels import cells, checks
     from opdock.plugins.records import PluginStatus
 
 __all__ = [
@@ -171,6 +171,7 @@ __all__ = [
     "all_ops",
     "as_dtype",
     "axes",
+    "cells",
     "checks",
     "codegen",
     "define_op",
@@ -202,6 +203,9 @@ def __getattr__(name: str) -> Any:
     # What core's kernels ask of their arguments; kernels need it, descriptions of backends do not.
     if name == "checks":
         return importlib.import_module("opdock.kernels.checks")
+    # The places in sparse tensors.
+    if name == "cells":
+        return importlib.import_module("opdock.kernels.cells")
     # The renderer of scalar expressions as C, for backends that compile their own kernels.
     if name == "codegen":
         return importlib.import_module("opdock.codegen")

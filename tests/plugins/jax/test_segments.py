@@ -257,14 +257,15 @@ def test_the_gradient_of_a_branch_is_in_the_program():
 def test_explain_tells_why_a_loop_is_in_no_program():
     with tf.Graph().as_default(), tf.device(DEVICE):
         x = tf.placeholder(tf.float32, [3])
-        rows = tf.TensorArray(tf.float32, 3).unstack(x)
+        rows = tf.TensorArray(tf.float32, 0, dynamic_size=True).unstack(x)
         _, y = tf.while_loop(
             lambda i, _: i < 3, lambda i, y: (i + 1, y + rows.read(i)), [0, tf.constant(0.0)]
         )
         with tf.Session() as sess:
             assert sess.run(y, {x: [1.0, 2.0, 3.0]}) == 6.0
-            (row,) = [r for r in sess.explain(y, {x: [1.0, 2.0, 3.0]}).rows if "While" in r.op]
-            assert any("TensorArrayReadV3) is in no program" in text for text in row.missed)
+            rows = sess.explain(y, {x: [1.0, 2.0, 3.0]}).rows
+            assert any("size of the tensor array is not known" in t for r in rows for t in r.missed)
+            assert [r.how for r in rows if "While" in r.op] == ["control"]
 
 
 def places_in_a_loop():

@@ -28,6 +28,7 @@ from opdock.kernels.portable.slicing import subscript
 from opdock.kernels.portable.solve import check_solve
 from opdock.kernels.portable.sorting import check_k
 from opdock.kernels.portable.spacebatch import check_blocks, check_multiple
+from opdock.kernels.portable.sparse_layout import dense_places
 from opdock.kernels.portable.splitting import equal_lengths, given_lengths, unpacked_axis
 from opdock.kernels.portable.state import check_assigned, check_rows
 from opdock.kernels.portable.sums import check_addends, check_cross
@@ -41,7 +42,8 @@ __all__ = [
     "check_k", "check_labelled", "check_matmul", "check_mirror", "check_multiple",
     "check_params", "check_parts", "check_rows", "check_segments", "check_sequences",
     "check_set_diag", "check_shape",
-    "check_solve", "check_square", "check_updates", "diagonals", "dims", "equal_lengths",
+    "check_solve", "check_square", "check_updates", "dense_places", "diagonals",
+    "dims", "equal_lengths",
     "filled_shape", "given_lengths", "ints", "invalid", "margins", "multiples_of", "no_class",
     "no_permutation", "not_in", "one_hot_axis", "out_of_segments", "outside", "range_steps",
     "subscript", "unpacked_axis", "unsorted_error", "wanted_shape",

@@ -11,6 +11,7 @@ from typing import Any
 from opdock import shapes
 from opdock.graph.nodes import gradient_scope
 from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.traits import Traits
 from opdock.ops.registry import ShapeSig, define_op
 from opdock.shapes import Shape
 
@@ -71,6 +72,14 @@ tensor_array_size_op = define_op(
 tensor_array_close_op = define_op(
     "TensorArrayCloseV3", "handle: resource", stateful=True
 ).not_differentiable()
+
+
+for _op in (
+    tensor_array_op, tensor_array_grad_op, tensor_array_write_op, tensor_array_read_op,
+    tensor_array_gather_op, tensor_array_scatter_op, tensor_array_concat_op,
+    tensor_array_split_op, tensor_array_size_op, tensor_array_close_op,
+):  # fmt: skip
+    _op.declare(Traits(local=True))
 
 
 @tensor_array_op.shape

@@ -1,4 +1,4 @@
-"""Probing: asks backends what devices there are, all at once, each within a time limit."""
+"""Probing: asks backends what devices there are, all at once, and waits while they go on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEFAULT_TIMEOUT: Final = 10.0
 
 
 def time_limit() -> float:
-    """Seconds that probes may take: OPDOCK_PROBE_TIMEOUT, or 10."""
+    """Seconds of `Patience` with probes: OPDOCK_PROBE_TIMEOUT, or 10."""
     text = os.environ.get("OPDOCK_PROBE_TIMEOUT", "")
     if not text:
         return DEFAULT_TIMEOUT
@@ -41,32 +41,83 @@ def probe(backends: Sequence[Backend], limit: float | None = None) -> None:
     device numbers do not change under a running program.
     """
     limit = time_limit() if limit is None else limit
-    answers: dict[Backend, Any] = {}
-    threads = [
-        threading.Thread(
-            target=_ask, args=(b, answers), name=f"opdock-probe-{b.spec.name}", daemon=True
-        )
-        for b in backends
-    ]
-    deadline = time.monotonic() + limit
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(max(0.0, deadline - time.monotonic()))
-    # The copy freezes the outcome: late threads write into a dictionary nobody reads.
-    outcome = dict(answers)
-    for backend in backends:
-        _conclude(backend, outcome.get(backend, _LATE), limit)
+    asked = [_Asked(b) for b in backends]
+    patience = Patience(limit, time.monotonic())
+    for one in asked:
+        one.thread.start()
+    # Nobody waits any more for who has answered, or has had its share.
+    while waiting := [a for a in asked if a.thread.is_alive() and a.spent() <= limit]:
+        if patience.is_over(time.monotonic(), sum(a.spent() for a in waiting)):
+            break
+        waiting[0].thread.join(limit / _LOOKS)
+    # Taken at one moment: what comes later goes where nobody reads.
+    for backend, answer in [(a.backend, a.answer) for a in asked]:
+        _conclude(backend, answer, limit)
 
 
 _LATE: Final = object()
+_LOOKS: Final = 100
+"""How often in a time limit the probes are looked after."""
+_PROGRESS: Final = 0.01
+"""The share of the time that a probe needs of a processor to count as one that goes on."""
 
 
-def _ask(backend: Backend, answers: dict[Backend, Any]) -> None:
-    try:
-        answers[backend] = resolve(backend.spec.probe)()
-    except BaseException as e:
-        answers[backend] = e
+class Patience:
+    """How long to wait for probes: as long as they go on, which is no matter of the clock.
+
+    A probe may import a large library, which takes long on a busy machine and longer beside others
+    that do the same. One that hangs waits, and takes no processor's time; one that turns in circles
+    takes a lot. So each may take the limit of that, and there may be none taken at all for as long.
+
+    Args:
+        limit: in seconds.
+        now: the time.
+    """
+
+    def __init__(self, limit: float, now: float) -> None:
+        self._limit = limit
+        self._since = now
+        self._mark = 0.0
+
+    def is_over(self, now: float, spent: float) -> bool:
+        """Whether to give up.
+
+        Args:
+            now: the time.
+            spent: the processor's time that all have had who have not answered. Probes wait for
+                each other where they import the same, so one that goes on is enough.
+        """
+        if abs(spent - self._mark) >= _PROGRESS * self._limit:
+            self._mark, self._since = spent, now
+        return now - self._since > self._limit
+
+
+class _Asked:
+    """A backend, the thread of its probe, and what came of it."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.answer: Any = _LATE
+        self.thread = threading.Thread(
+            target=self._ask, name=f"opdock-probe-{backend.spec.name}", daemon=True
+        )
+        self._clock: int | None = None
+
+    def spent(self) -> float:
+        """The processor's time that the thread has had; 0 where the system keeps no count."""
+        try:
+            return 0.0 if self._clock is None else time.clock_gettime(self._clock)
+        except OSError:  # it has just ended
+            return 0.0
+
+    def _ask(self) -> None:
+        try:
+            if hasattr(time, "pthread_getcpuclockid"):
+                # By the thread itself: of one that has ended it may not be asked.
+                self._clock = time.pthread_getcpuclockid(threading.get_ident())
+            self.answer = resolve(self.backend.spec.probe)()
+        except BaseException as e:
+            self.answer = e
 
 
 def _conclude(backend: Backend, answer: Any, limit: float) -> None:

@@ -25,8 +25,6 @@ from opdock.plugin import (
 
 WORTH_SHARING: Final = 1 << 16
 """Bytes from which copying takes longer than lending memory to NumPy."""
-_WIDEST: Final = 16
-"""Bytes of the largest element."""
 HELD = NUMBERS | INTS | {dtypes.bool}
 _ERRORS = {
     "RESOURCE_EXHAUSTED": errors.ResourceExhaustedError,
@@ -55,7 +53,7 @@ class JaxDevice(BaseDevice):
     """One `jax.Device`, whatever the hardware is.
 
     Attributes:
-        results: arrays that programs gave, by `id`: their memory is nobody else's.
+        results: large arrays that programs gave, by `id`: their memory is nobody else's.
     """
 
     def __init__(self, attributes: DeviceAttributes) -> None:
@@ -66,7 +64,7 @@ class JaxDevice(BaseDevice):
         (self.place,) = (d for d in every if d.id == int(number))
         self.dtypes = HELD
         self.on_host = platform == "cpu"
-        self.results: weakref.WeakValueDictionary[int, jax.Array] = weakref.WeakValueDictionary()
+        self.results: dict[int, weakref.ref[jax.Array]] = {}
         # Where there is one CPU and no more, arrays are made on it, and no product is shortened.
         alone = jax.local_devices() == [self.place] and platform == "cpu"
         self._here: Any = contextlib.nullcontext if alone else self._among_several
@@ -110,14 +108,17 @@ class JaxDevice(BaseDevice):
         except jax.errors.JaxRuntimeError as e:
             raise told(e) from None
 
+    def gave(self, result: jax.Array) -> None:
+        """Notes that memory is a program's result, which may be handed on."""
+        if self.on_host and result.nbytes >= WORTH_SHARING:
+            key, forget = id(result), self.results.pop
+            self.results[key] = weakref.ref(result, lambda _: forget(key, None))
+
     def surrender(self, buffer: jax.Array) -> np.ndarray[Any, Any]:
-        """The memory of a program's result itself, where that is the host's and worth it."""
-        # Asking for the number of elements is the quickest question.
-        if buffer.size * _WIDEST < WORTH_SHARING or not self.on_host:
-            return self.download(buffer)
-        if self.results.pop(id(buffer), None) is not buffer:
-            return self.download(buffer)
+        """The memory of a program's large result itself, where that is the host's."""
         try:
+            if self.results.pop(id(buffer), None) is None:
+                return np.array(buffer, order="C")
             memory = np.asarray(_Memory(buffer.block_until_ready()))
         except jax.errors.JaxRuntimeError as e:
             raise told(e) from None

@@ -28,6 +28,7 @@ from opdock_jax.namespace import namespace
 
 _OURS: Final = 2
 """References to an array that nobody else holds: a list and the question."""
+_LISTS: Final = (tracing.Rows, tracing.Places)
 _NOTHING: Final[tuple[Any, ...]] = ()
 _WIDE: Final = frozenset(map(np.dtype, ("int64", "uint64", "float64", "complex128")))
 
@@ -93,7 +94,7 @@ class Trace:
     def call(self, node: SegmentNode, inputs: list[Any]) -> Any:
         """The outputs of a node; of one that cannot be traced something like them."""
         try:
-            lists = tracing.gives_list(node) or any(isinstance(x, tracing.Rows) for x in inputs)
+            lists = tracing.gives_list(node) or any(isinstance(x, _LISTS) for x in inputs)
             if lists and node.op in tracing.OPS:
                 return tracing.OPS[node.op](namespace, node, *inputs)
             if node.call is not None:
@@ -116,7 +117,7 @@ class Trace:
         sides = [node.bodies["then_branch"], node.bodies["else_branch"]]
         carry = tracing.Carry(namespace, inputs[1:], sides)
         through = [functools.partial(carry.through, side, self.call) for side in sides]
-        if any(value.dtype is dtypes.variant for value in sides[0].outputs):
+        if carry.arrays or any(value.dtype is dtypes.variant for value in sides[0].outputs):
             carry.agree(sides, self.call, jax.eval_shape)
         out = lax.cond(jnp.reshape(inputs[0], ()), *through, carry.values())
         return single(carry.taken(out))
@@ -134,6 +135,7 @@ class Trace:
         if carry.lists:
             if count is None:
                 raise NotImplementedError("how often the loop turns is not known beforehand")
+        if carry.lists or carry.arrays:
             carry.make_room(body, self.call, count, jax.eval_shape)
 
         def goes_on(state: Any) -> Any:
@@ -172,8 +174,7 @@ class Program:
 
     Args:
         trace: the function that was traced.
-        run: what JAX made of it. Where that is compiled, JAX's settings count no more, but for what
-            it makes of NumPy's 64 bits; changing them takes as long as a small program.
+        run: what JAX made of it, compiled where all shapes are known.
     """
 
     takes_host = True
@@ -181,12 +182,14 @@ class Program:
     def __init__(self, trace: Trace, run: Any) -> None:
         segment = trace.segment
         self.device, self.trace, self.run = segment.device, trace, run
+        self.updated = trace.updated
+        # Settled, JAX's settings count no more, but for what it makes of NumPy's 64 bits; changing
+        # them takes as long as a small program. Otherwise shapes may change from step to step.
+        self.settled = isinstance(run, jax.stages.Compiled)
+        self.plain = self.settled and not any(v.dtype.np in _WIDE for v in segment.inputs)
         self.replaced: list[Any] = []
         self.large = [i for i, v in enumerate(segment.outputs) if _is_large(v)]
         self.draws = bool(segment.streams)
-        settled = isinstance(run, jax.stages.Compiled)
-        plain = settled and not any(v.dtype.np in _WIDE for v in segment.inputs)
-        self.setting = contextlib.nullcontext() if plain else None
 
     def __call__(self, inputs: Any, state: Any, places: Any) -> tuple[Any, Any]:
         """Runs once; results may not be finished yet, new values of variables are.
@@ -195,35 +198,41 @@ class Program:
             UnimplementedError: a check fails: the kernels themselves say what is wrong. Or shapes
                 that became known make a program that cannot be traced.
         """
-        spare = self.spare(state) if self.trace.updated else _NOTHING
+        spare = self.spare(state) if self.updated else _NOTHING
         drawn = (places,) if self.draws else _NOTHING
+        run = self.run if self.plain else self.traced
         try:
-            with self.setting or self.device.computing():
-                fresh, results, failed = self.run(spare, tuple(inputs), tuple(state), *drawn)
+            fresh, results, failed = run(spare, tuple(inputs), tuple(state), *drawn)
             for value in fresh:
                 value.block_until_ready()
-            wrong = failed is not None and bool(failed)
+            if failed is not None and bool(failed):
+                raise errors.UnimplementedError(None, None, "a kernel's check of values failed")
         except jax.errors.JaxRuntimeError as e:
             raise told(e) from None
+        if self.updated:
+            self.replaced = [state[i] for i in self.updated]
+        for i in self.large:
+            self.device.gave(results[i])
+        return results, fresh
+
+    def traced(self, *given: Any) -> Any:
+        """A run that JAX may trace and compile first, or that has 64 bits."""
+        try:
+            with self.device.computing():
+                out = self.run(*given)
         except UnknownError:
-            wrong = True
+            out = None
         if self.trace.refused:
             raise errors.UnimplementedError(None, None, str(self.trace.refused))
-        if wrong:
-            raise errors.UnimplementedError(None, None, "a kernel's check of values failed")
-        if self.trace.updated:
-            self.replaced = [state[i] for i in self.trace.updated]
-        for i in self.large:
-            self.device.results[id(results[i])] = results[i]
-        return results, fresh
+        return out
 
     def spare(self, state: Any) -> tuple[Any, ...]:
         """Arrays that nobody needs, one for each variable that is updated."""
         old, self.replaced = self.replaced, []
         if not old:
-            return tuple(self.device.duplicate(state[i]) for i in self.trace.updated)
-        for i, at in enumerate(self.trace.updated):
-            alone = sys.getrefcount(old[i]) <= _OURS and old[i].shape == state[at].shape
-            if not alone or old[i].is_deleted():
+            return tuple(self.device.duplicate(state[i]) for i in self.updated)
+        for i, at in enumerate(self.updated):
+            fits = self.settled or old[i].shape == state[at].shape
+            if sys.getrefcount(old[i]) > _OURS or not fits:
                 old[i] = self.device.duplicate(state[at])
         return tuple(old)

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, checks
-from opdock_cpu.cells import Array
+from opdock.plugin import KernelTable, NodeSig, cells, checks
 
 __all__ = ["table"]
+
+Array = cells.Array
 
 table = KernelTable()
 

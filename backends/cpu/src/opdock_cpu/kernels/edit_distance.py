@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, checks
-from opdock_cpu import cells
-from opdock_cpu.cells import Array, dims
+from opdock.plugin import KernelTable, NodeSig, cells, checks
 
 __all__ = ["table"]
+
+Array = cells.Array
+dims = checks.dims
 
 table = KernelTable()
 

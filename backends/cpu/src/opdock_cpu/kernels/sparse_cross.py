@@ -8,12 +8,13 @@ from typing import Final
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, checks
-from opdock_cpu import cells
-from opdock_cpu.cells import Array, dims
+from opdock.plugin import KernelTable, NodeSig, cells, checks
 from opdock_cpu.text.hashing import fingerprint64
 
 __all__ = ["table"]
+
+Array = cells.Array
+dims = checks.dims
 
 table = KernelTable()
 

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from opdock.plugin import NUMBERS, REALS, DType, KernelTable, NodeSig, checks, dtypes
-from opdock_cpu import cells
-from opdock_cpu.cells import Array, dims
+from opdock.plugin import NUMBERS, REALS, DType, KernelTable, NodeSig, cells, checks, dtypes
 
 __all__ = ["table"]
+
+Array = cells.Array
+dims = checks.dims
 
 table = KernelTable()
 

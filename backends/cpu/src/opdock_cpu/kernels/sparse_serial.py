@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import DType, KernelTable, NodeSig, as_dtype, checks, dtypes, host_ops
-from opdock_cpu import cells
-from opdock_cpu.cells import Array, dims
+from opdock.plugin import DType, KernelTable, NodeSig, as_dtype, cells, checks, dtypes, host_ops
 
 __all__ = ["table"]
+
+Array = cells.Array
+dims = checks.dims
 
 table = KernelTable()
 

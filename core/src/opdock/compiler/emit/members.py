@@ -39,6 +39,12 @@ def embedded(node: Node) -> bool:
     return on_host or node.attrs["value"].nbytes <= _EMBEDDED
 
 
+def is_local(value: Value) -> bool:
+    """Whether a tracer alone knows a value: a list, the handle of a tensor array, or its size."""
+    node = value.node
+    return value.dtype is dtypes.variant or (node.traits.local and value.index in node.host_outputs)
+
+
 @dataclass(slots=True)
 class Members:
     """Says which nodes may be part of a segment, and makes segments of them.
@@ -78,8 +84,7 @@ class Members:
         if not all(self._known(node, i) for i in node.host_inputs):
             return False
         made = node.values()
-        if any(made[i] in self.used and made[i].dtype is not dtypes.variant
-               for i in node.host_outputs):  # fmt: skip
+        if any(made[i] in self.used and not is_local(made[i]) for i in node.host_outputs):
             return False
         if any(v.dtype is dtypes.string for v in (*node.inputs, *made)):
             return False
@@ -92,16 +97,29 @@ class Members:
             # A program draws as many blocks each time: their number is part of it.
             known = all(s is not None and None not in s for s in node.out_shapes)
             return known and not inside and node.kernel is not None
-        return node.spec is None or not node.spec.is_stateful
+        return node.spec is None or not node.spec.is_stateful or traits.local
 
     def _known(self, node: Node, index: int) -> bool:
         """Whether a program can be made although the kernel wants an input on the host."""
         value = node.inputs[index]
-        if value.dtype is dtypes.variant:
+        if is_local(value) or (node.traits.local and is_state(value)):
             return True
         if embedded(value.node):
             return True
         return index in _traced(node) and location(value) == memory_of(node.target)
+
+    def arrays(self, node: Node) -> set[Node]:
+        """The roots of the tensor arrays that a node makes or works on, in its bodies as well."""
+        if node.traits.local:
+            return {root_of(node, self.roots)}
+        found = set()
+        first = 1 if node.traits.control is Control.COND else 0
+        for block in self._inner.get(node, {}).values():
+            inside = {root for n in block.nodes for root in self.arrays(n)}
+            for i, value in enumerate(block.feeds):
+                if value.node in inside:
+                    found.add(root_of(node.inputs[first + i].node, self.roots))
+        return found
 
     def meets(self, block: Block) -> None:
         """Notes which values of a block are used."""
@@ -129,7 +147,8 @@ class Members:
     def _on_variables(self, node: Node, target: Target, cells: Iterable[int]) -> bool:
         for i in cells:
             holder = root_of(node.inputs[i].node, self.roots)
-            if holder.op != FEED and not (holder.traits.holds and holder.target is target):
+            kept = holder.traits.local if node.traits.local else holder.traits.holds
+            if holder.op != FEED and not (kept and holder.target is target):
                 return False
         if node.kernel is not None:
             return True

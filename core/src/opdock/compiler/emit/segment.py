@@ -13,8 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from opdock import dtypes
-from opdock.compiler.emit.members import Members, embedded
+from opdock.compiler.emit.members import Members, embedded, is_local
 from opdock.compiler.emit.partition import location
 from opdock.compiler.ir.block import COPY, FEED, HOST, SEGMENT, Block, Fused, Node, Value
 from opdock.compiler.ir.order import preceding, root_of, state_order
@@ -65,6 +64,8 @@ class _Group:
             for i, value in enumerate(node.inputs):
                 if is_state(value):
                     root = Value(root_of(value.node, roots), 0)
+                    if root.node in inside:
+                        continue  # it ends with the step
                     cells[root] = cells.get(root, False) or i in changed
                 elif value.node not in inside and not embedded(value.node):
                     taken[value] = None
@@ -177,11 +178,8 @@ class _Former:
         group.form(self.users, self.members.roots, self.fetched)
         assert group.node is not None
         assert group.target.compiler is not None
-        if any(map(_is_list, (*group.node.inputs, *group.results))):
-            # Lists have a form of their own in each program: they stay inside, or outside.
-            self.members.refused.update(
-                n for n in group.members if any(map(_is_list, (*n.inputs, *n.values())))
-            )
+        if torn := self._torn(group):
+            self.members.refused.update(torn)
             group.node = None
             return False
         segment = self.members.segment(group.node)
@@ -196,6 +194,24 @@ class _Former:
             self._feed(group)
         self.done[frozenset(group.members)] = group
         return True
+
+    def _torn(self, group: _Group) -> list[Node]:
+        """The members with lists or tensor arrays of which a part would be outside.
+
+        They have a form of their own in each program: they stay inside, or outside.
+        """
+        node, inside, roots = group.node, set(group.members), self.members.roots
+        assert node is not None
+        if any(is_local(v) and not is_state(v) for v in (*node.inputs, *group.results)):
+            return [n for n in group.members if any(map(is_local, (*n.inputs, *n.values())))]
+        found = {n: arrays for n in group.members if (arrays := self.members.arrays(n))}
+        torn = set().union(*found.values()) - inside
+        torn |= {
+            root for value, users in self.users.items()
+            if is_state(value) and (root := root_of(value.node, roots)).traits.local
+            and not inside.issuperset(users)
+        }  # fmt: skip
+        return [n for n, arrays in found.items() if arrays & torn]
 
     def _feed(self, group: _Group) -> None:
         """Gives what the user feeds to a program as it is: uploading is the program's affair."""
@@ -251,10 +267,6 @@ class _Former:
         self.block.targets += [
             v.node for v in self.block.fetches if v in values and v.dtype._is_ref_dtype
         ]
-
-
-def _is_list(value: Value) -> bool:
-    return value.dtype is dtypes.variant
 
 
 def _with_copies(

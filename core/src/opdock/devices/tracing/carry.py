@@ -5,15 +5,18 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from opdock.devices.segment import HeldVariable, Segment
 from opdock.devices.tracing.deferred import defer, deferring
 from opdock.devices.tracing.lists import Rows
+from opdock.devices.tracing.places import Places
 
 __all__ = ["Carry"]
 
 Values = tuple[list[Any], list[Any], Any]
+_HELD: Final = (HeldVariable, Places)
+"""What is changed in place: its value goes through, apart from those of the arguments."""
 
 
 class Carry:
@@ -26,8 +29,9 @@ class Carry:
 
     Attributes:
         inputs: of the node; lists with room for what a loop adds to them.
-        written: the indices of the variables that are written.
+        written: the indices of the variables and tensor arrays that are written.
         lists: the indices of the lists.
+        arrays: the indices of the tensor arrays that are written.
         steps: of each list, by its index, how much longer a turn makes it.
         chosen: of each list that a branch gives, by its index, the longest of what there may be.
     """
@@ -40,6 +44,7 @@ class Carry:
         })  # fmt: skip
         self.lists = [i for i, x in enumerate(inputs) if isinstance(x, Rows)]
         self.steps = dict.fromkeys(self.lists, 0)
+        self.arrays = [i for i in self.written if isinstance(inputs[i], Places)]
         self.chosen: dict[int, Rows] = {}
         self._outputs: list[Any] = []
 
@@ -73,18 +78,26 @@ class Carry:
         before = [self.inputs[i].read() for i in self.written]
         trace(functools.partial(self.through, body, call), self.values())
         for i, value in zip(self.written, before, strict=True):
-            self.inputs[i].write(value)
+            held = self.inputs[i]
+            form = held.form() if isinstance(held, Places) else None
+            held.write(value)
+            if form is not None:
+                held.fit(form)
         return self._outputs
 
     def make_room(
-        self, body: Segment, call: Callable[..., Any], count: int, trace: Callable[..., Any]
+        self,
+        body: Segment,
+        call: Callable[..., Any],
+        count: int | None,
+        trace: Callable[..., Any],
     ) -> None:
-        """Makes the lists as large as a loop will make them: its first turn tells by how much.
+        """Makes lists and tensor arrays as large as a loop will: its first turn tells how large.
 
         Args:
             body: the loop's.
             call: as for `Segment.walk`.
-            count: of turns.
+            count: of turns, where there are lists.
             trace: calls its first argument with the second, traced, and forgets the results.
         """
         outputs = self._tried(body, call, trace)
@@ -92,7 +105,7 @@ class Carry:
             old, new = self.inputs[i], outputs[i]
             self.steps[i] = new.length - old.length
             if new.array is not None and old.base is None:
-                room = new.array.shape[0] + max(0, self.steps[i]) * (count - 1)
+                room = new.array.shape[0] + max(0, self.steps[i]) * ((count or 1) - 1)
                 self.inputs[i] = old.with_room(room, new)
 
     def values(self) -> Values:
@@ -159,11 +172,15 @@ class Carry:
         found = [y for x in values for y in (x.arrays() if isinstance(x, Rows) else [x])]
         if values is self._outputs:
             found += [values[i].base for i in self.chosen]
-        return [self._typed(x) for x in found if not isinstance(x, HeldVariable)]
+        return [self._typed(x) for x in found if not isinstance(x, _HELD)]
 
     def _typed(self, x: Any) -> Any:
-        """An array of its own type whatever it meets: each turn gives what the next one takes."""
-        return self.xp.asarray(x, dtype=x.dtype)
+        """Arrays of their own types whatever they meet: each turn gives what the next one takes."""
+        if isinstance(x, tuple):
+            return tuple(map(self._typed, x))
+        if isinstance(x, dict):
+            return {name: self._typed(value) for name, value in x.items()}
+        return None if x is None else self.xp.asarray(x, dtype=x.dtype)
 
 
 def _with_arrays(values: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
@@ -171,7 +188,7 @@ def _with_arrays(values: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
     rest = iter(arrays)
 
     def other(x: Any) -> Any:
-        if isinstance(x, HeldVariable):
+        if isinstance(x, _HELD):
             return x
         return x.with_arrays(rest) if isinstance(x, Rows) else next(rest)
 

@@ -19,7 +19,7 @@ from opdock import dtypes
 from opdock.devices.segment import Segment, SegmentNode
 from opdock.devices.tracing.deferred import defer
 
-__all__ = ["OPS", "Rows", "gives_list", "is_known", "turns"]
+__all__ = ["LIST_OPS", "Rows", "gives_list", "is_known", "row", "turns", "with_row"]
 
 _MOST_TURNS: Final = 10_000
 """Loops with more turns are not counted before they run."""
@@ -64,11 +64,11 @@ class Rows:
     def _pushed(self, array: Any, element: Any) -> Any:
         xp = self.xp
         if self.base is not None:
-            return _with_row(xp, array, self.base + self.length, element)
+            return with_row(xp, array, self.base + self.length, element)
         if array is None:
             return element[None]
         if self.length < array.shape[0]:
-            return _with_row(xp, array, self.length, element)
+            return with_row(xp, array, self.length, element)
         return xp.concat([array, element[None]])
 
     def count(self) -> Any:
@@ -88,9 +88,9 @@ class Rows:
         at = last if self.base is None else self.base + last
         if self.unsure:
             defer(self.xp, at < 0)
-        element = _row(self.xp, self.array, at)
+        element = row(self.xp, self.array, at)
         if self.counts is not None:
-            element = Rows(self.xp, element, 0, _row(self.xp, self.counts, at), unsure=True)
+            element = Rows(self.xp, element, 0, row(self.xp, self.counts, at), unsure=True)
         return replace(self, length=last), element
 
     def all(self) -> Any:
@@ -129,13 +129,15 @@ class Rows:
         return replace(self, array=array, counts=None if self.counts is None else next(rest))
 
 
-def _row(xp: Any, array: Any, i: Any) -> Any:
+def row(xp: Any, array: Any, i: Any) -> Any:
+    """A row, whose place may be traced."""
     shape = array.shape[1:]
     return xp.reshape(xp.part(array, [i, *(0 for _ in shape)], (1, *shape)), shape)
 
 
-def _with_row(xp: Any, array: Any, i: Any, row: Any) -> Any:
-    return xp.set_part(array, [i, *(0 for _ in row.shape)], row[None])
+def with_row(xp: Any, array: Any, i: Any, new: Any) -> Any:
+    """An array with another row."""
+    return xp.set_part(array, [i, *(0 for _ in new.shape)], new[None])
 
 
 def _pop(xp: Any, node: SegmentNode, items: Rows, shape: Any) -> tuple[Rows, Any]:
@@ -178,7 +180,7 @@ def _add(xp: Any, node: SegmentNode, *lists: Rows) -> Rows:
     return replace(found[0], array=functools.reduce(xp.add, arrays))
 
 
-OPS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType({
+LIST_OPS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType({
     "EmptyTensorList": lambda xp, node, shape, limit: Rows(xp),
     "TensorListPushBack": lambda xp, node, items, element: items.push(element),
     "TensorListPopBack": _pop,
@@ -190,8 +192,8 @@ OPS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType({
 
 
 def gives_list(node: SegmentNode) -> bool:
-    """Whether a result is a list."""
-    return any(r.dtype is dtypes.variant for r in node.results)
+    """Whether a result is a list or a tensor array."""
+    return any(r.dtype in (dtypes.variant, dtypes.resource) for r in node.results)
 
 
 # ---------------------------------------------------------------- turns

@@ -117,6 +117,8 @@ class Traits:
 
     Attributes:
         holds: the op names state, such as a variable: its output is a reference or a handle.
+        local: the state that it names, or works on, ends with the step, and whoever traces a whole
+            program knows how to tell it in arrays.
         reads: arguments, references or handles, whose state is left as it is. All others of these
             types are written.
         effect: whether a step without the op is another step, beyond what it writes: such ops
@@ -148,6 +150,7 @@ class Traits:
     """
 
     holds: bool = False
+    local: bool = False
     reads: tuple[str, ...] = ()
     effect: bool | None = None
     random: bool = False

@@ -211,7 +211,9 @@ def gradient(xp: Any, sig: NodeSig) -> Any:
     return lambda handle, flow: (_array(handle).gradient(source), flow)
 
 
-@portable("TensorArrayWriteV3", host_inputs=("handle", "index"), may_alias={0: 3})
+@portable(
+    "TensorArrayWriteV3", host_inputs=("handle", "index"), traced=("index",), may_alias={0: 3}
+)
 def write(xp: Any, sig: NodeSig) -> Any:
     """Stores one element."""
     dtype = sig.attrs["T"].base_dtype
@@ -223,7 +225,7 @@ def write(xp: Any, sig: NodeSig) -> Any:
     return run
 
 
-@portable("TensorArrayReadV3", host_inputs=("handle", "index"))
+@portable("TensorArrayReadV3", host_inputs=("handle", "index"), traced=("index",))
 def read(xp: Any, sig: NodeSig) -> Any:
     """One element."""
     dtype = sig.attrs["dtype"].base_dtype
@@ -236,7 +238,7 @@ def read(xp: Any, sig: NodeSig) -> Any:
     return run
 
 
-@portable("TensorArrayGatherV3", host_inputs=("handle", "indices"))
+@portable("TensorArrayGatherV3", host_inputs=("handle", "indices"), traced=("indices",))
 def gather(xp: Any, sig: NodeSig) -> Any:
     """Elements stacked."""
     dtype, declared = sig.attrs["dtype"].base_dtype, sig.attrs["element_shape"]
@@ -267,7 +269,9 @@ def gather(xp: Any, sig: NodeSig) -> Any:
     return run
 
 
-@portable("TensorArrayScatterV3", host_inputs=("handle", "indices"), may_alias={0: 3})
+@portable(
+    "TensorArrayScatterV3", host_inputs=("handle", "indices"), traced=("indices",), may_alias={0: 3}
+)
 def scatter(xp: Any, sig: NodeSig) -> Any:
     """Rows of a tensor to places of the array."""
     dtype = sig.attrs["T"].base_dtype

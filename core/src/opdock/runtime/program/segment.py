@@ -19,7 +19,7 @@ __all__ = ["bind_segment"]
 
 _SHIFTS: Final = tuple(range(0, 128, 32))
 _WORD: Final = (1 << 32) - 1
-_NOTHING: Final = contextlib.nullcontext()
+_NONE: Final[list[Any]] = []
 
 
 def bind_segment(node: Node, resources: ResourceManager) -> Callable[..., Any]:
@@ -31,88 +31,91 @@ def bind_segment(node: Node, resources: ResourceManager) -> Callable[..., Any]:
     """
     segment, executable = node.attrs["segment"], node.attrs["executable"]
     count, single = len(segment.inputs), len(node.out_dtypes) == 1
-    variables = _Variables(segment.variables, executable)
-    streams = _Places(segment.streams, resources) if segment.streams else None
     nowhere = np.zeros((0, 6), np.uint32)
 
     def plain(*inputs: Any) -> Any:
         results, _ = executable(inputs, (), nowhere)
         return results[0] if single else results
 
-    def run(*inputs: Any) -> Any:
-        data, cells = inputs[:count], inputs[count:]
-        with variables.locked(cells), streams.taken() if streams else _NOTHING as places:
-            state, versions = variables.read(cells)
-            results, fresh = executable(data, state, nowhere if places is None else places)
-            variables.write(cells, fresh, versions)
+    if not segment.variables and not segment.streams:
+        return plain
+    variables = _Variables(segment.variables, executable)
+    streams = _Places(segment.streams, resources) if segment.streams else None
+    if streams is None:
+
+        def run(*inputs: Any) -> Any:
+            results = variables.step(inputs[:count], inputs[count:], nowhere)
+            return results[0] if single else results
+
+        return run
+
+    def drawing(*inputs: Any) -> Any:
+        with streams.taken() as places:
+            results = variables.step(inputs[:count], inputs[count:], places)
         return results[0] if single else results
 
-    return run if segment.variables or streams else plain
+    return drawing
 
 
 class _Variables:
-    """What a segment does to the variables that it gets as cells."""
+    """A segment's runs on the variables that it gets as cells."""
 
     def __init__(self, variables: Sequence[SegmentVariable], executable: Any) -> None:
         self._executable = executable
-        self._count = len(variables)
-        self._reads = [i for i, v in enumerate(variables) if v.read]
+        # Whether a variable is read, and whether it is an update that other updates have to await.
+        self._needs = [(v.read, v.read and v.written) for v in variables]
         self._writes = [(i, v.read) for i, v in enumerate(variables) if v.written]
-        self._updates = [i for i, read in self._writes if read]
+        self._updates = [i for i, (_, update) in enumerate(self._needs) if update]
+        self._seen: tuple[tuple[Any, ...], list[Any]] = ((), [])
 
-    def locked(self, cells: Sequence[Any]) -> contextlib.AbstractContextManager[Any]:
-        """Keeps out whoever else would update one of the variables."""
-        if not self._updates:
-            return _NOTHING
-        # In one order for all, so that two segments never wait for each other.
-        return _Locks(sorted((cells[i] for i in self._updates), key=id))
-
-    def read(self, cells: Sequence[Any]) -> tuple[list[Any], list[int]]:
-        """The values that are needed, and the versions that they are."""
-        state: list[Any] = [None] * self._count
-        versions = [0] * self._count
-        for i in self._updates:
-            state[i], versions[i] = cells[i].held()
-        for i in self._reads:
-            value = cells[i].value if state[i] is None else state[i]
-            if type(value) is Loan and value.owner is not self._executable:
-                value = cells[i].settle(value)
-            if value is None:
-                cells[i].read()  # which says what is missing
-            state[i] = value
-        return state, versions
-
-    def write(self, cells: Sequence[Any], fresh: Sequence[Any], versions: Sequence[int]) -> None:
-        """The new values; what somebody has assigned to an update's variable meanwhile stays."""
-        for (i, read), value in zip(self._writes, fresh, strict=True):
-            if read:
-                cells[i].update(value, versions[i])
-            else:
-                cells[i].write(value)
-
-
-class _Locks:
-    """The locks of variables, taken together: in less time than `contextlib.ExitStack` needs."""
-
-    __slots__ = ("_cells", "_taken")
-
-    def __init__(self, cells: Sequence[Any]) -> None:
-        self._cells = cells
-        self._taken = 0
-
-    def __enter__(self) -> None:
+    def step(self, data: tuple[Any, ...], cells: tuple[Any, ...], places: Any) -> Any:
+        """Runs once: reads the variables, and writes them when all has succeeded."""
+        locks, taken = self._locks(cells) if self._updates else _NONE, 0
         try:
-            for cell in self._cells:
-                cell.lock.acquire()
-                self._taken += 1
-        except BaseException:
-            self.__exit__()
-            raise
+            for lock in locks:
+                lock.acquire()
+                taken += 1
+            state, versions = self._read(cells)
+            results, fresh = self._executable(data, state, places)
+            for (i, update), value in zip(self._writes, fresh, strict=True):
+                if update:
+                    # What somebody has assigned meanwhile stays.
+                    cells[i].update(value, versions[i])
+                else:
+                    cells[i].write(value)
+        finally:
+            for lock in locks[:taken]:
+                lock.release()
+        return results
 
-    def __exit__(self, *error: object) -> None:
-        while self._taken:
-            self._taken -= 1
-            self._cells[self._taken].lock.release()
+    def _locks(self, cells: tuple[Any, ...]) -> list[Any]:
+        """The locks that keep out whoever else would update one of the variables.
+
+        In one order for all, so that two segments never wait for each other.
+        """
+        seen, locks = self._seen
+        if seen != cells:
+            locks = [c.lock for c in sorted((cells[i] for i in self._updates), key=id)]
+            self._seen = (cells, locks)
+        return locks
+
+    def _read(self, cells: Sequence[Any]) -> tuple[list[Any], list[int]]:
+        """The values that are needed, and the versions of those that are updated."""
+        state: list[Any] = []
+        versions: list[int] = []
+        for cell, (read, update) in zip(cells, self._needs, strict=True):
+            value, version = None, 0
+            if update:
+                value, version = cell.held()
+            elif read:
+                value = cell.value
+            if type(value) is Loan and value.owner is not self._executable:
+                value = cell.settle(value)
+            if value is None and read:
+                cell.read()  # which says what is missing
+            state.append(value)
+            versions.append(version)
+        return state, versions
 
 
 class _Places:

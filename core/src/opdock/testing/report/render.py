@@ -120,7 +120,7 @@ def markdown(report: Report) -> str:
     ways = report.ways()
     if ways:
         told = ", ".join(f"{n} {way}" for way, n in ways.items())
-        lines += ["", f"All ops in a session that prefers the device: {told}."]
+        lines += ["", f"All ops in a session that prefers the device: {told}.", _stayed(report)]
     if report.claims():
         lines += ["", "## Ops and types", "", _LEGEND, "", *_matrix(report)]
     lines += _section("Failures", [f"- `{r.id}`: {r.reason}" for r in report.failures()])
@@ -128,6 +128,14 @@ def markdown(report: Report) -> str:
     wider = [f"- {reason}: {', '.join(who)}" for reason, who in _widened(report).items()]
     lines += _section("Wider tolerances", wider)
     return "\n".join(lines) + "\n"
+
+
+def _stayed(report: Report) -> str:
+    stayed, total = report.stayed()
+    return (
+        f"Of {total} ops that compute on arrays of the device's types {stayed} stay on it "
+        f"({percent(stayed, total)}); strings, and what else it cannot hold, do not count."
+    )
 
 
 def _section(title: str, lines: list[str]) -> list[str]:
@@ -187,6 +195,7 @@ def print_report(report: Report, console: Console, verbose: bool = False) -> Non
         ran = sum(n for way, n in ways.items() if way not in ("failed", "exempt"))
         whole = ran + ways.get("failed", 0)
         console.print(f"all ops: {ran}/{whole} run ({percent(ran, whole)}): {told}")
+        console.print(_stayed(report))
     lines = _failure_lines(report, verbose)
     for line in lines if verbose else lines[:_SHOWN]:
         console.print(f"[red]failed[/] {escape(line)}", soft_wrap=True)

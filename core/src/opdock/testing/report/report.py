@@ -10,12 +10,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from opdock.dtypes import DType
 from opdock.graph.nodes import registry
 from opdock.testing.harness.case import Result, Status, Unit
 from opdock.testing.harness.claims import possible_dtypes
 from opdock.testing.harness.exemptions import exemption
 from opdock.testing.levels.device import DeviceUnderTest
-from opdock.testing.report.survey import WAYS, best_way
+from opdock.testing.report.survey import WAYS, best_way, on_arrays
 
 __all__ = ["LevelScore", "Report", "UnitOutcome"]
 
@@ -86,6 +87,7 @@ class Report:
         fusions: how many fusions the device declares.
         seconds: how long the run took.
         left: how many units did not run because the run was stopped.
+        held: the element types of the device's arrays; None for all.
     """
 
     device: Mapping[str, str]
@@ -93,6 +95,7 @@ class Report:
     fusions: int
     seconds: float
     left: int = 0
+    held: frozenset[DType] | None = None
 
     @classmethod
     def of(
@@ -108,7 +111,7 @@ class Report:
             "python": platform.python_version(), "numpy": np.__version__,
             "machine": platform.machine(),
         }  # fmt: skip
-        return cls(facts, tuple(outcomes), len(dut.fusions), seconds, left)
+        return cls(facts, tuple(outcomes), len(dut.fusions), seconds, left, dut.dtypes)
 
     # ------------------------------------------------------------ scores
     def levels(self) -> list[LevelScore]:
@@ -163,6 +166,12 @@ class Report:
                 count["failed"] += 1
         order = (*WAYS, "failed", "exempt")
         return {way: count[way] for way in order if count[way]}
+
+    def stayed(self) -> tuple[int, int]:
+        """Of the ops that compute on what the device holds: those that stayed, and all."""
+        held = self.held
+        mine = [w for op, w in self.way_by_op().items() if on_arrays(registry.get(op), held)]
+        return sum(way != "fallback" for way in mine), len(mine)
 
     def failures(self) -> list[Result]:
         """Every case that failed."""

@@ -6,7 +6,7 @@ these ways apart and checks the values all the same, copies included.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from opdock import dtypes
 from opdock.dtypes import DType
@@ -19,7 +19,7 @@ from opdock.testing.harness.sample import sample_sets_for, samples_for
 from opdock.testing.levels.device import DeviceUnderTest
 from opdock.testing.levels.forward import ForwardRunner, without
 
-__all__ = ["WAYS", "best_way", "survey_units"]
+__all__ = ["WAYS", "best_way", "on_arrays", "survey_units"]
 
 WAYS = ("native", "portable", "decomposed", "builtin", "removed", "fallback")
 """How an op can run, best first; "removed" when a compiler pass made it unnecessary."""
@@ -58,6 +58,29 @@ def _candidates(spec: OpSpec) -> list[DType]:
     possible = possible_dtypes(spec)
     rest = sorted(possible - set(_PREFERRED), key=lambda d: d.name)
     return [d for d in _PREFERRED if d in possible] + rest
+
+
+def on_arrays(spec: OpSpec, held: Container[DType] | None) -> bool:
+    """Whether a device could hold all that an op takes and gives, in some of the op's types.
+
+    Args:
+        spec: the op.
+        held: the element types of the device's arrays; None for all but strings.
+    """
+    attrs = spec.definition.attrs
+
+    def fits(kinds: Iterable[DType]) -> bool:
+        # The handle of a variable, whose value is an array.
+        return any(t is dtypes.resource or _holds(held, t) for t in kinds)
+
+    args = (*spec.definition.inputs, *spec.definition.outputs)
+    named = [attrs[a.type_attr].allowed for a in args if a.type_attr]
+    fixed = [(a.dtype,) for a in args if a.dtype is not None]
+    return all(fits(kinds) for kinds in (*named, *fixed) if kinds is not None)
+
+
+def _holds(held: Container[DType] | None, dtype: DType) -> bool:
+    return dtype is not dtypes.string if held is None else dtype in held
 
 
 def best_way(results: list[Result]) -> str:

@@ -1,4 +1,8 @@
-"""The cells of sparse tensors on NumPy: checks of their parts, their places, runs and unions."""
+"""The cells of sparse tensors in host memory: checks of their parts, their places, runs and unions.
+
+How many there are is a matter of values, so places are worked out on the host, by portable kernels
+and by backends' own, which find this as `opdock.plugin.cells`; values stay where they are.
+"""
 
 from __future__ import annotations
 
@@ -8,40 +12,39 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import checks
+from opdock.kernels.array_api import dims, invalid
+
+__all__ = [
+    "Array", "Runs", "Union", "check_inside", "check_order", "check_parts", "check_ranks", "flat",
+    "keys", "pick", "runs", "sizes", "unflat", "union",
+]  # fmt: skip
 
 Array = npt.NDArray[Any]
+"""An array in host memory."""
 
 _LIMIT = 2**63 - 1
 
 
-def dims(shape: Any) -> str:
-    """A shape as TF writes it in messages."""
-    return checks.dims(shape)
-
-
-def check_ranks(*parts: tuple[str, int, Array]) -> None:
+def check_ranks(*parts: tuple[str, int, Any]) -> None:
     """Raises InvalidArgumentError unless each named array is a vector, or a matrix, as it must."""
     for name, rank, array in parts:
-        if array.ndim != rank:
+        if len(array.shape) != rank:
             kind = "matrix" if rank == 2 else "vector"
-            raise checks.invalid(
-                f"{name} should be a {kind} but received shape {dims(array.shape)}"
-            )
+            raise invalid(f"{name} should be a {kind} but received shape {dims(array.shape)}")
 
 
-def check_parts(indices: Array, values: Array, shape: Array) -> None:
+def check_parts(indices: Any, values: Any, shape: Any) -> None:
     """Raises InvalidArgumentError unless the parts of a sparse tensor fit together."""
     check_ranks(
         ("Input indices", 2, indices), ("Input values", 1, values), ("Input shape", 1, shape)
     )
     if indices.shape[0] != values.shape[0]:
-        raise checks.invalid(
+        raise invalid(
             "indices and values rows (indexing dimension) must match. (indices = "
             f"{indices.shape[0]}, values = {values.shape[0]})"
         )
     if indices.shape[1] != shape.shape[0]:
-        raise checks.invalid("Shape rank must be SparseTensor rank.")
+        raise invalid("Shape rank must be SparseTensor rank.")
 
 
 def sizes(shape: Array) -> tuple[int, ...]:
@@ -49,9 +52,9 @@ def sizes(shape: Array) -> tuple[int, ...]:
     found = tuple(int(n) for n in shape)
     for n in found:
         if n < 0:
-            raise checks.invalid(f"Dimension {n} must be >= 0")
+            raise invalid(f"Dimension {n} must be >= 0")
     if math.prod(found) > _LIMIT:
-        raise checks.invalid(f"Shape {dims(found)} would have more than 2**63 - 1 elements")
+        raise invalid(f"Shape {dims(found)} would have more than 2**63 - 1 elements")
     return found
 
 
@@ -60,7 +63,7 @@ def check_inside(indices: Array, shape: tuple[int, ...]) -> None:
     bad = _outside(indices, shape)
     if bad.any():
         row = int(np.argmax(bad))
-        raise checks.invalid(
+        raise invalid(
             f"indices[{row}] = {dims(indices[row])} is out of bounds: need 0 <= index < "
             f"{dims(shape)}"
         )
@@ -80,8 +83,8 @@ def check_order(indices: Array, shape: tuple[int, ...]) -> None:
     row = int(np.argmax(step <= 0)) + 1
     what = f"indices[{row}] = {dims(indices[row])}"
     if step[row - 1] == 0:
-        raise checks.invalid(f"{what} is repeated")
-    raise checks.invalid(
+        raise invalid(f"{what} is repeated")
+    raise invalid(
         f"{what} is out of order. Many sparse ops require sorted indices.\n"
         "    Use `tf.sparse.reorder` to create a correctly ordered copy.\n\n"
     )
