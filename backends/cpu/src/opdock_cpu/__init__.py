@@ -14,7 +14,7 @@ FAMILIES = (
     "histogram", "image_boxes", "image_codec", "image_crop", "io", "joining", "linalg", "lookup",
     "loss", "matrix", "matrix_functions", "mutex", "ngrams", "nn", "norm", "padding", "parsing",
     "partition", "quantize", "quantized", "quantized_nn", "queues", "ragged", "random",
-    "random_dist", "readers", "record_input", "reduce", "regex", "scan", "scatter", "segment",
+    "random_dist", "readers", "record_input", "reduce", "regex", "remapping", "scan", "scatter", "segment",
     "select", "set_operations", "sets", "solve", "sorting", "sparse_cross", "sparse_layout",
     "sparse_math", "sparse_reduce", "sparse_serial", "special", "state", "strings", "summary",
     "sums", "tiling", "timestamp", "tridiagonal", "unicode", "xent",

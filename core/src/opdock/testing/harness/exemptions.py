@@ -112,6 +112,8 @@ _TABLE: Final[tuple[tuple[Kind, frozenset[Part], str, str], ...]] = (
     ("resource", _DATA, "works on a staging area; tests/core/ops/test_staging.py covers it",
      "OrderedMapPeek OrderedMapSize OrderedMapStage OrderedMapUnstage OrderedMapUnstageNoKey"),
     ("host", _DATA, "reads files; tests/core/ops/test_record_input.py covers it", "RecordInput"),
+    ("host", _DATA, "reads files; tests/core/ops/test_remapping.py covers it",
+     "GenerateVocabRemapping LoadAndRemapMatrix"),
     ("resource", _DATA, "works on a table behind a handle; tests/core/lookup covers it",
      "HashTable HashTableV2 MutableHashTable MutableHashTableV2 MutableHashTableOfTensors"),
     ("resource", _DATA, "works on a table behind a handle; tests/core/lookup covers it",
