@@ -26,9 +26,13 @@ from opdock_cpu.philox import (
     unit_float64,
 )
 
-__all__ = ["node_stream", "stateless_stream", "table"]
+__all__ = [
+    "Numbers", "node_stream", "normals", "per_block", "stateless_stream", "table", "uniforms",
+]  # fmt: skip
 
 Array = npt.NDArray[Any]
+Words = npt.NDArray[np.uint32]
+Numbers = Callable[[Words], Array]
 Fill = Callable[[Philox, int], Array]
 
 table = KernelTable()
@@ -49,40 +53,46 @@ def stateless_stream(seed: Array) -> Philox:
 
 
 # ---------------------------------------------------------------- distributions
-def _words(stream: Philox, count: int) -> npt.NDArray[np.uint32]:
+def _words(stream: Philox, count: int) -> Words:
     return stream.blocks(-(-count // 4)).reshape(-1)[:count]
 
 
-def _uniform(dtype: np.dtype[Any]) -> Fill:
+def per_block(dtype: np.dtype[Any]) -> int:
+    """How many numbers of a type a block makes."""
+    return 2 if dtype == np.float64 else 4
+
+
+def uniforms(dtype: np.dtype[Any]) -> Numbers:
+    """What makes blocks numbers in [0, 1)."""
     if dtype == np.float64:
-
-        def fill64(stream: Philox, count: int) -> Array:
-            blocks = stream.blocks(-(-count // 2)).reshape(-1, 2)
-            return unit_float64(blocks[:, 0], blocks[:, 1])[:count]
-
-        return fill64
+        return lambda blocks: unit_float64(*blocks.reshape(-1, 2).T)
     if dtype == np.float32:
-        return lambda stream, count: unit_float32(_words(stream, count))
+        return lambda blocks: unit_float32(blocks.reshape(-1))
     if dtype == np.float16:
-        return lambda stream, count: unit_float16(_words(stream, count))
-    return lambda stream, count: unit_bfloat16(_words(stream, count), dtype)
+        return lambda blocks: unit_float16(blocks.reshape(-1))
+    return lambda blocks: unit_bfloat16(blocks.reshape(-1), dtype)
 
 
-def _normal(dtype: np.dtype[Any]) -> Fill:
+def normals(dtype: np.dtype[Any]) -> Numbers:
+    """What makes blocks normally distributed numbers."""
     if dtype == np.float64:
+        return lambda blocks: np.stack(box_muller64(blocks), axis=-1).reshape(-1)
 
-        def fill64(stream: Philox, count: int) -> Array:
-            out = np.stack(box_muller64(stream.blocks(-(-count // 2))), axis=-1)
-            return out.reshape(-1)[:count]
+    def numbers(blocks: Words) -> Array:
+        pairs = box_muller(blocks[:, 0::2], blocks[:, 1::2])
+        return np.stack(pairs, axis=-1).reshape(-1).astype(dtype, copy=False)
 
-        return fill64
+    return numbers
 
-    def fill32(stream: Philox, count: int) -> Array:
-        blocks = stream.blocks(-(-count // 4))
-        out = np.stack(box_muller(blocks[:, 0::2], blocks[:, 1::2]), axis=-1)
-        return out.reshape(-1)[:count].astype(dtype, copy=False)
 
-    return fill32
+def _first(make: Callable[[np.dtype[Any]], Numbers]) -> Callable[[np.dtype[Any]], Fill]:
+    """As many of the numbers of a stream as are wanted."""
+
+    def fill(dtype: np.dtype[Any]) -> Fill:
+        numbers, group = make(dtype), per_block(dtype)
+        return lambda stream, count: numbers(stream.blocks(-(-count // group)))[:count]
+
+    return fill
 
 
 def _truncated(dtype: np.dtype[Any]) -> Fill:
@@ -91,22 +101,19 @@ def _truncated(dtype: np.dtype[Any]) -> Fill:
     A group of outputs (one block's worth) has a stretch of the stream of its own and keeps drawing
     until the group is full; all groups that still lack values draw together here.
     """
-    group = 2 if dtype == np.float64 else 4
+    wide = np.dtype(np.float64 if dtype == np.float64 else np.float32)
+    numbers, group = normals(wide), per_block(wide)
     stride = group * philox.RESERVED // 4
 
     def fill(stream: Philox, count: int) -> Array:
         groups = -(-count // group)
-        out = np.empty((groups, group), np.float64 if group == 2 else np.float32)
+        out = np.empty((groups, group), wide)
         have = np.zeros(groups, np.int64)
         active = np.arange(groups)
         step = 0
         while active.size:
             blocks = stream.blocks_at(active * stride + step)
-            if group == 2:
-                drawn = np.stack(box_muller64(blocks), axis=-1)
-            else:
-                pairs = box_muller(blocks[:, 0::2], blocks[:, 1::2])
-                drawn = np.stack(pairs, axis=-1).reshape(-1, 4)
+            drawn = numbers(blocks).reshape(-1, group)
             for column in range(drawn.shape[1]):
                 slot = have[active]
                 keep = (np.abs(drawn[:, column]) < _TRUNCATE) & (slot < group)
@@ -120,11 +127,11 @@ def _truncated(dtype: np.dtype[Any]) -> Fill:
 
 
 _FILLS: dict[str, Callable[[np.dtype[Any]], Fill]] = {
-    "RandomUniform": _uniform,
-    "RandomStandardNormal": _normal,
+    "RandomUniform": _first(uniforms),
+    "RandomStandardNormal": _first(normals),
     "TruncatedNormal": _truncated,
-    "StatelessRandomUniform": _uniform,
-    "StatelessRandomNormal": _normal,
+    "StatelessRandomUniform": _first(uniforms),
+    "StatelessRandomNormal": _first(normals),
     "StatelessTruncatedNormal": _truncated,
 }
 

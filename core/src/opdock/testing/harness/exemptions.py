@@ -78,7 +78,7 @@ _TABLE: Final[tuple[tuple[Kind, frozenset[Part], str, str], ...]] = (
     ("resource", _DATA, "works on a list behind a handle; level L4 has a program for it",
      "TensorArrayV3 TensorArrayWriteV3"),
     ("resource", _DATA, "works on a stack behind a handle; tests/core/ops/test_stack.py covers it",
-     "StackV2 StackPushV2 StackPopV2 StackCloseV2"),
+     "Stack StackClose StackCloseV2 StackPop StackPopV2 StackPush StackPushV2 StackV2"),
     ("resource", _DATA, "works on a queue behind a handle; tests/core/ops/test_queues.py covers it",
      "FIFOQueue FIFOQueueV2 FakeQueue PaddingFIFOQueue PaddingFIFOQueueV2 PriorityQueue"),
     ("resource", _DATA, "works on a queue behind a handle; tests/core/ops/test_queues.py covers it",
