@@ -11,7 +11,7 @@ FAMILIES = (
     "accumulators", "argmax", "arithmetic", "array", "barriers", "beam_search", "bias", "bitwise",
     "candidate_sampling", "cast", "compare", "complex", "conv", "ctc", "decompositions",
     "depthwise", "edit_distance", "einsum", "elementary", "encoding", "fill", "gather", "hashing",
-    "histogram", "image_boxes", "image_codec", "image_crop", "io", "joining", "linalg", "lookup",
+    "histogram", "image_boxes", "image_codec", "image_crop", "inplace", "io", "joining", "linalg", "lookup",
     "loss", "matrix", "matrix_functions", "mutex", "ngrams", "nn", "norm", "padding", "parsing",
     "partition", "quantize", "quantized", "quantized_nn", "queues", "ragged", "random",
     "random_dist", "readers", "record_input", "reduce", "regex", "remapping", "scan", "scatter", "segment",

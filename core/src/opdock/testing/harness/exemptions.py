@@ -179,7 +179,7 @@ _TABLE: Final[tuple[tuple[Kind, frozenset[Part], str, str], ...]] = (
     ("host", _DATA, "TF's first checkpoint format; tests/core/train and tests/oracle cover it",
      "Restore RestoreSlice Save SaveSlices"),
     ("host", _DATA, "prints, or runs Python; tests/core/ops covers it",
-     "Print PrintV2 PyFunc PyFuncStateless"),
+     "EagerPyFunc Print PrintV2 PyFunc PyFuncStateless"),
     ("host", _DATA, "reads and writes files; tests/core/io covers it", "SaveV2 WriteFile"),
     ("host", _DATA, "reads encoded images; tests/core/io and tests/core/ops decode them",
      "DecodeAndCropJpeg DecodeBmp DecodeGif DecodeJpeg DecodePng ExtractJpegShape"),
