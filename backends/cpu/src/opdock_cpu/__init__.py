@@ -9,7 +9,7 @@ from opdock.plugin import BackendSpec, GraphPass, GraphView, hookimpl
 
 FAMILIES = (
     "accumulators", "argmax", "arithmetic", "array", "barriers", "beam_search", "bias", "bitwise",
-    "candidate_sampling", "cast", "compare", "complex", "conv", "ctc", "decompositions",
+    "candidate_sampling", "cast", "clustering", "compare", "complex", "conv", "ctc", "decompositions",
     "depthwise", "edit_distance", "einsum", "elementary", "encoding", "fill", "gather", "hashing",
     "histogram", "image_boxes", "image_codec", "image_crop", "inplace", "io", "joining", "linalg", "lookup",
     "loss", "matrix", "matrix_functions", "mutex", "ngrams", "nn", "norm", "padding", "parsing",
