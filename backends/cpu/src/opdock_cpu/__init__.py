@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from opdock.plugin import BackendSpec, GraphPass, GraphView, hookimpl
 
 FAMILIES = (
-    "accumulators", "argmax", "arithmetic", "array", "barriers", "beam_search", "bias", "bitwise",
+    "accumulators", "argmax", "arithmetic", "array", "audio", "barriers", "beam_search", "bias", "bitwise",
     "candidate_sampling", "cast", "clustering", "compare", "complex", "conv", "ctc", "decompositions",
     "depthwise", "edit_distance", "einsum", "elementary", "encoding", "fill", "gather", "hashing",
     "histogram", "image_boxes", "image_codec", "image_crop", "inplace", "io", "joining", "linalg", "lookup",

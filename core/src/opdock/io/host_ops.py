@@ -43,6 +43,7 @@ _LATER = {
     "fixed_length": "opdock.io.record_sources", "identity": "opdock.io.record_sources",
     "text_lines": "opdock.io.record_sources", "tf_records": "opdock.io.record_sources",
     "whole_file": "opdock.io.record_sources",
+    "decode_wav": "opdock.io.wav_format", "encode_wav": "opdock.io.wav_format",
     "remapped_matrix": "opdock.io.vocabularies",
     "vocabulary_lines": "opdock.io.vocabularies",
     "vocabulary_remapping": "opdock.io.vocabularies",
