@@ -214,6 +214,7 @@ SUBMODULES = (
     "math",
     "linalg",
     "bitwise",
+    "audio",
     "random",
     "train",
     "layers",

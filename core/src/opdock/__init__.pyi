@@ -581,6 +581,7 @@ from opdock.version import GRAPH_DEF_VERSION_MIN_PRODUCER as GRAPH_DEF_VERSION_M
 from opdock.version import MONOLITHIC_BUILD as MONOLITHIC_BUILD
 from opdock.version import VERSION as VERSION
 from opdock.api import app as app
+from opdock.api import audio as audio
 from opdock.api import autograph as autograph
 from opdock.api import bitwise as bitwise
 from opdock import compat as compat

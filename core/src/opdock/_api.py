@@ -588,6 +588,7 @@ NAMES: Final[dict[str, tuple[str, str]]] = {
 }
 SUBMODULES: Final = {
     "app": "opdock.api.app",
+    "audio": "opdock.api.audio",
     "autograph": "opdock.api.autograph",
     "bitwise": "opdock.api.bitwise",
     "compat": "opdock.compat",

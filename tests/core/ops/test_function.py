@@ -103,5 +103,45 @@ def test_py_function():
     squares, total = tf.py_function(log, [[1.0, 2.0], "hello"], [tf.float32, tf.float64])
     assert run(squares).tolist() == [1, 4] and run(total) == 3
     assert run(tf.py_function(lambda x: x + 1, [3], tf.int32)) == 4
-    with pytest.raises(TypeError, match="callable"):
+    with pytest.raises(ValueError, match="callable"):
         tf.py_function(1, [], [])
+
+
+def test_a_py_function_computes_as_it_goes():
+    def huber(x, m):
+        return x**2 if abs(x) <= m else m**2 * (1 - 2 * tf.log(m) + tf.log(x**2))
+
+    x, m = tf.placeholder(tf.float32), tf.placeholder(tf.float32)
+    y = tf.py_function(huber, [x, m], tf.float32)
+    slopes = tf.gradients(y, [x, m])
+    for at, bound, want in ((1, 2, [1, 2, 0]), (4, 2, [4 * (1 + np.log(4)), 2, 4 * np.log(4)])):
+        got = run([y, *slopes], {x: at, m: bound})
+        np.testing.assert_allclose(got, want, rtol=1e-5)
+
+    def draws(count):
+        first = tf.random_uniform([int(count)])
+        assert (np.asarray(first) == first.numpy()).all() and len(first) == 3
+        return first - first.numpy(), [float(v) for v in first], str(count.dtype)
+
+    nothing, values, kind = run(tf.py_function(draws, [3], [tf.float32, tf.float32, tf.string]))
+    assert nothing.tolist() == [0] * 3 and len(set(values)) == 3 and kind == b"<dtype: 'int32'>"
+
+
+def test_gradients_flow_through_each_turn_of_a_loop():
+    x = tf.constant(3.0)
+    out = tf.while_loop(
+        lambda i, _: i < 3,
+        lambda i, y: (i + 1, tf.ensure_shape(tf.py_function(lambda v: v * v, [y], tf.float32), [])),
+        (0, x),
+    )[1]
+    assert run([out, tf.gradients(out, x)[0]]) == [3.0**8, 8 * 3.0**7]
+    both = tf.py_function(lambda a, b, n: (a * b, a / b), [x, 2.0, 1], [tf.float32] * 2)
+    assert run(tf.gradients(both[0] + both[1], [x]))[0] == 2.5
+    assert run(tf.gradients(both[1], [x]))[0] == 0.5
+
+
+def test_a_py_function_returns_no_variable():
+    out = tf.py_function(lambda: tf.Variable(1.0, use_resource=True), [], tf.float32)
+    with pytest.raises(tf.errors.UnknownError, match="Attempting to return a variable"):
+        run(out)
+    assert tf.py_func(lambda: None, [], [], stateful=False) == []

@@ -157,7 +157,7 @@ def test_audio() -> None:
     )
     with wave.open(io.BytesIO(value.audio.encoded_audio_string)) as file:
         assert file.getframerate() == 8000
-        assert struct.unpack("<4h", file.readframes(4)) == (0, 32767, -32767, 32767)
+        assert struct.unpack("<4h", file.readframes(4)) == (0, 32767, -32768, 32767)
 
 
 def test_text_carries_its_plugin() -> None:

@@ -16,6 +16,7 @@ from unittest import mock
 import numpy as np
 
 from opdock import errors
+from opdock.api.benchmark import Benchmark, benchmark_config, benchmarks_main
 from opdock.autodiff.checker import compute_gradient, compute_gradient_error
 from opdock.graph.nodes.composite import SparseTensorValue
 from opdock.graph.nodes.devicespec import canonical_name
@@ -31,8 +32,12 @@ _SEED = 87654321
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Runs the tests of the calling script, as `unittest.main` does."""
-    unittest.main(argv=argv)
+    """Runs the tests of the calling script, or its benchmarks if `--benchmarks=REGEX` asks."""
+
+    def tests() -> None:
+        unittest.main(argv=argv)
+
+    benchmarks_main(tests, argv)
 
 
 def is_built_with_cuda() -> bool:
@@ -477,7 +482,8 @@ def assert_equal_graph_def(actual: Any, expected: Any) -> None:
 
 
 __all__ = [
-    "StubOutForTesting", "TestCase", "assert_equal_graph_def", "compute_gradient",
+    "Benchmark", "StubOutForTesting", "TestCase", "assert_equal_graph_def", "benchmark_config",
+    "compute_gradient",
     "compute_gradient_error", "get_temp_dir", "gpu_device_name", "is_built_with_cuda",
     "is_built_with_gpu_support", "is_built_with_rocm", "is_gpu_available", "main", "mock",
     "test_src_dir_path",

@@ -176,7 +176,11 @@ def _unpacked(data: bytes, mode: str, raw: str) -> Image:
     """The bytes of an image that Pillow reads as if it had another mode."""
     image = _opened(data)
     image._mode = mode
-    image.tile = [tile._replace(args=raw) for tile in image.tile]
+    # Plain tuples until Pillow 11.
+    image.tile = [
+        tile._replace(args=raw) if hasattr(tile, "_replace") else (*tile[:3], raw)
+        for tile in image.tile
+    ]
     return np.asarray(image, np.uint8)
 
 

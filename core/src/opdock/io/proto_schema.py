@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, wrappers_pb2
 from tensorboard.compat.proto import (
     cluster_pb2,
     config_pb2,
@@ -24,6 +24,7 @@ _FILE = "opdock/io/tf_messages.proto"
 _PACKAGE = "opdock"
 _IMPORTS = (
     cluster_pb2, config_pb2, meta_graph_pb2, tensor_pb2, tensor_shape_pb2, types_pb2, versions_pb2,
+    wrappers_pb2,
 )  # fmt: skip
 _FOREIGN = {
     "DataType": types_pb2.DESCRIPTOR,
@@ -33,6 +34,7 @@ _FOREIGN = {
     "MetaGraphDef": meta_graph_pb2.DESCRIPTOR,
     "ClusterDef": cluster_pb2.DESCRIPTOR,
     "ConfigProto": config_pb2.DESCRIPTOR,
+    "DoubleValue": wrappers_pb2.DESCRIPTOR,
 }
 
 # "field:type=number"; a trailing * is repeated, [oneof] puts the field into a oneof and
@@ -87,6 +89,11 @@ _MESSAGES = {
     " nested_contexts:ControlFlowContextDef*=12",
     "ReaderBaseState": "work_started:int64=1 work_finished:int64=2 num_records_produced:int64=3"
     " current_work:bytes=4",
+    "EntryValue": "double_value:double=1[kind] string_value:string=2[kind]",
+    "MetricEntry": "name:string=1 value:double=2 min_value:DoubleValue=3 max_value:DoubleValue=4",
+    "BenchmarkEntry": "name:string=1 iters:int64=2 cpu_time:double=3 wall_time:double=4"
+    " throughput:double=5 extras:{EntryValue}=6 metrics:MetricEntry*=7",
+    "BenchmarkEntries": "entry:BenchmarkEntry*=1",
     "ControlFlowContextDef": "cond_ctxt:CondContextDef=1[ctxt] while_ctxt:WhileContextDef=2[ctxt]",
 }
 

@@ -48,7 +48,7 @@ _OWN = (
     " FeatureList FeatureLists Example SequenceExample QueueRunnerDef SavedModel ServerDef"
     " TrackableObjectGraph"
     " ValuesDef CondContextDef WhileContextDef ControlFlowContextDef"
-    " ReaderBaseState"
+    " ReaderBaseState BenchmarkEntries BenchmarkEntry EntryValue MetricEntry"
 )
 
 _WHERE: dict[str, str] = {

@@ -13,6 +13,7 @@ import numpy as np
 from opdock import errors
 from opdock.io import protos
 from opdock.io.tensor_proto import encode_array
+from opdock.io.wav_format import encode_wav
 
 Array = np.ndarray[Any, Any]
 
@@ -195,8 +196,6 @@ def audio_summary(tag: Array, tensor: Array, sample_rate: Any, max_outputs: int)
     Raises:
         InvalidArgumentError: the tag is no scalar, the rank is neither, or the rate not positive.
     """
-    import wave
-
     tensor = np.asarray(tensor)
     if np.asarray(tag).size != 1:
         raise _fail("tag must be scalar")
@@ -211,17 +210,11 @@ def audio_summary(tag: Array, tensor: Array, sample_rate: Any, max_outputs: int)
         frames, channels = clip.shape
         if frames == 0 or channels == 0:
             raise _fail(f"an audio clip of shape {_shape(clip)} has no samples")
-        samples = np.clip(np.rint(clip.astype(np.float32) * 32767.0), -32768, 32767)
-        out = io.BytesIO()
-        with wave.open(out, "wb") as file:
-            file.setnchannels(channels)
-            file.setsampwidth(2)
-            file.setframerate(rate)
-            file.writeframes(samples.astype("<i2").tobytes())
+        contents = encode_wav(clip, int(rate))
         value = summary.value.add(tag=_numbered(_one_tag(tag), "audio", i, max_outputs))
         audio = value.audio
         audio.sample_rate, audio.num_channels, audio.length_frames = rate, channels, frames
-        audio.encoded_audio_string = out.getvalue()
+        audio.encoded_audio_string = contents
         audio.content_type = "audio/wav"
     return summary.SerializeToString()  # type: ignore[no-any-return]
 

@@ -94,8 +94,6 @@ def _name_ellipses(
         raise ValueError(
             f"Output subscripts contain the label {missing[0]} not present in the input subscripts."
         )
-    if len(set(result)) != len(result):
-        raise ValueError(f'Output subscripts "{right}" repeat a label in equation "{equation}".')
     if width and "..." not in right:
         raise ValueError(f'Equation "{equation}" drops the dimensions of its ellipsis.')
     return out, result
@@ -162,17 +160,17 @@ def _einsum_input_grad(
     return _onto_diagonal(out, labels, terms[index], sizes)
 
 
-def _onto_diagonal(grad: Tensor, labels: str, term: str, sizes: _Operand) -> Tensor:
-    """A gradient for the diagonal of repeated labels, with zeros beside it."""
+def _onto_diagonal(values: Tensor, labels: str, term: str, sizes: _Operand) -> Tensor:
+    """What belongs on the diagonal of the repeated labels of `term`, with zeros beside it."""
     spare = iter(c for c in string.ascii_letters if c not in term)
-    target, operands, names = "", [grad], [labels]
+    target, operands, names = "", [values], [labels]
     for i, label in enumerate(term):
         if label not in term[:i]:
             target += label
             continue
         twin = next(spare)
         target += twin
-        operands.append(eye(sizes.size(label), dtype=grad.dtype))
+        operands.append(eye(sizes.size(label), dtype=values.dtype))
         names.append(label + twin)
     return _contract(",".join(names) + "->" + target, operands)
 
@@ -237,7 +235,9 @@ def _contract(equation: str, inputs: list[Tensor]) -> Tensor:
             following.summed(later | set(current.labels)),
             later,
         )
-    return current.summed(set(result)).ordered(result).tensor
+    once = "".join(dict.fromkeys(result))
+    total = current.summed(set(once)).ordered(once)
+    return total.tensor if once == result else _onto_diagonal(total.tensor, once, result, total)
 
 
 def _pair(a: _Operand, b: _Operand, later: set[str]) -> _Operand:
@@ -343,6 +343,9 @@ def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
     if kwargs:
         names = ", ".join(kwargs)
         raise TypeError(f"invalid keyword arguments for this function: {names}")
+    labels = equation.partition("->")[2].replace(" ", "").replace("...", "")
+    if len(set(labels)) != len(labels):
+        raise ValueError(f'Output subscripts "{labels}" repeat a label in equation "{equation}".')
     with name_scope(name, "einsum", [equation, inputs]):
         tensors = [convert_to_tensor(value, name="input") for value in inputs]
         return _contract(equation, tensors)

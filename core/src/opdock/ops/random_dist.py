@@ -1,4 +1,4 @@
-"""Samples of given distributions: categorical, gamma and Poisson."""
+"""Samples of given distributions: categorical, gamma, Poisson and truncated normal."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.graph.nodes.seeds import get_seed
+from opdock.ops.random import shape_tensor
 from opdock.ops.registry import ShapeSig, Traits, define_op
 from opdock.ops.support import array_util
 from opdock.shapes import Shape
@@ -39,7 +40,14 @@ random_poisson_op = define_op(
     _SEEDS + _S + "R: {half, float, double, int32, int64} = DT_DOUBLE, "
     "dtype: {half, float, double, int32, int64} = DT_INT64", stateful=True,
 )  # fmt: skip
-for _op in (multinomial_op, random_gamma_op, random_poisson_op):
+parameterized_truncated_normal_op = define_op(
+    "ParameterizedTruncatedNormal",
+    "shape: T, means: dtype, stdevs: dtype, minvals: dtype, maxvals: dtype -> output: dtype",
+    _SEEDS + "dtype: {half, bfloat16, float, double}, T: {int32, int64}", stateful=True,
+).not_differentiable()  # fmt: skip
+for _op in (
+    multinomial_op, random_gamma_op, random_poisson_op, parameterized_truncated_normal_op,
+):  # fmt: skip
     _op.declare(Traits(random=True))
 array_util.no_gradient(random_gamma_grad_op)
 array_util.no_gradient(random_poisson_op)
@@ -63,6 +71,14 @@ def _per_parameter_shape(sig: ShapeSig) -> Shape:
     shapes.with_rank(sig.shapes[0], 1)
     outer, inner = sig.const_shape(0), sig.shapes[1]
     return None if outer is None or inner is None else outer + inner
+
+
+@parameterized_truncated_normal_op.shape
+def _truncated_normal_shape(sig: ShapeSig) -> Shape:
+    shapes.with_rank(sig.shapes[0], 1)
+    for parameter in sig.shapes[1:]:
+        shapes.with_rank_at_most(parameter, 1)
+    return sig.const_shape(0)
 
 
 @random_gamma_grad_op.shape
@@ -186,4 +202,35 @@ def random_poisson(
         shape = convert_to_tensor(shape, dtypes.int32, "shape")
         seed1, seed2 = get_seed(seed)
         out: Tensor = random_poisson_op(shape, lam, dtype=dtype, seed=seed1, seed2=seed2)
+        return out
+
+
+@explained(
+    _WORDS,
+    shape="1-D integer tensor: the shape of the output, with a batch to each of its first indices.",
+    means="scalar, or vector of `shape[0]` elements: the means before the cut.",
+    stddevs="the same: the standard deviations before the cut.",
+    minvals="the same: the lower bounds.",
+    maxvals="the same: the upper bounds.",
+    dtype="float16, bfloat16, float32 or float64.",
+    returns="A tensor of type `dtype` and the given shape.",
+)
+def parameterized_truncated_normal(
+    shape: Any,
+    means: Any = 0.0,
+    stddevs: Any = 1.0,
+    minvals: Any = -2.0,
+    maxvals: Any = 2.0,
+    dtype: Any = dtypes.float32,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Normal values between bounds; `tensorflow.python` alone has the name."""
+    parameters = {"means": means, "stddevs": stddevs, "minvals": minvals, "maxvals": maxvals}
+    with name_scope(name, "parameterized_truncated_normal", [shape, *parameters.values()]) as scope:
+        given = [convert_to_tensor(v, dtype, n) for n, v in parameters.items()]
+        seed1, seed2 = get_seed(seed)
+        out: Tensor = parameterized_truncated_normal_op(
+            shape_tensor(shape), *given, seed=seed1, seed2=seed2, name=scope
+        )
         return out

@@ -16,6 +16,7 @@ from opdock.ops.joining import concat
 from opdock.ops.reduce import reduce_prod, reduce_sum
 from opdock.ops.registry import ShapeSig, define_op, get
 from opdock.ops.scan import cumprod
+from opdock.ops.support.common_shapes import check_scatter_nd
 from opdock.shapes import Shape
 
 __all__ = [
@@ -47,7 +48,7 @@ def _scatter_nd_shape(sig: ShapeSig) -> Shape:
     for i in (0, 1):
         shapes.with_rank_at_least(sig.shapes[i], 1)
     out = sig.const_shape(2)
-    _check(out, sig.shapes[0], sig.shapes[1])
+    check_scatter_nd(out, sig.shapes[0], sig.shapes[1])
     return out
 
 
@@ -60,34 +61,8 @@ def _scatter_nd_shape(sig: ShapeSig) -> Shape:
 def _tensor_scatter_shape(sig: ShapeSig) -> Shape:
     for shape_ in sig.shapes:
         shapes.with_rank_at_least(shape_, 1)
-    _check(sig.shapes[0], sig.shapes[1], sig.shapes[2])
+    check_scatter_nd(sig.shapes[0], sig.shapes[1], sig.shapes[2])
     return sig.shapes[0]
-
-
-def _check(out: Shape, indices: Shape, updates: Shape) -> None:
-    """ValueError unless updates.shape == indices.shape[:-1] + out.shape[indices.shape[-1]:]."""
-    if (
-        shapes.num_elements(out) == 0
-        and shapes.num_elements(indices) != 0
-        and ((shapes.num_elements(indices) or 0) > 0 or (shapes.num_elements(updates) or 0) > 0)
-    ):
-        raise ValueError("Indices and updates specified for empty output shape")
-    if indices is None or updates is None or indices[-1] is None:
-        return
-    outer, depth = len(indices) - 1, indices[-1]
-    if not shapes.is_compatible(indices[:outer], updates[:outer]):
-        raise ValueError(
-            f"The outer {outer} dimensions of indices.shape={shapes.text(indices)} must match "
-            f"the outer {outer} dimensions of updates.shape={shapes.text(updates)}"
-        )
-    if out is None:
-        return
-    if not shapes.is_compatible(out[depth:], updates[outer:]):
-        raise ValueError(
-            f"The inner {max(0, len(out) - depth)} dimensions of output.shape={shapes.text(out)} "
-            f"must match the inner {len(updates) - outer} dimensions of "
-            f"updates.shape={shapes.text(updates)}"
-        )
 
 
 # ---------------------------------------------------------------- gradients

@@ -6,9 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from opdock import dtypes
-from opdock.graph.control.python_functions import register
+from opdock.dtypes import DType
+from opdock.graph.control.python_functions import find, register
 from opdock.graph.nodes.graph import get_default_graph
-from opdock.ops.registry import Cost, ShapeSig, Traits, define_op
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import control_dependencies
+from opdock.ops.registry import Cost, OpSpec, ShapeSig, Traits, define_op, get
 from opdock.shapes import Shape
 
 __all__ = ["numpy_function", "py_func"]
@@ -22,14 +25,55 @@ py_func_stateless_op = define_op(
     "PyFuncStateless", "input: Tin -> output: Tout",
     "token: string, Tin: list(type) >= 0, Tout: list(type) >= 0",
 ).not_differentiable()  # fmt: skip
-for _op in (py_func_op, py_func_stateless_op):
+eager_py_func_op = define_op(
+    "EagerPyFunc", "input: Tin -> output: Tout",
+    "token: string, Tin: list(type) >= 0, Tout: list(type) >= 0",
+    stateful=True,
+)  # fmt: skip
+for _op in (py_func_op, py_func_stateless_op, eager_py_func_op):
     _op.declare(Traits(cost=Cost.WAIT, foreign=True))
 
 
 @py_func_op.shape
 @py_func_stateless_op.shape
+@eager_py_func_op.shape
 def _unknown(sig: ShapeSig) -> list[Shape]:
     return [None] * sig.n_outputs
+
+
+@eager_py_func_op.gradient
+def _eager_py_func_gradient(op: Operation, *grads: Tensor | None) -> list[Tensor | None]:
+    """A call of the function's derivative with the inputs and the gradients of the results."""
+    function = find(op.attrs["token"])
+    if function is None:
+        raise LookupError(
+            f"The Python function of {op.name} is gone: its gradient is made in the process that "
+            "made the node"
+        )
+    given = [get("ZerosLike")(y) if g is None else g for y, g in zip(op.outputs, grads, strict=True)]
+    smooth = [x.dtype.is_floating or x.dtype.is_complex for x in op.inputs]
+    types = [x.dtype.base_dtype for x, is_smooth in zip(op.inputs, smooth, strict=True) if is_smooth]
+    derivative: Any = function
+    # The function's last call, which this node may go back through, is the one of this node.
+    with control_dependencies([op]):
+        found = _call(eager_py_func_op, derivative.derivative(), [*op.inputs, *given], types, None)
+    each = iter(found if isinstance(found, list) else [found])
+    return [next(each) if is_smooth else None for is_smooth in smooth]
+
+
+def _call(
+    op: OpSpec, func: Callable[..., Any], inputs: Any, types: list[DType], name: str | None
+) -> Any:
+    token = register(func, get_default_graph())
+    return op(list(inputs), token=token, Tout=types, name=name)
+
+
+def eager_py_func(func: Callable[..., Any], inp: Any, Tout: Any, name: str | None) -> Any:
+    """A node that calls `func`, which has a method `derivative` for its gradient."""
+    several = isinstance(Tout, (list, tuple))
+    types = [dtypes.as_dtype(t).base_dtype for t in (Tout if several else [Tout])]
+    result = _call(eager_py_func_op, func, inp, types, name)
+    return result if several or not isinstance(result, list) else result[0]
 
 
 def py_func(
@@ -50,7 +94,8 @@ def py_func(
         name: a name for the operation.
 
     Returns:
-        A tensor, a list of tensors, or the operation when there are no results. Static shapes
+        A tensor, a list of tensors, or the operation when there are no results (an empty list if
+        the function is stateless, as nothing then needs to run). Static shapes
         are unknown; the function runs in this process and is not saved with the graph.
 
     Raises:
@@ -62,9 +107,9 @@ def py_func(
         raise ValueError(f"Expected func to be callable, got func of type {type(func)}")
     several = isinstance(Tout, (list, tuple))
     types = [dtypes.as_dtype(t).base_dtype for t in (Tout if several else [Tout])]
-    token = register(func, get_default_graph())
-    op = py_func_op if stateful else py_func_stateless_op
-    result = op(list(inp), token=token, Tout=types, name=name)
+    result = _call(py_func_op if stateful else py_func_stateless_op, func, inp, types, name)
+    if not types and not stateful:
+        return []
     return result if several or not isinstance(result, list) else result[0]
 
 

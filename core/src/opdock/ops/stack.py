@@ -13,32 +13,34 @@ from opdock.shapes import Shape
 
 __all__: list[str] = []
 
-stack_op = define_op(
-    "StackV2", "max_size: int32 -> handle: resource", 'elem_type: type, stack_name: string = ""',
-    stateful=True,
-)  # fmt: skip
-stack_push_op = define_op(
-    "StackPushV2", "handle: resource, elem: T -> output: T", "T: type, swap_memory: bool = false",
-    stateful=True,
-)  # fmt: skip
-stack_pop_op = define_op(
-    "StackPopV2", "handle: resource -> elem: elem_type", "elem_type: type", stateful=True
-)
-stack_close_op = define_op("StackCloseV2", "handle: resource ->", stateful=True)
+# The ops whose names end with V2 take a handle, the older ones a reference; both are the stack to a
+# kernel. All are stateful, unlike the older ones in TF's definitions: what is on top is state.
+for _suffix, _handle in (("", "Ref(string)"), ("V2", "resource")):
+    _stack = define_op(
+        f"Stack{_suffix}", f"{'max_size: int32 ' if _suffix else ''}-> handle: {_handle}",
+        'elem_type: type, stack_name: string = ""', stateful=True,
+    ).not_differentiable()  # fmt: skip
+    _push = define_op(
+        f"StackPush{_suffix}", f"handle: {_handle}, elem: T -> output: T",
+        "T: type, swap_memory: bool = false", stateful=True,
+    ).not_differentiable()  # fmt: skip
+    _pop = define_op(
+        f"StackPop{_suffix}", f"handle: {_handle} -> elem: elem_type", "elem_type: type",
+        stateful=True,
+    ).not_differentiable()  # fmt: skip
+    _close = define_op(
+        f"StackClose{_suffix}", f"handle: {_handle} ->", stateful=True
+    ).not_differentiable()
+    _pop.shape(unknown)
+    _close.shape(no_outputs)
 
+    @_stack.shape
+    def _stack_shape(sig: ShapeSig) -> Shape:
+        if not sig.op.endswith("V2"):
+            return (2,)
+        shapes.with_rank(sig.shapes[0], 0)
+        return ()
 
-@stack_op.shape
-def _stack_shape(sig: ShapeSig) -> Shape:
-    shapes.with_rank(sig.shapes[0], 0)
-    return ()
-
-
-@stack_push_op.shape
-def _push_shape(sig: ShapeSig) -> Shape:
-    return sig.shapes[1]
-
-
-stack_pop_op.shape(unknown)
-stack_close_op.shape(no_outputs)
-for _op in (stack_op, stack_push_op, stack_pop_op, stack_close_op):
-    _op.not_differentiable()
+    @_push.shape
+    def _push_shape(sig: ShapeSig) -> Shape:
+        return sig.shapes[1]

@@ -14,7 +14,7 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import colocate_with
 from opdock.ops.registry import ShapeSig, Traits, define_op, get, keeps_slices
-from opdock.ops.support.common_shapes import no_outputs, scalar, unchanged
+from opdock.ops.support.common_shapes import check_scatter_nd, no_outputs, scalar, unchanged
 from opdock.shapes import Shape
 
 __all__ = [
@@ -300,7 +300,13 @@ def _merged_updates(ref: Shape, indices: Shape, updates: Shape) -> None:
 
 
 def _scatter_nd_shape(sig: ShapeSig) -> Shape:
+    check_scatter_nd(*sig.shapes)
     return sig.shapes[0]
+
+
+def _handle_scatter_nd_shape(sig: ShapeSig) -> list[Shape]:
+    check_scatter_nd(_behind(sig, "T"), *sig.shapes[1:])
+    return []
 
 
 _ORDERED = "{half, bfloat16, float, double, int32, int64}"
@@ -334,7 +340,7 @@ for _name in ("Update", "Add", "Sub"):
         f"ResourceScatterNd{_name}", "ref: resource, indices: Tindices, updates: T ->",
         "T: type, Tindices: {int32, int64}, use_locking: bool = true", stateful=True,
     )  # fmt: skip
-    _handle_op.shape(no_outputs)
+    _handle_op.shape(_handle_scatter_nd_shape)
     _handle_op.not_differentiable()
 
 

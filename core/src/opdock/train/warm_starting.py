@@ -12,7 +12,8 @@ from opdock.graph.nodes.collections import GraphKeys, get_collection
 from opdock.graph.nodes.scopes import device
 from opdock.graph.variables.partitioned import PartitionedVariable
 from opdock.graph.variables.variable import Variable
-from opdock.io.files import as_path, read_file
+from opdock.io.files import as_path
+from opdock.io.vocabularies import vocabulary_remapping
 from opdock.ops.array import reshape
 from opdock.ops.gather import gather
 from opdock.ops.io import restore_v2_op
@@ -200,17 +201,11 @@ def _remap(parts: list[Any], info: VocabInfo, path: str, key: str) -> None:
 
 def _places(info: VocabInfo) -> np.ndarray[Any, Any]:
     """Where each new word is in the old vocabulary, -1 for none."""
-    old = _words(info.old_vocab, info.old_vocab_size)
-    known = {word: i for i, word in enumerate(old)}
-    new = _words(info.new_vocab, info.new_vocab_size)
-    return np.array([known.get(word, -1) for word in new] + [-1] * info.num_oov_buckets, np.int64)
-
-
-def _words(path: str, size: int) -> list[bytes]:
-    words = read_file(as_path(path)).splitlines()
-    if size > len(words):
-        raise ValueError(f"The vocabulary {path} has {len(words)} words, {size} are asked for")
-    return words if size < 0 else words[:size]
+    known = vocabulary_remapping(
+        as_path(info.new_vocab), as_path(info.old_vocab), 0, info.new_vocab_size,
+        info.old_vocab_size,
+    )  # fmt: skip
+    return np.append(known, np.full(info.num_oov_buckets, -1, np.int64))
 
 
 def _fresh(info: VocabInfo, part: Any, size: list[int]) -> Any:

@@ -176,7 +176,7 @@ def initialize_from_text_file(sig: NodeSig) -> Callable[..., None]:
             raise checks.invalid(f"Table {getattr(handle, 'name', handle)} is not initializable")
         _check_indices(handle, *indices)
         name = host_ops.scalar_text(filename, "filename")
-        lines = _lines(host_ops.read_file(filename), name, attrs["vocab_size"])
+        lines = host_ops.vocabulary_lines(name, attrs["vocab_size"])
         rows = [_columns(line, name, i, indices, mark) for i, line in enumerate(lines)]
         keys = _values(lines, rows, indices[0], handle.key_dtype)
         values = _values(lines, rows, indices[1], handle.value_dtype)
@@ -206,23 +206,6 @@ def _check_indices(target: Table, key_index: int, value_index: int) -> None:
                 "string or integer table key" if what == "Key" else "table value dtype of string"
             )
             raise checks.invalid(f"{what} index for whole line requires {wanted}, got {kind}")
-
-
-def _lines(content: bytes, name: str, count: int) -> list[bytes]:
-    """The lines of a file, the first `count` of them if it is not -1."""
-    lines = content.replace(b"\r", b"").split(b"\n")
-    if not lines[-1]:
-        lines.pop()
-    if count >= 0:
-        if len(lines) < count:
-            raise checks.invalid(
-                f"Invalid vocab_size in {name}: expected {count} but got {len(lines)}"
-            )
-        lines = lines[:count]
-    if b"" in lines:
-        at = sum(len(line) + 1 for line in lines[: lines.index(b"") + 1])
-        raise checks.invalid(f"Invalid content in {name}: empty line found at position {at}.")
-    return lines
 
 
 def _columns(

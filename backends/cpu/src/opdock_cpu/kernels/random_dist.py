@@ -1,4 +1,4 @@
-"""Random kernels that sample from given distributions: categorical, gamma, Poisson.
+"""Random kernels that sample from given distributions: categorical, gamma, Poisson, truncated.
 
 Each output of gamma and Poisson owns a stretch of the stream and consumes as much of it as its
 rejection loop needs; here all outputs that are still undecided take their next step together.
@@ -13,8 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import REALS, KernelTable, NodeSig, as_dtype, philox
-from opdock_cpu.kernels.random import node_stream, stateless_stream
+from opdock.plugin import FLOATS, REALS, KernelTable, NodeSig, as_dtype, checks, errors, philox
+from opdock_cpu.kernels.random import (
+    node_stream,
+    normals,
+    per_block,
+    stateless_stream,
+    uniforms,
+)
 from opdock_cpu.philox import Philox, box_muller64, unit_float64
 
 __all__ = ["table"]
@@ -307,3 +313,154 @@ def _digamma(x: Floats) -> Floats:
     for coefficient in reversed(_DIGAMMA):
         series = (series + coefficient) * square
     return shift + np.log(y) - 0.5 / y + series
+
+
+# ---------------------------------------------------------------- truncated normal
+_MOST_DRAWS = 1000  # without one that fits: then the parameters are beyond this method
+_INSIDE = 1.3  # deviations between mean and bound from which on plain normals mostly fit
+_BATCH = 100  # outputs, where all have the same parameters
+_DRAWN_AT_ONCE = 1 << 16  # blocks
+Proposals = tuple[Floats, npt.NDArray[np.bool_]]  # values, and which of them fit
+Propose = Callable[[Array, int, Floats, Floats], Proposals]  # of blocks, for rows between bounds
+
+
+@table.binder("ParameterizedTruncatedNormal", dtype=FLOATS, host_inputs=("shape",))
+def _parameterized_truncated_normal(sig: NodeSig) -> Callable[..., Array]:
+    """Each batch has a stretch of the stream of its own, and rejects until it is full."""
+    state, dtype = node_stream(sig), sig.attrs["dtype"].np
+
+    def run(shape: Array, *parameters: Array) -> Array:
+        dims = philox.draw_shape(shape)
+        if not dims:
+            raise checks.invalid("Shape tensor must not be empty, got shape: [0]")
+        each, count = math.prod(dims[1:]), math.prod(dims)
+        means, deviations, low, high = parameters
+        if means.size == deviations.size == 1 and low.ndim == high.ndim == 0:
+            batches, each = -(-count // _BATCH), _BATCH
+        else:
+            batches = dims[0]
+        values = _batched(parameters, batches)
+        stride = 2 * _MOST_DRAWS * (each + 3)
+        stream = state.reserve(batches * stride // 4)
+        starts = np.arange(batches, dtype=np.int64) * stride // 4
+        wanted = np.minimum(each, count - np.arange(batches) * each)
+        rows = _truncated_rows(stream, dtype, starts, wanted, values)
+        return rows.reshape(-1)[:count].astype(dtype).reshape(dims)
+
+    return run
+
+
+def _batched(parameters: tuple[Array, ...], batches: int) -> list[Floats]:
+    """The parameters for each batch, checked."""
+    out = []
+    for name, given in zip(("means", "stddevs", "minvals", "maxvals"), parameters, strict=True):
+        if given.ndim > 1:
+            raise checks.invalid(
+                f"Input {name} should be a scalar or vector, got shape: {checks.dims(given.shape)}"
+            )
+        if given.ndim and given.shape[0] not in (1, batches):
+            raise checks.invalid(
+                f"Input {name} should have length 1 or shape[0], got shape: "
+                f"{checks.dims(given.shape)}"
+            )
+        out.append(np.broadcast_to(given, (batches,)).astype(np.float64))
+    _, deviations, low, high = out
+    bounded = np.isfinite(low) | np.isfinite(high)
+    if not np.all((deviations > 0) & (low < high) & bounded):
+        raise checks.invalid("Invalid parameters")
+    return out
+
+
+def _truncated_rows(
+    stream: Philox, dtype: np.dtype[Any], starts: Array, wanted: Array, parameters: list[Floats]
+) -> Floats:
+    """A row of outputs to each batch, as long as the longest."""
+    means, deviations, low, high = parameters
+    # One bound at least is finite, and above the mean if one is: so the lower one is.
+    turned = (np.isneginf(low)) | (high < means)
+    low, high = np.where(turned, high, low), np.where(turned, low, high)
+    deviations = np.where(turned, -deviations, deviations)
+    low, high = (low - means) / deviations, (high - means) / deviations
+    root = np.sqrt(low * low + 4)
+    cutoff = 2 * np.exp(0.5 + low * (low - root) / 4) / (low + root)
+    plain = ((low < -_INSIDE) & (high >= 0)) | ((high > _INSIDE) & (low <= 0))
+    flat = ~plain & (high - low < cutoff)
+    out = np.zeros((len(starts), int(wanted.max(initial=0))))
+    for chosen, propose in (
+        (plain, _plain_normals), (flat, _uniforms), (~plain & ~flat, _exponentials),
+    ):  # fmt: skip
+        rows = np.flatnonzero(chosen)
+        # Two at least: uniforms come by the pair of blocks.
+        blocks = min(-(-3 * out.shape[1] // 8) * 2 + 2, _DRAWN_AT_ONCE)
+        step = max(1, _DRAWN_AT_ONCE // blocks)
+        for first in range(0, len(rows), step):
+            part = rows[first : first + step]
+            out[part] = _fill_rows(
+                propose(dtype), stream, starts[part], wanted[part], low[part], high[part], blocks
+            )
+    return out * deviations[:, None] + means[:, None]
+
+
+def _fill_rows(
+    propose: Propose, stream: Philox, starts: Array, wanted: Array,
+    low: Floats, high: Floats, blocks: int,
+) -> Floats:  # fmt: skip
+    """Proposals that fit, in their order; all rows that still lack some draw together."""
+    out = np.zeros((len(starts), int(wanted.max(initial=0))))
+    have, idle, drawn = np.zeros_like(wanted), np.zeros_like(wanted), 0
+    active = np.flatnonzero(wanted > 0)
+    while active.size:
+        places = starts[active, None] + drawn + np.arange(blocks)
+        words = stream.blocks_at(places.reshape(-1))
+        values, fits = propose(words, len(active), low[active, None], high[active, None])
+        rank = have[active, None] + np.cumsum(fits, axis=1)
+        keep = fits & (rank <= wanted[active, None])
+        rows = np.broadcast_to(active[:, None], keep.shape)
+        out[rows[keep], rank[keep] - 1] = values[keep]
+        idle[active] = np.where(fits.any(axis=1), 0, idle[active] + fits.shape[1])
+        have[active], drawn = rank[:, -1], drawn + blocks
+        active = active[have[active] < wanted[active]]
+        if np.any(idle[active] > _MOST_DRAWS):
+            raise errors.InternalError(
+                None, None, "TruncatedNormal rejection sampler failed to accept a sample."
+            )
+    return out
+
+
+def _plain_normals(dtype: np.dtype[Any]) -> Propose:
+    """Normal numbers between the bounds."""
+    numbers = normals(dtype)
+
+    def propose(words: Array, rows: int, low: Floats, high: Floats) -> Proposals:
+        values = numbers(words).astype(np.float64).reshape(rows, -1)
+        return values, (values >= low) & (values <= high)
+
+    return propose
+
+
+def _uniforms(dtype: np.dtype[Any]) -> Propose:
+    """Even numbers between the bounds; each other block says how likely they are to stay."""
+    numbers, group = uniforms(dtype), per_block(dtype)
+
+    def propose(words: Array, rows: int, low: Floats, high: Floats) -> Proposals:
+        drawn = numbers(words).astype(np.float64).reshape(rows, -1, 2, group)
+        values = drawn[:, :, 0].reshape(rows, -1) * (high - low) + low
+        likely = np.exp((np.where(low < 0, 0, low * low) - values * values) / 2)
+        return values, drawn[:, :, 1].reshape(rows, -1) <= likely
+
+    return propose
+
+
+def _exponentials(dtype: np.dtype[Any]) -> Propose:
+    """Numbers of an exponential distribution from the lower bound on, of two uniforms each."""
+    numbers = uniforms(dtype)
+
+    def propose(words: Array, rows: int, low: Floats, high: Floats) -> Proposals:
+        drawn = numbers(words).astype(np.float64).reshape(rows, -1, 2)
+        rate = (low + np.sqrt(low * low + 4)) / 2
+        with np.errstate(divide="ignore"):
+            values = -np.log(drawn[:, :, 0]) / rate + low
+        off = np.where(low < rate, rate - values, low - rate)
+        return values, (drawn[:, :, 1] <= np.exp(-off * off / 2)) & (values < high)
+
+    return propose

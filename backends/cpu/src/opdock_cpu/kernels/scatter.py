@@ -17,6 +17,7 @@ Array = npt.NDArray[Any]
 
 table = KernelTable()
 _BOOL = frozenset({as_dtype("bool")})
+_TEXT = frozenset({as_dtype("string")})
 # `ufunc.at` is quick for numbers one by one but slow for rows.
 _UFUNCS: dict[str, np.ufunc] = {
     "TensorScatterAdd": np.add,
@@ -75,10 +76,11 @@ def combine(ufunc: np.ufunc, out: Array, flat: Array, rows: Array) -> None:
     out[places] = ufunc(out[places], inner.reduceat(rows[order], starts, axis=0))
 
 
-@table.binder("ScatterNd", T=NUMBERS | _BOOL, out=True, host_inputs=("shape",))
+@table.binder("ScatterNd", T=NUMBERS | _BOOL | _TEXT, out=True, host_inputs=("shape",))
 def scatter_nd(sig: NodeSig) -> Callable[..., Array]:
-    """Updates added up in a tensor of zeros."""
+    """Updates added up in a tensor of zeros, strings one after the other in one of empty ones."""
     dtype = sig.out_dtypes[0].np
+    zero = b"" if sig.out_dtypes[0].name == "string" else 0
     ufunc = np.logical_or if dtype == np.bool_ else np.add
 
     def run(indices: Array, updates: Any, shape: Any, out: Array | None) -> Array:
@@ -89,9 +91,9 @@ def scatter_nd(sig: NodeSig) -> Callable[..., Array]:
             )
         flat, rows, matrix = _prepare(indices, updates, wanted)
         if out is None:
-            out = np.zeros(wanted, dtype)
+            out = np.full(wanted, zero, dtype)
         else:
-            out.fill(0)
+            out.fill(zero)
         if flat.size:
             combine(ufunc, out.reshape(matrix), flat, rows)
         return out

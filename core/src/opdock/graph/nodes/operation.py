@@ -83,7 +83,7 @@ class Operation:
         self._frames = frames
         self._original_op: Operation | None = None
         self.outputs = [
-            Tensor(self, i, dtype, shape)
+            graph.tensor_type(self, i, dtype, shape)
             for i, (dtype, shape) in enumerate(zip(output_dtypes, output_shapes, strict=True))
         ]
 

@@ -42,7 +42,7 @@ def histogram_fixed_width(xp: Any, sig: NodeSig) -> Any:
         low, high, count = bins_of(value_range, nbins)
         step = (float(high) - float(low)) / count
         offsets = xp.astype(xp.reshape(values, (-1,)), xp.float64) - float(low)
-        bins = xp.sort(xp.astype(xp.clip(offsets / step, 0, count - 1), xp.int64))
+        bins = xp.sort(xp.astype(xp.clip(offsets / step, 0.0, float(count - 1)), xp.int64))
         wanted = device_ints(xp, np.arange(count), values)
         ends = xp.searchsorted(bins, wanted, side="right")
         return xp.astype(ends - xp.searchsorted(bins, wanted), element)

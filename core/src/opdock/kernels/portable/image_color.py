@@ -85,7 +85,7 @@ def _sectors(xp: Any, hue: Any) -> list[Any]:
     """How far red, green and blue are above the least colour, 1 for the greatest."""
     at = hue * 6
     above = (xp.abs(at - 3) - 1, 2 - xp.abs(at - 2), 2 - xp.abs(at - 4))
-    return [xp.clip(part, 0, 1) for part in above]
+    return [xp.clip(part, 0.0, 1.0) for part in above]
 
 
 def _from_hsv(xp: Any, hue: Any, saturation: Any, value: Any) -> Any:
@@ -156,7 +156,7 @@ def adjust_saturation(xp: Any, sig: NodeSig) -> Any:
         if math.prod(images.shape) == 0:
             return xp.asarray(images, copy=True)
         hue, value, spread = _hue(xp, wide(xp, images, dtype))
-        saturation = xp.clip(_saturation(xp, value, spread) * by, 0, 1)
+        saturation = xp.clip(_saturation(xp, value, spread) * by, 0.0, 1.0)
         out = _from_hsv(xp, hue, saturation, value)
         return xp.astype(out, images.dtype, copy=False)
 

@@ -84,7 +84,7 @@ def _axis(xp: Any, start: Any, end: Any, length: int, samples: int) -> _Axis:
     at = xp.where(inside, at, xp.zeros_like(at))
     floor, near = xp.floor(at), xp.floor(at + 0.5)
     low, high, near = (
-        xp.astype(v, xp.int64) for v in (floor, xp.ceil(at), xp.clip(near, 0, length - 1))
+        xp.astype(v, xp.int64) for v in (floor, xp.ceil(at), xp.clip(near, 0.0, length - 1.0))
     )
     return _Axis(inside, low, high, at - floor, near)
 

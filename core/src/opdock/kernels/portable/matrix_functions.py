@@ -34,7 +34,7 @@ def matrix_exponential(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
         norm = xp.max(xp.sum(xp.abs(x), axis=-2), axis=-1)
         norm = xp.reshape(norm, (*norm.shape, 1, 1))
         finite = xp.isfinite(norm)
-        halvings = xp.clip(xp.ceil(xp.log2(norm / _LIMIT)), 0, None)
+        halvings = xp.clip(xp.ceil(xp.log2(norm / _LIMIT)), 0.0, None)
         halvings = xp.where(finite, halvings, xp.zeros_like(halvings))
         out = _approximant(xp, xp.where(finite, x, xp.zeros_like(x)) * 0.5**halvings)
         for done in range(int(xp.max(halvings))):

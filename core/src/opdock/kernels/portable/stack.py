@@ -61,13 +61,16 @@ def _stack(handle: Any, dtype: DType | None = None) -> Stack:
     return found
 
 
+@portable("Stack", host_outputs=("handle",))
 @portable("StackV2", host_inputs=("max_size",), host_outputs=("handle",))
 def create(xp: Any, sig: NodeSig) -> Any:
     """A new stack for this step."""
     name, dtype = sig.attrs["stack_name"] or sig.name, sig.attrs["elem_type"].base_dtype
-    return lambda limit: Stack(name, dtype, int(limit))
+    # The older op has no limit.
+    return lambda limit=-1: Stack(name, dtype, int(limit))
 
 
+@portable("StackPush", host_inputs=("handle",), may_alias={0: 1})
 @portable("StackPushV2", host_inputs=("handle",), may_alias={0: 1})
 def push(xp: Any, sig: NodeSig) -> Any:
     """Puts a tensor on the stack, and hands it on."""
@@ -80,6 +83,7 @@ def push(xp: Any, sig: NodeSig) -> Any:
     return run
 
 
+@portable("StackPop", host_inputs=("handle",))
 @portable("StackPopV2", host_inputs=("handle",))
 def pop(xp: Any, sig: NodeSig) -> Any:
     """Takes the last tensor off the stack."""
@@ -87,6 +91,7 @@ def pop(xp: Any, sig: NodeSig) -> Any:
     return lambda handle: _stack(handle, dtype).pop().on(sig.device)
 
 
+@portable("StackClose", host_inputs=("handle",))
 @portable("StackCloseV2", host_inputs=("handle",))
 def close(xp: Any, sig: NodeSig) -> Any:
     """Ends the stack."""

@@ -38,3 +38,29 @@ def unknown(sig: ShapeSig) -> list[Shape]:
 def no_outputs(sig: ShapeSig) -> list[Shape]:
     """The op has no outputs."""
     return []
+
+
+def check_scatter_nd(out: Shape, indices: Shape, updates: Shape) -> None:
+    """ValueError unless updates.shape == indices.shape[:-1] + out.shape[indices.shape[-1]:]."""
+    if (
+        shapes.num_elements(out) == 0
+        and shapes.num_elements(indices) != 0
+        and ((shapes.num_elements(indices) or 0) > 0 or (shapes.num_elements(updates) or 0) > 0)
+    ):
+        raise ValueError("Indices and updates specified for empty output shape")
+    if indices is None or updates is None or indices[-1] is None:
+        return
+    outer, depth = len(indices) - 1, indices[-1]
+    if not shapes.is_compatible(indices[:outer], updates[:outer]):
+        raise ValueError(
+            f"The outer {outer} dimensions of indices.shape={shapes.text(indices)} must match "
+            f"the outer {outer} dimensions of updates.shape={shapes.text(updates)}"
+        )
+    if out is None:
+        return
+    if not shapes.is_compatible(out[depth:], updates[outer:]):
+        raise ValueError(
+            f"The inner {max(0, len(out) - depth)} dimensions of output.shape={shapes.text(out)} "
+            f"must match the inner {len(updates) - outer} dimensions of "
+            f"updates.shape={shapes.text(updates)}"
+        )

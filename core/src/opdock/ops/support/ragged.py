@@ -27,8 +27,13 @@ def is_ragged(value: Any) -> bool:
 
 
 def to_tensor_or_ragged(value: Any, dtype: DType, name: str) -> Any:
-    """A tensor, or a RaggedTensor as it is."""
-    return value if is_ragged(value) else convert_to_tensor(value, dtype, name)
+    """A tensor, a RaggedTensor as it is, or the one of a RaggedTensorValue."""
+    if is_ragged(value):
+        return value
+    if hasattr(value, "nested_row_splits"):  # a RaggedTensorValue
+        flat = convert_to_tensor(value.flat_values, dtype, name)
+        return ragged_tensor().from_nested_row_splits(flat, value.nested_row_splits)
+    return convert_to_tensor(value, dtype, name)
 
 
 def map_vector(value: Any, fn: Callable[[Any], Any]) -> Any:

@@ -353,3 +353,49 @@ def random_gamma_grad(attrs: Attrs, alpha: Array, sample: Array) -> Array:
     a, x = np.broadcast_arrays(alpha, sample)
     out = [one(float(p), float(q)) for p, q in zip(a.reshape(-1), x.reshape(-1), strict=True)]
     return np.array(out).reshape(a.shape)
+
+
+@reference("ParameterizedTruncatedNormal")
+def parameterized_truncated_normal(attrs: Attrs, shape: Array, *parameters: Array) -> Array:
+    """Batch by batch, each from its own stretch of the stream."""
+    means, deviations, low, high = parameters
+    count = int(np.prod(shape, dtype=np.int64))
+    batches, each = int(shape[0]), count // max(int(shape[0]), 1)
+    if means.size == deviations.size == 1 and low.ndim == high.ndim == 0:
+        batches, each = -(-count // 100), 100
+    stream, out = stateful(attrs), np.empty(batches * each)
+    rows = zip(*(np.broadcast_to(p, (batches,)).tolist() for p in parameters), strict=True)
+    for batch, (mean, deviation, least, most) in enumerate(rows):
+        if least == -np.inf or most < mean:
+            least, most, deviation = most, least, -deviation
+        start = batch * 2 * 1000 * (each + 3) // 4
+        own = Stream(stream.key, stream.counter + start)
+        bounds = (least - mean) / deviation, (most - mean) / deviation
+        fitting = truncated_between(own, np.dtype(attrs["dtype"]), *bounds)
+        for i in range(each):
+            out[batch * each + i] = next(fitting) * deviation + mean
+    return out[:count].reshape(shape).astype(attrs["dtype"])
+
+
+def truncated_between(
+    stream: Stream, dtype: np.dtype[Any], low: float, high: float
+) -> Iterator[float]:
+    """Normals between two bounds by one of three ways to reject what does not fit."""
+    root = math.sqrt(low * low + 4)
+    cutoff = 2 * math.exp(0.5 + low * (low - root) / 4) / (low + root)
+    if (low < -1.3 and high >= 0) or (high > 1.3 and low <= 0):
+        yield from (value for value in normals(stream, dtype) if low <= value <= high)
+    unit, size = uniforms(stream, dtype), 2 if dtype == np.float64 else 4
+    while high - low < cutoff:
+        values = [next(unit) * (high - low) + low for _ in range(size)]
+        least = low * low if low > 0 else 0.0
+        for value in values:
+            if next(unit) <= math.exp((least - value * value) / 2):
+                yield value
+    rate = (low + root) / 2
+    while True:
+        first, second = next(unit), next(unit)
+        value = (-math.log(first) if first else math.inf) / rate + low
+        off = rate - value if low < rate else low - rate
+        if second <= math.exp(-off * off / 2) and value < high:
+            yield value

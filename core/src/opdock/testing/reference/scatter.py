@@ -24,8 +24,9 @@ def _scatter(out: Array, indices: Array, updates: Array, merge: Callable[[Any, A
 
 @reference("ScatterNd")
 def scatter_nd(attrs: Attrs, indices: Array, updates: Array, shape: Array) -> Array:
-    """Added to zeros."""
-    zeros = np.zeros([int(d) for d in shape], updates.dtype)
+    """Added to zeros, or to empty strings."""
+    zero = b"" if updates.dtype == object else 0
+    zeros = np.full([int(d) for d in shape], zero, updates.dtype)
     return _scatter(zeros, indices, updates, lambda old, new: old + new)
 
 

@@ -12,7 +12,7 @@ from opdock.testing.harness.sample import Sample, Sampler, samples
 
 @samples("Einsum")
 def einsum(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
-    """Products, sums, transposes, a batch, an ellipsis."""
+    """Products, sums, transposes, a batch, an ellipsis, repeats in the result."""
     a, b = rng.normal((2, 3)), rng.normal((3, 4))
     yield Sample([[a, b]], {"equation": "ij,jk->ik"}, "product")
     yield Sample([[a]], {"equation": "ij->ji"}, "transpose")
@@ -21,3 +21,5 @@ def einsum(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
         [[rng.normal((2, 2, 3)), rng.normal((2, 3, 2))]], {"equation": "bij,bjk->bik"}, "batch"
     )
     yield Sample([[rng.normal((2, 2, 3)), b]], {"equation": "...ij,jk->...ik"}, "ellipsis")
+    yield Sample([[b[0]]], {"equation": "i->ii"}, "diagonal")
+    yield Sample([[a, b]], {"equation": "ij,jk->kiik"}, "repeats")

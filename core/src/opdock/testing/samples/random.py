@@ -134,6 +134,38 @@ def poissons(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     yield Sample([_ints(0), np.array([4], dtype)], attrs, "empty")
 
 
+@samples("ParameterizedTruncatedNormal", vary="dtype")
+def truncated_normals(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
+    """Each way to draw: bounds around the mean, close together, far away; above and below."""
+    tol: dict[str, Any] = {"tol": (1e-2, 1e-2) if np.dtype(dtype).itemsize == 2 else (1e-5, 1e-5)}
+    tol["tol_reason"] = "the type in which a proposal is computed is not specified"
+    endless = np.array(np.inf).astype(dtype)
+    for tag, low, high in (
+        ("around", -2, 2), ("close", 1, 1.2), ("far", 4, 9), ("below", -9, -4), ("above", 3, np.inf),
+        ("under", -np.inf, -3),
+    ):  # fmt: skip
+        parameters = [np.array(v).astype(dtype) for v in (0, 1, low, high)]
+        yield Sample([_ints(12, 11), *parameters], _SEEDS[0], tag, **tol)
+    means, bounds = np.array([0, 5]).astype(dtype), np.array([0.5, 4]).astype(dtype)
+    spread = np.array([2]).astype(dtype)
+    yield Sample([_ints(2, 9), means, spread, bounds, endless], _SEEDS[1], "each", **tol)
+    one = np.array(1).astype(dtype)
+    yield Sample([_ints(0, 3), one, one, -one, one], _SEEDS[1], "empty", **tol)
+
+
+@error_samples("ParameterizedTruncatedNormal")
+def bad_parameters() -> Iterable[ErrorSample]:
+    """Bounds that cross; parameters for another number of batches; a matrix of them."""
+    attrs = {"dtype": np.dtype(np.float32)}
+    zero, one = np.zeros((), np.float32), np.ones((), np.float32)
+    crossed = [_ints(2, 3), zero, one, one, zero]
+    yield ErrorSample(crossed, attrs, match="Invalid parameters")
+    three = [_ints(2, 3), np.zeros(3, np.float32), one, zero, one]
+    yield ErrorSample(three, attrs, match="should have length 1 or shape")
+    matrix = [_ints(2, 3), np.zeros((2, 1), np.float32), one, zero, one]
+    yield ErrorSample(matrix, attrs, "ValueError", "must be at most rank 1", "build")
+
+
 @samples("RandomGammaGrad")
 def gamma_gradients(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Samples in the bulk and in both tails; a shape parameter that broadcasts."""

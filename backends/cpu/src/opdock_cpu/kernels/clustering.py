@@ -1,0 +1,147 @@
+"""Kernels of clustering: TF's draws for TF's seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from opdock.plugin import KernelTable, checks
+from opdock_cpu.philox import Philox, unit_float32
+
+__all__ = ["table"]
+
+Array = npt.NDArray[Any]
+Words = Iterator[np.uint32]
+
+table = KernelTable()
+
+
+def _words(seed: Array) -> Words:
+    place = Philox(int(seed))
+    while True:
+        yield from place.blocks(64).reshape(-1)
+        place = place.skip(64)
+
+
+def _unit(words: Words) -> np.float32:
+    unit: np.float32 = unit_float32(np.array([next(words)]))[0]
+    return unit
+
+
+def _below(words: Words, n: int) -> int:
+    """A number below `n`; words that would make small ones likelier are passed over."""
+    return next(word for word in map(int, words) if word >= (1 << 32) % n) % n
+
+
+def _half_distances(points: Array, norms: Array, index: int) -> Array:
+    """Half the squared distance of each point to one of them."""
+    half: Array = norms - points @ points[index] + norms[index]
+    return half
+
+
+def _check_scalars(**given: Array) -> None:
+    for name, value in given.items():
+        if value.ndim:
+            raise checks.invalid(f"Input {name} should be a scalar.")
+
+
+@table.kernel("KmeansPlusPlusInitialization", host_inputs=("num_to_sample", "seed"))
+def kmeans_plus_plus(
+    ctx: Any, points: Array, num_to_sample: Array, seed: Array, num_retries_per_sample: Array
+) -> Array:
+    """Points drawn one by one, likelier the farther they are from those drawn before.
+
+    With retries, several are tried, and the one that brings all points nearest is kept.
+    """
+    if points.ndim != 2:
+        raise checks.invalid("Input points should be a matrix.")
+    _check_scalars(
+        num_to_sample=num_to_sample, seed=seed, num_retries_per_sample=num_retries_per_sample
+    )
+    count, wanted, retries = len(points), int(num_to_sample), int(num_retries_per_sample)
+    if count < 1:
+        raise checks.invalid("Expected points.rows() > 0.")
+    if wanted < 1:
+        raise checks.invalid("Expected num_to_sample > 0.")
+    if wanted > count:
+        raise checks.invalid(f"Expected num_to_sample <= points.rows(). {wanted} vs {count}.")
+    if retries < 0:
+        retries = 2 + int(np.log(wanted))
+    words, norms = _words(seed), np.float32(0.5) * np.sum(points * points, axis=1)
+    drawn: list[int] = []
+    nearest = np.full(count, np.inf, np.float32)
+    for _ in range(wanted):
+        totals = np.cumsum(nearest, dtype=np.float32)
+        tried = []
+        for _ in range(1 + retries):
+            index = _draw(words, drawn, totals)
+            closer = np.minimum(nearest, _half_distances(points, norms, index))
+            tried.append((float(closer.sum()), len(tried), index, closer))
+        _, _, index, nearest = min(tried, key=lambda found: found[:2])
+        drawn.append(index)
+    return points[drawn]
+
+
+def _draw(words: Words, drawn: list[int], totals: Array) -> int:
+    """A point that was not drawn before."""
+    if not drawn:
+        return _below(words, len(totals))
+    while True:
+        at = int(np.searchsorted(totals, _unit(words) * totals[-1], side="right"))
+        # Where the points left are all at distance zero, the search ends behind the last.
+        if at >= len(totals):
+            return next(i for i in range(len(totals) - 1, -1, -1) if i not in drawn)
+        if at not in drawn:
+            return at
+
+
+@table.kernel("KMC2ChainInitialization", host_inputs=("seed",))
+def kmc2_chain(ctx: Any, distances: Array, seed: Array) -> Array:
+    """The last state of a chain that goes on to each candidate as likely as it is far."""
+    if distances.ndim != 1:
+        raise checks.invalid("Input distances should be a vector.")
+    _check_scalars(seed=seed)
+    if not distances.size:
+        raise checks.invalid("Expected distances_tensor.size() > 0.")
+    words, chosen = _words(seed), 0
+    for i in range(1, len(distances)):
+        if distances[i] > _unit(words) * distances[chosen]:
+            chosen = i
+    return np.array(chosen, np.int64)
+
+
+_DISTANCES_AT_ONCE = 1 << 22
+
+
+@table.kernel("NearestNeighbors", host_inputs=("k",))
+def nearest_neighbors(ctx: Any, points: Array, centers: Array, k: Array) -> tuple[Array, Array]:
+    """The nearest centers of each point and their squared distances, the nearest first."""
+    for name, value in (("points", points), ("centers", centers)):
+        if value.ndim != 2:
+            raise checks.invalid(f"Input {name} should be a matrix.")
+    _check_scalars(k=k)
+    if not len(points):
+        raise checks.invalid("Expected points.rows() > 0.")
+    if points.shape[1] != centers.shape[1]:
+        raise checks.invalid(
+            "Expected point_dimensions == center_dimensions: "
+            f"{points.shape[1]} vs {centers.shape[1]}."
+        )
+    if k < 0:
+        raise checks.invalid(f"Expected k >= 0, got {k}.")
+    count = min(int(k), len(centers))
+    indices = np.empty((len(points), count), np.int64)
+    distances = np.empty((len(points), count), np.float32)
+    norms = np.float32(0.5) * np.sum(centers * centers, axis=1)
+    step = max(1, _DISTANCES_AT_ONCE // max(1, len(centers)))
+    for start in range(0, len(points), step):
+        part = points[start : start + step]
+        partial = norms - part @ centers.T
+        order = np.argsort(partial, axis=1, kind="stable")[:, :count]
+        own = np.float32(0.5) * np.sum(part * part, axis=1, keepdims=True)
+        indices[start : start + step] = order
+        distances[start : start + step] = 2 * (own + np.take_along_axis(partial, order, axis=1))
+    return indices, distances

@@ -1,0 +1,80 @@
+"""Kernels of rows that are replaced, raised or lowered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opdock.plugin import ALL, NUMBERS, KernelTable, NodeSig, checks
+
+__all__ = ["table"]
+
+Array = np.ndarray[Any, Any]
+
+table = KernelTable()
+
+
+def _rows(x: Array, i: Array, v: Array) -> Array:
+    """The rows that are meant; any number means one, as TF counts them round."""
+    if i.ndim != 1:
+        raise checks.invalid(f"i must be a vector. {checks.dims(i.shape)}")
+    shown = f"{checks.dims(x.shape)} vs. {checks.dims(v.shape)}"
+    if x.ndim != v.ndim:
+        raise checks.invalid(f"x and v shape doesn't match (ranks differ): {shown}")
+    for axis in range(1, x.ndim):
+        if x.shape[axis] != v.shape[axis]:
+            raise checks.invalid(f"x and v shape doesn't match at index {axis} : {shown}")
+    if not x.ndim or i.shape[0] != v.shape[0]:
+        raise checks.invalid(
+            f"i and x shape doesn't match at index 0: {checks.dims(i.shape)} vs. "
+            f"{checks.dims(v.shape)}"
+        )
+    if i.size and not x.shape[0]:
+        raise checks.invalid(f"There is no row to change: x has shape {checks.dims(x.shape)}")
+    return i % x.shape[0] if i.size else i
+
+
+@table.kernel("InplaceUpdate", T=ALL)
+def inplace_update(ctx: Any, x: Array, i: Array, v: Array) -> Array:
+    """Rows replaced; of equal rows the last wins."""
+    out = np.array(x)
+    out[_rows(x, i, v)] = v
+    return out
+
+
+@table.kernel("InplaceAdd", T=NUMBERS)
+def inplace_add(ctx: Any, x: Array, i: Array, v: Array) -> Array:
+    """Rows raised."""
+    out = np.array(x)
+    np.add.at(out, _rows(x, i, v), v)
+    return out
+
+
+@table.kernel("InplaceSub", T=NUMBERS)
+def inplace_sub(ctx: Any, x: Array, i: Array, v: Array) -> Array:
+    """Rows lowered."""
+    out = np.array(x)
+    np.subtract.at(out, _rows(x, i, v), v)
+    return out
+
+
+@table.kernel("DeepCopy", T=ALL)
+def deep_copy(ctx: Any, x: Array) -> Array:
+    """The same in memory of its own."""
+    return np.array(x)
+
+
+@table.binder("Empty", dtype=ALL, host_inputs=("shape",))
+def empty(sig: NodeSig) -> Callable[[Array], Array]:
+    """Zeros, asked for or not: what memory held before is nobody's to read."""
+    dtype = sig.attrs["dtype"]
+
+    def run(shape: Array) -> Array:
+        if shape.ndim != 1:
+            raise checks.invalid(f"shape must be a vector of int32, got shape {list(shape.shape)}")
+        dims = checks.filled_shape(shape)
+        return np.full(dims, b"", object) if dtype.name == "string" else np.zeros(dims, dtype.np)
+
+    return run

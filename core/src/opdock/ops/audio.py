@@ -1,0 +1,108 @@
+"""Audio: WAV files, spectrograms, and the coefficients that speech recognition reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opdock import shapes
+from opdock.graph.nodes.operation import Tensor
+from opdock.ops.registry import ShapeSig, define_op
+from opdock.shapes import Shape
+
+# The public ones are in tf.audio.
+__all__: list[str] = []
+
+decode_wav_op = define_op(
+    "DecodeWav", "contents: string -> audio: float, sample_rate: int32",
+    "desired_channels: int = -1, desired_samples: int = -1",
+).not_differentiable()  # fmt: skip
+encode_wav_op = define_op(
+    "EncodeWav", "audio: float, sample_rate: int32 -> contents: string"
+).not_differentiable()
+audio_spectrogram_op = define_op(
+    "AudioSpectrogram", "input: float -> spectrogram: float",
+    "window_size: int, stride: int, magnitude_squared: bool = false",
+).not_differentiable()  # fmt: skip
+mfcc_op = define_op(
+    "Mfcc", "spectrogram: float, sample_rate: int32 -> output: float",
+    "upper_frequency_limit: float = 4000, lower_frequency_limit: float = 20, "
+    "filterbank_channel_count: int = 40, dct_coefficient_count: int = 13",
+).not_differentiable()  # fmt: skip
+
+
+@decode_wav_op.shape
+def _decode_wav_shape(sig: ShapeSig) -> list[Shape]:
+    shapes.with_rank(sig.shapes[0], 0)
+    dims = []
+    for what in ("samples", "channels"):
+        wanted = sig.attrs[f"desired_{what}"]
+        if wanted < -1:
+            raise ValueError(f"{what} must be non-negative, got {wanted}")
+        dims.append(None if wanted == -1 else wanted)
+    return [tuple(dims), ()]
+
+
+@encode_wav_op.shape
+def _encode_wav_shape(sig: ShapeSig) -> Shape:
+    shapes.with_rank(sig.shapes[0], 2)
+    shapes.with_rank(sig.shapes[1], 0)
+    return ()
+
+
+@audio_spectrogram_op.shape
+def _spectrogram_shape(sig: ShapeSig) -> Shape:
+    length, channels = shapes.with_rank(sig.shapes[0], 2)
+    window, stride = sig.attrs["window_size"], sig.attrs["stride"]
+    if window < 2 or stride < 1:
+        # The step says what is wrong.
+        return (channels, None, None)
+    rows = None if length is None else max(0, 1 + (length - window) // stride)
+    return (channels, rows, 1 + (1 << (window - 1).bit_length()) // 2)
+
+
+@mfcc_op.shape
+def _mfcc_shape(sig: ShapeSig) -> Shape:
+    channels, rows, _ = shapes.with_rank(sig.shapes[0], 3)
+    shapes.with_rank(sig.shapes[1], 0)
+    return (channels, rows, sig.attrs["dct_coefficient_count"])
+
+
+def decode_wav(
+    contents: Any, desired_channels: int = -1, desired_samples: int = -1, name: str | None = None
+) -> Any:
+    """The samples of a 16-bit PCM WAV file.
+
+    Args:
+        contents: a scalar string, the file.
+        desired_channels: how many channels to make: the first ones, or the last one repeated.
+        desired_samples: how many frames to make: the first ones, or silence after the last.
+        name: a name for the operation.
+
+    Returns:
+        (audio, sample_rate): a float32 tensor [frames, channels] of values in -1..1, and an int32
+        scalar.
+
+    Raises:
+        InvalidArgumentError: at run time, when the file is another one, or broken.
+    """
+    return decode_wav_op(
+        contents, desired_channels=desired_channels, desired_samples=desired_samples, name=name
+    )
+
+
+def encode_wav(audio: Any, sample_rate: Any, name: str | None = None) -> Tensor:
+    """A 16-bit PCM WAV file of samples.
+
+    Args:
+        audio: a float32 tensor [frames, channels]; values beyond -1..1 are cut off.
+        sample_rate: an int32 scalar, frames a second.
+        name: a name for the operation.
+
+    Returns:
+        A scalar string.
+
+    Raises:
+        InvalidArgumentError: at run time, when there are no samples, or too many for a file.
+    """
+    contents: Tensor = encode_wav_op(audio, sample_rate, name=name)
+    return contents
