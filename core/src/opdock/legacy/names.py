@@ -214,6 +214,8 @@ MODULES: Final[dict[str, str]] = {
     "imp": "opdock.legacy.imp",
     "scipy.misc": "opdock.legacy.scipy_misc",
     "scipy.misc.pilutil": "opdock.legacy.scipy_misc",
+    "scipy.sparse.linalg.eigen.arpack": "scipy.sparse.linalg._eigen.arpack",
+    "scipy.sparse.linalg.eigen.arpack.arpack": "scipy.sparse.linalg._eigen.arpack",
     "sklearn.cross_validation": "sklearn.model_selection",
     "sklearn.grid_search": "sklearn.model_selection",
     "sklearn.externals.joblib": "joblib",
