@@ -79,10 +79,19 @@ def test_rows_that_differ_in_length(tmp_path: Path) -> None:
     assert lines[0] == "object (2,) (2, 2)"
     assert "inhomogeneous" in lines[1]
     assert "Argument must be a dense tensor" in lines[2]
-    assert (
-        "  numpy.array of rows that differ in length -> dtype=object  (old.py:3)"
-        in done.stderr.splitlines()
+    told = "  numpy.array of rows that differ in length -> dtype=object  (old.py:3)"
+    assert told in done.stderr.splitlines()
+
+
+def test_no_copy_without_need(tmp_path: Path) -> None:
+    lines = printed(
+        "import numpy as np\n"
+        "a = np.zeros(2)\n"
+        "print(np.array([1, 2], copy=False), np.array(a, copy=False) is a)\n"
+        "print(np.array(a, np.float32, copy=False).dtype)\n",
+        tmp_path,
     )
+    assert lines == ["[1 2] True", "float32"]
 
 
 def test_methods_that_numpys_arrays_have_lost(tmp_path: Path) -> None:

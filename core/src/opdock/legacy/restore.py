@@ -15,7 +15,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, TextIO, cast
 
-from opdock.legacy import functions, names, ragged, uses
+from opdock.legacy import arrays, functions, names, uses
 from opdock.mapping import after_import
 
 _done = False
@@ -38,7 +38,7 @@ def put_back(tell: TextIO | None = None) -> None:
         after_import.do(module, functools.partial(_methods, class_name=class_name, table=methods))
     for parent in {name.rpartition(".")[0] for name in names.MODULES} - {""}:
         after_import.do(parent, _package)
-    after_import.do("numpy", ragged.allow)
+    after_import.do("numpy", arrays.allow)
     after_import.do("yaml", _yaml)
     after_import.do("h5py", _h5py)
     sys.meta_path.append(cast(Any, _Modules()))
