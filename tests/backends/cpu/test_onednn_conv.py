@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.plugin import windows
+from opdock_cpu.onednn import conv
+from opdock_cpu.onednn.declarations import Type
 from tests.backends.cpu.onednn import close_to_float64, data, kernels, needs_onednn
 
 pytestmark = needs_onednn
@@ -123,3 +128,27 @@ def test_a_batch_size_that_was_not_known():
         for count in (1, 2, 0, 4):
             part = session.run(y, {x: full[:count]})
             np.testing.assert_allclose(part, whole[:count], rtol=1e-5, atol=1e-6)
+
+
+def test_primitives_made_in_one_thread_compute_in_others():
+    """A window that is larger than the image goes through scratch memory on every processor."""
+    x, dy = (data(4, n, n, 64).astype(np.float32) for n in (4, 2))
+    where = windows.Window(
+        size=(4, 4), window=(5, 5), strides=(2, 2), dilations=(1, 1),
+        pads=((1, 2), (1, 2)), out=(2, 2),
+    )  # fmt: skip
+    shape = conv.ConvShape(4, 64, 64, 1, where, False, Type.F32)
+    run = conv.backward_weights(shape, shape.weights()).bind()
+    found = [np.zeros((5, 5, 64, 64), np.float32) for _ in range(4)]
+    for out in found[:3]:
+        thread = threading.Thread(target=run, args=(x, dy, out))
+        thread.start()
+        thread.join()
+    run(x, dy, found[3])
+    padded = np.pad(x, ((0, 0), (1, 2), (1, 2), (0, 0)))
+    patches = np.stack(
+        [padded[:, i : i + 3 : 2, j : j + 3 : 2] for i in range(5) for j in range(5)]
+    )
+    expected = np.einsum("knhwc,nhwo->kco", patches, dy).reshape(5, 5, 64, 64)
+    for out in found:
+        np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)

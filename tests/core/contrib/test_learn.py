@@ -21,6 +21,11 @@ def test_words_get_ids_in_their_order() -> None:
     assert len(made.vocabulary_) == 6
 
 
+def test_modes() -> None:
+    modes = tf.contrib.learn.ModeKeys
+    assert (modes.TRAIN, modes.EVAL, modes.INFER) == ("train", "eval", "infer")
+
+
 def test_rare_words_are_left_out() -> None:
     made = VocabularyProcessor(5, min_frequency=1).fit(TEXTS)
     assert next(made.transform(TEXTS)).tolist() == [2, 0, 0, 2, 1]

@@ -63,6 +63,37 @@ def test_numpy(tmp_path: Path) -> None:
     ]
 
 
+def test_rows_that_differ_in_length(tmp_path: Path) -> None:
+    done = run(
+        "import numpy as np\n"
+        "import tensorflow as tf\n"
+        "a = np.array([[1, 2], [3]])\n"
+        "print(a.dtype, a.shape, np.asarray(list(zip([[1, 2], [3, 4]], [[0], [1]]))).shape)\n"
+        "for make in (lambda: np.array([[1, 2], [3]], np.int32), lambda: tf.constant([[1, 2], [3]])):\n"
+        "    try:\n        print(make())\n"
+        "    except ValueError as e:\n        print(e)\n",
+        tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "object (2,) (2, 2)"
+    assert "inhomogeneous" in lines[1]
+    assert "Argument must be a dense tensor" in lines[2]
+    told = "  numpy.array of rows that differ in length -> dtype=object  (old.py:3)"
+    assert told in done.stderr.splitlines()
+
+
+def test_no_copy_without_need(tmp_path: Path) -> None:
+    lines = printed(
+        "import numpy as np\n"
+        "a = np.zeros(2)\n"
+        "print(np.array([1, 2], copy=False), np.array(a, copy=False) is a)\n"
+        "print(np.array(a, np.float32, copy=False).dtype)\n",
+        tmp_path,
+    )
+    assert lines == ["[1 2] True", "float32"]
+
+
 def test_methods_that_numpys_arrays_have_lost(tmp_path: Path) -> None:
     assert printed(
         "import numpy as np\n"
@@ -148,6 +179,14 @@ def test_what_was_used_is_told_once_and_only_then(tmp_path: Path) -> None:
     done = run("import numpy as np\nfor _ in range(3):\n    np.float(1)\nnp.float(2)\n", tmp_path)
     assert done.stderr.splitlines()[1:] == ["  numpy.float -> float  (old.py:3, old.py:4)"]
     assert run("import numpy as np\nnp.zeros(1)\n", tmp_path).stderr == ""
+
+
+def test_modules_in_what_was_a_package(tmp_path: Path) -> None:
+    pytest.importorskip("scipy")
+    done = run("from scipy.sparse.linalg.eigen.arpack import eigsh\nprint(eigsh)\n", tmp_path)
+    assert done.stdout.startswith("<function eigsh"), done.stderr
+    moved = "scipy.sparse.linalg.eigen.arpack -> scipy.sparse.linalg._eigen.arpack"
+    assert f"  module {moved}  (old.py:1)" in done.stderr.splitlines()
 
 
 def test_it_can_be_left_out(tmp_path: Path) -> None:

@@ -92,6 +92,10 @@ estimator = tf.estimator.tpu.TPUEstimator(
     train_batch_size=10, eval_batch_size=20, params={})
 estimator.train(batches, steps=3)
 assert estimator.evaluate(batches, steps=2)["global_step"] == 3
+from tensorflow.contrib import tpu
+from tensorflow.contrib.tpu.python.tpu import tpu_estimator
+assert tpu.TPUEstimator is tpu_estimator.TPUEstimator is tf.estimator.tpu.TPUEstimator
+assert tpu.InputPipelineConfig is tf.estimator.tpu.InputPipelineConfig
 """
 
 

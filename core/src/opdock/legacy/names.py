@@ -186,6 +186,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "ROTATE_180": "PIL.Image:Transpose.ROTATE_180",
         "ROTATE_270": "PIL.Image:Transpose.ROTATE_270",
     },
+    "librosa.feature": {"rmse": "librosa.feature:rms"},
     "matplotlib.cm": {"get_cmap": "matplotlib.pyplot:get_cmap"},
     "sklearn.externals": {"joblib": "joblib", "six": "six"},
 }
@@ -212,8 +213,11 @@ NAMES["scipy.misc"] = {
 # Modules that are gone -> the module that stands for them.
 MODULES: Final[dict[str, str]] = {
     "imp": "opdock.legacy.imp",
+    "numba.decorators": "numba.core.decorators",
     "scipy.misc": "opdock.legacy.scipy_misc",
     "scipy.misc.pilutil": "opdock.legacy.scipy_misc",
+    "scipy.sparse.linalg.eigen.arpack": "scipy.sparse.linalg._eigen.arpack",
+    "scipy.sparse.linalg.eigen.arpack.arpack": "scipy.sparse.linalg._eigen.arpack",
     "sklearn.cross_validation": "sklearn.model_selection",
     "sklearn.grid_search": "sklearn.model_selection",
     "sklearn.externals.joblib": "joblib",

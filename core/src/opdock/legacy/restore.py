@@ -15,7 +15,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, TextIO, cast
 
-from opdock.legacy import functions, names, uses
+from opdock.legacy import arrays, functions, names, uses
 from opdock.mapping import after_import
 
 _done = False
@@ -36,6 +36,9 @@ def put_back(tell: TextIO | None = None) -> None:
     for place, methods in names.METHODS.items():
         module, _, class_name = place.partition(":")
         after_import.do(module, functools.partial(_methods, class_name=class_name, table=methods))
+    for parent in {name.rpartition(".")[0] for name in names.MODULES} - {""}:
+        after_import.do(parent, _package)
+    after_import.do("numpy", arrays.allow)
     after_import.do("yaml", _yaml)
     after_import.do("h5py", _h5py)
     sys.meta_path.append(cast(Any, _Modules()))
@@ -138,6 +141,11 @@ def _method(name: str, place: str) -> Callable[..., Any]:
 
     method.__name__ = name.rpartition(".")[2]
     return method
+
+
+def _package(module: ModuleType) -> None:
+    """Lets finders be asked for modules in what was a package and is a module by now."""
+    module.__dict__.setdefault("__path__", [])
 
 
 def _yaml(module: ModuleType) -> None:

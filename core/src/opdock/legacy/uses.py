@@ -7,7 +7,10 @@ import sys
 from types import FrameType
 from typing import Final, TextIO
 
-_SKIPPED: Final = ("<frozen importlib", os.path.dirname(__file__))
+from opdock.mapping import after_import
+
+# What stands between a program's line and a name that it uses.
+_SKIPPED: Final = ("<frozen importlib", os.path.dirname(__file__), after_import.__file__)
 _PLACES: Final = 3
 
 # Name -> (what stands for it now, the places where it was used).

@@ -69,6 +69,13 @@ PLACES: Final[dict[str, Place]] = {
         SLIM, "tf_slim.training", "contrib.training contrib.training.python.training",
         "tf_slim.training.training", "tf_slim.training.evaluation",
     ),
+    # An estimator for TPUs is one for any device where it is told so (use_tpu=False).
+    **_places(
+        ESTIMATOR, "tensorflow_estimator.python.estimator.tpu",
+        "contrib.tpu contrib.tpu.python.tpu",
+        "tensorflow_estimator.python.estimator.tpu.tpu_estimator",
+        "tensorflow_estimator.python.estimator.tpu.tpu_config",
+    ),
     **_places(ESTIMATOR, "tensorflow_estimator._api.v1.estimator", "estimator"),
     **_places(ESTIMATOR, "tensorflow_estimator.python.estimator", "python.estimator"),
     **_places(KERAS, "keras", "keras python.keras"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["CDEF", "Alg", "Arg", "Flag", "Prop", "Query", "Type"]
+__all__ = ["CDEF", "Alg", "Arg", "Flag", "Prop", "Query", "Scratch", "Type"]
 
 # Every enumeration is an int and every object an opaque pointer in this interface.
 _OBJECTS: Final = """
@@ -36,6 +36,7 @@ int dnnl_primitive_attr_create(void **);
 int dnnl_primitive_attr_destroy(void *);
 int dnnl_primitive_attr_set_post_ops(void *, const void *);
 int dnnl_primitive_attr_set_scales_mask(void *, int, int);
+int dnnl_primitive_attr_set_scratchpad_mode(void *, int);
 int dnnl_primitive_attr_set_zero_points_mask(void *, int, int);
 int dnnl_post_ops_create(void **);
 int dnnl_post_ops_destroy(void *);
@@ -128,6 +129,12 @@ class Flag:
     """How batch normalization works."""
 
     GLOBAL_STATS, SCALE, SHIFT, RELU = 1, 2, 4, 8
+
+
+class Scratch:
+    """Whose the scratch memory of primitives is."""
+
+    LIBRARY, USER = 0, 1
 
 
 class Query:

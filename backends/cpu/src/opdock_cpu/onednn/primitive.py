@@ -1,22 +1,25 @@
 """Primitives: made once for given shapes, called with arrays.
 
 A call may come from several threads; each takes its own set of memory objects, and they compute one
-after another, because primitives that one thread made share that thread's scratch memory.
+after another, in one block of scratch memory. oneDNN itself would keep such a block for each thread
+that makes primitives, and look for it in the thread that calls them, which may be another.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from opdock_cpu.onednn.api import Api, api
-from opdock_cpu.onednn.declarations import Arg, Query
+from opdock_cpu.onednn.declarations import Arg, Query, Scratch
 from opdock_cpu.onednn.governed import governed
-from opdock_cpu.onednn.memory import Desc, copied
+from opdock_cpu.onednn.memory import Desc, aligned, copied
 from opdock_cpu.threads import threads
 
 __all__ = ["Attributes", "Plan", "Primitive", "reorder"]
@@ -39,8 +42,37 @@ def _on(count: int) -> Iterator[None]:
             set_threads(threads())
 
 
+class _Scratch:
+    """What all primitives compute in, one at a time; it goes with the last of them."""
+
+    __slots__ = ("__weakref__", "block")
+
+    def __init__(self) -> None:
+        self.block = aligned(0)
+
+
+_scratch: weakref.ref[_Scratch] | None = None
+
+
+def _scratch_for(size: int) -> _Scratch | None:
+    """The scratch memory, with room for `size` bytes; None where none are needed."""
+    global _scratch
+    if size == 0:
+        return None
+    with _executing:
+        found = None if _scratch is None else _scratch()
+        if found is None:
+            found = _Scratch()
+            _scratch = weakref.ref(found)
+        if found.block.size < size:
+            found.block = aligned(size)
+        return found
+
+
 class Attributes:
     """A primitive's attributes: what is done to each result before it is stored.
+
+    Its scratch memory is the caller's, for every primitive.
 
     Args:
         eltwise: (algorithm, alpha, beta) or ("sum",) or ("binary", algorithm, descriptor), in
@@ -58,6 +90,7 @@ class Attributes:
         a = api()
         lib = a.lib
         self.ptr = a.make(lib.dnnl_primitive_attr_create, destroy=lib.dnnl_primitive_attr_destroy)
+        a.check(lib.dnnl_primitive_attr_set_scratchpad_mode(self.ptr, Scratch.USER), "scratchpad")
         for arg, mask in scales:
             a.check(lib.dnnl_primitive_attr_set_scales_mask(self.ptr, arg, mask), "scales")
         for arg, mask in zero_points:
@@ -69,6 +102,12 @@ class Attributes:
             for op in chain:
                 a.check(_append(a, ops, op), f"post-op {op[0]}")
             a.check(lib.dnnl_primitive_attr_set_post_ops(self.ptr, ops), "post-ops")
+
+
+@functools.cache
+def _plain() -> Attributes:
+    """The attributes of a primitive for which none are given."""
+    return Attributes()
 
 
 def _append(a: Api, ops: Any, op: tuple[Any, ...]) -> int:
@@ -84,8 +123,8 @@ class Plan:
 
     Args:
         kind: the function's middle part, e.g. "matmul" or "convolution_forward".
-        *args: its arguments after the engine; a `Desc`, `Plan` or `Attributes` stands for its
-            object, None for no object.
+        *args: its arguments after the engine, the last of them its attributes; a `Desc`, `Plan` or
+            `Attributes` stands for its object, None for no object.
         count: how many threads to lay the work out for, all by default: below some size one
             thread is faster.
 
@@ -98,6 +137,8 @@ class Plan:
 
     def __init__(self, kind: str, *args: Any, count: int | None = None) -> None:
         a = api()
+        if args[-1] is None:
+            args = (*args[:-1], _plain())
         self._made_of = (kind, args)
         self.accumulates = any(isinstance(v, Attributes) and v.accumulates for v in args)
         self.threads = threads() if count is None else count
@@ -151,6 +192,8 @@ class Primitive:
             self.ptr = a.make(
                 a.lib.dnnl_primitive_create, plan.ptr, destroy=a.lib.dnnl_primitive_destroy
             )
+        self._scratchpad = plan.desc(Query.SCRATCHPAD)
+        self._scratch = _scratch_for(self._scratchpad.size)
         self._free: list[Any] = []
         self.run = self._bind()
         roles = [role for role, _ in self.args]
@@ -164,20 +207,24 @@ class Primitive:
 
     def _memories(self) -> tuple[list[Any], Any]:
         a = self._api
+        args = [*self.args]
+        if self._scratch is not None:
+            args.append((Arg.SCRATCHPAD, self._scratchpad))
         memories = [
             a.make(
                 a.lib.dnnl_memory_create, desc.ptr, a.engine, a.ffi.NULL,
                 destroy=a.lib.dnnl_memory_destroy,
             )
-            for _, desc in self.args
+            for _, desc in args
         ]  # fmt: skip
         argv = a.ffi.new("dnnl_exec_arg_t[]", len(memories))
-        for slot, (role, _), memory in zip(argv, self.args, memories, strict=True):
+        for slot, (role, _), memory in zip(argv, args, memories, strict=True):
             slot.arg, slot.memory = role, memory
         return memories, argv
 
     def _bind(self) -> Callable[..., None]:
-        a, free, ptr, count = self._api, self._free, self.ptr, len(self.args)
+        a, free, ptr, scratch = self._api, self._free, self.ptr, self._scratch
+        count = len(self.args) + (scratch is not None)
         execute, stream, wanted, usual = (
             a.lib.dnnl_primitive_execute, a.stream, self.threads, threads(),
         )  # fmt: skip
@@ -202,6 +249,8 @@ class Primitive:
                     copies = (plain, copies)
                     set_handle(memory, from_buffer(plain))
             with _executing:
+                if scratch is not None:
+                    set_handle(memories[-1], from_buffer(scratch.block))
                 if set_threads is not None:
                     set_threads(wanted)
                 status = execute(ptr, stream, count, argv)

@@ -1,0 +1,57 @@
+"""What `numpy.array` took once: rows that differ in length, and `copy=False` where a copy is due."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Final
+
+from opdock.legacy import uses
+
+_FUNCTIONS: Final = ("array", "asarray")
+# These count on the error: that a value is no tensor, say.
+_WANT_THE_ERROR: Final = ("opdock", "numpy")
+
+
+def allow(numpy: ModuleType) -> None:
+    """Lets NumPy's `array` and `asarray` do what they did before versions 1.24 and 2.0.
+
+    Rows that differ in length become an array of objects if no dtype is asked for, and `copy=False`
+    means that nothing is copied without need.
+    """
+    for name in _FUNCTIONS:
+        setattr(numpy, name, _allowing(getattr(numpy, name)))
+
+
+def _allowing(before: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(before)
+    def make(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return before(*args, **kwargs)
+        except ValueError as error:
+            found = _once(str(error), args, kwargs)
+            if found is None or _caller_wants_the_error():
+                raise
+        what, name, value = found
+        uses.record(f"numpy.{before.__name__} {what}", f"{name}={getattr(value, '__name__', value)}")
+        return before(*args, **{**kwargs, name: value})
+
+    return make
+
+
+def _once(
+    error: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[str, str, Any] | None:
+    """What a call asked for that was possible once, and the argument's name and value for it."""
+    if "inhomogeneous" in error and len(args) == 1 and kwargs.get("dtype") is None:
+        return "of rows that differ in length", "dtype", object
+    if kwargs.get("copy") is False:
+        return "with copy=False where one is due", "copy", None
+    return None
+
+
+def _caller_wants_the_error() -> bool:
+    caller = sys._getframe(2).f_globals.get("__name__", "")
+    return str(caller).startswith(_WANT_THE_ERROR)
