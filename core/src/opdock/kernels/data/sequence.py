@@ -146,6 +146,13 @@ class _RepeatIterator(FollowingIterator):
                 self.source = self._dataset.source.iterator(self.context)
         return None
 
+    def columns(self, count: int) -> Element | None:
+        times = self._dataset.count
+        found = self.source.columns(count) if times < 0 or self._turn < times else None
+        if found is not None:
+            self._fruitless = False
+        return found
+
 
 class ConcatenateDataset(Dataset):
     """One dataset after the other."""
