@@ -180,6 +180,11 @@ class Dataset(ABC):
     def iterator(self, context: Context) -> DatasetIterator:
         """A new iterator, before the first element."""
 
+    @property
+    def fresh(self) -> bool:
+        """Whether nobody holds the arrays of an element but those to whom `next` gave it."""
+        return False
+
     def cardinality(self) -> int:
         """The number of elements, or `INFINITE`, or `UNKNOWN` where only a walk would tell."""
         return UNKNOWN

@@ -53,6 +53,11 @@ class BatchDataset(Following):
         super().__init__(source, types, shapes_)
         self.size, self.drop = size, drop
 
+    @property
+    def fresh(self) -> bool:
+        """Whether nobody else holds an element's arrays: they were made for it."""
+        return True
+
     def cardinality(self) -> int:
         """The number of elements, as far as it is known."""
         return batches(self.source.cardinality(), self.size, self.drop)

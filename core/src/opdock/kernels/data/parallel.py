@@ -110,6 +110,11 @@ class PrefetchDataset(Following):
             raise invalid("buffer_size must be >= 0 or set buffer_size to be -1 for auto-tuning")
         self.size, self.resources = size, resources
 
+    @property
+    def fresh(self) -> bool:
+        """Whether nobody else holds an element's arrays."""
+        return self.source.fresh
+
     def cardinality(self) -> int:
         """The number of elements, as far as it is known."""
         return self.source.cardinality()

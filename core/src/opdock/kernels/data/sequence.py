@@ -33,6 +33,11 @@ class TakeDataset(Following):
         super().__init__(source)
         self.count = count
 
+    @property
+    def fresh(self) -> bool:
+        """Whether nobody else holds an element's arrays."""
+        return self.source.fresh
+
     def cardinality(self) -> int:
         """The number of elements, as far as it is known."""
         n = self.source.cardinality()
@@ -70,6 +75,11 @@ class SkipDataset(Following):
         super().__init__(source)
         self.count = count
 
+    @property
+    def fresh(self) -> bool:
+        """Whether nobody else holds an element's arrays."""
+        return self.source.fresh
+
     def cardinality(self) -> int:
         """The number of elements, as far as it is known."""
         if self.count < 0:
@@ -106,6 +116,11 @@ class RepeatDataset(Following):
     def __init__(self, source: Dataset, count: int) -> None:
         super().__init__(source)
         self.count = count
+
+    @property
+    def fresh(self) -> bool:
+        """Whether nobody else holds an element's arrays."""
+        return self.source.fresh
 
     def cardinality(self) -> int:
         """The number of elements, as far as it is known."""
