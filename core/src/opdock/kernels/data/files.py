@@ -20,7 +20,7 @@ from opdock.kernels.data.base import (
     State,
     invalid,
 )
-from opdock.kernels.data.outcomes import drawn, load_error, save_error
+from opdock.kernels.data.outcomes import load_error, save_error
 from opdock.kernels.data.rows import stack
 
 __all__ = [
@@ -129,12 +129,11 @@ class _FileIterator(DatasetIterator):
 
     def columns(self, count: int) -> Element | None:
         found: list[Element] = []
-        while len(found) < count:
-            outcome = drawn(self)
-            if outcome[0] is None:
-                self._failed = outcome[1]
-                break
-            found.append(outcome[0])
+        try:
+            while len(found) < count and (element := self.next()) is not None:
+                found.append(element)
+        except errors.OpError as e:
+            self._failed = e  # it comes next
         return stack(found) if found else None
 
     def _following(self) -> None:
