@@ -262,9 +262,7 @@ class InterleavingIterator(FollowingIterator):
             if current is not None:
                 element = current[1].next()
                 if element is not None:
-                    self._taken += 1
-                    if self._taken == self._block:
-                        self._advance()
+                    self._count_one()
                     return element
                 current[1].close()
                 self._open[self._place] = None
@@ -284,6 +282,11 @@ class InterleavingIterator(FollowingIterator):
     def columns(self, count: int) -> Element | None:
         current = self._open[0] if len(self._open) == 1 else None
         return None if current is None else current[1].columns(count)
+
+    def _count_one(self) -> None:
+        self._taken += 1
+        if self._taken == self._block:
+            self._advance()
 
     def _advance(self) -> None:
         self._taken = 0
