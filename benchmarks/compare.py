@@ -176,11 +176,17 @@ def smoke(setting: Setting, chosen: Sequence[Workload]) -> dict[str, dict[str, A
     for side in setting.sides:
         worker = Worker(side, setting)
         for workload in chosen:
-            heard = worker.ask("smoke", workload=workload.name)
+            heard = smoked(worker, workload)
             if "missing" not in heard:
                 found[workload.name][side.library] = verdict(heard, workload) or "right"
         worker.close()
     return found
+
+
+def smoked(worker: Worker, workload: Workload) -> dict[str, Any]:
+    """What a library says of a workload at its tiny size."""
+    with workload.prepared(workload.smoke) as sizes:
+        return worker.ask("smoke", workload=workload.name, sizes=sizes)
 
 
 def verdict(heard: dict[str, Any], workload: Workload) -> str:
@@ -194,6 +200,12 @@ def verdict(heard: dict[str, Any], workload: Workload) -> str:
 
 def measure(setting: Setting, workload: Workload, sizes: dict[str, Any]) -> dict[str, Any]:
     """One workload in all libraries: {"libraries": {name: figures}, "ratios": {peer: ...}}."""
+    with workload.prepared(sizes) as found:
+        return measured(setting, workload, found)
+
+
+def measured(setting: Setting, workload: Workload, sizes: dict[str, Any]) -> dict[str, Any]:
+    """The same, where the files of the workload are there."""
     workers: dict[str, Worker] = {}
     heads: dict[str, dict[str, Any]] = {}
     libraries: dict[str, dict[str, Any]] = {}
@@ -276,7 +288,7 @@ def finished(worker: Worker, head: dict[str, Any], workload: Workload) -> dict[s
         return {"wrong": end["error"]}
     figures = {"build": head["build"], "first": head["first"], **end}
     last, kept = figures.pop("last", None), figures.pop("kept")
-    wrong = verdict(worker.ask("smoke", workload=workload.name), workload)
+    wrong = verdict(smoked(worker, workload), workload)
     if not kept:
         wrong = "a later step changed an earlier result"
     elif last is not None and not apart(last, head["values"][0]) <= workload.tolerance:

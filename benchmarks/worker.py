@@ -174,16 +174,17 @@ class Library:
             out["device_peak"] = asked.device.memory().peak
         return out
 
-    def smoke(self, workload: str) -> dict[str, Any]:
+    def smoke(self, workload: str, sizes: dict[str, Any] | None = None) -> dict[str, Any]:
         """How far the first steps at a tiny size are from the right answer."""
         from workloads import ALL
         from workloads.spec import CHECKED
 
         chosen = ALL[workload]
-        if not self.prepare(chosen, dict(chosen.smoke)):
+        sizes = dict(chosen.smoke) if sizes is None else sizes
+        if not self.prepare(chosen, sizes):
             return {"missing": True}
         mine = [digest(self.timed()[1]) for _ in range(CHECKED)]
-        right = chosen.answer(chosen.inputs(dict(chosen.smoke)))
+        right = chosen.answer(chosen.inputs(sizes))
         return {"apart": max(apart(a, digest(b)) for a, b in zip(mine, right))}
 
     def graph(self, size: int) -> dict[str, Any]:

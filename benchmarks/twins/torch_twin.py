@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch.utils.data import DataLoader, Dataset, IterableDataset
 from workloads import resnet
 from workloads.dispatch import START
 from workloads.norm import EPSILON
@@ -239,6 +240,49 @@ def convolution(data: SimpleNamespace) -> Step:
     return step
 
 
+class Scaled(Dataset):
+    """Rows as the program's map makes them."""
+
+    def __init__(self, values: torch.Tensor, labels: torch.Tensor) -> None:
+        self.values, self.labels = values, labels
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.values[index] * 2 - 1, F.one_hot(self.labels[index], 10)
+
+
+def slices(data: SimpleNamespace) -> Step:
+    rows = Scaled(torch.from_numpy(data.values), torch.from_numpy(data.labels))
+    loader = DataLoader(rows, data.batch, shuffle=True)
+
+    def step() -> list[Any]:
+        sums = [[part.sum(dim=0) for part in batch] for batch in loader]
+        return arrays([torch.stack(parts).sum(dim=0) for parts in zip(*sums)])
+
+    return step
+
+
+class Lines(IterableDataset):
+    """The lines of a file, over and over."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __iter__(self) -> Iterator[Any]:
+        while True:
+            with open(self.path, encoding="utf-8") as file:
+                for line in file:
+                    label, *values = line.split(",")
+                    yield torch.tensor([float(v) for v in values]), int(label)
+
+
+def lines(data: SimpleNamespace) -> Step:
+    batches = iter(DataLoader(Lines(data.path), data.batch))
+    return lambda: arrays(next(batches))
+
+
 TWINS: dict[str, Callable[[SimpleNamespace], Step]] = {
     "run_overhead": overhead,
     "dispatch_chain": chain,
@@ -258,4 +302,6 @@ TWINS: dict[str, Callable[[SimpleNamespace], Step]] = {
     "resnet_infer_b8": residual,
     "matmul_float": matmul,
     "conv_float": convolution,
+    "input_slices": slices,
+    "input_lines": lines,
 }

@@ -6,7 +6,9 @@ NumPy and the standard library only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -46,6 +48,8 @@ class Workload:
         tolerance: how far two right results may be apart, in parts of an array's largest value.
         changes: whether a step changes what the next one computes.
         host: whether it computes next to nothing, so that a device makes no difference.
+        files: writes the files that it reads, in the interpreter that measures; such workloads
+            have `folder` among the arguments of `data`.
     """
 
     name: str
@@ -58,10 +62,22 @@ class Workload:
     tolerance: float = 1e-4
     changes: bool = False
     host: bool = False
+    files: Callable[[SimpleNamespace], None] | None = None
 
     def text(self, sizes: Mapping[str, Any] | None = None) -> str:
         """What a step computes, sizes included."""
         return self.about.format(**{**self.sizes, **(sizes or {})})
+
+    @contextlib.contextmanager
+    def prepared(self, sizes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """The sizes, while the files of the workload at these sizes are there."""
+        if self.files is None:
+            yield dict(sizes)
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            found = {**sizes, "folder": folder}
+            self.files(self.inputs(found))
+            yield found
 
     def inputs(self, sizes: Mapping[str, Any]) -> SimpleNamespace:
         """The inputs at some sizes; those not named are the workload's own."""

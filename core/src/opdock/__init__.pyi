@@ -283,6 +283,7 @@ from opdock.ops.composed.queues import PriorityQueue as PriorityQueue
 from opdock.ops.composed.queues import QueueBase as QueueBase
 from opdock.ops.composed.queues import RandomShuffleQueue as RandomShuffleQueue
 from opdock.ops.composed.ragged_dispatch import RaggedTensor as RaggedTensor
+from opdock.ops.composed.ragged_dispatch import RaggedTensorSpec as RaggedTensorSpec
 from opdock.ops.composed.readers import FixedLengthRecordReader as FixedLengthRecordReader
 from opdock.ops.composed.readers import IdentityReader as IdentityReader
 from opdock.ops.composed.readers import LMDBReader as LMDBReader

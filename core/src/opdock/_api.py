@@ -58,6 +58,7 @@ NAMES: Final[dict[str, tuple[str, str]]] = {
     "QUANTIZED_DTYPES": ("opdock.dtypes", "QUANTIZED_DTYPES"),
     "QueueBase": ("opdock.ops.composed.queues", "QueueBase"),
     "RaggedTensor": ("opdock.ops.composed.ragged_dispatch", "RaggedTensor"),
+    "RaggedTensorSpec": ("opdock.ops.composed.ragged_dispatch", "RaggedTensorSpec"),
     "RandomShuffleQueue": ("opdock.ops.composed.queues", "RandomShuffleQueue"),
     "ReaderBase": ("opdock.ops.composed.readers", "ReaderBase"),
     "RegisterGradient": ("opdock.graph.nodes.registry", "RegisterGradient"),

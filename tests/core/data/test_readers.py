@@ -54,6 +54,40 @@ def test_records_and_damage(walk, tmp_path):
     both = TFRecordDataset([cut, path]).apply(tf.data.experimental.ignore_errors())
     assert walk(both) == [b"first", b"", *values]
 
+@pytest.mark.parametrize("size", [2, 4])
+def test_batches_of_damaged_records(size, walk, tmp_path):
+    """Whole batches before the damage; the next file after it."""
+    values = [b"%d" % i for i in range(6)]
+    path = records(tmp_path / "r", values)
+    data = (tmp_path / "r").read_bytes()
+    cut = written(tmp_path / "cut", data[:-3])
+    iterator = TFRecordDataset([cut, path]).batch(size).make_initializable_iterator()
+    element, found = iterator.get_next(), []
+    with tf.Session() as session:
+        session.run(iterator.initializer)
+        while True:
+            try:
+                found.append(session.run(element).tolist())
+            except tf.errors.DataLossError as e:
+                assert "truncated record at 85 in " in e.message
+                found.append([])
+            except tf.errors.OutOfRangeError:
+                break
+    before = [values[i : i + size] for i in range(0, 6 - size, size)]
+    after = [values[i : i + size] for i in range(0, 6, size)]
+    assert found == [*before, [], *after]
+
+
+def test_damage_that_comes_next_is_saved(resumed, tmp_path):
+    path = records(tmp_path / "r", [b"%d" % i for i in range(6)])
+    cut = written(tmp_path / "cut", (tmp_path / "r").read_bytes()[:-3])
+
+    def make():
+        kept = TFRecordDataset([cut, path]).map(lambda s: s + "!").batch(4)
+        return kept.apply(tf.data.experimental.ignore_errors()).unbatch()
+
+    resumed(make, tmp_path, (0, 2, 4, 6))
+
 
 def test_records_of_one_length(walk, tmp_path):
     path = written(tmp_path / "f", b"H" + b"aabbcc" + b"FF")

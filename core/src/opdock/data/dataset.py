@@ -15,11 +15,13 @@ from opdock.data.options import Options
 from opdock.data.spec import DatasetSpec
 from opdock.data.steps import Made, int64
 from opdock.data.util import nest, structure
-from opdock.graph.nodes.compositespec import SparseTensorSpec
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Tensor
-from opdock.graph.nodes.typespec import register_type_spec_from_value_converter
+from opdock.graph.nodes.typespec import (
+    BatchableTypeSpec,
+    register_type_spec_from_value_converter,
+)
 from opdock.ops import data_elements as elements
 
 __all__ = [
@@ -256,9 +258,9 @@ class DatasetV2:
         return self._follow(steps.unbatch(self._with_rows()))
 
     def _with_rows(self) -> DatasetV2:
-        """The same dataset with an entry for each row of sparse tensors."""
+        """The same dataset with an entry for each row of sparse and ragged tensors."""
         spec = self.element_spec
-        if not any(isinstance(s, SparseTensorSpec) for s in nest.flatten(spec)):
+        if not any(_has_own_rows(s) for s in nest.flatten(spec)):
             return self
 
         def batched(*element: Any) -> Any:
@@ -336,6 +338,12 @@ class DatasetV2:
             ValueError: they contradict those that it has.
         """
         return self._public(OptionsDataset(self, options))
+
+
+def _has_own_rows(spec: Any) -> bool:
+    """Whether values have one tensor as a whole and another one to take slices of."""
+    default = BatchableTypeSpec._to_batched_tensor_list
+    return getattr(type(spec), "_to_batched_tensor_list", default) is not default
 
 
 class _MadeDataset(DatasetV2):

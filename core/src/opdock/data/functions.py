@@ -8,7 +8,7 @@ from typing import Any
 
 from opdock import dtypes
 from opdock.data.util import structure
-from opdock.graph.control.func_graph import FuncGraph
+from opdock.graph.control.func_graph import FuncGraph, read_reference
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 
@@ -37,6 +37,11 @@ class DatasetFunction(FuncGraph):
     def captured_inputs(self) -> list[Tensor]:
         """The tensors of the graph around that the function uses."""
         return [outer for outer, _ in self.captures]
+
+    def _adopt(self, tensor: Tensor, user: str = "") -> Tensor:
+        # In TF a read shares the memory of the variable: each call sees what it holds by then.
+        reference = read_reference(tensor)
+        return super()._adopt(tensor, user) if reference is None else self._read(reference)
 
     def finish(self, outputs: list[Tensor]) -> None:
         """Sets the results; what has an effect runs, whoever asks for it."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import google_crc32c
 
+_value = google_crc32c.value
 _MASK_DELTA = 0xA282EAD8
 _U32 = 0xFFFFFFFF
 
@@ -39,4 +40,5 @@ def unmask(masked: int) -> int:
 
 def masked(data: Any) -> int:
     """The masked CRC32C of `data`, as stored in records, tables and bundles."""
-    return mask(value(data))
+    crc = _value(data) if type(data) is bytes else value(data)
+    return ((crc >> 15 | crc << 17) + _MASK_DELTA) & _U32

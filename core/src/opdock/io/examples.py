@@ -9,6 +9,7 @@ parser checks lengths, and no size is taken from a message without its values.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
@@ -141,17 +142,18 @@ def column_of(messages: Iterable[Any], dtype: DType) -> Column:
     values: list[Any] = []
     counts: list[int] = []
     found: list[bool] = []
+    items_of = operator.attrgetter(f"{wanted}.value")
     for i, feature in enumerate(messages):
-        kind = None if feature is None else feature.WhichOneof("kind")
-        if kind == wanted:
-            items = getattr(feature, wanted).value
+        items = () if feature is None else items_of(feature)
+        if items:
             values.extend(items)
-            counts.append(len(items))
-        elif kind is None:
-            counts.append(0)
-        else:
-            raise Wrong(i, _TYPES[kind])
-        found.append(kind is not None)
+        elif feature is not None:  # no values, no kind, or another kind
+            kind = feature.WhichOneof("kind")
+            if kind not in (wanted, None):
+                raise Wrong(i, _TYPES[kind])
+            feature = kind
+        counts.append(len(items))
+        found.append(feature is not None)
     return Column(dtype, values, counts, found)
 
 

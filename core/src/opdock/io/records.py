@@ -20,7 +20,7 @@ HEADER = struct.Struct("<QI")
 FOOTER = struct.Struct("<I")
 OVERHEAD: Final = HEADER.size + FOOTER.size
 """What a record takes beside its data."""
-_CHUNK = 1 << 20
+_CHUNK = 1 << 18
 COMPRESSIONS: Final[dict[str, DeflateOptions | None]] = {
     "": None, "ZLIB": DeflateOptions(), "GZIP": DeflateOptions(window_bits=GZIP_BITS),
 }  # fmt: skip
@@ -140,6 +140,8 @@ class RecordReader:
     def __init__(self, path: str | bytes | os.PathLike[str], compression: str = "") -> None:
         self.path = as_path(path)
         self.offset = 0
+        self._held = b""  # of the file, read ahead
+        self._at = 0  # so much of it was taken
         self._compression = compression
         self._file = open_for_reading(self.path, compression)
 
@@ -157,7 +159,7 @@ class RecordReader:
             )  # fmt: skip
         with tf_errors(self.path):
             self._file.seek(offset)
-        self.offset = offset
+        self.offset, self._held, self._at = offset, b"", 0
 
     def read(self) -> bytes | None:
         """The next record, None at the end.
@@ -165,36 +167,46 @@ class RecordReader:
         Raises:
             DataLossError: a checksum does not match, or the file ends inside a record.
         """
-        with tf_errors(self.path):
-            header = self._exactly(HEADER.size, may_end=True)
-            if not header:
-                return None
-            length, length_crc = HEADER.unpack(header)
-            if crc32c.masked(header[:8]) != length_crc:
-                raise self._damaged("corrupted record")
-            data = self._exactly(length) if length else b""
-            (data_crc,) = FOOTER.unpack(self._exactly(FOOTER.size))
-            if crc32c.masked(data) != data_crc:
-                raise self._damaged("corrupted record")
+        header = self._exactly(HEADER.size, may_end=True)
+        if not header:
+            return None
+        length, length_crc = HEADER.unpack(header)
+        if crc32c.masked(header[:8]) != length_crc:
+            raise self._damaged("corrupted record")
+        data = self._exactly(length)
+        (data_crc,) = FOOTER.unpack(self._exactly(FOOTER.size))
+        if crc32c.masked(data) != data_crc:
+            raise self._damaged("corrupted record")
         self.offset += length + OVERHEAD
         return data
 
     def _exactly(self, size: int, may_end: bool = False) -> bytes:
+        end = self._at + size
+        if end > len(self._held):
+            self._hold(size, may_end)
+            end = min(size, len(self._held))
+        found = self._held[self._at : end]
+        self._at = end
+        return found
+
+    def _hold(self, size: int, may_end: bool) -> None:
+        """Reads ahead, so that so many bytes are held."""
         # A corrupt length must not allocate more than the file holds, so large ones come in pieces.
-        parts: list[bytes] = []
-        missing = size
-        while missing:
+        parts = [self._held[self._at :]]
+        missing = size - len(parts[0])
+        while missing > 0:
             try:
-                part = self._file.read(min(missing, _CHUNK))
+                with tf_errors(self.path):
+                    part = self._file.read(_CHUNK)
             except errors.DataLossError as e:
                 raise self._damaged(f"{e.message}: corrupted record") from e
             if not part:
-                if may_end and not parts:
-                    return b""
+                if may_end and not any(parts):
+                    break
                 raise self._damaged("truncated record")
             parts.append(part)
             missing -= len(part)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        self._held, self._at = b"".join(parts), 0
 
     def _damaged(self, what: str) -> errors.DataLossError:
         return errors.DataLossError(None, None, f"{what} at {self.offset} in {self.path}")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from opdock import dtypes, shapes
-from opdock.graph.nodes.operation import Tensor
-from opdock.ops.registry import ShapeSig, define_op
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.ops.registry import Elementwise, ShapeSig, Traits, define_op
 from opdock.ops.support import array_util, common_shapes
 from opdock.shapes import Shape
 
@@ -47,6 +48,7 @@ for _op in (
     as_string_op, string_to_number_op, encode_base64_op, decode_base64_op, decode_compressed_op,
 ):  # fmt: skip
     _op.shape(common_shapes.unchanged)
+    _op.declare(Traits(layout=Elementwise()))
     _op.not_differentiable()
 for _op in (decode_raw_op, decode_padded_raw_op, parse_tensor_op, serialize_tensor_op):
     _op.not_differentiable()
@@ -57,6 +59,13 @@ serialize_tensor_op.shape(common_shapes.scalar)
 @decode_raw_op.shape
 def _decode_raw_shape(sig: ShapeSig) -> Shape:
     return shapes.concat(sig.shapes[0], (None,))
+
+
+@decode_raw_op.rows
+def _decode_raw_rows(op: Operation, inputs: Sequence[Any], rowed: Sequence[bool]) -> Any:
+    """Strings of one length make a row each; of several lengths they are an error."""
+    attrs = op.attrs
+    return [decode_raw_op(*inputs, out_type=attrs["out_type"], little_endian=attrs["little_endian"])]
 
 
 @decode_padded_raw_op.shape

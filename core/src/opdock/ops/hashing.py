@@ -6,7 +6,7 @@ from typing import Any
 
 from opdock import shapes
 from opdock.graph.nodes.operation import Tensor
-from opdock.ops.registry import ShapeSig, define_op
+from opdock.ops.registry import Elementwise, ShapeSig, Traits, define_op
 from opdock.ops.support import array_util, common_shapes
 from opdock.shapes import Shape
 
@@ -29,6 +29,7 @@ for _op in (
     string_to_hash_bucket_op, string_to_hash_bucket_fast_op, string_to_hash_bucket_strong_op,
 ):  # fmt: skip
     _op.shape(common_shapes.unchanged)
+    _op.declare(Traits(layout=Elementwise()))
     _op.not_differentiable()
 fingerprint_op = define_op(
     "Fingerprint", "data: T, method: string -> fingerprint: uint8", "T: type"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,18 @@ concat_v2_op = define_op(
     "N: int >= 2, T: type, Tidx: {int32, int64} = DT_INT32",
 )  # fmt: skip
 concat_v2_op.declare(Traits(fails=Fails.NEVER, layout=AlongAxis(-1)))
+
+
+@concat_v2_op.rows
+def _concat_v2_rows(op: Operation, inputs: Sequence[Any], rowed: Sequence[bool]) -> Any:
+    """Along the same dimension, which the rows have moved."""
+    *values, axis = inputs
+    at = constant_value(op.inputs[-1])
+    if at is None or rowed[-1] or not all(rowed[:-1]):
+        return None
+    return [concat_v2_op(values, axis if at < 0 else int(at) + 1)]
+
+
 concat_offset_op = define_op(
     "ConcatOffset", "concat_dim: int32, shape: N * int32 -> offset: N * int32", "N: int >= 2"
 ).not_differentiable()
@@ -240,6 +253,13 @@ def _pack_shape(sig: ShapeSig) -> Shape:
         raise ValueError(f"Invalid axis: {axis}; must be in [{-n},{n})")
     axis %= n
     return merged[:axis] + (len(sig.shapes),) + merged[axis:]
+
+
+@pack_op.rows
+def _pack_rows(op: Operation, inputs: Sequence[Any], rowed: Sequence[bool]) -> Any:
+    """The new dimension stands behind that of the rows."""
+    axis = op.attrs["axis"]
+    return [pack_op(list(inputs), axis=axis if axis < 0 else axis + 1)] if all(rowed) else None
 
 
 @pack_op.gradient

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 from opdock import shapes
-from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.registry import ShapeSig, define_op
 from opdock.ops.support import common_shapes
 from opdock.shapes import Shape
@@ -81,6 +82,31 @@ for _op in (
 ):  # fmt: skip
     _op.not_differentiable()
 decode_json_example_op.shape(common_shapes.unchanged)
+
+
+# ---------------------------------------------------------------- many at once
+@parse_single_example_op.rows
+def _parse_examples(op: Operation, inputs: Sequence[Any], rowed: Sequence[bool]) -> Any:
+    """A batch of Examples, if what each has is of one size."""
+    attrs = op.attrs
+    if attrs["sparse_keys"] or any(rowed[1:]):
+        return None
+    if not all(shapes.is_fully_defined(s) for s in attrs["dense_shapes"]):
+        return None
+    return parse_example_op(
+        inputs[0], [], [], list(attrs["dense_keys"]), list(inputs[1:]),
+        sparse_types=[], dense_shapes=attrs["dense_shapes"],
+    ).dense_values  # fmt: skip
+
+
+@decode_csv_op.rows
+def _decode_lines(op: Operation, inputs: Sequence[Any], rowed: Sequence[bool]) -> Any:
+    """Lines of any shape make columns of that shape."""
+    if any(rowed[1:]):
+        return None
+    names = ("field_delim", "use_quote_delim", "na_value", "select_cols")
+    own = {name: op.attrs[name] for name in names}
+    return decode_csv_op(inputs[0], list(inputs[1:]), **own)
 
 
 # ---------------------------------------------------------------- shapes

@@ -40,6 +40,19 @@ to_sparse_op = define_op(
     "RAGGED_RANK: int >= 1, T: type, Tsplits: {int32, int64} = DT_INT64",
 )
 
+to_variant_op = define_op(
+    "RaggedTensorToVariant",
+    "rt_nested_splits: RAGGED_RANK * Tsplits, rt_dense_values: Tvalues -> encoded_ragged: variant",
+    "RAGGED_RANK: int >= 1, Tvalues: type, Tsplits: {int32, int64}, batched_input: bool",
+).not_differentiable()
+from_variant_op = define_op(
+    "RaggedTensorFromVariant",
+    "encoded_ragged: variant -> output_nested_splits: output_ragged_rank * Tsplits, "
+    "output_dense_values: Tvalues",
+    "input_ragged_rank: int >= -1, output_ragged_rank: int >= 1, Tvalues: type, "
+    "Tsplits: {int32, int64}",
+).not_differentiable()
+
 
 # ---------------------------------------------------------------- shapes
 @gather_op.shape
@@ -74,6 +87,24 @@ def _to_sparse_shape(sig: ShapeSig) -> list[Shape]:
     rank = None if values is None else len(values) + len(splits)
     count = shapes.num_elements(values)
     return [(count, rank), (count,), (rank,)]
+
+
+@to_variant_op.shape
+def _to_variant_shape(sig: ShapeSig) -> Shape:
+    *splits, values = sig.shapes
+    shapes.with_rank_at_least(values, 1)
+    outer = [shapes.with_rank(given, 1) for given in splits][0]
+    if not sig.attrs["batched_input"]:
+        return ()
+    return (array_util.add(None if outer is None else outer[0], -1),)
+
+
+@from_variant_op.shape
+def _from_variant_shape(sig: ShapeSig) -> list[Shape]:
+    inner, outer = sig.attrs["input_ragged_rank"], sig.attrs["output_ragged_rank"]
+    if inner >= 0:
+        shapes.with_rank(sig.shapes[0], outer - inner)
+    return [*([(None,)] * outer), None]
 
 
 # ---------------------------------------------------------------- gradients

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from opdock import dtypes
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.dispatch import extensible
-from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.registry import ShapeSig, define_op, get
 from opdock.ops.support import array_util
@@ -105,6 +106,15 @@ def _one_hot_shape(sig: ShapeSig) -> Shape:
         raise ValueError(f"axis must be in [-1, {len(indices)}] but is {axis}")
     at = len(indices) if axis == -1 else axis
     return indices[:at] + (depth,) + indices[at:]
+
+
+@one_hot_op.rows
+def _one_hot_rows(op: Operation, inputs: Sequence[Any], rowed: Sequence[bool]) -> Any:
+    """The new dimension stands behind that of the rows."""
+    if any(rowed[1:]):
+        return None
+    axis = op.attrs["axis"]
+    return [one_hot_op(*inputs, axis=axis if axis < 0 else axis + 1)]
 
 
 @extensible

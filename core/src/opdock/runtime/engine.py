@@ -168,7 +168,7 @@ class Engine:
             found = self._functions.get(function)
             if found is None:
                 found = self._functions[function] = LazyFunction(
-                    function, self._compile_function, self._bind_function
+                    function, self._compile_function, self._bind_functions
                 )
         return found
 
@@ -177,9 +177,10 @@ class Engine:
         feeds = [(t, t._dtype, t._shape) for t in function.inputs]
         return self.compiler.step(function.outputs, function.targets, feeds)
 
-    def _bind_function(self, compiled: pipeline.Compiled) -> Program:
+    def _bind_functions(self) -> Callable[[pipeline.Compiled], Program]:
+        """What makes programs with the same random streams, which begin anew."""
         own = dataclasses.replace(self.services, resources=self.resources.with_own_streams())
-        return Program(compiled, own, self._fallback)
+        return lambda compiled: Program(compiled, own, self._fallback)
 
     @functools.cached_property
     def compiler(self) -> pipeline.Compiler:

@@ -1,4 +1,4 @@
-"""Tiles into planned buffers; reversals and rolls are portable."""
+"""Tiles into planned buffers, and reversals of whole pixels; rolls are portable."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import KernelTable, NodeSig, checks
+from opdock.plugin import KernelTable, NodeSig, axes, checks
 
 __all__ = ["table"]
 
@@ -45,3 +45,24 @@ def _plan(source: Any, multiples: Any) -> tuple[list[int], list[int], list[int]]
         [n for _, d in pairs for n in (1, d)],
         [n for c, d in pairs for n in (c, d)],
     )
+
+
+@table.binder("ReverseV2", host_inputs=("axis",))
+def reverse_v2(sig: NodeSig) -> Callable[..., Array]:
+    """The input backwards along some dimensions."""
+    return lambda tensor, axis: _reversed(tensor, axes.reversed_(axis, np.ndim(tensor)))
+
+
+def _reversed(tensor: Array, chosen: tuple[int, ...]) -> Array:
+    """A copy in which what stands together after the last such dimension moves as one."""
+    if not chosen or not tensor.size:
+        return tensor.copy()
+    last = max(chosen) + 1
+    inner = tensor.shape[last:]
+    if not inner or tensor.dtype.hasobject or not tensor[(0,) * last].flags.c_contiguous:
+        return np.flip(tensor, chosen).copy()
+    outer = tensor.shape[:last]
+    if len(inner) > 1:
+        tensor = tensor.reshape(*outer, -1)
+    whole = tensor.view(f"V{tensor.shape[-1] * tensor.itemsize}")[..., 0]
+    return np.flip(whole, chosen).copy()[..., None].view(tensor.dtype).reshape(*outer, *inner)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from opdock.data.dataset import AUTOTUNE
 from opdock.data.dataset_v1 import get_structure
+from opdock.data.experimental.checkpoints import CheckpointInputPipelineHook
 from opdock.data.experimental.grouping import (
     Reducer,
     bucket_by_sequence_length,
@@ -61,6 +62,7 @@ from opdock.data.spec import DatasetSpec as DatasetStructure
 from opdock.graph.nodes.compositespec import SparseTensorSpec
 from opdock.graph.nodes.typespec import TensorSpec
 from opdock.graph.nodes.typespec import TypeSpec as Structure
+from opdock.ops.composed.ragged_dispatch import RaggedTensorSpec
 
 INFINITE_CARDINALITY = -1
 UNKNOWN_CARDINALITY = -2
@@ -76,10 +78,16 @@ def SparseTensorStructure(dtype: object, shape: object) -> SparseTensorSpec:
     return SparseTensorSpec(shape, dtype)
 
 
+def RaggedTensorStructure(dtype: object, shape: object, ragged_rank: int) -> RaggedTensorSpec:
+    """The older name of `tf.RaggedTensorSpec(shape, dtype, ragged_rank)`."""
+    return RaggedTensorSpec(shape, dtype, ragged_rank)
+
+
 __all__ = [
     "AUTOTUNE",
     "INFINITE_CARDINALITY",
     "UNKNOWN_CARDINALITY",
+    "CheckpointInputPipelineHook",
     "Counter",
     "CsvDataset",
     "DatasetStructure",
@@ -88,6 +96,7 @@ __all__ = [
     "OptimizationOptions",
     "Optional",
     "OptionalStructure",
+    "RaggedTensorStructure",
     "RandomDataset",
     "Reducer",
     "SparseTensorStructure",

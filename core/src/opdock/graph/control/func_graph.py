@@ -104,7 +104,7 @@ class FuncGraph(Graph):
             self._scopes.controllers = saved
 
     def _adopt(self, tensor: Tensor, user: str = "") -> Tensor:
-        reference = _read_reference(tensor)
+        reference = read_reference(tensor)
         if reference is not None and self._writes(reference):
             return self._read(reference)
         found = self._captured.get(tensor)
@@ -205,7 +205,7 @@ class FuncGraph(Graph):
         loop writes.
         """
         for outer, inner in list(self._captured.items()):
-            reference = _read_reference(outer)
+            reference = read_reference(outer)
             if reference is not None and reference in written:
                 with self.control_dependencies(None):
                     value = self._read(reference)
@@ -245,7 +245,7 @@ class FuncGraph(Graph):
         return any(op.spec.stateful or _has_ref(op) for op in self.needed())
 
 
-def _read_reference(tensor: Tensor) -> Tensor | None:
+def read_reference(tensor: Tensor) -> Tensor | None:
     """The reference of which a tensor is the value; None for other tensors."""
     op = tensor._op
     if op.type != "Identity" or not op._inputs[0]._dtype._is_ref_dtype:

@@ -22,6 +22,7 @@ _REGISTRY: dict[str, OpSpec] = {}
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 GradientFn = Callable[..., Any]
+RowsFn = Callable[["Operation", Sequence[Any], Sequence[bool]], "Sequence[Any] | None"]
 
 
 class ShapeSig:
@@ -139,6 +140,7 @@ class OpSpec:
         self.decomposition_fn: Callable[..., Any] | None = None
         self.known_fn: Callable[[ShapeSig], Sequence[Any]] | None = None
         self.callee_fn: Callable[[dict[str, Any]], Any] | None = None
+        self.rows_fn: RowsFn | None = None
         self.traits = PLAIN
         self._def: opdef.OpDef | None = None
         self._builder: Any = None
@@ -220,6 +222,15 @@ class OpSpec:
     def callee(self, fn: _F) -> _F:
         """Attaches `fn(attrs) -> FuncGraph`: the function that a node of type CALL stands for."""
         self.callee_fn = fn
+        return fn
+
+    def rows(self, fn: _F) -> _F:
+        """Attaches `fn(op, inputs, rowed) -> outputs`: the node for many elements at once.
+
+        `inputs` are the node's, of which those that `rowed` names have a row for each element. All
+        outputs must have; None says that this node cannot. Elementwise ops need no such function.
+        """
+        self.rows_fn = fn
         return fn
 
     def infer(self, sig: ShapeSig) -> list[Shape]:

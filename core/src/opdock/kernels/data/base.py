@@ -102,6 +102,15 @@ class Captured:
         return lambda element: tuple([_component(v) for v in call((*element, *captured))])
 
 
+    def by_rows(self, context: Context) -> Callable[[Element], Element] | None:
+        """The function of many elements at once, if it can have them so."""
+        rows = self.function.by_rows()
+        if rows is None:
+            return None
+        call, captured = context.call(rows), self.captured
+        return lambda columns: tuple(call((*columns, *captured)))
+
+
 def _component(value: Any) -> Any:
     """A result as a component: kernels may give scalars that are no arrays."""
     if isinstance(value, (np.ndarray, Dataset)):
@@ -125,6 +134,23 @@ class DatasetIterator:
             OpError: the element could not be made. What comes after it may still be had.
         """
         raise NotImplementedError
+
+    def columns(self, count: int) -> Element | None:
+        """The next elements at once: each component has a row for each of them.
+
+        Nothing is drawn that so many calls of `next` would not draw.
+
+        Args:
+            count: how many at most; there may be fewer, before the end or an error as well.
+
+        Returns:
+            Arrays that nobody else holds. None where elements come one by one: `next` has the next
+            one, or the end.
+
+        Raises:
+            OpError: as by `next`, for the first of them.
+        """
+        return None
 
     def save(self) -> State:
         """Where it stands."""
@@ -153,6 +179,11 @@ class Dataset(ABC):
     @abstractmethod
     def iterator(self, context: Context) -> DatasetIterator:
         """A new iterator, before the first element."""
+
+    @property
+    def fresh(self) -> bool:
+        """Whether nobody holds the arrays of an element but those to whom `next` gave it."""
+        return False
 
     def cardinality(self) -> int:
         """The number of elements, or `INFINITE`, or `UNKNOWN` where only a walk would tell."""

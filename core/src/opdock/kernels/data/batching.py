@@ -23,47 +23,15 @@ from opdock.kernels.data.base import (
     invalid,
 )
 from opdock.kernels.data.outcomes import Outcome, drawn, load_error, save_error, settled
+from opdock.kernels.data.rows import elements_of, stack
 from opdock.shapes import Shape
 
 __all__ = [
     "BatchDataset", "ElementsDataset", "MapAndBatchDataset", "PaddedBatchDataset",
-    "SparseBatchDataset", "UnbatchDataset", "WindowDataset", "stack",
+    "SparseBatchDataset", "UnbatchDataset", "WindowDataset",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
-
-
-def stack(elements: Sequence[Element]) -> Element:
-    """The components of elements of one shape, stacked.
-
-    Raises:
-        InvalidArgumentError: the shapes differ.
-    """
-    return tuple([_stacked(parts, i) for i, parts in enumerate(zip(*elements, strict=True))])
-
-
-def _stacked(parts: Sequence[Any], component: int) -> Array:
-    first = parts[0]
-    if not isinstance(first, np.ndarray):  # a variant that is no array
-        out = np.empty(len(parts), object)
-        out[:] = parts
-        return out
-    shape = first.shape
-    for part in parts:
-        if part.shape != shape:
-            raise invalid(
-                f"Cannot batch tensors with different shapes in component {component}. First "
-                f"element had shape {shapes.text(shape)} and element {_position(parts, part)} had "
-                f"shape {shapes.text(part.shape)}."
-            )
-    out = np.empty((len(parts), *shape), first.dtype)
-    for i, part in enumerate(parts):
-        out[i, ...] = part
-    return out
-
-
-def _position(parts: Sequence[Any], part: Any) -> int:
-    return next(i for i, p in enumerate(parts) if p is part)
 
 
 def batches(n: int, size: int, drop: bool) -> int:
@@ -76,12 +44,19 @@ class BatchDataset(Following):
 
     whole = False
     """Whether an error takes the place of a whole batch, rather than of what came before it."""
+    stacks = True
+    """Whether a batch is its elements, stacked."""
 
     def __init__(self, source: Dataset, size: int, drop: bool, types: Any, shapes_: Any) -> None:
         if size <= 0:
             raise invalid("Batch size must be greater than zero.")
         super().__init__(source, types, shapes_)
         self.size, self.drop = size, drop
+
+    @property
+    def fresh(self) -> bool:
+        """Whether nobody else holds an element's arrays: they were made for it."""
+        return True
 
     def cardinality(self) -> int:
         """The number of elements, as far as it is known."""
@@ -107,13 +82,17 @@ class _BatchIterator(FollowingIterator):
     def next(self) -> Element | None:
         if self._over:
             return None
-        found = self._whole() if self._dataset.whole else self._gathered()
-        if not found or (self._over and self._dataset.drop):
+        dataset = self._dataset
+        columns = self.source.columns(dataset.size) if dataset.stacks else None
+        if columns is not None and len(columns[0]) == dataset.size:
+            return columns
+        begun = [] if columns is None else elements_of(columns)
+        found = self._whole(begun) if dataset.whole else self._gathered(begun)
+        if not found or (self._over and dataset.drop):
             return None
-        return self._dataset.join(found)
+        return dataset.join(found)
 
-    def _gathered(self) -> list[Element]:
-        found: list[Element] = []
+    def _gathered(self, found: list[Element]) -> list[Element]:
         step, size = self.source.next, self._dataset.size
         while len(found) < size:
             element = step()
@@ -123,10 +102,9 @@ class _BatchIterator(FollowingIterator):
             found.append(element)
         return found
 
-    def _whole(self) -> list[Element]:
-        found: list[Element] = []
+    def _whole(self, found: list[Element]) -> list[Element]:
         error: Exception | None = None
-        for _ in range(self._dataset.size):
+        for _ in range(self._dataset.size - len(found)):
             try:
                 element = self.source.next()
             except errors.CancelledError:
@@ -163,6 +141,8 @@ class MapAndBatchDataset(BatchDataset):
 
 class PaddedBatchDataset(BatchDataset):
     """Stacks of elements, each padded to a shape, or to the largest of the batch."""
+
+    stacks = False
 
     def __init__(
         self, source: Dataset, size: int, drop: bool, padded: Sequence[Array],
@@ -403,6 +383,8 @@ class _WindowIterator(FollowingIterator):
 
 class SparseBatchDataset(BatchDataset):
     """Batches of dense elements of several sizes as sparse tensors: three variants each."""
+
+    stacks = False
 
     def __init__(
         self, source: Dataset, size: int, row_shape: Array, types: Any, shapes_: Any

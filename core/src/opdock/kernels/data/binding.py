@@ -20,7 +20,8 @@ Bind = Callable[[NodeSig], Make]
 
 
 def hosted(
-    *ops: str, inputs: str = "", outputs: str = "handle", module: str = ""
+    *ops: str, inputs: str = "", outputs: str = "handle", module: str = "",
+    keeps: tuple[str, ...] | None = None,
 ) -> Callable[[Bind], Bind]:
     """Declares a kernel `bind(sig)` all of whose arguments and results are in host memory.
 
@@ -28,6 +29,7 @@ def hosted(
         *ops: the op types.
         inputs, outputs: the names of the arguments.
         module: whose kernel it is, where another one made `bind`.
+        keeps: the arguments and results whose arrays it may hold after the call; None for all.
     """
 
     def attach(bind: Bind) -> Bind:
@@ -36,9 +38,10 @@ def hosted(
 
         functools.update_wrapper(on_host, bind)
         on_host.__module__ = module or bind.__module__
-        portable(*ops, host_inputs=tuple(inputs.split()), host_outputs=tuple(outputs.split()))(
-            on_host
-        )
+        portable(
+            *ops, host_inputs=tuple(inputs.split()), host_outputs=tuple(outputs.split()),
+            keeps=keeps,
+        )(on_host)  # fmt: skip
         return bind
 
     return attach

@@ -12,7 +12,16 @@ from opdock import dtypes, errors
 from opdock.io import host_ops
 from opdock.io.files import tf_errors
 from opdock.io.records import open_for_reading, read_records
-from opdock.kernels.data.base import Context, Dataset, DatasetIterator, Element, State, invalid
+from opdock.kernels.data.base import (
+    Context,
+    Dataset,
+    DatasetIterator,
+    Element,
+    State,
+    invalid,
+)
+from opdock.kernels.data.outcomes import load_error, save_error
+from opdock.kernels.data.rows import stack
 
 __all__ = [
     "FileDataset", "FixedLengthRecordDataset", "MatchingFilesDataset", "SqlDataset",
@@ -94,8 +103,12 @@ class _FileIterator(DatasetIterator):
         self._file = 0
         self._read = 0  # of the current file
         self._records: Iterator[Element | Exception] | None = None
+        self._failed: Exception | None = None  # what comes next
 
     def next(self) -> Element | None:
+        if self._failed is not None:
+            error, self._failed = self._failed, None
+            raise error.with_traceback(None)
         names = self._dataset.filenames
         while self._file < len(names):
             if self._records is None:
@@ -114,15 +127,25 @@ class _FileIterator(DatasetIterator):
             return element
         return None
 
+    def columns(self, count: int) -> Element | None:
+        found: list[Element] = []
+        try:
+            while len(found) < count and (element := self.next()) is not None:
+                found.append(element)
+        except errors.OpError as e:
+            self._failed = e  # it comes next
+        return stack(found) if found else None
+
     def _following(self) -> None:
         self._file, self._read, self._records = self._file + 1, 0, None
 
     def save(self) -> State:
-        return {"file": self._file, "read": self._read}
+        return {"file": self._file, "read": self._read, "failed": save_error(self._failed)}
 
     def restore(self, state: State) -> None:
         self._file, wanted, self._read = state["file"], state["read"], 0
         self._records = None
+        self._failed = load_error(state["failed"])
         if wanted:
             self._records = self._dataset.records(self._dataset.filenames[self._file])
         while self._read < wanted and next(self._records or iter(()), None) is not None:

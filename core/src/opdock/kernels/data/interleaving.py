@@ -109,7 +109,13 @@ class _ParallelInterleavingIterator(InterleavingIterator):
                 self._fill(place)
         if not self._in_order and self._count:
             self._go_where_something_is()
-        return super().next()
+        try:
+            return super().next()
+        except errors.CancelledError:
+            raise
+        except Exception:
+            self._count_one()  # an error is one of the elements of its dataset
+            raise
 
     def _go_where_something_is(self) -> None:
         with self._condition:

@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from opdock import errors
 from opdock.dtypes import DType
 from opdock.kernels.data.base import (
@@ -43,6 +45,7 @@ class IteratorResource:
         self.handle = f"{name}/{next(_serial)}".encode()
         self._resources = resources
         self._iterator: DatasetIterator | None = None
+        self._fresh = False
         self._condition = threading.Condition()
         self._busy = False
         self._begins = threading.Lock()
@@ -74,6 +77,7 @@ class IteratorResource:
         self._enter()
         try:
             old, self._iterator = self._iterator, fresh
+            self._fresh = dataset.fresh
         finally:
             self._leave()
         if old is not None:
@@ -104,12 +108,15 @@ class IteratorResource:
         return element
 
     def next_or_none(self) -> Element | None:
-        """The next element, or None at the end; see `next`."""
+        """The next element, of arrays that nobody else holds, or None at the end; see `next`."""
         self._enter()
         try:
             if self._iterator is None:
                 raise _uninitialized("GetNext", "getting the next element")
-            return self._iterator.next()
+            element = self._iterator.next()
+            if element is None or self._fresh:
+                return element
+            return tuple([v.copy() if isinstance(v, np.ndarray) else v for v in element])
         finally:
             self._leave()
 

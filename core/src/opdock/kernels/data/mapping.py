@@ -22,6 +22,8 @@ from opdock.kernels.data.base import (
     dataset_of,
     invalid,
 )
+from opdock.kernels.data.outcomes import load_error, save_error, settled
+from opdock.kernels.data.rows import Rows
 from opdock.shapes import Shape
 
 __all__ = [
@@ -65,9 +67,14 @@ class _MapIterator(FollowingIterator):
         super().__init__(dataset.source, context)
         self._call = dataset.function.within(context)
         self._keeps_count = dataset.keeps_count
+        self._rows = Rows(dataset.source, dataset.function, context)
+
+    def columns(self, count: int) -> Element | None:
+        return self._rows.columns(self.source, count)
 
     def next(self) -> Element | None:
-        element = self.source.next()
+        drawn = self._rows.drawn
+        element = settled(drawn.popleft()) if drawn else self.source.next()
         if element is None:
             return None
         try:
@@ -75,6 +82,14 @@ class _MapIterator(FollowingIterator):
         except errors.OutOfRangeError as e:
             map_error(e, self._keeps_count)
             return None
+
+    def save(self) -> State:
+        return {**super().save(), "drawn": [[e, save_error(x)] for e, x in self._rows.drawn]}
+
+    def restore(self, state: State) -> None:
+        super().restore(state)
+        self._rows.drawn.clear()
+        self._rows.drawn.extend((e, load_error(x)) for e, x in state["drawn"])
 
 
 def checked_predicate(results: Element) -> bool:
@@ -247,9 +262,7 @@ class InterleavingIterator(FollowingIterator):
             if current is not None:
                 element = current[1].next()
                 if element is not None:
-                    self._taken += 1
-                    if self._taken == self._block:
-                        self._advance()
+                    self._count_one()
                     return element
                 current[1].close()
                 self._open[self._place] = None
@@ -265,6 +278,15 @@ class InterleavingIterator(FollowingIterator):
             else:
                 self._advance()
         return None
+
+    def columns(self, count: int) -> Element | None:
+        current = self._open[0] if len(self._open) == 1 else None
+        return None if current is None else current[1].columns(count)
+
+    def _count_one(self) -> None:
+        self._taken += 1
+        if self._taken == self._block:
+            self._advance()
 
     def _advance(self) -> None:
         self._taken = 0

@@ -26,6 +26,7 @@ from opdock.kernels.data.base import (
 )
 from opdock.kernels.data.mapping import map_error
 from opdock.kernels.data.outcomes import Outcome, drawn, load_error, save_error, settled
+from opdock.kernels.data.rows import Rows
 from opdock.kernels.select.cells import Background, Resources
 
 __all__ = [
@@ -108,6 +109,11 @@ class PrefetchDataset(Following):
         if size < AUTOTUNE:
             raise invalid("buffer_size must be >= 0 or set buffer_size to be -1 for auto-tuning")
         self.size, self.resources = size, resources
+
+    @property
+    def fresh(self) -> bool:
+        """Whether nobody else holds an element's arrays."""
+        return self.source.fresh
 
     def cardinality(self) -> int:
         """The number of elements, as far as it is known."""
@@ -379,9 +385,27 @@ class _ParallelMapIterator(DatasetIterator):
         self._in_order = dataset.in_order and context.in_order
         self._threads = min(dataset.limit, _MOST_THREADS, context.threads or _MOST_THREADS)
         self._jobs = _Jobs(dataset.resources, source, call, dataset.limit)
+        self._rows = Rows(dataset.source, dataset.function, context)
         self._started = False
         self._end = weakref.finalize(self, self._jobs.close, patient=False)
         self._end.atexit = False
+
+    def columns(self, count: int) -> Element | None:
+        # One call of many elements takes less than threads that share an interpreter.
+        jobs = self._jobs
+        with jobs.condition:
+            if self._started or jobs.jobs or jobs.over:
+                return None
+        with jobs.turn:
+            found = self._rows.columns(jobs.source, count)
+        with jobs.condition:
+            for element, error in self._rows.drawn:
+                job = _Job(element, None if error is None else (None, error))
+                jobs.jobs.append(job)
+                if error is None:
+                    jobs.again.append(job)
+            self._rows.drawn.clear()
+        return found
 
     def next(self) -> Element | None:
         jobs = self._jobs

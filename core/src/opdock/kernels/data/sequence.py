@@ -33,6 +33,11 @@ class TakeDataset(Following):
         super().__init__(source)
         self.count = count
 
+    @property
+    def fresh(self) -> bool:
+        """Whether nobody else holds an element's arrays."""
+        return self.source.fresh
+
     def cardinality(self) -> int:
         """The number of elements, as far as it is known."""
         n = self.source.cardinality()
@@ -70,6 +75,11 @@ class SkipDataset(Following):
         super().__init__(source)
         self.count = count
 
+    @property
+    def fresh(self) -> bool:
+        """Whether nobody else holds an element's arrays."""
+        return self.source.fresh
+
     def cardinality(self) -> int:
         """The number of elements, as far as it is known."""
         if self.count < 0:
@@ -106,6 +116,11 @@ class RepeatDataset(Following):
     def __init__(self, source: Dataset, count: int) -> None:
         super().__init__(source)
         self.count = count
+
+    @property
+    def fresh(self) -> bool:
+        """Whether nobody else holds an element's arrays."""
+        return self.source.fresh
 
     def cardinality(self) -> int:
         """The number of elements, as far as it is known."""
@@ -145,6 +160,13 @@ class _RepeatIterator(FollowingIterator):
             if count < 0 or self._turn < count:
                 self.source = self._dataset.source.iterator(self.context)
         return None
+
+    def columns(self, count: int) -> Element | None:
+        times = self._dataset.count
+        found = self.source.columns(count) if times < 0 or self._turn < times else None
+        if found is not None:
+            self._fruitless = False
+        return found
 
 
 class ConcatenateDataset(Dataset):

@@ -39,13 +39,17 @@ class Indexed(Dataset):
         """The element of a number below the cardinality."""
         raise NotImplementedError
 
+    def between(self, begin: int, end: int) -> Element | None:
+        """The elements of these numbers as new columns; None where they do not make any."""
+        return None
+
     def iterator(self, context: Context) -> DatasetIterator:
         return _IndexedIterator(self)
 
 
 class _IndexedIterator(DatasetIterator):
     def __init__(self, dataset: Indexed) -> None:
-        self._at = dataset.at
+        self._at, self._between = dataset.at, dataset.between
         self._count = dataset.cardinality()
         self._next = 0
 
@@ -55,6 +59,13 @@ class _IndexedIterator(DatasetIterator):
             return None
         self._next = index + 1
         return self._at(index)
+
+    def columns(self, count: int) -> Element | None:
+        end = min(self._next + count, self._count)
+        found = self._between(self._next, end) if end > self._next else None
+        if found is not None:
+            self._next = end
+        return found
 
     def save(self) -> State:
         return {"next": self._next}
@@ -103,6 +114,10 @@ class TensorSliceDataset(Indexed):
     def at(self, index: int) -> Element:
         """The element of that number."""
         return tuple([c[index, ...] for c in self._components])
+
+    def between(self, begin: int, end: int) -> Element | None:
+        """The elements of these numbers."""
+        return tuple([c[begin:end].copy() for c in self._components])
 
 
 class SparseSliceDataset(Indexed):
@@ -166,6 +181,10 @@ class RangeDataset(Indexed):
     def at(self, index: int) -> Element:
         """The element of that number."""
         return (np.array(self._range[index], np.int64),)
+
+    def between(self, begin: int, end: int) -> Element | None:
+        """The elements of these numbers."""
+        return (np.array(self._range[begin:end], np.int64),)
 
 
 def seeds_or_fresh(seed: Any, seed2: Any) -> tuple[int, int]:

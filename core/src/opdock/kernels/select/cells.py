@@ -64,6 +64,13 @@ class UserFunction(Protocol):
         It is compiled when it is called first. Several threads may call it at once.
         """
 
+    def by_rows(self) -> UserFunction | None:
+        """The function of many elements at once; None where it has to be called for each.
+
+        Parameters that are no captures, and results, have a row for each element. It has neither
+        state nor effects: where it fails, the elements can be had one by one.
+        """
+
 
 class Background(Protocol):
     """Work that goes on beside the steps of a session, in a thread of its own."""

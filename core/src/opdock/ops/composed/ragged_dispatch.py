@@ -20,6 +20,7 @@ from opdock.ops.composed.ragged_align import aligned, tile
 from opdock.ops.composed.ragged_convert import from_sparse, from_tensor, to_sparse, to_tensor
 from opdock.ops.composed.ragged_math import map_flat_values
 from opdock.ops.composed.ragged_slices import subscript
+from opdock.ops.composed.ragged_spec import RaggedTensorSpec
 from opdock.ops.composed.ragged_tensor import (
     RaggedTensor,
     convert_to_tensor_or_ragged_tensor,
@@ -28,7 +29,7 @@ from opdock.ops.composed.ragged_tensor import (
 )
 from opdock.ops.composed.ragged_value import RaggedTensorValue
 
-__all__ = ["RaggedTensor"]
+__all__ = ["RaggedTensor", "RaggedTensorSpec"]
 
 UNARY: Final = frozenset((
     "abs", "acos", "acosh", "angle", "as_string", "asin", "asinh", "atan", "atanh", "cast",

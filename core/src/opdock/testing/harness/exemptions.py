@@ -111,6 +111,8 @@ _TABLE: Final[tuple[tuple[Kind, frozenset[Part], str, str], ...]] = (
      "MapStage MapUnstage MapUnstageNoKey OrderedMapClear OrderedMapIncompleteSize"),
     ("resource", _DATA, "works on a staging area; tests/core/ops/test_staging.py covers it",
      "OrderedMapPeek OrderedMapSize OrderedMapStage OrderedMapUnstage OrderedMapUnstageNoKey"),
+    ("resource", _DATA, "boxes a ragged tensor; tests/core/data/test_ragged.py covers it",
+     "RaggedTensorToVariant RaggedTensorFromVariant"),
     ("host", _DATA, "reads files; tests/core/ops/test_record_input.py covers it", "RecordInput"),
     ("host", _DATA, "reads files; tests/core/ops/test_remapping.py covers it",
      "GenerateVocabRemapping LoadAndRemapMatrix"),
