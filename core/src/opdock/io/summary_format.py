@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-import io
+import struct
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -195,8 +195,6 @@ def audio_summary(tag: Array, tensor: Array, sample_rate: Any, max_outputs: int)
     Raises:
         InvalidArgumentError: the tag is no scalar, the rank is neither, or the rate not positive.
     """
-    import wave
-
     tensor = np.asarray(tensor)
     if np.asarray(tag).size != 1:
         raise _fail("tag must be scalar")
@@ -212,18 +210,27 @@ def audio_summary(tag: Array, tensor: Array, sample_rate: Any, max_outputs: int)
         if frames == 0 or channels == 0:
             raise _fail(f"an audio clip of shape {_shape(clip)} has no samples")
         samples = np.clip(np.rint(clip.astype(np.float32) * 32767.0), -32768, 32767)
-        out = io.BytesIO()
-        with wave.open(out, "wb") as file:
-            file.setnchannels(channels)
-            file.setsampwidth(2)
-            file.setframerate(rate)
-            file.writeframes(samples.astype("<i2").tobytes())
         value = summary.value.add(tag=_numbered(_one_tag(tag), "audio", i, max_outputs))
         audio = value.audio
         audio.sample_rate, audio.num_channels, audio.length_frames = rate, channels, frames
-        audio.encoded_audio_string = out.getvalue()
+        audio.encoded_audio_string = _wav(samples.astype("<i2"), int(rate))
         audio.content_type = "audio/wav"
     return summary.SerializeToString()  # type: ignore[no-any-return]
+
+
+def _wav(samples: Array, rate: int) -> bytes:
+    """A WAV file of [frames, channels] 16-bit samples; the rate may be 0, that of less than 1 Hz."""
+    data = samples.tobytes()
+    channels, width = samples.shape[1], samples.itemsize
+    form = struct.pack(
+        "<HHIIHH", 1, channels, rate, rate * channels * width, channels * width, 8 * width
+    )
+    parts = b"WAVE" + _chunk(b"fmt ", form) + _chunk(b"data", data)
+    return _chunk(b"RIFF", parts)
+
+
+def _chunk(name: bytes, content: bytes) -> bytes:
+    return name + struct.pack("<I", len(content)) + content
 
 
 # ---------------------------------------------------------------- tensors, merging

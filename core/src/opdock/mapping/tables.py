@@ -97,6 +97,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.ops.session_ops": ("opdock.ops.session_handles", "opdock.runtime.handles"),
     "python.ops.weights_broadcast_ops": ("opdock.ops.composed.weights_broadcast",),
     "python.ops.summary_op_util": ("opdock.ops.summary",),
+    "python.summary.plugin_asset": ("opdock.summary.plugin_asset",),
     "python.layers.utils": ("opdock.util.graph_helpers",),
     "python.util.all_util": ("opdock.util.decorating",),
     "python.util.deprecation": ("opdock.util.decorating",),
@@ -353,6 +354,15 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     },
     # That of tf.layers, which is one with tf.keras's there, and leans on no library.
     "python.keras.engine.input_spec": {"InputSpec": "opdock.layers.spec:InputSpec"},
+    "python.layers.utils": {
+        "conv_input_length": "opdock.layers.utils:windowed_length",
+        "conv_output_length": "opdock.layers.utils:window_length",
+        "convert_data_format": "opdock.layers.utils:op_format_of_rank",
+        "deconv_output_length": "opdock.layers.utils:transposed_length",
+        "normalize_data_format": "opdock.layers.utils:to_data_format",
+        "normalize_padding": "opdock.layers.utils:to_padding",
+        "normalize_tuple": "opdock.layers.utils:to_tuple",
+    },
     "python.lib.io.tf_record": {
         "TFRecordCompressionType": "opdock:python_io.TFRecordCompressionType",
         "TFRecordOptions": "opdock:python_io.TFRecordOptions",

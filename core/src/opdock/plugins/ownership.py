@@ -22,7 +22,7 @@ __all__ = [
 ]  # fmt: skip
 
 CORE_PASSES: Final = (
-    "fold", "branches", "loops", "dead", "simplify", "facts", "transposes", "reshapes", "algebra",
+    "pieces", "fold", "branches", "loops", "dead", "simplify", "facts", "transposes", "reshapes", "algebra",
     "padding", "pools", "relaxed", "cse", "hoist", "layout", "fuse", "cluster", "segments",
     "memory",
 )  # fmt: skip
