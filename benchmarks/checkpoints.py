@@ -35,8 +35,7 @@ def plain_file(what: str, path: str, tensors: int, size: int) -> float:
     start = time.perf_counter()
     if what == "save":
         with open(path, "wb") as file:
-            for _ in range(tensors):
-                file.write(value.data)
+            file.writelines(value.data for _ in range(tensors))
             os.fsync(file.fileno())
     elif what == "restore":
         with open(path, "rb", buffering=0) as file:
@@ -113,20 +112,20 @@ def main() -> None:
 def report(folder: str, tensors: int, mib: int, warm: bool) -> None:
     """Measures every kind, and prints a line for each step of it."""
 
-    def measure(name: str) -> tuple[float, float]:
-        command = [sys.executable, __file__, "--step", name]
-        command += ["--directory", str(Path(folder) / name.split("-")[0])]
+    def measure(kind: str, what: str) -> tuple[float, float]:
+        command = [sys.executable, __file__, "--step", f"{kind}-{what}"]
+        command += ["--directory", str(Path(folder) / kind)]
         command += ["--tensors", str(tensors), "--mib", str(mib)]
         out = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
         return float(out[0]), float(out[1])
 
     print(f"{tensors} tensors of {mib} MiB, {tensors * mib} MiB in all")
     for kind in KINDS:
-        _, base = measure(f"{kind}-none")
+        _, base = measure(kind, "none")
         for what in ("save", "restore"):
             if what == "restore" and not warm:
                 forget(folder)
-            seconds, highest = measure(f"{kind}-{what}")
+            seconds, highest = measure(kind, what)
             print(
                 f"{kind:5} {what:7}: {seconds:6.2f} s, {tensors * mib / 1024 / seconds:.2f} GiB/s,"
                 f" {highest - base:5.0f} MiB above the {base:.0f} MiB of the process without it"

@@ -19,7 +19,7 @@ from opdock import dtypes, errors
 from opdock.dtypes import DType
 from opdock.io import bundle_format, crc32c, protos
 from opdock.io.bundle_format import Array, data_path, index_path
-from opdock.io.checkpoint_commit import HEADER_KEY, VERSION, commit
+from opdock.io.checkpoint_commit import HEADER_KEY, VERSION, commit, give_up
 from opdock.io.files import Temporary, local_path, tf_errors
 from opdock.io.table import TableReader
 from opdock.io.tensor_slice import TensorSlice, encode_key, gather
@@ -111,8 +111,9 @@ class BundleWriter:
             raise
 
     def abandon(self) -> None:
-        """Removes the temporary file."""
+        """Removes the temporary file, and what was saved already of the same sharded checkpoint."""
         self._data.discard()
+        give_up(self.prefix)
 
     def __enter__(self) -> Self:
         return self

@@ -62,8 +62,8 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "JpegOptions", "audio_summary", "decode_bmp", "decode_image", "encode_jpeg", "encode_png",
     "histogram_summary", "image_summary", "jpeg_shape", "json_example", "matching_files",
-    "merge_checkpoints", "merge_summaries", "open_restoration", "parse_tensor", "read_file", "restore_v2", "save_v1",
-    "save_v2", "scalar_summary", "sharded_filename", "sharded_filespec",
+    "merge_checkpoints", "merge_summaries", "open_restoration", "parse_tensor", "read_file",
+    "restore_v2", "save_v1", "save_v2", "scalar_summary", "sharded_filename", "sharded_filespec",
     "tensor_from_bytes", "tensor_summary", "tensor_to_bytes", "write_file",
 ]  # fmt: skip
 

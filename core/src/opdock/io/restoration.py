@@ -83,5 +83,7 @@ class Restoration:
     def read(self, index: int) -> Array:
         """The tensor or slice that was asked for as number `index`."""
         name, part = self._wanted[index]
-        found: Array = self._reader.get(name) if part is None else self._reader.get_slice(name, part)
+        found: Array = (
+            self._reader.get(name) if part is None else self._reader.get_slice(name, part)
+        )
         return found

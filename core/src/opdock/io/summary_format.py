@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import struct
 import sys
 from collections.abc import Iterable, Sequence
@@ -219,7 +220,7 @@ def audio_summary(tag: Array, tensor: Array, sample_rate: Any, max_outputs: int)
 
 
 def _wav(samples: Array, rate: int) -> bytes:
-    """A WAV file of [frames, channels] 16-bit samples; the rate may be 0, that of less than 1 Hz."""
+    """A WAV file of [frames, channels] 16-bit samples; a rate below 1 Hz is written as 0."""
     data = samples.tobytes()
     channels, width = samples.shape[1], samples.itemsize
     form = struct.pack(

@@ -14,7 +14,7 @@ from opdock.layers.base import Layer, applied, static
 from opdock.layers.spec import InputSpec
 from opdock.layers.utils import smart_cond, static_bool
 from opdock.ops.arithmetic import maximum, minimum
-from opdock.ops.array import reshape
+from opdock.ops.array import reshape, size
 from opdock.ops.array import shape as tensor_shape
 from opdock.ops.cast import cast
 from opdock.ops.composed.moments import moments

@@ -22,6 +22,11 @@ _RAGGED: Final = (
       for name in ("tensor", "rows", "shapes", "convert", "constant", "math", "value")),
 )  # fmt: skip
 
+
+def _same(theirs: str, own: str, modules: str) -> dict[str, tuple[str, ...]]:
+    return {f"python.{theirs}.{name}": (f"opdock.{own}.{name}",) for name in modules.split()}
+
+
 # Internal module -> opdock's modules in which its names are looked up before TF's exports are.
 SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.client.session": ("opdock.runtime.session", "opdock.runtime.fetch"),
@@ -60,7 +65,6 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.distribute.reduce_util": ("opdock.util.one_replica",),
     "python.keras.utils.losses_utils": ("opdock.util.one_replica",),
     "python.tpu.tensor_tracer": ("opdock.util.no_tpu",),
-    "python.training.device_setter": ("opdock.train.device_setter",),
     "python.eager.monitoring": ("opdock.util.monitoring",),
     "python.eager.context": ("opdock.util.eager_context",),
     "python.platform.app": ("opdock.api.app",),
@@ -128,11 +132,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "python.training.evaluation": ("opdock.train.loops.evaluation",),
     "python.training.monitored_session": ("opdock.train.loops.monitored_session",),
-    "python.training.experimental.loss_scale": ("opdock.train.experimental.loss_scale",),
     "python.training.supervisor": ("opdock.train.loops.supervisor", "opdock.train.loops.services"),
-    "python.training.slot_creator": ("opdock.train.slot_creator",),
-    "python.training.moving_averages": ("opdock.train.moving_averages",),
-    "python.training.optimizer": ("opdock.train.optimizer",),
     "python.tools.freeze_graph": ("opdock.tools.freeze_graph",),
     "python.tools.inspect_checkpoint": ("opdock.tools.inspect_checkpoint",),
     "python.tools.saved_model_utils": ("opdock.tools.saved_model_utils",),
@@ -142,6 +142,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
         "opdock.tools.saved_model_inputs",
     ),
     "python.tools.strip_unused": ("opdock.tools.strip_unused_lib",),
+    "python.tools.optimize_for_inference_lib": ("opdock.tools.optimize_for_inference_lib",),
     "python.training.saver": (
         "opdock.train.saver",
         "opdock.train.saver_builder",
@@ -159,26 +160,24 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.training.tracking.util": ("opdock.train.tracking.util",),
     "python.training.saving.saveable_object": ("opdock.train.saveable",),
     "python.training.saving.saveable_object_util": ("opdock.train.saveable",),
-    "python.saved_model.model_utils": ("opdock.saved_model.model_utils",),
-    "python.saved_model.model_utils.export_output": (
-        "opdock.saved_model.model_utils.export_output",
+    **_same(
+        "training",
+        "train",
+        "checkpoint_management device_setter experimental.loss_scale "
+        "moving_averages optimizer slot_creator training_util",
     ),
-    "python.saved_model.model_utils.export_utils": ("opdock.saved_model.model_utils.export_utils",),
-    "python.saved_model.model_utils.mode_keys": ("opdock.saved_model.model_utils.mode_keys",),
+    **_same(
+        "saved_model",
+        "saved_model",
+        "builder constants loader signature_constants "
+        "signature_def_utils tag_constants utils model_utils model_utils.export_output "
+        "model_utils.export_utils model_utils.mode_keys",
+    ),
     "python.keras.engine.training": ("opdock.layers.network",),
-    "python.saved_model.builder": ("opdock.saved_model.builder",),
     "python.saved_model.builder_impl": ("opdock.saved_model.builder",),
-    "python.saved_model.constants": ("opdock.saved_model.constants",),
-    "python.saved_model.loader": ("opdock.saved_model.loader",),
     "python.saved_model.loader_impl": ("opdock.saved_model.loader",),
-    "python.saved_model.signature_constants": ("opdock.saved_model.signature_constants",),
-    "python.saved_model.signature_def_utils": ("opdock.saved_model.signature_def_utils",),
     "python.saved_model.signature_def_utils_impl": ("opdock.saved_model.signature_def_utils",),
-    "python.saved_model.tag_constants": ("opdock.saved_model.tag_constants",),
-    "python.saved_model.utils": ("opdock.saved_model.utils",),
     "python.saved_model.utils_impl": ("opdock.saved_model.utils",),
-    "python.training.checkpoint_management": ("opdock.train.checkpoint_management",),
-    "python.training.training_util": ("opdock.train.training_util",),
     "python.util.nest": ("opdock.util.nest",),
     "python.ops.critical_section_ops": ("opdock.ops.composed.critical_section",),
     "python.ops.ctc_ops": ("opdock.ops.composed.ctc_labels", "opdock.ops.ctc"),
@@ -225,12 +224,41 @@ def _of_train(*names: str) -> dict[str, str]:
     return {name: f"opdock:train.{name}" for name in names}
 
 
+def _in(place: str, **names: str) -> dict[str, str]:
+    return {name: f"{place}{own}" for name, own in names.items()}
+
+
 _GLOBAL_STEP: Final = _of_train(
     "assert_global_step", "create_global_step", "get_global_step", "get_or_create_global_step"
 )
 _CHECKPOINTS: Final = _of_train(
     "init_from_checkpoint", "list_variables", "load_checkpoint", "load_variable"
 )
+
+_LAYERS_UTILS: Final = _in(
+    "opdock.layers.utils:", conv_input_length="windowed_length",
+    conv_output_length="window_length", convert_data_format="op_format_of_rank",
+    deconv_output_length="transposed_length", normalize_data_format="to_data_format",
+    normalize_padding="to_padding", normalize_tuple="to_tuple",
+)  # fmt: skip
+_TF_RECORD: Final = {
+    name: f"opdock:python_io.{name}"
+    for name in (
+        "TFRecordCompressionType",
+        "TFRecordOptions",
+        "TFRecordWriter",
+        "tf_record_iterator",
+    )
+}
+_WARM_STARTING: Final = _in(
+    "opdock.train.warm_starting:", _get_var_info="var_info", _infer_var_name="infer_var_name",
+    _warm_start_var_with_vocab="warm_start_var_with_vocab",
+)  # fmt: skip
+_GFILE: Final = _in(
+    "opdock:gfile.", copy="Copy", exists="Exists", glob="Glob", isdir="IsDirectory",
+    listdir="ListDirectory", makedirs="MakeDirs", mkdir="MkDir", remove="Remove",
+    rename="Rename", rmtree="DeleteRecursively", stat="Stat", walk="Walk",
+)  # fmt: skip
 
 # Module -> name -> "module:name" of opdock, where the names differ; "opdock:x" is the public tf.x.
 NAMES: Final[dict[str, dict[str, str]]] = {
@@ -270,20 +298,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "SpriteMetadata": "tensorboard.plugins.projector.projector_config_pb2:SpriteMetadata",
         "visualize_embeddings": "opdock.summary.projector:visualize_embeddings",
     },
-    "io.gfile": {
-        "copy": "opdock:gfile.Copy",
-        "exists": "opdock:gfile.Exists",
-        "glob": "opdock:gfile.Glob",
-        "isdir": "opdock:gfile.IsDirectory",
-        "listdir": "opdock:gfile.ListDirectory",
-        "makedirs": "opdock:gfile.MakeDirs",
-        "mkdir": "opdock:gfile.MkDir",
-        "remove": "opdock:gfile.Remove",
-        "rename": "opdock:gfile.Rename",
-        "rmtree": "opdock:gfile.DeleteRecursively",
-        "stat": "opdock:gfile.Stat",
-        "walk": "opdock:gfile.Walk",
-    },
+    "io.gfile": _GFILE,
     "python.client.device_lib": {
         "list_local_devices": "opdock.util.graph_helpers:list_local_devices",
     },
@@ -354,21 +369,8 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     },
     # That of tf.layers, which is one with tf.keras's there, and leans on no library.
     "python.keras.engine.input_spec": {"InputSpec": "opdock.layers.spec:InputSpec"},
-    "python.layers.utils": {
-        "conv_input_length": "opdock.layers.utils:windowed_length",
-        "conv_output_length": "opdock.layers.utils:window_length",
-        "convert_data_format": "opdock.layers.utils:op_format_of_rank",
-        "deconv_output_length": "opdock.layers.utils:transposed_length",
-        "normalize_data_format": "opdock.layers.utils:to_data_format",
-        "normalize_padding": "opdock.layers.utils:to_padding",
-        "normalize_tuple": "opdock.layers.utils:to_tuple",
-    },
-    "python.lib.io.tf_record": {
-        "TFRecordCompressionType": "opdock:python_io.TFRecordCompressionType",
-        "TFRecordOptions": "opdock:python_io.TFRecordOptions",
-        "tf_record_iterator": "opdock:python_io.tf_record_iterator",
-        "TFRecordWriter": "opdock:python_io.TFRecordWriter",
-    },
+    "python.layers.utils": _LAYERS_UTILS,
+    "python.lib.io.tf_record": _TF_RECORD,
     "python.lib.io.file_io": {
         "FileIO": "opdock:gfile.GFile",
         "atomic_write_string_to_file": "opdock.util.files:atomic_write_string_to_file",
@@ -476,6 +478,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.training.saver": {
         "_get_saver_or_default": "opdock.train.loops.scaffold:saver_or_default"
     },
+    "python.training.warm_starting_util": _WARM_STARTING,
     "python.training.training": {"NewCheckpointReader": "opdock:train.NewCheckpointReader"},
     "test": {"mock": "unittest.mock"},
     "python.tf2": {"enabled": "opdock.util.graph_helpers:enabled"},

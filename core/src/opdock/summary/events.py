@@ -62,17 +62,21 @@ class EventsWriter:
 
     def add_event(self, event: Any) -> None:
         """Queues an event. The queue's errors, a full disk for instance, surface here later."""
-        self._open().write(event.SerializeToString())
+        with tf_errors(self._path):
+            self._open().write(event.SerializeToString())
 
     def flush(self) -> None:
         """Waits until every queued event is in the file."""
         if self._writer is not None and not self._closed:
-            self._writer.flush()
+            with tf_errors(self._path):
+                self._writer.flush()
 
     def close(self) -> None:
         """Flushes and closes the file."""
         if self._writer is not None and not self._closed:
-            self._writer.close()
+            self._closed = True
+            with tf_errors(self._path):
+                self._writer.close()
         self._closed = True
 
     def reopen(self) -> None:
