@@ -100,7 +100,7 @@ def test_a_monitored_session_on_a_full_disk(disk: Disk) -> None:
 
 
 def test_a_disk_that_cannot_be_written_to(disk: Disk) -> None:
-    _, train = model()
+    model()
     saver = tf.train.Saver()
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
@@ -125,6 +125,7 @@ def test_events_on_a_full_disk(disk: Disk) -> None:
         writer.flush()
     with pytest.raises(tf.errors.ResourceExhaustedError, match="tfevents.*No space left"):
         writer.add_summary(summary, 2)
+    writer.close()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write to any folder")

@@ -41,6 +41,7 @@ class EventsWriter:
         self._flush_secs = flush_secs
         self._suffix = filename_suffix or ""
         self._writer: Any = None
+        self._file: IO[bytes]
         self._path: str | None = None
         self._closed = False
         with tf_errors(self._logdir):
@@ -76,7 +77,11 @@ class EventsWriter:
         if self._writer is not None and not self._closed:
             self._closed = True
             with tf_errors(self._path):
-                self._writer.close()
+                try:
+                    self._writer.close()
+                finally:  # what is left in its buffer may not fit the disk
+                    with suppress(OSError):
+                        self._file.close()
         self._closed = True
 
     def reopen(self) -> None:
@@ -86,8 +91,8 @@ class EventsWriter:
 
     def _open(self) -> Any:
         if self._writer is None:
-            file = self._create()
-            writer = _AsyncWriter(RecordWriter(file), self._max_queue, self._flush_secs)
+            self._file = self._create()
+            writer = _AsyncWriter(RecordWriter(self._file), self._max_queue, self._flush_secs)
             version = protos.Event(wall_time=time.time(), file_version=FILE_VERSION)
             writer.write(version.SerializeToString())
             self._writer = writer
