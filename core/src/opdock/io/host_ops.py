@@ -41,6 +41,7 @@ Array = np.ndarray[Any, Any]
 
 # These load when the first op that needs them is prepared; parsers of Examples bring protobuf.
 _LATER = {
+    "EventSink": "opdock.io.event_sink",
     "ReaderState": "opdock.io.reader_state",
     "Records": "opdock.io.record_sources", "Source": "opdock.io.record_sources",
     "fixed_length": "opdock.io.record_sources", "identity": "opdock.io.record_sources",

@@ -23,9 +23,17 @@ _RAGGED: Final = (
 )  # fmt: skip
 
 
-def _same(theirs: str, own: str, modules: str) -> dict[str, tuple[str, ...]]:
-    return {f"python.{theirs}.{name}": (f"opdock.{own}.{name}",) for name in modules.split()}
-
+# Packages of TF's and opdock's whose modules have the same names.
+_ALIKE: Final = (
+    ("data.util", "data.util", "convert nest options random_seed sparse structure"),
+    ("saved_model", "saved_model", ("builder constants loader model_utils signature_constants "
+     "signature_def_utils tag_constants utils model_utils.export_output model_utils.export_utils "
+     "model_utils.mode_keys")),
+    ("tools", "tools", ("freeze_graph inspect_checkpoint optimize_for_inference_lib "
+     "saved_model_utils strip_unused_lib")),
+    ("training", "train", ("checkpoint_management device_setter experimental.loss_scale "
+     "moving_averages optimizer slot_creator training_util")),
+)  # fmt: skip
 
 # Internal module -> opdock's modules in which its names are looked up before TF's exports are.
 SOURCES: Final[dict[str, tuple[str, ...]]] = {
@@ -133,16 +141,11 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.training.evaluation": ("opdock.train.loops.evaluation",),
     "python.training.monitored_session": ("opdock.train.loops.monitored_session",),
     "python.training.supervisor": ("opdock.train.loops.supervisor", "opdock.train.loops.services"),
-    "python.tools.freeze_graph": ("opdock.tools.freeze_graph",),
-    "python.tools.inspect_checkpoint": ("opdock.tools.inspect_checkpoint",),
-    "python.tools.saved_model_utils": ("opdock.tools.saved_model_utils",),
-    "python.tools.strip_unused_lib": ("opdock.tools.strip_unused_lib",),
     "python.tools.saved_model_cli": (
         "opdock.tools.saved_model_cli",
         "opdock.tools.saved_model_inputs",
     ),
     "python.tools.strip_unused": ("opdock.tools.strip_unused_lib",),
-    "python.tools.optimize_for_inference_lib": ("opdock.tools.optimize_for_inference_lib",),
     "python.training.saver": (
         "opdock.train.saver",
         "opdock.train.saver_builder",
@@ -160,24 +163,17 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.training.tracking.util": ("opdock.train.tracking.util",),
     "python.training.saving.saveable_object": ("opdock.train.saveable",),
     "python.training.saving.saveable_object_util": ("opdock.train.saveable",),
-    **_same(
-        "training",
-        "train",
-        "checkpoint_management device_setter experimental.loss_scale "
-        "moving_averages optimizer slot_creator training_util",
-    ),
-    **_same(
-        "saved_model",
-        "saved_model",
-        "builder constants loader signature_constants "
-        "signature_def_utils tag_constants utils model_utils model_utils.export_output "
-        "model_utils.export_utils model_utils.mode_keys",
-    ),
+    **{
+        f"python.{theirs}.{name}": (f"opdock.{own}.{name}",)
+        for theirs, own, names in _ALIKE
+        for name in names.split()
+    },
+    "python.ops.summary_ops_v2": ("opdock.summary.recording",),
+    **{
+        f"python.saved_model.{name}_impl": (f"opdock.saved_model.{name}",)
+        for name in ("builder", "loader", "signature_def_utils", "utils")
+    },
     "python.keras.engine.training": ("opdock.layers.network",),
-    "python.saved_model.builder_impl": ("opdock.saved_model.builder",),
-    "python.saved_model.loader_impl": ("opdock.saved_model.loader",),
-    "python.saved_model.signature_def_utils_impl": ("opdock.saved_model.signature_def_utils",),
-    "python.saved_model.utils_impl": ("opdock.saved_model.utils",),
     "python.util.nest": ("opdock.util.nest",),
     "python.ops.critical_section_ops": ("opdock.ops.composed.critical_section",),
     "python.ops.ctc_ops": ("opdock.ops.composed.ctc_labels", "opdock.ops.ctc"),
@@ -199,12 +195,6 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.data.ops.iterator_ops": ("opdock.data.iterators",),
     "python.data.ops.optional_ops": ("opdock.data.optional",),
     "python.data.ops.readers": ("opdock.data.readers",),
-    "python.data.util.convert": ("opdock.data.util.convert",),
-    "python.data.util.nest": ("opdock.data.util.nest",),
-    "python.data.util.options": ("opdock.data.util.options",),
-    "python.data.util.random_seed": ("opdock.data.util.random_seed",),
-    "python.data.util.sparse": ("opdock.data.util.sparse",),
-    "python.data.util.structure": ("opdock.data.util.structure",),
     "python.framework.sparse_tensor": (
         "opdock.graph.nodes.composite",
         "opdock.graph.nodes.compositespec",

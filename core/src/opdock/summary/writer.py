@@ -10,8 +10,8 @@ from typing import Any, Self
 
 from opdock.graph.nodes.graph import Graph
 from opdock.io import filesystems, protos
+from opdock.io.event_files import EventsWriter
 from opdock.io.files import write_file
-from opdock.summary.events import EventsWriter
 
 __all__ = ["FileWriter"]
 

@@ -189,6 +189,12 @@ _TABLE: Final[tuple[tuple[Kind, frozenset[Part], str, str], ...]] = (
      "AudioSummary AudioSummaryV2 HistogramSummary ImageSummary MergeSummary ScalarSummary"),
     ("host", _DATA, "writes a summary protobuf; tests/core/summary parses what it writes",
      "TensorSummary TensorSummaryV2"),
+    ("resource", _DATA, "writes an event file; tests/core/summary/test_recording.py reads it",
+     "CloseSummaryWriter CreateSummaryFileWriter FlushSummaryWriter ImportEvent SummaryWriter"),
+    ("resource", _DATA, "writes an event file; tests/core/summary/test_recording.py reads it",
+     "WriteAudioSummary WriteGraphSummary WriteHistogramSummary WriteImageSummary"),
+    ("resource", _DATA, "writes an event file; tests/core/summary/test_recording.py reads it",
+     "WriteRawProtoSummary WriteScalarSummary WriteSummary"),
 )  # fmt: skip
 
 
