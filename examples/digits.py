@@ -2,9 +2,12 @@
 
     python examples/digits.py                 # scikit-learn's 8x8 digits, bundled with it
     python examples/digits.py --mnist FOLDER  # MNIST's four IDX files, plain or .gz
-    tensorboard --logdir logs/digits          # the loss, the accuracy and the graph
+    python examples/digits.py --resume        # goes on after Ctrl-C, or after a kill
+    tensorboard --logdir logs/digits          # curves, histograms, images, graph, projector
 
 Prints where each op ran and why, and last of all the accuracy on digits it never saw in training.
+Each epoch ends with a checkpoint, and so does Ctrl-C; a run that was resumed ends with the weights
+that it would have had anyway (to the bit with OPDOCK_JIT=sync: code rounds alike from step 1 on).
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import math
 import os
 import struct
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,6 +28,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 import opdock as tf
+from opdock.contrib.tensorboard.plugins import projector
 
 if TYPE_CHECKING:
     from opdock.runtime.inspect.explain import Explanation
@@ -90,10 +95,23 @@ def mnist(folder: Path) -> Digits:
     return Digits(*part("train"), *part("t10k"))
 
 
-def train(digits: Digits, epochs: int, batch: int, logdir: str) -> float:
-    """Builds the graph, trains it, explains its placement; returns the test accuracy."""
-    # Step 1: the graph.
-    x = tf.placeholder(tf.float32, [None, digits.train_images.shape[1]], name="x")
+class Model(NamedTuple):
+    """What training needs of the graph."""
+
+    x: tf.Tensor
+    y: tf.Tensor
+    last_hidden: tf.Tensor
+    loss: tf.Tensor
+    accuracy: tf.Tensor
+    global_step: tf.Variable
+    train_op: tf.Operation
+    summaries: tf.Tensor
+    pictures: tf.Tensor
+
+
+def build(pixels: int) -> Model:
+    """Step 1: the graph."""
+    x = tf.placeholder(tf.float32, [None, pixels], name="x")
     y = tf.placeholder(tf.int64, [None], name="y")
 
     hidden = tf.layers.dense(x, 256, activation=tf.nn.relu, name="hidden1")
@@ -110,40 +128,107 @@ def train(digits: Digits, epochs: int, batch: int, logdir: str) -> float:
     global_step = tf.train.get_or_create_global_step()
     train_op = tf.train.AdamOptimizer(0.001).minimize(loss, global_step=global_step)
 
-    tf.summary.scalar("loss", loss)
-    tf.summary.scalar("accuracy", accuracy)
+    with tf.name_scope("test"):
+        tf.summary.scalar("loss", loss)
+        tf.summary.scalar("accuracy", accuracy)
+    for variable in tf.trainable_variables():
+        tf.summary.histogram(f"weights/{variable.op.name}", variable)
     summaries = tf.summary.merge_all()
-    init = tf.global_variables_initializer()
+    side = math.isqrt(pixels)
+    pictures = tf.summary.image("digits", tf.reshape(x, [-1, side, side, 1]), max_outputs=4)
+    return Model(x, y, hidden, loss, accuracy, global_step, train_op, summaries, pictures)
+
+
+class Run(NamedTuple):
+    """How long to train, and where what comes of it goes."""
+
+    epochs: int
+    batch: int
+    logdir: str
+    resume: bool
+
+    @property
+    def prefix(self) -> str:
+        """Of the checkpoints."""
+        return os.path.join(self.logdir, "model")
+
+
+def train(digits: Digits, run: Run) -> float:
+    """Builds the graph, trains it, explains its placement; returns the test accuracy."""
+    model = build(digits.train_images.shape[1])
+    saver = tf.train.Saver(max_to_keep=3)
+    test_feed = {model.x: digits.test_images, model.y: digits.test_labels}
 
     # Step 2: the session. An op without a device goes to the best that has a kernel for it.
-    test_feed = {x: digits.test_images, y: digits.test_labels}
-    order = np.random.RandomState(1)
+    with (
+        tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as sess,
+        tf.summary.FileWriter(run.logdir, sess.graph) as writer,
+    ):
+        start(sess, saver, run)
+        try:
+            for step in steps(sess, model, digits, run):
+                summary = sess.run(model.summaries, feed_dict=test_feed)
+                writer.add_summary(summary, step)
+                saver.save(sess, run.prefix, global_step=step)
+        except KeyboardInterrupt:
+            step = sess.run(model.global_step)
+            saver.save(sess, run.prefix, global_step=step)
+            raise SystemExit(f"stopped at step {step}; --resume goes on from there") from None
+        pictures, points, accuracy = sess.run(
+            [model.pictures, model.last_hidden, model.accuracy], feed_dict=test_feed
+        )
+        writer.add_summary(pictures, sess.run(model.global_step))
+        project(writer, points, digits.test_labels)
+        show(sess.explain([model.train_op, model.accuracy]))
+    print(f"curves, histograms, images, graph, projector: tensorboard --logdir {run.logdir}")
+    return float(accuracy)
+
+
+def start(sess: tf.Session, saver: tf.train.Saver, run: Run) -> None:
+    """Fills the variables: from the last checkpoint, or anew."""
+    last = tf.train.latest_checkpoint(run.logdir) if run.resume else None
+    if last is None:
+        sess.run(tf.global_variables_initializer())
+    else:
+        saver.restore(sess, last)
+
+
+def steps(sess: tf.Session, model: Model, digits: Digits, run: Run) -> Iterator[int]:
+    """Trains from the step that the variables have reached; yields the step after each epoch."""
+    each = math.ceil(len(digits.train_images) / run.batch)
+    done = int(sess.run(model.global_step))
     columns = (
         TextColumn("epoch {task.fields[epoch]}"),
         BarColumn(),
         TextColumn("loss {task.fields[loss]:.4f}"),
     )
-    with (
-        tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as sess,
-        tf.summary.FileWriter(logdir, sess.graph) as writer,
-        Progress(*columns, TimeElapsedColumn()) as progress,
-    ):
-        sess.run(init)
-        steps = math.ceil(len(digits.train_images) / batch)
-        task = progress.add_task("train", total=epochs * steps, epoch="", loss=math.nan)
-        for epoch in range(epochs):
-            rows = order.permutation(len(digits.train_images))
-            for chosen in np.array_split(rows, steps):
-                feed = {x: digits.train_images[chosen], y: digits.train_labels[chosen]}
-                _, loss_value = sess.run([train_op, loss], feed_dict=feed)
-                progress.update(task, advance=1, epoch=f"{epoch + 1}/{epochs}", loss=loss_value)
-            summary, step = sess.run([summaries, global_step], feed_dict=test_feed)
-            writer.add_summary(summary, step)
-        test_accuracy = sess.run(accuracy, feed_dict=test_feed)
-        progress.stop()
-        show(sess.explain([train_op, accuracy]))
-        print(f"events for TensorBoard: {logdir}")
-    return float(test_accuracy)
+    with Progress(*columns, TimeElapsedColumn()) as progress:
+        if done:
+            progress.console.print(f"going on from step {done}")
+        task = progress.add_task(
+            "train", total=run.epochs * each, completed=done, epoch="", loss=math.nan
+        )
+        for epoch in range(done // each, run.epochs):
+            # The order depends on the epoch alone, so that one that was left goes on in its own.
+            rows = np.random.RandomState(epoch).permutation(len(digits.train_images))
+            for chosen in np.array_split(rows, each)[done % each :]:
+                feed = {model.x: digits.train_images[chosen], model.y: digits.train_labels[chosen]}
+                _, loss = sess.run([model.train_op, model.loss], feed_dict=feed)
+                done += 1
+                progress.update(task, advance=1, epoch=f"{epoch + 1}/{run.epochs}", loss=loss)
+            yield done
+
+
+def project(writer: tf.summary.FileWriter, points: np.ndarray, labels: np.ndarray) -> None:
+    """Writes what the last hidden layer makes of each digit, for TensorBoard's projector."""
+    folder = Path(writer.get_logdir())
+    np.savetxt(folder / "hidden2.tsv", points, fmt="%.5g", delimiter="\t")
+    np.savetxt(folder / "labels.tsv", labels, fmt="%d")
+    config = projector.ProjectorConfig()
+    config.embeddings.add(
+        tensor_name="hidden2", tensor_path="hidden2.tsv", metadata_path="labels.tsv"
+    )
+    projector.visualize_embeddings(writer, config)
 
 
 def show(explanation: Explanation) -> None:
@@ -174,14 +259,19 @@ def main() -> None:
     )
     parser.add_argument("--batch", type=int, default=64, help="digits a step (default 64)")
     parser.add_argument(
-        "--logdir", default="logs/digits", help="where the event file goes (default logs/digits)"
+        "--logdir", default="logs/digits",
+        help="where events and checkpoints go (default logs/digits)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--resume", action="store_true", help="go on from the last checkpoint in the logdir"
     )
     args = parser.parse_args()
 
     digits = mnist(args.mnist) if args.mnist else bundled_digits()
     print(f"{len(digits.train_images)} digits to train on, {len(digits.test_images)} to test")
     tf.set_random_seed(2019)
-    accuracy = train(digits, args.epochs or (5 if args.mnist else 30), args.batch, args.logdir)
+    epochs = args.epochs or (5 if args.mnist else 30)
+    accuracy = train(digits, Run(epochs, args.batch, args.logdir, args.resume))
     print(f"test accuracy: {100 * accuracy:.2f} %")
 
 

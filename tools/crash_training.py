@@ -61,12 +61,17 @@ class Bomb:
 
 def model() -> tuple[Any, Any, dict[str, Any]]:
     """A small model with slots: the operation of a step, its input, and the variables."""
-    step = tf.train.get_or_create_global_step()
     x = tf.placeholder(tf.float32, [4, 8])
+    train, _ = network(x)
+    return train, x, {v.op.name: v for v in tf.global_variables()}
+
+
+def network(x: Any) -> tuple[Any, Any]:
+    """The operation of a step, and the loss."""
+    step = tf.train.get_or_create_global_step()
     hidden = tf.layers.dense(x, 16, tf.nn.tanh, kernel_initializer=tf.ones_initializer())
     loss = tf.reduce_mean(tf.square(tf.layers.dense(hidden, 1) - tf.reduce_sum(x, 1)))
-    train = tf.train.AdamOptimizer(0.01).minimize(loss, global_step=step)
-    return train, x, {v.op.name: v for v in tf.global_variables()}
+    return tf.train.AdamOptimizer(0.01).minimize(loss, global_step=step), loss
 
 
 def batch(step: int) -> Any:
@@ -108,11 +113,39 @@ def supervised(folder: str, bomb: Bomb) -> dict[str, Any]:
     return values
 
 
+def estimated(folder: str, bomb: Bomb) -> dict[str, Any]:
+    """Trains an Estimator."""
+
+    def steps() -> Any:
+        # Training starts with the step after the checkpoint's, and so does its input.
+        for step in range(done, STEPS):
+            bomb.tick()
+            yield batch(step)
+
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        train, loss = network(features)
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train)
+
+    config = tf.estimator.RunConfig(
+        folder, tf_random_seed=1, save_checkpoints_steps=EVERY, save_summary_steps=None,
+        log_step_count_steps=None,
+    )  # fmt: skip
+    estimator = tf.estimator.Estimator(model_fn, config=config)
+    known = tf.train.latest_checkpoint(folder) is not None
+    done = int(estimator.get_variable_value("global_step")) if known else 0
+    if done < STEPS:
+        estimator.train(
+            lambda: tf.data.Dataset.from_generator(steps, tf.float32, [4, 8]), max_steps=STEPS
+        )
+    return {name: estimator.get_variable_value(name) for name in estimator.get_variable_names()}
+
+
 def _step(session: Any) -> int:
     return int(session.run(tf.train.get_global_step()))
 
 
 KINDS: dict[str, Callable[[str, Bomb], dict[str, Any]]] = {
+    "estimated": estimated,
     "monitored": monitored,
     "supervised": supervised,
 }

@@ -11,7 +11,7 @@ import pytest
 TOOL = Path(__file__).parents[2] / "tools" / "crash_training.py"
 
 
-@pytest.mark.parametrize("kind", ["monitored", "supervised"])
+@pytest.mark.parametrize("kind", ["estimated", "monitored", "supervised"])
 @pytest.mark.parametrize("kills", [3, pytest.param(200, marks=pytest.mark.prove)])
 def test_weights_survive_kills(kind: str, kills: int) -> None:
     done = subprocess.run(

@@ -17,7 +17,7 @@ FAMILIES = (
     "random_dist", "readers", "record_input", "reduce", "regex", "remapping", "scan", "scatter", "segment",
     "select", "set_operations", "sets", "solve", "sorting", "sparse_cross", "sparse_layout",
     "sparse_math", "sparse_reduce", "sparse_serial", "special", "state", "strings", "summary",
-    "sums", "tiling", "timestamp", "tridiagonal", "unicode", "xent",
+    "summary_writer", "sums", "tiling", "timestamp", "tridiagonal", "unicode", "xent",
 )  # fmt: skip
 
 ONEDNN = ("bias", "conv", "fused", "linalg", "lrn", "norm", "pool", "quantized", "xent")

@@ -65,7 +65,7 @@ def _tagged_runs(file: Path) -> dict[str, Any]:
     """The runs of an event file by tag; empty when the file is none."""
     from opdock import errors
     from opdock.io import protos
-    from opdock.summary.events import summary_iterator
+    from opdock.io.event_files import summary_iterator
 
     runs: dict[str, Any] = {}
     try:

@@ -15,6 +15,7 @@ from opdock.compiler.clean.dead import dead
 from opdock.compiler.clean.fold import Evaluate, fold
 from opdock.compiler.clean.hoist import hoist
 from opdock.compiler.clean.loops import loops
+from opdock.compiler.clean.pieces import pieces
 from opdock.compiler.clean.prune import prune, refine_shapes
 from opdock.compiler.clean.waits import waits
 from opdock.compiler.emit.members import Bind, Members
@@ -188,6 +189,8 @@ class Compiler:
     def _improve(self, block: Block) -> None:
         """The passes that ask for no device."""
         on = self.options.passes
+        if "pieces" in on:
+            pieces(block)
         if "fold" in on:
             fold(block, self.evaluate)
         while "branches" in on and branches(block, self.evaluate):

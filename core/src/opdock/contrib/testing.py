@@ -10,8 +10,8 @@ import numpy as np
 
 from opdock.api import gfile
 from opdock.io import protos
+from opdock.io.event_files import summary_iterator
 from opdock.summary import writer, writer_cache
-from opdock.summary.events import summary_iterator
 
 __all__ = [
     "FakeSummaryWriter", "assert_summary", "latest_event_file", "latest_events",

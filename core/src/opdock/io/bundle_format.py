@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import sys
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 
@@ -17,6 +17,10 @@ _U32 = struct.Struct("<I")
 _U64 = struct.Struct("<Q")
 _U32_MAX = 0xFFFFFFFF
 Array = np.ndarray[Any, Any]
+FRAMED: Final = frozenset({dtypes.string, dtypes.variant})
+"""Types whose elements have lengths of their own, so that their checksum is not that of the bytes
+alone."""
+_CHUNK: Final = 1 << 18  # what a processor's cache holds, so that memory is read but once
 
 
 def index_path(prefix: str) -> str:
@@ -108,6 +112,21 @@ def read_array(
     return flat, crc
 
 
+def checksum(file: BinaryIO, offset: int, size: int) -> int:
+    """The unmasked CRC of `size` bytes at `offset`, which are inside the file."""
+    file.seek(offset)
+    crc, left = 0, size
+    buffer = np.empty(min(size, _CHUNK), np.uint8)
+    while left:
+        part = buffer[: min(left, _CHUNK)]
+        got = file.readinto(part)  # type: ignore[attr-defined]
+        if not got:
+            raise errors.DataLossError(None, None, f"{size} bytes expected, {size - left} found")
+        crc = crc32c.extend(crc, part[:got])
+        left -= got
+    return crc
+
+
 def _read_strings(data: bytes, count: int) -> tuple[Array, int]:
     at = 0
     lengths = []
@@ -157,4 +176,4 @@ def _read_variants(data: bytes, count: int) -> tuple[Array, int]:
 
 def element_size(dtype: DType) -> int:
     """Bytes per element on disk; 0 for strings and variants, whose size varies."""
-    return 0 if dtype in (dtypes.string, dtypes.variant) else dtype.np.itemsize
+    return 0 if dtype in FRAMED else dtype.np.itemsize

@@ -119,6 +119,13 @@ def _remove_other_data(prefix: str, shards: int) -> None:
                 os.unlink(path)
 
 
+def give_up(prefix: str) -> None:
+    """Removes all parts of a sharded save of which one, with this prefix, cannot be written."""
+    directory = os.path.dirname(prefix)
+    if _PARTS.search(directory):
+        shutil.rmtree(directory, ignore_errors=True)
+
+
 def _sweep_parts(directory: str) -> None:
     """Removes the parts of sharded saves that were killed before they were merged."""
     with suppress(OSError):

@@ -159,6 +159,11 @@ class V1Reader:
             )
         return found
 
+    def verify(self, names: Iterable[str]) -> None:
+        """Reads tensors to find out that they can be read; the errors are those of `get`."""
+        for name in names:
+            self.get(name)
+
     def _piece(self, name: str, part: TensorSlice, table: TableReader) -> Array:
         raw = table.get(encode_key(name, part))
         if raw is None:

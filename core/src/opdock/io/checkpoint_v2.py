@@ -6,6 +6,7 @@ size, checksum. A tensor saved in pieces has an entry that lists its slices and 
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable
 from contextlib import suppress
@@ -18,7 +19,7 @@ from opdock import dtypes, errors
 from opdock.dtypes import DType
 from opdock.io import bundle_format, crc32c, protos
 from opdock.io.bundle_format import Array, data_path, index_path
-from opdock.io.checkpoint_commit import HEADER_KEY, VERSION, commit
+from opdock.io.checkpoint_commit import HEADER_KEY, VERSION, commit, give_up
 from opdock.io.files import Temporary, local_path, tf_errors
 from opdock.io.table import TableReader
 from opdock.io.tensor_slice import TensorSlice, encode_key, gather
@@ -110,8 +111,9 @@ class BundleWriter:
             raise
 
     def abandon(self) -> None:
-        """Removes the temporary file."""
+        """Removes the temporary file, and what was saved already of the same sharded checkpoint."""
         self._data.discard()
+        give_up(self.prefix)
 
     def __enter__(self) -> Self:
         return self
@@ -243,12 +245,41 @@ class BundleReader:
 
     def _piece(self, key: bytes) -> Array:
         if key not in self._entries:
-            raise errors.DataLossError(
-                None, None, f"Slice {_text(key)} is missing in {self.prefix}.index"
-            )
+            raise self._lost(key)
         return self._value(key, self._entries[key])
 
+    def verify(self, names: Iterable[str]) -> None:
+        """Reads tensors, and all slices of those that were saved in slices, to check them.
+
+        Little of them is in memory at a time.
+
+        Raises:
+            NotFoundError: no such tensor.
+            DataLossError: the data is damaged.
+        """
+        for name in names:
+            entry = self._entry(name)
+            keys = [encode_key(_key(name), TensorSlice.from_proto(p)) for p in entry.slices]
+            for key in keys or [_key(name)]:
+                piece = self._entries.get(key)
+                if piece is None:
+                    raise self._lost(key)
+                if self._dtype(key, piece) in bundle_format.FRAMED:
+                    self._value(key, piece)
+                else:
+                    file, _ = self._place(key, piece)
+                    crc = bundle_format.checksum(file, piece.offset, piece.size)
+                    self._check(key, piece, crc)
+
     def _value(self, key: bytes, entry: Any) -> Array:
+        file, count = self._place(key, entry)
+        flat, crc = bundle_format.read_array(
+            file, self._dtype(key, entry), count, entry.offset, entry.size, self._swap
+        )
+        self._check(key, entry, crc)
+        return flat.reshape(_dims(entry))
+
+    def _dtype(self, key: bytes, entry: Any) -> DType:
         try:
             dtype = dtypes.as_dtype(entry.dtype)
         except TypeError:
@@ -257,10 +288,12 @@ class BundleReader:
             raise errors.UnimplementedError(
                 None, None, f"Key {_text(key)} has type {entry.dtype}, which cannot be read"
             )
-        dims = _dims(entry)
-        count = 1
-        for d in dims:
-            count *= d
+        return dtype
+
+    def _place(self, key: bytes, entry: Any) -> tuple[BinaryIO, int]:
+        """The file in which a tensor lies, for sure with all its bytes, and how many elements."""
+        dtype = self._dtype(key, entry)
+        count = math.prod(_dims(entry))
         width = bundle_format.element_size(dtype)
         file, available = self._shard(entry.shard_id)
         # A string takes at least the byte that stores its length.
@@ -279,9 +312,9 @@ class BundleReader:
                 f"Read fewer bytes than requested: key {_text(key)} needs bytes {entry.offset} to"
                 f" {entry.offset + entry.size}, shard {entry.shard_id} has {available}",
             )
-        flat, crc = bundle_format.read_array(
-            file, dtype, count, entry.offset, entry.size, self._swap
-        )
+        return file, count
+
+    def _check(self, key: bytes, entry: Any, crc: int) -> None:
         if crc32c.mask(crc) != entry.crc32c:
             raise errors.DataLossError(
                 None,
@@ -290,7 +323,11 @@ class BundleReader:
                 f" Checksum does not match: stored {entry.crc32c:08x} vs. calculated on the"
                 f" restored bytes {crc32c.mask(crc):08x} (key {_text(key)})",
             )
-        return flat.reshape(dims)
+
+    def _lost(self, key: bytes) -> errors.DataLossError:
+        return errors.DataLossError(
+            None, None, f"Slice {_text(key)} is missing in {self.prefix}.index"
+        )
 
     def _shard(self, shard: int) -> tuple[BinaryIO, int]:
         if not 0 <= shard < self.num_shards:

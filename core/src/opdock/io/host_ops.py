@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,10 +34,14 @@ from opdock.io.tensor_bytes import (
     variants_from_bytes,
 )
 
+if TYPE_CHECKING:
+    from opdock.io.restoration import Restoration
+
 Array = np.ndarray[Any, Any]
 
 # These load when the first op that needs them is prepared; parsers of Examples bring protobuf.
 _LATER = {
+    "EventSink": "opdock.io.event_sink",
     "ReaderState": "opdock.io.reader_state",
     "Records": "opdock.io.record_sources", "Source": "opdock.io.record_sources",
     "fixed_length": "opdock.io.record_sources", "identity": "opdock.io.record_sources",
@@ -63,8 +67,8 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "JpegOptions", "audio_summary", "decode_bmp", "decode_image", "encode_jpeg", "encode_png",
     "histogram_summary", "image_summary", "jpeg_shape", "json_example", "matching_files",
-    "merge_checkpoints", "merge_summaries", "parse_tensor", "read_file", "restore_v2", "save_v1",
-    "save_v2", "scalar_summary", "sharded_filename", "sharded_filespec",
+    "merge_checkpoints", "merge_summaries", "open_restoration", "parse_tensor", "read_file",
+    "restore_v2", "save_v1", "save_v2", "scalar_summary", "sharded_filename", "sharded_filespec",
     "tensor_from_bytes", "tensor_summary", "tensor_to_bytes", "write_file",
 ]  # fmt: skip
 
@@ -154,47 +158,29 @@ def save_v1(
     write_v1(scalar_text(filename, "filename"), pieces)
 
 
-def restore_v2(
+def open_restoration(
     prefix: Any, tensor_names: Any, shape_and_slices: Any, dtypes: Sequence[DType]
-) -> tuple[Array, ...]:
-    """Reads tensors or slices of tensors from a checkpoint of either format.
+) -> Restoration:
+    """Finds tensors or slices of tensors in a checkpoint of either format, to be read later.
 
     Raises:
         NotFoundError: no such checkpoint or tensor.
         InvalidArgumentError: a type or a shape is not the saved one.
         DataLossError: the checkpoint is damaged.
     """
-    from opdock.io.checkpoint_reader import open_checkpoint
-    from opdock.io.tensor_slice import parse_shape_and_slice
+    from opdock.io.restoration import Restoration
 
     names, specs = _texts(tensor_names), _texts(shape_and_slices)
     _check_specs("RestoreV2", names, specs, len(dtypes))
-    out = []
-    with open_checkpoint(scalar_text(prefix, "prefix")) as reader:
-        for name, spec, dtype in zip(names, specs, dtypes, strict=True):
-            if name not in reader:
-                raise reader.missing(name)
-            saved = reader.dtype(name)
-            if saved.base_dtype is not dtype.base_dtype:
-                raise errors.InvalidArgumentError(
-                    None,
-                    None,
-                    f"tensor_name = {name}; expected dtype {dtype.base_dtype.name} does not equal"
-                    f" original dtype {saved.name}",
-                )
-            if not spec:
-                out.append(reader.get(name))
-                continue
-            shape, part = parse_shape_and_slice(spec)
-            if shape != reader.shape(name):
-                raise errors.InvalidArgumentError(
-                    None,
-                    None,
-                    f"tensor_name = {name}; shape in shape_and_slice spec {list(shape)} does not"
-                    f" match the shape stored in checkpoint: {list(reader.shape(name))}",
-                )
-            out.append(reader.get_slice(name, part))
-    return tuple(out)
+    return Restoration(scalar_text(prefix, "prefix"), names, specs, dtypes)
+
+
+def restore_v2(
+    prefix: Any, tensor_names: Any, shape_and_slices: Any, dtypes: Sequence[DType]
+) -> tuple[Array, ...]:
+    """Reads what `open_restoration` finds, all of it; the errors are the same."""
+    found = open_restoration(prefix, tensor_names, shape_and_slices, dtypes)
+    return tuple(found.read(i) for i in range(len(found)))
 
 
 def merge_checkpoints(prefixes: Any, destination: Any, delete_old_dirs: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+import struct
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -217,6 +218,21 @@ def audio_summary(tag: Array, tensor: Array, sample_rate: Any, max_outputs: int)
         audio.encoded_audio_string = contents
         audio.content_type = "audio/wav"
     return summary.SerializeToString()  # type: ignore[no-any-return]
+
+
+def _wav(samples: Array, rate: int) -> bytes:
+    """A WAV file of [frames, channels] 16-bit samples; a rate below 1 Hz is written as 0."""
+    data = samples.tobytes()
+    channels, width = samples.shape[1], samples.itemsize
+    form = struct.pack(
+        "<HHIIHH", 1, channels, rate, rate * channels * width, channels * width, 8 * width
+    )
+    parts = b"WAVE" + _chunk(b"fmt ", form) + _chunk(b"data", data)
+    return _chunk(b"RIFF", parts)
+
+
+def _chunk(name: bytes, content: bytes) -> bytes:
+    return name + struct.pack("<I", len(content)) + content
 
 
 # ---------------------------------------------------------------- tensors, merging

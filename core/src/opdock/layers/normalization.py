@@ -14,7 +14,7 @@ from opdock.layers.base import Layer, applied, static
 from opdock.layers.spec import InputSpec
 from opdock.layers.utils import smart_cond, static_bool
 from opdock.ops.arithmetic import maximum, minimum
-from opdock.ops.array import reshape
+from opdock.ops.array import reshape, size
 from opdock.ops.array import shape as tensor_shape
 from opdock.ops.cast import cast
 from opdock.ops.composed.moments import moments
@@ -106,6 +106,9 @@ class BatchNormalization(Layer):
         self.renorm_mean: Any = None
         self.renorm_stddev: Any = None
         self._data_format = "NHWC"
+        # Whether the moving variance of a fused layer is the unbiased one, which that of an unfused
+        # layer is not; TF's tests switch it off to compare them.
+        self._bessels_correction_test_only = True
 
     # ------------------------------------------------------------ variables
     def build(self, input_shape: Any) -> None:
@@ -243,6 +246,9 @@ class BatchNormalization(Layer):
 
         output, mean, variance = smart_cond(training, train, infer)
         known = static_bool(training)
+        if not self._bessels_correction_test_only:
+            count = cast(size(inputs) / size(variance), variance.dtype)
+            variance *= (count - 1) / count
         if known is not False:
             momentum: Any
             if known is None:

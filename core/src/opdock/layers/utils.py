@@ -73,11 +73,11 @@ def op_format(data_format: str, rank: int) -> str:
 def window_length(
     size: int | None, window: int, padding: str, stride: int, dilation: int = 1
 ) -> int | None:
-    """How many positions a window has along a dimension of `size`."""
+    """How many positions a window has along a dimension of `size`; "full" lets it reach out."""
     if size is None:
         return None
     reach = window + (window - 1) * (dilation - 1)
-    free = size if padding in ("same", "causal") else size - reach + 1
+    free = {"valid": size - reach + 1, "full": size + reach - 1}.get(padding, size)
     return (free + stride - 1) // stride
 
 
@@ -88,7 +88,30 @@ def transposed_length(size: Any, window: int, padding: str, stride: int) -> Any:
     size = size * stride
     if padding == "valid":
         size = size + max(window - stride, 0)
+    elif padding == "full":
+        size = size - (stride + window - 2)
     return size
+
+
+def windowed_length(size: int | None, window: int, padding: str, stride: int) -> int | None:
+    """The length along which a window has `size` positions."""
+    if size is None:
+        return None
+    pad = {"valid": 0, "full": window - 1}.get(padding, window // 2)
+    return (size - 1) * stride - 2 * pad + window
+
+
+def op_format_of_rank(data_format: str, ndim: int) -> str:
+    """The data format of the ops for images of `ndim` dimensions, batch and channels among them.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if data_format not in ("channels_first", "channels_last"):
+        raise ValueError(f"Invalid data_format: {data_format}")
+    if ndim not in (3, 4, 5):
+        raise ValueError(f"Input rank not supported: {ndim}")
+    return op_format(data_format, ndim - 2)
 
 
 def static_bool(value: Any) -> bool | None:

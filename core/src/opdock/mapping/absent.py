@@ -24,7 +24,6 @@ MODULES: Final[dict[str, str]] = {
     "python.ops.clustering_ops": "k-means is not covered yet",
     "python.ops.gen_sdca_ops": "the SDCA optimizer is out of scope",
     "python.ops.batch_ops": "batching across sessions is for servers",
-    "python.ops.summary_ops_v2": "summaries of TensorFlow 2 are out of scope",
     "python.tpu": "there are no TPUs here",
 }
 

@@ -22,6 +22,19 @@ _RAGGED: Final = (
       for name in ("tensor", "rows", "shapes", "convert", "constant", "math", "value")),
 )  # fmt: skip
 
+
+# Packages of TF's and opdock's whose modules have the same names.
+_ALIKE: Final = (
+    ("data.util", "data.util", "convert nest options random_seed sparse structure"),
+    ("saved_model", "saved_model", ("builder constants loader model_utils signature_constants "
+     "signature_def_utils tag_constants utils model_utils.export_output model_utils.export_utils "
+     "model_utils.mode_keys")),
+    ("tools", "tools", ("freeze_graph inspect_checkpoint optimize_for_inference_lib "
+     "saved_model_utils strip_unused_lib")),
+    ("training", "train", ("checkpoint_management device_setter experimental.loss_scale "
+     "moving_averages optimizer slot_creator training_util")),
+)  # fmt: skip
+
 # Internal module -> opdock's modules in which its names are looked up before TF's exports are.
 SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.client.session": ("opdock.runtime.session", "opdock.runtime.fetch"),
@@ -60,7 +73,6 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.distribute.reduce_util": ("opdock.util.one_replica",),
     "python.keras.utils.losses_utils": ("opdock.util.one_replica",),
     "python.tpu.tensor_tracer": ("opdock.util.no_tpu",),
-    "python.training.device_setter": ("opdock.train.device_setter",),
     "python.eager.monitoring": ("opdock.util.monitoring",),
     "python.eager.context": ("opdock.util.eager_context",),
     "python.platform.app": ("opdock.api.app",),
@@ -97,6 +109,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.ops.session_ops": ("opdock.ops.session_handles", "opdock.runtime.handles"),
     "python.ops.weights_broadcast_ops": ("opdock.ops.composed.weights_broadcast",),
     "python.ops.summary_op_util": ("opdock.ops.summary",),
+    "python.summary.plugin_asset": ("opdock.summary.plugin_asset",),
     "python.layers.utils": ("opdock.util.graph_helpers",),
     "python.util.all_util": ("opdock.util.decorating",),
     "python.util.deprecation": ("opdock.util.decorating",),
@@ -127,15 +140,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "python.training.evaluation": ("opdock.train.loops.evaluation",),
     "python.training.monitored_session": ("opdock.train.loops.monitored_session",),
-    "python.training.experimental.loss_scale": ("opdock.train.experimental.loss_scale",),
     "python.training.supervisor": ("opdock.train.loops.supervisor", "opdock.train.loops.services"),
-    "python.training.slot_creator": ("opdock.train.slot_creator",),
-    "python.training.moving_averages": ("opdock.train.moving_averages",),
-    "python.training.optimizer": ("opdock.train.optimizer",),
-    "python.tools.freeze_graph": ("opdock.tools.freeze_graph",),
-    "python.tools.inspect_checkpoint": ("opdock.tools.inspect_checkpoint",),
-    "python.tools.saved_model_utils": ("opdock.tools.saved_model_utils",),
-    "python.tools.strip_unused_lib": ("opdock.tools.strip_unused_lib",),
     "python.tools.saved_model_cli": (
         "opdock.tools.saved_model_cli",
         "opdock.tools.saved_model_inputs",
@@ -158,26 +163,17 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.training.tracking.util": ("opdock.train.tracking.util",),
     "python.training.saving.saveable_object": ("opdock.train.saveable",),
     "python.training.saving.saveable_object_util": ("opdock.train.saveable",),
-    "python.saved_model.model_utils": ("opdock.saved_model.model_utils",),
-    "python.saved_model.model_utils.export_output": (
-        "opdock.saved_model.model_utils.export_output",
-    ),
-    "python.saved_model.model_utils.export_utils": ("opdock.saved_model.model_utils.export_utils",),
-    "python.saved_model.model_utils.mode_keys": ("opdock.saved_model.model_utils.mode_keys",),
+    **{
+        f"python.{theirs}.{name}": (f"opdock.{own}.{name}",)
+        for theirs, own, names in _ALIKE
+        for name in names.split()
+    },
+    "python.ops.summary_ops_v2": ("opdock.summary.recording",),
+    **{
+        f"python.saved_model.{name}_impl": (f"opdock.saved_model.{name}",)
+        for name in ("builder", "loader", "signature_def_utils", "utils")
+    },
     "python.keras.engine.training": ("opdock.layers.network",),
-    "python.saved_model.builder": ("opdock.saved_model.builder",),
-    "python.saved_model.builder_impl": ("opdock.saved_model.builder",),
-    "python.saved_model.constants": ("opdock.saved_model.constants",),
-    "python.saved_model.loader": ("opdock.saved_model.loader",),
-    "python.saved_model.loader_impl": ("opdock.saved_model.loader",),
-    "python.saved_model.signature_constants": ("opdock.saved_model.signature_constants",),
-    "python.saved_model.signature_def_utils": ("opdock.saved_model.signature_def_utils",),
-    "python.saved_model.signature_def_utils_impl": ("opdock.saved_model.signature_def_utils",),
-    "python.saved_model.tag_constants": ("opdock.saved_model.tag_constants",),
-    "python.saved_model.utils": ("opdock.saved_model.utils",),
-    "python.saved_model.utils_impl": ("opdock.saved_model.utils",),
-    "python.training.checkpoint_management": ("opdock.train.checkpoint_management",),
-    "python.training.training_util": ("opdock.train.training_util",),
     "python.util.nest": ("opdock.util.nest",),
     "python.ops.critical_section_ops": ("opdock.ops.composed.critical_section",),
     "python.ops.ctc_ops": ("opdock.ops.composed.ctc_labels", "opdock.ops.ctc"),
@@ -199,12 +195,6 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.data.ops.iterator_ops": ("opdock.data.iterators",),
     "python.data.ops.optional_ops": ("opdock.data.optional",),
     "python.data.ops.readers": ("opdock.data.readers",),
-    "python.data.util.convert": ("opdock.data.util.convert",),
-    "python.data.util.nest": ("opdock.data.util.nest",),
-    "python.data.util.options": ("opdock.data.util.options",),
-    "python.data.util.random_seed": ("opdock.data.util.random_seed",),
-    "python.data.util.sparse": ("opdock.data.util.sparse",),
-    "python.data.util.structure": ("opdock.data.util.structure",),
     "python.framework.sparse_tensor": (
         "opdock.graph.nodes.composite",
         "opdock.graph.nodes.compositespec",
@@ -224,12 +214,41 @@ def _of_train(*names: str) -> dict[str, str]:
     return {name: f"opdock:train.{name}" for name in names}
 
 
+def _in(place: str, **names: str) -> dict[str, str]:
+    return {name: f"{place}{own}" for name, own in names.items()}
+
+
 _GLOBAL_STEP: Final = _of_train(
     "assert_global_step", "create_global_step", "get_global_step", "get_or_create_global_step"
 )
 _CHECKPOINTS: Final = _of_train(
     "init_from_checkpoint", "list_variables", "load_checkpoint", "load_variable"
 )
+
+_LAYERS_UTILS: Final = _in(
+    "opdock.layers.utils:", conv_input_length="windowed_length",
+    conv_output_length="window_length", convert_data_format="op_format_of_rank",
+    deconv_output_length="transposed_length", normalize_data_format="to_data_format",
+    normalize_padding="to_padding", normalize_tuple="to_tuple",
+)  # fmt: skip
+_TF_RECORD: Final = {
+    name: f"opdock:python_io.{name}"
+    for name in (
+        "TFRecordCompressionType",
+        "TFRecordOptions",
+        "TFRecordWriter",
+        "tf_record_iterator",
+    )
+}
+_WARM_STARTING: Final = _in(
+    "opdock.train.warm_starting:", _get_var_info="var_info", _infer_var_name="infer_var_name",
+    _warm_start_var_with_vocab="warm_start_var_with_vocab",
+)  # fmt: skip
+_GFILE: Final = _in(
+    "opdock:gfile.", copy="Copy", exists="Exists", glob="Glob", isdir="IsDirectory",
+    listdir="ListDirectory", makedirs="MakeDirs", mkdir="MkDir", remove="Remove",
+    rename="Rename", rmtree="DeleteRecursively", stat="Stat", walk="Walk",
+)  # fmt: skip
 
 # Module -> name -> "module:name" of opdock, where the names differ; "opdock:x" is the public tf.x.
 NAMES: Final[dict[str, dict[str, str]]] = {
@@ -269,20 +288,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "SpriteMetadata": "tensorboard.plugins.projector.projector_config_pb2:SpriteMetadata",
         "visualize_embeddings": "opdock.summary.projector:visualize_embeddings",
     },
-    "io.gfile": {
-        "copy": "opdock:gfile.Copy",
-        "exists": "opdock:gfile.Exists",
-        "glob": "opdock:gfile.Glob",
-        "isdir": "opdock:gfile.IsDirectory",
-        "listdir": "opdock:gfile.ListDirectory",
-        "makedirs": "opdock:gfile.MakeDirs",
-        "mkdir": "opdock:gfile.MkDir",
-        "remove": "opdock:gfile.Remove",
-        "rename": "opdock:gfile.Rename",
-        "rmtree": "opdock:gfile.DeleteRecursively",
-        "stat": "opdock:gfile.Stat",
-        "walk": "opdock:gfile.Walk",
-    },
+    "io.gfile": _GFILE,
     "python.client.device_lib": {
         "list_local_devices": "opdock.util.graph_helpers:list_local_devices",
     },
@@ -353,12 +359,8 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     },
     # That of tf.layers, which is one with tf.keras's there, and leans on no library.
     "python.keras.engine.input_spec": {"InputSpec": "opdock.layers.spec:InputSpec"},
-    "python.lib.io.tf_record": {
-        "TFRecordCompressionType": "opdock:python_io.TFRecordCompressionType",
-        "TFRecordOptions": "opdock:python_io.TFRecordOptions",
-        "tf_record_iterator": "opdock:python_io.tf_record_iterator",
-        "TFRecordWriter": "opdock:python_io.TFRecordWriter",
-    },
+    "python.layers.utils": _LAYERS_UTILS,
+    "python.lib.io.tf_record": _TF_RECORD,
     "python.lib.io.file_io": {
         "FileIO": "opdock:gfile.GFile",
         "atomic_write_string_to_file": "opdock.util.files:atomic_write_string_to_file",
@@ -466,6 +468,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.training.saver": {
         "_get_saver_or_default": "opdock.train.loops.scaffold:saver_or_default"
     },
+    "python.training.warm_starting_util": _WARM_STARTING,
     "python.training.training": {"NewCheckpointReader": "opdock:train.NewCheckpointReader"},
     "test": {"mock": "unittest.mock"},
     "python.tf2": {"enabled": "opdock.util.graph_helpers:enabled"},

@@ -32,8 +32,20 @@ merge_v2_checkpoints_op = define_op(
     "delete_old_dirs: bool = true",
     stateful=True,
 ).not_differentiable()
-for _op in (save_v2_op, restore_v2_op, merge_v2_checkpoints_op):
+# The same a tensor at a time, for the compiler: see the trait `pieces`.
+open_checkpoint_op = define_op(
+    "_OpenCheckpoint",
+    "prefix: string, tensor_names: string, shape_and_slices: string -> checkpoint: variant",
+    "dtypes: list(type) >= 1",
+    stateful=True,
+).not_differentiable()
+read_checkpoint_op = define_op(
+    "_ReadCheckpoint", "checkpoint: variant -> tensor: dtype", "dtype: type, index: int >= 0"
+).not_differentiable()
+for _op in (save_v2_op, merge_v2_checkpoints_op, open_checkpoint_op):
     _op.declare(Traits(cost=Cost.WAIT))
+restore_v2_op.declare(Traits(cost=Cost.WAIT, pieces=("_OpenCheckpoint", "_ReadCheckpoint")))
+read_checkpoint_op.declare(Traits(cost=Cost.WAIT, reads=("checkpoint",)))
 sharded_filename_op = define_op(
     "ShardedFilename", "basename: string, shard: int32, num_shards: int32 -> filename: string"
 ).not_differentiable()
@@ -71,6 +83,18 @@ def _restore_v2_shape(sig: ShapeSig) -> list[Shape]:
         shape, part = parse_shape_and_slice(text)
         out.append(part.shape_in(shape))
     return out
+
+
+@open_checkpoint_op.shape
+def _open_checkpoint_shape(sig: ShapeSig) -> list[Shape]:
+    _check_names(sig)
+    return [()]
+
+
+@read_checkpoint_op.shape
+def _read_checkpoint_shape(sig: ShapeSig) -> list[Shape]:
+    shapes.with_rank(sig.shapes[0], 0)
+    return [None]
 
 
 @merge_v2_checkpoints_op.shape

@@ -22,9 +22,9 @@ __all__ = [
 ]  # fmt: skip
 
 CORE_PASSES: Final = (
-    "fold", "branches", "loops", "dead", "simplify", "facts", "transposes", "reshapes", "algebra",
-    "padding", "pools", "relaxed", "cse", "hoist", "layout", "fuse", "cluster", "segments",
-    "memory",
+    "pieces", "fold", "branches", "loops", "dead", "simplify", "facts", "transposes", "reshapes",
+    "algebra", "padding", "pools", "relaxed", "cse", "hoist", "layout", "fuse", "cluster",
+    "segments", "memory",
 )  # fmt: skip
 """Core's own passes that can be switched off, in their order; no plugin's pass or fusion has such a
 name, which would switch both."""

@@ -17,17 +17,20 @@ from opdock.ops.summary import (
 )
 
 if TYPE_CHECKING:
+    from opdock.summary.recording import all_v2_summary_ops, initialize
     from opdock.summary.writer import FileWriter
     from opdock.summary.writer_cache import FileWriterCache
 
 __all__ = [
-    "FileWriter", "FileWriterCache", "audio", "get_summary_description", "histogram", "image",
-    "merge", "merge_all", "scalar", "tensor_summary", "text",
+    "FileWriter", "FileWriterCache", "all_v2_summary_ops", "audio", "get_summary_description",
+    "histogram", "image", "initialize", "merge", "merge_all", "scalar", "tensor_summary", "text",
 ]  # fmt: skip
 
 _LAZY = {
     "FileWriter": "opdock.summary.writer",
     "FileWriterCache": "opdock.summary.writer_cache",
+    "all_v2_summary_ops": "opdock.summary.recording",
+    "initialize": "opdock.summary.recording",
     **dict.fromkeys(
         ("Event", "SessionLog", "Summary", "SummaryDescription", "SummaryMetadata",
          "TaggedRunMetadata"),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 import warnings
 from typing import Any, Self
 
 from opdock.graph.nodes.graph import Graph
-from opdock.io import protos
-from opdock.summary.events import EventsWriter
+from opdock.io import filesystems, protos
+from opdock.io.event_files import EventsWriter
+from opdock.io.files import write_file
 
 __all__ = ["FileWriter"]
 
@@ -100,6 +102,7 @@ class FileWriter:
         given = graph if graph is not None else graph_def
         if _is_graph(given):
             definition = given.as_graph_def(add_shapes=True)
+            self._write_assets(given)
         elif isinstance(given, protos.GraphDef):
             _log.warning("Passing a `GraphDef` to the SummaryWriter is deprecated. Pass a `Graph`.")
             definition = given
@@ -108,6 +111,16 @@ class FileWriter:
                 "The passed graph must be an instance of `Graph` or the deprecated `GraphDef`"
             )
         self._add(protos.Event(graph_def=definition.SerializeToString()), global_step)
+
+    def _write_assets(self, graph: Graph) -> None:
+        from opdock.summary.plugin_asset import get_all_plugin_assets
+
+        for asset in get_all_plugin_assets(graph):
+            folder = os.path.join(os.fsdecode(self.get_logdir()), "plugins", asset.plugin_name)
+            filesystems.of(folder).makedirs(folder)
+            for name, content in asset.assets().items():
+                data = content.encode() if isinstance(content, str) else content
+                write_file(os.path.join(folder, name), data)
 
     def add_meta_graph(self, meta_graph_def: Any, global_step: Any = None) -> None:
         """Adds a `MetaGraphDef`; TypeError for anything else."""

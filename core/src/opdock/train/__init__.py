@@ -20,7 +20,7 @@ _WHERE: dict[str, str] = {
     "opdock.train.checkpoint_initializers": "init_from_checkpoint",
     "opdock.train.warm_starting": "VocabInfo warm_start",
     "opdock.train.graph_io": "write_graph",
-    "opdock.summary.events": "summary_iterator",
+    "opdock.io.event_files": "summary_iterator",
     "opdock.train.optimizer": "Optimizer",
     "opdock.train.gradient_descent": (
         "GradientDescentOptimizer MomentumOptimizer ProximalGradientDescentOptimizer"

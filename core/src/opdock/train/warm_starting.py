@@ -137,9 +137,78 @@ def _grouped(wanted: Any) -> dict[str, list[Any]]:
     groups: dict[str, list[Any]] = {}
     for variable in found:
         (name,) = names_of([variable])
-        parts = list(variable) if isinstance(variable, PartitionedVariable) else [variable]
-        groups.setdefault(name, []).extend(parts)
+        groups.setdefault(name, []).extend(_parts_of(variable))
     return groups
+
+
+# ---------------------------------------------------------------- one variable
+def infer_var_name(var: list[Any]) -> str:
+    """The name under which a variable is saved, given it or its parts in a list.
+
+    Raises:
+        TypeError: the list holds parts of several variables.
+    """
+    names = names_of(var)
+    if len(names) > 1:
+        raise TypeError(f"`var` = {var} passed as arg violates the constraints: it is {names}")
+    return next(iter(names))
+
+
+def var_info(var: Any, prev_tensor_name: str | None = None) -> tuple[str, Any]:
+    """The key of a variable in a checkpoint, and the variable or the list of its parts.
+
+    Args:
+        var: a variable, a list of the parts of one, or a partitioned variable.
+        prev_tensor_name: the key, if it is not the variable's name.
+
+    Raises:
+        TypeError: `var` is something else.
+    """
+    parts = _parts_of(var)
+    return prev_tensor_name or infer_var_name(parts), var if isinstance(var, Variable) else parts
+
+
+def warm_start_var_with_vocab(
+    var: Any, current_vocab_path: str, current_vocab_size: int, prev_ckpt: Any,
+    prev_vocab_path: str, previous_vocab_size: int = -1, current_oov_buckets: int = 0,
+    prev_tensor_name: str | None = None, initializer: Any = None, axis: int = 0,
+) -> None:  # fmt: skip
+    """Replaces the initializer of one variable whose rows or columns stand for words.
+
+    Args:
+        var: a variable, a list of the parts of one, or a partitioned variable.
+        current_vocab_path: as `new_vocab` of a `VocabInfo`.
+        current_vocab_size: as `new_vocab_size`.
+        prev_ckpt: a directory, whose latest checkpoint is taken, or a prefix.
+        prev_vocab_path: as `old_vocab`.
+        previous_vocab_size: as `old_vocab_size`.
+        current_oov_buckets: as `num_oov_buckets`.
+        prev_tensor_name: the key in the checkpoint, if it is not the variable's name.
+        initializer: as `backup_initializer`.
+        axis: as there.
+
+    Raises:
+        TypeError: `var` is something else.
+        ValueError: an argument is missing, or the checkpoint has no such tensor.
+    """
+    info = VocabInfo(
+        current_vocab_path, current_vocab_size, current_oov_buckets, prev_vocab_path,
+        previous_vocab_size, initializer, axis,
+    )  # fmt: skip
+    parts = _parts_of(var)
+    _remap(parts, info, as_path(prev_ckpt), prev_tensor_name or infer_var_name(parts))
+
+
+def _parts_of(var: Any) -> list[Any]:
+    if isinstance(var, PartitionedVariable):
+        return list(var)
+    parts = var if isinstance(var, list) else [var]
+    if not all(isinstance(v, Variable) for v in parts):
+        raise TypeError(
+            "var MUST be one of the following: a Variable, list of Variable or"
+            f" PartitionedVariable, but is {type(var)}"
+        )
+    return parts
 
 
 def _prefix_of(path: str) -> str:

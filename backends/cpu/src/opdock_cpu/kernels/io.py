@@ -51,6 +51,20 @@ def restore_v2(sig: NodeSig) -> Callable[..., Any]:
     return run
 
 
+@table.binder("_OpenCheckpoint")
+def open_checkpoint(sig: NodeSig) -> Callable[..., Any]:
+    """Finds tensors in a checkpoint, to be read one by one."""
+    dtypes = list(sig.attrs["dtypes"])
+    return lambda prefix, names, specs: host_ops.open_restoration(prefix, names, specs, dtypes)
+
+
+@table.binder("_ReadCheckpoint")
+def read_checkpoint(sig: NodeSig) -> Callable[[Any], Array]:
+    """Reads one of them."""
+    index = int(sig.attrs["index"])
+    return lambda found: found.read(index)
+
+
 @table.binder("Save")
 def save(sig: NodeSig) -> Callable[..., tuple[()]]:
     """Writes whole tensors as a checkpoint of the first format."""

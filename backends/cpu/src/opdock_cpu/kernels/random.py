@@ -142,11 +142,11 @@ def _truncated(dtype: np.dtype[Any]) -> Fill:
 
 
 _FILLS: dict[str, Callable[[np.dtype[Any]], Fill]] = {
-    "RandomUniform": _first(uniforms),
-    "RandomStandardNormal": _first(normals),
+    "RandomUniform": _uniform,
+    "RandomStandardNormal": _normal,
     "TruncatedNormal": _truncated,
-    "StatelessRandomUniform": _first(uniforms),
-    "StatelessRandomNormal": _first(normals),
+    "StatelessRandomUniform": _uniform,
+    "StatelessRandomNormal": _normal,
     "StatelessTruncatedNormal": _truncated,
 }
 

@@ -143,6 +143,9 @@ class Traits:
         placeholder: it stands for a value that the caller supplies, and computes nothing.
         builtin: the runtime carries it out on every device; no backend brings a kernel for it.
         on_host: its results are numbers in host memory, wherever it runs.
+        pieces: the op types that together do the same a result at a time: the first takes the
+            inputs and attributes of this one, finds out whether all results can be had, and gives
+            a variant; the second makes of that the result of its attribute `index`.
         control: how it decides what runs.
         cost: how its work grows.
         layout: what becomes of it when the dimensions of its inputs come in another order; None
@@ -169,6 +172,7 @@ class Traits:
     placeholder: bool = False
     builtin: bool = False
     on_host: bool = False
+    pieces: tuple[str, str] | None = None
     control: Control = Control.NONE
     cost: Cost = Cost.BYTES
     layout: Layout | None = None

@@ -195,7 +195,7 @@ class VariableStore:
         element = dtype or dtypes.float32
         constant = initializer is not None and not callable(initializer)
         if initializer is None:
-            initializer = _default_initializer(name, element)
+            initializer = default_initializer(name, element)
         if given and constant:
             raise ValueError("If initializer is a constant, do not specify shape.")
         if inspect.isclass(initializer):
@@ -221,7 +221,8 @@ class VariableStore:
         )  # fmt: skip
 
 
-def _default_initializer(name: str, dtype: DType) -> Any:
+def default_initializer(name: str, dtype: DType) -> Any:
+    """What fills a variable for which nobody says what; ValueError for a type without a default."""
     from opdock.graph.variables import initializers
 
     if dtype.is_floating:

@@ -178,6 +178,8 @@ _TABLE: Final[tuple[tuple[Kind, frozenset[Part], str, str], ...]] = (
      "DestroyResourceOp"),
     ("host", _DATA, "reads and writes files; tests/core/io covers it",
      "MatchingFiles MergeV2Checkpoints ReadFile Restore RestoreSlice RestoreV2 Save SaveSlices"),
+    ("host", _DATA, "reads files; tests/core/compiler/clean/test_pieces.py covers it",
+     "_OpenCheckpoint _ReadCheckpoint"),
     ("host", _DATA, "TF's first checkpoint format; tests/core/train and tests/oracle cover it",
      "Restore RestoreSlice Save SaveSlices"),
     ("host", _DATA, "prints, or runs Python; tests/core/ops covers it",
@@ -191,6 +193,12 @@ _TABLE: Final[tuple[tuple[Kind, frozenset[Part], str, str], ...]] = (
      "AudioSummary AudioSummaryV2 HistogramSummary ImageSummary MergeSummary ScalarSummary"),
     ("host", _DATA, "writes a summary protobuf; tests/core/summary parses what it writes",
      "TensorSummary TensorSummaryV2"),
+    ("resource", _DATA, "writes an event file; tests/core/summary/test_recording.py reads it",
+     "CloseSummaryWriter CreateSummaryFileWriter FlushSummaryWriter ImportEvent SummaryWriter"),
+    ("resource", _DATA, "writes an event file; tests/core/summary/test_recording.py reads it",
+     "WriteAudioSummary WriteGraphSummary WriteHistogramSummary WriteImageSummary"),
+    ("resource", _DATA, "writes an event file; tests/core/summary/test_recording.py reads it",
+     "WriteRawProtoSummary WriteScalarSummary WriteSummary"),
 )  # fmt: skip
 
 

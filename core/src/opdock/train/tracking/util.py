@@ -11,6 +11,7 @@ from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import control_dependencies, device, init_scope
 from opdock.graph.variables.trackable import AutoTrackable, NoDependency, Trackable, wrap
 from opdock.graph.variables.variable import Variable
+from opdock.graph.variables.variable_store import default_initializer
 from opdock.io import protos
 from opdock.io.checkpoint_reader import NewCheckpointReader
 from opdock.io.files import as_path
@@ -78,21 +79,32 @@ def add_variable(
 
     Returns:
         The variable.
+
+    Raises:
+        ValueError: both a value and a shape are given.
     """
 
     def make(name: str, shape: Any, initializer: Any, **kwargs: Any) -> Any:
-        value = initializer
-        if callable(initializer):
-
-            def value() -> Any:
-                return initializer(shape, dtype=dtype)
-
         with init_scope():
+            value = _initial(name, initializer, shape, dtype)
             return Variable(value, name=name, dtype=dtype, use_resource=True, **kwargs)
 
     return trackable._add_variable_with_custom_getter(
         name, shape, None, initializer, make, trainable=trainable
     )
+
+
+def _initial(name: str, initializer: Any, shape: Any, dtype: Any) -> Any:
+    """An initial value, or what makes it: a default one where nobody says which."""
+    if initializer is None:
+        initializer = default_initializer(name, dtypes.as_dtype(dtype))
+    if isinstance(initializer, type):
+        initializer = initializer(dtype=dtype)
+    if callable(initializer):
+        return lambda: initializer(shape, dtype=dtype)
+    if shape is not None:
+        raise ValueError("If initializer is a constant, do not specify shape.")
+    return initializer
 
 
 class TrackableSaver:

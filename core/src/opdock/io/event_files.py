@@ -41,6 +41,7 @@ class EventsWriter:
         self._flush_secs = flush_secs
         self._suffix = filename_suffix or ""
         self._writer: Any = None
+        self._file: IO[bytes]
         self._path: str | None = None
         self._closed = False
         with tf_errors(self._logdir):
@@ -62,17 +63,25 @@ class EventsWriter:
 
     def add_event(self, event: Any) -> None:
         """Queues an event. The queue's errors, a full disk for instance, surface here later."""
-        self._open().write(event.SerializeToString())
+        with tf_errors(self._path):
+            self._open().write(event.SerializeToString())
 
     def flush(self) -> None:
         """Waits until every queued event is in the file."""
         if self._writer is not None and not self._closed:
-            self._writer.flush()
+            with tf_errors(self._path):
+                self._writer.flush()
 
     def close(self) -> None:
         """Flushes and closes the file."""
         if self._writer is not None and not self._closed:
-            self._writer.close()
+            self._closed = True
+            with tf_errors(self._path):
+                try:
+                    self._writer.close()
+                finally:  # what is left in its buffer may not fit the disk
+                    with suppress(OSError):
+                        self._file.close()
         self._closed = True
 
     def reopen(self) -> None:
@@ -82,8 +91,8 @@ class EventsWriter:
 
     def _open(self) -> Any:
         if self._writer is None:
-            file = self._create()
-            writer = _AsyncWriter(RecordWriter(file), self._max_queue, self._flush_secs)
+            self._file = self._create()
+            writer = _AsyncWriter(RecordWriter(self._file), self._max_queue, self._flush_secs)
             version = protos.Event(wall_time=time.time(), file_version=FILE_VERSION)
             writer.write(version.SerializeToString())
             self._writer = writer

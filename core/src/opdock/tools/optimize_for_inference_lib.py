@@ -1,0 +1,249 @@
+r"""Makes a frozen graph smaller and faster for inference, as TF's tool does.
+
+    python -m opdock.tools.optimize_for_inference_lib --input frozen.pb --output small.pb \
+        --input_names x --output_names y
+
+What only training needs goes, and batch normalization goes into the weights of the convolution
+before it. TF's tool also puts resizes and mirrored margins into the convolution after them, by ops
+that only its CPU kernels have; here they stay, with the same results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from opdock.api.graph_util import remove_training_nodes
+from opdock.io import protos
+from opdock.io.tensor_proto import make_ndarray, make_tensor_proto
+from opdock.tools.protos_in_files import read_message, write_message
+from opdock.tools.strip_unused_lib import strip_unused
+
+__all__ = [
+    "ensure_graph_is_valid", "fold_batch_norms", "main", "node_from_map", "node_name_from_input",
+    "optimize_for_inference", "values_from_const",
+]  # fmt: skip
+
+_log = logging.getLogger("tensorflow")
+
+
+class _Norm(NamedTuple):
+    """Where the parts of a batch normalization are among its inputs and attributes."""
+
+    gamma: int
+    beta: int
+    mean: int
+    variance: int
+    epsilon: str
+
+
+_NORMS: Final = {
+    "BatchNormWithGlobalNormalization": _Norm(4, 3, 1, 2, "variance_epsilon"),
+    **dict.fromkeys(
+        ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"), _Norm(1, 2, 3, 4, "epsilon")
+    ),
+}
+
+
+def optimize_for_inference(
+    input_graph_def: Any, input_node_names: Sequence[str], output_node_names: Sequence[str],
+    placeholder_type_enum: Any, toco_compatible: bool = False,
+) -> Any:  # fmt: skip
+    """A graph that computes the same from the same inputs, with fewer nodes.
+
+    Args:
+        input_graph_def: a frozen `GraphDef`.
+        input_node_names: nodes that will be fed; they become placeholders.
+        output_node_names: nodes whose results are wanted.
+        placeholder_type_enum: the type of the placeholders, or a list of types.
+        toco_compatible: of no effect, as no op is used that a converter might not know.
+
+    Raises:
+        ValueError: names repeat, or an input of a node does not exist.
+        KeyError: an input is not in the graph.
+    """
+    ensure_graph_is_valid(input_graph_def)
+    graph = strip_unused(
+        input_graph_def, input_node_names, output_node_names, placeholder_type_enum
+    )
+    graph = fold_batch_norms(remove_training_nodes(graph, output_node_names))
+    ensure_graph_is_valid(graph)
+    return graph
+
+
+def ensure_graph_is_valid(graph_def: Any) -> None:
+    """Checks that names are unique and that inputs exist; ValueError if not."""
+    known = _by_name(graph_def)
+    for node in graph_def.node:
+        for text in node.input:
+            if node_name_from_input(text) not in known:
+                raise ValueError(f"Input for {node.name} not found: {text}")
+
+
+def node_name_from_input(node_name: str) -> str:
+    """The node of an input such as "x", "x:1" or "^x"."""
+    name, _, index = node_name.removeprefix("^").rpartition(":")
+    return name if name and index.isdigit() else node_name.removeprefix("^")
+
+
+def node_from_map(node_map: dict[str, Any], name: str) -> Any:
+    """The node of an input; ValueError if there is none."""
+    found = node_map.get(node_name_from_input(name))
+    if found is None:
+        raise ValueError(f"No node named '{name}' found in map.")
+    return found
+
+
+def values_from_const(node_def: Any) -> np.ndarray[Any, Any]:
+    """The value of a constant; ValueError for a node of another op."""
+    if node_def.op != "Const":
+        raise ValueError(
+            f"Node named '{node_def.name}' should be a Const op for values_from_const."
+        )
+    value: np.ndarray[Any, Any] = make_ndarray(node_def.attr["value"].tensor)
+    return value
+
+
+# ---------------------------------------------------------------- batch normalization
+def fold_batch_norms(input_graph_def: Any) -> Any:
+    """Puts batch normalizations into the constant weights of the convolutions before them.
+
+    Those that are left as they are, since something else uses the convolution or its parameters
+    are no constants, are logged.
+
+    Args:
+        input_graph_def: a frozen `GraphDef`.
+
+    Returns:
+        A `GraphDef` with as many results.
+
+    Raises:
+        ValueError: names repeat, or an input of a normalization does not exist.
+    """
+    folder = _Folder(input_graph_def)
+    for node in input_graph_def.node:
+        if node.op in _NORMS:
+            why = folder.fold(node)
+            if why:
+                _log.warning("Batch normalization '%s' is not folded: %s", node.name, why)
+    return folder.result()
+
+
+class _Folder:
+    def __init__(self, graph_def: Any) -> None:
+        self.graph_def = graph_def
+        self.nodes = _by_name(graph_def)
+        self.uses: dict[str, int] = {}
+        for node in graph_def.node:
+            for text in node.input:
+                name = node_name_from_input(text)
+                self.uses[name] = self.uses.get(name, 0) + 1
+        self.gone: set[str] = set()
+        self.made: list[Any] = []
+
+    def result(self) -> Any:
+        out = protos.GraphDef()
+        out.CopyFrom(self.graph_def)
+        del out.node[:]
+        out.node.extend(n for n in self.graph_def.node if n.name not in self.gone)
+        out.node.extend(self.made)
+        return out
+
+    def fold(self, norm: Any) -> str:
+        """Folds one normalization, or says why not."""
+        where = _NORMS[norm.op]
+        conv = node_from_map(self.nodes, norm.input[0])
+        if conv.op not in ("Conv2D", "DepthwiseConv2dNative"):
+            return f"its input '{conv.name}' is a {conv.op}"
+        if self.uses[conv.name] > 1:
+            return f"'{conv.name}' has other uses"
+        if norm.op != "BatchNormWithGlobalNormalization" and norm.attr["is_training"].b:
+            return "it normalizes by the batch"
+        kernel = node_from_map(self.nodes, conv.input[1])
+        parts = [node_from_map(self.nodes, norm.input[i]) for i in where[:4]]
+        for part in (kernel, *parts):
+            if part.op != "Const":
+                return f"'{part.name}' is a {part.op} and no Const; is the graph frozen?"
+        weights = values_from_const(kernel)
+        depthwise = conv.op == "DepthwiseConv2dNative"
+        channels = weights.shape[2] * weights.shape[3] if depthwise else weights.shape[3]
+        gamma, beta, mean, variance = (values_from_const(part) for part in parts)
+        for part, value in zip(parts, (gamma, beta, mean, variance), strict=True):
+            if value.shape != (channels,):
+                return f"'{part.name}' has the shape {value.shape}, not ({channels},)"
+        scale = 1 / np.sqrt(variance.astype(np.float64) + norm.attr[where.epsilon].f)
+        if norm.op != "BatchNormWithGlobalNormalization" or (
+            norm.attr["scale_after_normalization"].b
+        ):
+            scale = scale * gamma
+        by_output = scale.reshape(weights.shape[2:]) if depthwise else scale
+        self._replace(norm, conv, kernel, weights * by_output, beta - mean * scale)
+        return ""
+
+    def _replace(self, norm: Any, conv: Any, kernel: Any, weights: Any, offset: Any) -> None:
+        dtype = values_from_const(kernel).dtype
+        folded = self._constant(f"{conv.name}/weights_of_{norm.name}", kernel, weights, dtype)
+        added = self._constant(f"{conv.name}_bn_offset", kernel, offset, dtype)
+        moved = protos.NodeDef()
+        moved.CopyFrom(conv)
+        moved.input[1] = folded.name
+        bias = protos.NodeDef(op="BiasAdd", name=norm.name, input=[conv.name, added.name])
+        bias.input.extend(text for text in norm.input if text.startswith("^"))
+        bias.attr["T"].CopyFrom(conv.attr["T"])
+        if "data_format" in conv.attr:
+            bias.attr["data_format"].CopyFrom(conv.attr["data_format"])
+        self.gone |= {norm.name, conv.name}
+        self.made += [folded, added, moved, bias]
+        for text in (conv.input[1], *norm.input[1:]):
+            name = node_name_from_input(text)
+            self.uses[name] -= 1
+            if not self.uses[name]:
+                self.gone.add(name)
+
+    def _constant(self, name: str, like: Any, value: Any, dtype: np.dtype[Any]) -> Any:
+        while name in self.nodes:
+            name += "_"
+        node = protos.NodeDef(op="Const", name=name)
+        node.attr["dtype"].CopyFrom(like.attr["dtype"])
+        node.attr["value"].tensor.CopyFrom(make_tensor_proto(value.astype(dtype)))
+        self.nodes[name] = node
+        return node
+
+
+def _by_name(graph_def: Any) -> dict[str, Any]:
+    known: dict[str, Any] = {}
+    for node in graph_def.node:
+        if node.name in known:
+            raise ValueError(f"Duplicate node names detected for {node.name}")
+        known[node.name] = node
+    return known
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the tool; returns its exit status."""
+    parser = argparse.ArgumentParser(prog="optimize_for_inference", description=__doc__)
+    parser.add_argument("--input", required=True)
+    parser.add_argument("--output", required=True)
+    parser.add_argument("--input_names", required=True, help="separated by commas")
+    parser.add_argument("--output_names", required=True, help="separated by commas")
+    parser.add_argument("--frozen_graph", action=argparse.BooleanOptionalAction, default=True,
+                        help="whether the input is binary")  # fmt: skip
+    parser.add_argument("--placeholder_type_enum", default="1", help="separated by commas")
+    args = parser.parse_args(argv)
+    graph = read_message(args.input, protos.GraphDef(), args.frozen_graph, "Input graph")
+    kinds = [int(kind) for kind in args.placeholder_type_enum.split(",")]
+    out = optimize_for_inference(
+        graph, args.input_names.split(","), args.output_names.split(","),
+        kinds if len(kinds) > 1 else kinds[0],
+    )  # fmt: skip
+    write_message(args.output, out, args.frozen_graph)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

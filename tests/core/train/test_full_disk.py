@@ -1,0 +1,139 @@
+"""A disk that is full or cannot be written to: a typed error, and the last checkpoint is kept."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opdock as tf
+
+SIZE = 1 << 16  # elements of a variable, 256 KiB of which the disk holds one and a half
+
+
+class Disk:
+    """A file system of 400 KiB, where this process may mount one."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._mount("-t", "tmpfs", "-o", "size=400k", "tmpfs")
+
+    def _mount(self, *options: str) -> None:
+        command = ["mount", *options, str(self.path)]
+        subprocess.run(command, check=True, capture_output=True)
+
+    def lock(self) -> None:
+        """Nothing can be written any more."""
+        self._mount("-o", "remount,ro")
+
+    def close(self) -> None:
+        subprocess.run(["umount", "--lazy", str(self.path)], check=True)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    try:
+        made = Disk(tmp_path)
+    except (OSError, subprocess.CalledProcessError) as e:
+        pytest.skip(f"a small file system cannot be mounted here: {e}")
+    yield made
+    made.close()
+
+
+@pytest.fixture(autouse=True)
+def _graph() -> Iterator[None]:
+    with tf.Graph().as_default():
+        yield
+
+
+def model() -> tuple[Any, Any]:
+    """A large variable, and the operation that adds one to it and to the global step."""
+    step = tf.train.get_or_create_global_step()
+    weights = tf.get_variable("weights", [SIZE], initializer=tf.zeros_initializer())
+    return weights, tf.group(tf.assign_add(weights, tf.ones([SIZE])), tf.assign_add(step, 1))
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in folder.iterdir() if "tfevents" not in p.name}
+
+
+def saved(folder: Path) -> np.ndarray:
+    return tf.train.load_variable(str(folder), "weights")
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+def test_a_saver_on_a_full_disk(disk: Disk, sharded: bool) -> None:
+    _, train = model()
+    saver = tf.train.Saver(sharded=sharded)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        saver.save(session, str(disk.path / "model"), 1, write_meta_graph=False)
+        before = files(disk.path)
+        session.run(train)
+        with pytest.raises(tf.errors.ResourceExhaustedError, match="No space left on device"):
+            saver.save(session, str(disk.path / "model"), 2, write_meta_graph=False)
+        assert files(disk.path) == before
+        assert not saved(disk.path).any()
+        assert saver.last_checkpoints == [str(disk.path / "model-1")]
+        # When there is room again, the same session goes on.
+        (disk.path / "model-1.data-00000-of-00001").unlink()
+        saver.save(session, str(disk.path / "model"), 2, write_meta_graph=False)
+    assert saved(disk.path).all()
+
+
+def test_a_monitored_session_on_a_full_disk(disk: Disk) -> None:
+    _, train = model()
+    with pytest.raises(tf.errors.ResourceExhaustedError, match="No space left on device"):
+        with tf.train.MonitoredTrainingSession(
+            checkpoint_dir=str(disk.path), save_checkpoint_steps=2, save_summaries_steps=None,
+            log_step_count_steps=None,
+        ) as session:  # fmt: skip
+            for _ in range(10):
+                session.run(train)
+    assert not saved(disk.path).any()
+    assert not [name for name in files(disk.path) if "temp" in name]
+
+
+def test_a_disk_that_cannot_be_written_to(disk: Disk) -> None:
+    model()
+    saver = tf.train.Saver()
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        saver.save(session, str(disk.path / "model"), 1, write_meta_graph=False)
+        before = files(disk.path)
+        disk.lock()
+        with pytest.raises(tf.errors.PermissionDeniedError, match="Read-only file system"):
+            saver.save(session, str(disk.path / "model"), 2, write_meta_graph=False)
+    assert files(disk.path) == before
+    assert not saved(disk.path).any()
+    with pytest.raises(tf.errors.PermissionDeniedError, match="Read-only file system"):
+        tf.summary.FileWriter(str(disk.path / "events"))
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_events_on_a_full_disk(disk: Disk) -> None:
+    writer = tf.summary.FileWriter(str(disk.path))
+    summary = tf.Summary()
+    summary.value.add(tag="x" * (1 << 19), simple_value=1)
+    writer.add_summary(summary, 1)
+    with pytest.raises(tf.errors.ResourceExhaustedError, match="tfevents.*No space left"):
+        writer.flush()
+    with pytest.raises(tf.errors.ResourceExhaustedError, match="tfevents.*No space left"):
+        writer.add_summary(summary, 2)
+    writer.close()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write to any folder")
+def test_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
+    model()
+    tmp_path.chmod(0o555)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        with pytest.raises(tf.errors.PermissionDeniedError, match="Permission denied"):
+            tf.train.Saver().save(session, str(tmp_path / "model"))
+    assert not files(tmp_path)
