@@ -232,9 +232,9 @@ def test_an_optimizer_outside_of_the_graph_moves_the_variables() -> None:
         interface.minimize(fetches=[loss], loss_callback=seen.append)
         np.testing.assert_allclose(sess.run(a), [1, 0], atol=1e-5)
         assert sess.run(b) == pytest.approx(1)
+        with pytest.raises(NotImplementedError, match="implement the _minimize"):
+            opt.ExternalOptimizerInterface(loss).minimize()
     assert seen[0] == 114 and len(seen) == 60
-    with pytest.raises(NotImplementedError, match="implement the _minimize"):
-        opt.ExternalOptimizerInterface(loss).minimize(sess)
 
 
 def test_subclasses_find_what_tf_calls_the_hyperparameters() -> None:

@@ -1,7 +1,8 @@
 """Parts of TensorFlow that have become libraries of their own, and are found there if installed.
 
 `tf.contrib.slim` lives on as tf_slim, with most of `tf.contrib.layers` and its like, `tf.keras` is
-Keras, and `tf.estimator` is tensorflow-estimator. They are the libraries as they were published:
+Keras, `tf.estimator` and the estimators of `tf.contrib.tpu` are tensorflow-estimator, and
+`tf.contrib.distributions` is TensorFlow Probability. They are the libraries as they were published:
 they import `tensorflow`, so the first name that comes from one makes `import tensorflow` mean
 opdock in this process.
 """
@@ -34,6 +35,10 @@ SLIM: Final = Library("tf_slim", "tf_slim", ("1.",), "slim")
 # Later ones lean on the tf.keras that TensorFlow brings, or are no longer TF 1's.
 KERAS: Final = Library("keras", "Keras", ("2.2.",), "keras")
 ESTIMATOR: Final = Library("tensorflow_estimator", "tensorflow-estimator", ("1.15.",), "estimator")
+# The versions beside TensorFlow 1.14 and 1.15; later ones ask for 2.
+PROBABILITY: Final = Library(
+    "tensorflow_probability", "tensorflow-probability", ("0.7.", "0.8."), "probability"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,20 @@ PLACES: Final[dict[str, Place]] = {
     **_places(
         SLIM, "tf_slim.training", "contrib.training contrib.training.python.training",
         "tf_slim.training.training", "tf_slim.training.evaluation",
+    ),
+    **_places(
+        PROBABILITY, "tensorflow_probability.python.distributions",
+        "contrib.distributions contrib.distributions.python.ops",
+    ),
+    **_places(
+        PROBABILITY, "tensorflow_probability.python.bijectors",
+        "contrib.distributions.bijectors contrib.distributions.python.ops.bijectors",
+    ),
+    **_places(
+        ESTIMATOR, "tensorflow_estimator.python.estimator.tpu",
+        "contrib.tpu contrib.tpu.python.tpu",
+        "tensorflow_estimator.python.estimator.tpu.tpu_estimator",
+        "tensorflow_estimator.python.estimator.tpu.tpu_config",
     ),
     **_places(ESTIMATOR, "tensorflow_estimator._api.v1.estimator", "estimator"),
     **_places(ESTIMATOR, "tensorflow_estimator.python.estimator", "python.estimator"),

@@ -223,3 +223,9 @@ def list_local_devices(session_config: Any = None) -> list[Any]:
 
     with Session(config=session_config) as session:
         return list(session.list_devices())
+
+
+def register_symbolic_tensor_type(cls: type) -> type:
+    """Has objects of a class, which convert to tensors, count as tensors; gives the class."""
+    cls._is_tensor_like = True  # type: ignore[attr-defined]
+    return cls

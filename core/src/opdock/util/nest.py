@@ -18,6 +18,16 @@ def is_sequence(value: Any) -> bool:
 is_nested = is_sequence
 
 
+def is_namedtuple(instance: Any, strict: bool = False) -> bool:
+    """Whether a value is a named tuple, and with `strict` of no class derived from one."""
+    fields = getattr(instance, "_fields", None)
+    if not isinstance(instance, tuple) or not isinstance(fields, Sequence):
+        return False
+    if strict and type(instance).__base__ is not tuple:
+        return False
+    return all(isinstance(field, str) for field in fields)
+
+
 def _items(value: Any) -> list[Any]:
     if isinstance(value, Mapping):
         return [value[k] for k in sorted(value)]
