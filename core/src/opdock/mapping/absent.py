@@ -13,7 +13,7 @@ from opdock import errors
 
 # Internal modules and names, with all below them, and why they are not there.
 MODULES: Final[dict[str, str]] = {
-    "compat.v2.keras": "Keras is a library: tf.keras, where pip install 'opdock[keras]' has brought it",
+    "compat.v2.keras": "Keras is a library: pip install 'opdock[keras]' brings tf.keras",
     "compat.v2.optimizers": "of TensorFlow 2: tf.train has the optimizers of 1",
     "contrib.tpu.python": "there are no TPUs here",
     "core.kernels.boosted_trees": "boosted trees are out of scope",

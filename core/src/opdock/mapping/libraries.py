@@ -91,6 +91,10 @@ PLACES: Final[dict[str, Place]] = {
     **_places(ESTIMATOR, "tensorflow_estimator._api.v1.estimator", "estimator"),
     **_places(ESTIMATOR, "tensorflow_estimator.python.estimator", "python.estimator"),
     **_places(KERAS, "keras", "keras python.keras"),
+    **_places(
+        KERAS, "keras.layers", "keras.layers python.keras.layers",
+        "keras.layers", "keras.layers.wrappers",
+    ),
 }  # fmt: skip
 
 
@@ -137,6 +141,17 @@ def lookup(path: str, name: str, default: Any) -> Any:
             return found
     below = f"{place.package}.{name}"
     return _loaded(below) if _exists(below) else default
+
+
+def public_names(path: str) -> list[str]:
+    """The names that an installed library gives a TensorFlow module."""
+    place = place_of(path)
+    if place is None or not installed(place.library):
+        return []
+    found: set[str] = set()
+    for module in map(_loaded, filter(_exists, place.modules)):
+        found.update(getattr(module, "__all__", None) or dir(module))
+    return sorted(n for n in found if not n.startswith("_"))
 
 
 def is_module(path: str) -> bool:

@@ -71,6 +71,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.platform.googletest": ("opdock.api.test",),
     "python.platform.test": ("opdock.api.test",),
     "python.platform.tf_logging": ("opdock.api.logging",),
+    "python.ops.init_ops": ("opdock.graph.variables.initializers",),
     "python.ops.lookup_ops": (
         "opdock.lookup.initialization",
         "opdock.lookup.initializers",
@@ -262,7 +263,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         **{
             f"_{name}": f"opdock.feature_column.{module}:{name}"
             for module, names in {
-                "base": "FeatureColumn DenseColumn CategoricalColumn SequenceDenseColumn",
+                "base": "FeatureColumn SequenceDenseColumn",
                 "dense": "NumericColumn BucketizedColumn",
                 "embedding": "EmbeddingColumn SharedEmbeddingColumn IndicatorColumn",
                 "categorical": (
@@ -273,6 +274,8 @@ NAMES: Final[dict[str, dict[str, str]]] = {
             }.items()
             for name in names.split()
         },
+        "_DenseColumn": "opdock.feature_column.old:OldDenseColumn",
+        "_CategoricalColumn": "opdock.feature_column.old:OldCategoricalColumn",
         **{
             f"_{name}": f"opdock:feature_column.{name}"
             for name in (
@@ -293,7 +296,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.feature_column.feature_column_v2": {
         "make_parse_example_spec_v2": "opdock:feature_column.make_parse_example_spec",
         "shared_embedding_columns_v2": "opdock:feature_column.shared_embedding_columns",
-        "_StateManagerImpl": "opdock.feature_column.base:KeptState",
+        "_StateManagerImpl": "opdock.feature_column.old:LayerState",
         "_transform_features_v2": "opdock.feature_column.functional:transform_features",
         "_normalize_feature_columns": "opdock.feature_column.base:normalized",
         "is_feature_column_v2": "opdock.feature_column.base:is_feature_column_v2",
@@ -413,6 +416,9 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.platform.test": {"mock": "unittest.mock"},
     "python.pywrap_tensorflow": {
         "NewCheckpointReader": "opdock:train.NewCheckpointReader",
+    },
+    "python.framework.op_def_registry": {
+        "get_registered_ops": "opdock.util.graph_helpers:get_registered_ops",
     },
     "python.keras.utils.tf_utils": {
         "register_symbolic_tensor_type": "opdock.util.graph_helpers:register_symbolic_tensor_type",
