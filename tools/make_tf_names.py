@@ -12,6 +12,7 @@ A line is a record, its fields split at blanks, paths without the leading `tenso
     public MODULE NAME...            NAME/ a module, NAME() a class, NAME. a value, NAME a function
     class PATH MEMBER...             the public members of a public class
     v2 PATH[=PATH]...                names of tf.compat.v2 and the 1.x name that serves them
+    order PATH NAME[=DEFAULT]...     the arguments of one of them, where 1.x's are others
     module PATH                      a module of the internal tree with no names that matter here
     op TYPE=PUBLIC[|PUBLIC]...       an op's generated function is these public functions
     module PATH NAME=PUBLIC[|PUBLIC] exported as; ~PUBLIC is exported to TF 2 alone
@@ -35,6 +36,11 @@ GOLDEN = "tensorflow/tools/api/golden"
 API_DEF = "tensorflow/core/api_def"
 NO_TESTS = ("tensorflow/contrib/testing/python/framework/util_test.py",)
 """Named as tests are, but modules of the interface."""
+OTHER_IN_V2 = (
+    "losses.", "metrics.", "summary.", "saved_model.load", "test.assert_equal_graph_def",
+    "test.compute_gradient", "image.resize",
+)  # fmt: skip
+"""What TF 2 calls something else by a name of TF 1's."""
 EXPORTERS = ("tf_export", "keras_export", "estimator_export")
 _CLASS = re.compile(r"<type 'type'>|Meta\w*'>|MessageType'>")
 _MEMBER = re.compile(
@@ -154,6 +160,7 @@ class Module:
         self.exports: dict[str, list[str]] = defaultdict(list)
         self.aliases: dict[str, str] = {}
         self.imports: dict[str, str] = {}
+        self.modules_here: dict[str, str] = {}
         self.stars: list[str] = []
         for node in ast.parse(text).body:
             self._read(node)
@@ -175,6 +182,12 @@ class Module:
     def _assigned(self, name: str, value: ast.expr) -> None:
         if isinstance(value, ast.Name) and not name.startswith("__"):
             self.aliases[name] = value.id
+        elif (
+            isinstance(value, ast.Attribute)
+            and isinstance(value.value, ast.Name)
+            and (module := self.modules_here.get(value.value.id)) is not None
+        ):
+            self.imports[name] = f"{module}:{value.attr}"
         elif isinstance(value, ast.Call) and (found := exports_of(value.func)) is not None:
             self.exports[name] += found
 
@@ -194,9 +207,10 @@ class Module:
         for name in node.names:
             if name.name == "*":
                 self.stars.append(module)
-            elif f"{module}.{name.name}".lstrip(".") in self.modules:
+            elif (found := f"{module}.{name.name}".lstrip(".")) in self.modules:
+                self.modules_here[name.asname or name.name] = found
                 if package:
-                    self.imports[name.asname or name.name] = f"{module}.{name.name}"
+                    self.imports[name.asname or name.name] = found
             else:
                 self.imports[name.asname or name.name] = f"{module}:{name.name}"
 
@@ -274,28 +288,46 @@ def v2_lines(tree: Tree) -> Iterator[str]:
         if is_class or path.startswith("compat.v"):
             continue
         words = []
+        orders = []
         for kind, name, type_, arguments in members:
             full = f"{path}.{name}".lstrip(".")
             mark = marked(kind, name, type_)
-            if name.startswith("__") or mark.endswith("/"):
+            if name.startswith("__") or mark.endswith("/") or full.startswith(OTHER_IN_V2):
                 continue
             mine, mine_arguments = first.get(full, ("", ""))
             if full in shared:
                 words.append(full if shared[full] == full else f"{full}={shared[full]}")
+                if first.get(shared[full], ("", arguments))[1] not in ("", arguments):
+                    orders.append(f"order {full} {' '.join(with_defaults(arguments))}")
             elif mine and (mark.endswith(("()", ".")) or _starts_with(mine_arguments, arguments)):
                 words.append(full)
+                if mine_arguments not in ("", arguments):
+                    orders.append(f"order {full} {' '.join(with_defaults(arguments))}")
         if words:
             yield f"v2 {' '.join(words)}"
+        yield from orders
 
 
 def _starts_with(mine: str, theirs: str) -> bool:
     """Whether a call written for `theirs` means the same with `mine`'s arguments."""
+    return names_of(mine)[: len(names_of(theirs))] == names_of(theirs)
 
-    def arguments(text: str) -> list[str]:
-        found = re.search(r"args=\[(.*?)\]", text)
-        return re.findall(r"\\'(\w+)\\'", found[1]) if found else []
 
-    return arguments(mine)[: len(arguments(theirs))] == arguments(theirs)
+def names_of(arguments: str) -> list[str]:
+    """The names in a golden file's list of arguments."""
+    found = re.search(r"args=\[(.*?)\]", arguments)
+    return re.findall(r"\\'(\w+)\\'", found[1]) if found else []
+
+
+def with_defaults(arguments: str) -> list[str]:
+    """Names with their defaults, as text without blanks: a dtype is "dtype:NAME"."""
+    names = names_of(arguments)
+    found = re.search(r"defaults=\[(.*)\]", arguments)
+    values = re.findall(r"\\'(.*?)\\'(?:, |$)|\\\"(.*?)\\\"", found[1]) if found else []
+    texts = [re.sub(r"<dtype: \\?'(\w+)\\?'>", r"dtype:\1", a or b) for a, b in values]
+    plain = names[: len(names) - len(texts)]
+    pairs = zip(names[len(plain) :], texts, strict=True)
+    return [*plain, *(f"{name}={text.replace(' ', '')}" for name, text in pairs)]
 
 
 def main() -> None:

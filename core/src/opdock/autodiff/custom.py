@@ -11,6 +11,7 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation
 from opdock.graph.nodes.registry import _PYTHON_GRADIENTS, get
+from opdock.util import nest
 
 _counter = itertools.count()
 
@@ -33,13 +34,12 @@ def custom_gradient(f: Callable[..., Any] | None = None) -> Callable[..., Any]:
     def decorated(*args: Any, **kwargs: Any) -> Any:
         inputs = [convert_to_tensor(a) for a in args]
         graph = get_default_graph()
-        fences = [get("Identity")(x) for x in inputs]
         before = set(_variables(graph))
-        result, grad_fn = function(*fences, **kwargs)
+        result, grad_fn = function(*inputs, **kwargs)
         _check_new(set(_variables(graph)) - before)
         outputs = list(result) if isinstance(result, (list, tuple)) else [result]
         outputs = [convert_to_tensor(y) for y in outputs]
-        used = used_variables(graph, outputs, fences)
+        used = used_variables(graph, outputs, inputs)
         reads = [convert_to_tensor(v) for v in used]
         n_out = len(outputs)
 
@@ -110,10 +110,10 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
     return recomputed
 
 
-def used_variables(graph: Any, outputs: list[Any], fences: list[Any]) -> list[Any]:
+def used_variables(graph: Any, outputs: list[Any], inputs: list[Any]) -> list[Any]:
     """Trainable variables on which the outputs depend by ways other than the inputs."""
     seen: set[Any] = set()
-    stops = {f.op for f in fences}
+    stops = {x.op for x in inputs}
     stack = [y.op for y in outputs]
     while stack:
         op = stack.pop()
@@ -138,7 +138,8 @@ def _apply(grad_fn: Any, grads: Any, inputs: list[Any], used: list[Any], n_out: 
             raise
     else:
         found = grad_fn(*grads)
-    input_grads = list(found) if isinstance(found, (list, tuple)) else [found]
+    # Without variables there may be an empty list of their gradients behind those of the inputs.
+    input_grads = nest.flatten(found)
     if len(input_grads) != len(inputs):
         raise ValueError(
             f"custom_gradient function expected to return {len(inputs)} gradients but returned "

@@ -72,7 +72,7 @@ class KeptState(StateManager):
         trainable: False makes no variable trainable.
     """
 
-    def __init__(self, make: Callable[..., Any], trainable: bool = True) -> None:
+    def __init__(self, make: Callable[..., Any] | None, trainable: bool = True) -> None:
         self._make = make
         self._trainable = trainable
         self._variables: dict[tuple[FeatureColumn, str], Any] = {}
@@ -91,6 +91,8 @@ class KeptState(StateManager):
         """Makes the variable and keeps it."""
         if (feature_column, name) in self._variables:
             raise ValueError("Variable already exists.")
+        if self._make is None:
+            raise ValueError(f"There is no layer to make the variable {name} of {feature_column}.")
         variable = self._make(
             name=name,
             shape=shape,

@@ -15,7 +15,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, TextIO, cast
 
-from opdock.legacy import arrays, functions, names, uses
+from opdock.legacy import arrays, functions, names, protobuf, uses
 from opdock.mapping import after_import
 
 _done = False
@@ -42,6 +42,7 @@ def put_back(tell: TextIO | None = None) -> None:
     after_import.do("yaml", _yaml)
     after_import.do("h5py", _h5py)
     sys.meta_path.append(cast(Any, _Modules()))
+    sys.meta_path.insert(0, cast(Any, protobuf.GeneratedModules()))
     if tell is not None:
         atexit.register(uses.tell, tell)
 

@@ -13,8 +13,12 @@ from opdock import errors
 
 # Internal modules and names, with all below them, and why they are not there.
 MODULES: Final[dict[str, str]] = {
+    "compat.v2.keras": "Keras is a library: pip install 'opdock[keras]' brings tf.keras",
+    "compat.v2.optimizers": "of TensorFlow 2: tf.train has the optimizers of 1",
+    "contrib.tpu.python": "there are no TPUs here",
     "core.kernels.boosted_trees": "boosted trees are out of scope",
     "core.protobuf.tpu": "there are no TPUs here",
+    "python.autograph": "autograph rewrites Python into graphs: call tf.cond and tf.while_loop",
     "python.distribute": "distribution strategies are out of scope",
     "python.eager": "opdock runs TensorFlow 1's graphs, not eagerly",
     "python.keras": "Keras is a library: pip install 'opdock[keras]' brings what runs on opdock",

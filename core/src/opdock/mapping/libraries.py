@@ -1,7 +1,8 @@
 """Parts of TensorFlow that have become libraries of their own, and are found there if installed.
 
 `tf.contrib.slim` lives on as tf_slim, with most of `tf.contrib.layers` and its like, `tf.keras` is
-Keras, and `tf.estimator` is tensorflow-estimator. They are the libraries as they were published:
+Keras, `tf.estimator` and the estimators of `tf.contrib.tpu` are tensorflow-estimator, and
+`tf.contrib.distributions` is TensorFlow Probability. They are the libraries as they were published:
 they import `tensorflow`, so the first name that comes from one makes `import tensorflow` mean
 opdock in this process.
 """
@@ -34,6 +35,10 @@ SLIM: Final = Library("tf_slim", "tf_slim", ("1.",), "slim")
 # Later ones lean on the tf.keras that TensorFlow brings, or are no longer TF 1's.
 KERAS: Final = Library("keras", "Keras", ("2.2.",), "keras")
 ESTIMATOR: Final = Library("tensorflow_estimator", "tensorflow-estimator", ("1.15.",), "estimator")
+# The versions beside TensorFlow 1.14 and 1.15; later ones ask for 2.
+PROBABILITY: Final = Library(
+    "tensorflow_probability", "tensorflow-probability", ("0.7.", "0.8."), "probability"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,14 @@ PLACES: Final[dict[str, Place]] = {
         SLIM, "tf_slim.training", "contrib.training contrib.training.python.training",
         "tf_slim.training.training", "tf_slim.training.evaluation",
     ),
+    **_places(
+        PROBABILITY, "tensorflow_probability.python.distributions",
+        "contrib.distributions contrib.distributions.python.ops",
+    ),
+    **_places(
+        PROBABILITY, "tensorflow_probability.python.bijectors",
+        "contrib.distributions.bijectors contrib.distributions.python.ops.bijectors",
+    ),
     # An estimator for TPUs is one for any device where it is told so (use_tpu=False).
     **_places(
         ESTIMATOR, "tensorflow_estimator.python.estimator.tpu",
@@ -79,6 +92,10 @@ PLACES: Final[dict[str, Place]] = {
     **_places(ESTIMATOR, "tensorflow_estimator._api.v1.estimator", "estimator"),
     **_places(ESTIMATOR, "tensorflow_estimator.python.estimator", "python.estimator"),
     **_places(KERAS, "keras", "keras python.keras"),
+    **_places(
+        KERAS, "keras.layers", "keras.layers python.keras.layers",
+        "keras.layers", "keras.layers.wrappers",
+    ),
 }  # fmt: skip
 
 
@@ -125,6 +142,17 @@ def lookup(path: str, name: str, default: Any) -> Any:
             return found
     below = f"{place.package}.{name}"
     return _loaded(below) if _exists(below) else default
+
+
+def public_names(path: str) -> list[str]:
+    """The names that an installed library gives a TensorFlow module."""
+    place = place_of(path)
+    if place is None or not installed(place.library):
+        return []
+    found: set[str] = set()
+    for module in map(_loaded, filter(_exists, place.modules)):
+        found.update(getattr(module, "__all__", None) or dir(module))
+    return sorted(n for n in found if not n.startswith("_"))
 
 
 def is_module(path: str) -> bool:

@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from opdock import version
-from opdock.mapping import absent, missing, names, removed, resolve, tables
+from opdock.mapping import absent, libraries, missing, names, removed, resolve, tables
 
 # What the import system and pickling ask of every module, and no program of TF's.
 _ASKED_OF_ALL: Final = frozenset({"__all__", "__version__", "__git_version__"})
@@ -78,7 +78,8 @@ def public_names(path: str) -> list[str]:
 
 def _internal_names(path: str) -> list[str]:
     record = names.table().internal(path)
-    found = {*record.exports, *record.aliases, *record.imports, *tables.NAMES.get(path, {})}
+    found = {*libraries.public_names(path)} if path.startswith("contrib.") else set()
+    found |= {*record.exports, *record.aliases, *record.imports, *tables.NAMES.get(path, {})}
     for star in record.stars:
         found.update(_internal_names(star))
     for source in resolve.sources(path):

@@ -34,6 +34,7 @@ class Names:
         self.public: dict[str, dict[str, Kind]] = {}
         self.classes: dict[str, tuple[str, ...]] = {}
         self.v2: dict[str, str] = {}
+        self.v2_order: dict[str, tuple[str, ...]] = {}
         self.ops: dict[str, tuple[str, ...]] = {}
         self._internal: dict[str, list[str]] = {}
         for line in text.splitlines():
@@ -44,6 +45,8 @@ class Names:
                 self.classes[first] = tuple(words)
             elif kind == "v2":
                 self.v2 |= dict(_pair(w) for w in (first, *words))
+            elif kind == "order":
+                self.v2_order[first] = tuple(words)
             elif kind == "op":
                 pairs = (w.split("=") for w in (first, *words))
                 self.ops |= {op: tuple(public.split("|")) for op, public in pairs}

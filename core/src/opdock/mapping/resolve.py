@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from opdock import _api
-from opdock.mapping import libraries, names, removed, tables
+from opdock.mapping import libraries, names, removed, tables, v2_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def without_libraries(path: str) -> Any:
     known = names.table()
     module, _, name = path.rpartition(".")
     if name in tables.NAMES.get(module, {}):
-        return _at(tables.NAMES[module][name])
+        return at(tables.NAMES[module][name])
     for candidate in (path, *known.twins.get(path, ())):
         found = own(candidate)
         if found is not MISSING:
@@ -110,7 +110,7 @@ def without_libraries(path: str) -> Any:
     op = known.op_of.get(path)
     if op is not None and (found := generated(op)) is not MISSING:
         return found
-    return _at(removed.NAMES[path]) if path in removed.NAMES else MISSING
+    return at(removed.NAMES[path]) if path in removed.NAMES else MISSING
 
 
 def own(path: str) -> Any:
@@ -167,7 +167,7 @@ def internal(path: str, name: str, seen: tuple[tuple[str, str], ...] = ()) -> An
         return MISSING
     seen = (*seen, (path, name))
     if name in tables.NAMES.get(path, {}):
-        return _at(tables.NAMES[path][name])
+        return at(tables.NAMES[path][name])
     # What contrib had is the library's where there is one, all of it, so that its parts are one.
     contrib = path.startswith("contrib.")
     if contrib and (found := libraries.lookup(path, name, MISSING)) is not MISSING:
@@ -223,11 +223,13 @@ def _imported(module: str, there: str, seen: tuple[tuple[str, str], ...]) -> Any
 
 def _v2(path: str, name: str) -> Any:
     full = f"{path}.{name}".lstrip(".")
-    if full in tables.V2:
-        return _at(tables.V2[full])
     known = names.table()
+    if full in tables.V2 and full not in known.v2_order:
+        return at(tables.V2[full])
     target = known.v2.get(full)
     found = public(target) if target is not None else MISSING
+    if found is not MISSING and full in known.v2_order:
+        return v2_order.adapted(full)
     if found is MISSING and full in _v2_modules():
         return ModulePath(f"compat.v2.{full}")
     return found
@@ -278,7 +280,7 @@ def _exists(module: str) -> bool:
     return place.with_name(f"{place.name}.py").exists() or (place / "__init__.py").exists()
 
 
-def _at(place: str) -> Any:
+def at(place: str) -> Any:
     """The object at "module:name"; the module where there is no name."""
     module, _, name = place.partition(":")
     if module == "opdock":

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from opdock.mapping.contrib_tables import CONTRIB
+
 FEATURE_COLUMNS: Final = (
     "opdock.feature_column",
     "opdock.feature_column.base",
@@ -44,6 +46,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.feature_column.feature_column_lib": FEATURE_COLUMNS,
     "python.feature_column.feature_column_v2": FEATURE_COLUMNS,
     "python.feature_column.sequence_feature_column": FEATURE_COLUMNS,
+    "python.framework.composite_tensor": ("opdock.graph.nodes.composite",),
     "python.framework.constant_op": ("opdock.graph.nodes.constant",),
     "python.framework.device": ("opdock.graph.nodes.devicespec",),
     "python.framework.dtypes": ("opdock.dtypes", "opdock.util.dtype_names"),
@@ -80,6 +83,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.platform.googletest": ("opdock.api.test",),
     "python.platform.test": ("opdock.api.test",),
     "python.platform.tf_logging": ("opdock.api.logging",),
+    "python.ops.init_ops": ("opdock.graph.variables.initializers",),
     "python.ops.lookup_ops": (
         "opdock.lookup.initialization",
         "opdock.lookup.initializers",
@@ -115,6 +119,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.util.deprecation": ("opdock.util.decorating",),
     "python.util.module_wrapper": ("opdock.util.decorating",),
     "python.util.function_utils": ("opdock.util.inspecting",),
+    "python.util.lazy_loader": ("opdock.util.lazy_loader",),
     "python.util.keyword_args": ("opdock.util.decorating",),
     "python.util.tf_contextlib": ("opdock.util.decorating",),
     "python.util.tf_decorator": ("opdock.util.decorating",),
@@ -210,20 +215,9 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
-def _of_train(*names: str) -> dict[str, str]:
-    return {name: f"opdock:train.{name}" for name in names}
-
-
 def _in(place: str, **names: str) -> dict[str, str]:
     return {name: f"{place}{own}" for name, own in names.items()}
 
-
-_GLOBAL_STEP: Final = _of_train(
-    "assert_global_step", "create_global_step", "get_global_step", "get_or_create_global_step"
-)
-_CHECKPOINTS: Final = _of_train(
-    "init_from_checkpoint", "list_variables", "load_checkpoint", "load_variable"
-)
 
 _LAYERS_UTILS: Final = _in(
     "opdock.layers.utils:", conv_input_length="windowed_length",
@@ -252,41 +246,19 @@ _GFILE: Final = _in(
 
 # Module -> name -> "module:name" of opdock, where the names differ; "opdock:x" is the public tf.x.
 NAMES: Final[dict[str, dict[str, str]]] = {
-    "contrib.framework": {
-        "RecordInput": "opdock.ops.composed.record_input:RecordInput",
-        **_GLOBAL_STEP,
-        **_CHECKPOINTS,
-        "sort": "opdock:sort",
-        "argsort": "opdock:argsort",
-        "nest": "opdock.util.nest",
-    },
-    "contrib.framework.python.framework.checkpoint_utils": _CHECKPOINTS,
-    "contrib.framework.python.ops.variables": _GLOBAL_STEP,
-    "contrib.rnn": {
-        "static_rnn": "opdock:nn.static_rnn",
-        "static_bidirectional_rnn": "opdock:nn.static_bidirectional_rnn",
-        "static_state_saving_rnn": "opdock:nn.static_state_saving_rnn",
-    },
-    "contrib.rnn.python.ops.core_rnn_cell": {
-        "_Linear": "opdock.contrib.rnn.linear:Linear",
-        "_linear": "opdock.contrib.rnn.linear:linear",
-    },
-    "contrib.seq2seq.python.ops.beam_search_decoder": {
-        "_beam_search_step": "opdock.contrib.seq2seq.beam_step:beam_search_step",
-        "_check_batch_beam": "opdock.contrib.seq2seq.beam_paths:check_beams",
-        "_check_static_batch_beam_maybe": "opdock.contrib.seq2seq.beam_paths:may_have_beams",
-        "_length_penalty": "opdock.contrib.seq2seq.beam_step:length_penalty",
-        "_mask_probs": "opdock.contrib.seq2seq.beam_step:mask_probs",
-    },
-    "contrib.seq2seq.python.ops.helper": {
-        "bernoulli_sample": "opdock.contrib.seq2seq.helpers:bernoulli_sample",
-        "categorical_sample": "opdock.contrib.seq2seq.helpers:categorical_sample",
-    },
-    "contrib.tensorboard.plugins.projector": {
-        "EmbeddingInfo": "tensorboard.plugins.projector.projector_config_pb2:EmbeddingInfo",
-        "ProjectorConfig": "tensorboard.plugins.projector.projector_config_pb2:ProjectorConfig",
-        "SpriteMetadata": "tensorboard.plugins.projector.projector_config_pb2:SpriteMetadata",
-        "visualize_embeddings": "opdock.summary.projector:visualize_embeddings",
+    **CONTRIB,
+    "distribute": {
+        "Server": "opdock:train.Server",
+        **{
+            name: f"opdock.util.one_replica:{name}"
+            for name in (
+                "ReplicaContext",
+                "get_replica_context",
+                "get_strategy",
+                "has_strategy",
+                "in_cross_replica_context",
+            )
+        },
     },
     "io.gfile": _GFILE,
     "python.client.device_lib": {
@@ -297,7 +269,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         **{
             f"_{name}": f"opdock.feature_column.{module}:{name}"
             for module, names in {
-                "base": "FeatureColumn DenseColumn CategoricalColumn SequenceDenseColumn",
+                "base": "FeatureColumn SequenceDenseColumn",
                 "dense": "NumericColumn BucketizedColumn",
                 "embedding": "EmbeddingColumn SharedEmbeddingColumn IndicatorColumn",
                 "categorical": (
@@ -308,6 +280,8 @@ NAMES: Final[dict[str, dict[str, str]]] = {
             }.items()
             for name in names.split()
         },
+        "_DenseColumn": "opdock.feature_column.old:OldDenseColumn",
+        "_CategoricalColumn": "opdock.feature_column.old:OldCategoricalColumn",
         **{
             f"_{name}": f"opdock:feature_column.{name}"
             for name in (
@@ -328,7 +302,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.feature_column.feature_column_v2": {
         "make_parse_example_spec_v2": "opdock:feature_column.make_parse_example_spec",
         "shared_embedding_columns_v2": "opdock:feature_column.shared_embedding_columns",
-        "_StateManagerImpl": "opdock.feature_column.base:KeptState",
+        "_StateManagerImpl": "opdock.feature_column.old:LayerState",
         "_transform_features_v2": "opdock.feature_column.functional:transform_features",
         "_normalize_feature_columns": "opdock.feature_column.base:normalized",
         "is_feature_column_v2": "opdock.feature_column.base:is_feature_column_v2",
@@ -348,7 +322,9 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "convert_to_tensor_v2": "opdock.graph.nodes.convert:convert_to_tensor",
         "is_dense_tensor_like": "opdock.graph.nodes.operation:is_tensor",
         "name_scope_v1": "opdock.graph.nodes.scopes:name_scope",
-        "register_dense_tensor_like_type": "opdock.util.decorating:do_not_generate_docs",
+        "register_dense_tensor_like_type": (
+            "opdock.util.graph_helpers:register_symbolic_tensor_type"
+        ),
         "set_shapes_for_outputs": "opdock.util.graph_helpers:set_shapes_for_outputs",
         "uid": "opdock.util.graph_helpers:uid",
     },
@@ -443,7 +419,13 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.pywrap_tensorflow": {
         "NewCheckpointReader": "opdock:train.NewCheckpointReader",
     },
-    "distribute": {"Server": "opdock:train.Server"},
+    "python.framework.op_def_registry": {
+        "get_registered_ops": "opdock.util.graph_helpers:get_registered_ops",
+    },
+    "python.keras.utils.tf_utils": {
+        "register_symbolic_tensor_type": "opdock.util.graph_helpers:register_symbolic_tensor_type",
+    },
+    "python.util.nest": {"_is_namedtuple": "opdock.util.nest:is_namedtuple"},
     "python.training.server_lib": {"_make_server_def": "opdock.train.server_lib:make_server_def"},
     "python.training.basic_session_run_hooks": {
         "_HookTimer": "opdock.train.loops.timers:HookTimer",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.registry import get
@@ -25,6 +25,9 @@ class AdadeltaOptimizer(Optimizer):
 
     _update_op = "Adadelta"
     _slot_order = ("accum", "accum_update")
+    _tensor_names: ClassVar[dict[str, str]] = {
+        "learning_rate": "_lr_t", "rho": "_rho_t", "epsilon": "_epsilon_t",
+    }  # fmt: skip
 
     def __init__(
         self,
@@ -113,6 +116,9 @@ class AdamOptimizer(Optimizer):
 
     _update_op = "Adam"
     _slot_order = ("m", "v")
+    _tensor_names: ClassVar[dict[str, str]] = {
+        "learning_rate": "_lr_t", "beta1": "_beta1_t", "beta2": "_beta2_t", "epsilon": "_epsilon_t",
+    }  # fmt: skip
 
     def __init__(
         self,
@@ -124,12 +130,7 @@ class AdamOptimizer(Optimizer):
         name: str = "Adam",
     ) -> None:
         super().__init__(use_locking, name)
-        self._args = {
-            "learning_rate": learning_rate,
-            "beta1": beta1,
-            "beta2": beta2,
-            "epsilon": epsilon,
-        }
+        self._lr, self._beta1, self._beta2, self._epsilon = learning_rate, beta1, beta2, epsilon
 
     def _get_beta_accumulators(self) -> tuple[Any, Any]:
         return self._get_non_slot_variable("beta1_power"), self._get_non_slot_variable(
@@ -139,35 +140,41 @@ class AdamOptimizer(Optimizer):
     def _create_slots(self, var_list: Sequence[Any]) -> None:
         # The same variable in every process, whatever the order of the list.
         first = min(var_list, key=lambda v: str(v.name))
-        for key in ("beta1", "beta2"):
-            value = self._call_if_callable(self._args[key])
-            self._create_non_slot_variable(value, f"{key}_power", first)
+        for key, value in (("beta1", self._beta1), ("beta2", self._beta2)):
+            self._create_non_slot_variable(self._call_if_callable(value), f"{key}_power", first)
         for v in var_list:
             self._zeros_slot(v, "m", self._name)
             self._zeros_slot(v, "v", self._name)
 
     def _prepare(self) -> None:
-        self._hyper(**self._args)
+        self._hyper(
+            learning_rate=self._lr, beta1=self._beta1, beta2=self._beta2, epsilon=self._epsilon
+        )
 
-    def _power(self, key: str, var: Any) -> Any:
-        value = self._get_non_slot_variable(key)
+    def _powers(self, var: Any) -> list[Any]:
+        """The powers of the decay rates, in the variable's type."""
         wanted = var.dtype.base_dtype
-        read = convert_to_tensor(value)
-        return read if read.dtype.base_dtype is wanted else get("Cast")(read, DstT=wanted)
+        read = [convert_to_tensor(value) for value in self._get_beta_accumulators()]
+        return [r if r.dtype.base_dtype is wanted else get("Cast")(r, DstT=wanted) for r in read]
 
     def _inputs(self, var: Any) -> list[Any]:
-        powers = [self._power("beta1_power", var), self._power("beta2_power", var)]
+        powers = self._powers(var)
         return (
             powers
             + [self._cast(n, var) for n in ("learning_rate", "beta1", "beta2", "epsilon")]
             + [None]
         )
 
-    def _sparse(self, grad: Any, var: Any, indices: Any, scatter_add: Any) -> Any:
+    def _corrected_rate(self, var: Any) -> Any:
+        """The step size with the corrections of both moments."""
+        beta1_power, beta2_power = self._powers(var)
+        root = get("Sqrt")(1 - beta2_power)
+        return self._cast("learning_rate", var) * root / (1 - beta1_power)
+
+    def _apply_sparse_shared(self, grad: Any, var: Any, indices: Any, scatter_add: Any) -> Any:
         """Adam on rows: the moments of all rows decay, as if the other gradients were zero."""
         beta1, beta2, epsilon = (self._cast(n, var) for n in ("beta1", "beta2", "epsilon"))
-        root = get("Sqrt")(1 - self._power("beta2_power", var))
-        rate = self._cast("learning_rate", var) * root / (1 - self._power("beta1_power", var))
+        rate = self._corrected_rate(var)
         m, v = self.get_slot(var, "m"), self.get_slot(var, "v")
         m_decayed = state.assign(m, m * beta1, use_locking=self._use_locking)
         with control_dependencies([m_decayed]):
@@ -183,10 +190,13 @@ class AdamOptimizer(Optimizer):
         def add(ref: Any, indices: Any, values: Any) -> Any:
             return state.scatter_add(ref, indices, values, use_locking=self._use_locking)
 
-        return self._sparse(grad.values, var, grad.indices, add)
+        return self._apply_sparse_shared(grad.values, var, grad.indices, add)
 
     def _resource_apply_sparse(self, grad: Any, var: Any, indices: Any) -> Any:
-        return self._sparse(grad, var, indices, state.scatter_add)
+        return self._apply_sparse_shared(grad, var, indices, self._resource_scatter_add)
+
+    def _resource_scatter_add(self, x: Any, i: Any, v: Any) -> Any:
+        return state.scatter_add(x, i, v)
 
     def _finish(self, update_ops: Sequence[Any], name_scope: str) -> Any:
         with control_dependencies(update_ops):

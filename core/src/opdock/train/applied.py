@@ -5,7 +5,7 @@ It is the base of `Optimizer`, so that each optimizer descends from that directl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.registry import get
@@ -19,10 +19,13 @@ class AppliedUpdates:
     Attributes:
         _update_op: the name in the ops' table ("Momentum" for ApplyMomentum).
         _slot_order: the names of its slots in the op's order.
+        _tensor_names: what TF calls the tensor of a hyper-parameter, where it is not
+            "_<name>_tensor": programs subclass optimizers and read these attributes.
     """
 
     _update_op = ""
     _slot_order: tuple[str, ...] = ()
+    _tensor_names: ClassVar[dict[str, str]] = {}
     _flags: dict[str, Any]
 
     if TYPE_CHECKING:
@@ -42,6 +45,8 @@ class AppliedUpdates:
         self._tensors = {
             k: convert_to_tensor(self._call_if_callable(v), name=k) for k, v in values.items()
         }
+        for key, tensor in self._tensors.items():
+            setattr(self, self._tensor_names.get(key, f"_{key}_tensor"), tensor)
 
     def _inputs(self, var: Any) -> list[Any]:
         """The op's inputs between the state and the end; `None` stands for the gradient."""

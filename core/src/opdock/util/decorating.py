@@ -126,8 +126,10 @@ def silence() -> Iterator[None]:
 def make_decorator(
     target: Callable[..., Any], decorator_func: _F, *unused: Any, **options: Any
 ) -> _F:
-    """A wrapper that looks like what it wraps."""
-    return functools.wraps(target)(decorator_func)  # type: ignore[return-value]
+    """A wrapper that looks like what it wraps, also to TF's `tf_inspect`."""
+    made: Any = functools.wraps(target)(decorator_func)
+    made._tf_decorator = True
+    return made  # type: ignore[no-any-return]
 
 
 def unwrap(maybe_decorator: Any) -> tuple[list[Any], Any]:

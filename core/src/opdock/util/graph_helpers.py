@@ -12,14 +12,32 @@ import numpy as np
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor, is_tensor
+from opdock.graph.nodes.registry import all_ops
 from opdock.graph.nodes.scopes import control_dependencies, graph_of, name_scope
 from opdock.shapes import TensorShape
 
 __all__ = [
-    "TensorLike", "as_graph_element", "collect_named_outputs", "convert_collection_to_dict",
-    "enabled", "get_name_scope", "get_seed_or_none", "graph_from_inputs", "in_xla_context",
-    "is_resource_variable", "list_local_devices", "matrix", "n_positive_integers", "scalar",
-    "set_shapes_for_outputs", "smart_cond", "smart_constant_value", "uid", "vector",
+    "TensorLike",
+    "as_graph_element",
+    "collect_named_outputs",
+    "convert_collection_to_dict",
+    "enabled",
+    "get_name_scope",
+    "get_registered_ops",
+    "get_seed_or_none",
+    "graph_from_inputs",
+    "in_xla_context",
+    "is_resource_variable",
+    "list_local_devices",
+    "matrix",
+    "n_positive_integers",
+    "register_symbolic_tensor_type",
+    "scalar",
+    "set_shapes_for_outputs",
+    "smart_cond",
+    "smart_constant_value",
+    "uid",
+    "vector",
     "with_dependencies",
 ]  # fmt: skip
 
@@ -223,3 +241,14 @@ def list_local_devices(session_config: Any = None) -> list[Any]:
 
     with Session(config=session_config) as session:
         return list(session.list_devices())
+
+
+def register_symbolic_tensor_type(cls: type) -> type:
+    """Has objects of a class, which convert to tensors, count as tensors; gives the class."""
+    cls._is_tensor_like = True  # type: ignore[attr-defined]
+    return cls
+
+
+def get_registered_ops() -> dict[str, Any]:
+    """The OpDef of every op, by its type."""
+    return {spec.name: spec.to_proto() for spec in all_ops()}

@@ -1,5 +1,7 @@
-"""What TF's `tf_inspect` and `function_utils` ask of functions: the library's own are not decorated
-in a way that hides their arguments, so `inspect` answers.
+"""What TF's `tf_inspect` and `function_utils` ask of functions.
+
+They look through decorators that were made as TF's are, and so through those around the library's
+own functions; what a program wraps with `functools.wraps` alone stays as it is.
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ from inspect import (
     getcallargs,
     getdoc,
     getfile,
-    getfullargspec,
     getmembers,
     getmodule,
     getmro,
@@ -51,6 +52,27 @@ class ArgSpec(NamedTuple):
     varargs: str | None
     keywords: str | None
     defaults: tuple[Any, ...] | None
+
+
+def getfullargspec(obj: Any) -> inspect.FullArgSpec:
+    """The arguments of a function.
+
+    TF's functions have no annotations, and libraries compare theirs with them: those of the
+    library's own are left out.
+    """
+    target = obj
+    while _is_looked_through(target):
+        target = target.__wrapped__
+    found = inspect.getfullargspec(target)
+    return found._replace(annotations={}) if _is_own(target) else found
+
+
+def _is_looked_through(obj: Any) -> bool:
+    return hasattr(obj, "__wrapped__") and (_is_own(obj) or hasattr(obj, "_tf_decorator"))
+
+
+def _is_own(obj: Any) -> bool:
+    return str(getattr(obj, "__module__", "")).partition(".")[0] == "opdock"
 
 
 def getargspec(obj: Any) -> ArgSpec:

@@ -18,6 +18,16 @@ def is_sequence(value: Any) -> bool:
 is_nested = is_sequence
 
 
+def is_namedtuple(instance: Any, strict: bool = False) -> bool:
+    """Whether a value is a named tuple, and with `strict` of no class derived from one."""
+    fields = getattr(instance, "_fields", None)
+    if not isinstance(instance, tuple) or not isinstance(fields, Sequence):
+        return False
+    if strict and type(instance).__base__ is not tuple:
+        return False
+    return all(isinstance(field, str) for field in fields)
+
+
 def _items(value: Any) -> list[Any]:
     if isinstance(value, Mapping):
         return [value[k] for k in sorted(value)]
@@ -146,17 +156,124 @@ def _assert_same(a: Any, b: Any, check_types: bool) -> None:
         _assert_same(x, y, check_types)
 
 
-def flatten_up_to(shallow_tree: Any, input_tree: Any) -> list[Any]:
-    """The parts of `input_tree` at the leaves of `shallow_tree`."""
+def assert_shallow_structure(
+    shallow_tree: Any, input_tree: Any, check_types: bool = True, expand_composites: bool = False,
+    check_subtrees_length: bool = True,
+) -> None:  # fmt: skip
+    """Checks that one structure is another's down to its own leaves.
+
+    Args:
+        shallow_tree: the structure that ends first.
+        input_tree: the structure that goes on.
+        check_types: whether sequences must be of the same types.
+        expand_composites: composites are leaves either way.
+        check_subtrees_length: whether sequences must be of the same lengths.
+
+    Raises:
+        TypeError: a leaf or a sequence of another type is in the place of a sequence.
+        ValueError: lengths or keys differ.
+    """
     if not is_sequence(shallow_tree):
-        return [input_tree]
-    shallow, given = _items(shallow_tree), _items(input_tree)
-    if len(shallow) != len(given):
+        return
+    if not is_sequence(input_tree):
+        raise TypeError(
+            "If shallow structure is a sequence, input must also be a sequence. Input has type: "
+            f"{type(input_tree)}."
+        )
+    if check_types and not _same_kind(shallow_tree, input_tree):
+        raise TypeError(
+            "The two structures don't have the same sequence type. Input structure has type "
+            f"{type(input_tree)}, while shallow structure has type {type(shallow_tree)}."
+        )
+    if check_subtrees_length and len(_items(shallow_tree)) != len(_items(input_tree)):
         raise ValueError(
             "The two structures don't have the same sequence length. Input structure has length "
-            f"{len(given)}, while shallow structure has length {len(shallow)}."
+            f"{len(_items(input_tree))}, while shallow structure has length "
+            f"{len(_items(shallow_tree))}."
         )
-    out: list[Any] = []
-    for a, b in zip(shallow, given, strict=True):
-        out += flatten_up_to(a, b)
-    return out
+    for a, b in _pairs(shallow_tree, input_tree):
+        assert_shallow_structure(a, b, check_types, expand_composites, check_subtrees_length)
+
+
+def _same_kind(shallow: Any, given: Any) -> bool:
+    if isinstance(given, type(shallow)):
+        return True
+    if is_namedtuple(shallow) and is_namedtuple(given):
+        same: bool = shallow._fields == given._fields
+        return same and type(shallow).__name__ == type(given).__name__
+    return isinstance(shallow, Mapping) and isinstance(given, Mapping)
+
+
+def _pairs(shallow: Any, given: Any) -> list[tuple[Any, Any]]:
+    """The items of one structure, each with what the other has in its place."""
+    if not isinstance(shallow, Mapping) or not isinstance(given, Mapping):
+        return list(zip(_items(shallow), _items(given), strict=False))
+    lost = set(shallow) - set(given)
+    if lost:
+        raise ValueError(
+            "The two structures don't have the same keys. Input structure has keys "
+            f"{sorted(given)}, while shallow structure has keys {sorted(shallow)}."
+        )
+    return [(shallow[key], given[key]) for key in sorted(shallow)]
+
+
+def flatten_up_to(
+    shallow_tree: Any, input_tree: Any, check_types: bool = True, expand_composites: bool = False,
+    check_subtrees_length: bool = True,
+) -> list[Any]:  # fmt: skip
+    """The parts of `input_tree` at the leaves of `shallow_tree`.
+
+    Raises:
+        TypeError, ValueError: see `assert_shallow_structure`, whose arguments these are.
+    """
+    assert_shallow_structure(
+        shallow_tree, input_tree, check_types, expand_composites, check_subtrees_length
+    )
+    return _parts_at_leaves(shallow_tree, input_tree)
+
+
+def _parts_at_leaves(shallow: Any, given: Any) -> list[Any]:
+    if not is_sequence(shallow):
+        return [given]
+    return [part for a, b in _pairs(shallow, given) for part in _parts_at_leaves(a, b)]
+
+
+def map_structure_up_to(
+    shallow_tree: Any, func: Callable[..., Any], *inputs: Any, **kwargs: Any
+) -> Any:
+    """Calls `func` with the parts of the inputs at the leaves of `shallow_tree`.
+
+    Returns:
+        The results in the structure of `shallow_tree`.
+
+    Raises:
+        TypeError, ValueError: see `assert_shallow_structure`, whose other arguments it takes.
+    """
+    if not inputs:
+        raise ValueError("Cannot map over no sequences")
+    parts = [flatten_up_to(shallow_tree, value, **kwargs) for value in inputs]
+    return pack_sequence_as(shallow_tree, [func(*each) for each in zip(*parts, strict=True)])
+
+
+def flatten_dict_items(dictionary: Mapping[Any, Any]) -> dict[Any, Any]:
+    """A mapping of structures to structures as one of their leaves.
+
+    Raises:
+        TypeError: it is no mapping.
+        ValueError: a key and its value differ in structure, or a key repeats.
+    """
+    if not isinstance(dictionary, Mapping):
+        raise TypeError("input must be a dictionary")
+    flat: dict[Any, Any] = {}
+    for key, value in dictionary.items():
+        keys, values = (flatten(key), flatten(value)) if is_sequence(key) else ([key], [value])
+        if len(keys) != len(values):
+            raise ValueError(
+                f"Could not flatten dictionary. Key had {len(keys)} elements, but value had "
+                f"{len(values)} elements. Key: {keys}, value: {values}."
+            )
+        for one, leaf in zip(keys, values, strict=True):
+            if one in flat:
+                raise ValueError(f"Could not flatten dictionary: key {one} is not unique.")
+            flat[one] = leaf
+    return flat

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from opdock import errors
+from opdock.graph.nodes.convert import convert_to_tensor
 
 
 class ReductionV2:
@@ -50,6 +51,51 @@ def has_strategy() -> bool:
 
 
 in_cross_replica_context = has_strategy
+
+
+class OneReplica:
+    """What programs ask of the strategy in scope, where there is none: all of it is one replica."""
+
+    num_replicas_in_sync = 1
+
+    def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
+        """The value of each replica."""
+        return (value,)
+
+
+class ReplicaContext:
+    """Where a step runs: in the only replica."""
+
+    num_replicas_in_sync = 1
+
+    def __init__(self) -> None:
+        self.strategy = OneReplica()
+
+    @property
+    def replica_id_in_sync_group(self) -> Any:
+        """The replica's number, a tensor."""
+        return convert_to_tensor(0, name="replica_id_in_sync_group")
+
+    def merge_call(self, merge_fn: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Calls a function of the strategy and of the values of all replicas."""
+        return merge_fn(self.strategy, *args, **(kwargs or {}))
+
+    def all_reduce(self, reduce_op: Any, value: Any) -> Any:
+        """A value, or a structure of them, over all replicas: as it is."""
+        return value
+
+
+_ONLY: Final = ReplicaContext()
+
+
+def get_replica_context() -> ReplicaContext:
+    """The context of the only replica."""
+    return _ONLY
+
+
+def get_strategy() -> OneReplica:
+    """What stands for the strategy where there is none."""
+    return _ONLY.strategy
 
 
 def should_run_distribute_coordinator(config: Any) -> bool:

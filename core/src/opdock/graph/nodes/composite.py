@@ -15,6 +15,10 @@ from opdock.graph.nodes.scopes import name_scope
 from opdock.shapes import Shape, TensorShape
 
 
+class CompositeTensor:
+    """Base of what stands for a tensor and is made of several: programs ask with `isinstance`."""
+
+
 class IndexedSlicesValue(NamedTuple):
     """The fetched value of an `IndexedSlices`."""
 
@@ -37,7 +41,7 @@ class SparseTensorValue(NamedTuple):
         return SparseTensorSpec.from_value(self)
 
 
-class IndexedSlices:
+class IndexedSlices(CompositeTensor):
     """Rows of a larger tensor: `dense[indices[i]]` has the contribution `values[i]`.
 
     The gradient of a gather; repeated indices add up.
@@ -144,7 +148,7 @@ def _densify(
     return dense
 
 
-class SparseTensor:
+class SparseTensor(CompositeTensor):
     """A tensor given by its non-empty cells: `indices` [N, rank], `values` [N], `dense_shape`."""
 
     _is_tensor_like = False

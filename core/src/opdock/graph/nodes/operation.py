@@ -447,6 +447,8 @@ class Tensor:
             "as tf.cond to execute subgraphs conditioned on the value of a tensor."
         )
 
+    __nonzero__ = __bool__  # Python 2's name, which code for both asks classes for
+
     def __len__(self) -> int:
         raise TypeError(
             f"len is not well defined for the symbolic tensor {self.name}. Use `x.shape` instead."

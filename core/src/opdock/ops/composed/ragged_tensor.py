@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from opdock import dtypes
 from opdock.dtypes import DType
+from opdock.graph.nodes.composite import CompositeTensor
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
@@ -25,7 +26,7 @@ from opdock.shapes import Shape, TensorShape
 __all__: list[str] = []
 
 
-class RaggedTensor(RaggedFactories):
+class RaggedTensor(RaggedFactories, CompositeTensor):
     """A tensor with one or more dimensions whose slices differ in length.
 
     Row `i` is `values[row_splits[i]:row_splits[i + 1]]`; the values of a tensor with several ragged

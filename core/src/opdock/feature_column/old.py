@@ -1,0 +1,41 @@
+"""TF's classes of columns from before it had those of `base.py`.
+
+Programs that are to run on either derive their columns from both. Here the newer do all that the
+older did, so these add nothing; every column counts as one of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opdock.feature_column import base
+
+
+class OldDenseColumn(base.DenseColumn):
+    """`_DenseColumn`."""
+
+    @classmethod
+    def __subclasshook__(cls, other: type) -> Any:
+        return issubclass(other, base.DenseColumn) if cls is OldDenseColumn else NotImplemented
+
+
+class OldCategoricalColumn(base.CategoricalColumn):
+    """`_CategoricalColumn`."""
+
+    @classmethod
+    def __subclasshook__(cls, other: type) -> Any:
+        if cls is not OldCategoricalColumn:
+            return NotImplemented
+        return issubclass(other, base.CategoricalColumn)
+
+
+class LayerState(base.KeptState):
+    """A state manager whose variables a layer makes.
+
+    Args:
+        layer: has `add_variable`; None where no column needs variables.
+        trainable: False makes no variable trainable.
+    """
+
+    def __init__(self, layer: Any, trainable: bool) -> None:
+        super().__init__(None if layer is None else layer.add_variable, trainable)

@@ -1,0 +1,71 @@
+"""Where the names of `tf.contrib`'s modules are in opdock, where they are elsewhere: as data."""
+
+from __future__ import annotations
+
+from typing import Final
+
+
+def _of_train(*names: str) -> dict[str, str]:
+    return {name: f"opdock:train.{name}" for name in names}
+
+
+GLOBAL_STEP: Final = _of_train(
+    "assert_global_step", "create_global_step", "get_global_step", "get_or_create_global_step"
+)
+CHECKPOINTS: Final = _of_train(
+    "init_from_checkpoint", "list_variables", "load_checkpoint", "load_variable"
+)
+
+# Module -> name -> "module:name" of opdock; "opdock:x" is the public tf.x.
+CONTRIB: Final[dict[str, dict[str, str]]] = {
+    "contrib.eager": {
+        "Variable": "opdock.graph.variables.resource_variable:ResourceVariable",
+    },
+    "contrib.framework": {
+        "RecordInput": "opdock.ops.composed.record_input:RecordInput",
+        **GLOBAL_STEP,
+        **CHECKPOINTS,
+        "sort": "opdock:sort",
+        "argsort": "opdock:argsort",
+        "nest": "opdock.util.nest",
+    },
+    "contrib.framework.python.framework.checkpoint_utils": CHECKPOINTS,
+    "contrib.framework.python.ops.variables": GLOBAL_STEP,
+    "contrib.rnn": {
+        "static_rnn": "opdock:nn.static_rnn",
+        "static_bidirectional_rnn": "opdock:nn.static_bidirectional_rnn",
+        "static_state_saving_rnn": "opdock:nn.static_state_saving_rnn",
+    },
+    "contrib.rnn.python.ops.core_rnn_cell": {
+        "_Linear": "opdock.contrib.rnn.linear:Linear",
+        "_linear": "opdock.contrib.rnn.linear:linear",
+    },
+    "contrib.seq2seq.python.ops.beam_search_decoder": {
+        "_beam_search_step": "opdock.contrib.seq2seq.beam_step:beam_search_step",
+        "_check_batch_beam": "opdock.contrib.seq2seq.beam_paths:check_beams",
+        "_check_static_batch_beam_maybe": "opdock.contrib.seq2seq.beam_paths:may_have_beams",
+        "_length_penalty": "opdock.contrib.seq2seq.beam_step:length_penalty",
+        "_mask_probs": "opdock.contrib.seq2seq.beam_step:mask_probs",
+    },
+    "contrib.seq2seq.python.ops.helper": {
+        "bernoulli_sample": "opdock.contrib.seq2seq.helpers:bernoulli_sample",
+        "categorical_sample": "opdock.contrib.seq2seq.helpers:categorical_sample",
+    },
+    "contrib.tensorboard.plugins.projector": {
+        "EmbeddingInfo": "tensorboard.plugins.projector.projector_config_pb2:EmbeddingInfo",
+        "ProjectorConfig": "tensorboard.plugins.projector.projector_config_pb2:ProjectorConfig",
+        "SpriteMetadata": "tensorboard.plugins.projector.projector_config_pb2:SpriteMetadata",
+        "visualize_embeddings": "opdock.summary.projector:visualize_embeddings",
+    },
+    "contrib.stateless": {
+        **{
+            f"stateless_{name}": f"opdock:random.stateless_{where}"
+            for name, where in {
+                "categorical": "categorical",
+                "random_normal": "normal",
+                "random_uniform": "uniform",
+                "truncated_normal": "truncated_normal",
+            }.items()
+        },
+    },
+}

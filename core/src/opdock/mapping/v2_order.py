@@ -1,0 +1,80 @@
+"""Functions of `tf.compat.v2` that are 1.x's with other arguments: in another order, or fewer.
+
+The table has TF 2's names and defaults. A call is bound to those, and what it gives is handed on by
+name: under the same name where 1.x's function has it, else under the name that stands in its place.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, Final
+
+from opdock import dtypes, errors
+from opdock.mapping import names
+from opdock.util.inspecting import getfullargspec
+
+
+@functools.cache
+def adapted(path: str) -> Callable[..., Any]:
+    """The function `tf.compat.v2.<path>`."""
+    from opdock.mapping import resolve, tables
+
+    known = names.table()
+    function: Any = (
+        resolve.at(tables.V2[path]) if path in tables.V2 else resolve.public(known.v2[path])
+    )
+    signature = inspect.Signature([_parameter(word) for word in known.v2_order[path]])
+    there = _renamed(tuple(signature.parameters), tuple(getfullargspec(function).args))
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs).arguments
+        defaults = signature.parameters
+        for name in given.keys() - there.keys():
+            if given[name] is not defaults[name].default and given[name] != defaults[name].default:
+                raise errors.UnimplementedError(
+                    None, None, f"tf.compat.v2.{path}: {name} is an argument of TF 2 alone"
+                )
+        return function(**{there[n]: value for n, value in given.items() if n in there})
+
+    functools.update_wrapper(call, function)
+    # What it wraps has other arguments, and nobody is to look through to those.
+    del call.__wrapped__  # type: ignore[attr-defined]
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    return call
+
+
+def _renamed(mine: tuple[str, ...], theirs: tuple[str, ...]) -> dict[str, str]:
+    """TF 2's names of arguments and 1.x's."""
+    found = {}
+    for name, other in zip(mine, (*theirs, *[""] * len(mine)), strict=False):
+        if name in theirs:
+            found[name] = name
+        elif other and other not in mine:
+            found[name] = other
+    return found
+
+
+_CONSTANTS: Final = {"None": None, "True": True, "False": False}
+
+
+def _parameter(word: str) -> inspect.Parameter:
+    name, has_default, text = word.partition("=")
+    default: Any = inspect.Parameter.empty
+    if has_default:
+        default = _value(text)
+    return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
+
+
+def _value(text: str) -> Any:
+    """A default as the table writes it: a constant, a number, a dtype, else a word."""
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
+    if text.startswith("dtype:"):
+        return dtypes.as_dtype(text.removeprefix("dtype:"))
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
