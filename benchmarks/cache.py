@@ -5,10 +5,10 @@
     python benchmarks/cache.py --size 3                     # with generated code for each set
     python benchmarks/cache.py --trace                      # with Python's own memory, much slower
 
-The sets are of 500 tensors, two or `--size` at a time. Every 100th step is one that comes again, whose program
-has to stay. Ten lines are printed for each part. The exit status is 1 when that program
-goes, when more programs are kept than there is room for, or when the process is larger at the end
-of a part than after its half, by more than a few MiB.
+The sets are of 500 tensors, two or `--size` at a time. Every 100th step is one that comes again,
+whose program has to stay. Ten lines are printed for each part. The exit status is 1 when that
+program goes, when more programs are kept than there is room for, or when the process is larger at
+the end of a part than after its half, by more than a few MiB.
 """
 
 from __future__ import annotations
