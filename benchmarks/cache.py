@@ -2,12 +2,13 @@
 
     python benchmarks/cache.py                              # 100,000 sets of fetches, 10,000 shapes
     python benchmarks/cache.py --sets 5000 --shapes 1000    # the same, shortly
+    python benchmarks/cache.py --size 3                     # with generated code for each set
     python benchmarks/cache.py --trace                      # with Python's own memory, much slower
 
-The sets are of 400 tensors, two or more at a time. Every 100th step is one that comes again, whose
-program has to stay. Ten lines are printed for each part. The exit status is 1 when that program
-goes, when more programs are kept than there is room for, or when the process is larger at the end
-of a part than after its half, by more than a few MiB.
+The sets are of 500 tensors, two or `--size` at a time. Every 100th step is one that comes again,
+whose program has to stay. Ten lines are printed for each part. The exit status is 1 when that
+program goes, when more programs are kept than there is room for, or when the process is larger at
+the end of a part than after its half, by more than a few MiB.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import numpy as np
 import opdock as tf
 from opdock.runtime.cache import programs
 
-TENSORS = 400
+TENSORS = 500  # of which there are 124,750 pairs
 SLACK = 8  # MiB by which the allocator may differ
 
 
@@ -35,10 +36,9 @@ def resident() -> float:
     return pages * 4096 / 2**20
 
 
-def sets() -> Iterator[tuple[int, ...]]:
-    """Which of the tensors to fetch, never the same twice."""
-    for size in range(2, TENSORS):
-        yield from itertools.combinations(range(TENSORS), size)
+def sets(size: int) -> Iterator[tuple[int, ...]]:
+    """Which of the tensors to fetch, so many at a time and never the same twice."""
+    return itertools.combinations(range(TENSORS), size)
 
 
 class Meter:
@@ -74,7 +74,7 @@ class Meter:
         self.good = kept <= programs._PROGRAMS and self._resident[-1] - half < SLACK
 
 
-def fetches(session: Any, total: int) -> bool:
+def fetches(session: Any, total: int, size: int) -> bool:
     """Steps of which each fetches another set."""
     x = tf.placeholder(tf.float32, [])
     tensors = [x + float(i) for i in range(TENSORS)]
@@ -82,7 +82,7 @@ def fetches(session: Any, total: int) -> bool:
     session.run(again, {x: one})
     (first,) = session._cache.entries()
     meter = Meter(session, "sets", total)
-    for done, chosen in enumerate(itertools.islice(sets(), total), 1):
+    for done, chosen in enumerate(itertools.islice(sets(size), total), 1):
         got = session.run([tensors[i] for i in chosen], {x: one})
         if got != [1 + i for i in chosen]:
             raise SystemExit(f"wrong: {got}")
@@ -109,12 +109,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--sets", type=int, default=100_000)
     parser.add_argument("--shapes", type=int, default=10_000)
+    parser.add_argument("--size", type=int, default=2, help="how many tensors to a set")
     parser.add_argument("--trace", action="store_true", help="count what Python allocates")
     args = parser.parse_args()
     if args.trace:
         tracemalloc.start()
     with tf.Session() as session:
-        good = [fetches(session, args.sets), shapes(session, args.shapes)]
+        good = [fetches(session, args.sets, args.size), shapes(session, args.shapes)]
     return 0 if all(good) else 1
 
 

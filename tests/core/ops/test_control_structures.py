@@ -211,3 +211,45 @@ def test_an_exclusive_case_of_one_condition():
         assert session.run(out, {x: 1}) == 2
         with pytest.raises(tf.errors.InvalidArgumentError, match="Input error"):
             session.run(out, {x: 4})
+
+
+def test_ragged_loop_variables_may_grow_rows_and_by_default_no_new_ones():
+    with tf.Graph().as_default():
+        start = [tf.constant(0), tf.ragged.constant([[1, 2], [3]])]
+
+        def along(axis):
+            return lambda i, x: (i + 1, tf.concat([x, x], axis=axis))
+
+        _, wide = tf.while_loop(lambda i, x: i < 2, along(1), start)
+        assert (wide.values.shape.as_list(), wide.row_splits.shape.as_list()) == ([None], [3])
+        with pytest.raises(ValueError, match=r"enters the loop with shape \(3,\), but has shape"):
+            tf.while_loop(lambda i, x: i < 2, along(0), start)
+        free = [tf.TensorShape([]), tf.TensorShape([None, None])]
+        _, high = tf.while_loop(lambda i, x: i < 2, along(0), start, free)
+        assert high.row_splits.shape.as_list() == [None]
+        _, deep = tf.while_loop(
+            lambda i, x: i < 1, along(-1), [tf.constant(0), tf.ragged.constant([[[1], [2, 3]], []])]
+        )
+        with tf.Session() as session:
+            assert session.run(wide).to_list() == [[1, 2] * 4, [3] * 4]
+            assert session.run(high).to_list() == [[1, 2], [3]] * 4
+            assert session.run(deep).to_list() == [[[1, 1], [2, 3, 2, 3]], []]
+
+
+def test_a_reference_goes_through_a_loop_and_comes_out_after_it():
+    with tf.Graph().as_default():
+        x = tf.Variable(1.0, use_resource=False)._ref()
+
+        def body(i, held):
+            assert held.dtype is tf.float32._as_ref
+            with tf.control_dependencies([tf.assign_add(held, 2.0)]):
+                return tf.identity(i + 1), tf.raw_ops.RefIdentity(input=held)
+
+        turns, after = tf.while_loop(lambda i, held: i < 10, body, [tf.constant(0), x])
+        assert (turns.dtype, after.dtype) == (tf.int32, tf.float32._as_ref)
+        (slope,) = tf.gradients(after * 3.0, x)
+        with tf.Session() as session:
+            session.run(tf.global_variables_initializer())
+            assert session.run([turns, after, slope]) == [10, 21.0, 3.0]
+        with pytest.raises(TypeError, match="dtype float32_ref but has dtype float32 after one"):
+            tf.while_loop(lambda held: held < 2.0, lambda held: held + 1.0, [x])

@@ -128,9 +128,11 @@ def _blocks(shape: Shape) -> Iterator[Block]:
 def _part(array: Array, block: Block) -> Array:
     """What of an array that broadcasts belongs to a block."""
     own = block[len(block) - array.ndim :]
-    return array[
-        (..., *(slice(None) if n == 1 else s for n, s in zip(array.shape, own, strict=True)))
-    ]
+    where = [slice(None) if n == 1 else s for n, s in zip(array.shape, own, strict=True)]
+    # With the dots what has no dimensions stays an array.
+    place: Any = (..., *where)
+    part: Array = array[place]
+    return part
 
 
 def _meets(out: Array, arrays: Sequence[Any]) -> bool:

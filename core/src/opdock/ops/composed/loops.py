@@ -95,7 +95,6 @@ class _Loop:
         self.scope = scope
         self.structure = loop_vars
         self.start = [convert_to_tensor(v) for v in nest.flatten(loop_vars, expand_composites=True)]
-        self.start = [get("Identity")(t) if t.dtype._is_ref_dtype else t for t in self.start]
         self.shapes = self._invariants(invariants)
         self.limit = limit
         outer = get_default_graph()
@@ -155,7 +154,9 @@ class _Loop:
         out = []
         for item, start, shape in zip(items, self.start, self.shapes, strict=True):
             tensor = convert_to_tensor(item, None if hasattr(item, "dtype") else start.dtype)
-            if tensor.dtype.base_dtype is not start.dtype.base_dtype:
+            alike = tensor.dtype.base_dtype is start.dtype.base_dtype
+            refers = start.dtype._is_ref_dtype
+            if not alike or (refers and not tensor.dtype._is_ref_dtype):
                 raise TypeError(
                     f"Loop variable {start.name} enters the loop with dtype {start.dtype.name} "
                     "but has "
@@ -168,7 +169,8 @@ class _Loop:
                     "to vary across iterations, use the `shape_invariants` argument of "
                     "tf.while_loop to specify a less-specific shape."
                 )
-            out.append(get("Identity")(tensor, name="NextIteration"))
+            passed_on = get("RefIdentity" if refers else "Identity")
+            out.append(passed_on(tensor, name="NextIteration"))
         return out
 
     def _checked(self, result: Any) -> list[Any]:
@@ -219,7 +221,15 @@ class _Loop:
                 output_shapes=[*self.shapes, *[c.raw_shape for c in captures]],
                 parallel_iterations=parallel_iterations, name=self.scope, **attrs,
             )  # fmt: skip
-        return list(outputs)[: len(self.start)]
+        return [self._after(*pair) for pair in zip(self.start, outputs, strict=False)]
+
+    def _after(self, start: Tensor, output: Tensor) -> Tensor:
+        """The result of a variable: of a reference the same reference, once the loop is over."""
+        if not start.dtype._is_ref_dtype:
+            return output
+        with control_dependencies([output.op]):
+            found: Tensor = get("RefIdentity")(start, name="Exit")
+        return found
 
 
 def _expanded(item: Any, invariant: Any) -> list[Shape]:
