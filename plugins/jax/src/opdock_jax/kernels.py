@@ -259,9 +259,10 @@ def _placed(kernel: Kernel, device: JaxDevice) -> Kernel:
     def bound(sig: NodeSig) -> Run:
         with device.computing():
             call = bind(sig)
-            # Where a stream of random numbers stands is a matter of each call.
+            # Where a stream of random numbers stands is a matter of each call, and what the host
+            # gets is nothing that a program gives.
             run = call
-            if "seed2" not in sig.attrs:
+            if "seed2" not in sig.attrs and not kernel.host_outputs:
                 traced = tracing.inputs_traced(kernel, sig)
                 run = tracing.TracedKernel(namespace, call, jax.jit, jax.Array, traced)
 

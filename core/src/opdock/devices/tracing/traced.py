@@ -18,7 +18,7 @@ from opdock.kernels.select.table import Kernel
 __all__ = ["TracedKernel", "inputs_traced"]
 
 _PROGRAMS: Final = 32
-"""For how many values of its host inputs a kernel keeps programs."""
+"""For how many values of its host inputs a kernel has programs: what has more of them is data."""
 _HOST: Final = (np.ndarray, np.generic)
 
 
@@ -72,7 +72,7 @@ class TracedKernel:
                         cells[i].write(value)
                     return next(iter(cells.values())) if self._gives_cell else out
         except Exception as e:
-            if open_ and isinstance(e, NotImplementedError):
+            if open_ and isinstance(e, NotImplementedError) and len(self._programs) < _PROGRAMS:
                 self._traced_inputs = frozenset()  # the kernel has to know them after all
                 return self(*inputs)
             # Either it cannot be traced, or its arguments are wrong, which it says itself.
@@ -87,7 +87,7 @@ class TracedKernel:
         found = self._programs.get(key)
         if found is None:
             if len(self._programs) >= _PROGRAMS:
-                self._programs.clear()
+                raise NotImplementedError("each value of its host inputs would be a program")
             found = self._compiled(functools.partial(self._traced, rest, cells))
             self._programs[key] = found
         return found
