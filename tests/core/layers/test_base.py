@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -183,3 +184,18 @@ def test_own_layer() -> None:
     with tf.Session() as s:
         s.run(tf.global_variables_initializer())
         np.testing.assert_array_equal(s.run(y), np.ones((2, 3)))
+
+
+def test_a_copy_shares_graph_and_tensors_alone() -> None:
+    layer = tf.layers.Dense(3, kernel_regularizer=lambda w: tf.reduce_sum(w), name="d")
+    layer._noise = tf.constant(1.0)
+    layer._notes = [1, {"a": 2}]
+    layer(tf.zeros([2, 4]))
+    twin = copy.deepcopy(layer)
+    assert type(twin) is type(layer) and twin.name == layer.name and twin.built
+    assert twin._noise is layer._noise and twin.kernel is layer.kernel
+    assert twin.graph is layer.graph and twin.dtype is layer.dtype
+    assert twin._notes == layer._notes and twin._notes[1] is not layer._notes[1]
+    twin.trainable = False
+    twin._losses.clear()
+    assert layer.trainable and layer.losses

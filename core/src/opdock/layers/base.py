@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import numbers
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -15,10 +16,11 @@ from opdock.dtypes import DType
 from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import Graph, get_default_graph
-from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.operation import Operation, Tensor, is_tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.variables.flavour import VariableSynchronization
 from opdock.graph.variables.trackable import Trackable
+from opdock.graph.variables.variable import Variable
 from opdock.graph.variables.variable_lists import global_variables, trainable_variables
 from opdock.graph.variables.variable_scope import VariableScope, get_variable, variable_scope
 from opdock.layers.spec import check_inputs
@@ -92,6 +94,20 @@ class Layer(Trackable):
         if scope:
             with variable_scope(scope) as captured:
                 self._scope = captured
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """A layer of the same graph, tensors and types, with all else of its own."""
+        made = memo[id(self)] = type(self).__new__(type(self))
+        for name, value in vars(self).items():
+            parts = value.values() if isinstance(value, dict) else value
+            is_collection = isinstance(value, dict | list | tuple)
+            if isinstance(value, Tensor | Variable | Graph | DType):
+                made.__dict__[name] = value
+            elif isinstance(value, VariableScope) or (is_collection and all(map(is_tensor, parts))):
+                made.__dict__[name] = copy.copy(value)
+            else:
+                made.__dict__[name] = copy.deepcopy(value, memo)
+        return made
 
     # ------------------------------------------------------------ facts
     @property
