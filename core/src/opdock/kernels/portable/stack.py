@@ -14,7 +14,6 @@ from opdock.kernels.expr.elements import Element, element, unwrap
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
-
 _numbers = itertools.count()
 
 
