@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -214,3 +215,18 @@ def test_a_variable_costs_the_same_however_many_there_are(graph: Any) -> None:
     losses = tf.get_collection_ref(tf.GraphKeys.REGULARIZATION_LOSSES)
     tf.layers.dense(x, 3, kernel_regularizer=tf.nn.l2_loss, name="dense", reuse=True)
     assert len(losses) == layers
+
+
+def test_a_copy_shares_graph_and_tensors_alone() -> None:
+    layer = tf.layers.Dense(3, kernel_regularizer=lambda w: tf.reduce_sum(w), name="d")
+    layer._noise = tf.constant(1.0)
+    layer._notes = [1, {"a": 2}]
+    layer(tf.zeros([2, 4]))
+    twin = copy.deepcopy(layer)
+    assert type(twin) is type(layer) and twin.name == layer.name and twin.built
+    assert twin._noise is layer._noise and twin.kernel is layer.kernel
+    assert twin.graph is layer.graph and twin.dtype is layer.dtype
+    assert twin._notes == layer._notes and twin._notes[1] is not layer._notes[1]
+    twin.trainable = False
+    twin._losses.clear()
+    assert layer.trainable and layer.losses

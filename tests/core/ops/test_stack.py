@@ -51,6 +51,19 @@ def test_last_in_first_out() -> None:
             np.testing.assert_array_equal(got[3], [1, 2])
 
 
+def test_a_stack_by_reference() -> None:
+    handles = [raw.Stack(elem_type=tf.int32, stack_name="s") for _ in range(2)]
+    pushed = raw.StackPush(handle=handles[0], elem=[3])
+    with tf.control_dependencies([pushed]):
+        top = raw.StackPop(handle=handles[0], elem_type=tf.int32)
+    with tf.control_dependencies([top]):
+        closed = raw.StackClose(handle=handles[0])
+    assert handles[0].shape == (2,)
+    assert run([top, closed])[0].tolist() == [3]
+    first, second = run(handles)
+    assert first[1] != second[1]
+
+
 def test_between_loops() -> None:
     handle = stack()
 

@@ -196,7 +196,7 @@ def benchmarks_main(true_main: Callable[[], None], argv: list[str] | None = None
         return
     argv.remove(asked[0])
     wanted = asked[0].partition("=")[2]
-    for cls in list(_registry):
+    for cls in _registry:
         methods = [n for n in dir(cls) if n.startswith("benchmark") and callable(getattr(cls, n))]
         names = {n: f"{cls.__module__}.{cls.__name__}.{n}" for n in methods}
         chosen = [n for n in methods if wanted == "all" or re.search(wanted, names[n])]

@@ -211,7 +211,7 @@ def audio_summary(tag: Array, tensor: Array, sample_rate: Any, max_outputs: int)
         frames, channels = clip.shape
         if frames == 0 or channels == 0:
             raise _fail(f"an audio clip of shape {_shape(clip)} has no samples")
-        contents = encode_wav(clip, int(rate))
+        contents = encode_wav(clip, max(1, round(rate)))
         value = summary.value.add(tag=_numbered(_one_tag(tag), "audio", i, max_outputs))
         audio = value.audio
         audio.sample_rate, audio.num_channels, audio.length_frames = rate, channels, frames

@@ -361,6 +361,9 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "_tensor_shape_tensor_conversion_function": "opdock.graph.nodes.convert:shape_to_tensor",
     },
     "python.ops.array_ops": {"shape_internal": "opdock.ops.array:shape_internal"},
+    "python.ops.random_ops": {
+        "parameterized_truncated_normal": "opdock.ops.random_dist:parameterized_truncated_normal"
+    },
     "python.ops.confusion_matrix": {
         "remove_squeezable_dimensions": (
             "opdock.ops.composed.confusion:remove_squeezable_dimensions"

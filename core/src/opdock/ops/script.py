@@ -50,9 +50,13 @@ def _eager_py_func_gradient(op: Operation, *grads: Tensor | None) -> list[Tensor
             f"The Python function of {op.name} is gone: its gradient is made in the process that "
             "made the node"
         )
-    given = [get("ZerosLike")(y) if g is None else g for y, g in zip(op.outputs, grads, strict=True)]
+    given = [
+        get("ZerosLike")(y) if g is None else g for y, g in zip(op.outputs, grads, strict=True)
+    ]
     smooth = [x.dtype.is_floating or x.dtype.is_complex for x in op.inputs]
-    types = [x.dtype.base_dtype for x, is_smooth in zip(op.inputs, smooth, strict=True) if is_smooth]
+    types = [
+        x.dtype.base_dtype for x, is_smooth in zip(op.inputs, smooth, strict=True) if is_smooth
+    ]
     derivative: Any = function
     # The function's last call, which this node may go back through, is the one of this node.
     with control_dependencies([op]):

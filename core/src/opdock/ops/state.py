@@ -300,12 +300,12 @@ def _merged_updates(ref: Shape, indices: Shape, updates: Shape) -> None:
 
 
 def _scatter_nd_shape(sig: ShapeSig) -> Shape:
-    check_scatter_nd(*sig.shapes)
+    check_scatter_nd(*sig.shapes, called="input")
     return sig.shapes[0]
 
 
 def _handle_scatter_nd_shape(sig: ShapeSig) -> list[Shape]:
-    check_scatter_nd(_behind(sig, "T"), *sig.shapes[1:])
+    check_scatter_nd(_behind(sig, "T"), *sig.shapes[1:], called="input")
     return []
 
 

@@ -408,3 +408,13 @@ def test_gradients_of_slices_at_coordinates_in_a_loop():
         slices = session.run(tf.gradients(total, v)[0])
         assert sorted(slices.indices) == [0, 1]
         np.testing.assert_array_equal(slices.values, np.ones((2, 2)))
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_updates_of_another_shape_are_no_node(use_resource: bool) -> None:
+    with tf.Graph().as_default():
+        v = tf.Variable(tf.zeros([2, 2, 2]), use_resource=use_resource)
+        with pytest.raises(ValueError, match="The outer 2 dimensions of indices.shape="):
+            tf.scatter_nd_update(v, tf.zeros([3, 2, 2], tf.int32), tf.zeros([2, 2, 2]))
+        with pytest.raises(ValueError, match=r"The inner 2 dimensions of input.shape=\[2,2,2\]"):
+            tf.scatter_nd_update(v, tf.zeros([2, 2, 1], tf.int32), tf.zeros([2, 2]))

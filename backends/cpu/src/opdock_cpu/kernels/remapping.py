@@ -25,7 +25,8 @@ def generate_vocab_remapping(sig: NodeSig) -> Callable[..., tuple[Array, Array]]
 
     def run(new: Array, old: Array) -> tuple[Array, Array]:
         paths = (
-            host_ops.scalar_text(f, n) for f, n in ((new, "new_vocab_file"), (old, "old_vocab_file"))
+            host_ops.scalar_text(f, n)
+            for f, n in ((new, "new_vocab_file"), (old, "old_vocab_file"))
         )
         places = host_ops.vocabulary_remapping(*paths, offset, count, old_size)
         return places, np.array(np.count_nonzero(places >= 0), np.int32)

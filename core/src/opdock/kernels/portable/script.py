@@ -23,7 +23,9 @@ _CLASSES: tuple[tuple[type[Exception], type[errors.OpError]], ...] = (
 )
 
 
-@portable("PyFunc", "PyFuncStateless", "EagerPyFunc", host_inputs=("input",), host_outputs=("output",))
+@portable(
+    "PyFunc", "PyFuncStateless", "EagerPyFunc", host_inputs=("input",), host_outputs=("output",)
+)
 def py_func(xp: Any, sig: NodeSig) -> Any:
     """Calls the function behind the token."""
     token, wanted = sig.attrs["token"], [d.base_dtype for d in sig.attrs["Tout"]]

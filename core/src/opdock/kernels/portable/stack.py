@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from typing import Any
+
+import numpy as np
 
 from opdock.dtypes import DType
 from opdock.kernels.array_api import invalid
 from opdock.kernels.expr.elements import Element, element, unwrap
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
+
+_numbers = itertools.count()
 
 
 class Stack:
@@ -24,8 +29,13 @@ class Stack:
     def __init__(self, name: str, dtype: DType, limit: int) -> None:
         self.name, self.dtype, self.limit = name, dtype, limit
         self.closed = False
+        self._number = next(_numbers)
         self._elements: list[Element] = []
         self._lock = threading.Lock()
+
+    def read(self) -> Any:
+        """What somebody sees who fetches a reference to the stack: where it is, and its name."""
+        return np.array([b"_stacks", f"{self.name}_{self._number}".encode()], object)
 
     def push(self, item: Element) -> None:
         """Puts an element on top."""

@@ -40,8 +40,21 @@ def no_outputs(sig: ShapeSig) -> list[Shape]:
     return []
 
 
-def check_scatter_nd(out: Shape, indices: Shape, updates: Shape) -> None:
-    """ValueError unless updates.shape == indices.shape[:-1] + out.shape[indices.shape[-1]:]."""
+def check_scatter_nd(
+    out: Shape, indices: Shape, updates: Shape, called: str = "output"
+) -> None:  # fmt: skip
+    """Checks that updates have the shape of the indices and then of what these point at.
+
+    Args:
+        out: the shape of what is updated.
+        indices: of the indices, whose last dimension holds coordinates.
+        updates: of the updates.
+        called: what messages call the first.
+
+    Raises:
+        ValueError: they have another.
+    """
+    indices, updates = (shapes.with_rank_at_least(s, 1) for s in (indices, updates))
     if (
         shapes.num_elements(out) == 0
         and shapes.num_elements(indices) != 0
@@ -60,7 +73,7 @@ def check_scatter_nd(out: Shape, indices: Shape, updates: Shape) -> None:
         return
     if not shapes.is_compatible(out[depth:], updates[outer:]):
         raise ValueError(
-            f"The inner {max(0, len(out) - depth)} dimensions of output.shape={shapes.text(out)} "
+            f"The inner {max(0, len(out) - depth)} dimensions of {called}.shape={shapes.text(out)} "
             f"must match the inner {len(updates) - outer} dimensions of "
             f"updates.shape={shapes.text(updates)}"
         )

@@ -21,7 +21,7 @@ Attrs = Mapping[str, Any]
 @reference("DecodeWav")
 def decode_wav(attrs: Attrs, contents: Array) -> tuple[Array, Array]:
     """What Python's own reader finds."""
-    with wave.open(io.BytesIO(contents[()])) as file:
+    with wave.open(io.BytesIO(bytes(contents[()]))) as file:
         channels, rate = file.getnchannels(), file.getframerate()
         frames = np.frombuffer(file.readframes(file.getnframes()), "<i2").reshape(-1, channels)
     wanted = attrs.get("desired_samples", -1), attrs.get("desired_channels", -1)

@@ -51,4 +51,4 @@ def deep_copy(attrs: Attrs, x: Array) -> Array:
 def empty(attrs: Attrs, shape: Array) -> Array:
     """Zeros, and empty strings."""
     dtype = np.dtype(attrs["dtype"])
-    return np.full(shape, b"", object) if dtype == object else np.zeros(shape, dtype)
+    return np.full(shape, b"", object) if dtype.kind == "O" else np.zeros(shape, dtype)

@@ -141,8 +141,8 @@ def truncated_normals(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     tol["tol_reason"] = "the type in which a proposal is computed is not specified"
     endless = np.array(np.inf).astype(dtype)
     for tag, low, high in (
-        ("around", -2, 2), ("close", 1, 1.2), ("far", 4, 9), ("below", -9, -4), ("above", 3, np.inf),
-        ("under", -np.inf, -3),
+        ("around", -2, 2), ("close", 1, 1.2), ("far", 4, 9), ("below", -9, -4),
+        ("above", 3, np.inf), ("under", -np.inf, -3),
     ):  # fmt: skip
         parameters = [np.array(v).astype(dtype) for v in (0, 1, low, high)]
         yield Sample([_ints(12, 11), *parameters], _SEEDS[0], tag, **tol)
