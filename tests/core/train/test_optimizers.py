@@ -372,3 +372,21 @@ def test_minimize_inside_a_branch(use_resource: bool) -> None:
         assert sess.run(v) == 3
         sess.run(step, {wanted: True})
         assert sess.run(v) == pytest.approx(2.9)
+
+
+def test_a_subclass_takes_the_arguments_of_minimize_by_name() -> None:
+    class Halving(tf.train.GradientDescentOptimizer):
+        def compute_gradients(self, loss, var_list, **kwargs):
+            pairs = super().compute_gradients(loss, var_list, **kwargs)
+            return [(g / 2.0, v) for g, v in pairs]
+
+        def apply_gradients(self, pairs, **kwargs):
+            assert sorted(kwargs) == ["global_step", "name"]
+            return super().apply_gradients(pairs, **kwargs)
+
+    with tf.Graph().as_default(), tf.Session() as sess:
+        v = tf.Variable(3.0)
+        step = Halving(1.0).minimize(v * v, var_list=[v])
+        sess.run(tf.global_variables_initializer())
+        sess.run(step)
+        assert sess.run(v) == 0.0

@@ -78,13 +78,14 @@ class Optimizer(TrackedSlots, AppliedUpdates):
         Raises:
             ValueError: no variable has a gradient.
         """
+        # By name, since subclasses that override these take some of their arguments as **kwargs.
         pairs = self.compute_gradients(
             loss,
-            var_list,
-            gate_gradients,
-            aggregation_method,
-            colocate_gradients_with_ops,
-            grad_loss,
+            var_list=var_list,
+            gate_gradients=gate_gradients,
+            aggregation_method=aggregation_method,
+            colocate_gradients_with_ops=colocate_gradients_with_ops,
+            grad_loss=grad_loss,
         )
         if not any(g is not None for g, _ in pairs):
             names = [str(v) for _, v in pairs]
@@ -93,7 +94,7 @@ class Optimizer(TrackedSlots, AppliedUpdates):
                 "support "
                 f"gradients, between variables {names} and loss {loss}."
             )
-        return self.apply_gradients(pairs, global_step, name)
+        return self.apply_gradients(pairs, global_step=global_step, name=name)
 
     def compute_gradients(
         self,

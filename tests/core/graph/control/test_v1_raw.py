@@ -40,6 +40,29 @@ def test_a_merge_hands_on_what_is_alive(taken: bool, want: tuple[float, int]) ->
     assert run(merged.value_index, {p: taken, x: 3.0}) == want[1]
 
 
+@pytest.mark.parametrize("cases", [2, 4])
+def test_one_of_several_branches(cases: int) -> None:
+    """Each branch has a predicate of its own, as programs choose one of several distortions."""
+    chosen = tf.placeholder(tf.int32, [])
+    x = tf.placeholder(tf.float32, [])
+    ran = []
+
+    def note(case: int, value: Any) -> Any:
+        return tf.py_func(lambda v: ran.append(case) or v, [value], tf.float32)
+
+    merged = raw.Merge(
+        inputs=[
+            note(i, raw.Switch(data=x, pred=tf.equal(chosen, i)).output_true * (i + 1.0))
+            for i in range(cases)
+        ]
+    )
+    for case in range(cases):
+        assert run(merged, {chosen: case, x: 3.0}) == (3.0 * (case + 1), case)
+    assert ran == list(range(cases))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="does not have value"):
+        run(merged.output, {chosen: cases, x: 3.0})
+
+
 def test_the_graph_is_left_as_it_was() -> None:
     p, x, off, on = switched()
     merged = raw.Merge(inputs=[off * 2.0, on + 100.0])

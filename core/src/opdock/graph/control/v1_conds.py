@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from opdock.dtypes import int32
+from opdock.dtypes import DType, as_dtype, int32
 from opdock.graph.control.v1_control_flow import (
     ENTER,
     EXIT,
     MERGE,
     NEXT,
+    PARAMETER,
     SWITCH,
     Edge,
+    FlatFunction,
     Rewriter,
     parse,
     text_of,
     unsupported,
 )
+from opdock.io import protos
+
+Arm = tuple[Edge, int]  # a predicate, and one side of it
 
 _BLOCKS = EXIT | NEXT | MERGE | {"LoopCond"}
 
@@ -34,7 +39,7 @@ def rewrite_a_cond(graph: Rewriter, whole: bool = True) -> bool:
     """
     if graph.chained:
         _unchain(graph)
-    groups: dict[tuple[str, Edge], list[_Merge]] = {}
+    groups: dict[tuple[str, tuple[Arm, ...]], list[_Merge]] = {}
     blocked: set[str] = set()
     for node in graph.merges:
         if node.name in graph.loop_merges or node.name in graph.done:
@@ -44,10 +49,10 @@ def rewrite_a_cond(graph: Rewriter, whole: bool = True) -> bool:
         if merge is None:
             blocked.add(scope)
         else:
-            groups.setdefault((scope, merge.pred), []).append(merge)
-    for (scope, pred), merges in groups.items():
+            groups.setdefault((scope, merge.arms), []).append(merge)
+    for (scope, arms), merges in groups.items():
         if not whole or scope not in blocked:
-            _rewrite(graph, scope, pred, merges)
+            _rewrite(graph, scope, arms, merges)
             return True
     return False
 
@@ -100,49 +105,68 @@ def _stop(graph: Rewriter, name: str) -> bool:
 
 
 class _Merge:
-    """A Merge that closes a cond, with what leads to its two inputs (false, true)."""
+    """A Merge that closes a cond, with what leads to its inputs.
 
-    def __init__(self, node: Any, pred: Edge, inputs: list[Edge], swapped: bool) -> None:
+    Attributes:
+        arms: (predicate, side) for each branch: where a branch's value is alive. A `tf.cond` has
+            both sides of one predicate; programs that built their Switches by hand may have a
+            predicate for each branch, of which one holds.
+        values: what each branch gives, in the order of the arms.
+        places: which input of the Merge that is.
+    """
+
+    def __init__(self, node: Any, inputs: list[Edge], arms: Sequence[Arm]) -> None:
+        places: Sequence[int] = range(len(inputs))
+        if len({pred for pred, _ in arms}) == 1:
+            places = sorted(places, key=lambda i: arms[i][1])
         self.node = node
-        self.pred = pred
-        self.sides = inputs[::-1] if swapped else inputs
-        self._swapped = swapped
-
-    def input_index(self, side: int) -> int:
-        """Which input of the Merge is alive on a side."""
-        return 1 - side if self._swapped else side
+        self.arms = tuple(arms[i] for i in places)
+        self.values = [inputs[i] for i in places]
+        self.places = tuple(places)
 
     @classmethod
     def of(cls, graph: Rewriter, node: Any) -> _Merge | None:
         """None when another pattern inside has to go first."""
         inputs = [parse(t) for t in node.input if not t.startswith("^")]
-        if len(inputs) != 2:
-            raise unsupported(node, f"it merges {len(inputs)} values")
-        votes: list[set[tuple[Edge, int]]] = []
+        votes: list[set[Arm]] = []
         for edge in inputs:
             region, stops = graph.region([edge], lambda n: _stop(graph, n))
             if any(graph.op(n) in _BLOCKS for n in region):
                 return None
-            found = set()
-            for name, index in stops:
-                if graph.op(name) in SWITCH:
-                    for k in (index,) if index >= 0 else ():
-                        found.add((_pred(graph, name), k))
-            votes.append(found)
-        for swapped in (False, True):
-            first, second = (1, 0) if swapped else (0, 1)
-            preds = [
-                p
-                for p, k in sorted(votes[0] | votes[1])
-                if ((p, first) in votes[0] or (p, second) in votes[1])
-                and (p, second) not in votes[0]
-                and (p, first) not in votes[1]
-            ]
-            # A predicate that decides both sides beats one that one side merely passes by.
-            both = [p for p in preds if (p, first) in votes[0] and (p, second) in votes[1]]
-            if both or preds:
-                return cls(node, (both or preds)[0], inputs, swapped)
-        raise unsupported(node, "no predicate tells its inputs apart")
+            switches = [(n, side) for n, side in stops if graph.op(n) in SWITCH and side >= 0]
+            votes.append({(_pred(graph, name), side) for name, side in switches})
+        arms = _arms(votes)
+        if arms is None:
+            raise unsupported(node, "no predicate tells its inputs apart")
+        return cls(node, inputs, arms)
+
+
+def _arms(votes: list[set[Arm]]) -> list[Arm] | None:
+    """Where each input of a Merge is alive, from the sides on which there is something it needs."""
+    passed = None if len(votes) != 2 else _one_predicate(*votes)
+    if passed is not None and all(arm in vote for arm, vote in zip(passed, votes, strict=True)):
+        return passed
+    own = [
+        sorted(vote - set[Arm]().union(*votes[:i], *votes[i + 1 :])) for i, vote in enumerate(votes)
+    ]
+    return [found[0] for found in own] if all(own) else passed
+
+
+def _one_predicate(left: set[Arm], right: set[Arm]) -> list[Arm] | None:
+    """Two inputs that are the two sides of one predicate."""
+    for first, second in ((0, 1), (1, 0)):
+        preds = [
+            p
+            for p, k in sorted(left | right)
+            if ((p, first) in left or (p, second) in right)
+            and (p, second) not in left
+            and (p, first) not in right
+        ]
+        # A predicate that decides both sides beats one that one side merely passes by.
+        both = [p for p in preds if (p, first) in left and (p, second) in right]
+        for pred in (both or preds)[:1]:
+            return [(pred, first), (pred, second)]
+    return None
 
 
 def _pred(graph: Rewriter, switch: str) -> Edge:
@@ -153,45 +177,101 @@ def _pred(graph: Rewriter, switch: str) -> Edge:
     return edge
 
 
-def _rewrite(graph: Rewriter, scope: str, pred: Edge, merges: list[_Merge]) -> None:
+def _rewrite(graph: Rewriter, scope: str, arms: tuple[Arm, ...], merges: list[_Merge]) -> None:
     prefix = f"{scope}/" if scope else ""
+    branches = [
+        _Branch(graph, pred, side, [m.values[i] for m in merges])
+        for i, (pred, side) in enumerate(arms)
+    ]
     captures: dict[Edge, int] = {}
-    branches = [_Branch(graph, pred, side, [m.sides[side] for m in merges]) for side in (0, 1)]
-    for branch in branches:
-        for source in branch.sources.values():
-            captures.setdefault(source, len(captures))
-    names = []
-    members: set[str] = set()
-    controls: dict[str, None] = {}
-    types = [graph.dtype(edge) for edge in captures]
+    for source in (s for branch in branches for s in branch.sources.values()):
+        captures.setdefault(source, len(captures))
+    several = arms[0][0] != arms[1][0]
+    for pred, _ in arms[1:] if several else ():
+        captures.setdefault(pred, len(captures))
     used = {parse(t) for n in graph.nodes.values() for t in n.input}
     asked = [m for m in merges if (m.node.name, 1) in used]
-    for side, branch in enumerate(branches):
+    results = [as_dtype(m.node.attr["T"].type % 100) for m in merges]
+    chain = _Chain(
+        graph,
+        prefix.replace("/", "_"),
+        "If" if graph.is_stateful({n for b in branches for n in b.members}) else "StatelessIf",
+        [graph.dtype(edge) for edge in captures],
+        [*results, *(int32 for _ in asked)],
+    )
+    names = []
+    for i, branch in enumerate(branches):
         mapping = {edge: captures[source] for edge, source in branch.sources.items()}
-        name = graph.unique(f"{prefix}{'true' if side else 'false'}".replace("/", "_"))
         function = graph.function(branch.members, mapping, branch.outputs)
-        function.parameters = types
         for merge in asked:
-            function.add_constant(np.int32(merge.input_index(side)))
-        graph.functions[name] = function
-        members |= branch.members
-        controls.update(dict.fromkeys(branch.waits()))
-        names.append(name)
-    stateful = graph.is_stateful(members)
-    inputs = [text_of(pred), *(text_of(e) for e in captures), *controls]
-    made = graph.add(graph.unique(f"{prefix}If"), "If" if stateful else "StatelessIf", inputs)
-    made.attr["Tcond"].type = graph.dtype(pred).as_datatype_enum
-    made.attr["Tin"].list.SetInParent()
-    made.attr["Tin"].list.type.extend(t.base_dtype.as_datatype_enum for t in types)
-    made.attr["Tout"].list.type.extend(m.node.attr["T"].type % 100 for m in merges)
-    made.attr["Tout"].list.type.extend(int32.as_datatype_enum for _ in asked)
-    made.attr["else_branch"].func.name = names[0]
-    made.attr["then_branch"].func.name = names[1]
+            function.add_constant(np.int32(merge.places[i]))
+        side = ("false", "true")[arms[i][1]] if len(arms) == 2 else f"case{i}"
+        names.append(chain.add(side, function))
+    rest = chain.dead() if several else names[1]
+    for i in range(len(arms) - 1, 0, -1) if several else ():
+        rest = chain.either(arms[i], f"{PARAMETER}{captures[arms[i][0]]}:0", names[i], rest)
+    controls = dict.fromkeys(t for b in branches for t in b.waits())
+    inputs = [text_of(arms[0][0]), *(text_of(e) for e in captures), *controls]
+    made = graph.add(graph.unique(f"{prefix}If"), chain.op, inputs)
+    chain.fill(made, arms[0], names[0], rest)
     for i, merge in enumerate(asked):
         graph.redirect((merge.node.name, 1), (made.name, len(merges) + i))
     for i, merge in enumerate(merges):
         graph.replace_by_identity(merge.node.name, f"{made.name}:{i}")
         graph.done.add(merge.node.name)
+
+
+class _Chain:
+    """The functions of a cond, and the Ifs that choose where each has a predicate of its own.
+
+    All take the same parameters and give the same results.
+    """
+
+    def __init__(
+        self, graph: Rewriter, prefix: str, op: str, taken: list[DType], given: list[DType]
+    ) -> None:
+        self.op = op
+        self._graph = graph
+        self._prefix = prefix
+        self._taken = taken
+        self._given = given
+
+    def add(self, name: str, function: FlatFunction) -> str:
+        """Adds a function; returns its name."""
+        found = self._graph.unique(self._prefix + name)
+        function.parameters = self._taken
+        self._graph.functions[found] = function
+        return found
+
+    def either(self, arm: Arm, pred: str, chosen: str, rest: str) -> str:
+        """Adds a function that calls one where the arm is alive, else the other."""
+        inputs = [pred, *(f"{PARAMETER}{i}:0" for i in range(len(self._taken)))]
+        node = protos.NodeDef(name="If", op=self.op, input=inputs)
+        self.fill(node, arm, chosen, rest)
+        outputs = [f"If:{i}" for i in range(len(self._given))]
+        return self.add("else", FlatFunction(nodes=[node], outputs=outputs))
+
+    def dead(self) -> str:
+        """Adds a function that fails, for where no branch is alive."""
+        function = FlatFunction()
+        for i, dtype in enumerate(self._given):
+            node = protos.NodeDef(name=f"dead{i}", op="_DeadValue", input=[f"{PARAMETER}0:0"])
+            node.attr["T"].type = dtype.as_datatype_enum
+            node.attr["S"].type = self._taken[0].base_dtype.as_datatype_enum
+            node.attr["index"].i = i
+            function.nodes.append(node)
+            function.outputs.append(f"{node.name}:0")
+        return self.add("dead", function)
+
+    def fill(self, node: Any, arm: Arm, chosen: str, rest: str) -> None:
+        """Sets the attributes of an If: `chosen` where the arm is alive, else `rest`."""
+        pred, side = arm
+        node.attr["Tcond"].type = self._graph.dtype(pred).as_datatype_enum
+        for name, types in (("Tin", self._taken), ("Tout", self._given)):
+            node.attr[name].list.SetInParent()
+            node.attr[name].list.type.extend(t.base_dtype.as_datatype_enum for t in types)
+        node.attr["then_branch"].func.name = chosen if side else rest
+        node.attr["else_branch"].func.name = rest if side else chosen
 
 
 class _Branch:
