@@ -15,6 +15,8 @@ from compare import PEERS
 from curves import PHASES
 
 LIBRARIES = ("opdock", *PEERS)
+TABLES = ("workloads", "pipelines")
+"""The sections of workloads."""
 
 
 def processor() -> str:
@@ -145,7 +147,7 @@ def wrongs(results: Iterable[tuple[str, Mapping[str, Any]]]) -> list[str]:
 
 def all_wrongs(data: Mapping[str, Any]) -> list[str]:
     """Of all results."""
-    found = [(w["name"], w["libraries"]) for w in data.get("workloads", ())]
+    found = [(w["name"], w["libraries"]) for key in TABLES for w in data.get(key, ())]
     for curve, points in data.get("curves", {}).items():
         found += [(f"{curve} {p['size']}", p["libraries"]) for p in points]
     return wrongs(found)
@@ -192,9 +194,9 @@ def batch_table(points: Sequence[Mapping[str, Any]]) -> str:
     return rows_of(["batch, ms a step", *names], body)
 
 
-def workload_section(data: Mapping[str, Any]) -> str:
+def workload_section(data: Mapping[str, Any], key: str) -> str:
     """Both tables, what the workloads are, and what went wrong."""
-    found = data["workloads"]
+    found = data[key]
     parts = [steps(found)]
     parts.append(
         "First step in ms, with all that is compiled for it; peak of the process and planned "
@@ -208,10 +210,10 @@ def workload_section(data: Mapping[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
-def curve_section(data: Mapping[str, Any]) -> str:
+def curve_section(data: Mapping[str, Any], key: str) -> str:
     """The tables of the curves that were measured."""
     tables = {"graph": graph_table, "batch": batch_table}
-    return "\n\n".join(tables[name](points) for name, points in data["curves"].items())
+    return "\n\n".join(tables[name](points) for name, points in data[key].items())
 
 
 def sections(data: Mapping[str, Any]) -> dict[str, str]:
@@ -221,9 +223,9 @@ def sections(data: Mapping[str, Any]) -> dict[str, str]:
     found = {}
     if data.get("basics"):
         found["make bench"] = f"{line(about, {})}\n\n{basics(data['basics'])}"
-    for key, text in (("workloads", workload_section), ("curves", curve_section)):
+    for key, text in (*((k, workload_section) for k in TABLES), ("curves", curve_section)):
         if data.get(key):
-            parts = [line(about, data.get("imports", {})), *images(data, key), text(data)]
+            parts = [line(about, data.get("imports", {})), *images(data, key), text(data, key)]
             failed = list(all_wrongs({key: data[key]}))
             if failed:
                 parts.append("Without a figure:\n\n" + "\n".join(f"- {w}" for w in failed))

@@ -89,7 +89,9 @@ def measure(args: argparse.Namespace, words: Sequence[str]) -> dict[str, Any]:
     wanted = options.chosen(args.names, options.CURVES)
     if names or wanted:
         data["imports"] = compare.imports(setting, 5 if args.full else 1)
-    data["workloads"] = [one(setting, name) for name in names]
+    found = {name: one(setting, name) for name in names}
+    for section in report.TABLES:
+        data[section] = [found[n] for n in names if ALL[n].section == section]
     data["curves"] = {}
     if "graph_curve" in wanted:
         say("graph_curve")

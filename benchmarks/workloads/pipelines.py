@@ -233,8 +233,10 @@ def slices_answer(data: SimpleNamespace) -> list[Any]:
 def lines_files(data: SimpleNamespace) -> None:
     """Commas between numbers."""
     with open(data.path, "w", encoding="utf-8") as file:
-        for label, values in zip(data.labels, data.values):
-            file.write(",".join([str(label), *(f"{v:.6f}" for v in values)]) + "\n")
+        file.writelines(
+            ",".join([str(label), *(f"{v:.6f}" for v in values)]) + "\n"
+            for label, values in zip(data.labels, data.values)
+        )
 
 
 def lines_program(tf: Any, data: SimpleNamespace) -> Program:
@@ -263,7 +265,7 @@ def on_images(name: str, about: str, program: Any, answer: Any, tolerance: float
     """One of the workloads on JPEG files."""
     return Workload(
         name, about, IMAGES, FEW_IMAGES, images_data, program, answer, tolerance, changes=True,
-        host=True, files=images_files,
+        host=True, section="pipelines", files=images_files,
     )  # fmt: skip
 
 
@@ -278,6 +280,7 @@ WORKLOADS = (
         examples_answer,
         changes=True,
         host=True,
+        section="pipelines",
         files=examples_files,
     ),
     on_images(
@@ -297,6 +300,7 @@ WORKLOADS = (
         slices_program,
         slices_answer,
         host=True,
+        section="pipelines",
     ),
     Workload(
         "input_lines",
@@ -308,6 +312,7 @@ WORKLOADS = (
         lines_answer,
         changes=True,
         host=True,
+        section="pipelines",
         files=lines_files,
     ),
     on_images(

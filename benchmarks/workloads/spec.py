@@ -48,6 +48,7 @@ class Workload:
         tolerance: how far two right results may be apart, in parts of an array's largest value.
         changes: whether a step changes what the next one computes.
         host: whether it computes next to nothing, so that a device makes no difference.
+        section: the part of the page that it is in.
         files: writes the files that it reads, in the interpreter that measures; such workloads
             have `folder` among the arguments of `data`.
     """
@@ -62,6 +63,7 @@ class Workload:
     tolerance: float = 1e-4
     changes: bool = False
     host: bool = False
+    section: str = "workloads"
     files: Callable[[SimpleNamespace], None] | None = None
 
     def text(self, sizes: Mapping[str, Any] | None = None) -> str:

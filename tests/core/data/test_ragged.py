@@ -39,13 +39,17 @@ def test_slices_are_rows_which_batches_stack_again(value, walk):
 
 
 def test_functions_take_and_give_ragged_tensors(walk):
-    dataset = Dataset.range(1, 4).map(lambda n: tf.RaggedTensor.from_row_lengths(tf.range(n), [0, n]))
+    dataset = Dataset.range(1, 4).map(
+        lambda n: tf.RaggedTensor.from_row_lengths(tf.range(n), [0, n])
+    )
     assert lists(walk(dataset)) == [[[], [0]], [[], [0, 1]], [[], [0, 1, 2]]]
     doubled = dataset.map(lambda r: r * 2).batch(3)
     assert lists(walk(doubled)) == [[[[], [0]], [[], [0, 2]], [[], [0, 2, 4]]]]
     sums = dataset.map(lambda r: tf.reduce_sum(r, axis=1))
     assert lists(walk(sums)) == [[0, 0], [0, 1], [0, 3]]
-    split = Dataset.from_tensors(["a b", "c"]).map(lambda t: tf.strings.split(t, result_type="RaggedTensor"))
+    split = Dataset.from_tensors(["a b", "c"]).map(
+        lambda t: tf.strings.split(t, result_type="RaggedTensor")
+    )
     assert lists(walk(split)) == [[[b"a", b"b"], [b"c"]]]
 
 

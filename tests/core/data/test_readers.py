@@ -54,6 +54,7 @@ def test_records_and_damage(walk, tmp_path):
     both = TFRecordDataset([cut, path]).apply(tf.data.experimental.ignore_errors())
     assert walk(both) == [b"first", b"", *values]
 
+
 @pytest.mark.parametrize("size", [2, 4])
 def test_batches_of_damaged_records(size, walk, tmp_path):
     """Whole batches before the damage; the next file after it."""

@@ -65,7 +65,9 @@ def _decode_raw_shape(sig: ShapeSig) -> Shape:
 def _decode_raw_rows(op: Operation, inputs: Sequence[Any], rowed: Sequence[bool]) -> Any:
     """Strings of one length make a row each; of several lengths they are an error."""
     attrs = op.attrs
-    return [decode_raw_op(*inputs, out_type=attrs["out_type"], little_endian=attrs["little_endian"])]
+    return [
+        decode_raw_op(*inputs, out_type=attrs["out_type"], little_endian=attrs["little_endian"])
+    ]
 
 
 @decode_padded_raw_op.shape

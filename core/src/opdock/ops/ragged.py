@@ -93,7 +93,7 @@ def _to_sparse_shape(sig: ShapeSig) -> list[Shape]:
 def _to_variant_shape(sig: ShapeSig) -> Shape:
     *splits, values = sig.shapes
     shapes.with_rank_at_least(values, 1)
-    outer = [shapes.with_rank(given, 1) for given in splits][0]
+    outer, *_ = [shapes.with_rank(given, 1) for given in splits]
     if not sig.attrs["batched_input"]:
         return ()
     return (array_util.add(None if outer is None else outer[0], -1),)

@@ -88,7 +88,7 @@ class _Rows:
         inputs = [self._made[t] for t in op._inputs]
         rowed = [t in self._rowed for t in op._inputs]
         if not any(rowed):
-            outputs = self._copy(op, inputs, [t._shape for t in op.outputs])
+            outputs: Sequence[Tensor] = self._copy(op, inputs, [t._shape for t in op.outputs])
         else:
             outputs = self._with_rule(op, inputs, rowed)
             self._rowed.update(op.outputs)

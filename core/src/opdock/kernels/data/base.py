@@ -101,7 +101,6 @@ class Captured:
             return lambda element: tuple([_component(v) for v in call(element)])
         return lambda element: tuple([_component(v) for v in call((*element, *captured))])
 
-
     def by_rows(self, context: Context) -> Callable[[Element], Element] | None:
         """The function of many elements at once, if it can have them so."""
         rows = self.function.by_rows()

@@ -20,7 +20,10 @@ Bind = Callable[[NodeSig], Make]
 
 
 def hosted(
-    *ops: str, inputs: str = "", outputs: str = "handle", module: str = "",
+    *ops: str,
+    inputs: str = "",
+    outputs: str = "handle",
+    module: str = "",
     keeps: tuple[str, ...] | None = None,
 ) -> Callable[[Bind], Bind]:
     """Declares a kernel `bind(sig)` all of whose arguments and results are in host memory.

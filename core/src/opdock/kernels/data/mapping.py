@@ -53,6 +53,11 @@ class MapDataset(Following):
         super().__init__(source, types, shapes)
         self.function, self.keeps_count = function, keeps_count
 
+    @property
+    def fresh(self) -> bool:
+        """Whether nobody else holds an element's arrays: the function made them."""
+        return True
+
     def cardinality(self) -> int:
         """The number of elements, as far as it is known."""
         return self.source.cardinality()

@@ -286,6 +286,11 @@ class ParallelMapDataset(Following):
         self.function, self.limit, self.in_order = function, limit, in_order
         self.keeps_count, self.resources = keeps_count, resources
 
+    @property
+    def fresh(self) -> bool:
+        """Whether nobody else holds an element's arrays: the function made them."""
+        return True
+
     def cardinality(self) -> int:
         """The number of elements, as far as it is known."""
         return self.source.cardinality()

@@ -124,9 +124,7 @@ def make_iterator(sig: NodeSig) -> Make:
     return run
 
 
-@hosted(
-    "IteratorGetNext", "IteratorGetNextSync", inputs="iterator", outputs="components", keeps=()
-)
+@hosted("IteratorGetNext", "IteratorGetNextSync", inputs="iterator", outputs="components", keeps=())
 def get_next(sig: NodeSig) -> Make:
     """The next element."""
     types, element_shapes = declared(sig)

@@ -61,7 +61,8 @@ class UserFunction(Protocol):
     def instance(self) -> Callable[[Sequence[Any]], Sequence[Any]]:
         """The function from host arrays to host arrays, its random streams at their beginning.
 
-        It is compiled when it is called first. Several threads may call it at once.
+        It is compiled when it is called first. Several threads may call it at once. Nobody else
+        holds the arrays that it gives.
         """
 
     def by_rows(self) -> UserFunction | None:

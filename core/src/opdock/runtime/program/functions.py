@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from opdock.compiler.pipeline import Compiled
 from opdock.graph.control.rows import by_rows
 from opdock.runtime.program.program import Program
@@ -17,6 +19,25 @@ __all__ = ["LazyFunction"]
 
 Compiles = Callable[["FuncGraph"], Compiled]
 Binds = Callable[[], Callable[[Compiled], Program]]
+
+
+class _Own:
+    """A program whose results nobody else holds: neither who gave an argument nor the program."""
+
+    def __init__(self, program: Program) -> None:
+        self._run = program.call
+        shared = program.plan.shared
+        self._copied = [i for i, slot in enumerate(program.schedule.fetches) if slot in shared]
+
+    def call(self, values: Sequence[Any]) -> Sequence[Any]:
+        """One call."""
+        results = self._run(values)
+        if self._copied:
+            results = list(results)
+            for i in self._copied:
+                if isinstance(results[i], np.ndarray):
+                    results[i] = results[i].copy()
+        return results
 
 
 class LazyFunction:
@@ -41,17 +62,17 @@ class LazyFunction:
         """See `opdock.kernels.select.cells.UserFunction`."""
         bind = self._binds()
         # A program has its own buffers, so each of several threads takes one for its call.
-        idle: list[Program] = []
+        idle: list[_Own] = []
 
         def call(values: Sequence[Any]) -> Sequence[Any]:
             try:
-                program = idle.pop()
+                own = idle.pop()
             except IndexError:
-                program = bind(self._program())
+                own = _Own(bind(self._program()))
             try:
-                return program.call(values)
+                return own.call(values)
             finally:
-                idle.append(program)
+                idle.append(own)
 
         return call
 
