@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import numbers
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -19,10 +20,13 @@ from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.variables.flavour import VariableSynchronization
 from opdock.graph.variables.trackable import Trackable
+from opdock.graph.variables.variable import Variable
 from opdock.graph.variables.variable_lists import global_variables, trainable_variables
 from opdock.graph.variables.variable_scope import VariableScope, get_variable, variable_scope
 from opdock.layers.spec import check_inputs
 from opdock.util import nest
+
+_OF_A_GRAPH: Final = (Graph, Tensor, Operation, Variable, VariableScope)
 
 
 def snake_case(name: str) -> str:
@@ -92,6 +96,17 @@ class Layer(Trackable):
         if scope:
             with variable_scope(scope) as captured:
                 self._scope = captured
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """A layer with the same graph, scope, variables and tensors, and copies of all else."""
+        made = type(self).__new__(type(self))
+        memo[id(self)] = made
+        for value in vars(self).values():
+            inside = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
+            inside = value.values() if isinstance(value, dict) else inside
+            memo.update((id(v), v) for v in inside if isinstance(v, _OF_A_GRAPH))
+        vars(made).update((name, copy.deepcopy(v, memo)) for name, v in vars(self).items())
+        return made
 
     # ------------------------------------------------------------ facts
     @property
