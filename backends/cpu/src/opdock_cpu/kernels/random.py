@@ -18,12 +18,9 @@ from opdock.plugin import ALL, FLOATS, KernelTable, NodeSig, as_dtype, philox, r
 from opdock_cpu.philox import (
     Philox,
     PhiloxState,
-    box_muller,
     box_muller64,
     unit_bfloat16,
     unit_float16,
-    unit_float32,
-    unit_float64,
 )
 
 __all__ = ["node_stream", "stateless_stream", "table"]
@@ -55,14 +52,9 @@ def _words(stream: Philox, count: int) -> npt.NDArray[np.uint32]:
 
 def _uniform(dtype: np.dtype[Any]) -> Fill:
     if dtype == np.float64:
-
-        def fill64(stream: Philox, count: int) -> Array:
-            blocks = stream.blocks(-(-count // 2)).reshape(-1, 2)
-            return unit_float64(blocks[:, 0], blocks[:, 1])[:count]
-
-        return fill64
+        return Philox.units64
     if dtype == np.float32:
-        return lambda stream, count: unit_float32(_words(stream, count))
+        return Philox.units
     if dtype == np.float16:
         return lambda stream, count: unit_float16(_words(stream, count))
     return lambda stream, count: unit_bfloat16(_words(stream, count), dtype)
@@ -78,8 +70,7 @@ def _normal(dtype: np.dtype[Any]) -> Fill:
         return fill64
 
     def fill32(stream: Philox, count: int) -> Array:
-        blocks = stream.blocks(-(-count // 4))
-        out = np.stack(box_muller(blocks[:, 0::2], blocks[:, 1::2]), axis=-1)
+        out = stream.normals(-(-count // 4))
         return out.reshape(-1)[:count].astype(dtype, copy=False)
 
     return fill32
@@ -94,26 +85,27 @@ def _truncated(dtype: np.dtype[Any]) -> Fill:
     group = 2 if dtype == np.float64 else 4
     stride = group * philox.RESERVED // 4
 
+    def draw(stream: Philox, places: npt.NDArray[np.int64]) -> Array:
+        if group == 4:
+            return stream.normals(places)
+        return np.stack(box_muller64(stream.blocks_at(places)), axis=-1)
+
     def fill(stream: Philox, count: int) -> Array:
-        groups = -(-count // group)
-        out = np.empty((groups, group), np.float64 if group == 2 else np.float32)
-        have = np.zeros(groups, np.int64)
-        active = np.arange(groups)
+        starts = np.arange(-(-count // group)) * stride
+        out = drawn = draw(stream, starts)
+        # Most groups are full at once; the others are filled anew, from these draws and more.
+        active = np.flatnonzero(~(np.abs(drawn) < _TRUNCATE).all(1))
+        drawn, have = drawn[active], np.zeros(active.size, np.int64)
         step = 0
         while active.size:
-            blocks = stream.blocks_at(active * stride + step)
-            if group == 2:
-                drawn = np.stack(box_muller64(blocks), axis=-1)
-            else:
-                pairs = box_muller(blocks[:, 0::2], blocks[:, 1::2])
-                drawn = np.stack(pairs, axis=-1).reshape(-1, 4)
-            for column in range(drawn.shape[1]):
-                slot = have[active]
-                keep = (np.abs(drawn[:, column]) < _TRUNCATE) & (slot < group)
-                out[active[keep], slot[keep]] = drawn[keep, column]
-                have[active] += keep
-            active = active[have[active] < group]
+            for column in drawn.T:
+                keep = (np.abs(column) < _TRUNCATE) & (have < group)
+                out[active[keep], have[keep]] = column[keep]
+                have += keep
+            lacks = have < group
+            active, have = active[lacks], have[lacks]
             step += 1
+            drawn = draw(stream, starts[active] + step)
         return out.reshape(-1)[:count].astype(dtype, copy=False)
 
     return fill
