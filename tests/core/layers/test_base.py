@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.python.layers import utils
 
 
 @pytest.fixture(autouse=True)
@@ -230,3 +231,35 @@ def test_a_copy_shares_graph_and_tensors_alone() -> None:
     twin.trainable = False
     twin._losses.clear()
     assert layer.trainable and layer.losses
+
+
+def test_a_copy_has_the_variables_and_settings_of_its_own() -> None:
+    layer = tf.layers.Dense(2, name="d")
+    x = tf.ones([1, 3])
+    layer.apply(x)
+    twin = copy.deepcopy(layer)
+    assert (twin.name, twin.scope_name, twin.graph) == (layer.name, layer.scope_name, layer.graph)
+    assert twin.kernel is layer.kernel
+    assert twin.trainable_weights == layer.trainable_weights
+    twin.trainable = False
+    assert layer.trainable_weights
+    assert not twin.trainable_weights
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        first, second = session.run([layer.apply(x), twin.apply(x)])
+    assert first.tolist() == second.tolist()
+
+
+def test_lengths_of_windows() -> None:
+    for name, padding, size, stride, expected in (
+        ("conv_output_length", "same", 4, 2, 2), ("conv_output_length", "valid", 4, 1, 3),
+        ("conv_output_length", "full", 4, 2, 3), ("conv_input_length", "same", 4, 1, 3),
+        ("conv_input_length", "valid", 2, 2, 4), ("conv_input_length", "full", 4, 1, 3),
+        ("deconv_output_length", "valid", 4, 1, 5), ("deconv_output_length", "full", 4, 2, 6),
+    ):  # fmt: skip
+        assert getattr(utils, name)(size, 2, padding, stride) == expected
+    assert utils.convert_data_format("channels_first", 5) == "NCDHW"
+    with pytest.raises(ValueError, match="Input rank not supported: 2"):
+        utils.convert_data_format("channels_last", 2)
+    with pytest.raises(ValueError, match="Invalid data_format: other"):
+        utils.convert_data_format("other", 4)

@@ -223,3 +223,17 @@ def test_a_network_learns() -> None:
         feed[training] = False
         assert losses[-1] < 0.1 < losses[0]
         assert s.run(accuracy, feed) > 0.98
+
+
+def test_a_fused_layer_moves_to_the_variance_of_an_unfused_one_if_asked_to() -> None:
+    x = tf.constant(np.random.RandomState(0).standard_normal((1, 2, 2, 1)), tf.float32)
+    layers = [tf.layers.BatchNormalization(momentum=0.0, fused=f) for f in (True, True, False)]
+    layers[1]._bessels_correction_test_only = False
+    for layer in layers:
+        layer.apply(x, training=True)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        session.run([layer.updates for layer in layers])
+        fused, corrected, plain = session.run([layer.moving_variance for layer in layers])
+    np.testing.assert_allclose(fused, plain * 4 / 3, rtol=1e-5)
+    np.testing.assert_allclose(corrected, plain, rtol=1e-5)

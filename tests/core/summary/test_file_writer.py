@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.summary.plugin_asset import PluginAsset, get_plugin_asset
 from opdock.summary.writer import FileWriter
 
 
@@ -171,3 +172,32 @@ def test_tensorboard_reads_it(tmp_path: Path) -> None:
         n.node_name for d in board.RunMetadata("step1").step_stats.dev_stats for n in d.node_stats
     ]
     assert "loss" in ran
+
+
+class Notes(PluginAsset):
+    """The assets of a plugin."""
+
+    plugin_name = "notes"
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def assets(self) -> dict[str, str | bytes]:
+        return {"all.txt": self.text, "raw.bin": b"\x00"}
+
+
+def test_assets_of_plugins(tmp_path: Path) -> None:
+    with tf.Graph().as_default() as graph:
+        get_plugin_asset(Notes).text = "first"
+        assert get_plugin_asset(Notes, graph).text == "first"
+        get_plugin_asset(Notes).text = "last"
+        tf.summary.FileWriter(str(tmp_path), graph).close()
+        folder = tmp_path / "plugins" / "notes"
+        assert (folder / "all.txt").read_text() == "last"
+        assert (folder / "raw.bin").read_bytes() == b"\x00"
+        clash = type("Other", (Notes,), {})
+        with pytest.raises(ValueError, match="collision between classes Other and Notes"):
+            get_plugin_asset(clash)
+        nameless = type("Nameless", (Notes,), {"plugin_name": None})
+        with pytest.raises(ValueError, match="Class Nameless has no plugin_name"):
+            get_plugin_asset(nameless)

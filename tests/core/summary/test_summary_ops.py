@@ -160,6 +160,12 @@ def test_audio() -> None:
         assert struct.unpack("<4h", file.readframes(4)) == (0, 32767, -32768, 32767)
 
 
+def test_audio_below_one_hertz() -> None:
+    value = run(tf.summary.audio("a", tf.zeros([1, 4]), 0.25)).value[0]
+    assert value.audio.sample_rate == 0.25
+    assert value.audio.encoded_audio_string[:4] == b"RIFF"
+
+
 def test_text_carries_its_plugin() -> None:
     value = run(tf.summary.text("t", tf.constant(["a", "b"]))).value[0]
     assert value.metadata.plugin_data.plugin_name == "text"

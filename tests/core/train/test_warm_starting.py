@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.train import warm_starting
 
 
 @pytest.fixture(autouse=True)
@@ -82,3 +83,26 @@ def test_what_does_not_fit(saved: Path) -> None:
     info = tf.train.VocabInfo(str(saved / "new"), 9, 0, str(saved / "old"))
     with pytest.raises(tf.errors.InvalidArgumentError, match="has 3 lines, asked for are 9"):
         tf.train.warm_start(str(saved), "b", {"b": info})
+
+
+def test_one_variable(saved: Path) -> None:
+    w = tf.get_variable("w", [3, 2], partitioner=tf.fixed_size_partitioner(3))
+    other = tf.get_variable("other", [3, 2])
+    key, parts = warm_starting.var_info(w)
+    assert (key, len(parts)) == ("w", 3)
+    assert warm_starting.var_info(other, "w") == ("w", other)
+    assert warm_starting.infer_var_name([other]) == "other"
+    vocabularies = str(saved / "new"), 3, str(saved), str(saved / "old")
+    warm_starting.warm_start_var_with_vocab(w, *vocabularies)
+    warm_starting.warm_start_var_with_vocab(
+        other, *vocabularies, previous_vocab_size=2, prev_tensor_name="w"
+    )
+    assert values(w.as_tensor(), other) == [
+        [[6, 7], [0, 0], [0, 1]], [[0, 0], [0, 0], [0, 1]]
+    ]  # fmt: skip
+    with pytest.raises(TypeError, match="var MUST be one of the following"):
+        warm_starting.var_info("w")
+    with pytest.raises(TypeError, match="violates the constraints"):
+        warm_starting.infer_var_name([other, tf.get_variable("third", [1])])
+    with pytest.raises(ValueError, match="Invalid args"):
+        warm_starting.warm_start_var_with_vocab(other, "", 3, str(saved), str(saved / "old"))

@@ -220,3 +220,21 @@ def test_the_manager_keeps_the_latest(tmp_path: Path, monkeypatch: pytest.Monkey
     assert again.checkpoints == manager.checkpoints
     with pytest.raises(ValueError, match="positive integer"):
         tf.train.CheckpointManager(checkpoint, str(tmp_path), 0)
+
+
+def test_variables_of_an_object() -> None:
+    owner = tf.train.Checkpoint()
+    with tf.variable_scope("scope"):
+        weights = util.add_variable(owner, "weights", [2, 2])
+    given = util.add_variable(owner, "given", initializer=3.0)
+    zeros = util.add_variable(owner, "zeros", [2], tf.float64, tf.zeros_initializer)
+    with pytest.raises(ValueError, match="do not specify shape"):
+        util.add_variable(owner, "twice", [], initializer=1)
+    assert weights.op.name == "scope/weights"
+    assert zeros.dtype.base_dtype == tf.float64
+    with tf.Session() as session:
+        session.run(util.gather_initializers(owner))
+        found = session.run([weights, given, zeros])
+    assert found[0].any()
+    assert found[1] == 3
+    assert not found[2].any()
