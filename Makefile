@@ -82,7 +82,7 @@ crash: $(STAMP)  ## kill training runs at random moments; their weights must be 
 	$(VENV)/python tools/crash_training.py $(ARGS)
 
 # They need old versions of others, so they get an environment of their own: build/libraries.
-libraries: $(STAMP)  ## run the own tests of tf_slim, Keras, tflearn and tensorlayer on opdock
+libraries: $(STAMP)  ## run the own tests of tf_slim, Keras, tflearn, tensorlayer and trfl on opdock
 	$(VENV)/python tools/libraries.py --write docs/reference/libraries.md $(ARGS)
 
 api: $(STAMP)  ## write the table of public names (opdock/_api.py, __init__.pyi)

@@ -1,11 +1,12 @@
 """Runs the own test suites of libraries of TensorFlow 1's years on opdock, as they were published.
 
-    python tools/libraries.py [--only NAME]... [--write docs/reference/libraries.md]
+    python tools/libraries.py [--only NAME]... [--write docs/reference/libraries.md] [--check]
 
 `make libraries` calls it. The libraries go into an environment of their own, build/libraries, with
 opdock's folders editable and NumPy 1.26, the last that has what their tests take for granted. Each
 suite runs under `opdock run -m pytest`, with the tests that its wheel or source archive brings. It
-prints how many passed and failed, and why: failures with one message are one line.
+prints how many passed and failed, and why: failures with one message are one line. The page has the
+last report of every suite; `--check` fails where fewer tests pass than the page says.
 """
 
 from __future__ import annotations
@@ -26,12 +27,8 @@ ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / "build/libraries"
 MEMBERS = ("core", "backends/ckernels", "backends/cpu[jit,onednn,regex]")
 # What the suites need beside the libraries, which come without the old versions they ask for.
-COMMON = (
-    "numpy==1.26.4", "scipy", "h5py", "pyyaml", "requests", "pytest", "pytest-timeout", "flaky",
-    "keras-applications==1.0.8", "keras-preprocessing==1.1.2", "progressbar2", "scikit-learn",
-    "scikit-image", "tqdm", "wrapt", "imageio", "lxml", "matplotlib", "networkx", "simplejpeg",
-    "pytest-xdist",
-)  # fmt: skip
+COMMON = ("numpy==1.26.4", "scipy", "h5py", "pyyaml", "pytest", "pytest-timeout", "pillow")
+PAGE = ROOT / "docs/reference/libraries.md"
 
 
 @dataclass(frozen=True)
@@ -42,6 +39,7 @@ class Suite:
     requirement: str
     tests: tuple[str, ...]
     from_source: bool = False
+    needs: tuple[str, ...] = ()
     left_out: dict[str, str] = field(default_factory=dict)  # path -> why
 
 
@@ -54,6 +52,7 @@ SUITES = (
         "Keras", "Keras==2.2.5", ("tests/keras", "tests/test_model_saving.py",
         "tests/test_loss_masking.py", "tests/test_loss_weighting.py",
         "tests/test_model_pickling.py", "tests/test_dynamic_trainability.py"), from_source=True,
+        needs=("keras-applications==1.0.8", "keras-preprocessing==1.1.2", "flaky", "pytest-xdist"),
         left_out={
             "tests/keras/datasets": "downloads data",
             "tests/keras/wrappers": "scikit-learn has changed its protocol",
@@ -63,6 +62,8 @@ SUITES = (
     Suite("tflearn", "tflearn==0.5.0", ("tests",), from_source=True),
     Suite(
         "tensorlayer", "tensorlayer==1.11.1", ("tests",),
+        needs=("requests", "progressbar2", "scikit-learn", "scikit-image", "tqdm", "wrapt",
+               "imageio", "lxml", "matplotlib", "networkx", "simplejpeg"),
         left_out={
             "tests/test_documentation.py": "builds the documentation",
             "tests/test_pydocstyle.py": "checks its own style",
@@ -70,6 +71,10 @@ SUITES = (
             "tests/test_mnist_simple.py": "downloads data",
             "tests/test_models.py": "downloads data",
         },
+    ),
+    Suite(
+        "trfl", "trfl==1.1.0", ("trfl",),
+        needs=("tensorflow-probability==0.7.0", "decorator", "cloudpickle"),
     ),
 )  # fmt: skip
 # What a message means; the first that matches counts.
@@ -96,21 +101,32 @@ def pip(*words: str) -> None:
     )
 
 
-def set_up() -> None:
-    """Makes the environment, the first time."""
+def set_up(suites: list[Suite]) -> None:
+    """Makes the environment, the first time, and adds what these suites need."""
     done = HOME / "done"
-    wanted = "\n".join([*COMMON, *(s.requirement for s in SUITES)])
-    if done.exists() and done.read_text(encoding="utf-8") == wanted:
-        return
-    venv.create(HOME / "venv", with_pip=True, clear=True)
-    pip("install", "hatchling", "editables", "setuptools", "wheel")
-    members = [word for member in MEMBERS for word in ("-e", str(ROOT / member))]
-    pip("install", "--no-build-isolation", *COMMON, *members)
-    for suite in SUITES:
-        pip("install", "--no-deps", "--no-build-isolation", suite.requirement)
-        if suite.from_source:
-            unpack(suite)
-    done.write_text(wanted, encoding="utf-8")
+    there = done.read_text(encoding="utf-8").splitlines() if done.exists() else []
+    if there[: len(COMMON)] != [*COMMON]:
+        venv.create(HOME / "venv", with_pip=True, clear=True)
+        pip("install", "hatchling", "editables", "setuptools", "wheel")
+        members = [word for member in MEMBERS for word in ("-e", str(ROOT / member))]
+        pip("install", "--no-build-isolation", *COMMON, *members)
+        there = [*COMMON]
+    for suite in suites:
+        needs = [need for need in suite.needs if need not in there]
+        if needs:
+            # Without what they ask for in turn where that would be an old TensorFlow.
+            old = [need for need in needs if need.startswith("tensorflow")]
+            if new := [need for need in needs if need not in old]:
+                pip("install", *new)
+            if old:
+                pip("install", "--no-deps", *old)
+        if suite.requirement not in there:
+            pip("install", "--no-deps", "--no-build-isolation", suite.requirement)
+            if suite.from_source:
+                unpack(suite)
+            needs.append(suite.requirement)
+        there += needs
+        done.write_text("\n".join(there), encoding="utf-8")
 
 
 def unpack(suite: Suite) -> None:
@@ -133,9 +149,14 @@ def folder(suite: Suite) -> Path:
     return next((HOME / "venv/lib").glob("python*/site-packages"))
 
 
-def run(suite: Suite, *, nets: bool) -> ET.Element:
-    """Runs a suite, and gives pytest's report."""
-    report = HOME / f"{suite.name}.xml"
+def report_of(suite: Suite) -> Path:
+    """Where pytest's report of a suite is."""
+    return HOME / f"{suite.name}.xml"
+
+
+def run(suite: Suite, *, nets: bool) -> None:
+    """Runs a suite, and leaves pytest's report."""
+    report = report_of(suite)
     left_out = [p for p in suite.left_out if not (nets and p.endswith("nets"))]
     words = [
         str(HOME / "venv/bin/opdock"), "run", "-m", "pytest", "-q", "-p", "no:cacheprovider",
@@ -147,11 +168,11 @@ def run(suite: Suite, *, nets: bool) -> ET.Element:
         subprocess.run(
             words, cwd=folder(suite), env=env, stdout=log, stderr=log, timeout=7200, check=False
         )
-    return ET.parse(report).getroot()  # noqa: S314 - pytest has just written it
 
 
-def counted(report: ET.Element) -> tuple[Counter[str], Counter[str]]:
-    """Numbers of passed, failed and skipped tests; the messages of failures."""
+def counted(suite: Suite) -> tuple[Counter[str], Counter[str]]:
+    """Numbers of passed, failed and skipped tests of its last report; messages of failures."""
+    report = ET.parse(report_of(suite)).getroot()  # noqa: S314 - pytest has written it
     numbers: Counter[str] = Counter()
     messages: Counter[str] = Counter()
     for case in report.iter("testcase"):
@@ -206,25 +227,38 @@ def page(found: dict[str, tuple[Counter[str], Counter[str]]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def recorded(name: str) -> int:
+    """How many tests of a suite pass, as the page says; 0 where it has no such row."""
+    found = re.search(rf"^\| {re.escape(name)} \| (\d+) \|", PAGE.read_text("utf-8"), re.MULTILINE)
+    return int(found[1]) if found else 0
+
+
 def main() -> None:
     """Runs the suites that were asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", action="append", choices=[s.name for s in SUITES])
     parser.add_argument("--nets", action="store_true", help="tf_slim's networks as well")
     parser.add_argument("--write", type=Path, help="the page to write")
+    parser.add_argument(
+        "--check", action="store_true", help="fail if fewer pass than the page says"
+    )
     given = parser.parse_args()
-    set_up()
-    found = {}
-    for suite in SUITES:
-        if given.only and suite.name not in given.only:
-            continue
-        numbers, messages = found[suite.name] = counted(run(suite, nets=given.nets))
+    suites = [s for s in SUITES if not given.only or s.name in given.only]
+    set_up(suites)
+    fewer = []
+    for suite in suites:
+        run(suite, nets=given.nets)
+        numbers, messages = counted(suite)
         print(f"{suite.requirement}: {dict(numbers)}")
         for message, n in messages.most_common():
             print(f"  {n:5}  {message}  {reason(message)}")
+        if numbers["passed"] < recorded(suite.requirement):
+            fewer.append(suite.requirement)
     if given.write:
-        given.write.write_text(page(found), encoding="utf-8")
-    sys.exit(0)
+        reports = {s.name: counted(s) for s in SUITES if report_of(s).exists()}
+        given.write.write_text(page(reports), encoding="utf-8")
+    if given.check and fewer:
+        sys.exit(f"fewer tests pass than {PAGE.name} says: {', '.join(fewer)}")
 
 
 if __name__ == "__main__":

@@ -117,3 +117,9 @@ def test_a_type_copies_and_pickles_to_itself():
 
     assert copy.deepcopy(tf.float32) is tf.float32
     assert pickle.loads(pickle.dumps(tf.int64._as_ref)) is tf.int64._as_ref
+
+
+def test_a_type_by_its_number():
+    assert dtypes.DType(1) is dtypes.float32 and dtypes.DType(103) is dtypes.int32._as_ref
+    with pytest.raises(TypeError):
+        dtypes.DType(99)

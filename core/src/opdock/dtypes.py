@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import importlib
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import ml_dtypes
 import numpy as np
@@ -38,7 +38,20 @@ class DType:
         "np",
     )
 
-    def __init__(self, name: str, enum: int, numpy_type: Any, kind: str) -> None:
+    def __new__(cls, type_enum: Any, *made: Any) -> Self:
+        """The type of a number of TF's `DataType`, as programs ask for it; `made` is for this file.
+
+        Raises:
+            TypeError: there is none of this number.
+        """
+        found: Any = object.__new__(cls) if made else as_dtype(type_enum)
+        return found  # type: ignore[no-any-return]
+
+    def __init__(self, name: Any, *made: Any) -> None:
+        if made:
+            self._define(name, *made)
+
+    def _define(self, name: str, enum: int, numpy_type: Any, kind: str) -> None:
         self._name = name
         self._enum = enum
         self._hash = hash((name, enum))

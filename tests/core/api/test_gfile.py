@@ -91,3 +91,11 @@ def test_modes_are_checked(tmp_path):
         tf.gfile.GFile("x", "q")
     with pytest.raises(tf.errors.PermissionDeniedError, match="isn't open for writing"):
         tf.gfile.GFile(str(tmp_path / "f")).write("a")
+
+
+def test_bytes_are_written_as_they_are_in_text_mode_too(tmp_path):
+    with tf.gfile.GFile(tmp_path / "a", "w") as file:
+        file.write(b"\xbd\x00")
+        file.write("é")
+        assert file.tell() == 4
+    assert (tmp_path / "a").read_bytes() == b"\xbd\x00\xc3\xa9"

@@ -114,3 +114,25 @@ def test_a_gradient_of_a_wrong_shape_or_count_is_told():
         tf.gradients(y, x)
     with pytest.raises(ValueError, match="2 gradients|[Nn]um"):
         tf.gradients(z, x)
+
+
+def test_gradients_may_come_with_an_empty_list_for_variables():
+    @tf.custom_gradient
+    def plus(x, y):
+        return x + y, lambda dy, variables=(): ([2 * dy, 3 * dy], list(variables))
+
+    x, y = tf.constant(1.0), tf.constant(2.0)
+    assert value(tf.gradients(plus(x, y), [x, y])) == [2.0, 3.0]
+
+
+def test_the_function_gets_the_tensors_themselves():
+    seen = []
+
+    @tf.custom_gradient
+    def same(x):
+        seen.append(x)
+        return tf.identity(x), lambda dy: dy
+
+    x = tf.constant(1.0)
+    same(x)
+    assert seen[0] is x

@@ -53,3 +53,73 @@ def test_reserved_names_and_other_types() -> None:
         HParams(a=[])
     with pytest.raises(ValueError, match="Could not cast hparam 'a'"):
         HParams(a=1).set_hparam("a", 1.5)
+
+
+def batches(found: object, count: int) -> list[object]:
+    """The next batches, with the queue runners that the graph has."""
+    with tf.Session() as sess:
+        coordinator = tf.train.Coordinator()
+        threads = tf.train.start_queue_runners(sess, coordinator)
+        taken = [sess.run(found) for _ in range(count)]
+        coordinator.request_stop()
+        sess.close()
+        coordinator.join(threads, stop_grace_period_secs=20)
+    return taken
+
+
+def test_sentences_of_about_one_length_are_batched() -> None:
+    with tf.Graph().as_default():
+        number = tf.train.range_input_producer(12, num_epochs=1, shuffle=False).dequeue()
+        length = number % 6 + 1
+        words = {"words": tf.fill([length], number), "number": number}
+        found = tf.contrib.training.bucket_by_sequence_length(
+            length, words, 2, [3, 5], dynamic_pad=True, allow_smaller_final_batch=True
+        )
+        with tf.Session() as sess:
+            sess.run(tf.local_variables_initializer())
+            coordinator = tf.train.Coordinator()
+            threads = tf.train.start_queue_runners(sess, coordinator)
+            seen = []
+            with pytest.raises(tf.errors.OutOfRangeError):
+                while True:
+                    lengths, batch = sess.run(found)
+                    assert len({(n >= 3) + (n >= 5) for n in lengths}) == 1
+                    assert batch["words"].shape == (len(lengths), max(lengths))
+                    for n, row, of in zip(lengths, batch["words"], batch["number"], strict=True):
+                        assert row.tolist() == [of] * n + [0] * (max(lengths) - n)
+                    seen += batch["number"].tolist()
+            coordinator.request_stop()
+            coordinator.join(threads)
+    assert sorted(seen) == list(range(12))
+
+
+def test_buckets_have_sizes_of_their_own() -> None:
+    with tf.Graph().as_default():
+        number = tf.train.range_input_producer(10, shuffle=False).dequeue()
+        which, batch = tf.contrib.training.bucket([number], number % 2, [2, 3], 2)
+        assert batch.get_shape().as_list() == [None]
+        for kind, numbers in batches([which, batch], 6):
+            assert len(numbers) == (2, 3)[kind]
+            assert {n % 2 for n in numbers} == {kind}
+
+
+@pytest.mark.parametrize(
+    ("boundaries", "error", "message"),
+    [
+        ([], ValueError, "bucket_boundaries must not be empty"),
+        ([3, 3], ValueError, "must contain sequential increasing lengths, but saw: 3 before 3"),
+        ([1.5, 3], TypeError, "bucket boundaries must be integers, but saw: 1.5 and 3"),
+        (4, TypeError, "bucket_boundaries must be a list or tuple, but received: 4"),
+    ],
+)
+def test_boundaries_that_do_not_fit(boundaries, error, message) -> None:
+    with tf.Graph().as_default(), pytest.raises(error, match=message):
+        tf.contrib.training.bucket_by_sequence_length(1, [tf.constant(1)], 2, boundaries)
+
+
+def test_lists_by_bucket_that_do_not_fit() -> None:
+    bucket = tf.contrib.training.bucket
+    with pytest.raises(ValueError, match="batch_size is a list it must have num_buckets elements"):
+        bucket([tf.constant(1)], 0, [1, 2, 3], 2)
+    with pytest.raises(ValueError, match=r"must have exactly num_buckets \(2\) elements"):
+        bucket([tf.constant(1)], 0, 1, 2, bucket_capacities=[1])

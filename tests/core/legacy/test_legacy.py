@@ -206,3 +206,38 @@ def test_texts_in_attributes_of_hdf5_files_can_be_decoded() -> None:
 
     names_ = functions.decodable(np.array(["a", "b"], dtype=object))
     assert [n.decode("utf8") for n in names_] == ["a", "b"]
+
+
+def generated_by_an_old_protoc() -> str:
+    """A module as protoc 3.5 wrote it: the file, then its message described once more."""
+    from google.protobuf import descriptor_pb2
+
+    file = descriptor_pb2.FileDescriptorProto(name="old_note.proto", syntax="proto3")
+    field = file.message_type.add(name="Note").field.add(name="text", number=1, type=9, label=1)
+    return f"""
+import sys
+_b=sys.version_info[0]<3 and (lambda x:x) or (lambda x:x.encode('latin1'))
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+DESCRIPTOR = _descriptor.FileDescriptor(
+  name='old_note.proto', package='', syntax='proto3',
+  serialized_pb=_b({file.SerializeToString().decode("latin1")!r}))
+_NOTE = _descriptor.Descriptor(
+  name='Note', full_name='Note', filename=None, file=DESCRIPTOR, containing_type=None,
+  fields=[_descriptor.FieldDescriptor(name={field.name!r}, full_name='Note.text', index=0,
+    number=1, type=9, cpp_type=9, label=1, has_default_value=False, default_value='',
+    message_type=None, enum_type=None, containing_type=None, is_extension=False,
+    extension_scope=None)],
+  extensions=[], nested_types=[], enum_types=[])
+"""
+
+
+def test_messages_that_an_old_protoc_generated(tmp_path: Path) -> None:
+    (tmp_path / "old_note_pb2.py").write_text(generated_by_an_old_protoc())
+    source = """
+from old_note_pb2 import Note
+data = Note(text="a").SerializeToString()
+print(Note.FromString(data).text, Note.__module__)
+"""
+    assert printed(source, tmp_path) == ["a old_note_pb2"]
+    assert run(source, tmp_path, "--no-legacy").returncode == 1

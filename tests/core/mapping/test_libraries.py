@@ -82,6 +82,26 @@ assert tf.contrib.layers.l2_regularizer(0.1)  # what the library lacks is opdock
 """)  # fmt: skip
 
 
+def test_distributions_are_the_library_of_the_right_version(installed) -> None:
+    files = {
+        "tensorflow_probability/__init__.py": "",
+        "tensorflow_probability/python/__init__.py": "",
+        "tensorflow_probability/python/distributions/__init__.py": "class Normal: pass",
+        "tensorflow_probability/python/bijectors/__init__.py": "class Exp: pass",
+        "tensorflow_probability-0.8.0.dist-info/METADATA": (
+            "Metadata-Version: 2.1\nName: tensorflow-probability\nVersion: 0.8.0\n"
+        ),
+    }
+    installed(files, """
+import tensorflow as tf
+from tensorflow.contrib import distributions
+from tensorflow.contrib.distributions import bijectors
+assert tf.contrib.distributions is distributions and "Normal" in dir(distributions)
+assert distributions.Normal.__module__ == "tensorflow_probability.python.distributions"
+assert bijectors.Exp is tf.contrib.distributions.bijectors.Exp
+""")  # fmt: skip
+
+
 def test_keras_is_the_library_of_the_right_version(installed) -> None:
     files = {**FILES, **metadata_of_keras("2.2.5")}
     installed(files, """

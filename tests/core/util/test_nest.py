@@ -90,3 +90,39 @@ def test_is_sequence():
     assert nest.is_sequence(Point(1, 2))
     assert not nest.is_sequence("ab")
     assert not nest.is_sequence(1)
+
+
+def test_one_structure_may_end_before_another():
+    shallow, deep = {"a": 0, "b": [0, 0]}, {"a": [1, 2], "b": [3, (4, 5)]}
+    assert nest.flatten_up_to(shallow, deep) == [[1, 2], 3, (4, 5)]
+    found = nest.map_structure_up_to(shallow, lambda x, y: (x, y), deep, shallow)
+    assert found == {"a": ([1, 2], 0), "b": [(3, 0), ((4, 5), 0)]}
+    with pytest.raises(TypeError, match="If shallow structure is a sequence, input must also"):
+        nest.assert_shallow_structure([0], 1)
+    with pytest.raises(TypeError, match="don't have the same sequence type"):
+        nest.assert_shallow_structure([0], (1,))
+    nest.assert_shallow_structure([0], (1,), check_types=False)
+    with pytest.raises(ValueError, match="don't have the same sequence length"):
+        nest.assert_shallow_structure([0], [1, 2])
+    with pytest.raises(ValueError, match="don't have the same keys"):
+        nest.assert_shallow_structure({"a": 0}, {"b": 0})
+
+
+def test_a_mapping_of_structures_becomes_one_of_leaves():
+    assert nest.flatten_dict_items({(1, (2, 3)): ("a", ("b", "c")), 4: "d"}) == {
+        1: "a", 2: "b", 3: "c", 4: "d"
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="key 1 is not unique"):
+        nest.flatten_dict_items({(1, 2): (0, 0), 1: 0})
+    with pytest.raises(ValueError, match="Key had 2 elements, but value had 1"):
+        nest.flatten_dict_items({(1, 2): [0]})
+    with pytest.raises(TypeError, match="input must be a dictionary"):
+        nest.flatten_dict_items([1])
+
+
+def test_named_tuples_are_told_from_others():
+    class Derived(Point):
+        pass
+
+    assert nest.is_namedtuple(Point(1, 2)) and not nest.is_namedtuple((1, 2))
+    assert nest.is_namedtuple(Derived(1, 2)) and not nest.is_namedtuple(Derived(1, 2), True)

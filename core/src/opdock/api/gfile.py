@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import IO, Any, NamedTuple, Self
 
 from opdock import errors
+from opdock.compat import as_bytes
 from opdock.io import filesystems
 from opdock.io.files import as_path, tf_errors
 
@@ -59,8 +60,7 @@ class GFile:
         """The mode."""
         return self._mode
 
-    def _open(self, mode: str) -> IO[Any]:
-        text = "b" not in self._mode
+    def _open(self, mode: str, text: bool) -> IO[Any]:
         with tf_errors(self._path):
             return filesystems.of(self._path).open(
                 self._path,
@@ -74,14 +74,14 @@ class GFile:
             raise errors.PermissionDeniedError(None, None, "File isn't open for reading")
         self.flush()
         if self._reader is None:
-            self._reader = self._open("r")
+            self._reader = self._open("r", text="b" not in self._mode)
         return self._reader
 
     def _writing(self) -> IO[Any]:
         if self._mode.replace("b", "") == "r":
             raise errors.PermissionDeniedError(None, None, "File isn't open for writing")
         if self._writer is None:
-            self._writer = self._open("a" if "a" in self._mode else "w")
+            self._writer = self._open("a" if "a" in self._mode else "w", text=False)
         return self._writer
 
     def read(self, n: int = -1) -> Any:
@@ -100,14 +100,10 @@ class GFile:
             return self._reading().readlines()
 
     def write(self, file_content: Any) -> None:
-        """Writes text, or bytes in binary mode."""
+        """Writes text as UTF-8, and bytes as they are, in every mode."""
         file = self._writing()
-        if "b" in self._mode and isinstance(file_content, str):
-            file_content = file_content.encode()
-        elif "b" not in self._mode and isinstance(file_content, bytes):
-            file_content = file_content.decode()
         with tf_errors(self._path):
-            file.write(file_content)
+            file.write(as_bytes(file_content))
 
     def seek(self, offset: int | None = None, whence: int = 0, position: int | None = None) -> None:
         """Goes to a place in the file; `position` is an older name of `offset`."""

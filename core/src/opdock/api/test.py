@@ -196,7 +196,11 @@ class TestCase(unittest.TestCase):
         return value
 
     def _array(self, value: Any) -> np.ndarray[Any, Any]:
-        array = np.asarray(self._value(value))
+        given = self._value(value)
+        try:
+            array = np.asarray(given)
+        except ValueError:  # lists that differ in length: an array of lists, as NumPy once made it
+            array = np.asarray(given, dtype=object)
         return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
 
     # ------------------------------------------------------------ closeness

@@ -16,7 +16,7 @@ class OldDenseColumn(base.DenseColumn):
 
     @classmethod
     def __subclasshook__(cls, other: type) -> Any:
-        return issubclass(other, base.DenseColumn) if cls is OldDenseColumn else NotImplemented
+        return base.DenseColumn in other.__mro__ if cls is OldDenseColumn else NotImplemented
 
 
 class OldCategoricalColumn(base.CategoricalColumn):
@@ -26,7 +26,7 @@ class OldCategoricalColumn(base.CategoricalColumn):
     def __subclasshook__(cls, other: type) -> Any:
         if cls is not OldCategoricalColumn:
             return NotImplemented
-        return issubclass(other, base.CategoricalColumn)
+        return base.CategoricalColumn in other.__mro__
 
 
 class LayerState(base.KeptState):

@@ -22,7 +22,7 @@ class GeneratedModules:
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """The spec of an old generated module."""
-        if not name.endswith("_pb2"):
+        if not name.endswith("_pb2") or name.startswith("google.protobuf."):
             return None
         spec = PathFinder.find_spec(name, path)
         if spec is None or not isinstance(spec.loader, SourceFileLoader):

@@ -75,7 +75,9 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.distribute.estimator_training": ("opdock.util.one_replica",),
     "python.distribute.reduce_util": ("opdock.util.one_replica",),
     "python.keras.utils.losses_utils": ("opdock.util.one_replica",),
+    "contrib.tpu.python.tpu.tpu_function": ("opdock.util.no_tpu",),
     "python.tpu.tensor_tracer": ("opdock.util.no_tpu",),
+    "python.tpu.tpu_function": ("opdock.util.no_tpu",),
     "python.eager.monitoring": ("opdock.util.monitoring",),
     "python.eager.context": ("opdock.util.eager_context",),
     "python.platform.app": ("opdock.api.app",),
@@ -407,6 +409,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     },
     "python.ops.rnn_cell_impl": {
         "LayerRNNCell": "opdock.layers.rnn_base:RNNCell",
+        "_zero_state_tensors": "opdock.layers.rnn_base:zero_states",
         "assert_like_rnncell": "opdock.layers.rnn_base:checked_cell",
     },
     "python.ops.variables": {

@@ -16,6 +16,11 @@ from opdock import dtypes, errors
 from opdock.mapping import names
 from opdock.util.inspecting import getfullargspec
 
+# What 1.x calls an argument, where it is neither by name nor by place.
+_RENAMED: Final = {"dilations": "rates"}
+# What an argument that 1.x lacks may say, since it is what 1.x does.
+_UNDERSTOOD: Final = {"data_format": "NHWC"}
+
 
 @functools.cache
 def adapted(path: str) -> Callable[..., Any]:
@@ -31,9 +36,9 @@ def adapted(path: str) -> Callable[..., Any]:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs).arguments
-        defaults = signature.parameters
         for name in given.keys() - there.keys():
-            if given[name] is not defaults[name].default and given[name] != defaults[name].default:
+            as_it_is = (signature.parameters[name].default, _UNDERSTOOD.get(name))
+            if not any(given[name] is said or given[name] == said for said in as_it_is):
                 raise errors.UnimplementedError(
                     None, None, f"tf.compat.v2.{path}: {name} is an argument of TF 2 alone"
                 )
@@ -52,6 +57,8 @@ def _renamed(mine: tuple[str, ...], theirs: tuple[str, ...]) -> dict[str, str]:
     for name, other in zip(mine, (*theirs, *[""] * len(mine)), strict=False):
         if name in theirs:
             found[name] = name
+        elif (renamed := _RENAMED.get(name)) in theirs and renamed is not None:
+            found[name] = renamed
         elif other and other not in mine:
             found[name] = other
     return found

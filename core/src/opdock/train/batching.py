@@ -99,14 +99,14 @@ def _batches(
         tag: what the summary of that is called.
         threads: how many enqueue the one set; by default there is one a set.
     """
-    lists = _as_lists(sets)
+    lists = as_lists(sets)
     everything = [t for tensors in lists for t in tensors]
     with name_scope(options.name, default, [*everything, options.keep_input]) as scope:
-        sparse = _sparse(lists, options.enqueue_many)
-        lists = [_checked(tensors, options.enqueue_many) for tensors in lists]
-        keep = _checked_keep(options.keep_input, options.enqueue_many)
-        types = _types(lists)
-        shapes = _shapes(lists, options.shapes, options.enqueue_many)
+        sparse = sparse_parts(lists, options.enqueue_many)
+        lists = [checked(tensors, options.enqueue_many) for tensors in lists]
+        keep = checked_keep(options.keep_input, options.enqueue_many)
+        types = types_of(lists)
+        shapes = shapes_of(lists, options.shapes, options.enqueue_many)
         queue = make(types, shapes)
         put = queue.enqueue_many if options.enqueue_many else queue.enqueue
         ops = [_enqueue(put, tensors, keep) for tensors in lists] * (threads or 1)
@@ -114,10 +114,11 @@ def _batches(
         tf.summary.scalar(tag, fill(queue.size()))
         take = queue.dequeue_up_to if options.smaller else queue.dequeue_many
         found = take(options.batch_size, name=scope)
-        return _like(sets[0], _restored(found, sparse))
+        return like(sets[0], restored(found, sparse))
 
 
-def _as_lists(sets: Sequence[Any]) -> list[list[Any]]:
+def as_lists(sets: Sequence[Any]) -> list[list[Any]]:
+    """Sets of tensors as lists, dictionaries in the order of their keys."""
     if not sets:
         raise ValueError("Expected at least one set of tensors")
     if not isinstance(sets[0], dict):
@@ -127,14 +128,15 @@ def _as_lists(sets: Sequence[Any]) -> list[list[Any]]:
     return [[s[k] for k in sorted(s, key=str)] for s in sets]
 
 
-def _like(example: Any, found: Any) -> Any:
+def like(example: Any, found: Any) -> Any:
+    """What was dequeued, in the structure of a set of tensors."""
     if not isinstance(example, dict):
         return found
     values = [found] if len(example) == 1 else found
     return dict(zip(sorted(example, key=str), values, strict=True))
 
 
-def _checked(tensors: list[Any], enqueue_many: bool) -> list[Tensor]:
+def checked(tensors: list[Any], enqueue_many: bool) -> list[Tensor]:
     """The tensors that go into the queue: sparse ones as bytes, three strings a row."""
     if not tensors:
         raise ValueError("Expected at least one tensor in batch().")
@@ -145,7 +147,9 @@ def _checked(tensors: list[Any], enqueue_many: bool) -> list[Tensor]:
     ]
 
 
-def _sparse(lists: Sequence[Sequence[Any]], enqueue_many: bool) -> list[tuple[Any, Any] | None]:
+def sparse_parts(
+    lists: Sequence[Sequence[Any]], enqueue_many: bool
+) -> list[tuple[Any, Any] | None]:
     """Of each part of a row whether it is sparse: then its type, and the rank of a batch of it."""
 
     def of(part: Any) -> tuple[Any, Any] | None:
@@ -161,7 +165,7 @@ def _sparse(lists: Sequence[Sequence[Any]], enqueue_many: bool) -> list[tuple[An
     return first
 
 
-def _restored(found: Any, sparse: Sequence[tuple[Any, Any] | None]) -> Any:
+def restored(found: Any, sparse: Sequence[tuple[Any, Any] | None]) -> Any:
     if not any(sparse):
         return found
     parts = found if isinstance(found, list) else [found]
@@ -172,7 +176,8 @@ def _restored(found: Any, sparse: Sequence[tuple[Any, Any] | None]) -> Any:
     return made if isinstance(found, list) else made[0]
 
 
-def _checked_keep(keep_input: Any, enqueue_many: bool) -> Tensor:
+def checked_keep(keep_input: Any, enqueue_many: bool) -> Tensor:
+    """`keep_input` as a tensor of a rank that fits."""
     keep = convert_to_tensor(keep_input)
     rank = keep.get_shape().ndims
     if rank is None:
@@ -184,7 +189,8 @@ def _checked_keep(keep_input: Any, enqueue_many: bool) -> Tensor:
     return keep
 
 
-def _types(lists: Sequence[Sequence[Tensor]]) -> list[Any]:
+def types_of(lists: Sequence[Sequence[Tensor]]) -> list[Any]:
+    """The types of a row's parts, on which all sets agree."""
     first, *others = ([t.dtype for t in tensors] for tensors in lists)
     for other in others:
         if other != first:
@@ -193,7 +199,7 @@ def _types(lists: Sequence[Sequence[Tensor]]) -> list[Any]:
     return first
 
 
-def _shapes(lists: Sequence[Sequence[Tensor]], given: Any, enqueue_many: bool) -> list[Any]:
+def shapes_of(lists: Sequence[Sequence[Tensor]], given: Any, enqueue_many: bool) -> list[Any]:
     """The shape of a row's parts, as far as all sets agree on it."""
     if given is not None:
         return list(given)

@@ -1,0 +1,114 @@
+"""Names of TF's internal tree that libraries lean on, and what they do with them."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opdock as tf
+
+
+@pytest.fixture(autouse=True)
+def _mapped() -> None:
+    tf.install_as_tensorflow()
+
+
+def test_composites_have_one_base() -> None:
+    from tensorflow.python.framework.composite_tensor import CompositeTensor
+
+    sparse = tf.SparseTensor([[0]], [1.0], [2])
+    ragged = tf.ragged.constant([[1], [2, 3]])
+    assert isinstance(sparse, CompositeTensor) and isinstance(ragged, CompositeTensor)
+    assert not isinstance(tf.constant(1), CompositeTensor)
+
+
+def test_a_lazy_module_takes_its_place_when_it_is_used() -> None:
+    from tensorflow.python.util.lazy_loader import LazyLoader
+
+    space: dict[str, Any] = {}
+    lazy = space["wave"] = LazyLoader("wave", space, "wave")
+    loaded_before = "wave" in sys.modules
+    assert isinstance(lazy, ModuleType) and lazy.open is sys.modules["wave"].open
+    assert space["wave"] is sys.modules["wave"] and "open" in dir(lazy)
+    assert loaded_before or "wave" in sys.modules
+
+
+def test_a_registered_class_counts_as_a_tensor() -> None:
+    from tensorflow.python.keras.utils import tf_utils
+
+    class Late:
+        pass
+
+    assert not tf.is_tensor(Late())
+    assert tf_utils.register_symbolic_tensor_type(Late) is Late and tf.is_tensor(Late())
+
+
+def test_ops_are_listed_with_their_definitions() -> None:
+    from tensorflow.python.framework import op_def_registry
+
+    found = op_def_registry.get_registered_ops()
+    assert [a.name for a in found["MatMul"].input_arg] == ["a", "b"]
+
+
+def test_columns_of_a_program_derive_from_the_older_class_and_the_newer() -> None:
+    from tensorflow.python.feature_column import feature_column as old
+    from tensorflow.python.feature_column import feature_column_v2 as new
+
+    class Mine(old._DenseColumn, new.DenseColumn):
+        pass
+
+    number = tf.feature_column.numeric_column("x")
+    assert issubclass(Mine, new.DenseColumn) and isinstance(number, old._DenseColumn)
+    assert not isinstance(number, old._CategoricalColumn)
+    assert new._StateManagerImpl(layer=None, trainable=False) is not None
+
+
+def test_an_alias_of_a_generated_function() -> None:
+    from tensorflow.python.ops import init_ops, math_ops
+
+    assert isinstance(tf.zeros_initializer(), init_ops.Initializer)
+    with tf.Session() as sess:
+        assert sess.run(math_ops.negative(2)) == -2
+
+
+def test_there_is_one_replica() -> None:
+    context = tf.distribute.get_replica_context()
+    assert context.num_replicas_in_sync == 1 and not tf.distribute.has_strategy()
+    assert context.merge_call(lambda strategy, x: (strategy, x), args=(3,)) == (
+        tf.distribute.get_strategy(), 3
+    )  # fmt: skip
+    with tf.Session() as sess:
+        assert sess.run(context.replica_id_in_sync_group) == 0
+
+
+def test_arguments_are_seen_through_decorators_of_tfs_kind() -> None:
+    from tensorflow.python.util import tf_decorator, tf_inspect
+
+    def plain(x, y=1):
+        return x + y
+
+    def wrapper(*args, **kwargs):
+        return plain(*args, **kwargs)
+
+    made = tf_decorator.make_decorator(plain, wrapper)
+    assert tf_inspect.getfullargspec(made).args == ["x", "y"]
+    other = functools.wraps(plain)(lambda *args: plain(*args))
+    assert tf_inspect.getfullargspec(other).varargs == "args"
+    concat = tf_inspect.getfullargspec(tf.concat)
+    assert concat == tf_inspect.getfullargspec(lambda values, axis, name="concat": None)
+
+
+def test_lists_that_differ_in_length_are_compared_element_by_element() -> None:
+    class Case(tf.test.TestCase):
+        def runTest(self) -> None:
+            self.assertAllEqual([[32], [32, None]], [[32], [32, None]])
+            with self.assertRaises(AssertionError):
+                self.assertAllEqual([[32], [32, None]], [[32], [32, 1]])
+
+    assert Case().run().wasSuccessful()
+    assert np.ndim(Case()._array([[1], [1, 2]])) == 1

@@ -1,0 +1,71 @@
+"""Functions of tf.compat.v2: TF 2's arguments, 1.x's functions."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opdock as tf
+from opdock import errors
+from opdock.mapping import names, resolve
+from opdock.util import inspecting
+
+v2 = tf.compat.v2
+
+
+def value(tensor: Any) -> Any:
+    with tf.Session() as sess:
+        return sess.run(tensor)
+
+
+def test_a_call_by_place_means_what_tf_2_says() -> None:
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    assert value(v2.pad(x, [[0, 0], [1, 0]], "CONSTANT", 9)).tolist() == [[9, 1, 2], [9, 3, 4]]
+    assert v2.argmax(x, 1, tf.int32, "first").dtype == tf.int32
+    assert value(v2.gather(x, [1], None, 1)).tolist() == [[2], [4]]
+    assert value(v2.transpose(x, [1, 0], True, "t")).tolist() == [[1, 3], [2, 4]]
+    assert v2.shape(x, tf.int64).dtype == tf.int64
+    assert value(v2.reduce_sum(x, 0, True)).tolist() == [[4, 6]]
+    assert value(v2.nn.sigmoid_cross_entropy_with_logits([0.0], [0.0])) == pytest.approx(np.log(2))
+
+
+def test_a_call_by_name_takes_tf_2s_names() -> None:
+    x = tf.constant([1.0, 2.0])
+    assert value(v2.ones_like(input=x)).tolist() == [1, 1]
+    assert value(v2.math.count_nonzero(input=x)) == 2
+    found = value(v2.nn.erosion2d(value=np.ones([1, 3, 3, 1]), filters=np.zeros([2, 2, 1]),
+        strides=[1] * 4, padding="VALID", data_format="NHWC", dilations=[1] * 4))  # fmt: skip
+    assert found.shape == (1, 2, 2, 1)
+
+
+def test_a_function_shows_tf_2s_arguments() -> None:
+    assert str(inspect.signature(v2.reduce_sum)) == (
+        "(input_tensor, axis=None, keepdims=False, name=None)"
+    )
+    spec = inspecting.getfullargspec(v2.argmax)
+    assert spec.args == ["input", "axis", "output_type", "name"] and not spec.annotations
+    assert spec.defaults == (None, tf.int64, None)
+    assert v2.pad.__name__ == "pad" and v2.pad is v2.pad
+    with pytest.raises(TypeError, match="unexpected keyword argument 'keep_dims'"):
+        v2.reduce_sum([1.0], keep_dims=True)
+
+
+def test_every_function_of_the_table_is_made_of_one() -> None:
+    for path in names.table().v2_order:
+        module, _, name = path.rpartition(".")
+        if module.startswith(("keras", "estimator", "data", "distribute")):
+            continue
+        found = resolve.lookup(f"compat.v2.{module}".rstrip("."), name)
+        assert found is resolve.MISSING or callable(found), path
+
+
+def test_what_1_lacks_is_refused_where_it_says_something() -> None:
+    proto = v2.make_tensor_proto
+    assert proto([1.0], tf.float32, [1], False).float_val == [1.0]
+    with pytest.raises(errors.UnimplementedError, match="data_format is an argument of TF 2"):
+        v2.nn.erosion2d(
+            np.ones([1, 3, 3, 1]), np.zeros([2, 2, 1]), [1] * 4, "VALID", "NCHW", [1] * 4
+        )
