@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from opdock.plugin import as_dtype, codegen, dtypes
 from opdock_cpu.jit.generated import Generated, folds_well, layout_of
-from opdock_cpu.jit.loops import BAND, BLOCK
+from opdock_cpu.jit.loops import BAND, BLOCK, module
 from opdock_cpu.jit.plan import Plan
 from opdock_cpu.threads import use_threads
 
@@ -204,3 +204,15 @@ def test_a_result_may_lie_where_an_input_lies(which: int) -> None:
     outs[1 - which] = np.empty(shape, np.float32)
     for a, b in zip(made(mine, outs), want, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_lines_that_are_alike_are_written_once() -> None:
+    """The layers of a network give the same cluster again and again, of other sizes too."""
+    module.cache_clear()
+    for rows in (3, 4, 5):
+        a = RNG.normal(size=(rows, 7))
+        made, _ = code(["a * 3.0", "a"], {"a": a}, [Reduce("sum", (1,), False)])
+        first, second = made([a])
+        np.testing.assert_array_equal(first, a * 3)
+        np.testing.assert_allclose(second, a.sum(1))
+    assert module.cache_info().misses == 1
