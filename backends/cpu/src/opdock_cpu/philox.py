@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opdock.plugin import RandomStream, philox
+from opdock_cpu.jit.draws import drawn
 
 __all__ = [
     "Philox", "PhiloxState", "box_muller", "box_muller64", "unit_bfloat16", "unit_float16",
@@ -53,6 +54,9 @@ class Philox:
 
     def blocks(self, count: int) -> Words:
         """The next ``count`` blocks, shape ``[count, 4]``."""
+        found = drawn("words", self.key, self.counter, count)
+        if found is not None:
+            return found
         out = np.empty((count, 4), np.uint32)
         for start in range(0, count, _CHUNK):
             stop = min(start + _CHUNK, count)
@@ -61,11 +65,46 @@ class Philox:
 
     def blocks_at(self, index: npt.NDArray[np.int64]) -> Words:
         """The blocks at the given offsets from here, shape ``[len(index), 4]``."""
+        found = drawn("words", self.key, self.counter, index)
+        if found is not None:
+            return found
         out = np.empty((len(index), 4), np.uint32)
         for start in range(0, len(index), _CHUNK):
             part = slice(start, start + _CHUNK)
             self._fill(index[part], int(index[part].max()), out[part])
         return out
+
+    def units(self, count: int) -> Array:
+        """``count`` uniform float32 in [0, 1), from as many words."""
+        blocks = -(-count // 4)
+        found = drawn("unit", self.key, self.counter, blocks)
+        if found is None:
+            found = unit_float32(self.blocks(blocks))
+        return found.reshape(-1)[:count]
+
+    def units64(self, count: int) -> Array:
+        """``count`` uniform float64 in [0, 1), each from two words."""
+        blocks = -(-count // 2)
+        found = drawn("unit64", self.key, self.counter, blocks)
+        if found is None:
+            words = self.blocks(blocks).reshape(-1, 2)
+            found = unit_float64(words[:, 0], words[:, 1])
+        return found.reshape(-1)[:count]
+
+    def normals(self, blocks: int | npt.NDArray[np.int64]) -> Array:
+        """Four float32 normals from each block: the next ones, or those at offsets from here.
+
+        Args:
+          blocks: how many, or the offsets.
+
+        Returns:
+          An array ``[blocks, 4]``.
+        """
+        found = drawn("normal", self.key, self.counter, blocks)
+        if found is not None:
+            return found
+        words = self.blocks(blocks) if isinstance(blocks, int) else self.blocks_at(blocks)
+        return np.stack(box_muller(words[:, 0::2], words[:, 1::2]), axis=-1).reshape(-1, 4)
 
     def _fill(self, index: npt.NDArray[np.int64], last: int, out: Words) -> None:
         words = philox.blocks((self.key, self.counter), index, last)
@@ -120,7 +159,8 @@ def box_muller(first: Words, second: Words) -> tuple[Array, Array]:
     """Two independent float32 normals from two words.
 
     Each step is computed in float64 and rounded to float32: that is what a correctly rounding
-    single-precision math library gives, and it is the same on every processor.
+    single-precision math library gives, and it is the same on every processor but for the results
+    that lie next to the middle between two float32, one of about 2**28.
     """
     u1 = np.maximum(unit_float32(first), np.float32(1e-7))
     v1 = (2.0 * np.pi * unit_float32(second).astype(np.float64)).astype(np.float32)

@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 __all__ = [
-    "Code", "available", "compile_ir", "define_symbol", "load_cached", "why_not", "why_not_started",
+    "Code", "available", "compile_ir", "define_symbol", "load_cached", "started", "why_not",
+    "why_not_started",
 ]  # fmt: skip
 
 _lock = threading.Lock()
@@ -50,6 +51,11 @@ def why_not() -> str:
 def available() -> bool:
     """Whether code is generated."""
     return not why_not()
+
+
+def started() -> bool:
+    """Whether this process has loaded code already."""
+    return _loader is not None
 
 
 def why_not_started() -> str:

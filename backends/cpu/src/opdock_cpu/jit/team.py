@@ -11,15 +11,14 @@ from typing import Final
 from opdock_cpu.jit import render
 from opdock_cpu.jit.plan import Code, Fold, Plan
 
-__all__ = ["ATTRIBUTES", "entry_point", "finished", "folded", "pointers", "task"]
+__all__ = ["ATTRIBUTES", "TASK", "entry_point", "finished", "folded", "pointers", "task"]
 
 ATTRIBUTES: Final = '"prefer-vector-width"="512" nounwind'
 """Of every function with loops that are to be vectorized."""
-_RUNTIME: Final = """declare void @GOMP_parallel(ptr, ptr, i32, i32)
+TASK: Final = """declare void @GOMP_parallel(ptr, ptr, i32, i32)
 declare i32 @omp_get_thread_num()
 declare i32 @omp_get_num_threads()
-"""
-_TASK: Final = """define internal void @task(ptr %args) nounwind {
+define internal void @task(ptr %args) nounwind {
   %tid32 = call i32 @omp_get_thread_num()
   %tid = zext i32 %tid32 to i64
   %team32 = call i32 @omp_get_num_threads()
@@ -28,6 +27,7 @@ _TASK: Final = """define internal void @task(ptr %args) nounwind {
   ret void
 }
 """
+"""What a thread of a team runs: `@share(args, thread, threads)` of the same module."""
 
 
 def pointers(plan: Plan) -> list[str]:
@@ -192,4 +192,4 @@ def task(plan: Plan) -> str:
     _called(code, plan, values, scratch, bounds)
     code.add("ret void")
     head = "define internal void @share(ptr %args, i64 %tid, i64 %team) nounwind"
-    return _RUNTIME + code.function(head) + _TASK
+    return code.function(head) + TASK

@@ -18,21 +18,14 @@ from opdock.plugin import ALL, FLOATS, KernelTable, NodeSig, as_dtype, philox, r
 from opdock_cpu.philox import (
     Philox,
     PhiloxState,
-    box_muller,
     box_muller64,
     unit_bfloat16,
     unit_float16,
-    unit_float32,
-    unit_float64,
 )
 
-__all__ = [
-    "Numbers", "node_stream", "normals", "per_block", "stateless_stream", "table", "uniforms",
-]  # fmt: skip
+__all__ = ["node_stream", "stateless_stream", "table"]
 
 Array = npt.NDArray[Any]
-Words = npt.NDArray[np.uint32]
-Numbers = Callable[[Words], Array]
 Fill = Callable[[Philox, int], Array]
 
 table = KernelTable()
@@ -53,46 +46,34 @@ def stateless_stream(seed: Array) -> Philox:
 
 
 # ---------------------------------------------------------------- distributions
-def _words(stream: Philox, count: int) -> Words:
+def _words(stream: Philox, count: int) -> npt.NDArray[np.uint32]:
     return stream.blocks(-(-count // 4)).reshape(-1)[:count]
 
 
-def per_block(dtype: np.dtype[Any]) -> int:
-    """How many numbers of a type a block makes."""
-    return 2 if dtype == np.float64 else 4
-
-
-def uniforms(dtype: np.dtype[Any]) -> Numbers:
-    """What makes blocks numbers in [0, 1)."""
+def _uniform(dtype: np.dtype[Any]) -> Fill:
     if dtype == np.float64:
-        return lambda blocks: unit_float64(*blocks.reshape(-1, 2).T)
+        return Philox.units64
     if dtype == np.float32:
-        return lambda blocks: unit_float32(blocks.reshape(-1))
+        return Philox.units
     if dtype == np.float16:
-        return lambda blocks: unit_float16(blocks.reshape(-1))
-    return lambda blocks: unit_bfloat16(blocks.reshape(-1), dtype)
+        return lambda stream, count: unit_float16(_words(stream, count))
+    return lambda stream, count: unit_bfloat16(_words(stream, count), dtype)
 
 
-def normals(dtype: np.dtype[Any]) -> Numbers:
-    """What makes blocks normally distributed numbers."""
+def _normal(dtype: np.dtype[Any]) -> Fill:
     if dtype == np.float64:
-        return lambda blocks: np.stack(box_muller64(blocks), axis=-1).reshape(-1)
 
-    def numbers(blocks: Words) -> Array:
-        pairs = box_muller(blocks[:, 0::2], blocks[:, 1::2])
-        return np.stack(pairs, axis=-1).reshape(-1).astype(dtype, copy=False)
+        def fill64(stream: Philox, count: int) -> Array:
+            out = np.stack(box_muller64(stream.blocks(-(-count // 2))), axis=-1)
+            return out.reshape(-1)[:count]
 
-    return numbers
+        return fill64
 
+    def fill32(stream: Philox, count: int) -> Array:
+        out = stream.normals(-(-count // 4))
+        return out.reshape(-1)[:count].astype(dtype, copy=False)
 
-def _first(make: Callable[[np.dtype[Any]], Numbers]) -> Callable[[np.dtype[Any]], Fill]:
-    """As many of the numbers of a stream as are wanted."""
-
-    def fill(dtype: np.dtype[Any]) -> Fill:
-        numbers, group = make(dtype), per_block(dtype)
-        return lambda stream, count: numbers(stream.blocks(-(-count // group)))[:count]
-
-    return fill
+    return fill32
 
 
 def _truncated(dtype: np.dtype[Any]) -> Fill:
@@ -101,37 +82,41 @@ def _truncated(dtype: np.dtype[Any]) -> Fill:
     A group of outputs (one block's worth) has a stretch of the stream of its own and keeps drawing
     until the group is full; all groups that still lack values draw together here.
     """
-    wide = np.dtype(np.float64 if dtype == np.float64 else np.float32)
-    numbers, group = normals(wide), per_block(wide)
+    group = 2 if dtype == np.float64 else 4
     stride = group * philox.RESERVED // 4
 
+    def draw(stream: Philox, places: npt.NDArray[np.int64]) -> Array:
+        if group == 4:
+            return stream.normals(places)
+        return np.stack(box_muller64(stream.blocks_at(places)), axis=-1)
+
     def fill(stream: Philox, count: int) -> Array:
-        groups = -(-count // group)
-        out = np.empty((groups, group), wide)
-        have = np.zeros(groups, np.int64)
-        active = np.arange(groups)
+        starts = np.arange(-(-count // group)) * stride
+        out = drawn = draw(stream, starts)
+        # Most groups are full at once; the others are filled anew, from these draws and more.
+        active = np.flatnonzero(~(np.abs(drawn) < _TRUNCATE).all(1))
+        drawn, have = drawn[active], np.zeros(active.size, np.int64)
         step = 0
         while active.size:
-            blocks = stream.blocks_at(active * stride + step)
-            drawn = numbers(blocks).reshape(-1, group)
-            for column in range(drawn.shape[1]):
-                slot = have[active]
-                keep = (np.abs(drawn[:, column]) < _TRUNCATE) & (slot < group)
-                out[active[keep], slot[keep]] = drawn[keep, column]
-                have[active] += keep
-            active = active[have[active] < group]
+            for column in drawn.T:
+                keep = (np.abs(column) < _TRUNCATE) & (have < group)
+                out[active[keep], have[keep]] = column[keep]
+                have += keep
+            lacks = have < group
+            active, have = active[lacks], have[lacks]
             step += 1
+            drawn = draw(stream, starts[active] + step)
         return out.reshape(-1)[:count].astype(dtype, copy=False)
 
     return fill
 
 
 _FILLS: dict[str, Callable[[np.dtype[Any]], Fill]] = {
-    "RandomUniform": _first(uniforms),
-    "RandomStandardNormal": _first(normals),
+    "RandomUniform": _uniform,
+    "RandomStandardNormal": _normal,
     "TruncatedNormal": _truncated,
-    "StatelessRandomUniform": _first(uniforms),
-    "StatelessRandomNormal": _first(normals),
+    "StatelessRandomUniform": _uniform,
+    "StatelessRandomNormal": _normal,
     "StatelessTruncatedNormal": _truncated,
 }
 
