@@ -92,6 +92,7 @@ def test_every_row_of_the_tables_leads_somewhere() -> None:
         ("platform.tf_logging.info", "logging.info"),
         ("platform.flags.DEFINE_string", "flags.DEFINE_string"),
         ("platform.test.TestCase", "test.TestCase"),
+        ("platform.benchmark.Benchmark", "test.Benchmark"),
         ("lib.io.file_io.file_exists", "gfile.Exists"),
         ("summary.summary.scalar", "summary.scalar"),
         ("layers.layers.dense", "layers.dense"),

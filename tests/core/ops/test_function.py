@@ -140,6 +140,23 @@ def test_gradients_flow_through_each_turn_of_a_loop():
     assert run(tf.gradients(both[1], [x]))[0] == 0.5
 
 
+def test_what_a_py_function_leaves_behind():
+    kept = []
+
+    def keeps(v):
+        kept.extend([v, tf.square(v)])
+        return v.numpy()
+
+    x = tf.constant([2.0, 3.0])
+    y = tf.py_function(keeps, [x], tf.float32)
+    (slope,) = tf.gradients(y, x)
+    assert [a.tolist() for a in run([y, slope])] == [[2, 3], [0, 0]]
+    assert [tensor.numpy().tolist() for tensor in kept[:2]] == [[2, 3], [4, 9]]
+    (slope,) = tf.gradients(tf.py_function(tf.square, [x], tf.float32), x)
+    with pytest.raises(LookupError, match="differentiated once"):
+        tf.gradients(slope, x)
+
+
 def test_a_py_function_returns_no_variable():
     out = tf.py_function(lambda: tf.Variable(1.0, use_resource=True), [], tf.float32)
     with pytest.raises(tf.errors.UnknownError, match="Attempting to return a variable"):

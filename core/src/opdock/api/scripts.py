@@ -13,6 +13,7 @@ from opdock.dtypes import DType
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.variables.variable import Variable
+from opdock.ops.fill import zeros_like
 from opdock.ops.identity import placeholder
 from opdock.ops.script import eager_py_func
 from opdock.runtime.immediate import ImmediateGraph
@@ -59,9 +60,12 @@ class _Call:
         """The gradients for the inputs that have one, of those for the outputs."""
         with self.graph.as_default():
             ys = [(y, g) for y, g in zip(self.outputs, grads, strict=True) if isinstance(y, Tensor)]
+            xs = [x for x in self.inputs if x.dtype.is_floating or x.dtype.is_complex]
+            if not ys:
+                return self.graph.values([zeros_like(x) for x in xs])
             found = gradients(
                 [y for y, _ in ys],
-                [x for x in self.inputs if x.dtype.is_floating or x.dtype.is_complex],
+                xs,
                 [convert_to_tensor(g, y.dtype) for y, g in ys],
                 unconnected_gradients=UnconnectedGradients.ZERO,
             )

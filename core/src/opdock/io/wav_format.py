@@ -46,7 +46,7 @@ def encode_wav(audio: Array, sample_rate: int) -> bytes:
         "<4sI4s4sIHHIIHH4sI", b"RIFF", size + 36, b"WAVE", b"fmt ", _FORMAT, _PCM, channels,
         sample_rate, (sample_rate * frame) & 0xFFFFFFFF, frame & 0xFFFF, _BITS, b"data", size,
     )  # fmt: skip
-    return head + samples.tobytes()
+    return bytes(head + samples.tobytes())
 
 
 class _Reader:

@@ -112,6 +112,9 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
             "ragged_where_op",
         )
     },
+    "contrib.framework.python.ops.audio_ops": ("opdock.ops.audio",),
+    "python.platform.benchmark": ("opdock.api.benchmark",),
+    "python.ops.random_ops": ("opdock.ops.random_dist",),
     "python.ops.session_ops": ("opdock.ops.session_handles", "opdock.runtime.handles"),
     "python.ops.weights_broadcast_ops": ("opdock.ops.composed.weights_broadcast",),
     "python.ops.summary_op_util": ("opdock.ops.summary",),
@@ -363,9 +366,6 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "_tensor_shape_tensor_conversion_function": "opdock.graph.nodes.convert:shape_to_tensor",
     },
     "python.ops.array_ops": {"shape_internal": "opdock.ops.array:shape_internal"},
-    "python.ops.random_ops": {
-        "parameterized_truncated_normal": "opdock.ops.random_dist:parameterized_truncated_normal"
-    },
     "python.ops.confusion_matrix": {
         "remove_squeezable_dimensions": (
             "opdock.ops.composed.confusion:remove_squeezable_dimensions"

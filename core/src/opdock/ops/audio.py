@@ -106,3 +106,61 @@ def encode_wav(audio: Any, sample_rate: Any, name: str | None = None) -> Tensor:
     """
     contents: Tensor = encode_wav_op(audio, sample_rate, name=name)
     return contents
+
+
+def audio_spectrogram(
+    input: Any, window_size: int, stride: int, magnitude_squared: bool = False,
+    name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """How loud each frequency is, in windows of a Hann shape one after the other.
+
+    Args:
+        input: a float32 tensor [frames, channels].
+        window_size: frames of a window; its Fourier transform is as long as the next power of two.
+        stride: frames from one window to the next.
+        magnitude_squared: give powers, not magnitudes.
+        name: a name for the operation.
+
+    Returns:
+        A float32 tensor [channels, windows, frequencies].
+
+    Raises:
+        InvalidArgumentError: at run time, when a window has one frame, or the stride none.
+    """
+    attrs = {
+        "window_size": window_size, "stride": stride, "magnitude_squared": magnitude_squared,
+    }  # fmt: skip
+    spectrogram: Tensor = audio_spectrogram_op(input, name=name, **attrs)
+    return spectrogram
+
+
+def mfcc(
+    spectrogram: Any, sample_rate: Any, upper_frequency_limit: float = 4000,
+    lower_frequency_limit: float = 20, filterbank_channel_count: int = 40,
+    dct_coefficient_count: int = 13, name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """Mel-frequency cepstral coefficients: what speech recognition reads of a spectrogram.
+
+    Args:
+        spectrogram: a float32 tensor [channels, windows, frequencies] of powers.
+        sample_rate: an int32 scalar, frames a second.
+        upper_frequency_limit: hertz, the highest that count.
+        lower_frequency_limit: hertz, the lowest that count.
+        filterbank_channel_count: bands of the mel scale.
+        dct_coefficient_count: coefficients, at most as many as bands.
+        name: a name for the operation.
+
+    Returns:
+        A float32 tensor [channels, windows, coefficients].
+
+    Raises:
+        InvalidArgumentError: at run time, when bands, limits or rate make no sense.
+    """
+    attrs = {
+        "upper_frequency_limit": upper_frequency_limit,
+        "lower_frequency_limit": lower_frequency_limit,
+        "filterbank_channel_count": filterbank_channel_count,
+        "dct_coefficient_count": dct_coefficient_count,
+    }
+    coefficients: Tensor = mfcc_op(spectrogram, sample_rate, name=name, **attrs)
+    return coefficients

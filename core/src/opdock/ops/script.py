@@ -50,6 +50,9 @@ def _eager_py_func_gradient(op: Operation, *grads: Tensor | None) -> list[Tensor
             f"The Python function of {op.name} is gone: its gradient is made in the process that "
             "made the node"
         )
+    derivative = getattr(function, "derivative", None)
+    if derivative is None:
+        raise LookupError(f"{op.name} has no gradient: py_function is differentiated once")
     given = [
         get("ZerosLike")(y) if g is None else g for y, g in zip(op.outputs, grads, strict=True)
     ]
@@ -57,10 +60,9 @@ def _eager_py_func_gradient(op: Operation, *grads: Tensor | None) -> list[Tensor
     types = [
         x.dtype.base_dtype for x, is_smooth in zip(op.inputs, smooth, strict=True) if is_smooth
     ]
-    derivative: Any = function
     # The function's last call, which this node may go back through, is the one of this node.
     with control_dependencies([op]):
-        found = _call(eager_py_func_op, derivative.derivative(), [*op.inputs, *given], types, None)
+        found = _call(eager_py_func_op, derivative(), [*op.inputs, *given], types, None)
     each = iter(found if isinstance(found, list) else [found])
     return [next(each) if is_smooth else None for is_smooth in smooth]
 

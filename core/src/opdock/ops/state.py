@@ -300,12 +300,14 @@ def _merged_updates(ref: Shape, indices: Shape, updates: Shape) -> None:
 
 
 def _scatter_nd_shape(sig: ShapeSig) -> Shape:
-    check_scatter_nd(*sig.shapes, called="input")
-    return sig.shapes[0]
+    ref, indices, updates = sig.shapes
+    check_scatter_nd(ref, indices, updates, called="input")
+    return ref
 
 
 def _handle_scatter_nd_shape(sig: ShapeSig) -> list[Shape]:
-    check_scatter_nd(_behind(sig, "T"), *sig.shapes[1:], called="input")
+    _, indices, updates = sig.shapes
+    check_scatter_nd(_behind(sig, "T"), indices, updates, called="input")
     return []
 
 

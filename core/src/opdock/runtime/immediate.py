@@ -76,6 +76,7 @@ class ImmediateGraph(Graph):
         return [self._known[t] for t in tensors]
 
     def close(self) -> None:
-        """Ends the session."""
+        """Ends the session; who asks for another value later gets a new one."""
         if self._session is not None:
             self._session.close()
+            self._session = None

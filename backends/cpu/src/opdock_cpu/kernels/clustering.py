@@ -75,7 +75,7 @@ def kmeans_plus_plus(
     nearest = np.full(count, np.inf, np.float32)
     for _ in range(wanted):
         totals = np.cumsum(nearest, dtype=np.float32)
-        tried = []
+        tried: list[tuple[float, int, int, Array]] = []
         for _ in range(1 + retries):
             index = _draw(words, drawn, totals)
             closer = np.minimum(nearest, _half_distances(points, norms, index))

@@ -18,21 +18,14 @@ from opdock.plugin import ALL, FLOATS, KernelTable, NodeSig, as_dtype, philox, r
 from opdock_cpu.philox import (
     Philox,
     PhiloxState,
-    box_muller,
     box_muller64,
     unit_bfloat16,
     unit_float16,
-    unit_float32,
-    unit_float64,
 )
 
-__all__ = [
-    "Numbers", "node_stream", "normals", "per_block", "stateless_stream", "table", "uniforms",
-]  # fmt: skip
+__all__ = ["node_stream", "stateless_stream", "table"]
 
 Array = npt.NDArray[Any]
-Words = npt.NDArray[np.uint32]
-Numbers = Callable[[Words], Array]
 Fill = Callable[[Philox, int], Array]
 
 table = KernelTable()
@@ -53,36 +46,8 @@ def stateless_stream(seed: Array) -> Philox:
 
 
 # ---------------------------------------------------------------- distributions
-def _words(stream: Philox, count: int) -> Words:
+def _words(stream: Philox, count: int) -> npt.NDArray[np.uint32]:
     return stream.blocks(-(-count // 4)).reshape(-1)[:count]
-
-
-def per_block(dtype: np.dtype[Any]) -> int:
-    """How many numbers of a type a block makes."""
-    return 2 if dtype == np.float64 else 4
-
-
-def uniforms(dtype: np.dtype[Any]) -> Numbers:
-    """What makes blocks numbers in [0, 1)."""
-    if dtype == np.float64:
-        return lambda blocks: unit_float64(*blocks.reshape(-1, 2).T)
-    if dtype == np.float32:
-        return lambda blocks: unit_float32(blocks.reshape(-1))
-    if dtype == np.float16:
-        return lambda blocks: unit_float16(blocks.reshape(-1))
-    return lambda blocks: unit_bfloat16(blocks.reshape(-1), dtype)
-
-
-def normals(dtype: np.dtype[Any]) -> Numbers:
-    """What makes blocks normally distributed numbers."""
-    if dtype == np.float64:
-        return lambda blocks: np.stack(box_muller64(blocks), axis=-1).reshape(-1)
-
-    def numbers(blocks: Words) -> Array:
-        pairs = box_muller(blocks[:, 0::2], blocks[:, 1::2])
-        return np.stack(pairs, axis=-1).reshape(-1).astype(dtype, copy=False)
-
-    return numbers
 
 
 def _uniform(dtype: np.dtype[Any]) -> Fill:
@@ -90,20 +55,25 @@ def _uniform(dtype: np.dtype[Any]) -> Fill:
         return Philox.units64
     if dtype == np.float32:
         return Philox.units
-    numbers = uniforms(dtype)
-    return lambda stream, count: numbers(stream.blocks(-(-count // 4)))[:count]
+    if dtype == np.float16:
+        return lambda stream, count: unit_float16(_words(stream, count))
+    return lambda stream, count: unit_bfloat16(_words(stream, count), dtype)
 
 
 def _normal(dtype: np.dtype[Any]) -> Fill:
     if dtype == np.float64:
-        numbers = normals(dtype)
-        return lambda stream, count: numbers(stream.blocks(-(-count // 2)))[:count]
 
-    def fill(stream: Philox, count: int) -> Array:
+        def fill64(stream: Philox, count: int) -> Array:
+            out = np.stack(box_muller64(stream.blocks(-(-count // 2))), axis=-1)
+            return out.reshape(-1)[:count]
+
+        return fill64
+
+    def fill32(stream: Philox, count: int) -> Array:
         out = stream.normals(-(-count // 4))
         return out.reshape(-1)[:count].astype(dtype, copy=False)
 
-    return fill
+    return fill32
 
 
 def _truncated(dtype: np.dtype[Any]) -> Fill:
@@ -112,7 +82,7 @@ def _truncated(dtype: np.dtype[Any]) -> Fill:
     A group of outputs (one block's worth) has a stretch of the stream of its own and keeps drawing
     until the group is full; all groups that still lack values draw together here.
     """
-    group = per_block(dtype)
+    group = 2 if dtype == np.float64 else 4
     stride = group * philox.RESERVED // 4
 
     def draw(stream: Philox, places: npt.NDArray[np.int64]) -> Array:

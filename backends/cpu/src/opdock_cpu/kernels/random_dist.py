@@ -14,14 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from opdock.plugin import FLOATS, REALS, KernelTable, NodeSig, as_dtype, checks, errors, philox
-from opdock_cpu.kernels.random import (
-    node_stream,
-    normals,
-    per_block,
-    stateless_stream,
-    uniforms,
+from opdock_cpu.kernels.random import node_stream, stateless_stream
+from opdock_cpu.philox import (
+    Philox,
+    box_muller,
+    box_muller64,
+    unit_bfloat16,
+    unit_float16,
+    unit_float32,
+    unit_float64,
 )
-from opdock_cpu.philox import Philox, box_muller64, unit_float64
 
 __all__ = ["table"]
 
@@ -427,12 +429,35 @@ def _fill_rows(
     return out
 
 
+def _per_block(dtype: np.dtype[Any]) -> int:
+    """How many numbers of a type a block makes."""
+    return 2 if dtype == np.float64 else 4
+
+
+def _units(words: Array, dtype: np.dtype[Any]) -> Floats:
+    """The numbers in [0, 1) of blocks, as the type has them."""
+    flat = words.reshape(-1)
+    if dtype == np.float64:
+        return unit_float64(flat[0::2], flat[1::2])
+    if dtype == np.float32:
+        return unit_float32(flat).astype(np.float64)
+    halves = unit_float16(flat) if dtype == np.float16 else unit_bfloat16(flat, dtype)
+    return halves.astype(np.float64)
+
+
+def _normals(words: Array, dtype: np.dtype[Any]) -> Floats:
+    """The normal numbers of blocks, as the type has them."""
+    if dtype == np.float64:
+        return np.stack(box_muller64(words), axis=-1).reshape(-1)
+    pairs = box_muller(words[:, 0::2], words[:, 1::2])
+    return np.stack(pairs, axis=-1).reshape(-1).astype(dtype).astype(np.float64)
+
+
 def _plain_normals(dtype: np.dtype[Any]) -> Propose:
     """Normal numbers between the bounds."""
-    numbers = normals(dtype)
 
     def propose(words: Array, rows: int, low: Floats, high: Floats) -> Proposals:
-        values = numbers(words).astype(np.float64).reshape(rows, -1)
+        values = _normals(words, dtype).reshape(rows, -1)
         return values, (values >= low) & (values <= high)
 
     return propose
@@ -440,10 +465,10 @@ def _plain_normals(dtype: np.dtype[Any]) -> Propose:
 
 def _uniforms(dtype: np.dtype[Any]) -> Propose:
     """Even numbers between the bounds; each other block says how likely they are to stay."""
-    numbers, group = uniforms(dtype), per_block(dtype)
+    group = _per_block(dtype)
 
     def propose(words: Array, rows: int, low: Floats, high: Floats) -> Proposals:
-        drawn = numbers(words).astype(np.float64).reshape(rows, -1, 2, group)
+        drawn = _units(words, dtype).reshape(rows, -1, 2, group)
         values = drawn[:, :, 0].reshape(rows, -1) * (high - low) + low
         likely = np.exp((np.where(low < 0, 0, low * low) - values * values) / 2)
         return values, drawn[:, :, 1].reshape(rows, -1) <= likely
@@ -453,10 +478,9 @@ def _uniforms(dtype: np.dtype[Any]) -> Propose:
 
 def _exponentials(dtype: np.dtype[Any]) -> Propose:
     """Numbers of an exponential distribution from the lower bound on, of two uniforms each."""
-    numbers = uniforms(dtype)
 
     def propose(words: Array, rows: int, low: Floats, high: Floats) -> Proposals:
-        drawn = numbers(words).astype(np.float64).reshape(rows, -1, 2)
+        drawn = _units(words, dtype).reshape(rows, -1, 2)
         rate = (low + np.sqrt(low * low + 4)) / 2
         with np.errstate(divide="ignore"):
             values = -np.log(drawn[:, :, 0]) / rate + low

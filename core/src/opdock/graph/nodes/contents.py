@@ -21,6 +21,9 @@ def as_text(name: str | bytes) -> str:
 class GraphContents:
     """The part of `Graph` that finds things."""
 
+    tensor_type: type[Tensor] = Tensor
+    """What the results of its operations are."""
+
     def __init__(self) -> None:
         self._ops: list[Operation] = []
         self._by_name: dict[str, Operation] = {}

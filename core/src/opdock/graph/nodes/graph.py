@@ -24,9 +24,6 @@ _SCOPE_NAME: Final = re.compile(r"^[A-Za-z0-9_.\\/>-]*$")
 class Graph(GraphContents):
     """A dataflow graph. Operations are added to the default graph; a Session runs them."""
 
-    tensor_type: type[Tensor] = Tensor
-    """What the results of its operations are."""
-
     def __init__(self) -> None:
         super().__init__()
         self._names_in_use: dict[str, int] = {}
