@@ -1,4 +1,4 @@
-"""`tf.contrib.data`: what became `tf.data.experimental`, and batches that drop a smaller last one."""
+"""`tf.contrib.data`: what became `tf.data.experimental`, and batches that are all of one size."""
 
 from __future__ import annotations
 
