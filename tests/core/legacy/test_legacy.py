@@ -69,7 +69,8 @@ def test_rows_that_differ_in_length(tmp_path: Path) -> None:
         "import tensorflow as tf\n"
         "a = np.array([[1, 2], [3]])\n"
         "print(a.dtype, a.shape, np.asarray(list(zip([[1, 2], [3, 4]], [[0], [1]]))).shape)\n"
-        "for make in (lambda: np.array([[1, 2], [3]], np.int32), lambda: tf.constant([[1, 2], [3]])):\n"
+        "rows = [[1, 2], [3]]\n"
+        "for make in (lambda: np.array(rows, np.int32), lambda: tf.constant(rows)):\n"
         "    try:\n        print(make())\n"
         "    except ValueError as e:\n        print(e)\n",
         tmp_path,

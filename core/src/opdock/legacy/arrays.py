@@ -1,4 +1,4 @@
-"""What `numpy.array` took once: rows that differ in length, and `copy=False` where a copy is due."""
+"""What `numpy.array` took once: rows that differ in length; `copy=False` where a copy is due."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def _allowing(before: Callable[..., Any]) -> Callable[..., Any]:
             if found is None or _caller_wants_the_error():
                 raise
         what, name, value = found
-        uses.record(f"numpy.{before.__name__} {what}", f"{name}={getattr(value, '__name__', value)}")
+        uses.record(
+            f"numpy.{before.__name__} {what}", f"{name}={getattr(value, '__name__', value)}"
+        )
         return before(*args, **{**kwargs, name: value})
 
     return make
 
 
-def _once(
-    error: str, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[str, str, Any] | None:
+def _once(error: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, str, Any] | None:
     """What a call asked for that was possible once, and the argument's name and value for it."""
     if "inhomogeneous" in error and len(args) == 1 and kwargs.get("dtype") is None:
         return "of rows that differ in length", "dtype", object
