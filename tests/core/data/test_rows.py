@@ -72,6 +72,17 @@ def test_these_functions_do_take_rows(name):
     assert by_rows(wrapper.function) is not None
 
 
+def test_ops_stay_on_their_devices():
+    with tf.device("/cpu:0"):
+        mapped = Dataset.from_tensor_slices(NUMBERS).map(lambda v: tf.stack([v * 2, v]))
+    (wrapper,) = mapped._functions()
+    made = by_rows(wrapper.function)
+    assert made is not None
+    assert {op.device for op in made.get_operations() if op.type in ("Mul", "Pack")} == {
+        "/device:CPU:0"
+    }
+
+
 @pytest.mark.parametrize(
     "function",
     [
