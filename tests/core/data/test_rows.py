@@ -61,7 +61,7 @@ def test_batches_are_those_of_single_elements(name, walk):
     assert len(at_once) == len(singly) == 3
     for batch, other in zip(at_once, singly, strict=True):
         for found, right in zip(flat(batch), flat(other), strict=True):
-            # Generated code, which is there sooner or later, rounds otherwise than what it replaces.
+            # Generated code, which is there sooner or later, rounds in another way.
             np.testing.assert_allclose(found, right, rtol=1e-6)
 
 
