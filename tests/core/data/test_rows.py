@@ -61,7 +61,7 @@ def test_batches_are_those_of_single_elements(name, walk):
     assert len(at_once) == len(singly) == 3
     for batch, other in zip(at_once, singly, strict=True):
         for found, right in zip(flat(batch), flat(other), strict=True):
-            # Generated code, which is there sooner or later, rounds otherwise than what it replaces.
+            # Generated code, which is there sooner or later, rounds in another way.
             np.testing.assert_allclose(found, right, rtol=1e-6)
 
 
@@ -70,6 +70,17 @@ def test_these_functions_do_take_rows(name):
     mapped = Dataset.from_tensor_slices(NUMBERS).map(FUNCTIONS[name])
     (wrapper,) = mapped._functions()
     assert by_rows(wrapper.function) is not None
+
+
+def test_ops_stay_on_their_devices():
+    with tf.device("/cpu:0"):
+        mapped = Dataset.from_tensor_slices(NUMBERS).map(lambda v: tf.stack([v * 2, v]))
+    (wrapper,) = mapped._functions()
+    made = by_rows(wrapper.function)
+    assert made is not None
+    assert {op.device for op in made.get_operations() if op.type in ("Mul", "Pack")} == {
+        "/device:CPU:0"
+    }
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from opdock.graph.control.func_graph import FuncGraph, arg_op
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import get
+from opdock.graph.nodes.scopes import device
 from opdock.graph.nodes.traits import Elementwise
 from opdock.shapes import Shape
 
@@ -66,7 +67,8 @@ class _Rows:
             self._parameters()
             for op in function.get_operations():
                 if op in needed and op.spec is not arg_op:
-                    self._add(op)
+                    with device(op._device or None):
+                        self._add(op)
         if not self._rowed.issuperset(function.outputs):
             raise _NoRule
         graph.outputs = [self._made[t] for t in function.outputs]

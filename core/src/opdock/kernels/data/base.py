@@ -144,10 +144,7 @@ class DatasetIterator:
 
         Returns:
             Arrays that nobody else holds. None where elements come one by one: `next` has the next
-            one, or the end.
-
-        Raises:
-            OpError: as by `next`, for the first of them.
+            one, the error in its place, or the end.
         """
         return None
 
