@@ -115,3 +115,28 @@ def test_events_as_they_are(tmp_path: Path) -> None:
             session.run(imported, {data: b"\xff\xff"})
         session.run(writer.close())
     assert [(e.step, e.summary.value[0].tag) for e in events(tmp_path)] == [(9, "x"), (4, "x")]
+
+
+def test_file_writers_of_a_session_share_a_file(tmp_path: Path) -> None:
+    value = tf.Summary(value=[tf.Summary.Value(tag="x", simple_value=1)])
+    with tf.Session() as session:
+        first = tf.summary.FileWriter(str(tmp_path), session=session)
+        second = tf.summary.FileWriter(str(tmp_path), session=session)
+        third = summary.create_file_writer(str(tmp_path))
+        with third.as_default(), summary.always_record_summaries():
+            written = summary.scalar("y", 2.0, step=3)
+        first.add_summary(value, 1)
+        second.add_summary(value, 2)
+        session.run(third.init())
+        session.run(written)
+        first.flush()
+        assert [e.step for e in events(tmp_path)] == [1, 2, 3]
+        assert first.get_logdir() == str(tmp_path)
+        first.close()
+        first.close()
+        with pytest.warns(UserWarning, match="closed FileWriter"):
+            first.add_summary(value, 4)
+        first.reopen()
+        first.add_summary(value, 5)
+        first.close()
+    assert len(list(tmp_path.iterdir())) == 2

@@ -168,19 +168,27 @@ def open_restoration(
         InvalidArgumentError: a type or a shape is not the saved one.
         DataLossError: the checkpoint is damaged.
     """
-    from opdock.io.restoration import Restoration
-
-    names, specs = _texts(tensor_names), _texts(shape_and_slices)
-    _check_specs("RestoreV2", names, specs, len(dtypes))
-    return Restoration(scalar_text(prefix, "prefix"), names, specs, dtypes)
+    found = _restoration(prefix, tensor_names, shape_and_slices, dtypes)
+    found.verify()
+    return found
 
 
 def restore_v2(
     prefix: Any, tensor_names: Any, shape_and_slices: Any, dtypes: Sequence[DType]
 ) -> tuple[Array, ...]:
     """Reads what `open_restoration` finds, all of it; the errors are the same."""
-    found = open_restoration(prefix, tensor_names, shape_and_slices, dtypes)
+    found = _restoration(prefix, tensor_names, shape_and_slices, dtypes)
     return tuple(found.read(i) for i in range(len(found)))
+
+
+def _restoration(
+    prefix: Any, tensor_names: Any, shape_and_slices: Any, dtypes: Sequence[DType]
+) -> Restoration:
+    from opdock.io.restoration import Restoration
+
+    names, specs = _texts(tensor_names), _texts(shape_and_slices)
+    _check_specs("RestoreV2", names, specs, len(dtypes))
+    return Restoration(scalar_text(prefix, "prefix"), names, specs, dtypes)
 
 
 def merge_checkpoints(prefixes: Any, destination: Any, delete_old_dirs: bool) -> None:

@@ -1,8 +1,8 @@
-"""What a restore asks of a checkpoint: found to be there and whole, then read one by one.
+"""What a restore asks of a checkpoint: found to be there, then read one by one.
 
-Nothing is handed out before everything is known to be readable, so a checkpoint that is damaged
-changes no variable; and a tensor is read when it is asked for, so a restore of a large model holds
-one of its tensors at a time.
+A tensor is read when it is asked for, so a restore of a large model holds one of them at a time.
+Whoever assigns the first before the last is read calls `verify` first, so that a checkpoint that is
+damaged changes no variable.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Restoration:
     Raises:
         NotFoundError: no such checkpoint or tensor.
         InvalidArgumentError: a type or a shape is not the saved one.
-        DataLossError: the checkpoint is damaged.
+        DataLossError: the index of the checkpoint is damaged.
     """
 
     def __init__(
@@ -49,9 +49,6 @@ class Restoration:
         self._wanted: list[tuple[str, TensorSlice | None]] = []
         for name, spec, dtype in zip(names, specs, dtypes, strict=True):
             self._wanted.append((name, self._checked(name, spec, dtype)))
-        # What is read at once is checked as it is read.
-        if len(self._wanted) > 1:
-            self._reader.verify(dict.fromkeys(names))
 
     def _checked(self, name: str, spec: str, dtype: DType) -> TensorSlice | None:
         reader = self._reader
@@ -76,6 +73,14 @@ class Restoration:
                 f" match the shape stored in checkpoint: {list(reader.shape(name))}",
             )
         return part
+
+    def verify(self) -> None:
+        """Reads all that will be read, a little at a time, to find out whether it is whole.
+
+        Raises:
+            DataLossError: the checkpoint is damaged.
+        """
+        self._reader.verify(dict.fromkeys(name for name, _ in self._wanted))
 
     def __len__(self) -> int:
         return len(self._wanted)

@@ -101,8 +101,9 @@ class Layer(Trackable):
         made = type(self).__new__(type(self))
         memo[id(self)] = made
         for value in vars(self).values():
-            inside = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
-            inside = value.values() if isinstance(value, dict) else inside
+            held = value.values() if isinstance(value, dict) else value
+            several = isinstance(value, (dict, list, tuple, set, frozenset))
+            inside = list(held) if several else [value]
             memo.update((id(v), v) for v in inside if isinstance(v, _OF_A_GRAPH))
         vars(made).update((name, copy.deepcopy(v, memo)) for name, v in vars(self).items())
         return made

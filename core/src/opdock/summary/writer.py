@@ -28,7 +28,8 @@ class FileWriter:
         flush_secs: the longest time, in seconds, that an event stays in memory.
         graph_def: deprecated, use `graph`.
         filename_suffix: ending of the event file's name.
-        session: accepted for TF's signature; events are written directly in any case.
+        session: have operations of this session write the events; writers of one session and
+            folder then share one file.
 
     Raises:
         ValueError: both `graph` and `graph_def` are given.
@@ -38,7 +39,14 @@ class FileWriter:
         self, logdir: Any, graph: Any = None, max_queue: int = 10, flush_secs: float = 120,
         graph_def: Any = None, filename_suffix: str | None = None, session: Any = None,
     ) -> None:  # fmt: skip
-        self.event_writer = EventsWriter(logdir, max_queue, flush_secs, filename_suffix or "")
+        suffix = filename_suffix or ""
+        self.event_writer: Any
+        if session is None:
+            self.event_writer = EventsWriter(logdir, max_queue, flush_secs, suffix)
+        else:
+            from opdock.summary.session_events import SessionEventsWriter
+
+            self.event_writer = SessionEventsWriter(session, logdir, max_queue, flush_secs, suffix)
         self._run_tags: set[str] = set()
         self._metadata_tags: set[str] = set()
         if graph is not None or graph_def is not None:
@@ -58,7 +66,8 @@ class FileWriter:
 
     def get_logdir(self) -> str:
         """The directory of the event file."""
-        return self.event_writer.get_logdir()
+        folder: str = self.event_writer.get_logdir()
+        return folder
 
     def add_summary(self, summary: Any, global_step: Any = None) -> None:
         """Adds the value of a summary op.
