@@ -68,7 +68,9 @@ def _serialized(tree: ast.Module) -> bytes | None:
             if isinstance(value, ast.Call) and value.args:  # `_b("...")`, for Python 2 and 3
                 value = value.args[0]
             found = value.value if isinstance(value, ast.Constant) else None
-            return found.encode("latin1") if isinstance(found, str) else found
+            if isinstance(found, str):
+                return found.encode("latin1")
+            return found if isinstance(found, bytes) else None
     return None
 
 

@@ -37,8 +37,9 @@ def adapted(path: str) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs).arguments
         for name in given.keys() - there.keys():
-            as_it_is = (signature.parameters[name].default, _UNDERSTOOD.get(name))
-            if not any(given[name] is said or given[name] == said for said in as_it_is):
+            value = given[name]
+            as_it_is = (None, signature.parameters[name].default, _UNDERSTOOD.get(name))
+            if not isinstance(value, str | int | float | None) or value not in as_it_is:
                 raise errors.UnimplementedError(
                     None, None, f"tf.compat.v2.{path}: {name} is an argument of TF 2 alone"
                 )
