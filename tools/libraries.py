@@ -29,6 +29,7 @@ MEMBERS = ("core", "backends/ckernels", "backends/cpu[jit,onednn,regex]")
 # What the suites need beside the libraries, which come without the old versions they ask for.
 COMMON = ("numpy==1.26.4", "scipy", "h5py", "pyyaml", "pytest", "pytest-timeout", "pillow")
 PAGE = ROOT / "docs/reference/libraries.md"
+NOT_INSTALLED = 3  # the exit status where pip fails
 
 
 @dataclass(frozen=True)
@@ -244,7 +245,11 @@ def main() -> None:
     )
     given = parser.parse_args()
     suites = [s for s in SUITES if not given.only or s.name in given.only]
-    set_up(suites)
+    try:
+        set_up(suites)
+    except subprocess.CalledProcessError as e:
+        print(f"the libraries cannot be installed here: {e}", file=sys.stderr)
+        sys.exit(NOT_INSTALLED)
     fewer = []
     for suite in suites:
         run(suite, nets=given.nets)
