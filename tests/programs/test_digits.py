@@ -89,7 +89,7 @@ def board(calm: Path) -> str:
     # Without the second process that reads faster, and reading anew with each request.
     server.configure(argv=["tensorboard", *options, "--load_fast", "false"])
     url: str = server.launch()
-    while not fetch(url, "data/runs"):
+    while "digits/image/0" not in fetch(url, "data/plugin/images/tags").get(".", {}):
         pass  # the thread that reads has not come to the end of the file
     return url
 
