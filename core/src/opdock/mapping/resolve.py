@@ -224,12 +224,13 @@ def _imported(module: str, there: str, seen: tuple[tuple[str, str], ...]) -> Any
 def _v2(path: str, name: str) -> Any:
     full = f"{path}.{name}".lstrip(".")
     known = names.table()
-    if full in tables.V2 and full not in known.v2_order:
-        return at(tables.V2[full])
-    target = known.v2.get(full)
-    found = public(target) if target is not None else MISSING
+    if full in tables.V2:
+        found = at(tables.V2[full])
+    else:
+        target = known.v2.get(full)
+        found = public(target) if target is not None else MISSING
     if found is not MISSING and full in known.v2_order:
-        return v2_order.adapted(full)
+        return v2_order.adapted(full, found)
     if found is MISSING and full in _v2_modules():
         return ModulePath(f"compat.v2.{full}")
     return found

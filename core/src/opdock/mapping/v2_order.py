@@ -23,15 +23,10 @@ _UNDERSTOOD: Final = {"data_format": "NHWC"}
 
 
 @functools.cache
-def adapted(path: str) -> Callable[..., Any]:
-    """The function `tf.compat.v2.<path>`."""
-    from opdock.mapping import resolve, tables
-
-    known = names.table()
-    function: Any = (
-        resolve.at(tables.V2[path]) if path in tables.V2 else resolve.public(known.v2[path])
-    )
-    signature = inspect.Signature([_parameter(word) for word in known.v2_order[path]])
+def adapted(path: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function `tf.compat.v2.<path>`, made of 1.x's."""
+    words = names.table().v2_order[path]
+    signature = inspect.Signature([_parameter(word) for word in words])
     there = _renamed(tuple(signature.parameters), tuple(getfullargspec(function).args))
 
     def call(*args: Any, **kwargs: Any) -> Any:
