@@ -8,10 +8,10 @@ import sys
 from collections.abc import Generator
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # An example's time says how busy the machine is, not whether the code is right.
-settings.register_profile("opdock", deadline=None)
+settings.register_profile("opdock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("opdock")
 
 # Where bytecode is not kept, every worker compiles all tests, and every process that one of them
