@@ -213,7 +213,6 @@ NAMES["scipy.misc"] = {
 # Modules that are gone -> the module that stands for them.
 MODULES: Final[dict[str, str]] = {
     "imp": "opdock.legacy.imp",
-    "numba.decorators": "numba.core.decorators",
     "scipy.misc": "opdock.legacy.scipy_misc",
     "scipy.misc.pilutil": "opdock.legacy.scipy_misc",
     "scipy.sparse.linalg.eigen.arpack": "scipy.sparse.linalg._eigen.arpack",
