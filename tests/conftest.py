@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Generator
 
@@ -13,6 +14,10 @@ from hypothesis import HealthCheck, settings
 # An example's time says how busy the machine is, not whether the code is right.
 settings.register_profile("opdock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("opdock")
+
+# A shell that starts tests in the background has them ignore what they interrupt themselves with.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Where bytecode is not kept, every worker compiles all tests, and every process that one of them
 # starts compiles opdock, which takes it longer than what it is started for.

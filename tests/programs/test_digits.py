@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import urllib.parse
 import urllib.request
 from pathlib import Path
@@ -90,7 +91,8 @@ def board(calm: Path) -> str:
     server.configure(argv=["tensorboard", *options, "--load_fast", "false"])
     url: str = server.launch()
     while "digits/image/0" not in fetch(url, "data/plugin/images/tags").get(".", {}):
-        pass  # the thread that reads has not come to the end of the file
+        # The thread that reads has not come to the end of the file.
+        assert "Reloader" in {thread.name for thread in threading.enumerate()}
     return url
 
 

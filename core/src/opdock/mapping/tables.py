@@ -243,11 +243,12 @@ _WARM_STARTING: Final = _in(
     "opdock.train.warm_starting:", _get_var_info="var_info", _infer_var_name="infer_var_name",
     _warm_start_var_with_vocab="warm_start_var_with_vocab",
 )  # fmt: skip
-_GFILE: Final = _in(
-    "opdock:gfile.", copy="Copy", exists="Exists", glob="Glob", isdir="IsDirectory",
-    listdir="ListDirectory", makedirs="MakeDirs", mkdir="MkDir", remove="Remove",
-    rename="Rename", rmtree="DeleteRecursively", stat="Stat", walk="Walk",
-)  # fmt: skip
+_GFILE: Final = {
+    name: f"opdock.api.io_gfile:{name}"
+    for name in (
+        "copy exists glob isdir listdir makedirs mkdir remove rename rmtree stat walk".split()
+    )
+}
 
 # Module -> name -> "module:name" of opdock, where the names differ; "opdock:x" is the public tf.x.
 NAMES: Final[dict[str, dict[str, str]]] = {
