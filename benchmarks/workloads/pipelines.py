@@ -73,9 +73,9 @@ def examples_answer(data: SimpleNamespace) -> list[Any]:
 
 # ---------------------------------------------------------------- images
 def images_data(
-    folder: str, images: int, side: int, crop: int, batch: int, classes: int, channels: int
+    folder: str, images: int, side: int, crop: int, batch: int, classes: int, channels: int = 0
 ) -> SimpleNamespace:
-    """Waves of colour, where to cut them, and a small convolutional network."""
+    """Waves of colour, where to cut them, and with channels a small convolutional network."""
     rng = random(72)
     at = np.linspace(0, 1, side, dtype=np.float32)
     waves = rng.uniform(1, 5, (images, 2, 3)).astype(np.float32)
@@ -83,17 +83,17 @@ def images_data(
     angles = angles + at[None, None, :, None] * waves[:, None, None, 1]
     grain = normal(rng, images, side, side, 3, scale=0.01)
     flat = (-(-crop // 8)) ** 2 * channels
+    network = [
+        weights(rng, 3, 3, 3, channels), np.zeros(channels, np.float32),
+        weights(rng, flat, classes), np.zeros(classes, np.float32),
+    ] if channels else []  # fmt: skip
     return SimpleNamespace(
         paths=[str(Path(folder) / f"{i}.jpg") for i in range(images)],
         pictures=np.clip(0.5 + 0.4 * np.sin(angles) + grain, 0, 1),
         corners=rng.randint(0, side - crop + 1, (images, 2)).astype(np.int32),
         flips=rng.uniform(size=images) < 0.5,
         labels=rng.randint(0, classes, images).astype(np.int32),
-        crop=crop, batch=batch, rate=0.01,
-        parameters=[
-            weights(rng, 3, 3, 3, channels), np.zeros(channels, np.float32),
-            weights(rng, flat, classes), np.zeros(classes, np.float32),
-        ],
+        crop=crop, batch=batch, rate=0.01, parameters=network,
     )  # fmt: skip
 
 
@@ -257,14 +257,18 @@ def lines_answer(data: SimpleNamespace) -> list[Any]:
     return [[data.values[i], data.labels[i]] for i in found]
 
 
-IMAGES = {"images": 256, "side": 256, "crop": 224, "batch": 64, "classes": 10, "channels": 16}
-FEW_IMAGES = {"images": 5, "side": 24, "crop": 16, "batch": 3, "classes": 3, "channels": 2}
+IMAGES = {"images": 256, "side": 256, "crop": 224, "batch": 64, "classes": 10}
+FEW_IMAGES = {"images": 5, "side": 24, "crop": 16, "batch": 3, "classes": 3}
 
 
-def on_images(name: str, about: str, program: Any, answer: Any, tolerance: float) -> Workload:
-    """One of the workloads on JPEG files."""
+def on_images(
+    name: str, about: str, program: Any, answer: Any, tolerance: float, network: bool = True
+) -> Workload:
+    """One of the workloads on JPEG files, with a network of some channels or without."""
+    sizes = IMAGES | {"channels": 16} if network else IMAGES
+    few = FEW_IMAGES | {"channels": 2} if network else FEW_IMAGES
     return Workload(
-        name, about, IMAGES, FEW_IMAGES, images_data, program, answer, tolerance, changes=True,
+        name, about, sizes, few, images_data, program, answer, tolerance, changes=True,
         host=True, section="pipelines", files=images_files,
     )  # fmt: skip
 
@@ -289,6 +293,7 @@ WORKLOADS = (
         images_program,
         images_answer,
         0.1,
+        network=False,
     ),
     Workload(
         "input_slices",

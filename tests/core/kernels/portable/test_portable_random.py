@@ -22,6 +22,7 @@ from opdock.runtime.resources import ResourceManager
 from opdock.testing.reference.random import Stream
 from opdock_cpu.kernels import random as native
 from opdock_cpu.kernels import random_dist as native_dist
+from opdock_cpu.philox import unit_float32
 
 NATIVE = {k.op: k.bind for k in (*native.table, *native_dist.table)}
 PORTABLE = {
@@ -140,7 +141,7 @@ def test_normals(op, dtype, seeds, steps):
 
 def test_all_angles_are_rounded_as_the_cpu_rounds_them():
     word = np.arange(1 << 23)
-    unit = native.unit_float32(word.astype(np.uint32)).astype(np.float64)
+    unit = unit_float32(word.astype(np.uint32)).astype(np.float64)
     same(kernels._angle(plain, word), (2.0 * np.pi * unit).astype(np.float32))
 
 

@@ -29,7 +29,8 @@ def string_ngrams(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
             if not 0 <= bound <= len(words):
                 raise checks.invalid(f"Invalid split value {bound}, must be in [0,{len(words)}]")
         if not words or not bounds:
-            return array_of(words, (len(words),)), np.array(splits)
+            # As in TF: as many strings as there were words, all of them empty.
+            return array_of([b""] * len(words), (len(words),)), np.array(splits)
         rows = [list(_windows(words[a:b], attrs)) for a, b in itertools.pairwise(bounds)]
         ends = np.cumsum([0, *map(len, rows)]).astype(dtype)
         return array_of((mark.join(w) for row in rows for w in row), (int(ends[-1]),)), ends

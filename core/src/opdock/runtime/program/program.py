@@ -54,7 +54,7 @@ class Program:
         self.line = Line(bound, None if self._waiting is None else self._waiting.polite())
         self._busy = threading.Lock()
         self._function = self.line.function
-        self._step = _quiet(self._function) if _computes(bound) else self._function
+        self._step = _quiet(self._function)
         self._detour: Callable[[Sequence[Any]], Sequence[Any] | None] | None = None
         if self.overlap is not None and self._waiting is None:
             self._detour = functools.partial(
@@ -175,11 +175,6 @@ def _following(once: Program, turn: Run) -> Run:
         return turn((*values, *fixed))
 
     return run
-
-
-def _computes(bound: Bound) -> bool:
-    """Whether a step may compute with NumPy: those of whole programs and copies do not."""
-    return any(s.kind not in ("segment", "copy", "alias") for s in bound.schedule.steps)
 
 
 def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -18,6 +18,8 @@ Array = npt.NDArray[Any]
 def string_ngrams(attrs: Mapping[str, Any], data: Array, splits: Array) -> tuple[Array, Array]:
     """Window by window over each row with its padding."""
     mark, left, right = (attrs[k].encode() for k in ("separator", "left_pad", "right_pad"))
+    if not len(data) or not len(splits):
+        return np.full(data.shape, b"", object), splits
     grams: list[bytes] = []
     ends = [0]
     for start, end in itertools.pairwise(splits):

@@ -30,6 +30,7 @@ def windows(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     short = _attrs(ngram_widths=[4], preserve_short_sequences=True)
     yield Sample([_WORDS, _SPLITS], short, "short")
     yield Sample([_WORDS, _SPLITS.astype(np.int32)], _attrs(), "int32")
+    yield Sample([_WORDS, _SPLITS[:0]], _attrs(), "no-splits")
 
 
 @error_samples("StringNGrams")
