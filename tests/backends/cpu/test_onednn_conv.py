@@ -152,3 +152,32 @@ def test_primitives_made_in_one_thread_compute_in_others():
     expected = np.einsum("knhwc,nhwo->kco", patches, dy).reshape(5, 5, 64, 64)
     for out in found:
         np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_batches_of_sizes_that_are_known_late():
+    """As a data set gives them, the last one smaller: computed like those of known sizes."""
+    images, kernel, scale = data(7, 9, 9, 3), data(3, 3, 3, 4, seed=1), data(4, seed=2)
+
+    def values(batches, dtype):
+        x = batches(dtype)
+        w, s = tf.constant(kernel, dtype), tf.constant(scale, dtype)
+        y = tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(x, w, 1, "SAME"), s))
+        y = tf.nn.max_pool(tf.nn.avg_pool(y, 2, 1, "SAME"), 2, 2, "SAME")
+        return [y, *tf.gradients(y * y, [x, w])]
+
+    def of_a_data_set(dtype):
+        batches = tf.data.Dataset.from_tensor_slices(images.astype(dtype.as_numpy_dtype)).batch(4)
+        return batches.make_one_shot_iterator().get_next()
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        fetches = values(of_a_data_set, tf.float32)
+        used = kernels(session, fetches)
+        for op in ("Conv2DBackpropInput", "MaxPoolGrad", "AvgPoolGrad"):
+            assert "onednn" in used[op], op
+        found = [session.run(fetches) for _ in range(2)]
+    assert [len(y) for y, *_ in found] == [4, 3]
+    for part, ours in zip((images[:4], images[4:]), found, strict=True):
+        with tf.Graph().as_default(), tf.Session() as session:
+            exact = session.run(values(lambda dtype, p=part: tf.constant(p, dtype), tf.float64))
+        for a, b in zip(ours, exact, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4 * np.abs(b).max())

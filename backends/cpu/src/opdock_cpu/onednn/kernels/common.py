@@ -16,8 +16,8 @@ from opdock_cpu.onednn.memory import TYPES, dense
 from opdock_cpu.onednn.primitive import Plan
 
 __all__ = [
-    "F32", "PRIORITY", "SHARED_FROM", "Array", "PerShape", "declined", "known", "result", "size",
-    "supports", "threads_for",
+    "F32", "PRIORITY", "SHARED_FROM", "Array", "PerShape", "declined", "declined_at_once", "known",
+    "result", "size", "supports", "threads_for",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -54,9 +54,28 @@ def declined(sig: NodeSig, *inputs: int) -> str:
         return why
     if not known(sig, *inputs):
         return "shapes are not known when the program is prepared"
-    if any(size(sig.in_shapes[i]) == 0 for i in inputs or range(len(sig.in_shapes))):
-        return "an input is empty"
-    return ""
+    return _empty(sig, *inputs)
+
+
+def declined_at_once(sig: NodeSig, *inputs: int) -> str:
+    """The same for kernels that are right for any sizes: ranks are known, most sizes may not be.
+
+    The size that is not known is that of batches, as a rule: the last one of a data set is smaller.
+    """
+    why = reason()
+    if why:
+        return why
+    shapes = [*(sig.in_shapes[i] for i in inputs or range(len(sig.in_shapes))), *sig.out_shapes[:1]]
+    if any(s is None for s in shapes):
+        return "ranks are not known when the program is prepared"
+    if any(s is not None and 0 in s for s in sig.out_shapes[:1]):
+        return "the result is empty"
+    return _empty(sig, *inputs)
+
+
+def _empty(sig: NodeSig, *inputs: int) -> str:
+    chosen = inputs or range(len(sig.in_shapes))
+    return "an input is empty" if any(0 in (sig.in_shapes[i] or ()) for i in chosen) else ""
 
 
 @functools.cache

@@ -12,7 +12,14 @@ from opdock_cpu.kernels import conv as numpy_conv
 from opdock_cpu.kernels import depthwise as numpy_depthwise
 from opdock_cpu.onednn import conv as primitives
 from opdock_cpu.onednn.conv import ConvShape
-from opdock_cpu.onednn.kernels.common import PRIORITY, Array, PerShape, declined, size, supports
+from opdock_cpu.onednn.kernels.common import (
+    PRIORITY,
+    Array,
+    PerShape,
+    declined_at_once,
+    size,
+    supports,
+)
 from opdock_cpu.onednn.memory import TYPES
 from opdock_cpu.onednn.packing import Call, Kept
 from opdock_cpu.onednn.stays import stays
@@ -27,16 +34,11 @@ _TYPES: Final = frozenset({dtypes.float32, dtypes.bfloat16, dtypes.float16})
 def when_conv(sig: NodeSig) -> bool | str:
     """The reason why oneDNN does not take a convolution, or True."""
     inputs = [i for i, t in enumerate(sig.in_dtypes) if t in _TYPES]
-    why = declined(sig, *inputs)
+    why = declined_at_once(sig, *inputs)
     if why:
         return why
     if not supports(sig.in_dtypes[inputs[0]]):
         return f"this processor has no product of {sig.in_dtypes[inputs[0]].name}"
-    out = sig.out_shapes[0]
-    if out is None or None in out:
-        return "the shape of the result is not known when the program is prepared"
-    if size(out) == 0:
-        return "the result is empty"
     return True
 
 

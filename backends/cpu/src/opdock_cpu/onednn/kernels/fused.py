@@ -13,7 +13,14 @@ from opdock_cpu.onednn import conv as primitives
 from opdock_cpu.onednn.conv import ConvShape
 from opdock_cpu.onednn.epilogue import Epilogue
 from opdock_cpu.onednn.fusions import FUSED_CONV, FUSED_MATMUL, op_name
-from opdock_cpu.onednn.kernels.common import PRIORITY, Array, PerShape, declined, known, size
+from opdock_cpu.onednn.kernels.common import (
+    PRIORITY,
+    Array,
+    PerShape,
+    declined_at_once,
+    known,
+    size,
+)
 from opdock_cpu.onednn.kernels.conv import shape_of
 from opdock_cpu.onednn.kernels.linalg import blas_product, blas_serves, multiply, packing_pays
 from opdock_cpu.onednn.matmul import matrices
@@ -29,13 +36,8 @@ _F32: Final = np.dtype(np.float32)
 
 
 def _when(sig: NodeSig) -> bool | str:
-    why = declined(sig, *(i for i, t in enumerate(sig.in_dtypes) if t == dtypes.float32))
-    if why:
-        return why
-    out = sig.out_shapes[0]
-    if out is None or None in out:
-        return "the shape of the result is not known when the program is prepared"
-    return size(out) > 0 or "the result is empty"
+    floats = (i for i, t in enumerate(sig.in_dtypes) if t == dtypes.float32)
+    return declined_at_once(sig, *floats) or True
 
 
 def _stays(sig: NodeSig, member: str, index: int) -> bool:

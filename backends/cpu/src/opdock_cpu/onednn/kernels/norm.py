@@ -10,7 +10,7 @@ import numpy as np
 from opdock.plugin import KernelTable, NodeSig, checks, windows
 from opdock_cpu.kernels import norm as numpy_kernels
 from opdock_cpu.onednn import norm as primitives
-from opdock_cpu.onednn.kernels.common import F32, PRIORITY, Array, PerShape, declined
+from opdock_cpu.onednn.kernels.common import F32, PRIORITY, Array, PerShape, declined_at_once
 
 __all__ = ["table"]
 
@@ -20,7 +20,7 @@ _F32: Final = np.dtype(np.float32)
 
 
 def _when(sig: NodeSig) -> bool | str:
-    why = declined(sig, 0, 1)
+    why = declined_at_once(sig, 0, 1)
     if why:
         return why
     channels = sig.in_shapes[2 if sig.op.startswith("FusedBatchNormGrad") else 1]
@@ -94,7 +94,7 @@ def _check(x: Array, first: bool, training: bool, *vectors: Array) -> None:
 
 
 def _when_grad(sig: NodeSig) -> bool | str:
-    return declined(sig, 0, 1, 2) or True
+    return declined_at_once(sig, 0, 1, 2) or True
 
 
 @table.binder(*_BACKWARD, T=F32, priority=PRIORITY, when=_when_grad)

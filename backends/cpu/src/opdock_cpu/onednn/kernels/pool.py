@@ -14,7 +14,7 @@ import numpy as np
 from opdock.plugin import KernelTable, NodeSig, windows
 from opdock_cpu.onednn import pool as primitives
 from opdock_cpu.onednn.declarations import Type
-from opdock_cpu.onednn.kernels.common import F32, PRIORITY, Array, PerShape, declined, size
+from opdock_cpu.onednn.kernels.common import F32, PRIORITY, Array, PerShape, declined_at_once, size
 from opdock_cpu.onednn.kernels.conv import plainly
 from opdock_cpu.onednn.memory import aligned
 from opdock_cpu.onednn.pool import PoolShape
@@ -28,19 +28,13 @@ _LEAST: Final = float(np.finfo(np.float32).min)
 
 
 def _when(sig: NodeSig) -> bool | str:
-    why = declined(sig, *(i for i, t in enumerate(sig.in_dtypes) if t in F32))
+    why = declined_at_once(sig, *(i for i, t in enumerate(sig.in_dtypes) if t in F32))
     if why:
         return why
     attrs, channel = sig.attrs, windows.Layout(sig.attrs).channel
     if any(attrs[what][axis] != 1 for what in ("ksize", "strides") for axis in (0, channel)):
         return "it pools over the batch or the channels"
-    plain = windows.plain_format(sig)
-    if plain is not True:
-        return plain
-    out = sig.out_shapes[0]
-    if out is None or None in out:
-        return "the shape of the result is not known when the program is prepared"
-    return size(out) > 0 or "the result is empty"
+    return windows.plain_format(sig)
 
 
 def _shape(pool: windows.Pool, shape: Sequence[int]) -> PoolShape:
