@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
-import threading
 import urllib.parse
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pytest
 from opdock.io.checkpoint_v2 import BundleReader
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "digits.py"
+ADDRESS = re.compile(r"http://\S+/")
 STEPS = 12  # an epoch of batches of 128
 # Runs the example, with a signal to itself at a step.
 DISTURBED = """
@@ -81,19 +83,20 @@ def test_it_goes_on_after_ctrl_c_and_after_a_kill(calm: Path, tmp_path: Path) ->
 
 
 @pytest.fixture(scope="module")
-def board(calm: Path) -> str:
+def board(calm: Path) -> Iterator[str]:
     """The address of a TensorBoard that shows the run; it has read all events."""
-    from tensorboard import default, program
-
-    server = program.TensorBoard(default.get_plugins())
-    options = ["--logdir", str(calm), "--host", "127.0.0.1", "--port", "0"]
-    # Without the second process that reads faster, and reading anew with each request.
-    server.configure(argv=["tensorboard", *options, "--load_fast", "false"])
-    url: str = server.launch()
-    while "digits/image/0" not in fetch(url, "data/plugin/images/tags").get(".", {}):
-        # The thread that reads has not come to the end of the file.
-        assert "Reloader" in {thread.name for thread in threading.enumerate()}
-    return url
+    command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(calm)]
+    # Without the second process that reads faster.
+    command += ["--host", "127.0.0.1", "--port", "0", "--load_fast", "false"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        try:
+            url = next(filter(None, map(ADDRESS.search, server.stderr)))[0]
+            while "digits/image/0" not in fetch(url, "data/plugin/images/tags").get(".", {}):
+                pass  # it has not come to the end of the file
+            yield url
+        finally:
+            server.terminate()
 
 
 def fetch(url: str, path: str, **query: str) -> Any:

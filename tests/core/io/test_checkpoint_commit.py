@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -196,3 +197,25 @@ def test_real_kills(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "3 kills" in done.stdout
+
+
+def test_saves_of_several_threads_to_one_prefix_take_turns(tmp_path: Path) -> None:
+    prefix, failures = str(tmp_path / "m"), []
+
+    def save(value: int) -> None:
+        try:
+            for _ in range(15):
+                with BundleWriter(prefix) as writer:
+                    writer.add("v", np.full(50, value))
+        except Exception as e:
+            failures.append(e)
+
+    threads = [threading.Thread(target=save, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    with BundleReader(prefix) as reader:
+        assert len(set(reader.get("v").tolist())) == 1
+    assert sorted(os.listdir(tmp_path)) == ["m.data-00000-of-00001", "m.index"]

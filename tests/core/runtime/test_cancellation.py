@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 
 import numpy as np
@@ -97,11 +98,15 @@ def test_who_was_interrupted_while_waiting_gets_nothing():
     with tf.Graph().as_default(), tf.Session() as sess:
         queue = tf.FIFOQueue(4, [tf.int32], shapes=[[]])
         put, take = queue.enqueue(7), queue.dequeue()
+        for step in (put, take):
+            sess.run(step)  # what is interrupted below is no compiler
         ready = threading.Event()
-        main = threading.main_thread().ident
+        main, waiting = threading.main_thread().ident, threading.Condition.wait.__code__
 
         def interrupt():
             ready.wait()
+            while sys._current_frames()[main].f_code is not waiting:
+                pass
             signal.pthread_kill(main, signal.SIGINT)
 
         thread = threading.Thread(target=interrupt)

@@ -23,6 +23,7 @@ import itertools
 import os
 import re
 import shutil
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -40,6 +41,8 @@ VERSION = 1
 _SHARDS = re.compile(r"\.data-\d{5}-of-(\d{5})$")
 # The directories in which a sharded save collects its parts; see `opdock.train.saver_builder`.
 _PARTS = re.compile(r"_temp_[0-9a-f]{32}$")
+# Two saves to one prefix, as of a service's thread and the program's own, take turns.
+_committing = threading.Lock()
 # A save that is alive makes or renames a file in its directory far more often than this (seconds).
 _ABANDONED = 3600.0
 
@@ -53,7 +56,7 @@ def commit(prefix: str, sources: Sequence[str], entries: Mapping[bytes, Any]) ->
         entries: what the index says of each key.
     """
     shards = len(sources)
-    with tf_errors(prefix):
+    with _committing, tf_errors(prefix):
         if _shards_in_force(prefix) != shards:
             _install(prefix, sources, shards)
             write_index(prefix, shards, entries)

@@ -246,9 +246,10 @@ _WARM_STARTING: Final = _in(
 _GFILE: Final = {
     name: f"opdock.api.io_gfile:{name}"
     for name in (
-        "copy exists glob isdir listdir makedirs mkdir remove rename rmtree stat walk".split()
+        "copy", "exists", "glob", "isdir", "listdir", "makedirs", "mkdir", "remove", "rename",
+        "rmtree", "stat", "walk",
     )
-}
+}  # fmt: skip
 
 # Module -> name -> "module:name" of opdock, where the names differ; "opdock:x" is the public tf.x.
 NAMES: Final[dict[str, dict[str, str]]] = {
