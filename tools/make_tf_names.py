@@ -1,4 +1,4 @@
-"""Writes core/src/opdock/mapping/tf115.txt: the names of TensorFlow 1.15's interface, and no code.
+"""Writes the names of TensorFlow 1.15's interface, and no code: opdock/mapping/tf115*.txt.
 
     python tools/make_tf_names.py --git DIR [--rev r1.15]
 
@@ -31,7 +31,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-TARGET = Path(__file__).resolve().parent.parent / "core/src/opdock/mapping/tf115.txt"
+FOLDER = Path(__file__).resolve().parent.parent / "core/src/opdock/mapping"
 GOLDEN = "tensorflow/tools/api/golden"
 API_DEF = "tensorflow/core/api_def"
 NO_TESTS = ("tensorflow/contrib/testing/python/framework/util_test.py",)
@@ -337,8 +337,9 @@ def main() -> None:
     parser.add_argument("--rev", default="r1.15")
     given = parser.parse_args()
     tree = Tree(given.git, given.rev)
-    lines = [*public_lines(tree), *op_lines(tree), *v2_lines(tree), *internal_lines(tree)]
-    TARGET.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    public = [*public_lines(tree), *op_lines(tree), *v2_lines(tree)]
+    for name, lines in (("tf115", public), ("tf115_modules", internal_lines(tree))):
+        (FOLDER / f"{name}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -118,5 +118,6 @@ def _pair(word: str) -> tuple[str, str]:
 @functools.cache
 def table() -> Names:
     """The names of TensorFlow 1.15."""
-    text = resources.files("opdock.mapping").joinpath("tf115.txt").read_text(encoding="utf-8")
-    return Names(text)
+    folder = resources.files("opdock.mapping")
+    parts = ("tf115.txt", "tf115_modules.txt")
+    return Names("".join(folder.joinpath(p).read_text(encoding="utf-8") for p in parts))
