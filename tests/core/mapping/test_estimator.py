@@ -1,4 +1,7 @@
-"""tf.estimator is the library tensorflow-estimator: programs with it, each in a process."""
+"""tf.estimator is the library tensorflow-estimator: programs with it, each in a process.
+
+Importing it here would make `tensorflow` mean opdock in the process of all tests.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from opdock.mapping import libraries
-
-# Importing it here would make `tensorflow` mean opdock in the process of all tests.
-pytestmark = pytest.mark.skipif(
-    not libraries.installed(libraries.ESTIMATOR),
-    reason="tf.estimator is a library: extra `estimator` installs it",
-)
 
 HEAD = """
 import os, sys
