@@ -96,7 +96,8 @@ def board(calm: Path) -> Iterator[str]:
                 pass  # it has not come to the end of the file
             yield url
         finally:
-            server.terminate()
+            # Asked to end, it raises in whatever its main thread does, where that may be lost.
+            server.kill()
 
 
 def fetch(url: str, path: str, **query: str) -> Any:
