@@ -6,10 +6,13 @@ import contextlib
 import contextvars
 import threading
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from opdock import errors
 
-__all__ = ["Cancellation", "PostponedError", "current", "postponable"]
+__all__ = ["Cancellation", "PostponedError", "current", "patience", "postponable"]
+
+_LOOK: Final = 0.5
 
 
 class PostponedError(BaseException):
@@ -68,6 +71,15 @@ postponable: contextvars.ContextVar[bool] = contextvars.ContextVar(
 """Whether a kernel that would wait is to raise `PostponedError`."""
 
 
+def patience() -> float | None:
+    """Seconds for which this thread may sleep before it looks around; None for no limit.
+
+    The main thread has a limit: of a Ctrl-C that comes while it falls asleep Python learns when it
+    wakes up, and nothing else may ever wake it.
+    """
+    return _LOOK if threading.current_thread() is threading.main_thread() else None
+
+
 def wait(
     session: Cancellation, condition: threading.Condition, ready: Callable[[], bool],
     give_up: Callable[[], None],
@@ -108,7 +120,7 @@ def wait(
                     return
                 if postponable.get():
                     raise PostponedError
-                condition.wait()
+                condition.wait(patience())
     except BaseException:
         # Ctrl-C among them: nothing is to be handed to somebody who is no longer there.
         leave()

@@ -8,6 +8,7 @@ from typing import Any
 from opdock import errors
 from opdock.io import protos
 from opdock.runtime import servers
+from opdock.runtime.cancellation import patience
 
 __all__ = ["ClusterSpec", "Server", "make_server_def"]
 
@@ -190,7 +191,9 @@ class Server:
 
     def join(self) -> None:
         """Waits for the end of the server, which is that of the process: for ever."""
-        threading.Event().wait()
+        never = threading.Event()
+        while not never.wait(patience()):
+            pass
 
     @property
     def server_def(self) -> Any:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from opdock.compiler.emit.overlap import Overlap
-from opdock.runtime.cancellation import current
+from opdock.runtime.cancellation import current, patience
 from opdock.runtime.program.bind import Bound
 from opdock.runtime.program.executor import Executor
 from opdock.runtime.recover.lost import RestartError, has_effect
@@ -107,11 +107,11 @@ class _Run:
         while True:
             with self.changed:
                 while not (self.ready or self.heavy) and self._going():
-                    self.changed.wait()
+                    self.changed.wait(patience())
                 if not self._going():
                     # A step that has begun may still write to what the caller gave.
                     while self.running:
-                        self.changed.wait()
+                        self.changed.wait(patience())
                     return
                 i = heapq.heappop(self.ready or self.heavy)
                 self.running += 1

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from opdock.compiler.emit.overlap import dependencies
-from opdock.runtime.cancellation import Cancellation, current, postponable
+from opdock.runtime.cancellation import Cancellation, current, patience, postponable
 from opdock.runtime.program.bind import Bound
 from opdock.runtime.program.executor import Executor
 
@@ -72,7 +72,10 @@ class Waiting:
                     del missing[now]
                     self._finish(now, self._executor.one(now, values, False), values, missing)
                     continue
-                i, results, error = done.get()
+                try:
+                    i, results, error = done.get(timeout=patience())
+                except queue.Empty:
+                    continue
                 running -= 1
                 if error is not None:
                     raise error
