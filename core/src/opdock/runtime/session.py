@@ -13,6 +13,7 @@ import numpy as np
 from opdock import errors, shapes
 from opdock.graph.nodes.default_session import pop_default_session, push_default_session
 from opdock.graph.nodes.graph import Graph, get_default_graph
+from opdock.io import protos
 from opdock.runtime import mixed_precision, process_settings, servers
 from opdock.runtime.cache.callables import make_callable
 from opdock.runtime.cache.programs import Call, ProgramCache
@@ -406,8 +407,6 @@ def _interactive(config: Any) -> Any:
 
     Whoever tries things out leaves such operations behind.
     """
-    from opdock.io import protos
-
     if config is None:
         config = protos.ConfigProto(gpu_options=protos.GPUOptions(allow_growth=True))
     if isinstance(config, protos.ConfigProto):

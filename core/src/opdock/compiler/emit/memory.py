@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from opdock import dtypes
 from opdock.compiler.emit.arena import Buffers, Form, Planned
 from opdock.compiler.emit.schedule import Schedule, Step
 from opdock.compiler.ir.state import cell_inputs, flat_indices
@@ -52,7 +53,8 @@ def plan_memory(schedule: Schedule, share: bool = True) -> MemoryPlan:
     """
     last = _last_uses(schedule)
     root = _aliases(schedule)
-    escaping = _escaping(schedule, root)
+    keeps = [s for step in schedule.steps for s in _keeps(step)]
+    escaping = _escaping(schedule, root, keeps)
     group_end = _group_ends(schedule, last, root)
     plan, buffers = MemoryPlan(), Buffers()
     held: dict[int, _Held] = {}
@@ -86,7 +88,7 @@ def plan_memory(schedule: Schedule, share: bool = True) -> MemoryPlan:
     plan.blocks = {target: block.size for target, block in buffers.blocks.items()}
     plan.planned_bytes = buffers.nbytes
     _mark_frees(schedule, last)
-    kept = _kept(schedule, root)
+    kept = _kept(schedule, root, keeps)
     held_elsewhere = kept | {root[s] for s in (*schedule.presets, *schedule.params)}
     plan.shared = frozenset(s for s in range(schedule.n_slots) if root[s] in held_elsewhere)
     plan.kept_params = frozenset(s for s in schedule.params if root[s] in kept)
@@ -129,8 +131,9 @@ def _aliases(schedule: Schedule) -> list[int]:
     return [find(s) for s in range(schedule.n_slots)]
 
 
-def _escaping(schedule: Schedule, root: list[int]) -> set[int]:
-    out = {root[s] for s in schedule.fetches}
+def _escaping(schedule: Schedule, root: list[int], keeps: list[int]) -> set[int]:
+    """Alias roots whose buffers someone may hold after the step; those of `keeps` among them."""
+    out = {root[s] for s in (*schedule.fetches, *keeps)}
     out.update(root[s] for s in schedule.presets)
     out.update(root[s] for s in schedule.params)
     for step in schedule.steps:
@@ -142,13 +145,12 @@ def _escaping(schedule: Schedule, root: list[int]) -> set[int]:
         # Control flow and segments may return what they are given, or keep it.
         if step.kind in ("control", "segment", "read"):
             out.update(root[s] for s in (*step.inputs, *step.outputs))
-        out.update(root[s] for s in _keeps(step))
     return out
 
 
-def _kept(schedule: Schedule, root: list[int]) -> set[int]:
+def _kept(schedule: Schedule, root: list[int], keeps: list[int]) -> set[int]:
     """Alias roots that a variable, queue or user function may hold after the step."""
-    out: set[int] = set()
+    out = {root[s] for s in keeps}
     for step in schedule.steps:
         if step.kind == "read":
             out.add(root[step.outputs[0]])
@@ -157,7 +159,6 @@ def _kept(schedule: Schedule, root: list[int]) -> set[int]:
             lent = step.node.host_inputs if step.kind == "segment" else ()
             inputs = (s for i, s in enumerate(step.inputs) if i not in lent)
             out.update(root[s] for s in (*inputs, *step.outputs))
-        out.update(root[s] for s in _keeps(step))
     return out
 
 
@@ -169,7 +170,7 @@ def _keeps(step: Step) -> list[int]:
     node = step.node
     if node.spec is None or step.kind in ("alias", "read"):
         return []
-    if any(d.name == "variant" for d in node.out_dtypes):
+    if dtypes.variant in node.out_dtypes:
         return [*step.inputs, *step.outputs]
     # A variable that is only read for its value makes no op stateful here.
     if not node.spec.stateful and not cell_inputs(node):
@@ -200,8 +201,8 @@ def _form(step: Step, output: int, escaping: set[int], root: list[int]) -> Form 
         return None
     if step.node.target is None or output in step.node.host_outputs:
         return None
-    known = tuple(dim for dim in shape if dim is not None)
-    return Form(step.node.target, known, step.node.out_dtypes[output].base_dtype)
+    known = tuple([dim for dim in shape if dim is not None])
+    return Form.of(step.node.target, known, step.node.out_dtypes[output].base_dtype)
 
 
 def _writes_over(step: Step, output: int) -> bool:

@@ -17,6 +17,7 @@ from opdock.graph.nodes.devicespec import DeviceSpec
 from opdock.graph.nodes.traits import Control
 from opdock.kernels.select.selection import Rejection
 
+_Offers = dict[str, tuple[Sequence[Target], bool]]  # for each request what `candidates` answers
 PlaceHook = Callable[[Sequence[Node], Sequence[Target], "Placer"], "tuple[Target, str] | None"]
 
 
@@ -130,9 +131,9 @@ def place(block: Block, placer: Placer) -> None:
         InvalidArgumentError: a node has no kernel on any device that it may use; the message
             holds the table of rejections and the user's line.
     """
-    groups = _groups(block)
-    for members in groups.values():
-        _place_group(members, placer)
+    offers: _Offers = {}
+    for members in _groups(block).values():
+        _place_group(members, placer, offers)
     _expand_all(block)
 
 
@@ -183,10 +184,12 @@ def _requested(members: list[Node]) -> tuple[str, Node]:
 
 
 # ---------------------------------------------------------------- one group
-def _place_group(members: list[Node], placer: Placer) -> None:
+def _place_group(members: list[Node], placer: Placer, offers: _Offers) -> None:
     requested, asking = _requested(members)
-    candidates, softened = placer.candidates(asking, requested)
-    homes = [t for n in members if (t := placer.home(n)) is not None]
+    if requested not in offers:
+        offers[requested] = placer.candidates(asking, requested)
+    candidates, softened = offers[requested]
+    homes = [t for n in members if n.traits.holds and (t := placer.home(n)) is not None]
     chosen = None
     if homes:
         # The values are there already; what cannot work on them there gets copies.
@@ -220,7 +223,7 @@ def _place_group(members: list[Node], placer: Placer) -> None:
     missing, target, choices = best
     for node in members:
         # Programs group variables differently, so the values of a group may be apart.
-        node.target = placer.home(node) or target
+        node.target = (placer.home(node) if homes else None) or target
         node.rejections = lost.get(node, [])
         node.why = (
             _why(node, requested, softened, target, preferred or candidates[0])
