@@ -16,6 +16,7 @@ from opdock import dtypes
 from opdock.compiler.emit.arena import Buffers, Form, Planned
 from opdock.compiler.emit.schedule import Schedule, Step
 from opdock.compiler.ir.state import cell_inputs, flat_indices
+from opdock.compiler.ir.together import Together
 from opdock.compiler.place.target import Target
 from opdock.kernels.expr.cluster import CLUSTER
 
@@ -109,26 +110,19 @@ def _last_uses(schedule: Schedule) -> dict[int, int]:
 
 def _aliases(schedule: Schedule) -> list[int]:
     """For each slot the representative of the set of slots that may share its buffer."""
-    parent = list(range(schedule.n_slots))
-
-    def find(slot: int) -> int:
-        while parent[slot] != slot:
-            parent[slot] = parent[parent[slot]]
-            slot = parent[slot]
-        return slot
-
+    together = Together(range(schedule.n_slots))
     for step in schedule.steps:
         if step.kind in ("alias", "builtin") and step.node.traits.forwards:
             for a, b in zip(step.inputs, step.outputs, strict=False):
-                parent[find(b)] = find(a)
+                together.join(b, a)
         elif step.kind == "copy" and step.node.attrs.get("how") != "download":
             # A copy between two views of host memory may be no copy at all.
-            parent[find(step.outputs[0])] = find(step.inputs[0])
+            together.join(step.outputs[0], step.inputs[0])
         elif step.kind == "kernel" and step.node.kernel is not None:
             for out, into in step.node.kernel.may_alias.items():
                 if out < len(step.outputs) and into < len(step.inputs):
-                    parent[find(step.outputs[out])] = find(step.inputs[into])
-    return [find(s) for s in range(schedule.n_slots)]
+                    together.join(step.outputs[out], step.inputs[into])
+    return [together.root(s) for s in range(schedule.n_slots)]
 
 
 def _escaping(schedule: Schedule, root: list[int], keeps: list[int]) -> set[int]:

@@ -19,6 +19,7 @@ from opdock.compiler.fuse.parts import MOST_ENDS, Candidate, Flow, Key, Part, Pa
 from opdock.compiler.fuse.patterns import may_fuse
 from opdock.compiler.ir.block import Block, Node, Value
 from opdock.compiler.ir.order import preceding
+from opdock.compiler.ir.together import Together
 from opdock.compiler.place.placer import Placer
 from opdock.compiler.place.target import Target
 from opdock.kernels.expr.lowering import Line
@@ -195,23 +196,16 @@ def _together(
 # ---------------------------------------------------------------- parts of a group
 def _connected(parts: Parts, group: list[Node]) -> list[Part]:
     """The parts of a group that hang together."""
-    parent = {n: n for n in group}
-
-    def root(node: Node) -> Node:
-        while parent[node] is not node:
-            parent[node] = parent[parent[node]]
-            node = parent[node]
-        return node
-
+    together = Together(group)
     for node in group:
         # Controls and order connect too, so that no two parts wait for each other.
         for other in preceding(node, parts.flow.before):
-            if other in parent:
-                parent[root(other)] = root(node)
+            if other in together:
+                together.join(other, node)
     found: dict[Node, Part] = {}
     for node in group:
         candidate = parts.candidates[node]
-        top = root(node)
+        top = together.root(node)
         part = found.get(top) or found.setdefault(top, Part(candidate.key, []))
         (part.nodes if candidate.reduce is None else part.ends).append(node)
     return list(found.values())

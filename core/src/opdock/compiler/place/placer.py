@@ -10,6 +10,7 @@ from typing import Any
 from opdock import errors
 from opdock.compiler.ir.block import FEED, Block, Node, Value
 from opdock.compiler.ir.state import is_state
+from opdock.compiler.ir.together import Together
 from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.ladder import Choice, climb, expand
 from opdock.compiler.place.target import Target, parsed
@@ -140,14 +141,7 @@ def place(block: Block, placer: Placer) -> None:
 # ---------------------------------------------------------------- colocation
 def _groups(block: Block) -> dict[Node, list[Node]]:
     """Nodes that must share a device: `_class` attributes, and users of one variable."""
-    parent: dict[Node, Node] = {n: n for n in block.nodes}
-
-    def find(node: Node) -> Node:
-        while parent[node] is not node:
-            parent[node] = parent[parent[node]]
-            node = parent[node]
-        return node
-
+    together = Together(block.nodes)
     by_name: dict[str, Node] = {}
     for node in block.nodes:
         by_name.setdefault(node.name, node)
@@ -155,17 +149,17 @@ def _groups(block: Block) -> dict[Node, list[Node]]:
         for group in node.attrs.get("_class") or ():
             name = group.removeprefix("loc:@")
             if name in by_name:
-                parent[find(node)] = find(by_name[name])
+                together.join(node, by_name[name])
             else:
                 # The named node was pruned; those that follow it still belong together.
                 by_name[name] = node
         for value in node.inputs:
             holder = value.node
-            if is_state(value) and holder in parent and node.traits.control is Control.NONE:
-                parent[find(node)] = find(holder)
+            if is_state(value) and holder in together and node.traits.control is Control.NONE:
+                together.join(node, holder)
     groups: dict[Node, list[Node]] = {}
     for node in block.nodes:
-        groups.setdefault(find(node), []).append(node)
+        groups.setdefault(together.root(node), []).append(node)
     return groups
 
 
