@@ -326,6 +326,7 @@ from opdock.ops.composed.switch_case import switch_case as switch_case
 from opdock.ops.composed.tensor_array import TensorArray as TensorArray
 from opdock.ops.composed.tensordot import tensordot as tensordot
 from opdock.ops.composed.vectorized_map import vectorized_map as vectorized_map
+from opdock.ops.composed.wrapped_function import wrap_function as wrap_function
 from opdock.ops.control import case as case
 from opdock.ops.control import cond as cond
 from opdock.ops.control import group as group

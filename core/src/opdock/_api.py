@@ -581,6 +581,7 @@ NAMES: Final[dict[str, tuple[str, str]]] = {
     "where_v2": ("opdock.ops.select", "where_v2"),
     "while_loop": ("opdock.ops.composed.loops", "while_loop"),
     "with_dependencies": ("opdock.ops.control", "with_dependencies"),
+    "wrap_function": ("opdock.ops.composed.wrapped_function", "wrap_function"),
     "write_file": ("opdock.ops.io", "write_file"),
     "zeros": ("opdock.ops.fill", "zeros"),
     "zeros_initializer": ("opdock.graph.variables.initializers", "zeros_initializer"),

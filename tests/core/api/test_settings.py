@@ -7,9 +7,19 @@ from pathlib import Path
 import pytest
 
 import opdock as tf
+from opdock.runtime import process_settings
 
 
-def test_devices_of_the_configuration():
+@pytest.fixture
+def settings():
+    """The process's settings, as nobody has set them; afterwards as they were."""
+    before = dict(vars(process_settings.settings))
+    process_settings.settings.__init__()
+    yield process_settings.settings
+    vars(process_settings.settings).update(before)
+
+
+def test_devices_of_the_configuration(settings):
     cpus = tf.config.experimental.list_physical_devices("CPU")
     assert cpus and cpus[0].name == "/physical_device:CPU:0"
     assert tf.config.experimental.list_logical_devices("CPU")[0].name == "/device:CPU:0"
@@ -21,13 +31,48 @@ def test_devices_of_the_configuration():
     assert tf.config.experimental.get_visible_devices("GPU") == []
 
 
-def test_settings_are_kept():
+def test_a_session_without_a_config_takes_the_settings(settings):
+    assert tf.Session(graph=tf.Graph()).config is None
     tf.config.set_soft_device_placement(True)
     tf.config.threading.set_inter_op_parallelism_threads(3)
-    tf.config.optimizer.set_experimental_options({"remapping": False})
+    tf.config.optimizer.set_jit(True)
+    tf.config.optimizer.set_experimental_options({"remapping": False, "min_graph_nodes": -1})
     assert tf.config.get_soft_device_placement()
+    assert tf.config.optimizer.get_jit()
     assert tf.config.threading.get_inter_op_parallelism_threads() == 3
-    assert tf.config.optimizer.get_experimental_options() == {"remapping": False}
+    assert tf.config.optimizer.get_experimental_options() == {
+        "remapping": False, "min_graph_nodes": -1,
+        "disable_model_pruning": False, "disable_meta_optimizer": False,
+    }  # fmt: skip
+    graph = tf.Graph()
+    with graph.as_default(), tf.device("/device:GPU:9"):
+        one = tf.constant(1)
+    with tf.Session(graph=graph) as session:
+        assert session.run(one) == 1
+        rewrites = session.config.graph_options.rewrite_options
+    assert (rewrites.remapping, rewrites.min_graph_nodes) == (rewrites.OFF, -1)
+    with tf.Session(graph=graph, config=tf.ConfigProto()) as session:
+        with pytest.raises(tf.errors.InvalidArgumentError, match="GPU:9"):
+            session.run(one)
+
+
+def test_log_device_placement_of_all_sessions(settings, capfd):
+    assert not tf.debugging.get_log_device_placement()
+    tf.debugging.set_log_device_placement(True)
+    assert tf.debugging.get_log_device_placement()
+    with tf.Graph().as_default(), tf.Session() as session:
+        session.run(tf.constant(1, name="told"))
+    assert "told" in capfd.readouterr().out
+
+
+def test_a_hidden_type_of_devices_is_not_in_sessions(settings):
+    cpu = tf.config.experimental.list_physical_devices("CPU")
+    hidden = {d.device_type for d in tf.config.experimental.list_physical_devices()} - {"CPU"}
+    for kind in hidden:
+        tf.config.experimental.set_visible_devices([], kind)
+    assert {d.device_type for d in tf.config.experimental.list_logical_devices()} == {"CPU"}
+    assert tf.config.experimental.get_visible_devices() == cpu
+    assert len(tf.config.experimental.list_physical_devices()) > len(cpu) or not hidden
 
 
 def test_what_is_rewritten_is_refused_by_name():

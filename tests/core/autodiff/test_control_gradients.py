@@ -272,3 +272,26 @@ def test_rows_taken_in_a_branch_have_gradients_of_rows(resource):
             dense = np.zeros(slices.dense_shape)
             np.add.at(dense, slices.indices, slices.values)
             np.testing.assert_array_equal(dense, np.outer(expected, [1, 1]))
+
+
+@pytest.mark.parametrize("colocate", [False, True])
+def test_gradients_of_bodies_stand_where_the_forward_ops_do_if_asked(colocate):
+    def turn(x):
+        with tf.device("/device:CPU:0"):
+            y = tf.square(x)
+        return tf.cond(y < 1e9, lambda: y, lambda: -y)
+
+    def devices(type_of_op):
+        bodies = {op.attrs["body"] for op in graph.get_operations() if "body" in op.attrs}
+        return {op.device for b in bodies for op in b.get_operations() if op.type == type_of_op}
+
+    with tf.Graph().as_default() as graph:
+        x = tf.constant(2.0)
+        loop = tf.while_loop(lambda v: v < 100.0, turn, [x])
+        with tf.device("/device:CPU:1"):
+            (slope,) = tf.gradients(loop, x, colocate_gradients_with_ops=colocate)
+        assert devices("Square") == {"/device:CPU:0"}
+        # The slope of x*x in the body, 2x * g.
+        assert devices("Mul") == {"/device:CPU:0" if colocate else "/device:CPU:1"}
+        with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:
+            assert session.run(slope) == 1024.0

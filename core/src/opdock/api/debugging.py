@@ -33,6 +33,7 @@ from opdock.ops.composed.check_static import (
 from opdock.ops.composed.numerics import assert_all_finite
 from opdock.ops.elementary import is_finite, is_inf, is_nan
 from opdock.ops.identity import check_numerics
+from opdock.runtime.process_settings import settings
 
 __all__ = [
     "Assert", "assert_all_finite", "assert_equal", "assert_greater", "assert_greater_equal",
@@ -40,6 +41,16 @@ __all__ = [
     "assert_non_negative", "assert_non_positive", "assert_none_equal", "assert_positive",
     "assert_proper_iterable", "assert_rank", "assert_rank_at_least", "assert_rank_in",
     "assert_same_float_dtype", "assert_scalar", "assert_shapes", "assert_type", "check_numerics",
-    "is_finite", "is_inf", "is_nan", "is_non_decreasing", "is_numeric_tensor",
-    "is_strictly_increasing",
+    "get_log_device_placement", "is_finite", "is_inf", "is_nan", "is_non_decreasing",
+    "is_numeric_tensor", "is_strictly_increasing", "set_log_device_placement",
 ]  # fmt: skip
+
+
+def get_log_device_placement() -> bool:
+    """What `set_log_device_placement` was given; False at first."""
+    return bool(settings.log_placement)
+
+
+def set_log_device_placement(enabled: bool) -> None:
+    """Sets `ConfigProto.log_device_placement` of sessions without a ConfigProto."""
+    settings.log_placement = bool(enabled)

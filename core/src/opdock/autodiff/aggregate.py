@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from opdock.dtypes import int64
 from opdock.graph.nodes.composite import IndexedSlices
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph
@@ -67,8 +68,6 @@ def _concatenate(parts: list[IndexedSlices]) -> IndexedSlices:
     concat = get("ConcatV2")
     if len({p.indices.dtype for p in parts}) > 1:
         cast = get("Cast")
-        from opdock.dtypes import int64
-
         parts = [
             p if p.indices.dtype is int64
             else IndexedSlices(p.values, cast(p.indices, DstT=int64), p.dense_shape)

@@ -88,8 +88,9 @@ def gradients(
         name_scope(
             name, "gradients", [*ys, *xs, *stop_gradients, *[g for g in grad_ys if g is not None]]
         ) as scope,
-        gradient_scope.entered(scope),
+        gradient_scope.entered(scope, colocate_gradients_with_ops),
     ):
+        colocate = colocate_gradients_with_ops or gradient_scope.colocates()
         targets = [_tensor_of(y, "y") for y in ys]
         sources = [_source_of(x) for x in xs]
         outer = _captures(graph)
@@ -99,10 +100,8 @@ def gradients(
         stops = {_tensor_of(s, "stop_gradients") for s in stop_gradients}
         if graph.building_function:
             check_initial_values(graph, targets, set(sources), stops, outer)
-        walk = _Walk(
-            outer, targets, sources, stops, colocate_gradients_with_ops, aggregation_method
-        )
-        walk.seed(_initial(targets, grad_ys, colocate_gradients_with_ops))
+        walk = _Walk(outer, targets, sources, stops, colocate, aggregation_method)
+        walk.seed(_initial(targets, grad_ys, colocate))
         walk.run(scope, gate_gradients)
         return [walk.result(x, connected) for x in sources]
 
@@ -187,7 +186,13 @@ def _maybe_colocate(op: Operation, colocate: bool) -> Iterator[None]:
     if not colocate:
         yield
         return
-    with op.graph.colocate_with(op):
+    here = get_default_graph()
+    if op.graph is here:
+        with here.colocate_with(op):
+            yield
+        return
+    # An op of a forward body: from within the backward body there is only its device to go to.
+    with here.device(None), here.device(op.device or None):
         yield
 
 

@@ -174,7 +174,7 @@ class LoopRecording(Recording):
         with plain_scope(self.body):
             self.body.outputs.append(step(parameter))
         condition.add_input(start.dtype, start.raw_shape, "unused")
-        op._inputs = [*op._inputs, start]
+        op._inputs = (*op._inputs, start)
         start._add_consumer(op)
         index = _add_output(op, "T", start.dtype, start.raw_shape)
         if not len(self.body.inputs) == len(self.body.outputs) == len(op.inputs):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from opdock.graph.nodes.collections import GraphKeys
+from opdock.graph.nodes.collections import GraphKeys, get_collection
 from opdock.graph.nodes.operation import Tensor
 from opdock.ops import summary as ops
 from opdock.ops.linalg import batch_matmul_op
@@ -67,8 +67,6 @@ def merge_summary(inputs: Sequence[Any], collections: Any = None, name: Any = No
 
 def merge_all_summaries(key: str = GraphKeys.SUMMARIES) -> Tensor | None:
     """One summary of all in a collection; None if it is empty."""
-    from opdock.graph.nodes.collections import get_collection
-
     found = get_collection(key)
     return merge_summary(found) if found else None
 

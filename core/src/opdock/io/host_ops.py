@@ -15,7 +15,7 @@ import numpy as np
 
 from opdock import dtypes, errors
 from opdock.dtypes import DType
-from opdock.io import files, filesystems
+from opdock.io import files, filesystems, protos
 from opdock.io.image_format import JpegOptions, decode_bmp, decode_image, jpeg_shape
 from opdock.io.jpeg_format import encode_jpeg
 from opdock.io.png_format import encode_png
@@ -276,8 +276,6 @@ def parse_tensor(serialized: bytes, dtype: DType) -> Array:
 def json_example(text: bytes) -> bytes:
     """A serialized Example of one in protobuf's JSON; InvalidArgumentError for another text."""
     from google.protobuf import json_format
-
-    from opdock.io import protos
 
     example = protos.Example()
     try:

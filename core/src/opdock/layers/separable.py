@@ -11,6 +11,7 @@ from opdock.layers.base import applied
 from opdock.layers.conv import Conv1D, Conv2D
 from opdock.layers.utils import op_format, with_spatial, words
 from opdock.ops.array import expand_dims, squeeze
+from opdock.ops.bias import bias_add
 from opdock.ops.depthwise import separable_conv2d as nn_separable_conv2d
 
 
@@ -106,8 +107,6 @@ class SeparableConv1D(SeparableConv2D, Conv1D):
 
     def _finish_1d(self, outputs: Any, axis: int) -> Tensor:
         if self.use_bias:
-            from opdock.ops.bias import bias_add
-
             first = self.data_format == "channels_first"
             outputs = bias_add(outputs, self.bias, data_format="NCHW" if first else "NHWC")
         outputs = squeeze(outputs, [axis])

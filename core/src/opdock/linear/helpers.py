@@ -13,6 +13,7 @@ from opdock.ops.array import (
     broadcast_to,
     shape,
 )
+from opdock.ops.cast import cast
 from opdock.ops.check import assert_equal, assert_less
 from opdock.ops.complex import imag
 from opdock.ops.control import no_op
@@ -153,8 +154,6 @@ def assert_real(values: Any, message: str) -> Any:
 
 def to_complex(values: Any) -> Any:
     """Real values as complex ones of the same precision."""
-    from opdock.ops.cast import cast
-
     values = convert_to_tensor(values)
     if values.dtype.is_complex:
         return values

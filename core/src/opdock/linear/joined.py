@@ -18,7 +18,7 @@ from opdock.linear.helpers import (
     dimension,
     same_batch,
 )
-from opdock.ops.array import expand_dims, rank, reshape, shape, squeeze
+from opdock.ops.array import broadcast_static_shape, expand_dims, rank, reshape, shape, squeeze
 from opdock.ops.cast import cast
 from opdock.ops.control import group
 from opdock.ops.fill import ones_like, range, zeros
@@ -293,8 +293,6 @@ class LinearOperatorKronecker(_Joined):
             side = self.domain_dimension if adjoint != solving else self.range_dimension
             batch = common_batch([self])
             if x.shape[:-2].is_fully_defined() and batch.is_fully_defined():
-                from opdock.ops.array import broadcast_static_shape
-
                 whole = broadcast_static_shape(x.shape[:-2], batch)
                 found.set_shape(whole.concatenate([side, dimension(x.shape, -1)]))
         return found

@@ -9,6 +9,7 @@ import numpy as np
 from opdock import dtypes, shapes
 from opdock.docstrings import explained
 from opdock.graph.nodes.constant import constant
+from opdock.graph.nodes.constant_value import known_shape
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
@@ -121,8 +122,6 @@ def _real_inverse_grad(op: Operation, grad: Any) -> list[Any]:
 
 def _fit(x: Tensor, wanted: Any, n: int) -> Tensor:
     """The last `n` dimensions cropped or padded with zeros to those of the shape `wanted`."""
-    from opdock.graph.nodes.constant_value import known_shape
-
     wanted = convert_to_tensor(wanted, dtypes.int32)
     target, static = known_shape(wanted), x.raw_shape
     if target is not None and static is not None and None not in target[-n:]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from opdock import shapes
+from opdock import dtypes, shapes
 from opdock.graph.nodes.operation import Operation
 from opdock.graph.nodes.seeds import get_seed
 from opdock.ops.registry import ShapeSig, Traits, define_op
@@ -80,8 +80,6 @@ def _max_gradient(op: Operation, grad: Any, *_: Any) -> Any:
 
 @fractional_avg_pool_op.gradient
 def _avg_gradient(op: Operation, grad: Any, *_: Any) -> Any:
-    from opdock import dtypes
-
     shape = emit("Shape", op.inputs[0], out_type=dtypes.int64)
     return fractional_avg_pool_grad_op(
         shape, grad, op.outputs[1], op.outputs[2], overlapping=op.attrs["overlapping"]

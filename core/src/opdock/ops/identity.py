@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes, shapes
-from opdock.graph.nodes.composite import SparseTensor
+from opdock.graph.nodes.composite import IndexedSlices, SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
@@ -97,8 +97,6 @@ def identity(input: Any, name: str | None = None) -> Tensor:
 
 def _identity_composite(value: Any) -> Any:
     """`identity` of a SparseTensor or IndexedSlices, component by component."""
-    from opdock.graph.nodes.composite import IndexedSlices, SparseTensor
-
     values, indices = identity(value.values), identity(value.indices)
     dense = None if value.dense_shape is None else identity(value.dense_shape)
     if isinstance(value, SparseTensor):

@@ -124,7 +124,7 @@ def _concat_v2_grad(op: Operation, grad: Any) -> list[Any]:
     return [*_part_grads(grad, op.inputs[:-1], op.inputs[-1]), None]
 
 
-def _part_grads(grad: Any, parts: list[Tensor], axis: Tensor) -> list[Any]:
+def _part_grads(grad: Any, parts: Sequence[Tensor], axis: Tensor) -> list[Any]:
     if isinstance(grad, IndexedSlices):
         return _part_grads_of_slices(grad, parts, axis)
     at = constant_value(axis)
@@ -145,7 +145,7 @@ def _non_negative(axis: Tensor, part: Tensor) -> Any:
     return axis % rank(part)
 
 
-def _part_grads_by_offset(grad: Any, parts: list[Tensor], axis: Tensor) -> list[Any]:
+def _part_grads_by_offset(grad: Any, parts: Sequence[Tensor], axis: Tensor) -> list[Any]:
     at = _non_negative(axis, parts[0])
     if all(shapes.is_fully_defined(p.raw_shape) for p in parts):
         sizes = [shape(p) for p in parts]
@@ -158,7 +158,7 @@ def _part_grads_by_offset(grad: Any, parts: list[Tensor], axis: Tensor) -> list[
     return [slice(grad, begin, size) for begin, size in zip(offsets, sizes, strict=True)]
 
 
-def _part_grads_of_slices(grad: IndexedSlices, parts: list[Tensor], axis: Tensor) -> list[Any]:
+def _part_grads_of_slices(grad: IndexedSlices, parts: Sequence[Tensor], axis: Tensor) -> list[Any]:
     gather = get("GatherV2")
     at = constant_value(axis)
     if at is None:

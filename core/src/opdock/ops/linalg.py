@@ -12,6 +12,7 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
+from opdock.ops import registry
 from opdock.ops.array import expand_dims, reshape, shape, squeeze
 from opdock.ops.cast import cast
 from opdock.ops.complex import conj
@@ -176,8 +177,6 @@ def _batch_matmul_v2_grad(op: Operation, grad: Any) -> list[Any]:
 
 def _batch_sum_axes(x: Tensor, y: Tensor) -> tuple[Any, Any]:
     """The batch dimensions over which the gradients of `x` and of `y` are summed."""
-    from opdock.ops import registry
-
     a, b = (array_util.subshape(t.raw_shape, 0, -2) for t in (x, y))
     if a is not None and b is not None and None not in a and None not in b:
         rank = max(len(a), len(b))

@@ -9,6 +9,7 @@ from opdock.graph.nodes.composite import IndexedSlices
 from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.array import reshape, shape
+from opdock.ops.cast import cast
 from opdock.ops.registry import ShapeSig, define_op, keeps_slices
 from opdock.ops.support import array_util
 from opdock.shapes import Shape
@@ -80,7 +81,6 @@ def _dynamic_partition_grad(op: Operation, *grads: Any) -> list[Any]:
 @parallel_dynamic_stitch_op.gradient
 @keeps_slices
 def _dynamic_stitch_grad(op: Operation, grad: Any) -> list[Any]:
-    from opdock.ops.cast import cast
     from opdock.ops.gather import gather
     from opdock.ops.unsorted_segment import unsorted_segment_sum
 

@@ -9,6 +9,7 @@ from opdock import dtypes, shapes
 from opdock.docstrings import explained
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.array import reshape, shape
+from opdock.ops.cast import cast
 from opdock.ops.registry import ShapeSig, define_op
 from opdock.ops.support import array_util
 from opdock.ops.support.windows import check_length
@@ -56,7 +57,6 @@ def _patches_grad(op: Operation, grad: Any, extract: Any) -> Tensor:
 
     The same extraction of the numbers 1 ... n says where each came from; 0 is the padding.
     """
-    from opdock.ops.cast import cast
     from opdock.ops.fill import range
     from opdock.ops.joining import concat, stack
     from opdock.ops.matrix import transpose

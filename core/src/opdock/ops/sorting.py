@@ -9,7 +9,7 @@ from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
-from opdock.ops.array import expand_dims, reshape, shape
+from opdock.ops.array import expand_dims, rank, reshape, shape
 from opdock.ops.registry import ShapeSig, define_op, get
 from opdock.ops.support import array_util
 from opdock.shapes import Shape
@@ -206,7 +206,6 @@ def _last_axis_swap(values: Tensor, axis: int) -> Any:
     if axis == -1:
         return None
     if known is None:
-        from opdock.ops.array import rank
         from opdock.ops.fill import range as span
         from opdock.ops.joining import concat
 

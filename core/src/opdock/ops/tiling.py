@@ -15,7 +15,8 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
-from opdock.ops.array import expand_dims, reshape, shape, size
+from opdock.ops.array import broadcast_to, expand_dims, reshape, shape, size
+from opdock.ops.cast import cast
 from opdock.ops.registry import (
     AlongAxis,
     Fails,
@@ -90,7 +91,6 @@ def _tile_grad(op: Operation, grad: Any) -> list[Any]:
 
 
 def _one_tile(source: Tensor, multiples: Tensor) -> Tensor:
-    from opdock.ops.cast import cast
     from opdock.ops.joining import concat
 
     rows = shape(source, out_type=multiples.dtype)
@@ -323,8 +323,6 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
 
 
 def _integers(repeats: Any) -> Tensor:
-    from opdock.ops.cast import cast
-
     tensor = convert_to_tensor(repeats, name="repeats", preferred_dtype=dtypes.int32)
     if not tensor.dtype.is_integer:
         raise TypeError(f"repeats must be an integer tensor; dtype={tensor.dtype}")
@@ -356,7 +354,6 @@ def _repeat_evenly(data: Tensor, count: Tensor, axis: int) -> Tensor:
 
 def _repeat_each(data: Tensor, counts: Tensor, axis: int) -> Tensor:
     """Gathers by the index of the source element, repeated; the indices are found by a mask."""
-    from opdock.ops.array import broadcast_to
     from opdock.ops.composed.masks import boolean_mask, sequence_mask
     from opdock.ops.fill import range
     from opdock.ops.gather import gather

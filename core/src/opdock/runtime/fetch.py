@@ -14,6 +14,7 @@ from opdock.graph.nodes.composite import (
     SparseTensor,
     SparseTensorValue,
 )
+from opdock.graph.nodes.constant import to_array
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.runtime.handles import TensorHandle
@@ -229,8 +230,6 @@ def feed_array(tensor: Tensor, value: Any) -> Any:
             "a larger type (e.g. int64)."
         )
     if wanted is dtypes.string:
-        from opdock.graph.nodes.constant import to_array
-
         array = to_array(value, wanted)
     elif wanted is dtypes.resource or wanted is dtypes.variant:
         return value

@@ -13,7 +13,8 @@ import numpy as np
 from opdock import errors, shapes
 from opdock.graph.nodes.default_session import pop_default_session, push_default_session
 from opdock.graph.nodes.graph import Graph, get_default_graph
-from opdock.runtime import mixed_precision, servers
+from opdock.io import protos
+from opdock.runtime import mixed_precision, process_settings, servers
 from opdock.runtime.cache.callables import make_callable
 from opdock.runtime.cache.programs import Call, ProgramCache
 from opdock.runtime.cache.variants import Entry, Key
@@ -49,6 +50,8 @@ class BaseSession:
         if self._server is not None:
             self._server.add(self)
         self._graph = get_default_graph() if graph is None else graph
+        if config is None:
+            config = process_settings.asked()
         self._config = config = mixed_precision.asking(config)
         self._closed = False
         self._aborted = False
@@ -77,7 +80,7 @@ class BaseSession:
 
     @property
     def config(self) -> Any:
-        """The ConfigProto that the session was made with, or None."""
+        """The ConfigProto that the session was made with or `tf.config` asks for, or None."""
         return self._config
 
     def list_devices(self) -> list[Any]:
@@ -404,8 +407,6 @@ def _interactive(config: Any) -> Any:
 
     Whoever tries things out leaves such operations behind.
     """
-    from opdock.io import protos
-
     if config is None:
         config = protos.ConfigProto(gpu_options=protos.GPUOptions(allow_growth=True))
     if isinstance(config, protos.ConfigProto):

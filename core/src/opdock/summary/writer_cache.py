@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any, ClassVar
 
+from opdock.graph.nodes.graph import get_default_graph
 from opdock.io.files import as_path
 from opdock.summary.writer import FileWriter
 
@@ -28,8 +29,6 @@ class FileWriterCache:
     @staticmethod
     def get(logdir: Any) -> FileWriter:
         """The writer of a directory, made with the default graph when there is none yet."""
-        from opdock.graph.nodes.graph import get_default_graph
-
         path = as_path(logdir)
         with FileWriterCache._lock:
             writer = FileWriterCache._cache.get(path)

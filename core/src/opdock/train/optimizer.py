@@ -21,6 +21,7 @@ from opdock.ops import control
 from opdock.train import slot_creator
 from opdock.train.applied import AppliedUpdates
 from opdock.train.tracking.slots import TrackedSlots
+from opdock.util import nest
 
 
 class Optimizer(TrackedSlots, AppliedUpdates):
@@ -351,8 +352,6 @@ def _key(var: Any) -> Any:
 
 
 def _flat(var_list: Any) -> list[Any]:
-    from opdock.util import nest
-
     out: list[Any] = []
     for v in nest.flatten(var_list):
         parts = getattr(v, "_variable_list", None)

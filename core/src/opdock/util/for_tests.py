@@ -14,6 +14,7 @@ from typing import Any
 
 from opdock.api import test
 from opdock.api.test import TestCase, assert_equal_graph_def, gpu_device_name, is_gpu_available
+from opdock.graph.nodes.scopes import device as placed
 from opdock.graph.serial.proto_functions import get_collection_proto_type
 
 __all__ = [
@@ -123,8 +124,6 @@ def assert_meta_graph_protos_equal(tester: Any, a: Any, b: Any) -> None:
 @contextlib.contextmanager
 def device(use_gpu: bool) -> Iterator[None]:
     """Places on the GPU if there is one and it is wanted, else on the CPU."""
-    from opdock.graph.nodes.scopes import device as placed
-
     with placed(test.gpu_device_name() or "/device:CPU:0" if use_gpu else "/device:CPU:0"):
         yield
 

@@ -201,3 +201,28 @@ def test_references_compare_by_identity() -> None:
         assert kept[x.experimental_ref()] == "x"
         assert v.experimental_ref().deref() is v
         assert x.experimental_ref() != tf.constant(1).experimental_ref()
+
+
+def test_inputs_cannot_be_changed_in_place():
+    with tf.Graph().as_default():
+        total = tf.add(1.0, 2.0).op
+    with pytest.raises(AttributeError, match="append"):
+        total.inputs.append(None)
+    assert len(total.inputs) == 2
+
+
+def test_traceback_with_start_lines_says_where_functions_begin():
+    with tf.Graph().as_default():
+        op = tf.no_op()
+    assert [frame[:4] for frame in op.traceback_with_start_lines] == op.traceback
+    first = test_traceback_with_start_lines_says_where_functions_begin.__code__.co_firstlineno
+    assert first in [frame[4] for frame in op.traceback_with_start_lines]
+
+
+def test_an_operation_is_no_tensor():
+    with tf.Graph().as_default():
+        op = tf.no_op("nothing")
+        with pytest.raises(TypeError, match="Can't convert Operation 'nothing' to Tensor"):
+            tf.convert_to_tensor(op)
+        with pytest.raises(TypeError, match=r"Can't convert Operation .*target dtype=tf.int32"):
+            tf.convert_to_tensor(op, tf.int32)

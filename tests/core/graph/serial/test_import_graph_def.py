@@ -177,6 +177,15 @@ def test_output_shapes_refine() -> None:
         tf.import_graph_def(graph_def)
 
 
+def test_old_shapes_of_handles_are_passed_over() -> None:
+    graph_def = tf.GraphDef()
+    made = graph_def.node.add(name="b", op="Barrier")
+    made.attr["component_types"].list.type.append(1)
+    made.attr["_output_shapes"].list.shape.add()
+    (barrier,) = tf.import_graph_def(graph_def, return_elements=["b:0"])
+    assert barrier.shape == [2]
+
+
 def broken(change: Any) -> tf.GraphDef:
     graph_def = small()
     change(graph_def)

@@ -17,10 +17,11 @@ import numpy.typing as npt
 
 from opdock_cpu.jit import llvm
 from opdock_cpu.jit.compiled import caller, ffi, request
+from opdock_cpu.jit.forks import parallel
 from opdock_cpu.jit.mathematics import definition, number
 from opdock_cpu.jit.openmp import threads_work
 from opdock_cpu.jit.plan import Code, metadata
-from opdock_cpu.jit.team import ATTRIBUTES, TASK
+from opdock_cpu.jit.team import ATTRIBUTES
 from opdock_cpu.sharing import Site
 from opdock_cpu.threads import threads
 
@@ -187,45 +188,12 @@ def _module(entry: str, kind: str, chosen: bool, forks: bool) -> str:
     pointers = ", ".join(f"ptr noalias %{p}" for p in _POINTERS)
     core = code.function(f"define internal void @core({pointers}, i64 %from, i64 %to) {ATTRIBUTES}")
     normal = [definition("log", "double")] * (kind == "normal")
-    return "\n".join([*normal, core, _entry(entry, forks), (_share() + TASK) * forks, metadata()])
+    called = parallel(entry, _POINTERS, lambda code, given: _at_place(code, given[1], 3), forks)
+    return "\n".join([*normal, core, called, metadata()])
 
 
 def _at_place(code: Code, place: str, at: int) -> str:
     return code.put(f"load i64, ptr {code.at('i64', place, str(at))}")
-
-
-def _entry(name: str, forks: bool) -> str:
-    """The function that is called: it starts the threads, or does the work itself."""
-    code = Code()
-    if forks:
-        code.add(f"br i1 {code.put('icmp sgt i64 %threads, 1')}, label %several, label %alone")
-        code.block("several")
-        args = code.put(f"alloca [{len(_POINTERS)} x ptr]")
-        for i, pointer in enumerate(_POINTERS):
-            code.store("ptr", f"%{pointer}", code.at("ptr", args, str(i)))
-        count = code.put("trunc i64 %threads to i32")
-        code.add(f"call void @GOMP_parallel(ptr @task, ptr {args}, i32 {count}, i32 0)", "ret void")
-        code.block("alone")
-    passed = ", ".join(f"ptr %{p}" for p in _POINTERS)
-    count = _at_place(code, "%place", 3)
-    code.add(f"call void @core({passed}, i64 0, i64 {count})", "ret void")
-    return code.function(f"define void @{name}({passed}, i64 %threads) nounwind")
-
-
-def _share() -> str:
-    """A thread's part of the blocks."""
-    code = Code()
-    pointers = [
-        code.put(f"load ptr, ptr {code.at('ptr', '%args', str(i))}") for i in range(len(_POINTERS))
-    ]
-    count = _at_place(code, pointers[1], 3)
-    bounds = [
-        code.put(f"sdiv i64 {code.put(f'mul i64 {count}, {which}')}, %team")
-        for which in ("%tid", code.put("add i64 %tid, 1"))
-    ]
-    passed = ", ".join([*(f"ptr {p}" for p in pointers), *(f"i64 {b}" for b in bounds)])
-    code.add(f"call void @core({passed})", "ret void")
-    return code.function("define internal void @share(ptr %args, i64 %tid, i64 %team) nounwind")
 
 
 # ---------------------------------------------------------------- calls

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 from typing import Any, Final
 
@@ -18,8 +18,10 @@ import numpy as np
 from opdock.plugin import DType, FusionPattern, KernelTable, NodeSig, P, checks, dtypes
 from opdock_cpu.jit import llvm
 from opdock_cpu.jit.compiled import Function, caller, ffi, request
+from opdock_cpu.jit.forks import parallel
 from opdock_cpu.jit.mathematics import definition, number
 from opdock_cpu.jit.openmp import threads_work
+from opdock_cpu.jit.plan import Code
 from opdock_cpu.kernels import xent as numpy_kernels
 from opdock_cpu.sharing import Site
 from opdock_cpu.threads import threads
@@ -85,19 +87,9 @@ end:
   store K %value, ptr %loss
   ret void
 }
-define internal void @rows(ptr %args, i64 %from, i64 %to) nounwind {
+define internal void @core(ptr %p0, ptr %p1, ptr %p2, ptr %p3, ptr %p4, ptr %sizes, i64 %from,
+                           i64 %to) nounwind {
 entry:
-  %p0 = load ptr, ptr %args
-  %a1 = getelementptr ptr, ptr %args, i64 1
-  %p1 = load ptr, ptr %a1
-  %a2 = getelementptr ptr, ptr %args, i64 2
-  %p2 = load ptr, ptr %a2
-  %a3 = getelementptr ptr, ptr %args, i64 3
-  %p3 = load ptr, ptr %a3
-  %a4 = getelementptr ptr, ptr %args, i64 4
-  %p4 = load ptr, ptr %a4
-  %a5 = getelementptr ptr, ptr %args, i64 5
-  %sizes = load ptr, ptr %a5
   %np = getelementptr i64, ptr %sizes, i64 1
   %n = load i64, ptr %np
   %some = icmp slt i64 %from, %to
@@ -117,55 +109,8 @@ row:
 end:
   ret void
 }
-define void @NAME(ptr %x, ptr %labels, ptr %loss, ptr %back, ptr %gains, ptr %sizes,
-                   i64 %threads) nounwind {
-entry:
-  %args = alloca [6 x ptr]
-  store ptr %x, ptr %args
-  %a1 = getelementptr ptr, ptr %args, i64 1
-  store ptr %labels, ptr %a1
-  %a2 = getelementptr ptr, ptr %args, i64 2
-  store ptr %loss, ptr %a2
-  %a3 = getelementptr ptr, ptr %args, i64 3
-  store ptr %back, ptr %a3
-  %a4 = getelementptr ptr, ptr %args, i64 4
-  store ptr %gains, ptr %a4
-  %a5 = getelementptr ptr, ptr %args, i64 5
-  store ptr %sizes, ptr %a5
-  FORK
-  %count = load i64, ptr %sizes
-  call void @rows(ptr %args, i64 0, i64 %count)
-  ret void
-}
 """
-_FORK = """%many = icmp sgt i64 %threads, 1
-  br i1 %many, label %fork, label %alone
-fork:
-  %team = trunc i64 %threads to i32
-  call void @GOMP_parallel(ptr @task, ptr %args, i32 %team, i32 0)
-  ret void
-alone:"""
-_TASK = """
-declare void @GOMP_parallel(ptr, ptr, i32, i32)
-declare i32 @omp_get_thread_num()
-declare i32 @omp_get_num_threads()
-define internal void @task(ptr %args) nounwind {
-  %a5 = getelementptr ptr, ptr %args, i64 5
-  %sizes = load ptr, ptr %a5
-  %rows = load i64, ptr %sizes
-  %t32 = call i32 @omp_get_thread_num()
-  %t = zext i32 %t32 to i64
-  %n32 = call i32 @omp_get_num_threads()
-  %n = zext i32 %n32 to i64
-  %t1 = add i64 %t, 1
-  %f0 = mul i64 %rows, %t
-  %from = sdiv i64 %f0, %n
-  %f1 = mul i64 %rows, %t1
-  %to = sdiv i64 %f1, %n
-  call void @rows(ptr %args, i64 %from, i64 %to)
-  ret void
-}
-"""
+_POINTERS: Final = ("x", "labels", "loss", "back", "gains", "sizes")
 _DENSE = {
     "SUM_PHIS": "%w = phi K [ZERO, %top], [%w1, %sum]\n  %c = phi K [ZERO, %top], [%c1, %sum]",
     # As in TF, a logit of -inf spoils the loss though the class's label is 0.
@@ -207,7 +152,7 @@ _SPARSE = {
 def _source(dtype: DType, index: DType | None, scaled: bool, forks: bool) -> str:
     """The module, but for its entry point's name."""
     kind, suffix = ("float", "f32") if dtype is dtypes.float32 else ("double", "f64")
-    text = _MODULE.replace("FORK", _FORK if forks else "") + (_TASK if forks else "")
+    text = _MODULE
     for word, code in (_SPARSE if index is not None else _DENSE).items():
         text = _word(text, word, code)
     text = _word(text, "GAIN", "load K, ptr %gains" if scaled else "fadd K ONE, -0.0")
@@ -222,7 +167,13 @@ def _source(dtype: DType, index: DType | None, scaled: bool, forks: bool) -> str
         text = _word(text, word, code)
     if index is not dtypes.int32:
         text = text.replace("%l = sext i64 %class to i64", "%l = add i64 %class, 0")
-    return "\n".join([*(definition(f, kind) for f in ("exp", "log")), text])
+    called = parallel("NAME", _POINTERS, _count, forks)
+    return "\n".join([*(definition(f, kind) for f in ("exp", "log")), text, called])
+
+
+def _count(code: Code, given: Sequence[str]) -> str:
+    """How many rows there are."""
+    return code.put(f"load i64, ptr {given[-1]}")
 
 
 def _word(text: str, word: str, code: str) -> str:

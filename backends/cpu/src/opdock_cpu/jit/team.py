@@ -1,6 +1,6 @@
 """The threads of generated loops: their shares of the work, and what becomes of their folds.
 
-The entry point starts a team of GNU's OpenMP runtime, each thread of which calls `@task`, or goes
+The entry point starts a team (`forks.py`), each thread of which does its share, or goes
 through the shares of a team by itself: the order of additions, and so every bit, is the same.
 """
 
@@ -8,26 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from opdock_cpu.jit import render
+from opdock_cpu.jit import forks, render
 from opdock_cpu.jit.plan import Code, Fold, Plan
 
-__all__ = ["ATTRIBUTES", "TASK", "entry_point", "finished", "folded", "pointers", "task"]
+__all__ = ["ATTRIBUTES", "entry_point", "finished", "folded", "pointers", "task"]
 
 ATTRIBUTES: Final = '"prefer-vector-width"="512" nounwind'
 """Of every function with loops that are to be vectorized."""
-TASK: Final = """declare void @GOMP_parallel(ptr, ptr, i32, i32)
-declare i32 @omp_get_thread_num()
-declare i32 @omp_get_num_threads()
-define internal void @task(ptr %args) nounwind {
-  %tid32 = call i32 @omp_get_thread_num()
-  %tid = zext i32 %tid32 to i64
-  %team32 = call i32 @omp_get_num_threads()
-  %team = zext i32 %team32 to i64
-  call void @share(ptr %args, i64 %tid, i64 %team)
-  ret void
-}
-"""
-"""What a thread of a team runs: `@share(args, thread, threads)` of the same module."""
 
 
 def pointers(plan: Plan) -> list[str]:
@@ -108,14 +95,10 @@ def _called(
 
 def _several(code: Code, plan: Plan) -> None:
     """The shares of a team: each on a thread of its own, or all in turn."""
-    passed = [*pointers(plan), "scratch", "sizes"]
-    args = code.put(f"alloca [{len(passed)} x ptr]")
-    for i, name in enumerate(passed):
-        code.store("ptr", f"%{name}", code.at("ptr", args, str(i)))
+    args = forks.packed(code, [*pointers(plan), "scratch", "sizes"])
     code.add(f"br i1 {code.put('icmp sgt i64 %threads, 0')}, label %fork, label %turns")
     code.block("fork")
-    count = code.put("trunc i64 %threads to i32")
-    code.add(f"call void @GOMP_parallel(ptr @task, ptr {args}, i32 {count}, i32 0)")
+    forks.started(code, args)
     code.add("br label %join")
     code.block("turns")
     with code.loop("0", "%team") as turn:
@@ -166,30 +149,22 @@ def _combined(code: Code, plan: Plan, fold: Fold) -> None:
 def task(plan: Plan) -> str:
     """What a thread of a team runs, and `@share`: rows where there are enough, else columns."""
     code = Code()
-    passed = len(pointers(plan)) + 2
-    loaded = [code.put(f"load ptr, ptr {code.at('ptr', '%args', str(i))}") for i in range(passed)]
-    *values, scratch, sizes = loaded
+    *values, scratch, sizes = forks.unpacked(code, len(pointers(plan)) + 2)
     code.add(f"%sizes = select i1 true, ptr {sizes}, ptr {sizes}")
-    tid, team = "%tid", "%team"
     rows, width = _extent(code, plan)
-
-    def share(total: str, which: str) -> str:
-        return code.put(f"sdiv i64 {code.put(f'mul i64 {total}, {which}')}, {team}")
-
-    following = code.put(f"add i64 {tid}, 1")
+    following = code.put("add i64 %tid, 1")
     across = "true"  # a row that becomes one value by itself has one thread
     if all(f.shared for f in plan.folds):
-        across = code.put(f"icmp sge i64 {rows}, {code.put(f'mul i64 {team}, 4')}")
+        across = code.put(f"icmp sge i64 {rows}, {code.put('mul i64 %team, 4')}")
     bounds = [
         code.put(f"select i1 {across}, i64 {a}, i64 {b}")
         for a, b in (
-            (share(rows, tid), "0"), (share(rows, following), rows),
-            ("0", share(width, tid)), (width, share(width, following)),
+            (forks.part(code, rows, "%tid"), "0"), (forks.part(code, rows, following), rows),
+            ("0", forks.part(code, width, "%tid")), (width, forks.part(code, width, following)),
         )
     ]  # fmt: skip
     if plan.shared:
-        scratch = _scratch(code, plan, scratch, tid)
+        scratch = _scratch(code, plan, scratch, "%tid")
     _called(code, plan, values, scratch, bounds)
     code.add("ret void")
-    head = "define internal void @share(ptr %args, i64 %tid, i64 %team) nounwind"
-    return code.function(head) + TASK
+    return code.function(forks.SHARE) + forks.TASK

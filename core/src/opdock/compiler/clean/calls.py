@@ -39,10 +39,12 @@ def _once(block: Block) -> None:
             fresh.append(node)
             continue
         node.inputs = [mapping.get(v, v) for v in node.inputs]
-        body, results = _inlined(node)
+        body, results, ends = _inlined(node)
         fresh += body
+        # Whoever asks for one result has the whole function called.
+        block.targets += [n for n in ends if n not in block.targets]
         mapping.update(zip(node.values(), results, strict=True))
-        ends = [n for n in body if has_effect(n)] + [v.node for v in results]
+        ends = [*ends, *(n for n in body if has_effect(n)), *(v.node for v in results)]
         controls[node] = list(dict.fromkeys(ends or [*node.control, *_makers(node)]))
     block.nodes = fresh
     block.replace(mapping, controls)
@@ -52,8 +54,8 @@ def _makers(node: Node) -> list[Node]:
     return list(dict.fromkeys(v.node for v in node.inputs))
 
 
-def _inlined(node: Node) -> tuple[list[Node], list[Value]]:
-    """The nodes of the function that a node calls, and its results."""
+def _inlined(node: Node) -> tuple[list[Node], list[Value], list[Node]]:
+    """The nodes of the function that a node calls, its results, and what runs without one."""
     function = _callee(node)
     feeds = []
     for parameter, value in zip(function.inputs, node.inputs, strict=True):
@@ -79,7 +81,7 @@ def _inlined(node: Node) -> tuple[list[Node], list[Value]]:
         inner.id = node.id
         if not inner.is_const:
             inner.control = list(dict.fromkeys([*inner.control, *waits]))
-    return nodes, results
+    return nodes, results, [n for n in body.targets if has_effect(n) or not n.out_dtypes]
 
 
 def _callee(node: Node) -> FuncGraph:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
 
 from opdock import errors, shapes
 from opdock.compiler.ir.block import FEED, Block, Node, Value
+from opdock.compiler.ir.order import in_order
 from opdock.dtypes import DType
 from opdock.graph.control.func_graph import arg_op
 from opdock.graph.control.v1_raw import Functional, functional, switched
@@ -200,28 +200,13 @@ def _is_executable(order: list[Operation]) -> bool:
 
 def _topological(order: list[Operation]) -> list[Operation]:
     """The operations so that each follows what it needs, otherwise in the order of creation."""
-    members = set(order)
-    waiting: dict[Operation, int] = {}
-    users: dict[Operation, list[Operation]] = {}
-    for op in order:
-        needs = {t._op for t in op._inputs} | set(op._control_inputs)
-        needs &= members
-        waiting[op] = len(needs)
-        for other in needs:
-            users.setdefault(other, []).append(op)
-    ready = [(op._id, op) for op in order if not waiting[op]]
-    heapq.heapify(ready)
-    out: list[Operation] = []
-    while ready:
-        _, op = heapq.heappop(ready)
-        out.append(op)
-        for user in users.get(op, ()):
-            waiting[user] -= 1
-            if not waiting[user]:
-                heapq.heappush(ready, (user._id, user))
-    if len(out) < len(order):
-        raise _cycle([op for op in order if waiting[op]])
-    return out
+    found = in_order(
+        order, lambda op: (*(t._op for t in op._inputs), *op._control_inputs), lambda op: op._id
+    )
+    if len(found) < len(order):
+        done = set(found)
+        raise _cycle([op for op in order if op not in done])
+    return found
 
 
 def _node(op: Operation, nodes: dict[Operation, Node], fed: dict[Tensor, Value]) -> Node:

@@ -18,9 +18,11 @@ def waits(block: Block) -> None:
     A node with an effect goes on waiting: what it waits for may fail, and then it must not run.
     So does what the user asked for, which may be a group and nothing else.
     """
+    if not any(node.control for node in block.nodes):
+        return
     effects: set[Node] = set()  # nodes that have an effect or wait for one
     for node in block.nodes:
-        if has_effect(node) or any(n in effects for n in _before(node)):
+        if has_effect(node) or (effects and not effects.isdisjoint(_before(node))):
             effects.add(node)
     live = _live(block, effects)
     kept = asked_for(block)

@@ -7,8 +7,7 @@ place is free again for results of any shape; on others a buffer serves results 
 from __future__ import annotations
 
 import bisect
-from collections.abc import Hashable
-from dataclasses import dataclass
+import math
 from typing import Any, Final, NamedTuple
 
 from opdock.compiler.place.target import Target
@@ -20,23 +19,24 @@ ALIGNMENT: Final = 64
 
 
 class Form(NamedTuple):
-    """What a result's buffer must be like."""
+    """What a result's buffer must be like.
+
+    Attributes:
+        nbytes: how much memory the elements take.
+    """
 
     target: Target
     shape: tuple[int, ...]
     dtype: DType
+    nbytes: int
 
-    @property
-    def nbytes(self) -> int:
-        """How much memory the elements take."""
-        size = int(self.dtype.size)
-        for dim in self.shape:
-            size *= dim
-        return size
+    @classmethod
+    def of(cls, target: Target, shape: tuple[int, ...], dtype: DType) -> Form:
+        """The form of elements of a type."""
+        return cls(target, shape, dtype, math.prod(shape) * int(dtype.size))
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(NamedTuple):
     """A buffer to allocate; `offset` is its place in the device's block, if it is in one."""
 
     form: Form
@@ -55,14 +55,15 @@ class Buffers:
         self.planned: list[Planned] = []
         self.blocks: dict[Target, _Block] = {}
         self._free: dict[Form, list[int]] = {}
-        self._index: dict[Hashable, int] = {}
+        self._index: dict[Planned, int] = {}
+        self._in_block: dict[tuple[Target, DType], _Block | None] = {}
 
     def take(self, form: Form) -> int:
         """The index of a buffer of that form that nobody uses."""
-        if not _in_block(form):
+        block = self._block_of(form)
+        if block is None:
             idle = self._free.get(form)
             return idle.pop() if idle else self._new(Planned(form))
-        block = self.blocks.setdefault(form.target, _Block())
         planned = Planned(form, block.take(form.nbytes))
         # The same place in the same form is the same buffer.
         found = self._index.get(planned)
@@ -84,14 +85,18 @@ class Buffers:
         alone = sum(p.form.nbytes for p in self.planned if p.offset is None)
         return alone + sum(b.size for b in self.blocks.values())
 
+    def _block_of(self, form: Form) -> _Block | None:
+        """The block in which buffers of a form are places, or None where each is by itself."""
+        key = form.target, form.dtype
+        if key not in self._in_block:
+            plain = form.dtype.is_numpy_compatible and form.dtype.name != "string"
+            placed = plain and has_arena(form.target.device)
+            self._in_block[key] = self.blocks.setdefault(form.target, _Block()) if placed else None
+        return self._in_block[key]
+
     def _new(self, planned: Planned) -> int:
         self.planned.append(planned)
         return len(self.planned) - 1
-
-
-def _in_block(form: Form) -> bool:
-    plain = form.dtype.is_numpy_compatible and form.dtype.name != "string"
-    return plain and has_arena(form.target.device)
 
 
 class _Block:

@@ -12,9 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from opdock import dtypes
 from opdock.compiler.emit.arena import Buffers, Form, Planned
 from opdock.compiler.emit.schedule import Schedule, Step
 from opdock.compiler.ir.state import cell_inputs, flat_indices
+from opdock.compiler.ir.together import Together
 from opdock.compiler.place.target import Target
 from opdock.kernels.expr.cluster import CLUSTER
 
@@ -52,7 +54,8 @@ def plan_memory(schedule: Schedule, share: bool = True) -> MemoryPlan:
     """
     last = _last_uses(schedule)
     root = _aliases(schedule)
-    escaping = _escaping(schedule, root)
+    keeps = [s for step in schedule.steps for s in _keeps(step)]
+    escaping = _escaping(schedule, root, keeps)
     group_end = _group_ends(schedule, last, root)
     plan, buffers = MemoryPlan(), Buffers()
     held: dict[int, _Held] = {}
@@ -86,7 +89,7 @@ def plan_memory(schedule: Schedule, share: bool = True) -> MemoryPlan:
     plan.blocks = {target: block.size for target, block in buffers.blocks.items()}
     plan.planned_bytes = buffers.nbytes
     _mark_frees(schedule, last)
-    kept = _kept(schedule, root)
+    kept = _kept(schedule, root, keeps)
     held_elsewhere = kept | {root[s] for s in (*schedule.presets, *schedule.params)}
     plan.shared = frozenset(s for s in range(schedule.n_slots) if root[s] in held_elsewhere)
     plan.kept_params = frozenset(s for s in schedule.params if root[s] in kept)
@@ -107,30 +110,24 @@ def _last_uses(schedule: Schedule) -> dict[int, int]:
 
 def _aliases(schedule: Schedule) -> list[int]:
     """For each slot the representative of the set of slots that may share its buffer."""
-    parent = list(range(schedule.n_slots))
-
-    def find(slot: int) -> int:
-        while parent[slot] != slot:
-            parent[slot] = parent[parent[slot]]
-            slot = parent[slot]
-        return slot
-
+    together = Together(range(schedule.n_slots))
     for step in schedule.steps:
         if step.kind in ("alias", "builtin") and step.node.traits.forwards:
             for a, b in zip(step.inputs, step.outputs, strict=False):
-                parent[find(b)] = find(a)
+                together.join(b, a)
         elif step.kind == "copy" and step.node.attrs.get("how") != "download":
             # A copy between two views of host memory may be no copy at all.
-            parent[find(step.outputs[0])] = find(step.inputs[0])
+            together.join(step.outputs[0], step.inputs[0])
         elif step.kind == "kernel" and step.node.kernel is not None:
             for out, into in step.node.kernel.may_alias.items():
                 if out < len(step.outputs) and into < len(step.inputs):
-                    parent[find(step.outputs[out])] = find(step.inputs[into])
-    return [find(s) for s in range(schedule.n_slots)]
+                    together.join(step.outputs[out], step.inputs[into])
+    return [together.root(s) for s in range(schedule.n_slots)]
 
 
-def _escaping(schedule: Schedule, root: list[int]) -> set[int]:
-    out = {root[s] for s in schedule.fetches}
+def _escaping(schedule: Schedule, root: list[int], keeps: list[int]) -> set[int]:
+    """Alias roots whose buffers someone may hold after the step; those of `keeps` among them."""
+    out = {root[s] for s in (*schedule.fetches, *keeps)}
     out.update(root[s] for s in schedule.presets)
     out.update(root[s] for s in schedule.params)
     for step in schedule.steps:
@@ -142,13 +139,12 @@ def _escaping(schedule: Schedule, root: list[int]) -> set[int]:
         # Control flow and segments may return what they are given, or keep it.
         if step.kind in ("control", "segment", "read"):
             out.update(root[s] for s in (*step.inputs, *step.outputs))
-        out.update(root[s] for s in _keeps(step))
     return out
 
 
-def _kept(schedule: Schedule, root: list[int]) -> set[int]:
+def _kept(schedule: Schedule, root: list[int], keeps: list[int]) -> set[int]:
     """Alias roots that a variable, queue or user function may hold after the step."""
-    out: set[int] = set()
+    out = {root[s] for s in keeps}
     for step in schedule.steps:
         if step.kind == "read":
             out.add(root[step.outputs[0]])
@@ -157,7 +153,6 @@ def _kept(schedule: Schedule, root: list[int]) -> set[int]:
             lent = step.node.host_inputs if step.kind == "segment" else ()
             inputs = (s for i, s in enumerate(step.inputs) if i not in lent)
             out.update(root[s] for s in (*inputs, *step.outputs))
-        out.update(root[s] for s in _keeps(step))
     return out
 
 
@@ -169,7 +164,7 @@ def _keeps(step: Step) -> list[int]:
     node = step.node
     if node.spec is None or step.kind in ("alias", "read"):
         return []
-    if any(d.name == "variant" for d in node.out_dtypes):
+    if dtypes.variant in node.out_dtypes:
         return [*step.inputs, *step.outputs]
     # A variable that is only read for its value makes no op stateful here.
     if not node.spec.stateful and not cell_inputs(node):
@@ -200,8 +195,8 @@ def _form(step: Step, output: int, escaping: set[int], root: list[int]) -> Form 
         return None
     if step.node.target is None or output in step.node.host_outputs:
         return None
-    known = tuple(dim for dim in shape if dim is not None)
-    return Form(step.node.target, known, step.node.out_dtypes[output].base_dtype)
+    known = tuple([dim for dim in shape if dim is not None])
+    return Form.of(step.node.target, known, step.node.out_dtypes[output].base_dtype)
 
 
 def _writes_over(step: Step, output: int) -> bool:

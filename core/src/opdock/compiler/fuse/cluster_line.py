@@ -44,22 +44,19 @@ class Member(NamedTuple):
     Attributes:
         line: the steps.
         used: which of the op's inputs they read.
-        share: how many of them count as one.
+        computing: how many of the steps compute something.
+        quick: whether each of them takes less time than it takes to compile it.
     """
 
     line: Line
     used: frozenset[int]
-    share: int = 1
+    computing: int
+    quick: bool
 
-    @property
-    def size(self) -> float:
-        """The steps that compute something, as far as `MAX_STEPS` is concerned."""
-        return computing(self.line) / self.share
-
-    def over(self, elements: int) -> Member:
-        """The member as it counts where it computes so many elements."""
-        quick = all(s.op in _QUICK for s in self.line.steps)
-        return self._replace(share=_SHARE) if quick and elements <= _FEW else self
+    def size(self, elements: int) -> float:
+        """The steps as they count for `MAX_STEPS` where they compute so many elements."""
+        few = self.quick and elements <= _FEW
+        return self.computing / _SHARE if few else self.computing
 
 
 def computing(line: Line) -> int:
@@ -73,13 +70,14 @@ def member_of(node: Node) -> Member | None:
     special = _SPECIAL.get(node.op)
     if node.spec is None or (special is None and node.spec.expr is None):
         return None
-    types = tuple(v.dtype.base_dtype for v in node.inputs)
+    types = tuple([v.dtype.base_dtype for v in node.inputs])
     result = node.out_dtypes[0].base_dtype
     if special is not None:
         text = special(node)
         return None if text is None else _from_text(text, types, result)
-    attrs = tuple((k, v) for k, v in node.attrs.items() if isinstance(v, (bool, int, float, DType)))
-    return _from_spec(node.op, types, result, attrs, tuple(type(v) for _, v in attrs))
+    attrs = [(k, v) for k, v in node.attrs.items() if isinstance(v, (bool, int, float, DType))]
+    kinds = tuple([type(v) for _, v in attrs])
+    return _from_spec(node.op, types, result, tuple(attrs), kinds)
 
 
 @lru_cache(maxsize=4096)
@@ -117,7 +115,8 @@ def _checked(line: Line) -> Member | None:
     """None for errors, which need the user's line, for copies, and for what is too long."""
     if line.may_raise or line.steps[line.results[0]].op == INPUT or computing(line) > MAX_STEPS:
         return None
-    return Member(line, frozenset(int(s.value) for s in line.steps if s.op == INPUT))
+    used = frozenset(int(s.value) for s in line.steps if s.op == INPUT)
+    return Member(line, used, computing(line), all(s.op in _QUICK for s in line.steps))
 
 
 def _bias_add(node: Node) -> str | None:

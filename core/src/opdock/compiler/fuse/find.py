@@ -19,10 +19,11 @@ from opdock.compiler.fuse.parts import MOST_ENDS, Candidate, Flow, Key, Part, Pa
 from opdock.compiler.fuse.patterns import may_fuse
 from opdock.compiler.ir.block import Block, Node, Value
 from opdock.compiler.ir.order import preceding
+from opdock.compiler.ir.together import Together
 from opdock.compiler.place.placer import Placer
 from opdock.compiler.place.target import Target
 from opdock.kernels.expr.lowering import Line
-from opdock.shapes import Shape, num_elements
+from opdock.shapes import num_elements
 
 _MOST_BESIDE: Final = 6
 """Results up to which parts that depend on nothing of each other are joined."""
@@ -89,8 +90,10 @@ def _candidate(node: Node) -> Candidate | None:
     """What a node would be in a cluster, if it can be in one at all."""
     if len(node.out_dtypes) != 1 or not may_fuse(node):
         return None
-    if not all(_is_known(v.shape) for v in node.inputs):
-        return None
+    for before, index in node.inputs:
+        known = before.out_shapes[index]
+        if known is None or None in known:
+            return None
     ending = ending_of(node)
     shape = node.out_shapes[0] if ending is None else node.inputs[0].shape
     if shape is None or None in shape or not num_elements(shape):
@@ -102,11 +105,7 @@ def _candidate(node: Node) -> Candidate | None:
     if kernel is None or kernel.host_inputs or kernel.host_outputs:
         return None
     member = member_of(node)
-    return None if member is None else Candidate(key, member.over(num_elements(shape) or 0))
-
-
-def _is_known(shape: Shape) -> bool:
-    return shape is not None and None not in shape
+    return None if member is None else Candidate(key, member)
 
 
 # ---------------------------------------------------------------- groups
@@ -197,23 +196,16 @@ def _together(
 # ---------------------------------------------------------------- parts of a group
 def _connected(parts: Parts, group: list[Node]) -> list[Part]:
     """The parts of a group that hang together."""
-    parent = {n: n for n in group}
-
-    def root(node: Node) -> Node:
-        while parent[node] is not node:
-            parent[node] = parent[parent[node]]
-            node = parent[node]
-        return node
-
+    together = Together(group)
     for node in group:
         # Controls and order connect too, so that no two parts wait for each other.
         for other in preceding(node, parts.flow.before):
-            if other in parent:
-                parent[root(other)] = root(node)
+            if other in together:
+                together.join(other, node)
     found: dict[Node, Part] = {}
     for node in group:
         candidate = parts.candidates[node]
-        top = root(node)
+        top = together.root(node)
         part = found.get(top) or found.setdefault(top, Part(candidate.key, []))
         (part.nodes if candidate.reduce is None else part.ends).append(node)
     return list(found.values())

@@ -11,6 +11,7 @@ from opdock.compiler.ir.block import Block, Node, Value
 from opdock.compiler.ir.order import Before, preceding, state_order
 from opdock.compiler.place.target import Target
 from opdock.kernels.expr.cluster import Reduce
+from opdock.shapes import num_elements
 
 Key = tuple[Target, tuple[int, ...]]
 """The device, and the shape over which all of a part is computed."""
@@ -37,7 +38,8 @@ class Candidate:
     used: Collection[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.size = 0 if self.member is None else self.member.size
+        elements = num_elements(self.key[1]) or 0
+        self.size = 0 if self.member is None else self.member.size(elements)
         self.used = self.member.used if self.member is not None and self.reduce is None else (0,)
 
 

@@ -6,6 +6,7 @@ always fused in one way. Results are those of the unfused nodes, and so is the o
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Iterator
 from typing import Any
@@ -13,13 +14,13 @@ from typing import Any
 from opdock.compiler.emit.partition import declare_memory
 from opdock.compiler.fuse.match import Match, Matcher
 from opdock.compiler.ir.block import Block, Fused, Node, Value
-from opdock.compiler.ir.order import preceding, state_order
+from opdock.compiler.ir.order import Before, preceding, state_order
 from opdock.compiler.ir.state import cell_inputs
 from opdock.compiler.place.ladder import node_sig
 from opdock.compiler.place.placer import Placer
 from opdock.compiler.place.target import Target
 from opdock.kernels.select.selection import LABEL_ATTR, read_verdict
-from opdock.plugins.patterns import FusionPattern
+from opdock.plugins.patterns import FusionPattern, P
 
 _log = logging.getLogger("opdock.fuse")
 
@@ -72,19 +73,36 @@ class _Fuser:
         self.line: list[Node | None] = list(block.nodes)
         self.at = {n: i for i, n in enumerate(block.nodes)}
         self.fetched = set(block.fetches)
-        self.before = state_order(block.nodes)
         self.into: dict[Node, Node] = {}  # matched nodes and what became of them
         self.made: list[Node] = []
-        self.users: dict[Value, list[Node]] = {}
-        self.waiters: dict[Node, list[Node]] = {}  # who runs after a node without reading of it
         self.by_op: dict[tuple[Target, str], list[Node]] = {}
         for node in block.nodes:
-            for value in node.inputs:
-                self.users.setdefault(value, []).append(node)
-            for other in (*node.control, *self.before.get(node, ())):
-                self.waiters.setdefault(other, []).append(node)
             if node.target is not None and node.kernel is not None:
                 self.by_op.setdefault((node.target, node.op), []).append(node)
+
+    # What only a match asks for.
+    @functools.cached_property
+    def before(self) -> Before:
+        """What the order of effects adds."""
+        return state_order(self.block.nodes)
+
+    @functools.cached_property
+    def users(self) -> dict[Value, list[Node]]:
+        """The nodes that take a value."""
+        users: dict[Value, list[Node]] = {}
+        for node in self.block.nodes:
+            for value in node.inputs:
+                users.setdefault(value, []).append(node)
+        return users
+
+    @functools.cached_property
+    def waiters(self) -> dict[Node, list[Node]]:
+        """Who runs after a node without reading of it."""
+        waiters: dict[Node, list[Node]] = {}
+        for node in self.block.nodes:
+            for other in (*node.control, *self.before.get(node, ())):
+                waiters.setdefault(other, []).append(node)
+        return waiters
 
     def apply(self, target: Target, pattern: FusionPattern) -> None:
         """Replaces every match of one pattern on one device."""
@@ -92,9 +110,16 @@ class _Fuser:
         def fits(node: Node) -> bool:
             return node.target is target and node not in self.into and may_fuse(node)
 
+        # Most nodes have no input that the pattern's inner ops could be.
+        inner = [p.ops for p in pattern.pattern.inputs if isinstance(p, P)]
+        roots = [
+            n for op in pattern.pattern.ops for n in self.by_op.get((target, op), ())
+            if all(any(before.op in ops for before, _ in n.inputs) for ops in inner)
+        ]  # fmt: skip
+        if not roots:
+            return
         matcher = Matcher(fits, self.users)
-        roots = [n for op in pattern.pattern.ops for n in self.by_op.get((target, op), ())]
-        for root in sorted(roots, key=lambda n: self.at[n]) if len(roots) > 1 else roots:
+        for root in sorted(roots, key=lambda n: self.at[n]):
             refused = ""
             for match in matcher.matches(pattern, root):
                 reason = self._try(pattern, root, match)

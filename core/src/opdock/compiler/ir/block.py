@@ -59,12 +59,16 @@ class Node:
         how: "native", "portable", "decomposed", "builtin", "copy", "feed" or "control".
         fused: what the node stands for, if fusion made it.
         made_by: the plugin's pass that made it, in words; empty for all others.
+        traits: what the op type declares.
+        builtin: whether the runtime carries the node out on any device.
+        is_const: whether the node is a constant; `const` gives its value.
     """
 
+    # What every pass asks of every node, and no pass changes, is an attribute.
     __slots__ = (
-        "attrs", "control", "fused", "host_inputs", "host_outputs", "how", "id", "inputs",
-        "kernel", "made_by", "name", "op", "origin", "out_dtypes", "out_shapes", "rejections",
-        "requested", "spec", "target", "why",
+        "attrs", "builtin", "control", "fused", "host_inputs", "host_outputs", "how", "id",
+        "inputs", "is_const", "kernel", "made_by", "name", "op", "origin", "out_dtypes",
+        "out_shapes", "rejections", "requested", "spec", "target", "traits", "why",
     )  # fmt: skip
 
     def __init__(
@@ -84,6 +88,9 @@ class Node:
         self.op = op
         self.name = name
         self.spec = spec
+        self.traits: Traits = PLAIN if spec is None else spec.traits
+        self.builtin: bool = self.traits.builtin or (spec is None and op in (FEED, COPY))
+        self.is_const = spec is const_op
         self.attrs = attrs
         self.inputs = inputs
         self.control: list[Node] = []
@@ -101,21 +108,6 @@ class Node:
         self.host_inputs: frozenset[int] = frozenset()
         self.host_outputs: frozenset[int] = frozenset()
         self.fused: Fused | None = None
-
-    @property
-    def traits(self) -> Traits:
-        """What the op type declares."""
-        return PLAIN if self.spec is None else self.spec.traits
-
-    @property
-    def builtin(self) -> bool:
-        """Whether the runtime carries the node out on any device."""
-        return self.traits.builtin or (self.spec is None and self.op in (FEED, COPY))
-
-    @property
-    def is_const(self) -> bool:
-        """Whether the node is a constant; `const` gives its value."""
-        return self.spec is const_op
 
     @property
     def is_alias(self) -> bool:
@@ -156,6 +148,8 @@ class Node:
             return
         inferred = self.spec.infer(self.shape_sig(self.spec))
         for i, shape in enumerate(inferred):
+            if shape == self.out_shapes[i]:
+                continue
             # set_shape may know more than inference; where they contradict, what runs decides.
             if shapes.is_compatible(shape, self.out_shapes[i]):
                 self.out_shapes[i] = shapes.merge(shape, self.out_shapes[i])

@@ -6,13 +6,14 @@ Fusion moves nodes, and a node that reads a variable must go on seeing the same 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from opdock import errors
 from opdock.compiler.ir.block import FEED, Block, Node
 from opdock.compiler.ir.state import cell_inputs, chooses, is_state, written
 
+_T = TypeVar("_T", bound=Hashable)
 Before = dict[Node, list[Node]]
 _ARGUMENT = "argument"  # the one root of all variables when it is open which one some name
 
@@ -76,33 +77,51 @@ def preceding(node: Node, before: Mapping[Node, list[Node]]) -> Iterator[Node]:
     yield from before.get(node, ())
 
 
+def in_order(
+    items: Iterable[_T], needs: Callable[[_T], Iterable[_T]], place: Callable[[_T], int]
+) -> list[_T]:
+    """Items so that each follows what it needs, as near to the order of `place` as it goes.
+
+    Args:
+        items: what is to be ordered.
+        needs: what must come before an item; those that are none of the items do not count.
+        place: a number of its own for each item.
+
+    Returns:
+        The items; those are left out that need each other, and all that need them.
+    """
+    present = set(items)
+    waiting: dict[_T, int] = {}
+    users: dict[_T, list[_T]] = {}
+    for item in present:
+        needed = {n for n in needs(item) if n in present}
+        waiting[item] = len(needed)
+        for other in needed:
+            users.setdefault(other, []).append(item)
+    # Equal places cannot be, so no two items are compared.
+    ready = [(place(item), item) for item in present if not waiting[item]]
+    heapq.heapify(ready)
+    found: list[_T] = []
+    while ready:
+        _, item = heapq.heappop(ready)
+        found.append(item)
+        for user in users.get(item, ()):
+            waiting[user] -= 1
+            if not waiting[user]:
+                heapq.heappush(ready, (place(user), user))
+    return found
+
+
 def sort(block: Block, before: Mapping[Node, list[Node]], place: Mapping[Node, int]) -> None:
     """Puts the nodes in executable order, as near to the order of `place` as it goes.
 
     Raises:
         InternalError: they wait for each other.
     """
-    waiting: dict[Node, int] = {}
-    users: dict[Node, list[Node]] = {}
-    present = set(block.nodes)
-    for node in block.nodes:
-        needs = {p for p in preceding(node, before) if p in present}
-        waiting[node] = len(needs)
-        for other in needs:
-            users.setdefault(other, []).append(node)
-    # Equal places cannot be: each node has one of its own.
-    ready = [(place[n], n) for n in block.nodes if not waiting[n]]
-    heapq.heapify(ready)
-    nodes: list[Node] = []
-    while ready:
-        _, node = heapq.heappop(ready)
-        nodes.append(node)
-        for user in users.get(node, ()):
-            waiting[user] -= 1
-            if not waiting[user]:
-                heapq.heappush(ready, (place[user], user))
+    nodes = in_order(block.nodes, lambda n: preceding(n, before), place.__getitem__)
     if len(nodes) < len(block.nodes):
-        stuck = next(n for n in block.nodes if waiting[n])
+        done = set(nodes)
+        stuck = next(n for n in block.nodes if n not in done)
         raise errors.InternalError(
             None, stuck.origin, f"Fusion made a cycle with node '{stuck.name}' ({stuck.op})."
         )

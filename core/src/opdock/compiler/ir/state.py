@@ -28,7 +28,9 @@ def takes_handles(node: Node) -> bool:
 
 def is_state(value: Value) -> bool:
     """Whether a value names a variable or another resource."""
-    return value.dtype._is_ref_dtype or value.dtype is dtypes.resource
+    node, index = value
+    dtype = node.out_dtypes[index]
+    return dtype._is_ref_dtype or dtype is dtypes.resource
 
 
 def cell_inputs(node: Node) -> frozenset[int]:

@@ -96,7 +96,7 @@ class Experience:
         """Why a kernel of a device may not run a node any more, or None."""
         if kernel == ALL and device in self.lost:
             return f"the device was lost: {self.lost[device]}"
-        return self.bans.get((node.name, device, kernel))
+        return self.bans.get((node.name, device, kernel)) if self.bans else None
 
     def lose(self, loss: Loss) -> None:
         """Gives up a device."""

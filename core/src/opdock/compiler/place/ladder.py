@@ -61,20 +61,12 @@ def node_sig(
         in_shapes.append(before.out_shapes[index])
         in_dtypes.append(before.out_dtypes[index].base_dtype)
         in_names.append(before.name)
+    out_dtypes = tuple([d.base_dtype for d in node.out_dtypes])
     return NodeSig(
-        op=node.op,
-        name=node.name,
-        attrs=node.attrs,
-        in_shapes=tuple(in_shapes),
-        in_dtypes=tuple(in_dtypes),
-        out_shapes=tuple(node.out_shapes),
-        out_dtypes=tuple([d.base_dtype for d in node.out_dtypes]),
-        consts=consts,
-        device=None if target is None else target.device,
-        resources=resources,
-        in_names=tuple(in_names),
-        functions=functions,
-    )
+        node.op, node.name, node.attrs, tuple(in_shapes), tuple(in_dtypes),
+        tuple(node.out_shapes), out_dtypes, consts, None if target is None else target.device,
+        resources, tuple(in_names), functions,
+    )  # fmt: skip
 
 
 def climb(

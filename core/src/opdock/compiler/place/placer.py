@@ -10,6 +10,7 @@ from typing import Any
 from opdock import errors
 from opdock.compiler.ir.block import FEED, Block, Node, Value
 from opdock.compiler.ir.state import is_state
+from opdock.compiler.ir.together import Together
 from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.ladder import Choice, climb, expand
 from opdock.compiler.place.target import Target, parsed
@@ -17,6 +18,7 @@ from opdock.graph.nodes.devicespec import DeviceSpec
 from opdock.graph.nodes.traits import Control
 from opdock.kernels.select.selection import Rejection
 
+_Offers = dict[str, tuple[Sequence[Target], bool]]  # for each request what `candidates` answers
 PlaceHook = Callable[[Sequence[Node], Sequence[Target], "Placer"], "tuple[Target, str] | None"]
 
 
@@ -130,23 +132,16 @@ def place(block: Block, placer: Placer) -> None:
         InvalidArgumentError: a node has no kernel on any device that it may use; the message
             holds the table of rejections and the user's line.
     """
-    groups = _groups(block)
-    for members in groups.values():
-        _place_group(members, placer)
+    offers: _Offers = {}
+    for members in _groups(block).values():
+        _place_group(members, placer, offers)
     _expand_all(block)
 
 
 # ---------------------------------------------------------------- colocation
 def _groups(block: Block) -> dict[Node, list[Node]]:
     """Nodes that must share a device: `_class` attributes, and users of one variable."""
-    parent: dict[Node, Node] = {n: n for n in block.nodes}
-
-    def find(node: Node) -> Node:
-        while parent[node] is not node:
-            parent[node] = parent[parent[node]]
-            node = parent[node]
-        return node
-
+    together = Together(block.nodes)
     by_name: dict[str, Node] = {}
     for node in block.nodes:
         by_name.setdefault(node.name, node)
@@ -154,17 +149,17 @@ def _groups(block: Block) -> dict[Node, list[Node]]:
         for group in node.attrs.get("_class") or ():
             name = group.removeprefix("loc:@")
             if name in by_name:
-                parent[find(node)] = find(by_name[name])
+                together.join(node, by_name[name])
             else:
                 # The named node was pruned; those that follow it still belong together.
                 by_name[name] = node
         for value in node.inputs:
             holder = value.node
-            if is_state(value) and holder in parent and node.traits.control is Control.NONE:
-                parent[find(node)] = find(holder)
+            if is_state(value) and holder in together and node.traits.control is Control.NONE:
+                together.join(node, holder)
     groups: dict[Node, list[Node]] = {}
     for node in block.nodes:
-        groups.setdefault(find(node), []).append(node)
+        groups.setdefault(together.root(node), []).append(node)
     return groups
 
 
@@ -183,10 +178,12 @@ def _requested(members: list[Node]) -> tuple[str, Node]:
 
 
 # ---------------------------------------------------------------- one group
-def _place_group(members: list[Node], placer: Placer) -> None:
+def _place_group(members: list[Node], placer: Placer, offers: _Offers) -> None:
     requested, asking = _requested(members)
-    candidates, softened = placer.candidates(asking, requested)
-    homes = [t for n in members if (t := placer.home(n)) is not None]
+    if requested not in offers:
+        offers[requested] = placer.candidates(asking, requested)
+    candidates, softened = offers[requested]
+    homes = [t for n in members if n.traits.holds and (t := placer.home(n)) is not None]
     chosen = None
     if homes:
         # The values are there already; what cannot work on them there gets copies.
@@ -220,7 +217,7 @@ def _place_group(members: list[Node], placer: Placer) -> None:
     missing, target, choices = best
     for node in members:
         # Programs group variables differently, so the values of a group may be apart.
-        node.target = placer.home(node) or target
+        node.target = (placer.home(node) if homes else None) or target
         node.rejections = lost.get(node, [])
         node.why = (
             _why(node, requested, softened, target, preferred or candidates[0])

@@ -212,7 +212,7 @@ class FuncGraph(Graph):
                 # It takes the place of the argument in the order of the body.
                 value._op._id = inner._op._id
                 for consumer in inner.consumers():
-                    consumer._inputs = [value if t is inner else t for t in consumer._inputs]
+                    consumer._inputs = tuple(value if t is inner else t for t in consumer._inputs)
                     value._add_consumer(consumer)
 
     def forget_unused(self) -> None:

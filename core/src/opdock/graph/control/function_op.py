@@ -6,7 +6,7 @@ the definition of that type. It belongs to the graphs that call it, not to the r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opdock import dtypes
@@ -20,7 +20,14 @@ from opdock.graph.nodes.traits import Control, Traits
 if TYPE_CHECKING:
     from opdock.graph.variables.variable import Variable
 
-__all__ = ["DefinedGraph", "FunctionSpec", "copied_into", "functions_of", "root_of"]
+__all__ = [
+    "DefinedGraph",
+    "FunctionSpec",
+    "copied_into",
+    "copy_operations",
+    "functions_of",
+    "root_of",
+]
 
 _CALL = Traits(builtin=True, control=Control.CALL)
 
@@ -167,17 +174,35 @@ def copied_into(function: FuncGraph, arguments: Sequence[Tensor]) -> list[Tensor
     Returns:
         The results.
     """
-    graph = get_default_graph()
     values: dict[Tensor, Tensor] = dict(zip(function.inputs, arguments, strict=True))
+    copy_operations(function, function.needed(), values)
+    return [values[t] for t in function.outputs]
+
+
+def copy_operations(
+    function: FuncGraph, needed: Container[Operation], values: dict[Tensor, Tensor]
+) -> dict[Operation, Operation]:
+    """Adds some of a function's operations to the default graph.
+
+    Args:
+        function: the function.
+        needed: which ones; parameters are none of them.
+        values: what stands in for tensors of the function; gets the results of the copies, but for
+            tensors that have a stand-in.
+
+    Returns:
+        The copies.
+    """
+    graph = get_default_graph()
     made: dict[Operation, Operation] = {}
-    needed = function.needed()
     for op in function.get_operations():
         if op.type == "_Arg" or op not in needed:
             continue
         waits = [made[c] for c in op.control_inputs if c in made]
         made[op] = _copy(graph, op, [values[t] for t in op.inputs], waits)
-        values.update(zip(op.outputs, made[op].outputs, strict=True))
-    return [values[t] for t in function.outputs]
+        for old, new in zip(op.outputs, made[op].outputs, strict=True):
+            values.setdefault(old, new)
+    return made
 
 
 def _copy(

@@ -10,7 +10,7 @@ import numpy as np
 from opdock import dtypes
 from opdock.dtypes import DType
 from opdock.graph.nodes.constant import constant
-from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import get
 from opdock.graph.nodes.scopes import name_scope
 from opdock.shapes import Dimension, TensorShape
@@ -124,6 +124,11 @@ def _last_resort(value: Any, wanted: DType | None) -> Any:
             )
     if isinstance(value, range):
         return list(value)
+    if isinstance(value, Operation):
+        raise TypeError(
+            f"Can't convert Operation '{value.name}' to Tensor (target dtype={wanted!r}). An "
+            "operation has no value; its outputs are in `outputs`."
+        )
     if wanted is not None:
         raise TypeError(
             f"Expected {wanted.name}, got {value!r} of type '{type(value).__name__}' instead."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import linecache
 import os
 import sys
 import threading
@@ -70,6 +71,16 @@ def line_of(code: CodeType, lasti: int) -> int:
         if start <= lasti < end and number is not None:
             return number
     return line
+
+
+def decoded(frames: Frames) -> list[tuple[str, int, str, str, int]]:
+    """Frames, outermost first: (file, line, function, source line, the function's first line)."""
+    found = []
+    for code, lasti in reversed(frames):
+        line = line_of(code, lasti)
+        source = linecache.getline(code.co_filename, line).strip()
+        found.append((code.co_filename, line, code.co_name, source, code.co_firstlineno))
+    return found
 
 
 def with_line(error: ValueError, frames: Frames) -> ValueError:

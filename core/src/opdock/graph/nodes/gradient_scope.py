@@ -1,4 +1,7 @@
-"""Which `tf.gradients` call is being built: it names what gradient functions keep by call."""
+"""Which `tf.gradients` call is being built: it names what gradient functions keep by call.
+
+Gradients of branches and loops are further calls within it, for their bodies: they take after it.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 
 _scope: ContextVar[str | None] = ContextVar("gradient_scope", default=None)
+_colocates: ContextVar[bool] = ContextVar("gradient_colocates", default=False)
 
 
 def current() -> str:
@@ -14,14 +18,21 @@ def current() -> str:
     return _scope.get() or "gradients"
 
 
+def colocates() -> bool:
+    """Whether the outermost call puts each gradient on the device of its forward op."""
+    return _colocates.get()
+
+
 @contextlib.contextmanager
-def entered(scope: str) -> Iterator[None]:
+def entered(scope: str, colocate: bool) -> Iterator[None]:
     """Marks a `tf.gradients` call, unless it is part of another one."""
     if _scope.get() is not None:
         yield
         return
     token = _scope.set(scope.rstrip("/") or "gradients")
+    colocating = _colocates.set(colocate)
     try:
         yield
     finally:
+        _colocates.reset(colocating)
         _scope.reset(token)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import linecache
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from opdock import errors, shapes
 from opdock.dtypes import DType
-from opdock.graph.nodes.frames import Frames, line_of
+from opdock.graph.nodes.frames import Frames, decoded, line_of
 from opdock.shapes import Shape, TensorShape
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ class Operation:
         graph: Graph,
         spec: OpSpec,
         name: str,
-        inputs: list[Tensor],
+        inputs: Sequence[Tensor],
         attrs: dict[str, Any],
         control_inputs: list[Operation],
         output_dtypes: list[DType],
@@ -75,7 +74,7 @@ class Operation:
         self.graph = graph
         self._spec = spec
         self._name = name
-        self._inputs = inputs
+        self._inputs = tuple(inputs)
         self._control_inputs = control_inputs
         self.attrs = attrs
         self._device = ""
@@ -104,7 +103,7 @@ class Operation:
         return self._spec
 
     @property
-    def inputs(self) -> list[Tensor]:
+    def inputs(self) -> tuple[Tensor, ...]:
         """The data inputs, lists flattened."""
         return self._inputs
 
@@ -214,8 +213,7 @@ class Operation:
             )  # fmt: skip
         wrong = self.graph._mistyped
         wanted = wrong[self, index][0] if (self, index) in wrong else self._input_types[index]
-        self._inputs = [*self._inputs]
-        self._inputs[index] = tensor
+        self._inputs = (*self._inputs[:index], tensor, *self._inputs[index + 1 :])
         if tensor._dtype.base_dtype is wanted.base_dtype:
             wrong.pop((self, index), None)
         else:
@@ -235,12 +233,12 @@ class Operation:
     @property
     def traceback(self) -> list[tuple[str, int, str, str]]:
         """User frames, outermost first: (file, line, function, source line)."""
-        out = []
-        for code, lasti in reversed(self._frames):
-            line = line_of(code, lasti)
-            source = linecache.getline(code.co_filename, line).strip()
-            out.append((code.co_filename, line, code.co_name, source))
-        return out
+        return [frame[:4] for frame in decoded(self._frames)]
+
+    @property
+    def traceback_with_start_lines(self) -> list[tuple[str, int, str, str, int]]:
+        """`traceback` with the line in which each function begins."""
+        return decoded(self._frames)
 
     @property
     def user_line(self) -> str:

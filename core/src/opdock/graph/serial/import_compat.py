@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from opdock.graph.nodes import registry
 from opdock.graph.nodes.registry import OpSpec
 
 # Attribute -> value at which an op behaves as it did before it had the attribute.
@@ -58,8 +59,6 @@ def strip_producer_defaults(graph_def: Any, producer_op_list: Any) -> None:
         graph_def: changed in place, as TF does.
         producer_op_list: the writer's `OpList`.
     """
-    from opdock.graph.nodes import registry
-
     definitions = {op.name: op for op in producer_op_list.op}
     for node in graph_def.node:
         producer, own = definitions.get(node.op), registry.find(node.op)

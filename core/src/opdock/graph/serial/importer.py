@@ -6,7 +6,7 @@ import heapq
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from opdock import errors
+from opdock import dtypes, errors
 from opdock.graph.control.v1_control_flow import V1_OPS
 from opdock.graph.control.v1_functionalize import functionalize
 from opdock.graph.nodes.convert import convert_to_tensor
@@ -433,6 +433,8 @@ class Importer:
             try:
                 tensor.set_shape(shape)
             except ValueError as e:
+                if tensor.dtype._is_ref_dtype and tensor.dtype.base_dtype is dtypes.string:
+                    continue  # A handle: older versions of TF took it for another shape.
                 raise ValueError(
                     f"Node '{op.name}' has an _output_shapes attribute inconsistent with the"
                     f" GraphDef for output #{tensor.value_index}: {e}"

@@ -13,6 +13,7 @@ from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.registry import get
+from opdock.graph.nodes.scopes import name_scope
 
 __all__ = [
     "constant_initializer", "glorot_normal_initializer", "glorot_uniform_initializer",
@@ -68,8 +69,6 @@ def _full(shape: Any, value: Any, dtype: DType, name: str) -> Tensor:
             if dims or not isinstance(value, list)
             else constant(value, dtype)
         )
-    from opdock.graph.nodes.scopes import name_scope
-
     with name_scope(name) as scope:
         shape_tensor = constant(dims, dtypes.int32, name="shape_as_tensor")
         return get("Fill")(shape_tensor, constant(value, dtype, name="Const"), name=scope)  # type: ignore[no-any-return]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from opdock import dtypes
 from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation
@@ -85,7 +86,6 @@ def report_uninitialized_variables(
     var_list: list[Any] | None = None, name: str = "report_uninitialized_variables"
 ) -> Any:
     """A string tensor with the names of the variables that have no value yet."""
-    from opdock import dtypes
     from opdock.graph.nodes.constant import constant
 
     if var_list is None:

@@ -9,9 +9,11 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.ops.array import rank, squeeze
+from opdock.ops.cast import cast
 from opdock.ops.fill import ones_like
 from opdock.ops.identity import identity
 from opdock.ops.joining import stack
+from opdock.ops.reduce import reduce_max
 from opdock.ops.registry import get
 from opdock.ops.scatter import scatter_nd
 
@@ -87,9 +89,7 @@ def confusion_matrix(
     Raises:
         tf.errors.InvalidArgumentError: at run time, for a negative or too large class.
     """
-    from opdock.ops.cast import cast
     from opdock.ops.check import assert_less, assert_non_negative
-    from opdock.ops.reduce import reduce_max
 
     with name_scope(name, "confusion_matrix", [predictions, labels, num_classes, weights]):
         labels, predictions = remove_squeezable_dimensions(

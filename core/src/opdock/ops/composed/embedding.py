@@ -13,8 +13,10 @@ from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import colocate_with, name_scope
 from opdock.ops.array import expand_dims, rank, reshape, shape, size
 from opdock.ops.cast import cast
+from opdock.ops.fill import fill, range, zeros_like
 from opdock.ops.gather import gather
 from opdock.ops.identity import identity
+from opdock.ops.joining import concat, stack
 from opdock.ops.partition import dynamic_partition, parallel_dynamic_stitch_op
 from opdock.ops.registry import get
 from opdock.shapes import Shape
@@ -85,9 +87,6 @@ def _static_shape(table: Any) -> Shape:
 def _partitioned(
     tables: list[Any], ids: Tensor, strategy: str, scope: str, max_norm: float | None
 ) -> Tensor:
-    from opdock.ops.fill import range
-    from opdock.ops.joining import concat
-
     n = len(tables)
     flat = reshape(ids, [-1])
     positions = range(size(flat))
@@ -131,7 +130,6 @@ def _assign(tables: list[Any], ids: Tensor, strategy: str) -> tuple[Tensor, Tens
 
 
 def _total_rows(tables: list[Any], ids: Tensor) -> Tensor:
-    from opdock.ops.joining import stack
     from opdock.ops.reduce import reduce_sum
 
     counts: list[Any] = []
@@ -151,7 +149,6 @@ def _clipped(rows: Tensor, ids: Any, max_norm: float | None) -> Tensor:
     if max_norm is None:
         return rows
     from opdock.ops.clip import clip_by_norm
-    from opdock.ops.fill import range
 
     first, known = ids.raw_shape, rows.raw_shape
     axes: Any
@@ -222,8 +219,6 @@ def embedding_lookup_sparse(
 
 def _weighted(rows: Tensor, weights: Tensor, lines: Tensor, combiner: str, scope: str) -> Tensor:
     from opdock.ops.composed.division import div
-    from opdock.ops.fill import fill
-    from opdock.ops.joining import concat
     from opdock.ops.segment import segment_sum
 
     column = cast(weights, rows.dtype)
@@ -272,8 +267,6 @@ def safe_embedding_lookup_sparse(
     Raises:
         ValueError: the table is missing, or its type is not that of the weights.
     """
-    from opdock.ops.fill import zeros_like
-    from opdock.ops.joining import concat, stack
     from opdock.ops.reduce import reduce_prod
 
     tables = _tables(embedding_weights)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from opdock.graph.control.func_graph import FuncGraph
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.graph import get_default_graph
 from opdock.ops.composed.functional import map_fn
 from opdock.util import nest
 
@@ -23,10 +26,6 @@ def vectorized_map(fn: Callable[[Any], Any], elems: Any) -> Any:
     Returns:
         The results, stacked along a new first dimension.
     """
-    from opdock.graph.control.func_graph import FuncGraph
-    from opdock.graph.nodes.convert import convert_to_tensor
-    from opdock.graph.nodes.graph import get_default_graph
-
     elems = nest.map_structure(convert_to_tensor, elems)
     # What the results look like is found out where nothing of it is kept.
     with FuncGraph("rows", get_default_graph()).as_default():

@@ -12,6 +12,7 @@ import numpy as np
 
 from opdock import errors, shapes
 from opdock.compiler.ir.block import Node
+from opdock.dtypes import proto_name
 from opdock.kernels.select.cells import Cell
 from opdock.runtime.handles import delete_tensor, keep_tensor, kept_tensor
 from opdock.runtime.resources import Cell as Storage
@@ -171,8 +172,6 @@ def _pass_all(node: Node, resources: ResourceManager) -> Callable[..., Any]:
 
 
 def _placeholder(node: Node, resources: ResourceManager) -> Callable[..., Any]:
-    from opdock.dtypes import proto_name
-
     dtype = proto_name(node.out_dtypes[0])
     shape = node.attrs.get("shape")
     text = f"You must feed a value for placeholder tensor '{node.name}' with dtype {dtype}"
