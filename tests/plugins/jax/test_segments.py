@@ -112,7 +112,7 @@ def test_programs_write_over_values_that_nobody_needs_any_more():
         with tf.Session() as sess:
             sess.run(v.initializer)
             sess.run(step)
-            held = cell_of(sess).value
+            held = cell_of(sess).read()
             sess.run(step)
             sess.run(step)
             assert not held.is_deleted() and held.tolist() == [1.5] * 5
@@ -120,7 +120,7 @@ def test_programs_write_over_values_that_nobody_needs_any_more():
             addresses = set()
             for _ in range(6):
                 sess.run(step)
-                addresses.add(cell_of(sess).value.unsafe_buffer_pointer())
+                addresses.add(cell_of(sess).read().unsafe_buffer_pointer())
             assert len(addresses) == 2
             np.testing.assert_allclose(sess.run(v), [2 - 0.5**9] * 5)
 

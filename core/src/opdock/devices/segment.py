@@ -307,9 +307,10 @@ class Executable(Protocol):
 
     Results are in memory of their own: neither an input's nor a variable's.
 
-    What an attribute `state` says, if there is one, `explain` shows. With an attribute
-    `takes_host` that is true, what the user feeds comes as the user's own NumPy arrays: when it
-    returns, it has read them.
+    Attributes that it may have: what `state` says, `explain` shows. Where `takes_host` is true,
+    what the user feeds comes as the user's own NumPy arrays: when it returns, it has read them.
+    Where `uses_numpy` is false, NumPy computes nothing in it, and a step saves the time that it
+    takes to switch NumPy's warnings off.
     """
 
     def __call__(

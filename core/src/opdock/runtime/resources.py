@@ -21,23 +21,22 @@ class Cell:
     A step that has read a value keeps it, whatever is written later.
 
     Attributes:
-        value: the buffer, a `Loan` of one, or None; it changes by the methods alone.
-        version: how often somebody gave the variable another value.
+        box: holds the buffer, a `Loan` of one, or None. Whoever gives another value puts another
+            box here, so who kept the box of what it has read can tell whether somebody has.
         lock: held by whoever reads the value and writes what follows from it as one update.
         home: the device that holds the value; empty until a program has been bound to it.
         lost: why the value is gone, when the device that held it was lost.
     """
 
     __slots__ = (
-        "_guard", "dtype", "home", "lock", "lost", "name", "resource", "value", "version",
+        "_guard", "box", "dtype", "home", "lock", "lost", "name", "resource",
     )  # fmt: skip
 
     def __init__(self, name: str, dtype: DType | None = None, resource: bool = False) -> None:
         self.name = name
         self.dtype = dtype
         self.resource = resource
-        self.value: Any = None
-        self.version = 0
+        self.box: list[Any] = [None]
         self.home = ""
         self.lost = ""
         self.lock = threading.RLock()
@@ -47,7 +46,7 @@ class Cell:
     @property
     def initialized(self) -> bool:
         """Whether a value has been written."""
-        return self.value is not None
+        return self.box[0] is not None
 
     def read(self) -> Any:
         """The current buffer.
@@ -56,7 +55,7 @@ class Cell:
             FailedPreconditionError: nothing has been written yet.
             UnavailableError: the value was lost with the device that held it.
         """
-        value = self.value
+        value = self.box[0]
         if type(value) is Loan:
             value = self.settle(value)
         if value is None and self.lost:
@@ -80,32 +79,14 @@ class Cell:
         """A copy of what is lent, which is the value from now on if nobody has given another."""
         value = loan.settle()
         with self._guard:
-            if self.value is loan:
-                self.value = value
+            if self.box[0] is loan:
+                self.box[0] = value
         return value
 
     def write(self, buffer: Any) -> None:
         """Replaces the buffer."""
         with self._guard:
-            self.value = buffer
-            self.version += 1
-
-    def held(self) -> tuple[Any, int]:
-        """What the variable holds, as it is, and the version of it."""
-        with self._guard:
-            return self.value, self.version
-
-    def update(self, buffer: Any, version: int) -> bool:
-        """Takes a value that follows from that of a version, unless somebody has written since.
-
-        What was written since came later, and stays.
-        """
-        with self._guard:
-            current = self.version == version
-            if current:
-                self.value = buffer
-                self.version += 1
-        return current
+            self.box = [buffer]
 
     def clear(self) -> None:
         """Returns to the uninitialized state."""
@@ -119,6 +100,19 @@ class Cell:
 
     def __repr__(self) -> str:
         return f"<variable {self.name}>"
+
+
+def replace(
+    cells: Sequence[Cell], buffers: Sequence[Any], boxes: Sequence[list[Any] | None]
+) -> None:
+    """Gives variables the values that follow from what was in their boxes.
+
+    What somebody has written since came later, and stays. Without a box a value is an assignment.
+    """
+    for cell, buffer, box in zip(cells, buffers, boxes, strict=True):
+        with cell._guard:
+            if box is None or cell.box is box:
+                cell.box = [buffer]
 
 
 class CellProxy:

@@ -117,7 +117,7 @@ class JaxDevice(BaseDevice):
     def surrender(self, buffer: jax.Array) -> np.ndarray[Any, Any]:
         """The memory of a program's large result itself, where that is the host's."""
         try:
-            if self.results.pop(id(buffer), None) is None:
+            if not self.results or self.results.pop(id(buffer), None) is None:
                 return np.array(buffer, order="C")
             memory = np.asarray(_Memory(buffer.block_until_ready()))
         except jax.errors.JaxRuntimeError as e:

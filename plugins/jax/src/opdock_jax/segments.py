@@ -36,7 +36,9 @@ _WIDE: Final = frozenset(map(np.dtype, ("int64", "uint64", "float64", "complex12
 def compile_segment(segment: Segment) -> Executable | Refusal:
     """An XLA program: at once where all shapes are known, else for the shapes that come."""
     trace = Trace(segment)
-    run = jax.jit(trace, donate_argnums=0, keep_unused=True)
+    # XLA may write over what it is given first: memory for the new values of variables.
+    spare = range(len(trace.updated))
+    run = jax.jit(trace, donate_argnums=tuple(spare), keep_unused=True)
     if not segment.is_static:
         return Program(trace, run)
     with segment.device.computing():
@@ -58,38 +60,50 @@ class UnknownError(Exception):
 class Trace:
     """The function of buffers that JAX traces.
 
+    It takes them one by one, which JAX passes on in less time than structures of them: an array to
+    write over for each variable that is updated, the inputs, the variables that are read, and the
+    places of random streams, if there are any. It gives the new values of variables, the results,
+    and where a kernel checks values whether such a check fails.
+
     Attributes:
-        updated: the indices of the variables that are read and written.
+        read: the indices of the variables that are read.
+        updated: of those that are read and written.
+        written: how many are written.
         refused: the nodes that cannot be traced, and why.
     """
 
     def __init__(self, segment: Segment) -> None:
         self.segment = segment
-        self.updated = [i for i, v in enumerate(segment.variables) if v.read and v.written]
+        variables = segment.variables
+        self.read = [i for i, v in enumerate(variables) if v.read]
+        self.updated = [i for i in self.read if variables[i].written]
+        self.written = sum(v.written for v in variables)
         self.refused: dict[SegmentNode, str] = {}
 
-    def arguments(self) -> tuple[Any, ...]:
+    def arguments(self) -> list[Any]:
         """What it will be called with, where all shapes are known."""
         place = jax.sharding.SingleDeviceSharding(self.segment.device.place)
 
         def like(value: Any) -> Any:
             return jax.ShapeDtypeStruct(value.shape, value.dtype.np, sharding=place)
 
-        inputs = tuple(like(v) for v in self.segment.inputs)
-        state = tuple(like(v) if v.read else None for v in self.segment.variables)
-        streams = self.segment.streams
-        places = [jax.ShapeDtypeStruct((len(streams), 6), jnp.uint32)] if streams else []
-        return tuple(state[i] for i in self.updated), inputs, state, *places
+        variables = [like(v) if v.read else None for v in self.segment.variables]
+        given = [variables[i] for i in self.updated]
+        given += [like(v) for v in self.segment.inputs]
+        given += [variables[i] for i in self.read]
+        if streams := len(self.segment.streams):
+            given.append(jax.ShapeDtypeStruct((streams, 6), jnp.uint32))
+        return given
 
-    def __call__(self, spare: Any, inputs: Any, state: Any, *places: Any) -> tuple[Any, Any, Any]:
-        """New values of variables, results, and whether a kernel's check of values fails.
-
-        `spare` is memory for the new values: XLA writes over arrays that it is given for that.
-        """
+    def __call__(self, *given: Any) -> tuple[Any, ...]:
+        """See above."""
+        segment, rest = self.segment, iter(given[len(self.updated) :])
+        inputs = [next(rest) for _ in segment.inputs]
+        state = [next(rest) if v.read else None for v in segment.variables]
+        places = next(rest).astype(jnp.int64) if segment.streams else ()
         with tracing.deferring() as checks:
-            words = places[0].astype(jnp.int64) if places else ()
-            results, fresh = self.segment.run(inputs, state, words, self.call)
-        return fresh, results, functools.reduce(jnp.logical_or, checks) if checks else None
+            results, fresh = segment.run(inputs, state, places, self.call)
+        return *fresh, *results, *([functools.reduce(jnp.logical_or, checks)] if checks else [])
 
     def call(self, node: SegmentNode, inputs: list[Any]) -> Any:
         """The outputs of a node; of one that cannot be traced something like them."""
@@ -178,16 +192,20 @@ class Program:
     """
 
     takes_host = True
+    uses_numpy = False
 
     def __init__(self, trace: Trace, run: Any) -> None:
         segment = trace.segment
         self.device, self.trace, self.run = segment.device, trace, run
         self.updated = trace.updated
+        self.reads_all = len(trace.read) == len(segment.variables)
         # Settled, JAX's settings count no more, but for what it makes of NumPy's 64 bits; changing
         # them takes as long as a small program. Otherwise shapes may change from step to step.
         self.settled = isinstance(run, jax.stages.Compiled)
         self.plain = self.settled and not any(v.dtype.np in _WIDE for v in segment.inputs)
         self.replaced: list[Any] = []
+        self.written = trace.written
+        self.count = trace.written + len(segment.outputs)
         self.large = [i for i, v in enumerate(segment.outputs) if _is_large(v)]
         self.draws = bool(segment.streams)
 
@@ -199,13 +217,15 @@ class Program:
                 that became known make a program that cannot be traced.
         """
         spare = self.spare(state) if self.updated else _NOTHING
+        given = state if self.reads_all else [state[i] for i in self.trace.read]
         drawn = (places,) if self.draws else _NOTHING
         run = self.run if self.plain else self.traced
         try:
-            fresh, results, failed = run(spare, tuple(inputs), tuple(state), *drawn)
+            out = run(*spare, *inputs, *given, *drawn)
+            fresh, results = out[: self.written], out[self.written : self.count]
             for value in fresh:
                 value.block_until_ready()
-            if failed is not None and bool(failed):
+            if len(out) > self.count and bool(out[-1]):
                 raise errors.UnimplementedError(None, None, "a kernel's check of values failed")
         except jax.errors.JaxRuntimeError as e:
             raise told(e) from None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opdock.compiler.emit.schedule import Step
 from opdock.compiler.pipeline import Compiled
 from opdock.runtime.cancellation import PostponedError
 from opdock.runtime.inspect.trace import active
@@ -54,7 +55,7 @@ class Program:
         self.line = Line(bound, None if self._waiting is None else self._waiting.polite())
         self._busy = threading.Lock()
         self._function = self.line.function
-        self._step = _quiet(self._function)
+        self._step = _quiet(self._function) if _computes(bound) else self._function
         self._detour: Callable[[Sequence[Any]], Sequence[Any] | None] | None = None
         if self.overlap is not None and self._waiting is None:
             self._detour = functools.partial(
@@ -175,6 +176,17 @@ def _following(once: Program, turn: Run) -> Run:
         return turn((*values, *fixed))
 
     return run
+
+
+def _computes(bound: Bound) -> bool:
+    """Whether NumPy may compute in a step: in copies it does not, and executables say so."""
+
+    def may(step: Step) -> bool:
+        if step.kind == "segment":
+            return bool(getattr(step.node.attrs["executable"], "uses_numpy", True))
+        return step.kind not in ("copy", "alias")
+
+    return any(map(may, bound.schedule.steps))
 
 
 def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:

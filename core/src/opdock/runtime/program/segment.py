@@ -13,13 +13,13 @@ import numpy.typing as npt
 from opdock.compiler.ir.block import Node
 from opdock.devices.segment import Loan, SegmentStream, SegmentVariable
 from opdock.kernels.select.streams import RandomStream
-from opdock.runtime.resources import ResourceManager
+from opdock.runtime.resources import ResourceManager, replace
 
 __all__ = ["bind_segment"]
 
 _SHIFTS: Final = tuple(range(0, 128, 32))
 _WORD: Final = (1 << 32) - 1
-_NONE: Final[list[Any]] = []
+_SPECIAL: Final = frozenset({type(None), Loan})
 
 
 def bind_segment(node: Node, resources: ResourceManager) -> Callable[..., Any]:
@@ -61,61 +61,70 @@ class _Variables:
     """A segment's runs on the variables that it gets as cells."""
 
     def __init__(self, variables: Sequence[SegmentVariable], executable: Any) -> None:
+        self._variables = variables
         self._executable = executable
-        # Whether a variable is read, and whether it is an update that other updates have to await.
-        self._needs = [(v.read, v.read and v.written) for v in variables]
+        # For each new value the index of its variable, and whether it follows from the old one.
         self._writes = [(i, v.read) for i, v in enumerate(variables) if v.written]
-        self._updates = [i for i, (_, update) in enumerate(self._needs) if update]
-        self._seen: tuple[tuple[Any, ...], list[Any]] = ((), [])
+        self._unread = [i for i, v in enumerate(variables) if not v.read]
+        self._met = _Met((), ())
 
     def step(self, data: tuple[Any, ...], cells: tuple[Any, ...], places: Any) -> Any:
         """Runs once: reads the variables, and writes them when all has succeeded."""
-        locks, taken = self._locks(cells) if self._updates else _NONE, 0
+        met = self._met
+        if met.cells != cells:
+            met = self._met = _Met(cells, self._writes)
+        taken = 0
         try:
-            for lock in locks:
-                lock.acquire()
+            for acquire in met.acquire:
+                acquire()
                 taken += 1
-            state, versions = self._read(cells)
+            boxes = [cell.box for cell in cells]
+            state = [box[0] for box in boxes]
+            if self._unread or not _SPECIAL.isdisjoint(map(type, state)):
+                self._settle(cells, state)
             results, fresh = self._executable(data, state, places)
-            for (i, update), value in zip(self._writes, fresh, strict=True):
-                if update:
-                    # What somebody has assigned meanwhile stays.
-                    cells[i].update(value, versions[i])
-                else:
-                    cells[i].write(value)
+            if met.written:
+                before = [boxes[i] if update else None for i, update in self._writes]
+                replace(met.written, fresh, before)
         finally:
-            for lock in locks[:taken]:
-                lock.release()
+            for release in met.release[:taken]:
+                release()
         return results
 
-    def _locks(self, cells: tuple[Any, ...]) -> list[Any]:
-        """The locks that keep out whoever else would update one of the variables.
+    def _settle(self, cells: Sequence[Any], state: list[Any]) -> None:
+        """Copies what other executables have lent, and takes out what is not read.
 
-        In one order for all, so that two segments never wait for each other.
+        Raises:
+            OpError: a variable that is read has no value.
         """
-        seen, locks = self._seen
-        if seen != cells:
-            locks = [c.lock for c in sorted((cells[i] for i in self._updates), key=id)]
-            self._seen = (cells, locks)
-        return locks
-
-    def _read(self, cells: Sequence[Any]) -> tuple[list[Any], list[int]]:
-        """The values that are needed, and the versions of those that are updated."""
-        state: list[Any] = []
-        versions: list[int] = []
-        for cell, (read, update) in zip(cells, self._needs, strict=True):
-            value, version = None, 0
-            if update:
-                value, version = cell.held()
-            elif read:
-                value = cell.value
+        for i in self._unread:
+            state[i] = None
+        for i, (variable, value) in enumerate(zip(self._variables, state, strict=True)):
             if type(value) is Loan and value.owner is not self._executable:
-                value = cell.settle(value)
-            if value is None and read:
-                cell.read()  # which says what is missing
-            state.append(value)
-            versions.append(version)
-        return state, versions
+                state[i] = cells[i].settle(value)
+            elif value is None and variable.read:
+                state[i] = cells[i].read()  # which says what is missing
+
+
+class _Met:
+    """The variables of a run: most programs meet the same ones in every step.
+
+    Attributes:
+        cells: all of them.
+        written: those that get new values.
+        acquire, release: of what keeps out whoever else would update one of them; in one order for
+            all, so that two segments never wait for each other.
+    """
+
+    __slots__ = ("acquire", "cells", "release", "written")
+
+    def __init__(self, cells: tuple[Any, ...], writes: Sequence[tuple[int, bool]]) -> None:
+        self.cells = cells
+        self.written = [cells[i] for i, _ in writes]
+        updated = [cells[i] for i, update in writes if update]
+        locks = [cell.lock for cell in sorted(updated, key=id)]
+        self.acquire = [lock.acquire for lock in locks]
+        self.release = [lock.release for lock in locks]
 
 
 class _Places:
