@@ -327,7 +327,9 @@ class Variable(TrackableVariable, metaclass=Flavoured):
 
     def count_up_to(self, limit: int) -> Any:
         """Increments the variable until it reaches `limit`, then OutOfRangeError."""
-        return get("CountUpTo")(self, limit=limit)
+        from importlib import import_module
+
+        return import_module("opdock.ops.state").count_up_to(self, limit)
 
     # ------------------------------------------------------------ serialization
     def to_proto(self, export_scope: str | None = None) -> Any:

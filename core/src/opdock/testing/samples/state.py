@@ -38,7 +38,7 @@ def resource_assigns(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     yield from _updates(rng)
 
 
-@samples("CountUpTo")
+@samples("CountUpTo", "ResourceCountUpTo")
 def counts(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """From below and up to the limit."""
     yield Sample([np.array(3, dtype)], {"limit": 10}, "plain")
@@ -163,7 +163,7 @@ def bad_add() -> Iterable[ErrorSample]:
     yield ErrorSample(inputs, {})
 
 
-@error_samples("CountUpTo")
+@error_samples("CountUpTo", "ResourceCountUpTo")
 def bad_count() -> Iterable[ErrorSample]:
     """A counter at its limit."""
     yield ErrorSample([np.array(10, np.int32)], {"limit": 10}, "OutOfRangeError", "10")
