@@ -11,7 +11,6 @@ from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.convert import convert_to_tensor, register_tensor_conversion_function
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Reference, Tensor
-from opdock.graph.nodes.registry import get
 from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.variables.flavour import (
     Flavoured,

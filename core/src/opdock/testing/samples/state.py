@@ -163,7 +163,7 @@ def bad_add() -> Iterable[ErrorSample]:
     yield ErrorSample(inputs, {})
 
 
-@error_samples("CountUpTo", "ResourceCountUpTo")
+@error_samples("CountUpTo")
 def bad_count() -> Iterable[ErrorSample]:
     """A counter at its limit."""
     yield ErrorSample([np.array(10, np.int32)], {"limit": 10}, "OutOfRangeError", "10")
