@@ -28,6 +28,7 @@ SHARED: dict[tuple[str, str], str] = {
     ("random_stateless", "random_dist"): "the same stream of bits, drawn in the same way",
     ("random_dist", "special"): "the derivative of a special function",
     ("sums", "tensor_list"): "a sum of lists walks through their cells",
+    ("fill", "tensor_list"): "a list of zeros has as many as the list",
     ("depthwise", "conv"): "one primitive for any number of groups",
     ("quantized_nn", "quantized"): "the same sums of integers",
 }

@@ -122,13 +122,13 @@ def test_only_the_rows_that_were_used_are_trained(resource):
 
 def test_a_list_and_its_parts():
     """The ops by themselves: lengths, what an empty list stands for, what does not fit."""
-    from opdock.ops import tensor_list
+    from opdock.ops import tensor_list, tensor_list_rows
 
     items = tensor_list.empty(tf.constant(0.0))
     rows = tf.placeholder(tf.float32, [None, 2])
     for part in (rows, rows[:1]):
         items = tensor_list.push(items, part)
-    join = tensor_list.tensor_list_concat_op
+    join = tensor_list_rows.tensor_list_concat_op
     whole, lengths = join(items, [-1, 2], tf.zeros([0], tf.int64), element_dtype=tf.float32)
     (g,) = tf.gradients(whole * [[1.0, 2.0]], rows)
     feed = {rows: TABLE}
@@ -140,10 +140,10 @@ def test_a_list_and_its_parts():
     zeros, _ = join(none, [-1, 2], tf.constant([1, 2], tf.int64), element_dtype=tf.float32)
     assert run(zeros).tolist() == [[0, 0]] * 3
     with pytest.raises(tf.errors.InvalidArgumentError, match="must be fully defined"):
-        run(tensor_list.concat(none, tf.float32, [-1, -1]))
+        run(tensor_list_rows.concat(none, tf.float32, [-1, -1]))
     scalars = tensor_list.push(none, tf.constant(1.0))
     with pytest.raises(tf.errors.InvalidArgumentError, match="scalar shape"):
-        run(tensor_list.concat(scalars, tf.float32, [-1]))
-    cut = tensor_list.tensor_list_split_op(rows, [-1, 2], tf.constant([1, 2], tf.int64))
-    with pytest.raises(tf.errors.InvalidArgumentError, match="sum of lengths is 3"):
+        run(tensor_list_rows.concat(scalars, tf.float32, [-1]))
+    cut = tensor_list_rows.tensor_list_split_op(rows, [-1, 2], tf.constant([1, 2], tf.int64))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="tensor: 4 Values used: 3"):
         run(tensor_list.tensor_list_length_op(cut), feed)

@@ -128,3 +128,24 @@ def test_control_flow_carries_sparse_tensors():
         lambda i, sp: i < 3, lambda i, sp: (i + 1, sp * tf.constant(2.0)), [0, a]
     )
     assert run(doubled).values.tolist() == [8, 16]
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("adjoint", [True, False])
+def test_products_of_cells_in_any_order(ordered, adjoint):
+    """Cells in the order of rows, and others, repeated ones and empty rows among them."""
+    rng = np.random.default_rng(3)
+    cells = rng.integers(0, [5, 4], (12, 2))
+    cells = cells[cells[:, 0] != 2]
+    if ordered:
+        cells = cells[np.argsort(cells[:, 0], kind="stable")]
+    values = rng.normal(size=len(cells)) + 1j * rng.normal(size=len(cells))
+    dense = np.zeros((5, 4), complex)
+    np.add.at(dense, tuple(cells.T), values)
+    dense = dense.conj().T if adjoint else dense
+    other = rng.normal(size=(dense.shape[1], 3)).astype(complex)
+    product = tf.sparse_tensor_dense_matmul(
+        tf.SparseTensor(cells, values, [5, 4]), other, adjoint_a=adjoint
+    )
+    with tf.Session() as session:
+        np.testing.assert_allclose(session.run(product), dense @ other)

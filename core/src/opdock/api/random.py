@@ -10,6 +10,7 @@ from opdock.ops.candidate_sampling import (
     log_uniform_candidate_sampler,
     uniform_candidate_sampler,
 )
+from opdock.ops.composed import random_generator as _generator
 from opdock.ops.random import random_normal as normal
 from opdock.ops.random import random_shuffle as shuffle
 from opdock.ops.random import random_uniform as uniform
@@ -26,9 +27,19 @@ from opdock.ops.random_stateless import stateless_random_normal as stateless_nor
 from opdock.ops.random_stateless import stateless_random_uniform as stateless_uniform
 
 __all__ = [
-    "all_candidate_sampler", "categorical", "fixed_unigram_candidate_sampler", "gamma", "get_seed",
+    "all_candidate_sampler", "categorical", "experimental", "fixed_unigram_candidate_sampler",
+    "gamma", "get_seed",
     "learned_unigram_candidate_sampler", "log_uniform_candidate_sampler", "multinomial", "normal",
     "poisson", "set_random_seed", "shuffle", "stateless_categorical", "stateless_multinomial",
     "stateless_normal", "stateless_truncated_normal", "stateless_uniform", "truncated_normal",
     "uniform", "uniform_candidate_sampler",
 ]  # fmt: skip
+
+
+class experimental:
+    """Generators whose state is a variable."""
+
+    Generator = _generator.Generator
+    create_rng_state = staticmethod(_generator.create_rng_state)
+    get_global_generator = staticmethod(_generator.get_global_generator)
+    set_global_generator = staticmethod(_generator.set_global_generator)

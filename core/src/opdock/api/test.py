@@ -9,7 +9,7 @@ import re
 import shutil
 import tempfile
 import unittest
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
@@ -18,15 +18,13 @@ import numpy as np
 from opdock import errors
 from opdock.api.benchmark import Benchmark, benchmark_config, benchmarks_main
 from opdock.autodiff.checker import compute_gradient, compute_gradient_error
-from opdock.graph.nodes.composite import SparseTensorValue
 from opdock.graph.nodes.devicespec import canonical_name
 from opdock.graph.nodes.graph import Graph, reset_default_graph
-from opdock.graph.nodes.operation import Tensor, is_tensor
 from opdock.graph.nodes.seeds import set_random_seed
 from opdock.runtime.session import Session
-from opdock.util import nest
-from opdock.util.ragged_lists import as_lists, flat_and_form, has_ragged, ragged_rank
+from opdock.util.assertions import ArrayAssertions, CapturedWrites, CheckedThread
 from opdock.util.stubbing import StubOutForTesting
+from opdock.version import GRAPH_DEF_VERSION, GRAPH_DEF_VERSION_MIN_CONSUMER
 
 _SEED = 87654321
 
@@ -97,8 +95,8 @@ def test_src_dir_path(relative_path: str) -> str:
     return os.path.join(os.environ.get("TEST_SRCDIR", os.getcwd()), relative_path)
 
 
-class TestCase(unittest.TestCase):
-    """A unittest.TestCase with sessions and assertions on arrays.
+class TestCase(ArrayAssertions):
+    """Abseil's TestCase with sessions and assertions on arrays.
 
     Before each test the seeds of Python, NumPy and the graph are set and the default graph is
     emptied. Assertions evaluate tensors in the default session.
@@ -108,15 +106,19 @@ class TestCase(unittest.TestCase):
         super().__init__(methodName)
         self._cached: Session | None = None
         self._tempdir: str | None = None
+        self._threads: list[CheckedThread] = []
 
     def setUp(self) -> None:  # noqa: D102
         self._clear_cached_session()
+        self._threads = []
         random.seed(_SEED)
         np.random.seed(_SEED)  # noqa: NPY002 - the generator that TF1 tests use
         reset_default_graph()
         set_random_seed(_SEED)
 
     def tearDown(self) -> None:  # noqa: D102
+        for thread in self._threads:
+            thread.check_termination()
         self._clear_cached_session()
         if self._tempdir is not None:
             shutil.rmtree(self._tempdir, ignore_errors=True)
@@ -189,219 +191,58 @@ class TestCase(unittest.TestCase):
         with self.cached_session() as kept:
             return kept.run(tensors)
 
-    def _value(self, value: Any) -> Any:
-        """Arrays for tensors, and for anything that holds tensors."""
-        if is_tensor(value) or hasattr(value, "_composite_parts"):
-            return self.evaluate(value)
-        return value
+    # ------------------------------------------------------------ threads and streams
+    def checkedThread(
+        self, target: Callable[..., Any], args: Any = None, kwargs: Any = None
+    ) -> CheckedThread:
+        """A thread whose failure is the test's, and which the test has to join."""
+        thread = CheckedThread(self, target, args or (), kwargs or {})
+        self._threads.append(thread)
+        return thread
 
-    def _array(self, value: Any) -> np.ndarray[Any, Any]:
-        given = self._value(value)
+    @contextlib.contextmanager
+    def captureWritesToStream(self, stream: Any) -> Iterator[CapturedWrites]:
+        """What is written to a stream with a file descriptor while the block runs.
+
+        Args:
+            stream: `sys.stdout`, `sys.stderr` or their like.
+        """
+        stream.flush()
+        handle, path = tempfile.mkstemp(dir=self.get_temp_dir())
+        kept = os.dup(stream.fileno())
         try:
-            array = np.asarray(given)
-        except ValueError:  # lists that differ in length: an array of lists, as NumPy once made it
-            array = np.asarray(given, dtype=object)
-        return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
-
-    # ------------------------------------------------------------ closeness
-    def assertAllClose(
-        self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, msg: str | None = None
-    ) -> None:
-        """Asserts that two arrays, tensors or structures of them are near each other."""
-        if isinstance(a, Mapping) or isinstance(b, Mapping):
-            self.assertTrue(isinstance(a, Mapping) and isinstance(b, Mapping), msg)
-            self.assertEqual(sorted(a), sorted(b), msg)
-            for key in a:
-                self.assertAllClose(a[key], b[key], rtol, atol, f"{msg or ''} (key {key!r})")
-            return
-        if has_ragged(a, b):
-
-            def near(x: Any, y: Any, said: str | None) -> None:
-                (x, form), (y, other) = flat_and_form(x), flat_and_form(y)
-                self.assertEqual(form, other, said)
-                self.assertAllClose(x, y, rtol, atol, said)
-
-            self._assert_ragged(a, b, msg, near)
-            return
-        if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)) and _is_ragged(a, b):
-            self.assertEqual(len(a), len(b), msg)
-            for i, (x, y) in enumerate(zip(a, b, strict=True)):
-                self.assertAllClose(x, y, rtol, atol, f"{msg or ''} (element {i})")
-            return
-        x, y = self._array(a), self._array(b)
-        # Half precision has few digits.
-        if np.float16 in (x.dtype, y.dtype):
-            rtol, atol = max(rtol, 1e-3), max(atol, 1e-3)
-        self.assertShapesEqual(x, y, msg)
-        np.testing.assert_allclose(x, y, rtol=rtol, atol=atol, err_msg=msg or "", equal_nan=True)
-
-    def assertAllCloseAccordingToType(
-        self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, float_rtol: float = 1e-6,
-        float_atol: float = 1e-6, half_rtol: float = 1e-3, half_atol: float = 1e-3,
-        bfloat16_rtol: float = 1e-2, bfloat16_atol: float = 1e-2, msg: str | None = None,
-    ) -> None:  # fmt: skip
-        """`assertAllClose` with the tolerance of the least precise type of the two."""
-        a, b = self._value(a), self._value(b)
-        kinds = {str(getattr(np.asarray(v), "dtype", "")) for v in (a, b)}
-        if kinds & {"float32", "complex64"}:
-            rtol, atol = max(rtol, float_rtol), max(atol, float_atol)
-        if "float16" in kinds:
-            rtol, atol = max(rtol, half_rtol), max(atol, half_atol)
-        if "bfloat16" in kinds:
-            rtol, atol = max(rtol, bfloat16_rtol), max(atol, bfloat16_atol)
-        self.assertAllClose(a, b, rtol, atol, msg)
-
-    def assertNotAllClose(self, a: Any, b: Any, **kwargs: Any) -> None:
-        """Asserts that two arrays are not near each other."""
-        try:
-            self.assertAllClose(a, b, **kwargs)
-        except AssertionError:
-            return
-        raise AssertionError("The two values are close at all elements")
-
-    def assertNear(self, f1: float, f2: float, err: float, msg: str | None = None) -> None:
-        """Asserts that two numbers differ by at most `err`."""
-        close = f1 == f2 or abs(f1 - f2) <= err
-        self.assertTrue(close, f"{f1!r} != {f2!r} +/- {err!r}{f' ({msg})' if msg else ''}")
-
-    def assertArrayNear(
-        self, farray1: Any, farray2: Any, err: float, msg: str | None = None
-    ) -> None:
-        """Asserts that two flat arrays differ by at most `err` in each element."""
-        self.assertEqual(len(farray1), len(farray2), msg=msg)
-        for x, y in zip(farray1, farray2, strict=True):
-            self.assertNear(float(x), float(y), err, msg=msg)
-
-    def assertNDArrayNear(
-        self, ndarray1: Any, ndarray2: Any, err: float, msg: str | None = None
-    ) -> None:
-        """Asserts that the norm of the difference of two arrays is below `err`."""
-        distance = float(np.linalg.norm(np.asarray(ndarray1) - np.asarray(ndarray2)))
-        self.assertTrue(distance < err, msg or f"the arrays are {distance} apart")
-
-    # ------------------------------------------------------------ equality
-    def assertAllEqual(self, a: Any, b: Any, msg: str | None = None) -> None:
-        """Asserts that two arrays or tensors have equal shapes and elements; NaN equals NaN."""
-        if has_ragged(a, b):
-            self._assert_ragged(a, b, msg, self.assertEqual)
-            return
-        x, y = self._array(a), self._array(b)
-        if "O" in (x.dtype.kind, y.dtype.kind) or "U" in (x.dtype.kind, y.dtype.kind):
-            x, y = _as_bytes(x), _as_bytes(y)
-        self.assertShapesEqual(x, y, msg)
-        same = x == y
-        if x.dtype.kind in "fc" and y.dtype.kind in "fc":
-            same = np.logical_or(same, np.logical_and(np.isnan(x), np.isnan(y)))
-        if not np.all(same):
-            where = np.argwhere(~np.asarray(same))[:10].tolist()
-            raise AssertionError(
-                f"{msg or ''}\nnot equal where = {where}\nnot equal lhs = {x!r}\nnot equal rhs "
-                f"= {y!r}"
-            )
-
-    def _assert_ragged(self, a: Any, b: Any, msg: str | None, compare: Callable[..., None]) -> None:
-        """Compares values, of which one is ragged, and in how many dimensions they are."""
-        a, b = self._value(a), self._value(b)
-        compare(as_lists(a), as_lists(b), msg)
-        if not isinstance(a, (list, tuple)) and not isinstance(b, (list, tuple)):
-            self.assertEqual(ragged_rank(a), ragged_rank(b), msg)
-
-    def assertNotAllEqual(self, a: Any, b: Any, msg: str | None = None) -> None:
-        """Asserts that two arrays differ somewhere."""
-        try:
-            self.assertAllEqual(a, b)
-        except AssertionError:
-            return
-        raise AssertionError(msg or "The two values are equal at all elements")
-
-    def assertShapesEqual(self, a: Any, b: Any, msg: str | None = None) -> None:
-        """Asserts that two arrays have one shape."""
-        self.assertEqual(
-            np.shape(a),
-            np.shape(b),
-            f"Shape mismatch: expected {np.shape(a)}, got {np.shape(b)}. {msg or ''}",
-        )
-
-    def assertShapeEqual(self, np_array: Any, tf_tensor: Tensor, msg: str | None = None) -> None:
-        """Asserts that a tensor's static shape is that of an array."""
-        self.assertAllEqual(np_array.shape, tf_tensor.get_shape().as_list(), msg)
-
-    def assertDTypeEqual(self, target: Any, expected_dtype: Any) -> None:
-        """Asserts the element type of an array, tensor or list of them."""
-        for item in target if isinstance(target, (list, tuple)) else [target]:
-            dtype = getattr(item, "dtype", None)
-            found = np.dtype(getattr(dtype, "as_numpy_dtype", dtype))
-            self.assertEqual(
-                found, np.dtype(getattr(expected_dtype, "as_numpy_dtype", expected_dtype))
-            )
-
-    def assertSparseEqual(self, a: Any, b: Any) -> None:
-        """Asserts that two sparse values have equal indices, values and shapes."""
-        a, b = (
-            v if isinstance(v, SparseTensorValue) else SparseTensorValue(*self._value(v))
-            for v in (a, b)
-        )
-        for x, y in zip(a, b, strict=True):
-            self.assertAllEqual(x, y)
-
-    # ------------------------------------------------------------ every element
-    def assertAllGreater(self, a: Any, comparison_target: Any) -> None:
-        """Asserts that all elements exceed a value."""
-        self.assertGreater(np.min(self._array(a)), comparison_target)
-
-    def assertAllLess(self, a: Any, comparison_target: Any) -> None:
-        """Asserts that all elements are below a value."""
-        self.assertLess(np.max(self._array(a)), comparison_target)
-
-    def assertAllGreaterEqual(self, a: Any, comparison_target: Any) -> None:
-        """Asserts that no element is below a value."""
-        self.assertGreaterEqual(np.min(self._array(a)), comparison_target)
-
-    def assertAllLessEqual(self, a: Any, comparison_target: Any) -> None:
-        """Asserts that no element exceeds a value."""
-        self.assertLessEqual(np.max(self._array(a)), comparison_target)
-
-    def assertAllInSet(self, target: Any, expected_set: Any) -> None:
-        """Asserts that every element is one of a set."""
-        odd = set(self._array(target).reshape(-1).tolist()) - set(expected_set)
-        self.assertFalse(
-            odd, f"{len(odd)} unique element(s) are not in the set {expected_set}: {odd}"
-        )
-
-    def assertAllInRange(
-        self, target: Any, lower_bound: Any, upper_bound: Any, open_lower_bound: bool = False,
-        open_upper_bound: bool = False,
-    ) -> None:  # fmt: skip
-        """Asserts that every element lies between two bounds."""
-        value = self._array(target)
-        low = value <= lower_bound if open_lower_bound else value < lower_bound
-        high = value >= upper_bound if open_upper_bound else value > upper_bound
-        self.assertFalse(
-            bool(np.any(low | high | np.isnan(value))),
-            f"elements are outside the range from {lower_bound} to {upper_bound}",
-        )
+            os.dup2(handle, stream.fileno())
+            yield CapturedWrites(path)
+        finally:
+            stream.flush()
+            os.dup2(kept, stream.fileno())
+            os.close(kept)
+            os.close(handle)
 
     # ------------------------------------------------------------ text and protobufs
-    def assertStartsWith(self, actual: Any, expected_start: Any, msg: str | None = None) -> None:
-        """Asserts how a text begins."""
-        self.assertTrue(
-            actual.startswith(expected_start),
-            msg or f"{actual!r} does not start with {expected_start!r}",
-        )
-
     def assertDeviceEqual(self, device1: Any, device2: Any, msg: str | None = None) -> None:
         """Asserts that two device names, specs or None mean the same, however they are spelt."""
         first, second = canonical_name(device1), canonical_name(device2)
         self.assertEqual(first, second, f"Devices {first} and {second} are not equal. {msg}")
 
-    def assertProtoEquals(self, expected_message_maybe_ascii: Any, message: Any) -> None:
+    def assertProtoEquals(
+        self, expected_message_maybe_ascii: Any, message: Any, msg: str | None = None
+    ) -> None:
         """Asserts that a message equals another one, or one given as text."""
         expected = expected_message_maybe_ascii
         if isinstance(expected, str):
             from google.protobuf import text_format
 
             expected = text_format.Parse(expected, type(message)())
-        self.assertEqual(expected, message)
+        self.assertEqual(expected, message, msg)
+
+    def assertProtoEqualsVersion(
+        self, expected: str, actual: Any, producer: int = GRAPH_DEF_VERSION,
+        min_consumer: int = GRAPH_DEF_VERSION_MIN_CONSUMER, msg: str | None = None,
+    ) -> None:  # fmt: skip
+        """Asserts that a GraphDef equals one given as text, which leaves the versions out."""
+        versions = f"versions {{ producer: {producer} min_consumer: {min_consumer} }}\n"
+        self.assertProtoEquals(versions + expected, actual, msg)
 
     def assertRaisesOpError(self, expected_err_re_or_predicate: Any) -> Any:
         """Asserts that the block raises an OpError whose message matches."""
@@ -457,22 +298,6 @@ def _placed(graph: Graph, use_gpu: bool, force_gpu: bool) -> Iterator[None]:
     else:
         with graph.device("/device:CPU:0"):
             yield
-
-
-def _is_ragged(a: Any, b: Any) -> bool:
-    """Whether lists hold tensors or rows of different shapes, and so are no arrays."""
-    leaves = [*nest.flatten(a), *nest.flatten(b)]
-    if any(is_tensor(v) for v in leaves) or any(isinstance(v, Mapping) for v in (*a, *b)):
-        return True
-    try:
-        return np.asarray(a).dtype.kind == "O" or np.asarray(b).dtype.kind == "O"
-    except ValueError:
-        return True
-
-
-def _as_bytes(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    encoded = [v.encode() if isinstance(v, str) else v for v in array.ravel().tolist()]
-    return np.array([*encoded, None], object)[:-1].reshape(array.shape)
 
 
 def assert_equal_graph_def(actual: Any, expected: Any) -> None:

@@ -35,7 +35,7 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import get
-from opdock.ops import tensor_list
+from opdock.ops import tensor_list, tensor_list_rows
 from opdock.shapes import Shape
 
 __all__ = ["while_gradient"]
@@ -137,8 +137,8 @@ class _Backward:
         assert part.dense_shape is not None
         shape = total_shape_of(variable, part.dense_shape.dtype.base_dtype)
         slices = IndexedSlices(
-            tensor_list.concat(outputs[at], part.values.dtype, _rows_of(shape, part.values)),
-            tensor_list.concat(outputs[at + 1], part.indices.dtype, convert_to_tensor([-1])),
+            tensor_list_rows.concat(outputs[at], part.values.dtype, _rows_of(shape, part.values)),
+            tensor_list_rows.concat(outputs[at + 1], part.indices.dtype, convert_to_tensor([-1])),
             shape,
         )
         return slices if given is None else add_up(variable, [given, slices], None)

@@ -11,6 +11,7 @@ from opdock.graph.control.func_graph import FuncGraph
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import get
+from opdock.ops import tensor_list
 from opdock.shapes import Shape
 
 __all__ = [
@@ -70,7 +71,7 @@ def zeros(parameter: Tensor) -> Tensor:
 def _zeros_like(tensor: Tensor) -> Tensor:
     base, known = tensor.dtype.base_dtype, tensor.raw_shape
     if base is dtypes.variant:
-        return get("EmptyTensorList")(-1, -1, element_dtype=dtypes.float32)  # type: ignore[no-any-return]
+        return tensor_list.zeros()
     if known is not None and None not in known:
         size = convert_to_tensor(list(known), dtypes.int32)
         return get("Fill")(size, convert_to_tensor(0, base))  # type: ignore[no-any-return]

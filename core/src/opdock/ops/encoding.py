@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from opdock import dtypes, shapes
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.registry import Elementwise, ShapeSig, Traits, define_op
 from opdock.ops.support import array_util, common_shapes
@@ -110,6 +111,7 @@ def as_string(
     )  # fmt: skip
 
 
+@extensible
 def string_to_number(
     string_tensor: Any = None,
     out_type: Any = dtypes.float32,
@@ -135,6 +137,7 @@ def string_to_number(
     return string_to_number_op(strings, out_type=out_type, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Tensor:
     """Strings in web-safe base64.
 
@@ -149,6 +152,7 @@ def encode_base64(input: Any, pad: bool = False, name: str | None = None) -> Ten
     return encode_base64_op(input, pad=pad, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def decode_base64(input: Any, name: str | None = None) -> Tensor:
     """Strings out of web-safe base64, with padding or without.
 
@@ -165,6 +169,7 @@ def decode_base64(input: Any, name: str | None = None) -> Tensor:
     return decode_base64_op(input, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def decode_compressed(bytes: Any, compression_type: str = "", name: str | None = None) -> Tensor:
     """Decompresses strings.
 

@@ -160,7 +160,9 @@ def zeros_like(
         A tensor of zeros.
     """
     if isinstance(tensor, Tensor) and optimize and shapes.is_fully_defined(tensor.raw_shape):
-        return _filled(tensor.raw_shape, 0, dtype or tensor.dtype, name, "zeros_like")
+        kind = dtypes.as_dtype(dtype or tensor.dtype).base_dtype
+        if kind is not dtypes.variant:  # which holds a list or another object of any size
+            return _filled(tensor.raw_shape, 0, kind, name, "zeros_like")
     with name_scope(name, "zeros_like", [tensor]) as scope:
         tensor = convert_to_tensor(tensor, name="tensor")
         wanted = tensor.dtype.base_dtype if dtype is None else dtypes.as_dtype(dtype).base_dtype

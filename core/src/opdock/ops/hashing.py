@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.ops.registry import Elementwise, ShapeSig, Traits, define_op
 from opdock.ops.support import array_util, common_shapes
@@ -53,6 +54,7 @@ def _fingerprint_shape(sig: ShapeSig) -> Shape:
     return (None if data is None else data[0], size)
 
 
+@extensible
 def string_to_hash_bucket(
     string_tensor: Any = None, num_buckets: Any = None, name: str | None = None, input: Any = None
 ) -> Tensor:
@@ -71,6 +73,7 @@ def string_to_hash_bucket(
     return string_to_hash_bucket_op(strings, num_buckets=num_buckets, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def string_to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -> Tensor:
     """The FarmHash fingerprint of each string modulo a number of buckets.
 
@@ -85,6 +88,7 @@ def string_to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = 
     return string_to_hash_bucket_fast_op(input, num_buckets=num_buckets, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def string_to_hash_bucket_strong(
     input: Any, num_buckets: int, key: Any, name: str | None = None
 ) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.ops.registry import ShapeSig, define_op
 from opdock.ops.support import common_shapes
@@ -39,6 +40,7 @@ def _regex_shape(sig: ShapeSig) -> Shape:
     return sig.shapes[0]
 
 
+@extensible
 def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Tensor:
     """Whether each string matches a regular expression from end to end.
 
@@ -58,6 +60,7 @@ def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Tenso
     return regex_full_match_op(input, pattern, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def regex_replace(
     input: Any, pattern: Any, rewrite: Any, replace_global: bool = True, name: str | None = None
 ) -> Tensor:

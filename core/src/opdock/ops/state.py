@@ -147,6 +147,10 @@ destroy_resource_op = define_op(
     "DestroyResourceOp", "resource: resource ->", "ignore_lookup_error: bool = true", stateful=True
 )
 destroy_resource_op.declare(Traits(builtin=True, keeps=()))
+resource_count_up_to_op = define_op(
+    "ResourceCountUpTo", "resource: resource -> output: T", "limit: int, T: {int32, int64}",
+    stateful=True,
+)  # fmt: skip
 resource_gather_op = define_op(
     "ResourceGather", "resource: resource, indices: Tindices -> output: dtype",
     "batch_dims: int = 0, validate_indices: bool = true, dtype: type, Tindices: {int32, int64}",
@@ -183,6 +187,11 @@ def _behind(sig: ShapeSig, attr: str = "dtype") -> Shape:
 @read_variable_op.shape
 def _read_shape(sig: ShapeSig) -> Shape:
     return _behind(sig)
+
+
+@resource_count_up_to_op.shape
+def _resource_count_shape(sig: ShapeSig) -> Shape:
+    return _behind(sig, "T")
 
 
 @resource_gather_op.shape
@@ -226,6 +235,7 @@ for _op in (assign_variable_op, assign_add_variable_op, assign_sub_variable_op):
     _op.not_differentiable()
 destroy_resource_op.shape(no_outputs)
 destroy_resource_op.not_differentiable()
+resource_count_up_to_op.not_differentiable()
 var_is_initialized_op.not_differentiable()
 variable_shape_op.not_differentiable()
 
@@ -402,6 +412,8 @@ def is_variable_initialized(ref: Any, name: str | None = None) -> Any:
 
 def count_up_to(ref: Any, limit: int, name: str | None = None) -> Any:
     """Returns the variable's value and increments it; OutOfRangeError at `limit`."""
+    if _is_resource(ref):
+        return resource_count_up_to_op(ref.handle, limit=limit, T=ref.dtype, name=name)
     return count_up_to_op(ref, limit=limit, name=name)
 
 

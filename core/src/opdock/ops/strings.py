@@ -9,6 +9,7 @@ import numpy as np
 from opdock import dtypes, shapes
 from opdock.graph.nodes.composite import SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import rank
@@ -131,6 +132,7 @@ def _unsorted_segment_join_shape(sig: ShapeSig) -> Shape:
 
 
 # ---------------------------------------------------------------- public functions
+@extensible
 def string_join(inputs: Any, separator: str = "", name: str | None = None) -> Tensor:
     """Joins strings element by element.
 
@@ -145,6 +147,7 @@ def string_join(inputs: Any, separator: str = "", name: str | None = None) -> Te
     return string_join_op(inputs, separator=separator, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def string_strip(input: Any, name: str | None = None) -> Tensor:
     """Strings without the white space at their ends.
 
@@ -194,6 +197,7 @@ def string_length(input: Any, name: str | None = None, unit: str = "BYTE") -> Te
     return string_length_op(input, unit=unit, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def substr(input: Any, pos: Any, len: Any, name: str | None = None, unit: str = "BYTE") -> Tensor:
     """Parts of strings.
 

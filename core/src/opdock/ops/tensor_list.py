@@ -1,7 +1,8 @@
 """Lists of tensors as values: what loops and branches record for their gradients.
 
 A list is never changed: pushing makes a longer one that shares the rest. So a step can be
-differentiated again, and nothing outlives it.
+differentiated again, and nothing outlives it. A gradient that nobody asked for is the list that
+stands for zeros, of any length.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
-from opdock.dtypes import DType
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.registry import ShapeSig, define_op, get
 from opdock.shapes import Shape
@@ -30,26 +30,52 @@ tensor_list_pop_back_op = define_op(
     "input_handle: variant, element_shape: int32 -> output_handle: variant, tensor: element_dtype",
     "element_dtype: type",
 )
-tensor_list_concat_op = define_op(
-    "TensorListConcatV2",
-    "input_handle: variant, element_shape: shape_type, leading_dims: int64 "
-    "-> tensor: element_dtype, lengths: int64",
-    "element_dtype: type, shape_type: {int32, int64}",
-)
-tensor_list_split_op = define_op(
-    "TensorListSplit",
-    "tensor: element_dtype, element_shape: shape_type, lengths: int64 -> output_handle: variant",
-    "element_dtype: type, shape_type: {int32, int64}",
-)
 tensor_list_length_op = define_op(
     "TensorListLength", "input_handle: variant -> length: int32"
 ).not_differentiable()
+tensor_list_reserve_op = define_op(
+    "TensorListReserve",
+    "element_shape: shape_type, num_elements: int32 -> handle: variant",
+    "element_dtype: type, shape_type: {int32, int64}",
+).not_differentiable()
+tensor_list_element_shape_op = define_op(
+    "TensorListElementShape",
+    "input_handle: variant -> element_shape: shape_type",
+    "shape_type: {int32, int64}",
+).not_differentiable()
+tensor_list_resize_op = define_op(
+    "TensorListResize", "input_handle: variant, size: int32 -> output_handle: variant"
+)
+tensor_list_get_item_op = define_op(
+    "TensorListGetItem",
+    "input_handle: variant, index: int32, element_shape: int32 -> item: element_dtype",
+    "element_dtype: type",
+)
+tensor_list_set_item_op = define_op(
+    "TensorListSetItem",
+    "input_handle: variant, index: int32, item: element_dtype -> output_handle: variant",
+    "element_dtype: type",
+)
 
 
 @empty_tensor_list_op.shape
 @tensor_list_length_op.shape
+@tensor_list_reserve_op.shape
+@tensor_list_resize_op.shape
+@tensor_list_set_item_op.shape
 def _scalar_shape(sig: ShapeSig) -> Shape:
     return ()
+
+
+@tensor_list_element_shape_op.shape
+def _element_shape_shape(sig: ShapeSig) -> Shape:
+    return None  # A scalar where the rank is unknown.
+
+
+@tensor_list_get_item_op.shape
+def _item_shape(sig: ShapeSig) -> Shape:
+    shapes.with_rank(sig.shapes[1], 0)
+    return known_elements(sig, 2)
 
 
 @tensor_list_push_back_op.shape
@@ -61,42 +87,15 @@ def _push_shape(sig: ShapeSig) -> Shape:
 @tensor_list_pop_back_op.shape
 def _pop_shape(sig: ShapeSig) -> list[Shape]:
     shapes.with_rank(sig.shapes[0], 0)
-    known = sig.const(1)
+    return [(), known_elements(sig, 1)]
+
+
+def known_elements(sig: ShapeSig, index: int) -> Shape:
+    """What an input `element_shape` says when the graph is built."""
+    known = sig.const(index)
     if known is None or known.ndim == 0:
-        return [(), None]
-    return [(), tuple(None if d < 0 else int(d) for d in known)]
-
-
-@tensor_list_concat_op.shape
-def _concat_shape(sig: ShapeSig) -> list[Shape]:
-    shapes.with_rank(sig.shapes[0], 0)
-    known = sig.const(1)
-    if known is None or known.ndim == 0:
-        return [None, (None,)]
-    return [(None, *(None if d < 0 else int(d) for d in known[1:])), (None,)]
-
-
-@tensor_list_split_op.shape
-def _split_shape(sig: ShapeSig) -> Shape:
-    shapes.with_rank(sig.shapes[2], 1)
-    return ()
-
-
-@tensor_list_concat_op.gradient
-def _concat_gradient(op: Operation, grad: Tensor | None, _: Any) -> list[Any]:
-    if grad is None:
-        return [None, None, None]
-    return [tensor_list_split_op(grad, op.inputs[1], op.outputs[1]), None, None]
-
-
-@tensor_list_split_op.gradient
-def _split_gradient(op: Operation, grad: Tensor | None) -> list[Any]:
-    if grad is None:
-        return [None, None, None]
-    dtype = op.inputs[0].dtype.base_dtype
-    # An empty list stands for zeros: the lengths tell how many.
-    rows, _ = tensor_list_concat_op(grad, op.inputs[1], op.inputs[2], element_dtype=dtype)
-    return [rows, None, None]
+        return None
+    return tuple(None if d < 0 else int(d) for d in known)
 
 
 @tensor_list_push_back_op.gradient
@@ -121,12 +120,56 @@ def _pop_gradient(op: Operation, rest: Tensor | None, element: Tensor | None) ->
     if rest is None and element is None:
         return [None, None]
     if rest is None:
-        rest = empty(popped)
+        rest = zeros()
     if element is None:
         # The rest keeps its place.
         is_list = popped.dtype.base_dtype is dtypes.variant
-        element = empty(popped) if is_list else get("ZerosLike")(popped)
+        element = zeros() if is_list else get("ZerosLike")(popped)
     return [tensor_list_push_back_op(rest, element), None]
+
+
+@tensor_list_resize_op.gradient
+def _resize_gradient(op: Operation, grad: Tensor | None) -> list[Any]:
+    if grad is None:
+        return [None, None]
+    return [tensor_list_resize_op(grad, tensor_list_length_op(op.inputs[0])), None]
+
+
+@tensor_list_get_item_op.gradient
+def _get_gradient(op: Operation, grad: Tensor | None) -> list[Any]:
+    if grad is None:
+        return [None, None, None]
+    items, dtype = op.inputs[0], grad.dtype.base_dtype
+    shape = tensor_list_element_shape_op(items, shape_type=dtypes.int32)
+    blank = tensor_list_reserve_op(shape, tensor_list_length_op(items), element_dtype=dtype)
+    return [tensor_list_set_item_op(blank, op.inputs[1], grad), None, None]
+
+
+@tensor_list_set_item_op.gradient
+def _set_gradient(op: Operation, grad: Tensor | None) -> list[Any]:
+    if grad is None:
+        return [None, None, None]
+    _, index, item = op.inputs
+    full = as_long_as(grad, op.outputs[0])
+    dtype = item.dtype.base_dtype
+    is_list = dtype is dtypes.variant
+    blank = zeros() if is_list else get("ZerosLike")(item)
+    shape = _shape_of(item) if is_list else get("Shape")(item)
+    element = tensor_list_get_item_op(full, index, shape, element_dtype=dtype)
+    element.set_shape(item.raw_shape)
+    return [tensor_list_set_item_op(full, index, blank), None, element]
+
+
+def as_long_as(grad: Tensor, items: Tensor) -> Tensor:
+    """The gradient of a list with all elements of the list: one that is too short has zeros."""
+    out: Tensor = tensor_list_resize_op(grad, tensor_list_length_op(items))
+    return out
+
+
+def zeros() -> Tensor:
+    """The list that stands for zeros, of any type and number."""
+    handle: Tensor = empty_tensor_list_op(-1, -1, element_dtype=dtypes.float32, _zeros=True)
+    return handle
 
 
 def empty(like: Tensor) -> Tensor:
@@ -152,21 +195,6 @@ def pop(items: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
         items, _shape_of(like), element_dtype=like.dtype.base_dtype
     )
     return rest, element
-
-
-def concat(items: Tensor, dtype: DType, shape: Any) -> Tensor:
-    """The elements one after the other along their first dimension.
-
-    Args:
-        items: the list.
-        dtype: the elements' type.
-        shape: the elements' shape, which only for the first dimension may be -1, for unknown.
-    """
-    from opdock.graph.nodes.convert import convert_to_tensor
-
-    none = convert_to_tensor([], dtypes.int64)
-    rows: Tensor = tensor_list_concat_op(items, shape, none, element_dtype=dtype.base_dtype)[0]
-    return rows
 
 
 def _shape_of(like: Tensor) -> Tensor:

@@ -67,6 +67,11 @@ class GraphNamespace:
         return get("Abs")(x)
 
     @staticmethod
+    def exp(x: Any) -> Any:
+        """Exponential."""
+        return get("Exp")(x)
+
+    @staticmethod
     def sign(x: Any) -> Any:
         """Sign."""
         return get("Sign")(x)
@@ -138,23 +143,3 @@ def _define(update: Update, resource: bool, sparse: bool) -> OpSpec:
 
 for _name, _update in BY_OP.items():
     _define(_update, _name.startswith("Resource"), "SparseApply" in _name)
-
-_keras = define_op(
-    "ResourceApplyKerasMomentum",
-    "var: resource, accum: resource, lr: T, grad: T, momentum: T ->",
-    "T: numbertype, use_locking: bool = false, use_nesterov: bool = false", stateful=True,
-)  # fmt: skip
-_keras.shape(no_outputs)
-_keras.not_differentiable()
-
-
-@_keras.decomposition
-def _keras_momentum(
-    sig: ShapeSig, var: Tensor, accum: Tensor, lr: Any, grad: Any, momentum: Any
-) -> Any:
-    dtype = sig.attrs["T"]
-    old = _read(accum, dtype, True)
-    fresh = old * momentum - lr * grad
-    step = fresh * momentum - lr * grad if sig.attrs["use_nesterov"] else fresh
-    with control_dependencies([_write(accum, fresh, None, True)]):
-        return _write(var, _read(var, dtype, True) + step, None, True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import expand_dims, reshape, shape
@@ -67,6 +68,7 @@ def _unicode_encode_shape(sig: ShapeSig) -> Shape:
 
 
 # ---------------------------------------------------------------- public functions
+@extensible
 def unicode_script(input: Any, name: str | None = None) -> Tensor:
     """The script of each code point, by ICU's numbers.
 

@@ -8,25 +8,36 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import unittest
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from opdock.api import test
 from opdock.api.test import TestCase, assert_equal_graph_def, gpu_device_name, is_gpu_available
+from opdock.graph.nodes.graph import Graph
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.registry import get
 from opdock.graph.nodes.scopes import device as placed
+from opdock.graph.serial.importer import import_graph_def
 from opdock.graph.serial.proto_functions import get_collection_proto_type
+from opdock.io.protos import GraphDef
 
 __all__ = [
-    "TensorFlowTestCase", "assert_equal_graph_def", "assert_meta_graph_protos_equal",
-    "build_as_function_and_v1_graph",
-    "deprecated_graph_mode_only", "device", "disable_all_xla", "disable_control_flow_v2",
-    "disable_xla", "enable_control_flow_v2", "for_all_test_methods", "force_cpu", "force_gpu",
-    "gpu_device_name", "is_gpu_available", "no_xla_auto_jit", "run_all_in_graph_and_eager_modes",
-    "run_all_without_tensor_float_32", "run_deprecated_v1", "run_in_async_and_sync_mode",
-    "run_in_graph_and_eager_modes", "run_v1_only", "run_v2_only", "skip_if",
-    "use_deterministic_cudnn", "use_gpu", "with_control_flow_v2",
-    "xla_allow_fallback",
+    "GpuSupportsHalfMatMulAndConv", "IsBuiltWithROCm", "IsGoogleCudaEnabled", "IsMklEnabled",
+    "NCHWToNHWC", "NHWCToNCHW", "TensorFlowTestCase", "also_run_as_tf_function",
+    "assert_equal_graph_def", "assert_meta_graph_protos_equal", "assert_no_garbage_created",
+    "assert_no_new_pyobjects_executing_eagerly", "assert_no_new_tensors", "assert_ops_in_graph",
+    "build_as_function_and_v1_graph", "deprecated_graph_mode_only", "device", "disable_all_xla",
+    "disable_control_flow_v2", "disable_xla", "enable_c_shapes", "enable_control_flow_v2",
+    "enable_output_all_intermediates", "enable_tf_xla_constant_folding", "for_all_test_methods",
+    "force_cpu", "force_gpu", "generate_combinations_with_testcase_name",
+    "get_node_def_from_graph", "gpu_device_name", "is_gpu_available", "is_xla_enabled",
+    "no_xla_auto_jit", "py_func_if_in_function", "run_all_in_graph_and_eager_modes",
+    "run_all_without_tensor_float_32", "run_cuda_only", "run_deprecated_v1", "run_gpu_only",
+    "run_in_async_and_sync_mode", "run_in_graph_and_eager_modes", "run_v1_only", "run_v2_only",
+    "set_producer_version", "skip_if", "use_deterministic_cudnn", "use_gpu", "with_c_shapes",
+    "with_control_flow_v2", "xla_allow_fallback",
 ]  # fmt: skip
 
 TensorFlowTestCase = TestCase
@@ -44,12 +55,132 @@ disable_control_flow_v2 = enable_control_flow_v2 = with_control_flow_v2 = _as_it
 disable_xla = disable_all_xla = no_xla_auto_jit = xla_allow_fallback = _as_it_is
 run_all_without_tensor_float_32 = run_in_async_and_sync_mode = use_deterministic_cudnn = _as_it_is
 run_deprecated_v1 = run_v1_only = _as_it_is
+also_run_as_tf_function = py_func_if_in_function = enable_output_all_intermediates = _as_it_is
+enable_c_shapes = with_c_shapes = enable_tf_xla_constant_folding = _as_it_is
+# What they look for is garbage of TensorFlow's own C API and of eager execution.
+assert_no_garbage_created = assert_no_new_tensors = _as_it_is
+assert_no_new_pyobjects_executing_eagerly = _as_it_is
 
 
 def run_v2_only(func: Any = None, reason: str | None = None) -> Any:
     """Skips the test: it is about TF 2."""
     why = reason or "a test of TF 2's behaviour"
     return unittest.skip(why)(func) if callable(func) else unittest.skip(why)
+
+
+def run_gpu_only(func: Any = None) -> Any:
+    """A decorator: the test is left out where no session finds a GPU."""
+    if func is None:
+        return run_gpu_only
+    return skip_if(lambda: not is_gpu_available())(func)
+
+
+def run_cuda_only(func: Any = None) -> Any:
+    """A decorator: the test is left out where no CUDA backend serves a GPU."""
+    if func is None:
+        return run_cuda_only
+    return skip_if(lambda: not is_gpu_available(cuda_only=True))(func)
+
+
+def is_xla_enabled() -> bool:
+    """False: what compiles whole programs is a matter of backends."""
+    return False
+
+
+def IsGoogleCudaEnabled() -> bool:
+    """Whether an installed backend serves CUDA devices."""
+    return test.is_built_with_cuda()
+
+
+def IsBuiltWithROCm() -> bool:
+    """False: no backend serves ROCm."""
+    return test.is_built_with_rocm()
+
+
+def IsMklEnabled() -> bool:
+    """False: it would ask for the behaviour of another build of TensorFlow."""
+    return False
+
+
+def GpuSupportsHalfMatMulAndConv() -> bool:
+    """Whether a CUDA backend is there: all GPUs that it serves do."""
+    return test.is_built_with_cuda()
+
+
+def _ordered(given: Any, order: Mapping[int, Sequence[int]]) -> Any:
+    if isinstance(given, Tensor):
+        shape = given.raw_shape
+        if shape is None:
+            raise ValueError("the rank has to be known")
+        return get("Transpose")(given, list(order[len(shape)]))
+    return [given[i] for i in order[len(given)]]
+
+
+def NHWCToNCHW(input_tensor: Any) -> Any:
+    """A tensor of 4 or 5 dimensions, or a shape, with the channels behind the batch."""
+    return _ordered(input_tensor, {4: (0, 3, 1, 2), 5: (0, 4, 1, 2, 3)})
+
+
+def NCHWToNHWC(input_tensor: Any) -> Any:
+    """A tensor of 4 or 5 dimensions, or a shape, with the channels at the end."""
+    return _ordered(input_tensor, {4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)})
+
+
+def generate_combinations_with_testcase_name(**kwargs: Any) -> list[dict[str, Any]]:
+    """All combinations of values, each with a `testcase_name`, for parameterized tests.
+
+    Args:
+        **kwargs: lists of values, or single ones.
+    """
+    names = sorted(kwargs)
+    values = [v if isinstance(v, list) else [v] for v in (kwargs[n] for n in names)]
+    out = []
+    for chosen in itertools.product(*values):
+        made = dict(zip(names, chosen, strict=True))
+        parts = (f"_{_plain(n)}_{_plain(v)}" for n, v in made.items())
+        out.append({**made, "testcase_name": f"_test{''.join(parts)}"})
+    return out
+
+
+def _plain(value: Any) -> str:
+    return "".join(filter(str.isalnum, str(value)))
+
+
+def get_node_def_from_graph(node_name: str, graph_def: Any) -> Any:
+    """The NodeDef of a name, or None."""
+    return next((node for node in graph_def.node if node.name == node_name), None)
+
+
+def set_producer_version(graph: Graph, producer_version: int) -> None:
+    """Has a graph say that this version made it."""
+    graph_def = GraphDef()
+    graph_def.versions.producer = producer_version
+    with graph.as_default():
+        import_graph_def(graph_def)
+
+
+def assert_ops_in_graph(expected_ops: Mapping[str, str], graph: Graph) -> dict[str, Any]:
+    """The nodes of these names and types.
+
+    Args:
+        expected_ops: op types by node name.
+        graph: the graph.
+
+    Raises:
+        ValueError: one is missing or has another type.
+    """
+    found = {n.name: n for n in graph.as_graph_def().node if n.name in expected_ops}
+    for name, node in found.items():
+        if node.op != expected_ops[name]:
+            raise ValueError(
+                f"Expected op for node {name} is different. {expected_ops[name]} vs {node.op}"
+            )
+    if set(found) != set(expected_ops):
+        raise ValueError(
+            f"Not all expected ops are present. Expected {expected_ops.keys()}, found "
+            f"{found.keys()}"
+        )
+    return found
 
 
 def skip_if(condition: Any) -> Callable[[Any], Any]:

@@ -1,8 +1,8 @@
 """Update rules of the optimizers, each written once over an array namespace.
 
-The namespace `xp` has sqrt, abs, sign, maximum, where and pow; the op definitions use the rules
-with graph ops (the decomposition), the portable kernels with arrays. A rule maps the old state, the
-hyper-parameters and the gradient to the new state, in the order of the op's references.
+The namespace `xp` has sqrt, abs, exp, sign, maximum, where and pow; the op definitions use the
+rules with graph ops (the decomposition), the portable kernels with arrays. A rule maps the old
+state, the hyper-parameters and the gradient to the new state, in the order of the op's references.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class Update:
         flags: boolean attributes with their defaults, besides use_locking.
         integers: inputs of type int64.
         sparse: whether SparseApply exists.
+        references: whether there are ops on reference variables, not on handles alone.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Update:
     flags: tuple[tuple[str, bool], ...] = ()
     integers: frozenset[str] = frozenset()
     sparse: bool = True
+    references: bool = True
 
     @property
     def gradient(self) -> str:
@@ -56,12 +58,59 @@ def momentum(xp: Any, flags: Any, state: State, lr: Any, grad: Any, momentum: An
     return [var - step, accum]
 
 
+def keras_momentum(xp: Any, flags: Any, state: State, lr: Any, grad: Any, momentum: Any) -> State:
+    """Momentum with the learning rate inside the accumulator, as Keras has it."""
+    var, accum = state
+    accum = accum * momentum - lr * grad
+    step = accum * momentum - lr * grad if flags["use_nesterov"] else accum
+    return [var + step, accum]
+
+
 def adagrad(xp: Any, flags: Any, state: State, lr: Any, grad: Any) -> State:
     """AdaGrad (Duchi et al. 2011)."""
     var, accum = state
     if flags["update_slots"]:
         accum = accum + grad * grad
     return [var - lr * grad / xp.sqrt(accum), accum]
+
+
+def adagrad_v2(xp: Any, flags: Any, state: State, lr: Any, epsilon: Any, grad: Any) -> State:
+    """AdaGrad that may start from zero: epsilon keeps the first step finite."""
+    var, accum = state
+    if flags["update_slots"]:
+        accum = accum + grad * grad
+    return [var - lr * grad / (xp.sqrt(accum) + epsilon), accum]
+
+
+def add_sign(
+    xp: Any, flags: Any, state: State, lr: Any, alpha: Any, sign_decay: Any, beta: Any, grad: Any
+) -> State:
+    """AddSign (Bello et al. 2017): longer steps where gradient and its mean agree in sign."""
+    var, m = state
+    m = m * beta + grad * (1 - beta)
+    return [var - lr * (alpha + sign_decay * xp.sign(grad) * xp.sign(m)) * grad, m]
+
+
+def power_sign(
+    xp: Any, flags: Any, state: State, lr: Any, logbase: Any, sign_decay: Any, beta: Any, grad: Any
+) -> State:
+    """PowerSign (Bello et al. 2017): the same with a power in place of the sum."""
+    var, m = state
+    m = m * beta + grad * (1 - beta)
+    return [var - lr * xp.exp(logbase * sign_decay * xp.sign(m) * xp.sign(grad)) * grad, m]
+
+
+def adam_with_amsgrad(
+    xp: Any, flags: Any, state: State, beta1_power: Any, beta2_power: Any, lr: Any, beta1: Any,
+    beta2: Any, epsilon: Any, grad: Any,
+) -> State:  # fmt: skip
+    """AMSGrad (Reddi et al. 2018): Adam whose second moment never falls."""
+    var, m, v, vhat = state
+    rate = lr * xp.sqrt(1 - beta2_power) / (1 - beta1_power)
+    m = m + (grad - m) * (1 - beta1)
+    v = v + (grad * grad - v) * (1 - beta2)
+    vhat = xp.maximum(vhat, v)
+    return [var - m * rate / (xp.sqrt(vhat) + epsilon), m, v, vhat]
 
 
 def adadelta(
@@ -208,7 +257,36 @@ UPDATES: Final = (
     Update(
         "Momentum", ("accum",), ("lr", "grad", "momentum"), momentum, (("use_nesterov", False),)
     ),
+    Update(
+        "KerasMomentum",
+        ("accum",),
+        ("lr", "grad", "momentum"),
+        keras_momentum,
+        (("use_nesterov", False),),
+        references=False,
+    ),
     Update("Adagrad", ("accum",), ("lr", "grad"), adagrad, (("update_slots", True),)),
+    Update(
+        "AdagradV2", ("accum",), ("lr", "epsilon", "grad"), adagrad_v2, (("update_slots", True),)
+    ),
+    Update(
+        "AddSign", ("m",), ("lr", "alpha", "sign_decay", "beta", "grad"), add_sign, sparse=False
+    ),
+    Update(
+        "PowerSign",
+        ("m",),
+        ("lr", "logbase", "sign_decay", "beta", "grad"),
+        power_sign,
+        sparse=False,
+    ),
+    Update(
+        "AdamWithAmsgrad",
+        ("m", "v", "vhat"),
+        ("beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon", "grad"),
+        adam_with_amsgrad,
+        sparse=False,
+        references=False,
+    ),
     Update("Adadelta", ("accum", "accum_update"), ("lr", "rho", "epsilon", "grad"), adadelta),
     Update(
         "Adam",
@@ -263,5 +341,5 @@ BY_OP: Final[dict[str, Update]] = {
     for u in UPDATES
     for resource in (False, True)
     for sparse in (False, True)
-    if u.sparse or not sparse
+    if (u.sparse or not sparse) and (u.references or resource)
 }

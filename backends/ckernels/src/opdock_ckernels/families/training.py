@@ -144,22 +144,3 @@ for _op in codegen.updates():
     _name = _op.replace("Apply", "SparseApply")
     if codegen.update_of(_op).sparse:
         table.add(Kernel(op=_name, bind=_bind_sparse, dtypes={"T": FLOATS}))
-
-
-@table.binder("ResourceApplyKerasMomentum", T=FLOATS)
-def keras_momentum(sig: NodeSig) -> Callable[..., None]:
-    """Momentum whose accumulator holds the step itself."""
-    dtype, device = sig.attrs["T"], sig.device
-    names = dict.fromkeys(("var", "accum", "lr", "grad", "momentum"), dtype)
-    fresh = "accum * momentum - lr * grad"
-    step = f"({fresh}) * momentum - lr * grad" if sig.attrs["use_nesterov"] else fresh
-    trees = [codegen.parse(f"var + ({step})"), codegen.parse(fresh)]
-    line = codegen.lower(trees, names, {}, [dtype, dtype])
-    program = Pointwise(device, line, list(names.items()), [dtype, dtype])
-
-    def apply(var: Any, accum: Any, lr: Array, grad: Array, momentum: Array) -> None:
-        value, slot = program(var.read(), accum.read(), lr, grad, momentum)
-        var.write(value)
-        accum.write(slot)
-
-    return apply

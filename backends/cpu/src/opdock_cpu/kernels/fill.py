@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import KernelTable, NodeSig, as_dtype, checks
+from opdock.plugin import ALL, KernelTable, NodeSig, as_dtype, checks, dtypes
 
 __all__ = ["table"]
 
@@ -17,6 +17,7 @@ table = KernelTable()
 Array = npt.NDArray[Any]
 
 _STRING = as_dtype("string")
+_DATA = ALL - {dtypes.resource, dtypes.variant}
 
 
 @table.binder("Fill", out=True, host_inputs=("dims",))
@@ -33,7 +34,7 @@ def fill(sig: NodeSig) -> Callable[..., Array]:
     return run
 
 
-@table.binder("ZerosLike", out=True)
+@table.binder("ZerosLike", T=_DATA, out=True)
 def zeros_like(sig: NodeSig) -> Callable[..., Array]:
     """Zeros, or empty strings, in the input's shape."""
     dtype = sig.out_dtypes[0]

@@ -170,16 +170,26 @@ def sparse_tensor_dense_matmul(sig: NodeSig) -> Callable[..., Array]:
 
     def run(indices: Array, values: Array, shape: Array, b: Array) -> Array:
         _check_product(indices, values, shape, b, adjoint_a, adjoint_b)
-        rows, columns = indices[:, 0], indices[:, 1]
+        rows, columns = np.ascontiguousarray(indices.T)
         size = (int(shape[0]), int(shape[1]))
+        _check_cells(rows, columns, size, adjoint_a)
+        values = values.astype(wide, copy=False)
         if adjoint_a:
-            rows, columns, values, size = columns, rows, np.conj(values), size[::-1]
+            values = np.conj(values)
         if adjoint_b:
             b = np.conj(b.T)
-        _check_cells(rows, columns, size, adjoint_a)
-        matrix = sparse.csr_matrix((values.astype(wide, copy=False), (rows, columns)), size)
-        out = matrix @ np.ascontiguousarray(b, wide)
-        return np.asarray(out, dtype.np, order="C")
+        if (rows[1:] >= rows[:-1]).all():
+            # Cells in the order of rows are a compressed matrix, but for where each row begins.
+            kind = sparse.csc_matrix if adjoint_a else sparse.csr_matrix
+            matrix = kind(size[::-1] if adjoint_a else size, dtype=wide)
+            index = np.int32 if max(*size, len(rows)) < 1 << 31 else np.int64
+            matrix.data, matrix.indices = values, columns.astype(index)
+            matrix.indptr = np.searchsorted(rows, np.arange(size[0] + 1)).astype(index)
+        elif adjoint_a:
+            matrix = sparse.csr_matrix((values, (columns, rows)), size[::-1])
+        else:
+            matrix = sparse.csr_matrix((values, (rows, columns)), size)
+        return np.asarray(matrix @ np.ascontiguousarray(b, wide), dtype.np, order="C")
 
     return run
 
@@ -213,12 +223,11 @@ def _check_product(
 
 
 def _check_cells(rows: Array, columns: Array, size: tuple[int, int], flipped: bool) -> None:
-    for name, index, limit, at in (
-        ("k", columns, size[1], 0 if flipped else 1), ("m", rows, size[0], 1 if flipped else 0),
-    ):  # fmt: skip
-        bad = (index < 0) | (index >= limit)
-        if bad.any():
-            i = int(np.argmax(bad))
+    # TF looks at the inner dimension first, which of a transposed matrix is that of the rows.
+    axes = [(0, rows, size[0]), (1, columns, size[1])]
+    for name, (at, index, limit) in zip("km", axes if flipped else axes[::-1], strict=True):
+        if len(index) and (index.min() < 0 or index.max() >= limit):
+            i = int(np.argmax((index < 0) | (index >= limit)))
             raise checks.invalid(
                 f"{name} ({index[i]}) from index[{i},{at}] out of bounds (>={limit})"
             )

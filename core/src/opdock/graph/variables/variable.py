@@ -11,7 +11,6 @@ from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.convert import convert_to_tensor, register_tensor_conversion_function
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Reference, Tensor
-from opdock.graph.nodes.registry import get
 from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.variables.flavour import (
     Flavoured,
@@ -327,7 +326,9 @@ class Variable(TrackableVariable, metaclass=Flavoured):
 
     def count_up_to(self, limit: int) -> Any:
         """Increments the variable until it reaches `limit`, then OutOfRangeError."""
-        return get("CountUpTo")(self, limit=limit)
+        from importlib import import_module
+
+        return import_module("opdock.ops.state").count_up_to(self, limit)
 
     # ------------------------------------------------------------ serialization
     def to_proto(self, export_scope: str | None = None) -> Any:

@@ -119,6 +119,7 @@ class _Namespace:
 
     sqrt = staticmethod(functools.partial(_apply, "sqrt"))
     abs = staticmethod(functools.partial(_apply, "abs"))
+    exp = staticmethod(functools.partial(_apply, "exp"))
     sign = staticmethod(functools.partial(_apply, "sign"))
     maximum = staticmethod(functools.partial(_apply, "max"))
     pow = staticmethod(functools.partial(_apply, "pow"))

@@ -94,7 +94,7 @@ def _normal(xp: Any, dtype: DType) -> Draw:
 
 
 # ---------------------------------------------------------------- fills
-def _filler(xp: Any, sig: NodeSig) -> Callable[[Place, tuple[int, ...]], Array]:
+def filler(xp: Any, sig: NodeSig) -> Callable[[Place, tuple[int, ...]], Array]:
     """Fills a shape with the node's distribution from a place on."""
     dtype = sig.out_dtypes[0].base_dtype
     draw = (uniform if "Uniform" in sig.op else _normal)(xp, dtype)
@@ -181,7 +181,7 @@ def _rows(
 )  # fmt: skip
 def stateful(xp: Any, sig: NodeSig) -> Callable[[Any], Array]:
     """The next stretch of the node's stream."""
-    fill, stream = _filler(xp, sig), random_stream(sig)
+    fill, stream = filler(xp, sig), random_stream(sig)
 
     def run(shape: Any) -> Array:
         wanted = draw_shape(shape)
@@ -196,7 +196,7 @@ def stateful(xp: Any, sig: NodeSig) -> Callable[[Any], Array]:
 )  # fmt: skip
 def stateless(xp: Any, sig: NodeSig) -> Callable[[Any, Any], Array]:
     """A function of the seed."""
-    fill = _filler(xp, sig)
+    fill = filler(xp, sig)
     return lambda shape, seed: fill(stateless_place(seed), draw_shape(shape))
 
 
@@ -216,7 +216,7 @@ def _within64(xp: Any, low: Array, high: Array, first: int, span: int) -> Array:
     return (half + first) + half + bit
 
 
-def _integers(xp: Any, sig: NodeSig) -> Callable[..., Array]:
+def integers(xp: Any, sig: NodeSig) -> Callable[..., Array]:
     """Fills a shape with integers of a range from a place on."""
     dtype = sig.out_dtypes[0].base_dtype
     size = 2 if dtype is dtypes.int64 else 4
@@ -245,7 +245,7 @@ def _integers(xp: Any, sig: NodeSig) -> Callable[..., Array]:
 )
 def random_uniform_int(xp: Any, sig: NodeSig) -> Callable[[Any, Any, Any], Array]:
     """Integers of the next stretch of the node's stream."""
-    fill, stream = _integers(xp, sig), random_stream(sig)
+    fill, stream = integers(xp, sig), random_stream(sig)
 
     def run(shape: Any, low: Any, high: Any) -> Array:
         wanted = draw_shape(shape)
@@ -260,7 +260,7 @@ def random_uniform_int(xp: Any, sig: NodeSig) -> Callable[[Any, Any, Any], Array
 )  # fmt: skip
 def stateless_uniform_int(xp: Any, sig: NodeSig) -> Callable[[Any, Any, Any, Any], Array]:
     """Integers that are a function of the seed."""
-    fill = _integers(xp, sig)
+    fill = integers(xp, sig)
     return lambda shape, seed, low, high: fill(stateless_place(seed), draw_shape(shape), low, high)
 
 

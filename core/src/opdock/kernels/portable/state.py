@@ -139,7 +139,7 @@ def assign_sum(xp: Any, sig: NodeSig) -> Any:
     return run
 
 
-@portable("CountUpTo", T=INTS)
+@portable("CountUpTo", "ResourceCountUpTo", T=INTS)
 def count_up_to(xp: Any, sig: NodeSig) -> Any:
     """The value before it is incremented; OutOfRangeError at the limit."""
     limit = sig.attrs["limit"]

@@ -1,34 +1,33 @@
-"""Portable kernels of tensor lists: linked cells, shared and never changed."""
+"""Portable kernels of tensor lists: single elements and whole lists."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from opdock import dtypes
+from opdock import dtypes, shapes
+from opdock.dtypes import DType
 from opdock.kernels.array_api import dims, ints, invalid
-from opdock.kernels.expr.elements import Element, element, join, take_rows, unwrap, zeros
+from opdock.kernels.expr.elements import element, unwrap, zeros
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
+from opdock.kernels.tensor_lists import (
+    NOTHING,
+    Item,
+    TensorList,
+    check_fits,
+    complete,
+    element_shape,
+    list_of,
+    merged,
+    pushed,
+    shape_from,
+)
 
 
-class ListCell:
-    """The end of a list: its last element, and the list before it."""
-
-    __slots__ = ("last", "length", "rest")
-
-    def __init__(self, last: Element | None, rest: ListCell | None, length: int) -> None:
-        self.last = last
-        self.rest = rest
-        self.length = length
-
-
-EMPTY = ListCell(None, None, 0)
-
-
+# ---------------------------------------------------------------- lists from nothing
 @portable(
     "EmptyTensorList",
     host_inputs=("element_shape", "max_num_elements"),
@@ -36,18 +35,73 @@ EMPTY = ListCell(None, None, 0)
 )
 def empty(xp: Any, sig: NodeSig) -> Any:
     """The empty list."""
-    return lambda shape, limit: EMPTY
+    dtype, stands_for_zeros = sig.attrs["element_dtype"].base_dtype, sig.attrs.get("_zeros", False)
 
-
-@portable("TensorListPushBack", host_inputs=("input_handle",), host_outputs=("output_handle",))
-def push(xp: Any, sig: NodeSig) -> Any:
-    """One more cell."""
-
-    def run(handle: Any, tensor: Any) -> ListCell:
-        cell = unwrap(handle)
-        return ListCell(element(unwrap(tensor), sig), cell, cell.length + 1)
+    def run(shape: Any, limit: Any) -> TensorList:
+        if stands_for_zeros:
+            return NOTHING
+        if np.ndim(limit):
+            raise invalid(
+                f"max_num_elements expected to be a scalar but got shape: {dims(np.shape(limit))}"
+            )
+        return TensorList(dtype, shape_from(shape), limit=int(limit))
 
     return run
+
+
+@portable(
+    "TensorListReserve",
+    host_inputs=("element_shape", "num_elements"),
+    host_outputs=("handle",),
+)
+def reserve(xp: Any, sig: NodeSig) -> Any:
+    """A list of elements that are written later."""
+    dtype = sig.attrs["element_dtype"].base_dtype
+
+    def run(shape: Any, count: Any) -> TensorList:
+        if int(count) < 0:
+            raise invalid(f"The num_elements to reserve must be non negative, got {int(count)}")
+        return TensorList(dtype, shape_from(shape), [None] * int(count))
+
+    return run
+
+
+@portable("TensorListLength", host_inputs=("input_handle",), host_outputs=("length",))
+def length(xp: Any, sig: NodeSig) -> Any:
+    """The number of elements."""
+    return lambda handle: np.array(len(list_of(handle, None)), np.int32)
+
+
+@portable("TensorListElementShape", host_inputs=("input_handle",), host_outputs=("element_shape",))
+def shape_of_elements(xp: Any, sig: NodeSig) -> Any:
+    """What the list promises of its elements' shape, -1 for what it does not."""
+    dtype = sig.attrs["shape_type"].np
+
+    def run(handle: Any) -> Any:
+        known = list_of(handle, None).known
+        return np.array(-1 if known is None else [-1 if d is None else d for d in known], dtype)
+
+    return run
+
+
+@portable("TensorListResize", host_inputs=("input_handle", "size"), host_outputs=("output_handle",))
+def resize(xp: Any, sig: NodeSig) -> Any:
+    """Longer or shorter at the end."""
+
+    def run(handle: Any, size: Any) -> TensorList:
+        if int(size) < 0:
+            raise invalid(f"TensorListSlice expects size to be non-negative. Got: {int(size)}")
+        return list_of(handle, None).resized(int(size))
+
+    return run
+
+
+# ---------------------------------------------------------------- one element
+@portable("TensorListPushBack", host_inputs=("input_handle",), host_outputs=("output_handle",))
+def push(xp: Any, sig: NodeSig) -> Any:
+    """One more element at the end."""
+    dtype = sig.attrs["element_dtype"].base_dtype
+    return lambda handle, tensor: pushed(list_of(handle, dtype), element(unwrap(tensor), sig))
 
 
 @portable(
@@ -56,104 +110,129 @@ def push(xp: Any, sig: NodeSig) -> Any:
     host_outputs=("output_handle",),
 )
 def pop(xp: Any, sig: NodeSig) -> Any:
-    """The cell before, and the element; of a list that stands for zeros, zeros."""
+    """The list without its last element, and the element; zeros of the list of zeros."""
     dtype, stands_for_zeros = sig.out_dtypes[1], sig.attrs.get("_zeros", False)
 
     def run(handle: Any, shape: Any) -> Any:
-        cell = unwrap(handle)
-        if cell.last is None and stands_for_zeros:
-            zero = EMPTY if dtype is dtypes.variant else zeros(sig, tuple(ints(shape)), dtype)
-            return EMPTY, zero
-        if cell.last is None:
+        items = list_of(handle, dtype)
+        if items.length == 0:
+            if stands_for_zeros or items is NOTHING:
+                return NOTHING, _unwritten(sig, tuple(ints(shape)), dtype)
             raise invalid("Trying to pop from an empty list.")
-        return cell.rest, cell.last.on(sig.device)
+        if items.last is not None:
+            return items.rest, items.last.on(sig.device)
+        wanted = complete(
+            merged(shape_from(shape), items.known),
+            "Trying to read an uninitialized tensor but element_shape is not fully defined.",
+        )
+        return items.rest, _unwritten(sig, wanted, dtype)
 
     return run
 
 
-@portable(
-    "TensorListConcatV2",
-    host_inputs=("input_handle", "element_shape", "leading_dims"),
-    host_outputs=("lengths",),
-)
-def concat(xp: Any, sig: NodeSig) -> Any:
-    """The elements one after the other; of an empty list, zeros of the given lengths."""
-    dtype = sig.out_dtypes[0]
-
-    def run(handle: Any, shape: Any, leading_dims: Any) -> Any:
-        cell = unwrap(handle)
-        parts = [e.on(sig.device) for e in _elements(cell)][::-1]
-        if not parts:
-            rest = np.atleast_1d(shape)[1:].tolist()
-            if np.ndim(shape) == 0 or min(rest, default=0) < 0:
-                raise invalid(
-                    "All except the first dimension must be fully defined when concating an empty "
-                    f"tensor list. element_shape: {np.asarray(shape).tolist()}"
-                )
-            return zeros(sig, (int(np.sum(leading_dims)), *rest), dtype), leading_dims
-        if not all(np.shape(p) for p in parts):
-            raise invalid("Concat saw a scalar shape, but requires at least vectors.")
-        lengths = np.array([np.shape(p)[0] for p in parts], np.int64)
-        return join(xp, xp.concat, parts, dtype), lengths
-
-    return run
+def _unwritten(sig: NodeSig, shape: tuple[int, ...], dtype: DType) -> Any:
+    return NOTHING if dtype is dtypes.variant else zeros(sig, shape, dtype)
 
 
 @portable(
-    "TensorListSplit",
-    host_inputs=("element_shape", "lengths"),
+    "TensorListSetItem",
+    host_inputs=("input_handle", "index"),
     host_outputs=("output_handle",),
 )
-def split(xp: Any, sig: NodeSig) -> Any:
-    """A list of consecutive rows."""
+def set_item(xp: Any, sig: NodeSig) -> Any:
+    """Another element at one place."""
+    dtype = sig.attrs["element_dtype"].base_dtype
 
-    def run(tensor: Any, shape: Any, lengths: Any) -> ListCell:
-        counts, start, out = ints(lengths), 0, EMPTY
-        if sum(counts) != np.shape(tensor)[0]:
-            raise invalid(
-                f"Expected sum of lengths to be equal to the number of rows, but sum of lengths is "
-                f"{sum(counts)} and the tensor's shape is: {dims(np.shape(tensor))}"
-            )
-        for count in counts:
-            part = take_rows(xp, tensor, start, start + count)
-            out = ListCell(element(part, sig), out, out.length + 1)
-            start += count
-        return out
+    def run(handle: Any, index: Any, value: Any) -> TensorList:
+        items, at = list_of(handle, dtype), int(index)
+        if not 0 <= at < len(items):
+            raise invalid(f"Trying to modify element {at} in a list with {len(items)} elements.")
+        item = element(unwrap(value), sig)
+        check_fits(
+            items, tuple(np.shape(item.value)),
+            "set a tensor with incompatible shape at a list index", "Item element",
+        )  # fmt: skip
+        return items.having((*items.items[:at], item, *items.items[at + 1 :]))
 
     return run
 
 
-@portable("TensorListLength", host_inputs=("input_handle",), host_outputs=("length",))
-def length(xp: Any, sig: NodeSig) -> Any:
-    """The number of elements."""
-    return lambda handle: np.array(unwrap(handle).length, np.int32)
+@portable("TensorListGetItem", host_inputs=("input_handle", "index", "element_shape"))
+def get_item(xp: Any, sig: NodeSig) -> Any:
+    """One element; zeros if it was not written."""
+    dtype = sig.out_dtypes[0]
+
+    def run(handle: Any, index: Any, shape: Any) -> Any:
+        items, at = list_of(handle, dtype), int(index)
+        if not 0 <= at < len(items):
+            raise invalid(f"Trying to access element {at} in a list with {len(items)} elements.")
+        found = items.items[at]
+        if found is not None:
+            return found.on(sig.device)
+        known = merged(shape_from(shape), items.known)
+        if not shapes.is_fully_defined(known):
+            known = element_shape(known, items.items)
+        if not shapes.is_fully_defined(known):
+            raise invalid(
+                "Trying to read an uninitialized tensor but element_shape is not fully defined: "
+                f"{shapes.text(known)} and no list element is set."
+            )
+        return _unwritten(sig, complete(known, ""), dtype)
+
+    return run
 
 
+# ---------------------------------------------------------------- arithmetic
 @portable("AddN", T=frozenset({dtypes.variant}), host_inputs=("inputs",), host_outputs=("sum",))
 def add(xp: Any, sig: NodeSig) -> Any:
-    """The sums element by element from the end; what a list lacks stands for zeros."""
+    """The sums element by element from the end; a list that began as zeros lacks what is zero."""
     return lambda *handles: functools.reduce(
-        lambda a, b: _sum(xp, sig, a, b), [unwrap(h) for h in handles]
+        lambda a, b: _sum(xp, sig, a, b), [list_of(h, None) for h in handles]
     )
 
 
-def _sum(xp: Any, sig: NodeSig, a: ListCell, b: ListCell) -> ListCell:
-    totals = []
-    while a.last is not None and b.last is not None:
-        x, y = a.last, b.last
-        if isinstance(x.value, ListCell):
-            totals.append(_sum(xp, sig, x.value, y.value))
-        else:
-            totals.append(xp.add(x.on(sig.device), y.on(sig.device)))
-        a, b = a.rest or EMPTY, b.rest or EMPTY
-    out = a if a.length else b
-    for total in reversed(totals):
-        out = ListCell(element(total, sig), out, out.length + 1)
-    return out
+def _sum(xp: Any, sig: NodeSig, a: TensorList, b: TensorList) -> TensorList:
+    if NOTHING in (a, b):
+        return b if a is NOTHING else a
+    if a.dtype is not b.dtype and None not in (a.dtype, b.dtype):
+        raise invalid(
+            "Trying to add two lists of tensors of different dtypes. One is "
+            f"{getattr(a.dtype, 'name', None)} and the other is {getattr(b.dtype, 'name', None)}"
+        )
+    if a.length != b.length and None not in (a.dtype, b.dtype):
+        raise invalid(
+            "Trying to add two lists of tensors with different lengths. One is "
+            f"{a.length} and the other is {b.length}"
+        )
+    longer, shorter = (a, b) if a.length >= b.length else (b, a)
+    kept = longer.length - shorter.length
+    sums = [
+        _item_sum(xp, sig, x, y) for x, y in zip(longer.items[kept:], shorter.items, strict=True)
+    ]
+    return longer.having((*longer.items[:kept], *sums))
 
 
-def _elements(cell: ListCell) -> Iterator[Element]:
-    """The elements from the end."""
-    while cell.last is not None and cell.rest is not None:
-        yield cell.last
-        cell = cell.rest
+def _item_sum(xp: Any, sig: NodeSig, x: Item, y: Item) -> Item:
+    if x is None or y is None:
+        return y if x is None else x
+    if isinstance(x.value, TensorList):
+        return element(_sum(xp, sig, x.value, unwrap(y.value)), sig)
+    return element(xp.add(x.on(sig.device), y.on(sig.device)), sig)
+
+
+@portable("ZerosLike", T=frozenset({dtypes.variant}), host_inputs=("x",), host_outputs=("y",))
+def zeros_like(xp: Any, sig: NodeSig) -> Any:
+    """A list of zeros in place of each element that was written."""
+
+    def zero(items: TensorList) -> TensorList:
+        return items.having([_zero(item) for item in items.items])
+
+    def _zero(item: Item) -> Item:
+        if item is None:
+            return None
+        if isinstance(item.value, TensorList):
+            return element(zero(item.value), sig)
+        dtype = dtypes.as_dtype(np.dtype(str(item.value.dtype)))
+        return element(zeros(sig, tuple(np.shape(item.value)), dtype), sig)
+
+    return lambda handle: zero(list_of(handle, None))

@@ -23,9 +23,11 @@ from opdock.ops.gather import gather
 from opdock.ops.joining import concat, stack
 from opdock.ops.padding import pad
 from opdock.ops.ragged import to_sparse_op
+from opdock.ops.ragged_padding import to_tensor_op
 from opdock.ops.reduce import reduce_all, reduce_any, reduce_max, reduce_prod, reduce_sum
 from opdock.ops.select import where
 from opdock.ops.support.ragged_rows import lengths_to_splits
+from opdock.shapes import as_tensor_shape
 
 __all__: list[str] = []
 
@@ -163,6 +165,31 @@ def to_tensor(value: RaggedTensor, default_value: Any = None, name: str | None =
         nothing = shape_of(values, out_type=splits.dtype)[0]
         inside = at < expand_dims(limits, 1)
         return gather(every, where(inside, at, fill(stack([rows, columns]), nothing)))
+
+
+def ragged_to_dense(rt_input: RaggedTensor, default_value: Any = None, shape: Any = None) -> Tensor:
+    """A dense tensor of a given size; longer rows are cut, shorter ones filled up.
+
+    Args:
+        rt_input: a RaggedTensor.
+        default_value: what they are filled up with, zeros by default.
+        shape: the size, a tensor or a shape of the ragged tensor's rank, None for the longest row
+            of a dimension; None for the longest rows of all.
+
+    Raises:
+        ValueError: the shape has another rank, or another size where nothing is ragged.
+    """
+    values, splits = rt_input.flat_values, rt_input.nested_row_splits
+    if default_value is None:
+        default_value = zeros((), dtype=values.dtype)
+    if not isinstance(shape, Tensor):
+        known = as_tensor_shape(shape).raw
+        size = -1 if known is None else [-1 if d is None else d for d in known]
+        shape = convert_to_tensor(size, splits[0].dtype)
+    dense: Tensor = to_tensor_op(
+        shape, values, default_value, list(splits), row_partition_types=["ROW_SPLITS"] * len(splits)
+    )
+    return dense
 
 
 def _default(default: Tensor | None, values: Tensor) -> Tensor:

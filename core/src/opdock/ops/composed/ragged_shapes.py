@@ -14,7 +14,11 @@ from opdock.ops.array import size as dense_size
 from opdock.ops.array import squeeze as dense_squeeze
 from opdock.ops.check import Assert
 from opdock.ops.compare import equal
-from opdock.ops.composed.ragged_tensor import RaggedTensor, convert_to_tensor_or_ragged_tensor
+from opdock.ops.composed.ragged_tensor import (
+    RaggedTensor,
+    convert_to_tensor_or_ragged_tensor,
+    is_ragged,
+)
 from opdock.ops.control import with_dependencies
 from opdock.ops.fill import range
 from opdock.ops.joining import stack
@@ -85,13 +89,16 @@ def _squeezable(holds: Tensor, axis: int) -> Any:
 def size(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> Tensor:
     """`tf.size` of a ragged tensor: the number of its values."""
     value = convert_to_tensor_or_ragged_tensor(input)
-    return dense_size(value.flat_values, name=name, out_type=out_type)
+    flat = value.flat_values if is_ragged(value) else value
+    return dense_size(flat, name=name, out_type=out_type)
 
 
 def rank(input: Any, name: str | None = None) -> Tensor:
     """`tf.rank` of a ragged tensor."""
     with name_scope(name, "RaggedRank"):
         value = convert_to_tensor_or_ragged_tensor(input)
+        if not is_ragged(value):
+            return dense_rank(value)
         return value.ragged_rank + dense_rank(value.flat_values)  # type: ignore[no-any-return]
 
 

@@ -33,7 +33,7 @@ def assign_sub(attrs: Attrs, ref: Array, value: Array) -> Array:
     return ref - value
 
 
-@reference("CountUpTo")
+@reference("CountUpTo", "ResourceCountUpTo")
 def count_up_to(attrs: Attrs, ref: Array) -> tuple[Array, Array]:
     """One more in the variable; the value before it as the result."""
     return ref + 1, ref

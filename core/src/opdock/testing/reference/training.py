@@ -21,7 +21,8 @@ Update = Callable[..., tuple[Array, ...]]
 UPDATES: dict[str, tuple[str, str]] = {}
 """Optimizer -> names of the states, names of the other inputs; for whoever makes samples."""
 
-NO_SPARSE = ("Adam", "AdaMax")
+NO_SPARSE = ("GradientDescent", "Adam", "AdaMax", "AddSign", "PowerSign", "AdamWithAmsgrad")
+HANDLES_ONLY = ("KerasMomentum", "AdamWithAmsgrad")
 
 
 def update(name: str, states: str, inputs: str) -> Callable[[Update], Update]:
@@ -52,10 +53,10 @@ def update(name: str, states: str, inputs: str) -> Callable[[Update], Update]:
                     old[row] = new
             return tuple(state)
 
-        reference(f"Apply{name}", f"ResourceApply{name}")(dense)
-        if name == "GradientDescent" or name in NO_SPARSE or name == "KerasMomentum":
-            return fn
-        reference(f"SparseApply{name}", f"ResourceSparseApply{name}")(sparse)
+        kinds = ("Resource",) if name in HANDLES_ONLY else ("", "Resource")
+        reference(*(f"{kind}Apply{name}" for kind in kinds))(dense)
+        if name not in NO_SPARSE:
+            reference(*(f"{kind}SparseApply{name}" for kind in kinds))(sparse)
         return fn
 
     return register
@@ -93,6 +94,49 @@ def adagrad(attrs: Attrs, var: Array, accum: Array, lr: Array, grad: Array) -> t
     if attrs["update_slots"]:
         accum = accum + grad**2
     return var - lr * grad / np.sqrt(accum), accum
+
+
+@update("AdagradV2", "var accum", "lr epsilon grad")
+def adagrad_v2(
+    attrs: Attrs, var: Array, accum: Array, lr: Array, epsilon: Array, grad: Array
+) -> tuple[Array, ...]:
+    """The same with a floor under the root."""
+    if attrs["update_slots"]:
+        accum = accum + grad**2
+    return var - lr * grad / (np.sqrt(accum) + epsilon), accum
+
+
+@update("AddSign", "var m", "lr alpha sign_decay beta grad")
+def add_sign(
+    attrs: Attrs, var: Array, m: Array, lr: Array, alpha: Array, sign_decay: Array, beta: Array,
+    grad: Array,
+) -> tuple[Array, ...]:  # fmt: skip
+    """The step grows where the gradient goes the way of its running mean."""
+    m = beta * m + (1 - beta) * grad
+    return var - lr * grad * (alpha + sign_decay * np.sign(m) * np.sign(grad)), m
+
+
+@update("PowerSign", "var m", "lr logbase sign_decay beta grad")
+def power_sign(
+    attrs: Attrs, var: Array, m: Array, lr: Array, logbase: Array, sign_decay: Array, beta: Array,
+    grad: Array,
+) -> tuple[Array, ...]:  # fmt: skip
+    """The same, by a factor of the base's power."""
+    m = beta * m + (1 - beta) * grad
+    return var - lr * grad * np.exp(logbase * sign_decay * np.sign(m) * np.sign(grad)), m
+
+
+@update("AdamWithAmsgrad", "var m v vhat", "beta1_power beta2_power lr beta1 beta2 epsilon grad")
+def adam_with_amsgrad(
+    attrs: Attrs, var: Array, m: Array, v: Array, vhat: Array, *, beta1_power: Array,
+    beta2_power: Array, lr: Array, beta1: Array, beta2: Array, epsilon: Array, grad: Array,
+) -> tuple[Array, ...]:  # fmt: skip
+    """Adam that divides by the largest running square so far."""
+    rate = lr * np.sqrt(1 - beta2_power) / (1 - beta1_power)
+    m = beta1 * m + (1 - beta1) * grad
+    v = beta2 * v + (1 - beta2) * grad**2
+    vhat = np.maximum(vhat, v)
+    return var - rate * m / (np.sqrt(vhat) + epsilon), m, v, vhat
 
 
 @update("AdagradDA", "var gradient_accumulator gradient_squared_accumulator",

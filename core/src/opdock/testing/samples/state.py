@@ -38,7 +38,7 @@ def resource_assigns(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     yield from _updates(rng)
 
 
-@samples("CountUpTo")
+@samples("CountUpTo", "ResourceCountUpTo")
 def counts(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """From below and up to the limit."""
     yield Sample([np.array(3, dtype)], {"limit": 10}, "plain")

@@ -15,13 +15,17 @@ Array = npt.NDArray[Any]
 _VALUES = {
     "lr": 0.1, "alpha": 0.1, "rho": 0.8, "momentum": 0.7, "epsilon": 0.01, "beta1": 0.8,
     "beta2": 0.9, "beta1_power": 0.64, "beta2_power": 0.81, "l1": 0.05, "l2": 0.2,
-    "l2_shrinkage": 0.1, "lr_power": -0.5,
+    "l2_shrinkage": 0.1, "lr_power": -0.5, "sign_decay": 0.6, "beta": 0.9, "logbase": 0.7,
 }  # fmt: skip
 _LAYOUTS = {
     "GradientDescent": ("var", "alpha delta"),
     "Momentum": ("var accum", "lr grad momentum"),
     "KerasMomentum": ("var accum", "lr grad momentum"),
     "Adagrad": ("var accum", "lr grad"),
+    "AdagradV2": ("var accum", "lr epsilon grad"),
+    "AddSign": ("var m", "lr alpha sign_decay beta grad"),
+    "PowerSign": ("var m", "lr logbase sign_decay beta grad"),
+    "AdamWithAmsgrad": ("var m v vhat", "beta1_power beta2_power lr beta1 beta2 epsilon grad"),
     "AdagradDA": ("var ga gg", "grad lr l1 l2 global_step"),
     "Adadelta": ("var accum accum_update", "lr rho epsilon grad"),
     "Adam": ("var m v", "beta1_power beta2_power lr beta1 beta2 epsilon grad"),
@@ -35,12 +39,13 @@ _LAYOUTS = {
 }
 _FLAGS = {
     "Momentum": "use_nesterov", "KerasMomentum": "use_nesterov", "Adam": "use_nesterov",
-    "Adagrad": "update_slots",
+    "Adagrad": "update_slots", "AdagradV2": "update_slots",
 }  # fmt: skip
 _SHAPES: dict[str, tuple[int, ...]] = {
     "plain": (3, 2), "scalar": (), "empty": (0, 2), "rank4": (2, 1, 3, 2),
 }  # fmt: skip
-_DENSE_ONLY = ("GradientDescent", "KerasMomentum", "Adam", "AdaMax")
+_DENSE_ONLY = ("GradientDescent", "Adam", "AdaMax", "AddSign", "PowerSign", "AdamWithAmsgrad")
+_HANDLES_ONLY = ("KerasMomentum", "AdamWithAmsgrad")
 _TOL: dict[str, Any] = {"grad": False}
 
 
@@ -110,12 +115,10 @@ def _sparse(name: str) -> Callable[[np.dtype[Any], Sampler], Iterator[Sample]]:
 
 
 for _name in _LAYOUTS:
-    _ops = [f"ResourceApply{_name}"] if _name == "KerasMomentum" else [
-        f"Apply{_name}", f"ResourceApply{_name}"
-    ]  # fmt: skip
-    samples(*_ops)(_dense(_name))
+    _kinds = ("Resource",) if _name in _HANDLES_ONLY else ("", "Resource")
+    samples(*(f"{kind}Apply{_name}" for kind in _kinds))(_dense(_name))
     if _name not in _DENSE_ONLY:
-        samples(f"SparseApply{_name}", f"ResourceSparseApply{_name}")(_sparse(_name))
+        samples(*(f"{kind}SparseApply{_name}" for kind in _kinds))(_sparse(_name))
 
 
 @error_samples("ApplyGradientDescent")

@@ -1,0 +1,139 @@
+"""Portable kernels of generators whose state is a variable."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from opdock import dtypes
+from opdock.dtypes import FLOATS
+from opdock.kernels.array_api import dims, dtype_of, home, invalid
+from opdock.kernels.expr.elements import Element, element
+from opdock.kernels.philox import RESERVED, Place, blocks, draw_shape
+from opdock.kernels.portable import portable
+from opdock.kernels.portable.random import filler, holds_words, integers, interleaved
+from opdock.kernels.select.signature import NodeSig
+
+_INTS = frozenset({dtypes.int32, dtypes.int64})
+_WORDS = _INTS | {dtypes.uint32, dtypes.uint64}
+_LONG, _COUNTER = (1 << 64) - 1, (1 << 128) - 1
+_PHILOX = 1
+
+
+def _reserve(sig: NodeSig, cell: Any, algorithm: Any, count: int) -> Place:
+    """Where the generator stands; from now on it stands behind `count` draws.
+
+    Raises:
+        InvalidArgumentError: the variable does not hold the state of such a generator.
+    """
+    if int(algorithm) != _PHILOX:
+        raise invalid(f"Unsupported algorithm id: {int(algorithm)}")
+    with cell.lock:
+        # The state is read where it can be computed with, which is not on the device.
+        state = np.asarray(element(cell.read(), sig).on(None))
+        if state.dtype != np.int64 or state.ndim != 1:
+            raise invalid(
+                f"RNG state must be a vector of int64, not {state.dtype.name}{dims(state.shape)}"
+            )
+        if len(state) < 3:
+            raise invalid(
+                f"For the Philox algorithm, the size of state must be at least 3; got {len(state)}"
+            )
+        low, high, key = (int(v) & _LONG for v in state[:3])
+        counter = low | high << 64
+        after = (counter + count * RESERVED) & _COUNTER
+        fresh = state.copy()
+        fresh[:2] = np.array([after & _LONG, after >> 64], np.uint64).astype(np.int64)
+        cell.write(Element(fresh, None).on(sig.device))
+    return key, counter
+
+
+@portable(
+    "StatefulUniform", "StatefulStandardNormalV2", "StatefulTruncatedNormal", dtype=FLOATS,
+    host_inputs=("algorithm", "shape"), when=holds_words, keeps=(),
+)  # fmt: skip
+def floats(xp: Any, sig: NodeSig) -> Callable[[Any, Any, Any], Any]:
+    """The next stretch of the generator's stream."""
+    fill = filler(xp, sig)
+
+    def run(cell: Any, algorithm: Any, shape: Any) -> Any:
+        wanted = draw_shape(shape)
+        return fill(_reserve(sig, cell, algorithm, math.prod(wanted)), wanted)
+
+    return run
+
+
+@portable(
+    "StatefulUniformInt", dtype=_INTS, host_inputs=("algorithm", "shape", "minval", "maxval"),
+    when=holds_words, keeps=(),
+)  # fmt: skip
+def ranged(xp: Any, sig: NodeSig) -> Callable[..., Any]:
+    """Integers of a range."""
+    fill = integers(xp, sig)
+
+    def run(cell: Any, algorithm: Any, shape: Any, low: Any, high: Any) -> Any:
+        wanted = draw_shape(shape)
+        if int(low) >= int(high):
+            raise invalid(f"Need minval < maxval, got {int(low)} >= {int(high)}")
+        return fill(_reserve(sig, cell, algorithm, math.prod(wanted)), wanted, low, high)
+
+    return run
+
+
+@portable(
+    "StatefulUniformFullInt", dtype=_WORDS, host_inputs=("algorithm", "shape"), when=holds_words,
+    keeps=(),
+)  # fmt: skip
+def whole_words(xp: Any, sig: NodeSig) -> Callable[[Any, Any, Any], Any]:
+    """Integers of a type's whole range."""
+    dtype = sig.out_dtypes[0].base_dtype
+    wide, signed = dtype.size == 8, dtype in _INTS
+    target = dtype_of(xp, dtype)
+
+    def run(cell: Any, algorithm: Any, shape: Any) -> Any:
+        wanted = draw_shape(shape)
+        count = math.prod(wanted)
+        place = _reserve(sig, cell, algorithm, count)
+        groups = xp.arange(-(-count // (2 if wide else 4)), dtype=xp.int64, device=home(sig))
+        words = blocks(place, groups, groups.shape[0])
+        if wide:
+            # Two's complement: what is above the sign bit counts below zero.
+            columns = [_signed(xp, high) * (1 << 32) + low for low, high in
+                       ((words[0], words[1]), (words[2], words[3]))]  # fmt: skip
+        else:
+            columns = [_signed(xp, word) for word in words] if signed else list(words)
+        flat = interleaved(xp, columns, count) if count else groups[:0]
+        return xp.astype(xp.reshape(flat, wanted), target, copy=False)
+
+    return run
+
+
+def _signed(xp: Any, word: Any) -> Any:
+    return xp.where(word >= 1 << 31, word - (1 << 32), word)
+
+
+@portable("RngSkip", host_inputs=("algorithm", "delta"), keeps=())
+def skip(xp: Any, sig: NodeSig) -> Callable[[Any, Any, Any], None]:
+    """Leaves out as much as so many draws would take."""
+
+    def run(cell: Any, algorithm: Any, delta: Any) -> None:
+        _reserve(sig, cell, algorithm, int(delta))
+
+    return run
+
+
+@portable("NonDeterministicInts", dtype=_WORDS, host_inputs=("shape",))
+def chance(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
+    """Integers that nobody can tell before."""
+    dtype = sig.out_dtypes[0].base_dtype
+
+    def run(shape: Any) -> Any:
+        wanted = draw_shape(shape)
+        drawn = np.frombuffer(os.urandom(math.prod(wanted) * dtype.size), dtype.np)
+        return Element(drawn.reshape(wanted).copy(), None).on(sig.device)
+
+    return run
