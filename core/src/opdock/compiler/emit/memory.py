@@ -35,6 +35,7 @@ class MemoryPlan:
         shared: slots whose buffer someone else may hold: the caller (feeds), the program
             (constants) or a variable. Such a value is copied before the caller gets it.
         kept_params: feeds that outlive the step, so the caller's array is copied first.
+        placeable: slots of fetches that a kernel writes where the caller wants them, if it says.
     """
 
     buffers: list[Planned] = field(default_factory=list)
@@ -43,6 +44,7 @@ class MemoryPlan:
     naive_bytes: int = 0
     shared: frozenset[int] = frozenset()
     kept_params: frozenset[int] = frozenset()
+    placeable: frozenset[int] = frozenset()
 
 
 def plan_memory(schedule: Schedule, share: bool = True) -> MemoryPlan:
@@ -52,7 +54,7 @@ def plan_memory(schedule: Schedule, share: bool = True) -> MemoryPlan:
     """
     last = _last_uses(schedule)
     root = _aliases(schedule)
-    escaping = _escaping(schedule, root)
+    escaping = _escaping(schedule, root) | {root[s] for s in schedule.fetches}
     group_end = _group_ends(schedule, last, root)
     plan, buffers = MemoryPlan(), Buffers()
     held: dict[int, _Held] = {}
@@ -90,6 +92,8 @@ def plan_memory(schedule: Schedule, share: bool = True) -> MemoryPlan:
     held_elsewhere = kept | {root[s] for s in (*schedule.presets, *schedule.params)}
     plan.shared = frozenset(s for s in range(schedule.n_slots) if root[s] in held_elsewhere)
     plan.kept_params = frozenset(s for s in schedule.params if root[s] in kept)
+    if share:
+        plan.placeable = _placeable(schedule, root)
     return plan
 
 
@@ -130,8 +134,8 @@ def _aliases(schedule: Schedule) -> list[int]:
 
 
 def _escaping(schedule: Schedule, root: list[int]) -> set[int]:
-    out = {root[s] for s in schedule.fetches}
-    out.update(root[s] for s in schedule.presets)
+    """Alias roots that someone else may hold, but for the caller who gets them."""
+    out = {root[s] for s in schedule.presets}
     out.update(root[s] for s in schedule.params)
     for step in schedule.steps:
         attrs = step.node.attrs
@@ -202,6 +206,18 @@ def _form(step: Step, output: int, escaping: set[int], root: list[int]) -> Form 
         return None
     known = tuple(dim for dim in shape if dim is not None)
     return Form(step.node.target, known, step.node.out_dtypes[output].base_dtype)
+
+
+def _placeable(schedule: Schedule, root: list[int]) -> frozenset[int]:
+    escaping, fetched = _escaping(schedule, root), set(schedule.fetches)
+    return frozenset(
+        slot
+        for step in schedule.steps
+        for i, slot in enumerate(step.outputs)
+        if slot in fetched
+        and (form := _form(step, i, escaping, root)) is not None
+        and form.target.is_host
+    )
 
 
 def _writes_over(step: Step, output: int) -> bool:
