@@ -41,6 +41,7 @@ class Context:
     Attributes:
         in_order: whether elements come in one order, whatever is ready first.
         threads: how many at most a map has; None for as many as it asks for.
+        tell: hears statistics by name, if anybody asked for them.
     """
 
     def __init__(self) -> None:
@@ -49,13 +50,14 @@ class Context:
         self._path: tuple[Any, ...] = ()
         self.in_order = True
         self.threads: int | None = None
+        self.tell: Callable[[str, float], None] | None = None
 
     def branch(self, *place: Any) -> Context:
         """The context of one of several inputs: the same dataset may be another one, too."""
         inner = Context()
         inner._calls, inner._kept = self._calls, self._kept
         inner._path = (*self._path, *place)
-        inner.in_order, inner.threads = self.in_order, self.threads
+        inner.in_order, inner.threads, inner.tell = self.in_order, self.threads, self.tell
         return inner
 
     def in_any_order(self) -> Context:
@@ -68,6 +70,12 @@ class Context:
         """The context of iterators whose maps have so many threads at most."""
         inner = self.branch()
         inner.threads = threads
+        return inner
+
+    def with_statistics(self, tell: Callable[[str, float], None]) -> Context:
+        """The context of iterators whose statistics somebody hears."""
+        inner = self.branch()
+        inner.tell = tell
         return inner
 
     def call(self, function: UserFunction) -> UserCall:
