@@ -193,12 +193,16 @@ class TextLineDataset(StringsDataset):
     def records(self, filename: str) -> Iterator[bytes]:
         """The strings of one file."""
         with tf_errors(filename), open_for_reading(filename, self.compression) as file:
-            rest = b""
+            begun: list[bytes] = []  # of a line that may be longer than any chunk
             for part in chunks(file):
-                *lines, rest = (rest + part.replace(b"\r", b"")).split(b"\n")
-                yield from lines
-            if rest:
-                yield rest
+                end, *lines = part.replace(b"\r", b"").split(b"\n")
+                begun.append(end)
+                if lines:
+                    yield b"".join(begun)
+                    yield from lines[:-1]
+                    begun = lines[-1:]
+            if any(begun):
+                yield b"".join(begun)
 
 
 class TFRecordDataset(StringsDataset):
