@@ -100,6 +100,10 @@ class DatasetV2:
             rewrites = convert_to_tensor(["make_sloppy"], dtypes.string, name="optimizations")
             op = elements.optimize_dataset_op
             found = _MadeDataset(steps.unchanged(op, found, rewrites), [found])
+        stats = options.experimental_stats
+        if stats.aggregator is not None:
+            given = stats.aggregator, stats.prefix, stats.counter_prefix
+            found = _MadeDataset(steps.with_aggregator(found, *given), [found])
         return found
 
     def __iter__(self) -> Any:

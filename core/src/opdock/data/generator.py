@@ -41,6 +41,8 @@ class _Iterators:
         """The iterator; made when it is first asked for an element."""
         found = self._open.get(int(number))
         if found is None:
+            # If it fails to begin, it is over then, as a generator is that raises.
+            self._open[int(number)] = iter(())
             arguments = self._arguments.pop(int(number), ())
             found = self._open[int(number)] = iter(self._generator(*arguments))
         return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from opdock.data.statistics import StatsAggregator
 from opdock.data.util.options import OptionsBase, create_option, merge_options
 
 __all__ = [
@@ -68,7 +69,7 @@ class OptimizationOptions(OptionsBase):
 class StatsOptions(OptionsBase):
     """Where statistics go."""
 
-    aggregator = create_option("aggregator", object, "What collects them.")
+    aggregator = create_option("aggregator", StatsAggregator, "What collects them.")
     prefix = create_option("prefix", str, "Before the names of statistics.", lambda: "")
     counter_prefix = create_option("counter_prefix", str, "Before those of counters.", lambda: "")
     latency_all_edges = create_option(

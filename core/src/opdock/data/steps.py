@@ -14,6 +14,7 @@ import numpy as np
 from opdock import dtypes
 from opdock.data.functions import StructuredFunctionWrapper
 from opdock.data.spec import DatasetSpec
+from opdock.data.statistics import StatsAggregator
 from opdock.data.util import nest, random_seed, sparse, structure
 from opdock.graph.nodes.composite import SparseTensor
 from opdock.graph.nodes.constant_value import constant_value, known_shape
@@ -23,6 +24,7 @@ from opdock.graph.nodes.typespec import TensorSpec
 from opdock.ops import data_elements as elements
 from opdock.ops import data_functions as functions
 from opdock.ops import data_sources as sources
+from opdock.ops import data_stats as stats
 from opdock.shapes import Dimension, TensorShape, as_tensor_shape
 
 __all__ = ["DatasetLike", "Made", "int64"]
@@ -69,6 +71,14 @@ def unchanged(op: Any, dataset: DatasetLike, *arguments: Any, **attrs: Any) -> M
     """A dataset with the elements of another one, as an op makes it."""
     spec = dataset.element_spec
     return Made(op(dataset._variant_tensor, *arguments, **_flat(spec), **attrs), spec)
+
+
+def with_aggregator(
+    dataset: DatasetLike, aggregator: StatsAggregator, prefix: str, counter_prefix: str
+) -> Made:
+    """The same elements, whose statistics an aggregator hears."""
+    op = stats.set_stats_aggregator_dataset_op
+    return unchanged(op, dataset, aggregator._resource, prefix, counter_prefix)
 
 
 # ---------------------------------------------------------------- sources

@@ -139,21 +139,20 @@ def column(features: Iterable[Mapping[str, Any]], key: str, dtype: DType) -> Col
 def column_of(messages: Iterable[Any], dtype: DType) -> Column:
     """`column` of Feature messages, or None for those that are missing."""
     wanted = _FIELDS[dtype]
-    values: list[Any] = []
-    counts: list[int] = []
-    found: list[bool] = []
     items_of = operator.attrgetter(f"{wanted}.value")
-    for i, feature in enumerate(messages):
-        items = () if feature is None else items_of(feature)
-        if items:
-            values.extend(items)
-        elif feature is not None:  # no values, no kind, or another kind
-            kind = feature.WhichOneof("kind")
+    features = list(messages)
+    items = [() if feature is None else items_of(feature) for feature in features]
+    counts = list(map(len, items))
+    values: list[Any] = []
+    for some in items:
+        values += some[:]  # protobuf gives a slice at once, but single values one by one
+    found = [True] * len(counts)
+    if 0 in counts:  # there is no such feature or value, or it is of no kind, or of another kind
+        for i, feature in enumerate(features):
+            kind = None if feature is None or counts[i] else feature.WhichOneof("kind")
             if kind not in (wanted, None):
                 raise Wrong(i, _TYPES[kind])
-            feature = kind
-        counts.append(len(items))
-        found.append(feature is not None)
+            found[i] = bool(counts[i]) or kind is not None
     return Column(dtype, values, counts, found)
 
 
@@ -164,13 +163,13 @@ def read(serialized: Sequence[bytes], message: str = "Example") -> list[Any]:
         InvalidArgumentError: one is malformed.
     """
     parse = getattr(protos, message).FromString
-    out = []
-    for text in serialized:
-        try:
+    out: list[Any] = []
+    try:
+        for text in serialized:
             out.append(parse(text))
-        except DecodeError:
-            shown = text[:1000].decode("utf-8", "replace")
-            fail(f"Could not parse example input, value: '{shown}'")
+    except DecodeError:
+        shown = serialized[len(out)][:1000].decode("utf-8", "replace")
+        fail(f"Could not parse example input, value: '{shown}'")
     return out
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import re
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,8 +27,8 @@ _FRAMES: Final = set(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _SCAN, _END, _ADOBE = 0xDA, 0xD9, 0xEE
 _LIMIT: Final = 1 << 29
 """TF decodes and encodes no image of so many samples."""
-_IN_DATA: Final = {0x00, *range(0xD0, 0xD8)}
-"""What follows 0xFF in coded data: zero, or the number of a restart."""
+_NEXT_MARKER: Final = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]", re.DOTALL)
+"""In coded data 0xFF stands before zero, the number of a restart, or more of itself."""
 
 
 @dataclass(frozen=True)
@@ -74,21 +75,12 @@ def read_header(data: bytes) -> Header | None:
         adobe |= kind == _ADOBE and segment[:5] == b"Adobe"
         at += size
         if kind == _SCAN:
-            at = _next_marker(data, at)
+            found = _NEXT_MARKER.search(data, at)
+            at = len(data) if found is None else found.start()
     if frame is None:
         return None
     height, width = (int.from_bytes(frame[i : i + 2], "big") for i in (1, 3))
     return Header(height, width, frame[5], adobe, whole) if height and width else None
-
-
-def _next_marker(data: bytes, at: int) -> int:
-    """Where the first marker behind coded data begins; the end where there is none."""
-    while 0 <= (at := data.find(b"\xff", at)) < len(data) - 1:
-        kind = data[at + 1]
-        if kind not in _IN_DATA and kind != 0xFF:
-            return at
-        at += 1 if kind == 0xFF else 2
-    return len(data)
 
 
 # ---------------------------------------------------------------- decoding

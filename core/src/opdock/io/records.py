@@ -216,7 +216,26 @@ class RecordReader:
         self._file.close()
 
     def __iter__(self) -> Iterator[bytes]:
-        while (data := self.read()) is not None:
+        while True:
+            yield from self._sound()
+            data = self.read()
+            if data is None:
+                return
+            yield data
+
+    def _sound(self) -> Iterator[bytes]:
+        """The next records as far as they are held and sound; `read` sees to the one behind."""
+        held, start, end = self._held, HEADER.size, len(self._held) - FOOTER.size
+        while held is self._held and (at := self._at + start) <= end:
+            length, length_crc = HEADER.unpack_from(held, self._at)
+            behind = at + length
+            if behind > end or crc32c.masked(held[self._at : self._at + 8]) != length_crc:
+                return
+            data = held[at:behind]
+            if crc32c.masked(data) != FOOTER.unpack_from(held, behind)[0]:
+                return
+            self._at = behind + FOOTER.size
+            self.offset += length + OVERHEAD
             yield data
 
     def __enter__(self) -> Self:

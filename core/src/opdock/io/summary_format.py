@@ -19,8 +19,8 @@ from opdock.io.wav_format import encode_wav
 Array = np.ndarray[Any, Any]
 
 __all__ = [
-    "audio_summary", "histogram", "histogram_summary", "image_summary", "merge_summaries",
-    "scalar_summary", "tensor_summary",
+    "Histogram", "audio_summary", "histogram", "histogram_summary", "image_summary",
+    "merge_summaries", "scalar_summary", "tensor_summary",
 ]  # fmt: skip
 
 
@@ -72,35 +72,54 @@ def bucket_limits() -> Array:
     return np.array([-v for v in reversed(positive)] + [0.0] + positive)
 
 
-def histogram(values: Array) -> Any:
-    """The HistogramProto of finite values; runs of empty buckets become one."""
-    flat = np.asarray(values).astype(np.float64).reshape(-1)
-    limits = bucket_limits()
-    proto = protos.HistogramProto()
-    if flat.size:
-        proto.min, proto.max = float(flat.min()), float(flat.max())
-        proto.num = float(flat.size)
+class Histogram:
+    """A histogram that values are added to: finite numbers, in TF's buckets."""
+
+    def __init__(self) -> None:
+        self._counts = np.zeros(len(bucket_limits()), np.int64)
+        self._least, self._most = sys.float_info.max, -sys.float_info.max
+        self._sum = self._squares = 0.0
+
+    def add(self, values: Array) -> None:
+        """Counts values of any shape."""
+        flat = np.asarray(values).astype(np.float64).reshape(-1)
+        if not flat.size:
+            return
+        limits = bucket_limits()
+        self._least = min(self._least, float(flat.min()))
+        self._most = max(self._most, float(flat.max()))
         # In the order and precision of one running sum, so that the digits are TF's.
         with np.errstate(over="ignore"):
-            proto.sum = float(np.add.accumulate(flat)[-1])
-            proto.sum_squares = float(np.add.accumulate(flat * flat)[-1])
-    else:
-        proto.min, proto.max = sys.float_info.max, -sys.float_info.max
-    which = np.minimum(np.searchsorted(limits, flat, side="right"), len(limits) - 1)
-    counts = np.bincount(which, minlength=len(limits))
-    filled = np.flatnonzero(counts)
-    last = -1
-    for i in filled:
-        if i - 1 > last:
-            proto.bucket_limit.append(float(limits[i - 1]))
+            self._sum = float(np.add.accumulate(np.append(self._sum, flat))[-1])
+            self._squares = float(np.add.accumulate(np.append(self._squares, flat * flat))[-1])
+        which = np.minimum(np.searchsorted(limits, flat, side="right"), len(limits) - 1)
+        self._counts += np.bincount(which, minlength=len(limits))
+
+    def proto(self) -> Any:
+        """The HistogramProto; runs of empty buckets become one."""
+        proto, limits, counts = protos.HistogramProto(), bucket_limits(), self._counts
+        proto.min, proto.max = self._least, self._most
+        proto.num, proto.sum = float(counts.sum()), self._sum
+        proto.sum_squares = self._squares
+        last = -1
+        for i in np.flatnonzero(counts):
+            if i - 1 > last:
+                proto.bucket_limit.append(float(limits[i - 1]))
+                proto.bucket.append(0.0)
+            proto.bucket_limit.append(float(limits[i]))
+            proto.bucket.append(float(counts[i]))
+            last = int(i)
+        if last < len(limits) - 1:
+            proto.bucket_limit.append(float(limits[-1]))
             proto.bucket.append(0.0)
-        proto.bucket_limit.append(float(limits[i]))
-        proto.bucket.append(float(counts[i]))
-        last = int(i)
-    if last < len(limits) - 1:
-        proto.bucket_limit.append(float(limits[-1]))
-        proto.bucket.append(0.0)
-    return proto
+        return proto
+
+
+def histogram(values: Array) -> Any:
+    """The HistogramProto of finite values."""
+    made = Histogram()
+    made.add(values)
+    return made.proto()
 
 
 def histogram_summary(tag: Array, values: Array, node: str) -> bytes:

@@ -57,3 +57,21 @@ def test_every_line_of_the_function_has_its_step():
         at, values = halted
         assert at == i
         assert values.keys() >= set(step.inputs)
+
+
+def test_results_are_written_where_the_caller_says():
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [2])
+        fetches = [x * 2.0 + 1.0, tf.identity(x), tf.exp(tf.cumsum(x))]
+        session.run(fetches, {x: [0.0, 1.0]})
+        (entry,) = session._cache.entries()
+    program, fed = entry.program, np.array([1.0, 2.0], np.float32)
+    known = program.run([fed])
+    places = [np.empty_like(value) for value in known]
+    found = program.run([fed], places)
+    for result, right in zip(found, known, strict=True):
+        np.testing.assert_array_equal(result, right)
+    # What is the caller's own is no result that is written.
+    assert [f is p for f, p in zip(found, places, strict=True)] == [True, False, True]
+    again = program.run([fed], [None, None, places[2]])
+    assert again[0] is not places[0] and again[2] is places[2]

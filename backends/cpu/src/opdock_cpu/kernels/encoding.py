@@ -57,11 +57,10 @@ def _check_format(attrs: Any, dtype: Any) -> None:
 def string_to_number(sig: NodeSig) -> Callable[[Array], Array]:
     """Text as numbers."""
     dtype = sig.out_dtypes[0].np
-    read = numbers.reader(dtype)
 
     def run(strings: Array) -> Array:
         items = flat(strings)
-        found = [read(s) for s in items]
+        found = numbers.read_all(items, dtype)
         if None in found:
             bad = shown(items[found.index(None)])
             raise checks.invalid(f"StringToNumberOp could not correctly convert string: {bad}")

@@ -231,8 +231,7 @@ def _values(lines: list[bytes], rows: list[list[bytes]], index: int, dtype: Any)
         return texts
     if dtype not in (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64):
         raise checks.invalid(f"Data type {dtypes.proto_name(dtype)} not supported.")
-    read = numbers.reader(dtype.np)
-    found = [read(text) for text in texts]
+    found = numbers.read_all(texts, dtype.np)
     if None in found:
         i = found.index(None)
         raise checks.invalid(

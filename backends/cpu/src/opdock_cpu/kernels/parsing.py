@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, checks, dtypes, host_ops
+from opdock.plugin import DType, KernelTable, NodeSig, checks, dtypes, host_ops
 from opdock_cpu.text import csv, numbers
 from opdock_cpu.text.arrays import Array, array_of, as_bytes, each, flat, one, shown
 
@@ -168,11 +168,9 @@ def decode_csv(sig: NodeSig) -> Callable[..., Outputs]:
     chosen = [int(c) for c in attrs["select_cols"]]
     _check_columns(chosen, len(types), mark)
     quotes, limit = attrs["use_quote_delim"], chosen[-1] + 1 if chosen else 0
-    readers = [None if t is dtypes.string else numbers.reader(t.np) for t in types]
 
     def rows(lines: list[bytes]) -> Iterator[list[bytes]]:
-        for i, line in enumerate(lines):
-            row = list(csv.fields(line, mark, quotes, limit))
+        for i, row in enumerate(csv.rows(lines, mark, quotes, limit)):
             if chosen:
                 row = [row[c] for c in chosen if c < len(row)]
             if len(row) != len(types):
@@ -188,10 +186,8 @@ def decode_csv(sig: NodeSig) -> Callable[..., Outputs]:
         columns = list(zip(*rows(flat(records)), strict=True)) or [()] * len(types)
         out = []
         for f, (cells, default) in enumerate(zip(columns, defaults, strict=True)):
-            values = _column(
-                f, cells, np.asarray(default), missing, readers[f], dtypes.proto_name(types[f])
-            )
-            if readers[f] is None:
+            values = _column(f, cells, np.asarray(default), missing, types[f])
+            if types[f] is dtypes.string:
                 out.append(array_of(values, shape))
             else:
                 with np.errstate(over="ignore"):
@@ -222,20 +218,24 @@ def _check_default(index: int, default: Array) -> None:
 
 
 def _column(
-    index: int, cells: tuple[bytes, ...], default: Array, missing: bytes,
-    read: Callable[[bytes], Any] | None, kind: str,
-) -> list[Any]:  # fmt: skip
+    index: int, cells: tuple[bytes, ...], default: Array, missing: bytes, dtype: DType
+) -> list[Any]:
     """The values of one column."""
+    given = [cell for cell in cells if cell and cell != missing]
+    values = given if dtype is dtypes.string else numbers.read_all(given, dtype.np)
+    if len(given) == len(cells) and None not in values:
+        return values
     stand_in = default.reshape(-1)[0] if default.size else None
-    out: list[Any] = []
+    rest, out = iter(values), []
     for i, cell in enumerate(cells):
         if not cell or cell == missing:
             if stand_in is None:
                 raise checks.invalid(f"Field {index} is required but missing in record {i}!")
             out.append(stand_in)
             continue
-        value = cell if read is None else read(cell)
+        value = next(rest)
         if value is None:
+            kind = dtypes.proto_name(dtype)
             raise checks.invalid(
                 f"Field {index} in record {i} is not a valid {kind}: {shown(cell)}"
             )

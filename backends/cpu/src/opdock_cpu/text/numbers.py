@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +16,8 @@ _FLOAT: Final = re.compile(
 )
 # TF copies what it reads into a buffer of this size.
 _LONGEST: Final = 31
+_DIGITS: Final = 19
+"""Of the longest integers."""
 
 
 def integer(text: bytes, low: int, high: int) -> int | None:
@@ -50,6 +52,31 @@ def reader(dtype: np.dtype[Any]) -> Callable[[bytes], Any]:
     info = np.iinfo(dtype)
     low, high = int(info.min), int(info.max)
     return lambda text: integer(text, low, high)
+
+
+def read_all(texts: Sequence[bytes], dtype: np.dtype[Any]) -> list[Any]:
+    """The numbers of that type that strings spell, as Python's; None for what is none."""
+    return _plain(texts, dtype) or list(map(reader(dtype), texts))
+
+
+def _plain(texts: Sequence[bytes], dtype: np.dtype[Any]) -> list[Any] | None:
+    """The same by Python alone, where it takes these texts as TF does; else None.
+
+    Of texts of these letters it takes those that TF takes.
+    """
+    real = dtype.kind == "f"
+    if max(map(len, texts), default=0) > (_LONGEST if real else _DIGITS):
+        return None
+    if b"".join(texts).translate(None, b"0123456789+-.eE" if real else b"0123456789-"):
+        return None
+    try:
+        if real:
+            return list(map(float, texts))
+        found = list(map(int, texts))
+    except ValueError:
+        return None
+    info = np.iinfo(dtype)
+    return found if found and info.min <= min(found) and max(found) <= info.max else None
 
 
 def printer(

@@ -37,6 +37,7 @@ class MemoryPlan:
         shared: slots whose buffer someone else may hold: the caller (feeds), the program
             (constants) or a variable. Such a value is copied before the caller gets it.
         kept_params: feeds that outlive the step, so the caller's array is copied first.
+        placeable: slots of fetches that a kernel writes where the caller wants them, if it says.
     """
 
     buffers: list[Planned] = field(default_factory=list)
@@ -45,6 +46,7 @@ class MemoryPlan:
     naive_bytes: int = 0
     shared: frozenset[int] = frozenset()
     kept_params: frozenset[int] = frozenset()
+    placeable: frozenset[int] = frozenset()
 
 
 def plan_memory(schedule: Schedule, share: bool = True) -> MemoryPlan:
@@ -55,7 +57,8 @@ def plan_memory(schedule: Schedule, share: bool = True) -> MemoryPlan:
     last = _last_uses(schedule)
     root = _aliases(schedule)
     keeps = [s for step in schedule.steps for s in _keeps(step)]
-    escaping = _escaping(schedule, root, keeps)
+    lent = _escaping(schedule, root, keeps)
+    escaping = lent | {root[s] for s in schedule.fetches}
     group_end = _group_ends(schedule, last, root)
     plan, buffers = MemoryPlan(), Buffers()
     held: dict[int, _Held] = {}
@@ -93,6 +96,8 @@ def plan_memory(schedule: Schedule, share: bool = True) -> MemoryPlan:
     held_elsewhere = kept | {root[s] for s in (*schedule.presets, *schedule.params)}
     plan.shared = frozenset(s for s in range(schedule.n_slots) if root[s] in held_elsewhere)
     plan.kept_params = frozenset(s for s in schedule.params if root[s] in kept)
+    if share:
+        plan.placeable = _placeable(schedule, root, lent)
     return plan
 
 
@@ -126,10 +131,8 @@ def _aliases(schedule: Schedule) -> list[int]:
 
 
 def _escaping(schedule: Schedule, root: list[int], keeps: list[int]) -> set[int]:
-    """Alias roots whose buffers someone may hold after the step; those of `keeps` among them."""
-    out = {root[s] for s in (*schedule.fetches, *keeps)}
-    out.update(root[s] for s in schedule.presets)
-    out.update(root[s] for s in schedule.params)
+    """Alias roots that someone else than the caller who gets them may hold, `keeps` among them."""
+    out = {root[s] for s in (*keeps, *schedule.presets, *schedule.params)}
     for step in schedule.steps:
         attrs = step.node.attrs
         if step.kind == "copy" and (attrs.get("shares") or attrs.get("surrenders")):
@@ -197,6 +200,18 @@ def _form(step: Step, output: int, escaping: set[int], root: list[int]) -> Form 
         return None
     known = tuple([dim for dim in shape if dim is not None])
     return Form.of(step.node.target, known, step.node.out_dtypes[output].base_dtype)
+
+
+def _placeable(schedule: Schedule, root: list[int], lent: set[int]) -> frozenset[int]:
+    fetched = set(schedule.fetches)
+    return frozenset(
+        slot
+        for step in schedule.steps
+        for i, slot in enumerate(step.outputs)
+        if slot in fetched
+        and (form := _form(step, i, lent, root)) is not None
+        and form.target.is_host
+    )
 
 
 def _writes_over(step: Step, output: int) -> bool:

@@ -24,6 +24,7 @@ from opdock.data.experimental.sampling import (
     rejection_resample,
     sample_from_datasets,
 )
+from opdock.data.experimental.statistics import bytes_produced_stats, latency_stats
 from opdock.data.experimental.transforms import (
     copy_to_device,
     dense_to_sparse_batch,
@@ -59,6 +60,7 @@ from opdock.data.options import (
     ThreadingOptions,
 )
 from opdock.data.spec import DatasetSpec as DatasetStructure
+from opdock.data.statistics import StatsAggregator
 from opdock.graph.nodes.compositespec import SparseTensorSpec
 from opdock.graph.nodes.typespec import TensorSpec
 from opdock.graph.nodes.typespec import TypeSpec as Structure
@@ -101,12 +103,14 @@ __all__ = [
     "Reducer",
     "SparseTensorStructure",
     "SqlDataset",
+    "StatsAggregator",
     "StatsOptions",
     "Structure",
     "TFRecordWriter",
     "TensorStructure",
     "ThreadingOptions",
     "bucket_by_sequence_length",
+    "bytes_produced_stats",
     "cardinality",
     "choose_from_datasets",
     "copy_to_device",
@@ -119,6 +123,7 @@ __all__ = [
     "group_by_reducer",
     "group_by_window",
     "ignore_errors",
+    "latency_stats",
     "make_batched_features_dataset",
     "make_csv_dataset",
     "make_saveable_from_iterator",

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
 from opdock import dtypes, errors, shapes
 from opdock.dtypes import DType
-from opdock.kernels.select.cells import UserFunction
+from opdock.kernels.select.cells import UserCall, UserFunction
 from opdock.kernels.select.signature import NodeSig
 from opdock.shapes import Shape
 
 __all__ = [
-    "INFINITE", "UNKNOWN", "Captured", "Context", "Dataset", "DatasetIterator", "Element",
+    "INFINITE", "UNKNOWN", "Call", "Captured", "Context", "Dataset", "DatasetIterator", "Element",
     "Following", "FollowingIterator", "State", "check_fits", "dataset_of", "declared", "invalid",
     "scalar_int", "unwrap",
 ]  # fmt: skip
@@ -41,21 +41,23 @@ class Context:
     Attributes:
         in_order: whether elements come in one order, whatever is ready first.
         threads: how many at most a map has; None for as many as it asks for.
+        tell: hears statistics by name, if anybody asked for them.
     """
 
     def __init__(self) -> None:
-        self._calls: dict[UserFunction, Callable[[Sequence[Any]], Sequence[Any]]] = {}
+        self._calls: dict[UserFunction, UserCall] = {}
         self._kept: dict[Any, tuple[Any, Any]] = {}
         self._path: tuple[Any, ...] = ()
         self.in_order = True
         self.threads: int | None = None
+        self.tell: Callable[[str, float], None] | None = None
 
     def branch(self, *place: Any) -> Context:
         """The context of one of several inputs: the same dataset may be another one, too."""
         inner = Context()
         inner._calls, inner._kept = self._calls, self._kept
         inner._path = (*self._path, *place)
-        inner.in_order, inner.threads = self.in_order, self.threads
+        inner.in_order, inner.threads, inner.tell = self.in_order, self.threads, self.tell
         return inner
 
     def in_any_order(self) -> Context:
@@ -70,7 +72,13 @@ class Context:
         inner.threads = threads
         return inner
 
-    def call(self, function: UserFunction) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    def with_statistics(self, tell: Callable[[str, float], None]) -> Context:
+        """The context of iterators whose statistics somebody hears."""
+        inner = self.branch()
+        inner.tell = tell
+        return inner
+
+    def call(self, function: UserFunction) -> UserCall:
         """The one instance of a function."""
         found = self._calls.get(function)
         if found is None:
@@ -87,6 +95,13 @@ class Context:
         return found[1]
 
 
+class Call(Protocol):
+    """A function of an element that gives one."""
+
+    def __call__(self, element: Element, places: Element = (), /) -> Element:
+        """The result; its components may be the arrays of `places`, see `UserCall`."""
+
+
 class Captured:
     """A function with the values that it captured."""
 
@@ -94,12 +109,15 @@ class Captured:
         self.function = function
         self.captured = tuple(captured)
 
-    def within(self, context: Context) -> Callable[[Element], Element]:
+    def within(self, context: Context) -> Call:
         """The function of an element, in a context."""
         call, captured = context.call(self.function), self.captured
-        if not captured:
-            return lambda element: tuple([_component(v) for v in call(element)])
-        return lambda element: tuple([_component(v) for v in call((*element, *captured))])
+
+        def of(element: Element, places: Element = ()) -> Element:
+            values = call((*element, *captured) if captured else element, places)
+            return tuple([v if isinstance(v, np.ndarray) else _component(v) for v in values])
+
+        return of
 
     def by_rows(self, context: Context) -> Callable[[Element], Element] | None:
         """The function of many elements at once, if it can have them so."""
@@ -112,7 +130,7 @@ class Captured:
 
 def _component(value: Any) -> Any:
     """A result as a component: kernels may give scalars that are no arrays."""
-    if isinstance(value, (np.ndarray, Dataset)):
+    if isinstance(value, Dataset):
         return value
     if isinstance(value, np.generic):
         return np.asarray(value)

@@ -85,16 +85,39 @@ class FileDataset(Dataset):
         self.compression = compression
 
     @abstractmethod
-    def records(self, filename: str) -> Iterator[Element | Exception]:
-        """The elements of one file, and errors in the place of those that cannot be made.
+    def records(self, filename: str) -> Iterator[Any]:
+        """What elements are made of in one file, and errors in the place of what cannot be made.
 
         Raises:
             OpError: the rest of the file cannot be read.
         """
 
+    def columns(self, records: Sequence[Any]) -> Element:
+        """The components of elements, a row for each of them."""
+        return stack(records)
+
+    def element(self, record: Any) -> Element:
+        """The element that is made of a record."""
+        found: Element = record
+        return found
+
     def iterator(self, context: Context) -> DatasetIterator:
         """A new iterator, before the first element."""
         return _FileIterator(self)
+
+
+class StringsDataset(FileDataset):
+    """What the files of a list hold as strings."""
+
+    def columns(self, records: Sequence[bytes]) -> Element:
+        """One column."""
+        out = np.empty(len(records), object)
+        out[:] = records
+        return (out,)
+
+    def element(self, record: bytes) -> Element:
+        """One string."""
+        return string_element(record)
 
 
 class _FileIterator(DatasetIterator):
@@ -102,39 +125,45 @@ class _FileIterator(DatasetIterator):
         self._dataset = dataset
         self._file = 0
         self._read = 0  # of the current file
-        self._records: Iterator[Element | Exception] | None = None
+        self._records: Iterator[Any] | None = None
         self._failed: Exception | None = None  # what comes next
 
     def next(self) -> Element | None:
-        if self._failed is not None:
-            error, self._failed = self._failed, None
+        if self._failed is None:
+            records, self._failed = self._some(1)
+            if records:
+                return self._dataset.element(records[0])
+        error, self._failed = self._failed, None
+        if error is not None:
             raise error.with_traceback(None)
-        names = self._dataset.filenames
-        while self._file < len(names):
-            if self._records is None:
-                self._records = self._dataset.records(names[self._file])
-            try:
-                element = next(self._records, None)
-            except Exception:
-                self._following()  # the rest of a damaged file is lost
-                raise
-            if element is None:
-                self._following()
-                continue
-            self._read += 1
-            if isinstance(element, Exception):
-                raise element
-            return element
         return None
 
     def columns(self, count: int) -> Element | None:
-        found: list[Element] = []
-        try:
-            while len(found) < count and (element := self.next()) is not None:
-                found.append(element)
-        except errors.OpError as e:
-            self._failed = e  # it comes next
-        return stack(found) if found else None
+        if self._failed is not None:
+            return None
+        records, self._failed = self._some(count)
+        return self._dataset.columns(records) if records else None
+
+    def _some(self, count: int) -> tuple[list[Any], Exception | None]:
+        """The next records: so many, or all before the end or an error, and the error."""
+        found: list[Any] = []
+        names = self._dataset.filenames
+        while len(found) < count and self._file < len(names):
+            if self._records is None:
+                self._records = self._dataset.records(names[self._file])
+            try:
+                for record in self._records:
+                    self._read += 1
+                    if isinstance(record, Exception):
+                        return found, record
+                    found.append(record)
+                    if len(found) == count:
+                        return found, None
+            except Exception as e:
+                self._following()  # the rest of a damaged file is lost
+                return found, e
+            self._following()
+        return found, None
 
     def _following(self) -> None:
         self._file, self._read, self._records = self._file + 1, 0, None
@@ -158,31 +187,33 @@ class _FileIterator(DatasetIterator):
         self._file, self._records = len(self._dataset.filenames), None
 
 
-class TextLineDataset(FileDataset):
+class TextLineDataset(StringsDataset):
     """Lines, without what ends them."""
 
-    def records(self, filename: str) -> Iterator[Element]:
-        """The elements of one file."""
+    def records(self, filename: str) -> Iterator[bytes]:
+        """The strings of one file."""
         with tf_errors(filename), open_for_reading(filename, self.compression) as file:
-            rest = b""
+            begun: list[bytes] = []  # of a line that may be longer than any chunk
             for part in chunks(file):
-                *lines, rest = (rest + part).split(b"\n")
-                for line in lines:
-                    yield string_element(line.replace(b"\r", b""))
-            if rest:
-                yield string_element(rest.replace(b"\r", b""))
+                end, *lines = part.replace(b"\r", b"").split(b"\n")
+                begun.append(end)
+                if lines:
+                    yield b"".join(begun)
+                    yield from lines[:-1]
+                    begun = lines[-1:]
+            if any(begun):
+                yield b"".join(begun)
 
 
-class TFRecordDataset(FileDataset):
+class TFRecordDataset(StringsDataset):
     """The records of TFRecord files."""
 
-    def records(self, filename: str) -> Iterator[Element]:
-        """The elements of one file."""
-        for record in read_records(filename, self.compression):
-            yield string_element(record)
+    def records(self, filename: str) -> Iterator[bytes]:
+        """The strings of one file."""
+        return read_records(filename, self.compression)
 
 
-class FixedLengthRecordDataset(FileDataset):
+class FixedLengthRecordDataset(StringsDataset):
     """Records of one length between a header and a footer."""
 
     def __init__(
@@ -197,8 +228,8 @@ class FixedLengthRecordDataset(FileDataset):
             raise invalid("`record_bytes` must be > 0")
         self._header, self._record, self._footer = header, record, footer
 
-    def records(self, filename: str) -> Iterator[Element]:
-        """The elements of one file."""
+    def records(self, filename: str) -> Iterator[bytes]:
+        """The strings of one file."""
         size, total = self._record, 0
         with tf_errors(filename), open_for_reading(filename, self.compression) as file:
             if not self.compression:
@@ -211,7 +242,7 @@ class FixedLengthRecordDataset(FileDataset):
                     held, begun = held[self._header :], True
                 whole = max(0, len(held) - self._footer) // size if begun else 0
                 for i in range(whole):
-                    yield string_element(held[i * size : (i + 1) * size])
+                    yield held[i * size : (i + 1) * size]
                 held = held[whole * size :]
         self._check(filename, total)
 

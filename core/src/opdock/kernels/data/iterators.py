@@ -114,6 +114,9 @@ class IteratorResource:
             if self._iterator is None:
                 raise _uninitialized("GetNext", "getting the next element")
             element = self._iterator.next()
+            if element is None and self._iterator is None:
+                # What ends because the session does is no end of the sequence.
+                raise errors.CancelledError(None, None, "The iterator was closed.")
             if element is None or self._fresh:
                 return element
             return tuple([v.copy() if isinstance(v, np.ndarray) else v for v in element])

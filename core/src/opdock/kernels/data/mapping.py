@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +23,8 @@ from opdock.kernels.data.base import (
     dataset_of,
     invalid,
 )
-from opdock.kernels.data.outcomes import load_error, save_error, settled
+from opdock.kernels.data.outcomes import Outcome, load_outcomes, save_outcomes, settled
+from opdock.kernels.data.placing import Places
 from opdock.kernels.data.rows import Rows
 from opdock.shapes import Shape
 
@@ -70,31 +72,58 @@ class MapDataset(Following):
 class _MapIterator(FollowingIterator):
     def __init__(self, dataset: MapDataset, context: Context) -> None:
         super().__init__(dataset.source, context)
+        self._dataset = dataset
         self._call = dataset.function.within(context)
-        self._keeps_count = dataset.keeps_count
         self._rows = Rows(dataset.source, dataset.function, context)
+        self._made: deque[Outcome] = deque()  # what a batch could not use
 
     def columns(self, count: int) -> Element | None:
-        return self._rows.columns(self.source, count)
+        if self._made:
+            return None
+        found = self._rows.columns(self.source, count)
+        if found is not None or not Places.pay(self._dataset, count):
+            return found
+        return self._placed(count)
+
+    def _placed(self, count: int) -> Element | None:
+        """The next elements, each written in its place."""
+        places = Places(self._dataset, count)
+        for i in range(count):
+            row = places.row(i)
+            try:
+                element = self._next(row)
+            except errors.CancelledError:
+                raise
+            except Exception as e:  # it is raised where the element would have come
+                self._made.append((None, e))
+                return places.first(i)
+            if element is None or not places.fill(i, element, row):
+                self._made.append((element, None))
+                return places.first(i)
+        return places.first(count)
 
     def next(self) -> Element | None:
+        return settled(self._made.popleft()) if self._made else self._next()
+
+    def _next(self, place: Element = ()) -> Element | None:
         drawn = self._rows.drawn
         element = settled(drawn.popleft()) if drawn else self.source.next()
         if element is None:
             return None
         try:
-            return self._call(element)
+            return self._call(element, place)
         except errors.OutOfRangeError as e:
-            map_error(e, self._keeps_count)
+            map_error(e, self._dataset.keeps_count)
             return None
 
     def save(self) -> State:
-        return {**super().save(), "drawn": [[e, save_error(x)] for e, x in self._rows.drawn]}
+        drawn = save_outcomes(self._rows.drawn)
+        return {**super().save(), "drawn": drawn, "made": save_outcomes(self._made)}
 
     def restore(self, state: State) -> None:
         super().restore(state)
-        self._rows.drawn.clear()
-        self._rows.drawn.extend((e, load_error(x)) for e, x in state["drawn"])
+        self._rows.drawn = load_outcomes(state["drawn"])
+        self._made = load_outcomes(state["made"])
 
 
 def checked_predicate(results: Element) -> bool:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 from opdock import errors
 from opdock.kernels.data.base import DatasetIterator, Element
 
-__all__ = ["Outcome", "drawn", "load_error", "save_error", "settled"]
+__all__ = [
+    "Outcome", "drawn", "load_error", "load_outcomes", "save_error", "save_outcomes", "settled",
+]  # fmt: skip
 
 Outcome = tuple[Element | None, Exception | None]
 """An element or None at the end, or the error in its place."""
@@ -41,6 +45,16 @@ def save_error(error: Exception | None) -> Any:
         return None
     code = error.error_code if isinstance(error, errors.OpError) else errors.INTERNAL
     return [int(code), getattr(error, "message", str(error))]
+
+
+def save_outcomes(outcomes: Iterable[Outcome]) -> list[Any]:
+    """Outcomes as part of a state."""
+    return [[element, save_error(error)] for element, error in outcomes]
+
+
+def load_outcomes(saved: list[Any]) -> deque[Outcome]:
+    """The outcomes that `save_outcomes` saved."""
+    return deque((element, load_error(error)) for element, error in saved)
 
 
 def load_error(saved: Any) -> Exception | None:

@@ -1,4 +1,4 @@
-"""Datasets that work ahead in threads of their own: prefetching, and maps of several at once.
+"""Datasets that work ahead in threads of their own, and what such threads share.
 
 What is ahead is bounded, and comes in the order of the source unless told otherwise. An iterator's
 threads know what they share with it and not the iterator, so that one which nobody holds any more
@@ -11,11 +11,10 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from opdock import errors
 from opdock.kernels.data.base import (
-    Captured,
     Context,
     Dataset,
     DatasetIterator,
@@ -24,20 +23,17 @@ from opdock.kernels.data.base import (
     State,
     invalid,
 )
-from opdock.kernels.data.mapping import map_error
-from opdock.kernels.data.outcomes import Outcome, drawn, load_error, save_error, settled
-from opdock.kernels.data.rows import Rows
+from opdock.kernels.data.outcomes import Outcome, drawn, load_outcomes, save_outcomes, settled
 from opdock.kernels.select.cells import Background, Resources
 
 __all__ = [
-    "AUTOTUNE", "AnyOrderDataset", "LimitedThreadsDataset", "ParallelMapDataset",
-    "PrefetchDataset", "Prefetching",
+    "AUTOTUNE", "AnyOrderDataset", "Crew", "LimitedThreadsDataset", "PrefetchDataset",
+    "Prefetching",
 ]  # fmt: skip
 
 AUTOTUNE: Final = -1
 _LARGEST: Final = 2048
 """Where a limit that tunes itself stops doubling."""
-_MOST_THREADS: Final = 64
 
 
 class Crew:
@@ -215,7 +211,7 @@ class Prefetching(DatasetIterator):
         with buffer.turn, buffer.condition:
             return {
                 "source": buffer.source.save(), "over": int(buffer.over),
-                "waiting": [[e, save_error(x)] for e, x in buffer.waiting],
+                "waiting": save_outcomes(buffer.waiting),
             }  # fmt: skip
 
     def restore(self, state: State) -> None:
@@ -223,7 +219,7 @@ class Prefetching(DatasetIterator):
         buffer = self._buffer
         with buffer.turn, buffer.condition:
             buffer.source.restore(state["source"])
-            buffer.waiting = deque((e, load_error(x)) for e, x in state["waiting"])
+            buffer.waiting = load_outcomes(state["waiting"])
             buffer.over = bool(state["over"])
         self._started = buffer.over
 
@@ -260,194 +256,3 @@ class LimitedThreadsDataset(Following):
     def iterator(self, context: Context) -> DatasetIterator:
         """A new iterator, before the first element."""
         return self.source.iterator(context.with_threads(self.threads))
-
-
-# ---------------------------------------------------------------- maps
-class ParallelMapDataset(Following):
-    """A function of each element, of several at once.
-
-    Args:
-        source: the elements.
-        function: of an element.
-        limit: how many elements are worked on, or done and not asked for yet.
-        in_order: whether results come in the order of the source.
-        keeps_count: whether there must be a result for each element.
-        types, shapes: of the results.
-        resources: where threads come from.
-    """
-
-    def __init__(
-        self, source: Dataset, function: Captured, limit: int, in_order: bool, keeps_count: bool,
-        types: Any, shapes: Any, resources: Resources,
-    ) -> None:  # fmt: skip
-        super().__init__(source, types, shapes)
-        if limit < 1:
-            raise invalid("num_parallel_calls must be greater than zero.")
-        self.function, self.limit, self.in_order = function, limit, in_order
-        self.keeps_count, self.resources = keeps_count, resources
-
-    @property
-    def fresh(self) -> bool:
-        """Whether nobody else holds an element's arrays: the function made them."""
-        return True
-
-    def cardinality(self) -> int:
-        """The number of elements, as far as it is known."""
-        return self.source.cardinality()
-
-    def iterator(self, context: Context) -> DatasetIterator:
-        """A new iterator, before the first element."""
-        return _ParallelMapIterator(self, context)
-
-
-class _Job:
-    """An element and what becomes of it."""
-
-    __slots__ = ("argument", "done", "outcome")
-
-    def __init__(self, argument: Element | None, outcome: Outcome | None = None) -> None:
-        self.argument = argument
-        self.outcome: Outcome = outcome or (None, None)
-        self.done = outcome is not None
-
-
-class _Jobs(Crew):
-    """Elements that are worked on, in the order of the source."""
-
-    def __init__(
-        self, resources: Resources, source: DatasetIterator, call: Callable[[Element], Element],
-        limit: int,
-    ) -> None:  # fmt: skip
-        super().__init__(resources, source)
-        self.jobs: deque[_Job] = deque()
-        self.again: deque[_Job] = deque()  # of a restored state: not begun in this one
-        self.limit = limit
-        self.over = False
-        self._call = call
-
-    def work(self) -> None:
-        """Takes an element, applies the function, and so on until the source ends."""
-        while True:
-            job = self._take()
-            if job is None:
-                return
-            if not job.done:
-                assert job.argument is not None
-                try:
-                    outcome: Outcome = self._call(job.argument), None
-                except errors.CancelledError:
-                    if self.closed:
-                        raise
-                    outcome = None, errors.CancelledError(None, None, "The function was cancelled")
-                except Exception as e:  # it is raised where the element would have come
-                    outcome = None, e
-                job.outcome = outcome
-            with self.condition:
-                job.done = True
-                self.condition.notify_all()
-
-    def _take(self) -> _Job | None:
-        """The next element, entered as a job; None at the end."""
-        with self.condition:
-            self.wait(lambda: len(self.jobs) < self.limit or self.over or bool(self.again))
-            if self.again:
-                return self.again.popleft()
-        with self.turn:
-            with self.condition:
-                self.wait(lambda: True)
-                if self.over:
-                    return None
-            element, error = drawn(self.source)
-            job = _Job(element, None if error is None else (None, error))
-            with self.condition:
-                if element is None and error is None:
-                    self.over = True
-                    self.condition.notify_all()
-                    return None
-                self.jobs.append(job)
-        return job
-
-    def taken(self, in_order: bool) -> _Job | None:
-        """The next job that is done, under the condition; None at the end."""
-        self.wait(lambda: self._ready(in_order) is not None or (self.over and not self.jobs))
-        found = self._ready(in_order)
-        if found is not None:
-            self.jobs.remove(found)
-            self.condition.notify_all()
-        return found
-
-    def _ready(self, in_order: bool) -> _Job | None:
-        if in_order:
-            return self.jobs[0] if self.jobs and self.jobs[0].done else None
-        return next((job for job in self.jobs if job.done), None)
-
-
-class _ParallelMapIterator(DatasetIterator):
-    def __init__(self, dataset: ParallelMapDataset, context: Context) -> None:
-        source = dataset.source.iterator(context)
-        call = dataset.function.within(context)
-        self._dataset = dataset
-        self._in_order = dataset.in_order and context.in_order
-        self._threads = min(dataset.limit, _MOST_THREADS, context.threads or _MOST_THREADS)
-        self._jobs = _Jobs(dataset.resources, source, call, dataset.limit)
-        self._rows = Rows(dataset.source, dataset.function, context)
-        self._started = False
-        self._end = weakref.finalize(self, self._jobs.close, patient=False)
-        self._end.atexit = False
-
-    def columns(self, count: int) -> Element | None:
-        # One call of many elements takes less than threads that share an interpreter.
-        jobs = self._jobs
-        with jobs.condition:
-            if self._started or jobs.jobs or jobs.over:
-                return None
-        with jobs.turn:
-            found = self._rows.columns(jobs.source, count)
-        with jobs.condition:
-            for element, error in self._rows.drawn:
-                job = _Job(element, None if error is None else (None, error))
-                jobs.jobs.append(job)
-                if error is None:
-                    jobs.again.append(job)
-            self._rows.drawn.clear()
-        return found
-
-    def next(self) -> Element | None:
-        jobs = self._jobs
-        if not self._started:
-            self._started = True
-            jobs.start(jobs.work, self._threads, "opdock_parallel_map")
-        with jobs.condition:
-            job = jobs.taken(self._in_order)
-        if job is None:
-            return None
-        try:
-            return settled(job.outcome)
-        except errors.OutOfRangeError as e:
-            if job.argument is not None:
-                map_error(e, self._dataset.keeps_count)
-                return None
-            raise
-
-    def save(self) -> State:
-        jobs = self._jobs
-        with jobs.turn, jobs.condition:
-            listed: list[Any] = []
-            for job in jobs.jobs:
-                element, error = job.outcome
-                listed.append([job.argument, int(job.done), element, save_error(error)])
-            return {"source": jobs.source.save(), "over": int(jobs.over), "jobs": listed}
-
-    def restore(self, state: State) -> None:
-        jobs = self._jobs
-        with jobs.turn, jobs.condition:
-            jobs.source.restore(state["source"])
-            jobs.over = bool(state["over"])
-            for argument, done, element, error in state["jobs"]:
-                job = _Job(argument, (element, load_error(error)) if done else None)
-                jobs.jobs.append(job)
-                if not done:
-                    jobs.again.append(job)
-
-    def close(self) -> None:
-        self._jobs.close()

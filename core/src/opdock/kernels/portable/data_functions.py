@@ -19,7 +19,8 @@ from opdock.kernels.data.base import (
 from opdock.kernels.data.batching import MapAndBatchDataset
 from opdock.kernels.data.binding import Make, captured, hosted, resources_of
 from opdock.kernels.data.interleaving import ParallelInterleaveDataset
-from opdock.kernels.data.parallel import AUTOTUNE, ParallelMapDataset
+from opdock.kernels.data.parallel import AUTOTUNE
+from opdock.kernels.data.parallel_map import ParallelMapDataset
 from opdock.kernels.select.signature import NodeSig
 
 __all__: list[str] = []

@@ -40,8 +40,9 @@ def _object(value: Any) -> Any:
 
 
 # ---------------------------------------------------------------- resources
-def _resource(sig: NodeSig) -> IteratorResource:
-    """The iterator of a node: its own, or the one that it shares by name."""
+@hosted("Iterator", "IteratorV2")
+def iterator(sig: NodeSig) -> Make:
+    """The iterator of a name: the node's own, or the one that it shares."""
     attrs, resources = sig.attrs, resources_of(sig)
     types, element_shapes = declared(sig)
     name = attrs["shared_name"] or sig.name
@@ -49,24 +50,23 @@ def _resource(sig: NodeSig) -> IteratorResource:
     def make() -> IteratorResource:
         return IteratorResource(name, types, element_shapes, resources)
 
-    found: IteratorResource = resources.get_or_create(_KIND, attrs["container"], name, make)
-    if found.types != tuple(types):
-        check_fits(found.types, found.shapes, types, element_shapes)
-    return found
+    def run() -> IteratorResource:
+        found: IteratorResource = resources.get_or_create(_KIND, attrs["container"], name, make)
+        if found.types != tuple(types):
+            check_fits(found.types, found.shapes, types, element_shapes)
+        return found
 
-
-@hosted("Iterator", "IteratorV2")
-def iterator(sig: NodeSig) -> Make:
-    """The iterator of a name."""
-    return lambda: _resource(sig)
+    return run
 
 
 @hosted("OneShotIterator")
 def one_shot_iterator(sig: NodeSig) -> Make:
     """The iterator of a name, over what a function makes the first time."""
 
+    resource = iterator(sig)
+
     def run() -> IteratorResource:
-        found = _resource(sig)
+        found: IteratorResource = resource()
         found.begin_once(lambda: dataset_of(sig.function("dataset_factory").instance()(())[0]))
         return found
 

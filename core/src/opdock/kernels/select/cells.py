@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from opdock.dtypes import DType
 
-__all__ = ["Background", "Cell", "Resources", "UserFunction"]
+__all__ = ["Background", "Cell", "Resources", "UserCall", "UserFunction"]
 
 
 class Cell(Protocol):
@@ -55,14 +55,26 @@ class Cell(Protocol):
         """Takes the value away."""
 
 
+class UserCall(Protocol):
+    """A call of a user's function, from host arrays to host arrays."""
+
+    def __call__(self, values: Sequence[Any], places: Sequence[Any] = (), /) -> Sequence[Any]:
+        """The results, whose arrays nobody else holds.
+
+        Args:
+            values: the arguments.
+            places: for each result an array of its type and shape, or None. A result may be written
+                there: if it was, the array is the result.
+        """
+
+
 class UserFunction(Protocol):
     """A function of the user's that an op's attribute names."""
 
-    def instance(self) -> Callable[[Sequence[Any]], Sequence[Any]]:
-        """The function from host arrays to host arrays, its random streams at their beginning.
+    def instance(self) -> UserCall:
+        """The function, its random streams at their beginning.
 
-        It is compiled when it is called first. Several threads may call it at once. Nobody else
-        holds the arrays that it gives.
+        It is compiled when it is called first. Several threads may call it at once.
         """
 
     def by_rows(self) -> UserFunction | None:

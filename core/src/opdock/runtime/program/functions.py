@@ -10,6 +10,7 @@ import numpy as np
 
 from opdock.compiler.pipeline import Compiled
 from opdock.graph.control.rows import by_rows
+from opdock.kernels.select.cells import UserCall
 from opdock.runtime.program.program import Program
 
 if TYPE_CHECKING:
@@ -29,9 +30,9 @@ class _Own:
         shared = program.plan.shared
         self._copied = [i for i, slot in enumerate(program.schedule.fetches) if slot in shared]
 
-    def call(self, values: Sequence[Any]) -> Sequence[Any]:
+    def call(self, values: Sequence[Any], places: Sequence[Any]) -> Sequence[Any]:
         """One call."""
-        results = self._run(values)
+        results = self._run(values, places)
         if self._copied:
             results = list(results)
             for i in self._copied:
@@ -58,19 +59,19 @@ class LazyFunction:
         self._has_rows = True
         self._lock = threading.Lock()
 
-    def instance(self) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    def instance(self) -> UserCall:
         """See `opdock.kernels.select.cells.UserFunction`."""
         bind = self._binds()
         # A program has its own buffers, so each of several threads takes one for its call.
         idle: list[_Own] = []
 
-        def call(values: Sequence[Any]) -> Sequence[Any]:
+        def call(values: Sequence[Any], places: Sequence[Any] = ()) -> Sequence[Any]:
             try:
                 own = idle.pop()
             except IndexError:
                 own = _Own(bind(self._program()))
             try:
-                return own.call(values)
+                return own.call(values, places)
             finally:
                 idle.append(own)
 

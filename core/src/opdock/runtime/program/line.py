@@ -29,7 +29,8 @@ class Line:
         calls: what stands in for its calls, if anything does.
 
     Attributes:
-        function: takes the feeds and returns a tuple of the fetches.
+        function: takes the feeds and returns a tuple of the fetches. An array, or None, may follow
+            for each fetch: where it is written if its slot is placeable (`MemoryPlan`).
         names: for each slot what stands for it in the source: "v3" is a variable of the function,
             "b2" a planned buffer.
     """
@@ -75,7 +76,9 @@ class Line:
     # ------------------------------------------------------------ source
     def _source(self) -> str:
         schedule, names = self._bound.schedule, self.names
-        lines = [f"def step({', '.join(names[s] for s in schedule.params)}):"]
+        params = [names[s] for s in schedule.params]
+        places = [f"p{i}=None" for i in range(len(schedule.fetches))]
+        lines = [f"def step({', '.join([*params, *places])}):"]
         for i, step in enumerate(schedule.steps):
             if step.kind == "alias":
                 self._alias(step.inputs[0], step.outputs[0])
@@ -98,8 +101,7 @@ class Line:
             names[step.outputs[0]] = f"b{step.out}"
             return f"k{i}({', '.join([*args, f'b{step.out}'])})"
         if step.kind == "kernel" and step.node.kernel is not None and step.node.kernel.out:
-            out = ", ".join("None" if b is None else f"b{b}" for b in step.outs)
-            args.append(f"({out})" if out else "None")
+            args.append(self._out(step))
         for slot, buffer in zip(step.outputs, step.outs, strict=False):
             if buffer is not None:
                 names[slot] = f"b{buffer}"
@@ -108,6 +110,16 @@ class Line:
             return call
         left = ", ".join("_" if names[s][0] == "b" else names[s] for s in step.outputs)
         return f"{left} = {call}{self._freeing(step)}"
+
+    def _out(self, step: Step) -> str:
+        """Where the results go of a step that has not one planned buffer for its one result."""
+        fetches, placeable = self._bound.schedule.fetches, self._bound.compiled.plan.placeable
+        outs = [f"p{fetches.index(s)}" if s in placeable else "None" for s in step.outputs]
+        for i, buffer in enumerate(step.outs):
+            outs[i] = outs[i] if buffer is None else f"b{buffer}"
+        if all(o == "None" for o in outs):
+            return "None"
+        return outs[0] if len(outs) == 1 else f"({', '.join(outs)})"
 
     def _freeing(self, step: Step) -> str:
         """What lets go of large values that the step is the last to use."""

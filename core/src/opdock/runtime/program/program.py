@@ -62,8 +62,13 @@ class Program:
                 run_parallel, self._executor, bound, self.overlap, services.helpers
             )
 
-    def run(self, feeds: Sequence[Any]) -> Sequence[Any]:
+    def run(self, feeds: Sequence[Any], places: Sequence[Any] = ()) -> Sequence[Any]:
         """Runs one step and returns the raw fetched buffers.
+
+        Args:
+            feeds: in the order of the schedule's parameters.
+            places: for each fetch an array of its type and shape, or None. A result may be written
+                there: if it was, the array is the result.
 
         Raises:
             OpError: a kernel failed; the error names the op and the user's line.
@@ -77,16 +82,16 @@ class Program:
                 results = self._detour(feeds)
                 if results is not None:
                     return results
-            return self._step(*feeds)  # type: ignore[no-any-return]
+            return self._step(*feeds, *places)  # type: ignore[no-any-return]
         except (Exception, PostponedError) as e:
             return self._resume(e)
         finally:
             self._busy.release()
 
-    def call(self, values: Sequence[Any]) -> Sequence[Any]:
+    def call(self, values: Sequence[Any], places: Sequence[Any] = ()) -> Sequence[Any]:
         """`run` within another program's step: traced if that is."""
         tracer = active()
-        return self.run(values) if tracer is None else self.interpret(values, tracer)
+        return self.run(values, places) if tracer is None else self.interpret(values, tracer)
 
     @contextlib.contextmanager
     def turns(self) -> Iterator[Run]:

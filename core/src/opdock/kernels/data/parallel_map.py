@@ -1,0 +1,302 @@
+"""Maps that work on several elements at once, in threads of their own."""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Final
+
+from opdock import errors
+from opdock.kernels.data.base import (
+    Call,
+    Captured,
+    Context,
+    Dataset,
+    DatasetIterator,
+    Element,
+    Following,
+    State,
+    invalid,
+)
+from opdock.kernels.data.mapping import map_error
+from opdock.kernels.data.outcomes import Outcome, drawn, load_error, save_error, settled
+from opdock.kernels.data.parallel import Crew
+from opdock.kernels.data.placing import Places
+from opdock.kernels.data.rows import Rows
+from opdock.kernels.select.cells import Resources
+
+__all__ = ["ParallelMapDataset"]
+
+_MOST_THREADS: Final = 64
+
+
+class ParallelMapDataset(Following):
+    """A function of each element, of several at once.
+
+    Args:
+        source: the elements.
+        function: of an element.
+        limit: how many elements are worked on, or done and not asked for yet.
+        in_order: whether results come in the order of the source.
+        keeps_count: whether there must be a result for each element.
+        types, shapes: of the results.
+        resources: where threads come from.
+    """
+
+    def __init__(
+        self, source: Dataset, function: Captured, limit: int, in_order: bool, keeps_count: bool,
+        types: Any, shapes: Any, resources: Resources,
+    ) -> None:  # fmt: skip
+        super().__init__(source, types, shapes)
+        if limit < 1:
+            raise invalid("num_parallel_calls must be greater than zero.")
+        self.function, self.limit, self.in_order = function, limit, in_order
+        self.keeps_count, self.resources = keeps_count, resources
+
+    @property
+    def fresh(self) -> bool:
+        """Whether nobody else holds an element's arrays: the function made them."""
+        return True
+
+    def cardinality(self) -> int:
+        """The number of elements, as far as it is known."""
+        return self.source.cardinality()
+
+    def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
+        return _ParallelMapIterator(self, context)
+
+
+class _Job:
+    """An element and what becomes of it.
+
+    Attributes:
+        argument: the element; None where there is an error in its place.
+        outcome: what the function gave, once it is done.
+        places, index, row: where the result may be written, if anywhere.
+    """
+
+    __slots__ = ("argument", "done", "index", "outcome", "places", "row")
+
+    def __init__(self, argument: Element | None, outcome: Outcome | None = None) -> None:
+        self.argument = argument
+        self.places: Places | None = None
+        self.index = -1
+        self.row: Element = ()
+        self.outcome: Outcome = outcome or (None, None)
+        self.done = outcome is not None
+
+
+class _Room:
+    """Batches to come, in which jobs get rows in the order of the source.
+
+    Args:
+        dataset: of the results.
+        count: how many make a batch.
+    """
+
+    def __init__(self, dataset: Dataset, count: int) -> None:
+        self.count = count
+        self._dataset = dataset
+        self._places: Places | None = None
+
+    def lead(self, job: _Job) -> None:
+        """Gives the job that comes next its row."""
+        if self._places is None or self._places.given == self.count:
+            self._places = Places(self._dataset, self.count)
+        job.places, job.index = self._places, self._places.given
+        job.row = self._places.row(job.index)
+        self._places.given += 1
+
+    def batch(self, jobs: Sequence[_Job]) -> Places:
+        """The batch that begins with the first of the jobs that there are."""
+        for i, job in enumerate(jobs):
+            if job.places is not None and job.index == i:
+                return job.places
+        # They began elsewhere and are copied; those that are still to come get the right rows.
+        begun = Places(self._dataset, self.count)
+        self._places = begun if len(jobs) < self.count else Places(self._dataset, self.count)
+        self._places.given = len(jobs) % self.count
+        return begun
+
+
+class _Jobs(Crew):
+    """Elements that are worked on, in the order of the source.
+
+    Attributes:
+        jobs: what was drawn and nobody has got yet.
+        again: those of them that were drawn before there were threads.
+        limit: how many jobs there may be.
+        over: whether the source has ended.
+        room: where the next results go, while somebody asks for batches; under `turn`.
+    """
+
+    def __init__(
+        self, resources: Resources, source: DatasetIterator, call: Call, limit: int
+    ) -> None:
+        super().__init__(resources, source)
+        self.jobs: deque[_Job] = deque()
+        self.again: deque[_Job] = deque()
+        self.limit = limit
+        self.over = False
+        self.room: _Room | None = None
+        self._call = call
+
+    def work(self) -> None:
+        """Takes an element, applies the function, and so on until the source ends."""
+        while True:
+            job = self._take()
+            if job is None:
+                return
+            if not job.done:
+                assert job.argument is not None
+                try:
+                    outcome: Outcome = self._call(job.argument, job.row), None
+                except errors.CancelledError:
+                    if self.closed:
+                        raise
+                    outcome = None, errors.CancelledError(None, None, "The function was cancelled")
+                except Exception as e:  # it is raised where the element would have come
+                    outcome = None, e
+                job.outcome = outcome
+            with self.condition:
+                job.done = True
+                self.condition.notify_all()
+
+    def _take(self) -> _Job | None:
+        """The next element, entered as a job; None at the end."""
+        with self.condition:
+            self.wait(lambda: len(self.jobs) < self.limit or self.over or bool(self.again))
+            if self.again:
+                return self.again.popleft()
+        with self.turn:
+            with self.condition:
+                self.wait(lambda: True)
+                if self.over:
+                    return None
+            element, error = drawn(self.source)
+            job = _Job(element, None if error is None else (None, error))
+            if self.room is not None and element is not None:
+                self.room.lead(job)
+            with self.condition:
+                if element is None and error is None:
+                    self.over = True
+                    self.condition.notify_all()
+                    return None
+                self.jobs.append(job)
+        return job
+
+    def taken(self, in_order: bool) -> _Job | None:
+        """The next job that is done, under the condition; None at the end."""
+        self.wait(lambda: self._ready(in_order) is not None or (self.over and not self.jobs))
+        found = self._ready(in_order)
+        if found is not None:
+            self.jobs.remove(found)
+            self.condition.notify_all()
+        return found
+
+    def _ready(self, in_order: bool) -> _Job | None:
+        if in_order:
+            return self.jobs[0] if self.jobs and self.jobs[0].done else None
+        return next((job for job in self.jobs if job.done), None)
+
+
+class _ParallelMapIterator(DatasetIterator):
+    def __init__(self, dataset: ParallelMapDataset, context: Context) -> None:
+        source = dataset.source.iterator(context)
+        call = dataset.function.within(context)
+        self._dataset = dataset
+        self._in_order = dataset.in_order and context.in_order
+        self._threads = min(dataset.limit, _MOST_THREADS, context.threads or _MOST_THREADS)
+        self._jobs = _Jobs(dataset.resources, source, call, dataset.limit)
+        self._rows = Rows(dataset.source, dataset.function, context)
+        self._started = False
+        self._end = weakref.finalize(self, self._jobs.close, patient=False)
+        self._end.atexit = False
+
+    def columns(self, count: int) -> Element | None:
+        found = self._by_rows(count)
+        if found is not None or not (self._in_order and Places.pay(self._dataset, count)):
+            return found
+        return self._placed(count)
+
+    def _by_rows(self, count: int) -> Element | None:
+        # One call of many elements takes less than threads that share an interpreter.
+        jobs = self._jobs
+        with jobs.condition:
+            if self._started or jobs.jobs or jobs.over:
+                return None
+        with jobs.turn:
+            found = self._rows.columns(jobs.source, count)
+        with jobs.condition:
+            for element, error in self._rows.drawn:
+                job = _Job(element, None if error is None else (None, error))
+                jobs.jobs.append(job)
+                if error is None:
+                    jobs.again.append(job)
+            self._rows.drawn.clear()
+        return found
+
+    def _placed(self, count: int) -> Element | None:
+        """The next elements, each written in its place by the thread that made it."""
+        jobs = self._jobs
+        with jobs.turn, jobs.condition:
+            if jobs.room is None or jobs.room.count != count:
+                jobs.room = _Room(self._dataset, count)
+            places = jobs.room.batch(jobs.jobs)
+        self._begin()
+        for i in range(count):
+            with jobs.condition:
+                job = jobs.taken(in_order=True)
+            if job is None:
+                return places.first(i)
+            element, row = job.outcome[0], job.row if job.places is places else ()
+            if element is None or not places.fill(i, element, row):
+                with jobs.condition:  # `next` gives it
+                    jobs.jobs.appendleft(job)
+                return places.first(i)
+        return places.first(count)
+
+    def _begin(self) -> None:
+        if not self._started:
+            self._started = True
+            self._jobs.start(self._jobs.work, self._threads, "opdock_parallel_map")
+
+    def next(self) -> Element | None:
+        jobs = self._jobs
+        self._begin()
+        with jobs.condition:
+            job = jobs.taken(self._in_order)
+        if job is None:
+            return None
+        try:
+            return settled(job.outcome)
+        except errors.OutOfRangeError as e:
+            if job.argument is not None:
+                map_error(e, self._dataset.keeps_count)
+                return None
+            raise
+
+    def save(self) -> State:
+        jobs = self._jobs
+        with jobs.turn, jobs.condition:
+            listed: list[Any] = []
+            for job in jobs.jobs:
+                element, error = job.outcome
+                listed.append([job.argument, int(job.done), element, save_error(error)])
+            return {"source": jobs.source.save(), "over": int(jobs.over), "jobs": listed}
+
+    def restore(self, state: State) -> None:
+        jobs = self._jobs
+        with jobs.turn, jobs.condition:
+            jobs.source.restore(state["source"])
+            jobs.over = bool(state["over"])
+            for argument, done, element, error in state["jobs"]:
+                job = _Job(argument, (element, load_error(error)) if done else None)
+                jobs.jobs.append(job)
+                if not done:
+                    jobs.again.append(job)
+
+    def close(self) -> None:
+        self._jobs.close()
