@@ -185,13 +185,13 @@ def test_tensor_infos() -> None:
 
 
 def test_tensor_infos_of_tensors_with_parts() -> None:
-    ragged = tf.ragged.constant([[1], [2, 3]])
+    ragged = tf.ragged.constant([[[1]], [[2, 3], []]])
     info = utils.build_tensor_info(ragged)
     names = [part.name for part in info.composite_tensor.components]
-    assert names == [ragged.values.name, ragged.row_splits.name]
+    assert names == [t.name for t in (ragged.flat_values, *ragged.nested_row_splits)]
     with tf.Session() as session:
         found = session.run(utils.get_tensor_from_tensor_info(info))
-    assert found.to_list() == [[1], [2, 3]]
+    assert found.to_list() == [[[1]], [[2, 3], []]]
 
 
 # ---------------------------------------------------------------- structures

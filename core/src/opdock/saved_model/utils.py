@@ -100,7 +100,7 @@ def get_tensor_from_tensor_info(
         components = [
             get_tensor_from_tensor_info(part, graph, import_scope) for part in described.components
         ]
-        return spec._from_tensor_list(components)
+        return spec._from_components(components)
     raise ValueError(f"Invalid TensorInfo.encoding: {encoding}")
 
 
