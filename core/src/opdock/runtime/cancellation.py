@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 from opdock import errors
 
-__all__ = ["Cancellation", "PostponedError", "current", "postponable"]
+__all__ = ["Cancellation", "PostponedError", "check", "current", "ends_of", "postponable"]
 
 
 class PostponedError(BaseException):
@@ -68,6 +68,18 @@ postponable: contextvars.ContextVar[bool] = contextvars.ContextVar(
 """Whether a kernel that would wait is to raise `PostponedError`."""
 
 
+def ends_of(session: Cancellation) -> tuple[Cancellation, ...]:
+    """What ends the step that this thread runs in a session."""
+    return session, *current.get()
+
+
+def check(ends: tuple[Cancellation, ...]) -> None:
+    """Raises CancelledError where one of the ends has come."""
+    for end in ends:
+        if end.cancelled:
+            raise errors.CancelledError(None, None, end.text)
+
+
 def wait(
     session: Cancellation, condition: threading.Condition, ready: Callable[[], bool],
     give_up: Callable[[], None],
@@ -85,7 +97,7 @@ def wait(
         CancelledError: the session was closed or the step cancelled before.
         PostponedError: it would wait, and is not to; `give_up` was called.
     """
-    ends = [session, *current.get()]
+    ends = ends_of(session)
     given_up = False
 
     def leave() -> None:

@@ -70,11 +70,13 @@ class Context:
         inner.threads = threads
         return inner
 
-    def call(self, function: UserFunction) -> Callable[[Sequence[Any]], Sequence[Any]]:
-        """The one instance of a function."""
+    def call(
+        self, function: UserFunction, last: bool = False
+    ) -> Callable[[Sequence[Any]], Sequence[Any]]:
+        """The one instance of a function; `last` says that it is called to clean up."""
         found = self._calls.get(function)
         if found is None:
-            found = self._calls[function] = function.instance()
+            found = self._calls[function] = function.instance(last)
         return found
 
     def keep(self, dataset: Dataset, make: Callable[[], Any]) -> Any:
@@ -94,9 +96,9 @@ class Captured:
         self.function = function
         self.captured = tuple(captured)
 
-    def within(self, context: Context) -> Callable[[Element], Element]:
-        """The function of an element, in a context."""
-        call, captured = context.call(self.function), self.captured
+    def within(self, context: Context, last: bool = False) -> Callable[[Element], Element]:
+        """The function of an element, in a context; `last` says that it is called to clean up."""
+        call, captured = context.call(self.function, last), self.captured
         if not captured:
             return lambda element: tuple([_component(v) for v in call(element)])
         return lambda element: tuple([_component(v) for v in call((*element, *captured))])

@@ -58,11 +58,15 @@ class Cell(Protocol):
 class UserFunction(Protocol):
     """A function of the user's that an op's attribute names."""
 
-    def instance(self) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    def instance(self, last: bool = False) -> Callable[[Sequence[Any]], Sequence[Any]]:
         """The function from host arrays to host arrays, its random streams at their beginning.
 
         It is compiled when it is called first. Several threads may call it at once. Nobody else
         holds the arrays that it gives.
+
+        Args:
+            last: it is called when all is over, to clean up. Other calls raise CancelledError once
+                the session or the step is to end.
         """
 
     def by_rows(self) -> UserFunction | None:
