@@ -1,4 +1,4 @@
-"""What saving and restoring a checkpoint costs: time beside the disk's and TensorFlow's, and memory.
+"""What saving and restoring a checkpoint costs, beside the disk and TensorFlow: time and memory.
 
     python benchmarks/checkpoints.py                        # 64 variables of 16 MiB
     python benchmarks/checkpoints.py --tensors 8 --mib 4    # the same, shortly
