@@ -1,7 +1,7 @@
 # Every target sets up what it needs: on a fresh clone, `make demo` and `make test` are enough. Only
 # tests need more than .venv, an OpenCL device and a C++ compiler, and only for them is apt asked.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test prove lint conformance variants matrices opencl torch jax libraries bench crash docs api coverage reference clean
+.PHONY: help setup demo test prove lint conformance variants matrices opencl torch jax libraries interop bench crash docs api coverage reference clean
 
 VENV    := .venv/bin
 STAMP   := .venv/.opdock-setup
@@ -84,6 +84,10 @@ crash: $(STAMP)  ## kill training runs at random moments; their weights must be 
 # They need old versions of others, so they get an environment of their own: build/libraries.
 libraries: $(STAMP)  ## run the own tests of tf_slim, Keras, tflearn, tensorlayer and trfl on opdock
 	$(VENV)/python tools/libraries.py --write docs/reference/libraries.md $(ARGS)
+
+# TensorFlow is large and has dependencies of its own: build/tensorflow.
+interop: $(STAMP)  ## install TensorFlow beside, and have each library read what the other writes
+	$(VENV)/python tools/interop.py $(ARGS)
 
 api: $(STAMP)  ## write the table of public names (opdock/_api.py, __init__.pyi)
 	$(VENV)/python tools/make_api.py

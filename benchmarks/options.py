@@ -121,7 +121,7 @@ def chosen(names: Sequence[str], among: Sequence[str]) -> list[str]:
     return [one for one in among if not names or any(fnmatch.fnmatch(one, n) for n in names)]
 
 
-def quoted(words: Sequence[str]) -> str:
+def quoted(words: Sequence[str], program: str = "run.py") -> str:
     """The command as a page may hold it: without the paths of one machine."""
     split = [part for word in words for part in assigned(word)]
     kept = []
@@ -132,10 +132,10 @@ def quoted(words: Sequence[str]) -> str:
             kept.append(Path(word).name)
         else:
             kept.append(word)
-    if kept[:2] == ["--write", "docs/benchmarks.md"]:
+    if program == "run.py" and kept[:2] == ["--write", "docs/benchmarks.md"]:
         rest = shlex.join(kept[2:])
         return f'make bench ARGS="{rest}"' if rest else "make bench"
-    return f"python benchmarks/run.py {shlex.join(kept)}".rstrip()
+    return f"python benchmarks/{program} {shlex.join(kept)}".rstrip()
 
 
 def assigned(word: str) -> list[str]:

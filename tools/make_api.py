@@ -195,6 +195,7 @@ NN_ONLY = frozenset(
         "dropout",
         "average_loss",
         "fractional_pool",
+        "fused_conv",
         "ctc_labels",
         "loss",
         "lrn",

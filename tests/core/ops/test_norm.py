@@ -122,3 +122,22 @@ def test_local_response_normalization_gradient():
     with tf.Session():
         error = compute_gradient_error(x, [1, 2, 2, 5], y, [1, 2, 2, 5], draw(1, 2, 2, 5))
     assert error < 1e-2
+
+
+def test_old_op_has_the_gradients_of_its_formula():
+    values = [draw(2, 3, 2, 3), draw(3), np.abs(draw(3)) + 0.5, draw(3), draw(3)]
+    inputs = [tf.placeholder(tf.float32, v.shape) for v in values]
+    t, m, v, beta, gamma = inputs
+    for scaled in (True, False):
+        old = tf.raw_ops.BatchNormWithGlobalNormalization(
+            t=t, m=m, v=v, beta=beta, gamma=gamma, variance_epsilon=1e-3,
+            scale_after_normalization=scaled,
+        )  # fmt: skip
+        new = tf.nn.batch_norm_with_global_normalization(t, m, v, beta, gamma, 1e-3, scaled)
+        assert old.shape == new.shape
+        among = inputs if scaled else inputs[:4]
+        both = [tf.gradients(y, among, tf.cos(y)) for y in (old, new)]
+        with tf.Session() as session:
+            got, want = session.run(both, dict(zip(inputs, values, strict=True)))
+        for mine, theirs in zip(got, want, strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)

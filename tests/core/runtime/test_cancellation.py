@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.compiler.emit.overlap import pauses
 
 
 def endless(turning: threading.Event):
@@ -63,6 +64,112 @@ def test_a_loop_ends_with_its_time(whole_session):
                 thread.join()  # it would not end if the loop went on
         if not whole_session:
             assert sess.run(other) == 7
+
+
+def told(event: threading.Event, element):
+    """An element, after `event` was set."""
+    with tf.control_dependencies([tf.py_func(lambda: event.set() or 0, [], tf.int64)]):
+        return tf.identity(element)
+
+
+def endless_filter(turning: threading.Event):
+    numbers = tf.data.Dataset.range(1 << 60).filter(lambda n: told(turning, n) < 0)
+    return numbers.make_one_shot_iterator().get_next()
+
+
+def endless_prefetch(turning: threading.Event):
+    numbers = tf.data.Dataset.range(1 << 60).filter(lambda n: told(turning, n) < 0).prefetch(2)
+    return numbers.make_one_shot_iterator().get_next()
+
+
+def endless_reduce(turning: threading.Event):
+    numbers = tf.data.Dataset.range(1 << 60)
+    return numbers.reduce(np.int64(0), lambda total, n: total + told(turning, n))
+
+
+ENDLESS = (endless, endless_filter, endless_prefetch, endless_reduce)
+
+
+@pytest.mark.parametrize("made", ENDLESS)
+def test_closing_a_session_ends_all_steps_of_it(made):
+    turning = threading.Event()
+    with tf.Graph().as_default():
+        sess, fetch = tf.Session(), made(turning)
+        steps = [Running(sess, fetch) for _ in range(2)]
+        turning.wait()
+        sess.close()
+        for step in steps:
+            step.thread.join()
+    assert all(isinstance(s.error, (tf.errors.CancelledError, RuntimeError)) for s in steps)
+
+
+@pytest.mark.parametrize("made", ENDLESS)
+def test_time_ends_a_step_whatever_it_does(made):
+    turning = threading.Event()
+    with tf.Graph().as_default(), tf.Session() as sess:
+        fetch = made(turning)
+        with pytest.raises(tf.errors.DeadlineExceededError):
+            sess.run(fetch, options=tf.RunOptions(timeout_in_ms=20))
+        for thread in threading.enumerate():
+            if thread.name == "opdock-step":
+                thread.join()  # it would not end if the step went on
+
+
+class Function:
+    """A function of the user's that is told when to return, and another that comes after it."""
+
+    def __init__(self):
+        self.begun, self.over, self.later = threading.Event(), threading.Event(), 0
+        first = tf.py_func(self.first, [], tf.int64)
+        self.fetch = tf.py_func(self.second, [first], tf.int64)
+
+    def first(self):
+        self.begun.set()
+        self.over.wait()
+        return 1
+
+    def second(self, n):
+        self.later += 1
+        return n
+
+
+def test_nothing_comes_after_what_was_running_when_the_session_was_closed():
+    with tf.Graph().as_default():
+        sess, function = tf.Session(), Function()
+        step = Running(sess, function.fetch)
+        function.begun.wait()
+        sess.close()
+        function.over.set()
+        step.thread.join()
+    assert isinstance(step.error, tf.errors.CancelledError) and function.later == 0
+    assert "PyFunc" in str(step.error)
+
+
+def test_nothing_comes_after_what_was_running_when_time_was_over():
+    with tf.Graph().as_default(), tf.Session() as sess:
+        function = Function()
+        with pytest.raises(tf.errors.DeadlineExceededError):
+            sess.run(function.fetch, options=tf.RunOptions(timeout_in_ms=20))
+        function.over.set()
+        for thread in threading.enumerate():
+            if thread.name == "opdock-step":
+                thread.join()
+        assert function.later == 0
+        function.begun.clear()
+        assert sess.run(function.fetch) == 1 and function.later == 1
+
+
+def test_long_lines_look_whether_they_are_to_end():
+    with tf.Graph().as_default(), tf.Session() as sess:
+        x = tf.placeholder(tf.float32, [2048, 2048])
+        small = tf.placeholder(tf.float32, [8, 8])
+        y, z = x, small
+        for _ in range(6):
+            y, z = tf.matmul(y, x), tf.matmul(z, small)
+        for fetch, looks in ((y, 5), (z, 0)):
+            feeds = {x: np.zeros((2048, 2048)), small: np.zeros((8, 8))}
+            steps = sess._program(fetch, feeds).schedule.steps
+            assert len(pauses(steps)) == looks
 
 
 def test_a_loop_in_a_session_that_lives_is_left_alone():

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from tensorboard.compat.proto import meta_graph_pb2
 
 import opdock as tf
+from opdock.data.spec import DatasetSpec
 from opdock.io import protos
 from opdock.saved_model import builder as builder_module
 from opdock.saved_model import loader, signature_def_utils, utils
+from opdock.saved_model.nested_structure_coder import NotEncodableError, StructureCoder
 
 
 @pytest.fixture(autouse=True)
@@ -180,5 +182,49 @@ def test_tensor_infos() -> None:
     assert (found.indices, found.values) == (sparse.indices, sparse.values)
     with pytest.raises(ValueError, match="Invalid TensorInfo.encoding"):
         utils.get_tensor_from_tensor_info(protos.TensorInfo())
-    with pytest.raises(tf.errors.UnimplementedError, match="RaggedTensor"):
-        utils.build_tensor_info(tf.ragged.constant([[1], [2, 3]]))
+
+
+def test_tensor_infos_of_tensors_with_parts() -> None:
+    ragged = tf.ragged.constant([[[1]], [[2, 3], []]])
+    info = utils.build_tensor_info(ragged)
+    names = [part.name for part in info.composite_tensor.components]
+    assert names == [t.name for t in (ragged.flat_values, *ragged.nested_row_splits)]
+    with tf.Session() as session:
+        found = session.run(utils.get_tensor_from_tensor_info(info))
+    assert found.to_list() == [[[1]], [[2, 3], []]]
+
+
+# ---------------------------------------------------------------- structures
+class Point(NamedTuple):
+    x: Any
+    y: Any
+
+
+@pytest.mark.parametrize(
+    "structure",
+    [
+        [1, (2.5, "word"), {"a": None, "b": [True, -3]}],
+        [[], (), {}],
+        Point([1, 2], tf.TensorShape([None, 3])),
+        [tf.float32, tf.TensorShape(None), tf.TensorSpec([2, None], tf.int64, "x")],
+        (tf.SparseTensorSpec([3, 4], tf.float64), tf.RaggedTensorSpec([2, None], tf.int32)),
+        DatasetSpec({"x": tf.TensorSpec([], tf.string)}),
+    ],
+)
+def test_structures_are_written_and_read(structure: Any) -> None:
+    coder = StructureCoder()
+    assert coder.can_encode(structure)
+    found = coder.decode_proto(coder.encode_structure(structure))
+    assert found == structure or repr(found) == repr(structure)
+    assert isinstance(found, tuple) == isinstance(structure, tuple)
+
+
+def test_what_has_no_form_is_refused() -> None:
+    coder = StructureCoder()
+    assert not coder.can_encode([object()]) and not coder.can_encode({1: 2})
+    unknown = protos.StructuredValue()
+    with pytest.raises(NotEncodableError, match="kind None"):
+        coder.decode_proto(unknown)
+    unknown.type_spec_value.type_spec_class_name = "LaterSpec"
+    with pytest.raises(ValueError, match="The type 'LaterSpec' is not supported"):
+        coder.decode_proto(unknown)

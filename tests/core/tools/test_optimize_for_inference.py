@@ -91,6 +91,47 @@ def test_what_cannot_be_folded_stays(how: dict[str, bool], why: str, caplog: Any
     assert [n.name for n in small.node] == [n.name for n in graph_def.node]
 
 
+@pytest.mark.parametrize(
+    ("resize", "mirror", "reused", "ops"),
+    [
+        (True, True, False, ["FusedResizeAndPadConv2D"]),
+        (True, False, False, ["FusedResizeAndPadConv2D"]),
+        (False, True, False, ["FusedPadConv2D"]),
+        (True, True, True, ["FusedResizeAndPadConv2D", "ResizeBilinear"]),
+    ],
+)
+def test_resizes_and_margins_go_into_the_convolution(
+    resize: bool, mirror: bool, reused: bool, ops: list[str]
+) -> None:
+    x = image = tf.placeholder(tf.float32, [None, 5, 5, 3], name="x")
+    if resize:
+        image = resized = tf.image.resize_bilinear(x, [7, 9], align_corners=True)
+    if mirror:
+        image = tf.pad(image, [[0, 0], [1, 2], [2, 1], [0, 0]], "REFLECT")
+    kernel = tf.constant(np.random.RandomState(1).standard_normal((3, 2, 3, 4)), tf.float32)
+    y = tf.nn.conv2d(image, kernel, 1 + (not reused), "VALID")
+    outputs = ["y"]
+    if reused:
+        tf.identity(resized, name="z")
+        outputs.append("z")
+    tf.identity(y, name="y")
+    graph_def = tf.get_default_graph().as_graph_def()
+    small = lib.optimize_for_inference(graph_def, ["x"], outputs, FLOAT)
+    kept = [n.op for n in small.node if n.op not in ("Const", "Placeholder", "Identity")]
+    assert sorted(kept) == ops
+    np.testing.assert_allclose(computed(small), computed(graph_def), rtol=1e-4, atol=1e-4)
+    same = lib.optimize_for_inference(graph_def, ["x"], outputs, FLOAT, toco_compatible=True)
+    assert "Conv2D" in {n.op for n in same.node}
+
+
+def test_convolutions_of_other_kinds_stay() -> None:
+    x = tf.placeholder(tf.float32, [None, 5, 5, 3], name="x")
+    wide = tf.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]], "REFLECT")
+    tf.nn.conv2d(wide, tf.ones([2, 2, 3, 4]), 1, "VALID", dilations=[1, 2, 2, 1], name="y")
+    small = lib.fuse_resize_and_conv(tf.get_default_graph().as_graph_def(), ["y"])
+    assert {"MirrorPad", "Conv2D"} <= {n.op for n in small.node}
+
+
 def test_broken_graphs() -> None:
     graph_def = frozen()
     graph_def.node[-1].input[0] = "nothing:1"

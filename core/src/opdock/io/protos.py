@@ -34,6 +34,7 @@ _TENSORBOARD: dict[str, str] = {
         "AllocationRecord AllocatorMemoryUsed DeviceStepStats MemoryStats NodeExecStats NodeOutput"
         " StepStats"
     ),
+    "struct": "StructuredValue",
     "summary": "Summary SummaryDescription SummaryMetadata",
     "tensor": "TensorProto VariantTensorDataProto",
     "tensor_description": "TensorDescription",

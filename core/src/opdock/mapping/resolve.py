@@ -172,6 +172,8 @@ def internal(path: str, name: str, seen: tuple[tuple[str, str], ...] = ()) -> An
     contrib = path.startswith("contrib.")
     if contrib and (found := libraries.lookup(path, name, MISSING)) is not MISSING:
         return found
+    if contrib and _is_only_a_module(path, name):
+        return MISSING
     for source in sources(path):
         found = _member(importlib.import_module(source), name)
         if found is not MISSING:
@@ -180,6 +182,15 @@ def internal(path: str, name: str, seen: tuple[tuple[str, str], ...] = ()) -> An
     if found is not MISSING or contrib or names.table().is_internal(f"{path}.{name}"):
         return found
     return libraries.lookup(path, name, MISSING)
+
+
+def _is_only_a_module(path: str, name: str) -> bool:
+    """Whether a package of TF's has a module of the name, and nothing else that is called so."""
+    known = names.table()
+    if not known.is_internal(f"{path}.{name}"):
+        return False
+    record = known.internal(path)
+    return not (record.stars or name in {*record.exports, *record.aliases, *record.imports})
 
 
 def _known(path: str, name: str, seen: tuple[tuple[str, str], ...]) -> Any:

@@ -28,9 +28,9 @@ _RAGGED: Final = (
 # Packages of TF's and opdock's whose modules have the same names.
 _ALIKE: Final = (
     ("data.util", "data.util", "convert nest options random_seed sparse structure"),
-    ("saved_model", "saved_model", ("builder constants loader model_utils signature_constants "
-     "signature_def_utils tag_constants utils model_utils.export_output model_utils.export_utils "
-     "model_utils.mode_keys")),
+    ("saved_model", "saved_model", ("builder constants loader model_utils nested_structure_coder "
+     "signature_constants signature_def_utils tag_constants utils model_utils.export_output "
+     "model_utils.export_utils model_utils.mode_keys")),
     ("tools", "tools", ("freeze_graph inspect_checkpoint optimize_for_inference_lib "
      "saved_model_utils strip_unused_lib")),
     ("training", "train", ("checkpoint_management device_setter experimental.loss_scale "
@@ -168,7 +168,10 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "python.training.warm_starting_util": ("opdock.train.warm_starting",),
     "python.training.tracking.base": ("opdock.train.tracking.base",),
-    "python.training.tracking.data_structures": ("opdock.graph.variables.trackable",),
+    "python.training.tracking.data_structures": (
+        "opdock.graph.variables.trackable",
+        "opdock.train.tracking.containers",
+    ),
     "python.training.tracking.tracking": ("opdock.graph.variables.trackable",),
     "python.training.tracking.python_state": ("opdock.train.tracking.base",),
     "python.training.tracking.util": ("opdock.train.tracking.util",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from opdock import dtypes, shapes
@@ -9,6 +10,7 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.registry import Formatted, OpSpec, Shape, ShapeSig, Traits, define_op
+from opdock.ops.support import array_util
 from opdock.ops.support.nn_util import emit, renamed
 from opdock.ops.support.norm_grad import batch_norm_grad_grad, frozen_batch_norm_grad_grad
 from opdock.windows import Format
@@ -64,6 +66,17 @@ fused_batch_norm_grad_v3_op = define_op(
 for _op in (fused_batch_norm_grad_op, fused_batch_norm_grad_v2_op, fused_batch_norm_grad_v3_op):
     _op.declare(Traits(layout=Formatted((0, 1))))
 
+# Deprecated by TF since 2015; graphs of then have them.
+_OLD_ATTRS = "T: numbertype, variance_epsilon: float, scale_after_normalization: bool"
+batch_norm_op = define_op(
+    "BatchNormWithGlobalNormalization",
+    "t: T, m: T, v: T, beta: T, gamma: T -> result: T", _OLD_ATTRS,
+)  # fmt: skip
+batch_norm_grad_op = define_op(
+    "BatchNormWithGlobalNormalizationGrad",
+    "t: T, m: T, v: T, gamma: T, backprop: T -> dx: T, dm: T, dv: T, db: T, dg: T", _OLD_ATTRS,
+)  # fmt: skip
+
 FORWARD = (fused_batch_norm_op, fused_batch_norm_v2_op, fused_batch_norm_v3_op)
 BACKWARD = (fused_batch_norm_grad_op, fused_batch_norm_grad_v2_op, fused_batch_norm_grad_v3_op)
 
@@ -91,6 +104,26 @@ def _fused_grad_shape(sig: ShapeSig) -> list[Shape]:
         channels = shapes.merge_dim(channels, length)
     dx = (*y[:axis], channels, *y[axis + 1 :])
     return [dx, (channels,), (channels,), (0,), (0,)]
+
+
+@batch_norm_op.shape
+def _batch_norm_shape(sig: ShapeSig) -> Shape:
+    return _of_channels(shapes.with_rank(sig.shapes[0], 4), sig.shapes[1:])
+
+
+@batch_norm_grad_op.shape
+def _batch_norm_grad_shape(sig: ShapeSig) -> list[Shape]:
+    t = shapes.with_rank(sig.shapes[0], 4)
+    dx = _of_channels(shapes.with_rank(shapes.merge(t, sig.shapes[4]), 4), sig.shapes[1:4])
+    return [dx, *[dx[3:]] * 4]
+
+
+def _of_channels(images: tuple[Any, ...], vectors: Iterable[Shape]) -> tuple[Any, ...]:
+    """The shape of images that have as many channels as each of some vectors."""
+    *rest, channels = images
+    for vector in vectors:
+        channels = shapes.merge_dim(channels, shapes.with_rank(vector, 1)[0])
+    return (*rest, channels)
 
 
 for _op in FORWARD:
@@ -125,6 +158,16 @@ def _fused_grad_grad(op: Operation, *grads: Any) -> list[Any]:
 for _op, _back in zip(FORWARD, BACKWARD, strict=True):
     _op.gradient(_fused_grad(_back))
     _back.gradient(_fused_grad_grad)
+
+
+array_util.no_gradient(batch_norm_grad_op)
+
+
+@batch_norm_op.gradient
+def _batch_norm_gradient(op: Operation, grad: Tensor) -> list[Tensor]:
+    t, m, v, _, gamma = op.inputs
+    dx, dm, dv, db, dg = batch_norm_grad_op(t, m, v, gamma, grad, **op.attrs)
+    return [dx, dm, dv, db, dg]
 
 
 # ---------------------------------------------------------------- decompositions
@@ -192,6 +235,29 @@ def _fused_grad_parts(
     dx = emit("Cast", dx, DstT=x.dtype) if half else dx
     nothing = emit("Fill", [0], 0.0)
     return [dx, dscale, doffset, nothing, nothing]
+
+
+@batch_norm_op.decomposition
+def _batch_norm_parts(sig: Any, t: Any, m: Any, v: Any, beta: Any, gamma: Any) -> Tensor:
+    inverse = _inverse_deviation(sig, v)
+    scale = inverse * gamma if sig.attrs["scale_after_normalization"] else inverse
+    return (t - m) * scale + beta  # type: ignore[no-any-return]
+
+
+@batch_norm_grad_op.decomposition
+def _batch_norm_grad_parts(sig: Any, t: Any, m: Any, v: Any, gamma: Any, grad: Any) -> list[Any]:
+    inverse = _inverse_deviation(sig, v)
+    scaled = sig.attrs["scale_after_normalization"]
+    scale = inverse * gamma if scaled else inverse
+    db = emit("Sum", grad, [0, 1, 2])
+    along = emit("Sum", grad * (t - m), [0, 1, 2])
+    dv = along * scale * emit("Square", inverse) * -0.5
+    dg = along * inverse if scaled else emit("ZerosLike", gamma)
+    return [grad * scale, -db * scale, dv, db, dg]
+
+
+def _inverse_deviation(sig: Any, variance: Any) -> Any:
+    return emit("Rsqrt", variance + sig.attrs["variance_epsilon"])
 
 
 for _op in FORWARD:

@@ -15,8 +15,10 @@ from opdock.runtime import cancellation
 __all__ = ["BackgroundThread", "start"]
 
 _running: Final[weakref.WeakSet[BackgroundThread]] = weakref.WeakSet()
-_PATIENCE: Final = 5.0
-"""Seconds that a session or the interpreter waits for a user's function to come back."""
+_PATIENCE: Final = 0.5
+"""Seconds that a session that closes waits for a user's function to come back."""
+_LAST_PATIENCE: Final = 5.0
+"""Seconds that the interpreter waits, since nothing of it may be used afterwards."""
 
 
 class BackgroundThread:
@@ -46,10 +48,10 @@ class BackgroundThread:
         """Ends what the thread waits for, now and later."""
         self._end.cancel()
 
-    def join(self) -> None:
+    def join(self, patience: float = _PATIENCE) -> None:
         """Waits until the thread has ended, unless this is it; not for ever."""
         if threading.current_thread() is not self._thread and self._thread.ident is not None:
-            self._thread.join(_PATIENCE)
+            self._thread.join(patience)
 
 
 def start(work: Callable[[], None], name: str) -> BackgroundThread:
@@ -64,7 +66,7 @@ def _stop_all() -> None:
     for thread in threads:
         thread.stop()
     for thread in threads:
-        thread.join()
+        thread.join(_LAST_PATIENCE)
 
 
 atexit.register(_stop_all)

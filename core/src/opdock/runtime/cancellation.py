@@ -10,7 +10,9 @@ from typing import Final
 
 from opdock import errors
 
-__all__ = ["Cancellation", "PostponedError", "current", "patience", "postponable"]
+__all__ = [
+    "Cancellation", "PostponedError", "check", "current", "ends_of", "patience", "postponable",
+]  # fmt: skip
 
 _LOOK: Final = 0.5
 
@@ -80,6 +82,18 @@ def patience() -> float | None:
     return _LOOK if threading.current_thread() is threading.main_thread() else None
 
 
+def ends_of(session: Cancellation) -> tuple[Cancellation, ...]:
+    """What ends the step that this thread runs in a session."""
+    return session, *current.get()
+
+
+def check(ends: tuple[Cancellation, ...]) -> None:
+    """Raises CancelledError where one of the ends has come."""
+    for end in ends:
+        if end.cancelled:
+            raise errors.CancelledError(None, None, end.text)
+
+
 def wait(
     session: Cancellation, condition: threading.Condition, ready: Callable[[], bool],
     give_up: Callable[[], None],
@@ -97,7 +111,7 @@ def wait(
         CancelledError: the session was closed or the step cancelled before.
         PostponedError: it would wait, and is not to; `give_up` was called.
     """
-    ends = [session, *current.get()]
+    ends = ends_of(session)
     given_up = False
 
     def leave() -> None:

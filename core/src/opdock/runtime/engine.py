@@ -168,7 +168,10 @@ class Engine:
             found = self._functions.get(function)
             if found is None:
                 found = self._functions[function] = LazyFunction(
-                    function, self._compile_function, self._bind_functions
+                    function,
+                    self._compile_function,
+                    self._bind_functions,
+                    self.resources.cancellation,
                 )
         return found
 

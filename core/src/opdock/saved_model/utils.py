@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from opdock import dtypes, errors
-from opdock.graph.nodes.composite import SparseTensor
+from opdock import dtypes
+from opdock.graph.nodes.composite import CompositeTensor, SparseTensor
 from opdock.graph.nodes.graph import Graph, get_default_graph
+from opdock.graph.nodes.typespec import type_spec_from_value
 from opdock.io import filesystems, protos
 from opdock.io.files import as_path
 from opdock.saved_model import constants
+from opdock.saved_model.nested_structure_coder import StructureCoder
 from opdock.shapes import TensorShape
 from opdock.train.meta_graph import prepend_name_scope
+from opdock.util import nest
 
 __all__ = [
     "build_tensor_info", "build_tensor_info_from_op", "get_element_from_tensor_info",
@@ -24,23 +27,26 @@ def build_tensor_info(tensor: Any) -> Any:
     """Describes a tensor.
 
     Args:
-        tensor: a `Tensor`, a variable or a `SparseTensor`.
+        tensor: a `Tensor`, a variable, a `SparseTensor` or another composite tensor.
 
     Returns:
-        A `TensorInfo` with its name (of a sparse tensor, those of its parts), dtype and shape.
+        A `TensorInfo` with its name (of a sparse tensor, those of its parts), dtype and shape; of
+        another composite tensor, its spec and what describes its parts.
 
     Raises:
-        UnimplementedError: it is another composite tensor.
+        NotEncodableError: it is a composite tensor whose spec TF does not know.
     """
     info = protos.TensorInfo()
+    if isinstance(tensor, CompositeTensor) and not isinstance(tensor, SparseTensor):
+        spec = StructureCoder().encode_structure(type_spec_from_value(tensor))
+        info.composite_tensor.type_spec.CopyFrom(spec.type_spec_value)
+        parts = nest.flatten(tensor, expand_composites=True)
+        info.composite_tensor.components.extend(build_tensor_info(part) for part in parts)
+        return info
     if isinstance(tensor, SparseTensor):
         info.coo_sparse.values_tensor_name = tensor.values.name
         info.coo_sparse.indices_tensor_name = tensor.indices.name
         info.coo_sparse.dense_shape_tensor_name = tensor.dense_shape.name
-    elif not isinstance(getattr(tensor, "name", None), str):
-        raise errors.UnimplementedError(
-            None, None, f"A {type(tensor).__name__} in a signature; name its parts: {tensor}"
-        )
     else:
         info.name = tensor.name
     info.dtype = dtypes.as_dtype(tensor.dtype).as_datatype_enum
@@ -66,7 +72,7 @@ def get_tensor_from_tensor_info(
         import_scope: the scope into which the tensor was imported.
 
     Returns:
-        A `Tensor` or a `SparseTensor`.
+        A `Tensor`, a `SparseTensor` or another composite tensor.
 
     Raises:
         KeyError: the graph has no such tensor.
@@ -86,6 +92,15 @@ def get_tensor_from_tensor_info(
             tensor(parts.indices_tensor_name), tensor(parts.values_tensor_name),
             tensor(parts.dense_shape_tensor_name),
         )  # fmt: skip
+    if encoding == "composite_tensor":
+        described = tensor_info.composite_tensor
+        spec = StructureCoder().decode_proto(
+            protos.StructuredValue(type_spec_value=described.type_spec)
+        )
+        components = [
+            get_tensor_from_tensor_info(part, graph, import_scope) for part in described.components
+        ]
+        return spec._from_components(components)
     raise ValueError(f"Invalid TensorInfo.encoding: {encoding}")
 
 

@@ -3,9 +3,8 @@ r"""Makes a frozen graph smaller and faster for inference, as TF's tool does.
     python -m opdock.tools.optimize_for_inference_lib --input frozen.pb --output small.pb \
         --input_names x --output_names y
 
-What only training needs goes, and batch normalization goes into the weights of the convolution
-before it. TF's tool also puts resizes and mirrored margins into the convolution after them, by ops
-that only its CPU kernels have; here they stay, with the same results.
+What only training needs goes, batch normalization goes into the weights of the convolution before
+it, and resizes and mirrored margins go into the convolution after them.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from opdock.tools.protos_in_files import read_message, write_message
 from opdock.tools.strip_unused_lib import strip_unused
 
 __all__ = [
-    "ensure_graph_is_valid", "fold_batch_norms", "main", "node_from_map", "node_name_from_input",
-    "optimize_for_inference", "values_from_const",
+    "ensure_graph_is_valid", "fold_batch_norms", "fuse_resize_and_conv", "main", "node_from_map",
+    "node_name_from_input", "optimize_for_inference", "values_from_const",
 ]  # fmt: skip
 
 _log = logging.getLogger("tensorflow")
@@ -49,6 +48,8 @@ _NORMS: Final = {
     ),
 }
 
+_IMAGES: Final = ("MirrorPad", "ResizeBilinear")
+
 
 def optimize_for_inference(
     input_graph_def: Any, input_node_names: Sequence[str], output_node_names: Sequence[str],
@@ -61,7 +62,8 @@ def optimize_for_inference(
         input_node_names: nodes that will be fed; they become placeholders.
         output_node_names: nodes whose results are wanted.
         placeholder_type_enum: the type of the placeholders, or a list of types.
-        toco_compatible: of no effect, as no op is used that a converter might not know.
+        toco_compatible: leave resizes and margins as they are, since converters may not know the
+            ops that do them with a convolution.
 
     Raises:
         ValueError: names repeat, or an input of a node does not exist.
@@ -72,6 +74,8 @@ def optimize_for_inference(
         input_graph_def, input_node_names, output_node_names, placeholder_type_enum
     )
     graph = fold_batch_norms(remove_training_nodes(graph, output_node_names))
+    if not toco_compatible:
+        graph = fuse_resize_and_conv(graph, output_node_names)
     ensure_graph_is_valid(graph)
     return graph
 
@@ -187,8 +191,9 @@ class _Folder:
 
     def _replace(self, norm: Any, conv: Any, kernel: Any, weights: Any, offset: Any) -> None:
         dtype = values_from_const(kernel).dtype
-        folded = self._constant(f"{conv.name}/weights_of_{norm.name}", kernel, weights, dtype)
-        added = self._constant(f"{conv.name}_bn_offset", kernel, offset, dtype)
+        name = f"{conv.name}/weights_of_{norm.name}"
+        folded = _constant_node(name, self.nodes, weights.astype(dtype))
+        added = _constant_node(f"{conv.name}_bn_offset", self.nodes, offset.astype(dtype))
         moved = protos.NodeDef()
         moved.CopyFrom(conv)
         moved.input[1] = folded.name
@@ -205,14 +210,98 @@ class _Folder:
             if not self.uses[name]:
                 self.gone.add(name)
 
-    def _constant(self, name: str, like: Any, value: Any, dtype: np.dtype[Any]) -> Any:
-        while name in self.nodes:
-            name += "_"
-        node = protos.NodeDef(op="Const", name=name)
-        node.attr["dtype"].CopyFrom(like.attr["dtype"])
-        node.attr["value"].tensor.CopyFrom(make_tensor_proto(value.astype(dtype)))
-        self.nodes[name] = node
-        return node
+
+# ---------------------------------------------------------------- resizes and margins
+def fuse_resize_and_conv(input_graph_def: Any, output_node_names: Sequence[str]) -> Any:
+    """Makes one node of a convolution and of the bilinear resize or mirrored margins before it.
+
+    What else uses the images between them still finds them.
+
+    Args:
+        input_graph_def: a `GraphDef`.
+        output_node_names: nodes whose results are wanted.
+
+    Returns:
+        A `GraphDef` with as many results.
+
+    Raises:
+        ValueError: names repeat, or an input of a convolution does not exist.
+    """
+    nodes = _by_name(input_graph_def)
+    made = [
+        new
+        for conv in input_graph_def.node
+        if conv.op == "Conv2D" and _is_plain(conv)
+        for new in _with_images_before(conv, nodes)
+    ]
+    replaced = {node.name for node in made}
+    out = protos.GraphDef()
+    out.CopyFrom(input_graph_def)
+    del out.node[:]
+    out.node.extend([n for n in input_graph_def.node if n.name not in replaced] + made)
+    return _without_unused_images(out, input_graph_def, set(output_node_names))
+
+
+def _is_plain(conv: Any) -> bool:
+    """Whether a convolution has no attribute but those of the ops with images before it."""
+    layout, rates = conv.attr["data_format"].s, conv.attr["dilations"].list.i
+    return layout in (b"", b"NHWC") and set(rates) <= {1} and conv.attr["padding"].s != b"EXPLICIT"
+
+
+def _with_images_before(conv: Any, nodes: dict[str, Any]) -> list[Any]:
+    """The nodes that take the place of a convolution; none if there is nothing before it."""
+    before = node_from_map(nodes, conv.input[0])
+    pad = before if before.op == "MirrorPad" else None
+    resize = node_from_map(nodes, pad.input[0]) if pad is not None else before
+    # The op has no half-pixel centres.
+    if resize.op != "ResizeBilinear" or resize.attr["half_pixel_centers"].b:
+        resize = None
+    if pad is None and resize is None:
+        return []
+    made = protos.NodeDef(name=conv.name, op="FusedPadConv2D")
+    for name in ("T", "strides", "padding"):
+        made.attr[name].CopyFrom(conv.attr[name])
+    extra = []
+    if pad is None:
+        nothing = _constant_node(f"{conv.name}_dummy_paddings", nodes, np.zeros((4, 2), np.int32))
+        extra, margins = [nothing], nothing.name
+        made.attr["mode"].s = b"REFLECT"
+    else:
+        margins = pad.input[1]
+        made.attr["mode"].CopyFrom(pad.attr["mode"])
+    if resize is None:
+        made.input.extend([pad.input[0], margins, *conv.input[1:]])
+    else:
+        made.op = "FusedResizeAndPadConv2D"
+        made.attr["resize_align_corners"].CopyFrom(resize.attr["align_corners"])
+        made.input.extend([*resize.input[:2], margins, *conv.input[1:]])
+    return [*extra, made]
+
+
+def _without_unused_images(graph_def: Any, before: Any, wanted: set[str]) -> Any:
+    """The graph without the resizes and margins that had uses before and have none now."""
+    while True:
+        lost = _used(before) - _used(graph_def) - wanted
+        gone = [n for n in graph_def.node if n.name in lost and n.op in _IMAGES]
+        if not gone:
+            return graph_def
+        for node in gone:
+            graph_def.node.remove(node)
+
+
+def _used(graph_def: Any) -> set[str]:
+    return {node_name_from_input(text) for node in graph_def.node for text in node.input}
+
+
+def _constant_node(name: str, nodes: dict[str, Any], value: np.ndarray[Any, Any]) -> Any:
+    """A constant of a name that no node has."""
+    while name in nodes:
+        name += "_"
+    node = protos.NodeDef(op="Const", name=name)
+    node.attr["value"].tensor.CopyFrom(make_tensor_proto(value))
+    node.attr["dtype"].type = node.attr["value"].tensor.dtype
+    nodes[name] = node
+    return node
 
 
 def _by_name(graph_def: Any) -> dict[str, Any]:

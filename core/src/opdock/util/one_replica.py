@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Final, NoReturn
 
 from opdock import errors
@@ -57,6 +58,26 @@ class OneReplica:
     """What programs ask of the strategy in scope, where there is none: all of it is one replica."""
 
     num_replicas_in_sync = 1
+
+    def scope(self) -> contextlib.AbstractContextManager[OneReplica]:
+        """A context in which variables are made as they are outside of it."""
+        return contextlib.nullcontext(self)
+
+    def experimental_run_v2(self, fn: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """What a function gives, which runs once."""
+        return fn(*args, **(kwargs or {}))
+
+    def reduce(self, reduce_op: Any, value: Any, axis: Any = None) -> Any:
+        """A value over all replicas: as it is, or reduced along an axis.
+
+        Raises:
+            UnimplementedError: there is an axis.
+        """
+        if axis is not None:
+            raise errors.UnimplementedError(
+                None, None, "Strategy.reduce along an axis: call tf.reduce_sum or tf.reduce_mean"
+            )
+        return value
 
     def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
         """The value of each replica."""

@@ -20,6 +20,8 @@ from opdock.graph.nodes.traits import Cost
 HEAVY_US: Final = 50.0
 """From this estimate on a step is worth handing to another thread."""
 _WAIT_US: Final = 1000.0  # a function of the user's, or a file: as good a guess as any
+_LONG_US: Final = 10_000.0
+"""What may be done between two looks at whether a step is to end."""
 _FLOPS_PER_US: Final = 4e4
 _BYTES_PER_US: Final = 1e4
 _GAIN_US: Final = 100.0  # what threads cost, whatever they do
@@ -32,12 +34,39 @@ def cost_us(step: Step) -> float:
     node = step.node
     if step.kind not in ("kernel", "builtin") or not (node.target is None or node.target.is_host):
         return 0.0
+    return _work_us(node)
+
+
+def _work_us(node: Node) -> float:
     if node.traits.cost is Cost.WAIT:
         return _WAIT_US
     moved = _bytes(node)
     if node.traits.cost is Cost.PRODUCT:
         return max(_flops(node) / _FLOPS_PER_US, moved / _BYTES_PER_US)
     return moved / _BYTES_PER_US
+
+
+def pauses(steps: Sequence[Step]) -> frozenset[int]:
+    """The steps before which a program looks whether it is to end, as much was done since the last.
+
+    What waits, and products whose shapes are not known, may take any time; so may functions of the
+    user's. Little work is left to end by itself: looking would cost more than it saves.
+    """
+    found: set[int] = set()
+    done = 0.0
+    for i, step in enumerate(steps):
+        if done >= _LONG_US:
+            found.add(i)
+            done = 0.0
+        if step.kind in ("kernel", "builtin"):
+            done += _LONG_US if _takes_any_time(step.node) else _work_us(step.node)
+    return frozenset(found)
+
+
+def _takes_any_time(node: Node) -> bool:
+    if node.traits.cost is Cost.WAIT:
+        return True
+    return node.traits.cost is Cost.PRODUCT and not _flops(node)
 
 
 def movable(step: Step) -> bool:

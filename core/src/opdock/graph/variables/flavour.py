@@ -106,6 +106,7 @@ class Flavoured(type):
         from opdock.graph.variables import variable_scope
 
         def create(**given: Any) -> Any:
+            given.pop("trackable_parent", None)  # creators tell one another
             use_resource = given.pop("use_resource", None)
             if use_resource is None:
                 use_resource = variable_scope.get_variable_scope().use_resource

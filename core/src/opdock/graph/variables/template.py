@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.graph import get_default_graph
+from opdock.graph.variables.flavour import variable_creator_scope
+from opdock.graph.variables.trackable import Trackable
 from opdock.graph.variables.variable_scope import VariableScope, variable_scope
 
-__all__ = ["make_template"]
+__all__ = ["capture_dependencies", "make_template"]
 
 
 def make_template(
@@ -43,8 +46,38 @@ def make_template(
     return Template(name_, func_, create_scope_now_, unique_name_, custom_getter_)
 
 
-class Template:
-    """A function with variables of its own; see `make_template`."""
+@contextlib.contextmanager
+def capture_dependencies(template: Any) -> Iterator[None]:
+    """Makes variables dependencies of a trackable object, by their names within its scope.
+
+    An object that does the same further inside is a dependency instead of its variables.
+
+    Args:
+        template: the object; its `variable_scope` is open.
+    """
+    prefix = template.variable_scope.name
+
+    def create(
+        next_creator: Callable[..., Any], name: str | None = None,
+        trackable_parent: tuple[Trackable, str] | None = None, **kwargs: Any,
+    ) -> Any:  # fmt: skip
+        made = next_creator(name=name, trackable_parent=(template, prefix), **kwargs)
+        if name is not None and name.startswith(prefix):
+            dependency, path = trackable_parent or (made, name)
+            if isinstance(dependency, Trackable):
+                local = path[len(prefix) :].removeprefix("/")
+                template._track_trackable(dependency, local, overwrite=True)
+        return made
+
+    with variable_creator_scope(create):
+        yield
+
+
+class Template(Trackable):
+    """A function with variables of its own; see `make_template`.
+
+    Checkpoints save the variables by their names within the scope.
+    """
 
     def __init__(
         self,
@@ -84,8 +117,11 @@ class Template:
     def _call(self, *args: Any, **kwargs: Any) -> Any:
         graph = get_default_graph()
         before = list(graph.get_collection(GraphKeys.TRAINABLE_VARIABLES))
-        result = self._func(*args, **kwargs)
-        if self._variables_created:
+        if not self._variables_created:
+            with capture_dependencies(self):
+                result = self._func(*args, **kwargs)
+        else:
+            result = self._func(*args, **kwargs)
             known = {id(v) for v in before}
             made = [
                 v.name

@@ -233,7 +233,10 @@ class ListWrapper(Trackable, list[Any]):
     def _checkpoint_dependencies(self) -> list[TrackableReference]:
         found = self._unconditional_checkpoint_dependencies
         if self._self_replaced:
-            self._refuse("A list element was replaced (__setitem__, insert), deleted, or moved")
+            self._refuse(
+                "A list element was replaced (__setitem__, __setslice__), deleted (__delitem__,"
+                " __delslice__, pop), or moved (sort, reverse, insert)"
+            )
         wrapped = self._self_wrapped
         if isinstance(wrapped, list) and len(wrapped) != self._self_length:
             self._refuse("The wrapped list was modified outside the wrapper")
@@ -247,15 +250,15 @@ class ListWrapper(Trackable, list[Any]):
             " subsequently ignored."
         )
 
-    def _tracked(self, value: Any) -> Any:
+    def _tracked(self, value: Any, place: int) -> Any:
         item = wrap(value)
         if isinstance(item, Trackable):
-            self._track_trackable(item, str(len(self)))
+            self._track_trackable(item, str(place), overwrite=True)
         return _unmarked(item)
 
     def append(self, value: Any) -> None:
         """Adds an item at the end."""
-        super().append(self._tracked(value))
+        super().append(self._tracked(value, len(self)))
 
     def extend(self, values: Iterable[Any]) -> None:
         """Adds items at the end."""
@@ -267,12 +270,27 @@ class ListWrapper(Trackable, list[Any]):
         return self
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self._self_replaced = True
+        before = list(self)
         super().__setitem__(key, value)
+        # What is tracked keeps its place: other items may take the places of untracked ones.
+        for place, old in enumerate(before):
+            if isinstance(old, Trackable) and self[place : place + 1] != [old]:
+                self._self_replaced = True
+        for place, item in enumerate(self):
+            if place >= len(before) or item is not before[place]:
+                super().__setitem__(place, self._tracked(item, place))
 
     def __delitem__(self, key: Any) -> None:
         self._self_replaced = True
         super().__delitem__(key)
+
+    def __imul__(self, n: SupportsIndex) -> Self:
+        items = list(self)
+        if n.__index__() <= 0:
+            self.clear()
+        for _ in range(n.__index__() - 1):
+            self.extend(items)
+        return self
 
     def insert(self, index: SupportsIndex, value: Any) -> None:
         """Adds an item anywhere, after which the list cannot be saved."""

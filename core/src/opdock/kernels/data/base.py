@@ -78,11 +78,11 @@ class Context:
         inner.tell = tell
         return inner
 
-    def call(self, function: UserFunction) -> UserCall:
-        """The one instance of a function."""
+    def call(self, function: UserFunction, last: bool = False) -> UserCall:
+        """The one instance of a function; `last` says that it is called to clean up."""
         found = self._calls.get(function)
         if found is None:
-            found = self._calls[function] = function.instance()
+            found = self._calls[function] = function.instance(last)
         return found
 
     def keep(self, dataset: Dataset, make: Callable[[], Any]) -> Any:
@@ -109,9 +109,9 @@ class Captured:
         self.function = function
         self.captured = tuple(captured)
 
-    def within(self, context: Context) -> Call:
-        """The function of an element, in a context."""
-        call, captured = context.call(self.function), self.captured
+    def within(self, context: Context, last: bool = False) -> Call:
+        """The function of an element, in a context; `last` says that it is called to clean up."""
+        call, captured = context.call(self.function, last), self.captured
 
         def of(element: Element, places: Element = ()) -> Element:
             values = call((*element, *captured) if captured else element, places)

@@ -242,7 +242,9 @@ class GeneratorDataset(Dataset):
 
 class _GeneratorIterator(DatasetIterator):
     def __init__(self, dataset: GeneratorDataset, context: Context) -> None:
-        self._begin, self._step, self._end = (f.within(context) for f in dataset.functions)
+        begin, step, end = dataset.functions
+        self._begin, self._step = begin.within(context), step.within(context)
+        self._end = end.within(context, last=True)
         self._state: Element | None = None
         self._over = False
 

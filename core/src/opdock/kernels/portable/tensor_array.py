@@ -278,14 +278,13 @@ def scatter(xp: Any, sig: NodeSig) -> Any:
 
     def run(handle: Any, indices: Any, value: Any, flow: Any) -> Any:
         array, places = _array(handle), ints(indices)
-        rows = np.shape(value)[0]
+        rows, *shape = np.shape(value)
         if len(places) != rows:
             raise invalid(
                 f"Expected len(indices) == values.shape[0], but saw: {len(places)} vs. {rows}"
             )
         for row, place in enumerate(places):
-            part = take_rows(xp, value, row, row + 1)
-            part = xp.reshape(part, np.shape(value)[1:])
+            part = xp.reshape(take_rows(xp, value, row, row + 1), shape)
             array.write(place, element(part, sig), dtype, xp.add)
         return flow
 

@@ -71,10 +71,14 @@ class UserCall(Protocol):
 class UserFunction(Protocol):
     """A function of the user's that an op's attribute names."""
 
-    def instance(self) -> UserCall:
+    def instance(self, last: bool = False) -> UserCall:
         """The function, its random streams at their beginning.
 
         It is compiled when it is called first. Several threads may call it at once.
+
+        Args:
+            last: it is called when all is over, to clean up. Other calls raise CancelledError once
+                the session or the step is to end.
         """
 
     def by_rows(self) -> UserFunction | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from opdock import errors
 from opdock.compiler.emit.arena import allocate
+from opdock.compiler.emit.overlap import pauses
 from opdock.compiler.emit.schedule import Step
 from opdock.compiler.ir.block import HOST, Node
 from opdock.compiler.ir.state import cell_inputs
@@ -17,6 +18,7 @@ from opdock.compiler.place.ladder import node_sig
 from opdock.compiler.place.target import Target, memory_of
 from opdock.kernels.select.cells import Cell, UserFunction
 from opdock.kernels.select.context import KernelContext
+from opdock.runtime.cancellation import Cancellation, check, ends_of
 from opdock.runtime.program.builtin import BUILTINS, check_temporaries, variable_cell
 from opdock.runtime.program.checks import Checks
 from opdock.runtime.program.segment import bind_segment
@@ -73,6 +75,8 @@ class Bound:
         check_temporaries(s.node for s in self.schedule.steps if s.kind == "builtin")
         self.presets = {s: _preset(n, services) for s, n in self.schedule.presets.items()}
         self.calls = [_bind_or_fail(step, services) for step in self.schedule.steps]
+        for i in pauses(self.schedule.steps):
+            self.calls[i] = _unless_ended(self.calls[i], services.resources.cancellation)
         try:
             self.buffers = allocate(compiled.plan.buffers, compiled.plan.blocks)
         except (errors.OpError, MemoryError):
@@ -93,6 +97,16 @@ class Bound:
         if step.outs:
             return tuple(None if b is None else self.buffers[b] for b in step.outs)
         return None if step.out is None else self.buffers[step.out]
+
+
+def _unless_ended(call: Call, session: Cancellation) -> Call:
+    """The call, before which is asked whether the step is to end."""
+
+    def run(*inputs: Any) -> Any:
+        check(ends_of(session))
+        return call(*inputs)
+
+    return run
 
 
 def _preset(node: Node, services: Services) -> Any:

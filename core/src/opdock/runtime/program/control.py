@@ -10,7 +10,7 @@ import numpy as np
 from opdock import errors
 from opdock.compiler.ir.block import Node
 from opdock.graph.nodes.traits import Control
-from opdock.runtime.cancellation import Cancellation, current
+from opdock.runtime.cancellation import Cancellation, check, ends_of
 from opdock.runtime.program.program import Program
 
 CompileBody = Callable[[Any, Node, int], Program]
@@ -54,14 +54,12 @@ def _bind_while(node: Node, compile_body: CompileBody, session: Cancellation) ->
     def run(*state: Any) -> Any:
         values: Sequence[Any] = state
         count = 0
-        ends = (session, *current.get())
+        ends = ends_of(session)
         with condition.turns() as keep, body.turns() as turn:
             while (limit is None or count < limit) and _decided(keep(values)[0]):
                 values = turn(values)
                 count += 1
-                for end in ends:
-                    if end.cancelled:
-                        raise errors.CancelledError(None, None, end.text)
+                check(ends)
         return _unpack(values)
 
     return run

@@ -11,6 +11,7 @@ import numpy as np
 from opdock.compiler.pipeline import Compiled
 from opdock.graph.control.rows import by_rows
 from opdock.kernels.select.cells import UserCall
+from opdock.runtime.cancellation import Cancellation, check, ends_of
 from opdock.runtime.program.program import Program
 
 if TYPE_CHECKING:
@@ -48,24 +49,30 @@ class LazyFunction:
         function: takes and gives host arrays.
         compiles: the function as the compiler leaves it.
         binds: what makes programs of that which share random streams, at their beginning.
+        session: ends whoever calls the function for ever.
     """
 
-    def __init__(self, function: FuncGraph, compiles: Compiles, binds: Binds) -> None:
+    def __init__(
+        self, function: FuncGraph, compiles: Compiles, binds: Binds, session: Cancellation
+    ) -> None:
         self._function = function
         self._compiles = compiles
         self._binds = binds
+        self._session = session
         self._compiled: Compiled | None = None
         self._rows: LazyFunction | None = None
         self._has_rows = True
         self._lock = threading.Lock()
 
-    def instance(self) -> UserCall:
+    def instance(self, last: bool = False) -> UserCall:
         """See `opdock.kernels.select.cells.UserFunction`."""
         bind = self._binds()
         # A program has its own buffers, so each of several threads takes one for its call.
         idle: list[_Own] = []
 
         def call(values: Sequence[Any], places: Sequence[Any] = ()) -> Sequence[Any]:
+            if not last:
+                check(ends_of(self._session))
             try:
                 own = idle.pop()
             except IndexError:
@@ -90,5 +97,5 @@ class LazyFunction:
                 function = by_rows(self._function)
                 self._has_rows = function is not None
                 if function is not None:
-                    self._rows = LazyFunction(function, self._compiles, self._binds)
+                    self._rows = LazyFunction(function, self._compiles, self._binds, self._session)
             return self._rows

@@ -70,3 +70,30 @@ def fused_batch_norm_grad(
             inner = dy - dy.mean() - normal * (dy * normal).mean()
         target[...] = scale[c] * inv * inner
     return dx, dscale, doffset, np.zeros(0), np.zeros(0)
+
+
+@reference("BatchNormWithGlobalNormalization")
+def batch_norm(attrs: Any, t: Array, m: Array, v: Array, beta: Array, gamma: Array) -> Array:
+    """Normalizes each channel by given statistics."""
+    out = np.zeros(t.shape)
+    for c in range(t.shape[3]):
+        scale = gamma[c] if attrs["scale_after_normalization"] else 1.0
+        out[..., c] = (t[..., c] - m[c]) / math.sqrt(v[c] + attrs["variance_epsilon"]) * scale
+        out[..., c] += beta[c]
+    return out
+
+
+@reference("BatchNormWithGlobalNormalizationGrad")
+def batch_norm_grad(attrs: Any, t: Array, m: Array, v: Array, gamma: Array, grad: Array) -> Any:
+    """Gradients of each channel, of the statistics as of any input."""
+    dx, (dm, dv, db, dg) = np.zeros(t.shape), np.zeros((4, len(gamma)))
+    scaled = attrs["scale_after_normalization"]
+    for c in range(t.shape[3]):
+        deviation = math.sqrt(v[c] + attrs["variance_epsilon"])
+        scale = gamma[c] if scaled else 1.0
+        dy, centred = grad[..., c], t[..., c] - m[c]
+        dx[..., c] = dy * scale / deviation
+        dm[c], db[c] = -dx[..., c].sum(), dy.sum()
+        dv[c] = -0.5 * (dy * centred).sum() * scale / deviation**3
+        dg[c] = (dy * centred).sum() / deviation if scaled else 0.0
+    return dx, dm, dv, db, dg

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from opdock import dtypes
 from opdock.testing.harness.sample import ErrorSample, Sample, Sampler, error_samples, samples
 
 
@@ -98,5 +99,44 @@ def fused_batch_norm_errors() -> Iterable[ErrorSample]:
     vectors = [np.zeros(n, np.float32) for n in (4, 3, 0, 0)]
     yield ErrorSample(
         [np.zeros((1, 2, 2, 3), np.float32), *vectors], _attrs(True), "ValueError",
+        "Dimensions must be equal, but are 3 and 4", "build",
+    )  # fmt: skip
+
+
+_FLOATS = (dtypes.float16, dtypes.float32, dtypes.float64)
+
+
+def _old_attrs(scaled: bool) -> dict[str, Any]:
+    return {"variance_epsilon": 1e-3, "scale_after_normalization": scaled}
+
+
+def _statistics(rng: Sampler, n: int) -> list[Any]:
+    return [rng.normal((n,)), rng.positive((n,))]
+
+
+@samples("BatchNormWithGlobalNormalization", types=_FLOATS)
+def batch_norm(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
+    """With and without a scale."""
+    for scaled, tag in ((True, "scaled"), (False, "plain")):
+        inputs = [rng.normal((2, 3, 2, 3)), *_statistics(rng, 3), rng.normal((3,))]
+        yield Sample([*inputs, rng.normal((3,))], _old_attrs(scaled), tag)
+    vectors = [*_statistics(rng, 2), rng.normal((2,)), rng.normal((2,))]
+    yield Sample([rng.normal((0, 2, 2, 2)), *vectors], _old_attrs(True), "empty")
+
+
+@samples("BatchNormWithGlobalNormalizationGrad", types=_FLOATS)
+def batch_norm_grad(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
+    """With and without a scale; TF defines no gradient of it."""
+    for scaled, tag in ((True, "scaled"), (False, "plain")):
+        inputs = [rng.normal((2, 3, 2, 3)), *_statistics(rng, 3), rng.normal((3,))]
+        yield Sample([*inputs, rng.normal((2, 3, 2, 3))], _old_attrs(scaled), tag, grad=False)
+
+
+@error_samples("BatchNormWithGlobalNormalization")
+def batch_norm_errors() -> Iterable[ErrorSample]:
+    """One mean per channel."""
+    vectors = [np.ones(n, np.float32) for n in (4, 3, 3, 3)]
+    yield ErrorSample(
+        [np.zeros((1, 2, 2, 3), np.float32), *vectors], _old_attrs(True), "ValueError",
         "Dimensions must be equal, but are 3 and 4", "build",
     )  # fmt: skip

@@ -137,7 +137,8 @@ class ObjectGraph:
                 key = _SEPARATOR.join((self._paths[id(trackable)], _ATTRIBUTES, _escaped(name)))
                 found = known.of(trackable, name, key)
                 attribute = node.attributes.add(name=name, checkpoint_key=key)
-                if name == VARIABLE_VALUE_KEY:
+                # A maker of saveables is no variable, though it may stand in the place of one.
+                if name == VARIABLE_VALUE_KEY and isinstance(_variable_of(trackable), Trackable):
                     attribute.full_name = next(iter(names_of([_variable_of(trackable)])))
                 attribute.optional_restore = all(
                     getattr(s, "optional_restore", False) for s in found

@@ -9,6 +9,7 @@ from opdock import dtypes, errors
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import control_dependencies, device, init_scope
+from opdock.graph.variables.template import capture_dependencies
 from opdock.graph.variables.trackable import AutoTrackable, NoDependency, Trackable, wrap
 from opdock.graph.variables.variable import Variable
 from opdock.graph.variables.variable_store import default_initializer
@@ -30,7 +31,8 @@ from opdock.train.tracking.status import (
 
 __all__ = [
     "Checkpoint", "CheckpointLoadStatus", "InitializationOnlyStatus", "NameBasedSaverStatus",
-    "TrackableSaver", "add_variable", "gather_initializers", "list_objects", "object_metadata",
+    "TrackableSaver", "add_variable", "capture_dependencies", "gather_initializers",
+    "list_objects", "object_metadata",
 ]  # fmt: skip
 
 

@@ -1,0 +1,22 @@
+"""The files of `make interop`, written and read by opdock alone: TensorFlow is not needed for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import opdock as tf
+from tools import interop, interop_cases
+
+
+@pytest.mark.parametrize("case", interop_cases.CASES)
+def test_what_is_written_is_read(case: str, tmp_path: Path) -> None:
+    for step in interop_cases.CASES[case]:
+        with tf.Graph().as_default():
+            step(tf, tmp_path)
+
+
+def test_a_case_that_fails_is_told() -> None:
+    found = {"one": ["", "", "", ""], "two": ["", "it broke", "", ""]}
+    assert interop.table(found).splitlines()[2:] == ["| one | read | read |", "| two | fails | read |"]
