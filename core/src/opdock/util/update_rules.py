@@ -1,8 +1,8 @@
 """Update rules of the optimizers, each written once over an array namespace.
 
-The namespace `xp` has sqrt, abs, sign, maximum, where and pow; the op definitions use the rules
-with graph ops (the decomposition), the portable kernels with arrays. A rule maps the old state, the
-hyper-parameters and the gradient to the new state, in the order of the op's references.
+The namespace `xp` has sqrt, abs, sign, maximum, where, pow and exp; the op definitions use the
+rules with graph ops (the decomposition), the portable kernels with arrays. A rule maps the old
+state, the hyper-parameters and the gradient to the new state, in the order of the op's references.
 """
 
 from __future__ import annotations
@@ -111,6 +111,26 @@ def adamax(
     m = m + (grad - m) * (1 - beta1)
     v = xp.maximum(beta2 * v, xp.abs(grad))
     return [var - lr / (1 - beta1_power) * (m / (v + epsilon)), m, v]
+
+
+def add_sign(
+    xp: Any, flags: Any, state: State, lr: Any, alpha: Any, sign_decay: Any, beta: Any, grad: Any
+) -> State:
+    """AddSign (Bello et al. 2017): longer steps where gradient and average agree in sign."""
+    var, m = state
+    m = m * beta + grad * (1 - beta)
+    agreed = xp.sign(grad) * xp.sign(m)
+    return [var - lr * (alpha + sign_decay * agreed) * grad, m]
+
+
+def power_sign(
+    xp: Any, flags: Any, state: State, lr: Any, logbase: Any, sign_decay: Any, beta: Any, grad: Any
+) -> State:
+    """PowerSign (Bello et al. 2017): AddSign with a power of the agreement as factor."""
+    var, m = state
+    m = m * beta + grad * (1 - beta)
+    agreed = xp.sign(grad) * xp.sign(m)
+    return [var - lr * xp.exp(logbase * sign_decay * agreed) * grad, m]
 
 
 def rms_prop(
@@ -223,6 +243,16 @@ UPDATES: Final = (
         ("m", "v"),
         ("beta1_power", "lr", "beta1", "beta2", "epsilon", "grad"),
         adamax,
+        sparse=False,
+    ),
+    Update(
+        "AddSign", ("m",), ("lr", "alpha", "sign_decay", "beta", "grad"), add_sign, sparse=False
+    ),
+    Update(
+        "PowerSign",
+        ("m",),
+        ("lr", "logbase", "sign_decay", "beta", "grad"),
+        power_sign,
         sparse=False,
     ),
     Update("RMSProp", ("ms", "mom"), ("lr", "rho", "momentum", "epsilon", "grad"), rms_prop),

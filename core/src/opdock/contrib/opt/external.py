@@ -189,7 +189,12 @@ class ScipyOptimizerInterface(ExternalOptimizerInterface):
             return float(loss), slope.astype(np.float64)
 
         def constraint(kind: str, value: Any, slope: Any) -> dict[str, Any]:
-            return {"type": kind, "fun": lambda v: value(v)[0], "jac": lambda v: slope(v)[0]}
+            # SciPy's compiled methods take no other floats than its own.
+            return {
+                "type": kind,
+                "fun": lambda v: np.float64(value(v)[0]),
+                "jac": lambda v: slope(v)[0].astype(np.float64),
+            }
 
         kwargs = dict(optimizer_kwargs)
         held = [

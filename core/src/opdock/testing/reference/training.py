@@ -21,7 +21,7 @@ Update = Callable[..., tuple[Array, ...]]
 UPDATES: dict[str, tuple[str, str]] = {}
 """Optimizer -> names of the states, names of the other inputs; for whoever makes samples."""
 
-NO_SPARSE = ("Adam", "AdaMax")
+NO_SPARSE = ("Adam", "AdaMax", "AddSign", "PowerSign")
 
 
 def update(name: str, states: str, inputs: str) -> Callable[[Update], Update]:
@@ -140,6 +140,26 @@ def ada_max(
     m = beta1 * m + (1 - beta1) * grad
     v = np.maximum(beta2 * v, np.abs(grad))
     return var - lr / (1 - beta1_power) * m / (v + epsilon), m, v
+
+
+@update("AddSign", "var m", "lr alpha sign_decay beta grad")
+def add_sign(
+    attrs: Attrs, var: Array, m: Array, *, lr: Array, alpha: Array, sign_decay: Array, beta: Array,
+    grad: Array,
+) -> tuple[Array, ...]:  # fmt: skip
+    """A gradient whose running average has its sign counts more, another one less."""
+    m = beta * m + (1 - beta) * grad
+    return var - lr * (alpha + sign_decay * np.sign(grad * m)) * grad, m
+
+
+@update("PowerSign", "var m", "lr logbase sign_decay beta grad")
+def power_sign(
+    attrs: Attrs, var: Array, m: Array, *, lr: Array, logbase: Array, sign_decay: Array,
+    beta: Array, grad: Array,
+) -> tuple[Array, ...]:  # fmt: skip
+    """The same by a factor: the base where the signs agree, its inverse where they do not."""
+    m = beta * m + (1 - beta) * grad
+    return var - lr * np.exp(logbase * sign_decay * np.sign(grad * m)) * grad, m
 
 
 @update("RMSProp", "var ms mom", "lr rho momentum epsilon grad")

@@ -15,7 +15,7 @@ Array = npt.NDArray[Any]
 _VALUES = {
     "lr": 0.1, "alpha": 0.1, "rho": 0.8, "momentum": 0.7, "epsilon": 0.01, "beta1": 0.8,
     "beta2": 0.9, "beta1_power": 0.64, "beta2_power": 0.81, "l1": 0.05, "l2": 0.2,
-    "l2_shrinkage": 0.1, "lr_power": -0.5,
+    "l2_shrinkage": 0.1, "lr_power": -0.5, "sign_decay": 0.6, "beta": 0.8, "logbase": 0.7,
 }  # fmt: skip
 _LAYOUTS = {
     "GradientDescent": ("var", "alpha delta"),
@@ -26,6 +26,8 @@ _LAYOUTS = {
     "Adadelta": ("var accum accum_update", "lr rho epsilon grad"),
     "Adam": ("var m v", "beta1_power beta2_power lr beta1 beta2 epsilon grad"),
     "AdaMax": ("var m v", "beta1_power lr beta1 beta2 epsilon grad"),
+    "AddSign": ("var m", "lr alpha sign_decay beta grad"),
+    "PowerSign": ("var m", "lr logbase sign_decay beta grad"),
     "RMSProp": ("var ms mom", "lr rho momentum epsilon grad"),
     "CenteredRMSProp": ("var mg ms mom", "lr rho momentum epsilon grad"),
     "Ftrl": ("var accum linear", "grad lr l1 l2 lr_power"),
@@ -40,7 +42,7 @@ _FLAGS = {
 _SHAPES: dict[str, tuple[int, ...]] = {
     "plain": (3, 2), "scalar": (), "empty": (0, 2), "rank4": (2, 1, 3, 2),
 }  # fmt: skip
-_DENSE_ONLY = ("GradientDescent", "KerasMomentum", "Adam", "AdaMax")
+_DENSE_ONLY = ("GradientDescent", "KerasMomentum", "Adam", "AdaMax", "AddSign", "PowerSign")
 _TOL: dict[str, Any] = {"grad": False}
 
 
