@@ -85,6 +85,8 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.platform.googletest": ("opdock.api.test",),
     "python.platform.test": ("opdock.api.test",),
     "python.platform.tf_logging": ("opdock.api.logging",),
+    "python.ops.clustering_ops": ("opdock.ops.composed.clustering",),
+    "contrib.factorization.python.ops.clustering_ops": ("opdock.ops.composed.clustering",),
     "python.ops.init_ops": ("opdock.graph.variables.initializers",),
     "python.ops.lookup_ops": (
         "opdock.lookup.initialization",

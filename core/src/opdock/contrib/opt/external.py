@@ -218,7 +218,8 @@ class ScipyOptimizerInterface(ExternalOptimizerInterface):
                 f"Optimizer keyword arg '{key}' is set automatically and cannot be injected "
                 "manually"
             )
-        result = scipy.optimize.minimize(loss_and_slope, initial_val, **own, **kwargs)
+        start = np.asarray(initial_val, np.float64)
+        result = scipy.optimize.minimize(loss_and_slope, start, **own, **kwargs)
         lines = [
             "Optimization terminated with:",
             f"  Message: {result.message}",

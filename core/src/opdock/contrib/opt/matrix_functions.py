@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.ops.arithmetic import pow as power
 from opdock.ops.compare import logical_and
 from opdock.ops.composed.eye import eye
@@ -34,7 +33,7 @@ def matrix_square_root(
         ridge_epsilon: added to the diagonal.
     """
     identity = eye(int(mat_a_size))
-    mat_a = convert_to_tensor(mat_a) + ridge_epsilon * identity
+    mat_a = ridge_epsilon * identity + mat_a
     norm = _size(mat_a)
 
     def better(i: Any, _y: Any, _y_old: Any, _z: Any, error: Any, old: Any) -> Any:
@@ -76,7 +75,7 @@ def matrix_inverse_pth_root(
     if p != int(p) or p < 1:
         raise ValueError(f"alpha must be -1/p for a positive integer p, got {alpha}")
     identity = eye(int(mat_g_size))
-    damped = convert_to_tensor(mat_g) + ridge_epsilon * identity
+    damped = ridge_epsilon * identity + mat_g
     z = (1 - 1 / alpha) / (2 * norm_of(damped))
 
     def wrong(i: Any, m: Any, _: Any) -> Any:
