@@ -41,6 +41,16 @@ def test_second_and_third_order_through_a_loop():
     assert run(third) == pytest.approx(24 * 3.0)
 
 
+def test_a_variable_that_one_branch_reads_has_a_gradient_of_its_own_type():
+    p = tf.placeholder(tf.bool, [])
+    v = tf.get_variable("v", initializer=[2.0, 3.0], use_resource=True)
+    y = tf.cond(p, lambda: v * v, lambda: tf.constant([1.0, 1.0]))
+    (dv,) = tf.gradients(y + v, v)
+    assert dv.dtype == tf.float32
+    np.testing.assert_array_equal(run(dv, {p: True}), [5.0, 7.0])
+    np.testing.assert_array_equal(run(dv, {p: False}), [1.0, 1.0])
+
+
 def test_second_order_through_cond():
     p, x = tf.placeholder(tf.bool, []), tf.constant(2.0)
     y = tf.cond(p, lambda: x * x * x, lambda: tf.exp(x))

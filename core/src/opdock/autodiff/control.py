@@ -79,7 +79,7 @@ class _Parts:
     def of(self, grad: Any, parameter: Tensor) -> list[Tensor]:
         """The results of one branch, in its graph."""
         if not self._sliced:
-            return [zeros(parameter) if grad is None else dense(grad)]
+            return [zeros(parameter, self._like.dtype) if grad is None else dense(grad)]
         if grad is not None:
             return [grad.values, grad.indices]
         shape = total_shape_of(parameter, dtypes.int32)

@@ -57,14 +57,19 @@ def start_zeros(op: Operation, index: int, body: FuncGraph) -> Tensor:
     """The gradient of a loop's result that nobody asked for."""
     parameter = body.inputs[index]
     if parameter.dtype.base_dtype is dtypes.resource:
-        return _variable_zeros(op.inputs[index], parameter)
+        return _variable_zeros(op.inputs[index], _variable_dtype(parameter))
     return _zeros_like(op.outputs[index])
 
 
-def zeros(parameter: Tensor) -> Tensor:
-    """The gradient of a parameter that has no influence here."""
+def zeros(parameter: Tensor, dtype: DType | None = None) -> Tensor:
+    """The gradient of a parameter that has no influence here.
+
+    Args:
+        parameter: a body's.
+        dtype: of the variable behind a handle, if a reader in another body says it.
+    """
     if parameter.dtype.base_dtype is dtypes.resource:
-        return _variable_zeros(parameter, parameter)
+        return _variable_zeros(parameter, dtype or _variable_dtype(parameter))
     return _zeros_like(parameter)
 
 
@@ -78,8 +83,8 @@ def _zeros_like(tensor: Tensor) -> Tensor:
     return get("ZerosLike")(tensor)  # type: ignore[no-any-return]
 
 
-def _variable_zeros(handle: Tensor, parameter: Tensor) -> Tensor:
-    zero = convert_to_tensor(0, _variable_dtype(parameter))
+def _variable_zeros(handle: Tensor, dtype: DType | None) -> Tensor:
+    zero = convert_to_tensor(0, dtype)
     return get("Fill")(get("VariableShape")(handle), zero)  # type: ignore[no-any-return]
 
 

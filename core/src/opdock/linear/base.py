@@ -88,7 +88,7 @@ class LinearOperator(Module):
         self._name = name or type(self).__name__
 
     @contextlib.contextmanager
-    def _scope(self, name: str | None = None) -> Iterator[str]:
+    def _name_scope(self, name: str | None = None) -> Iterator[str]:
         with name_scope(self.name if name is None else f"{self.name}/{name}") as scope:
             yield scope
 
@@ -149,7 +149,7 @@ class LinearOperator(Module):
 
     def shape_tensor(self, name: str = "shape_tensor") -> Any:
         """The shape as an int32 vector."""
-        with self._scope(name):
+        with self._name_scope(name):
             known = self.shape
             if known.is_fully_defined():
                 return convert_to_tensor(known.as_list(), dtype=dtypes.int32)
@@ -162,7 +162,7 @@ class LinearOperator(Module):
 
     def batch_shape_tensor(self, name: str = "batch_shape_tensor") -> Any:
         """The shape without the last two dimensions as an int32 vector."""
-        with self._scope(name):
+        with self._name_scope(name):
             known = self.batch_shape
             if known.is_fully_defined():
                 return convert_to_tensor(known.as_list(), dtype=dtypes.int32, name="batch_shape")
@@ -175,7 +175,7 @@ class LinearOperator(Module):
 
     def tensor_rank_tensor(self, name: str = "tensor_rank_tensor") -> Any:
         """The number of dimensions as an int32 scalar."""
-        with self._scope(name):
+        with self._name_scope(name):
             if self.tensor_rank is not None:
                 return convert_to_tensor(self.tensor_rank)
             return size(self.shape_tensor())
@@ -192,13 +192,13 @@ class LinearOperator(Module):
 
     def domain_dimension_tensor(self, name: str = "domain_dimension_tensor") -> Any:
         """N as an int32 scalar."""
-        with self._scope(name):
+        with self._name_scope(name):
             known = self.domain_dimension.value
             return self.shape_tensor()[-1] if known is None else convert_to_tensor(known)
 
     def range_dimension_tensor(self, name: str = "range_dimension_tensor") -> Any:
         """M as an int32 scalar."""
-        with self._scope(name):
+        with self._name_scope(name):
             known = self.range_dimension.value
             return self.shape_tensor()[-2] if known is None else convert_to_tensor(known)
 
@@ -210,17 +210,17 @@ class LinearOperator(Module):
     # ------------------------------------------------------------ assertions
     def assert_non_singular(self, name: str = "assert_non_singular") -> Any:
         """An operation that fails where a matrix has no inverse."""
-        with self._scope(name):
+        with self._name_scope(name):
             return self._assert_non_singular()
 
     def assert_positive_definite(self, name: str = "assert_positive_definite") -> Any:
         """An operation that fails where a matrix is not positive definite."""
-        with self._scope(name):
+        with self._name_scope(name):
             return self._assert_positive_definite()
 
     def assert_self_adjoint(self, name: str = "assert_self_adjoint") -> Any:
         """An operation that fails where a matrix is not self-adjoint."""
-        with self._scope(name):
+        with self._name_scope(name):
             return self._assert_self_adjoint()
 
     def _dense_way(self, what: str) -> None:
@@ -303,9 +303,9 @@ class LinearOperator(Module):
         """
         if isinstance(x, LinearOperator):
             left, right = self._pair(x, adjoint, adjoint_arg, "x")
-            with self._scope(name):
+            with self._name_scope(name):
                 return algebra.matmul(left, right)
-        with self._scope(name):
+        with self._name_scope(name):
             x = self._argument(x, "x", -2 if adjoint else -1, -1 if adjoint_arg else -2)
             return self._matmul(x, adjoint=adjoint, adjoint_arg=adjoint_arg)
 
@@ -314,7 +314,7 @@ class LinearOperator(Module):
 
     def matvec(self, x: Any, adjoint: bool = False, name: str = "matvec") -> Any:
         """The product with a vector [..., N]."""
-        with self._scope(name):
+        with self._name_scope(name):
             x = self._argument(x, "x", -2 if adjoint else -1, -1)
             return self._matvec(x, adjoint=adjoint)
 
@@ -338,7 +338,7 @@ class LinearOperator(Module):
             NotImplementedError: the matrices are not square.
         """
         self._check_square()
-        with self._scope(name):
+        with self._name_scope(name):
             return self._determinant()
 
     def _log_abs_determinant(self) -> Any:
@@ -355,7 +355,7 @@ class LinearOperator(Module):
             NotImplementedError: the matrices are not square.
         """
         self._check_square()
-        with self._scope(name):
+        with self._name_scope(name):
             return self._log_abs_determinant()
 
     # ------------------------------------------------------------ solving
@@ -392,9 +392,9 @@ class LinearOperator(Module):
         self._check_solvable()
         if isinstance(rhs, LinearOperator):
             left, right = self._pair(rhs, adjoint, adjoint_arg, "rhs")
-            with self._scope(name):
+            with self._name_scope(name):
                 return algebra.solve(left, right)
-        with self._scope(name):
+        with self._name_scope(name):
             rhs = self._argument(rhs, "rhs", -1 if adjoint else -2, -1 if adjoint_arg else -2)
             return self._solve(rhs, adjoint=adjoint, adjoint_arg=adjoint_arg)
 
@@ -403,7 +403,7 @@ class LinearOperator(Module):
 
     def solvevec(self, rhs: Any, adjoint: bool = False, name: str = "solve") -> Any:
         """The vector [..., N] whose product with the operator is `rhs`."""
-        with self._scope(name):
+        with self._name_scope(name):
             rhs = self._argument(rhs, "rhs", -1 if adjoint else -2, -1)
             return self._solvevec(rhs, adjoint=adjoint)
 
@@ -412,7 +412,7 @@ class LinearOperator(Module):
         """The operator of the conjugate transposes."""
         if self.is_self_adjoint is True:
             return self
-        with self._scope(name):
+        with self._name_scope(name):
             return algebra.adjoint(self)
 
     H = property(adjoint, None)
@@ -428,7 +428,7 @@ class LinearOperator(Module):
                 raise ValueError(
                     f"Cannot take the Inverse: This operator represents a {what} matrix."
                 )
-        with self._scope(name):
+        with self._name_scope(name):
             return algebra.inverse(self)
 
     def cholesky(self, name: str = "cholesky") -> Any:
@@ -442,7 +442,7 @@ class LinearOperator(Module):
                 "Cannot take the Cholesky decomposition: Not a positive definite self adjoint "
                 "matrix."
             )
-        with self._scope(name):
+        with self._name_scope(name):
             return algebra.cholesky(self)
 
     # ------------------------------------------------------------ entries
@@ -453,7 +453,7 @@ class LinearOperator(Module):
 
     def to_dense(self, name: str = "to_dense") -> Any:
         """The matrices as a tensor."""
-        with self._scope(name):
+        with self._name_scope(name):
             return self._to_dense()
 
     def _diag_part(self) -> Any:
@@ -461,7 +461,7 @@ class LinearOperator(Module):
 
     def diag_part(self, name: str = "diag_part") -> Any:
         """The diagonals."""
-        with self._scope(name):
+        with self._name_scope(name):
             return self._diag_part()
 
     def _trace(self) -> Any:
@@ -469,7 +469,7 @@ class LinearOperator(Module):
 
     def trace(self, name: str = "trace") -> Any:
         """The sum of each diagonal."""
-        with self._scope(name):
+        with self._name_scope(name):
             return self._trace()
 
     def _add_to_tensor(self, x: Any) -> Any:
@@ -477,7 +477,7 @@ class LinearOperator(Module):
 
     def add_to_tensor(self, x: Any, name: str = "add_to_tensor") -> Any:
         """The sum with a tensor of the same type and shape."""
-        with self._scope(name):
+        with self._name_scope(name):
             x = convert_to_tensor(x, name="x")
             self._argument(x, "x", -1, -1)
             return self._add_to_tensor(x)

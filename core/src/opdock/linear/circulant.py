@@ -99,13 +99,13 @@ class _Circulant(LinearOperator):
 
     def convolution_kernel(self, name: str = "convolution_kernel") -> Any:
         """The first column, in the shape of the blocks."""
-        with self._scope(name):
+        with self._name_scope(name):
             return cast(_IFFT[self._depth](to_complex(self._spectrum)), self.dtype)
 
     def assert_hermitian_spectrum(self, name: str = "assert_hermitian_spectrum") -> Any:
         """An operation that fails unless the operator is real."""
         eps = float(np.finfo(self.dtype.real_dtype.as_numpy_dtype).eps)
-        with self._scope(name):
+        with self._name_scope(name):
             most = eps * cast(self.domain_dimension_tensor(), self.dtype.real_dtype)
             part: Any = imag(self.convolution_kernel())
             return assert_less(absolute(part), most, message="Spectrum was not Hermitian")

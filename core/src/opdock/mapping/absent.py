@@ -25,7 +25,6 @@ MODULES: Final[dict[str, str]] = {
     "python.ops.boosted_trees_ops": "boosted trees are out of scope",
     "python.ops.control_flow_ops.ControlFlowContext": "loops and branches are functions here",
     "python.ops.control_flow_ops.XLAControlFlowContext": "there are no TPUs here",
-    "python.ops.clustering_ops": "k-means is not covered yet",
     "python.ops.gen_sdca_ops": "the SDCA optimizer is out of scope",
     "python.ops.batch_ops": "batching across sessions is for servers",
     "python.tpu": "there are no TPUs here",

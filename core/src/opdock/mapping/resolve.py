@@ -269,7 +269,9 @@ def sources(path: str) -> tuple[str, ...]:
         while package.count(".") > 1 and _own(package) is None:
             package = package.rpartition(".")[0]
         if (nearest := _own(package)) is not None:
-            found.append(nearest)
+            # contrib.opt.python.training.shampoo: the module of this name, then the package.
+            inner = _own(f"{package}.{path.rpartition('.')[2]}")
+            found += [inner, nearest] if inner is not None else [nearest]
     leaf = path.rpartition(".")[2]
     if leaf.endswith("_pb2"):
         found += [f"tensorboard.compat.proto.{leaf}", "opdock.io.protos", "opdock.io.proto_schema"]

@@ -85,6 +85,13 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.platform.googletest": ("opdock.api.test",),
     "python.platform.test": ("opdock.api.test",),
     "python.platform.tf_logging": ("opdock.api.logging",),
+    "python.ops.clustering_ops": ("opdock.ops.composed.clustering",),
+    "contrib.factorization.python.ops.clustering_ops": ("opdock.ops.composed.clustering",),
+    # Of Keras 2.3, which asks TensorFlow for it; 2.2 brings its own.
+    "python.keras.backend": tuple(
+        f"opdock.keras_base.{name}" for name in ("settings", "state", "function", "rnn", "numbers")
+    ),
+    "python.keras.utils.tf_utils": ("opdock.keras_base.function",),
     "python.ops.init_ops": ("opdock.graph.variables.initializers",),
     "python.ops.list_ops": ("opdock.ops.composed.tensor_lists",),
     "python.ops.lookup_ops": (

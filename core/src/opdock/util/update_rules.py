@@ -270,16 +270,6 @@ UPDATES: Final = (
         "AdagradV2", ("accum",), ("lr", "epsilon", "grad"), adagrad_v2, (("update_slots", True),)
     ),
     Update(
-        "AddSign", ("m",), ("lr", "alpha", "sign_decay", "beta", "grad"), add_sign, sparse=False
-    ),
-    Update(
-        "PowerSign",
-        ("m",),
-        ("lr", "logbase", "sign_decay", "beta", "grad"),
-        power_sign,
-        sparse=False,
-    ),
-    Update(
         "AdamWithAmsgrad",
         ("m", "v", "vhat"),
         ("beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon", "grad"),
@@ -301,6 +291,16 @@ UPDATES: Final = (
         ("m", "v"),
         ("beta1_power", "lr", "beta1", "beta2", "epsilon", "grad"),
         adamax,
+        sparse=False,
+    ),
+    Update(
+        "AddSign", ("m",), ("lr", "alpha", "sign_decay", "beta", "grad"), add_sign, sparse=False
+    ),
+    Update(
+        "PowerSign",
+        ("m",),
+        ("lr", "logbase", "sign_decay", "beta", "grad"),
+        power_sign,
         sparse=False,
     ),
     Update("RMSProp", ("ms", "mom"), ("lr", "rho", "momentum", "epsilon", "grad"), rms_prop),

@@ -11,7 +11,15 @@ from opdock.contrib.opt.adam_variants import (
 )
 from opdock.contrib.opt.averaging import MovingAverageOptimizer
 from opdock.contrib.opt.external import ExternalOptimizerInterface, ScipyOptimizerInterface
+from opdock.contrib.opt.ggt import GGTOptimizer
 from opdock.contrib.opt.lars import LARSOptimizer, RegAdagradOptimizer
+from opdock.contrib.opt.shampoo import ShampooOptimizer
+from opdock.contrib.opt.sign import AddSignOptimizer, PowerSignOptimizer
+from opdock.contrib.opt.sign_decay import (
+    get_cosine_decay_fn,
+    get_linear_decay_fn,
+    get_restart_decay_fn,
+)
 from opdock.contrib.opt.weight_decay import (
     AdamWOptimizer,
     DecoupledWeightDecayExtension,
@@ -26,10 +34,29 @@ from opdock.contrib.opt.wrappers import (
 )
 
 __all__ = [
-    "AdaMaxOptimizer", "AdamGSOptimizer", "AdamWOptimizer", "DecoupledWeightDecayExtension",
-    "DropStaleGradientOptimizer", "ExternalOptimizerInterface", "LARSOptimizer",
-    "LazyAdamGSOptimizer", "LazyAdamOptimizer", "MomentumWOptimizer", "MovingAverageOptimizer",
-    "MultitaskOptimizerWrapper", "NadamOptimizer", "RegAdagradOptimizer",
-    "ScipyOptimizerInterface", "VariableClippingOptimizer", "clip_gradients_by_global_norm",
+    "AdaMaxOptimizer",
+    "AdamGSOptimizer",
+    "AdamWOptimizer",
+    "AddSignOptimizer",
+    "DecoupledWeightDecayExtension",
+    "DropStaleGradientOptimizer",
+    "ExternalOptimizerInterface",
+    "GGTOptimizer",
+    "LARSOptimizer",
+    "LazyAdamGSOptimizer",
+    "LazyAdamOptimizer",
+    "MomentumWOptimizer",
+    "MovingAverageOptimizer",
+    "MultitaskOptimizerWrapper",
+    "NadamOptimizer",
+    "PowerSignOptimizer",
+    "RegAdagradOptimizer",
+    "ScipyOptimizerInterface",
+    "ShampooOptimizer",
+    "VariableClippingOptimizer",
+    "clip_gradients_by_global_norm",
     "extend_with_decoupled_weight_decay",
+    "get_cosine_decay_fn",
+    "get_linear_decay_fn",
+    "get_restart_decay_fn",
 ]  # fmt: skip

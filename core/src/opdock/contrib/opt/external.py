@@ -189,7 +189,12 @@ class ScipyOptimizerInterface(ExternalOptimizerInterface):
             return float(loss), slope.astype(np.float64)
 
         def constraint(kind: str, value: Any, slope: Any) -> dict[str, Any]:
-            return {"type": kind, "fun": lambda v: value(v)[0], "jac": lambda v: slope(v)[0]}
+            # SciPy's compiled methods take no other floats than its own.
+            return {
+                "type": kind,
+                "fun": lambda v: np.float64(value(v)[0]),
+                "jac": lambda v: slope(v)[0].astype(np.float64),
+            }
 
         kwargs = dict(optimizer_kwargs)
         held = [
@@ -213,7 +218,8 @@ class ScipyOptimizerInterface(ExternalOptimizerInterface):
                 f"Optimizer keyword arg '{key}' is set automatically and cannot be injected "
                 "manually"
             )
-        result = scipy.optimize.minimize(loss_and_slope, initial_val, **own, **kwargs)
+        start = np.asarray(initial_val, np.float64)
+        result = scipy.optimize.minimize(loss_and_slope, start, **own, **kwargs)
         lines = [
             "Optimization terminated with:",
             f"  Message: {result.message}",

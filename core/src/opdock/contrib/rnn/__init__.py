@@ -18,6 +18,7 @@ from opdock.contrib.rnn.fused import (
     LSTMBlockWrapper,
     TimeReversedFusedRNN,
 )
+from opdock.contrib.rnn.grid import BidirectionalGridLSTMCell, GridLSTMCell, TimeFreqLSTMCell
 from opdock.contrib.rnn.lstm_variants import (
     CoupledInputForgetGateLSTMCell,
     GLSTMCell,
@@ -25,6 +26,7 @@ from opdock.contrib.rnn.lstm_variants import (
     NASCell,
     PhasedLSTMCell,
 )
+from opdock.contrib.rnn.normalized import LayerNormLSTMCell, WeightNormLSTMCell
 from opdock.contrib.rnn.stacked import stack_bidirectional_dynamic_rnn, stack_bidirectional_rnn
 from opdock.contrib.rnn.units import (
     IndRNNCell,
@@ -59,14 +61,15 @@ from opdock.layers.rnn_cell import (
 from opdock.layers.rnn_directions import static_bidirectional_rnn, static_state_saving_rnn
 
 __all__ = [
-    "AttentionCellWrapper", "BasicLSTMCell", "BasicRNNCell", "CompiledWrapper", "Conv1DLSTMCell",
-    "Conv2DLSTMCell", "Conv3DLSTMCell", "ConvLSTMCell", "CoupledInputForgetGateLSTMCell",
-    "DeviceWrapper", "DropoutWrapper", "EmbeddingWrapper", "FusedRNNCell", "FusedRNNCellAdaptor",
-    "GLSTMCell", "GRUBlockCell", "GRUBlockCellV2", "GRUCell", "HighwayWrapper", "IndRNNCell",
-    "IndyGRUCell", "IndyLSTMCell", "InputProjectionWrapper", "IntersectionRNNCell",
-    "LSTMBlockCell", "LSTMBlockFusedCell", "LSTMBlockWrapper", "LSTMCell", "LSTMStateTuple",
-    "LayerNormBasicLSTMCell", "LayerRNNCell", "MultiRNNCell", "NASCell", "OutputProjectionWrapper",
-    "PhasedLSTMCell", "RNNCell", "ResidualWrapper", "SRUCell", "TimeReversedFusedRNN", "UGRNNCell",
-    "stack_bidirectional_dynamic_rnn", "stack_bidirectional_rnn", "static_bidirectional_rnn",
-    "static_rnn", "static_state_saving_rnn", "transpose_batch_time",
+    "AttentionCellWrapper", "BasicLSTMCell", "BasicRNNCell", "BidirectionalGridLSTMCell",
+    "CompiledWrapper", "Conv1DLSTMCell", "Conv2DLSTMCell", "Conv3DLSTMCell", "ConvLSTMCell",
+    "CoupledInputForgetGateLSTMCell", "DeviceWrapper", "DropoutWrapper", "EmbeddingWrapper",
+    "FusedRNNCell", "FusedRNNCellAdaptor", "GLSTMCell", "GRUBlockCell", "GRUBlockCellV2", "GRUCell",
+    "GridLSTMCell", "HighwayWrapper", "IndRNNCell", "IndyGRUCell", "IndyLSTMCell",
+    "InputProjectionWrapper", "IntersectionRNNCell", "LSTMBlockCell", "LSTMBlockFusedCell",
+    "LSTMBlockWrapper", "LSTMCell", "LSTMStateTuple", "LayerNormBasicLSTMCell", "LayerNormLSTMCell",
+    "LayerRNNCell", "MultiRNNCell", "NASCell", "OutputProjectionWrapper", "PhasedLSTMCell",
+    "RNNCell", "ResidualWrapper", "SRUCell", "TimeFreqLSTMCell", "TimeReversedFusedRNN",
+    "UGRNNCell", "WeightNormLSTMCell", "stack_bidirectional_dynamic_rnn", "stack_bidirectional_rnn",
+    "static_bidirectional_rnn", "static_rnn", "static_state_saving_rnn", "transpose_batch_time",
 ]  # fmt: skip

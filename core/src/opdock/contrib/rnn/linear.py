@@ -12,7 +12,7 @@ from opdock.ops.joining import concat
 from opdock.ops.linalg import matmul
 from opdock.util import nest
 
-__all__ = ["Linear", "known_width", "linear"]
+__all__ = ["Linear", "known_width", "linear", "sharded_kernel"]
 
 
 def known_width(inputs: Any) -> int:
@@ -83,3 +83,12 @@ def linear(
 ) -> Tensor:  # fmt: skip
     """`Linear` of these arguments, for one place; see there."""
     return Linear(args, output_size, bias, bias_initializer, kernel_initializer)(args)
+
+
+def sharded_kernel(name: str, rows: int, columns: int, dtype: Any, count: int) -> Any:
+    """A kernel whose rows are divided among variables `name_0`, `name_1`, ..."""
+    if count > rows:
+        raise ValueError(f"Too many shards: shape={[rows, columns]}, num_shards={count}")
+    sizes = [rows // count + (i < rows % count) for i in range(count)]
+    parts = [get_variable(f"{name}_{i}", [r, columns], dtype) for i, r in enumerate(sizes)]
+    return parts[0] if count == 1 else concat(parts, 0, name=f"{name}/concat")

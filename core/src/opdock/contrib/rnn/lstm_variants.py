@@ -7,7 +7,7 @@ from typing import Any
 
 from opdock import dtypes
 from opdock.contrib.layers.normalization import layer_norm
-from opdock.contrib.rnn.linear import Linear, known_width
+from opdock.contrib.rnn.linear import Linear, known_width, sharded_kernel
 from opdock.graph.variables.initializers import (
     constant_initializer,
     random_uniform_initializer,
@@ -35,7 +35,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _normed(values: Any, scope: str, gain: float, shift: float) -> Any:
+def normed(values: Any, scope: str, gain: float, shift: float) -> Any:
     """Layer normalization with variables `gamma` and `beta` that begin with these numbers."""
     size, dtype = values.shape[-1:], values.dtype.base_dtype
     with variable_scope(scope):
@@ -44,7 +44,7 @@ def _normed(values: Any, scope: str, gain: float, shift: float) -> Any:
     return layer_norm(values, reuse=True, scope=scope)
 
 
-class _LSTM(RNNCell):
+class LSTMLike(RNNCell):
     """A cell with the state of an LSTM, and a projection of its output where one is asked for."""
 
     def __init__(self, num_units: int, num_proj: int | None = None, **kwargs: Any) -> None:
@@ -62,7 +62,7 @@ class _LSTM(RNNCell):
         return self._num_proj or self._num_units
 
 
-class LayerNormBasicLSTMCell(_LSTM):
+class LayerNormBasicLSTMCell(LSTMLike):
     """An LSTM with layer normalization and dropout of what it is about to remember.
 
     After Ba et al. 2016 and Semeniuta et al. 2016.
@@ -91,7 +91,7 @@ class LayerNormBasicLSTMCell(_LSTM):
         self._keep_prob, self._seed = dropout_keep_prob, dropout_prob_seed
 
     def _norm(self, values: Any, scope: str) -> Any:
-        return _normed(values, scope, self._gain, self._shift) if self._layer_norm else values
+        return normed(values, scope, self._gain, self._shift) if self._layer_norm else values
 
     def call(self, inputs: Any, state: Any) -> Any:
         """One step."""
@@ -111,7 +111,7 @@ class LayerNormBasicLSTMCell(_LSTM):
         return h, LSTMStateTuple(c, h)
 
 
-class CoupledInputForgetGateLSTMCell(_LSTM):
+class CoupledInputForgetGateLSTMCell(LSTMLike):
     """An LSTM that takes in as much as it forgets (Greff et al. 2015).
 
     Args:
@@ -154,7 +154,9 @@ class CoupledInputForgetGateLSTMCell(_LSTM):
         n, dtype = self._num_units, inputs.dtype
         c, m = state if self._state_is_tuple else split(state, [n, self.output_size], 1)
         rows = known_width(inputs) + self.output_size
-        gates = matmul(concat([inputs, m], 1), _sharded("W", rows, 3 * n, dtype, self._shards[0]))
+        gates = matmul(
+            concat([inputs, m], 1), sharded_kernel("W", rows, 3 * n, dtype, self._shards[0])
+        )
         bias = get_variable("B", [3 * n], dtype, zeros_initializer())
         if not self._layer_norm:
             gates = bias_add(gates, bias)
@@ -162,7 +164,7 @@ class CoupledInputForgetGateLSTMCell(_LSTM):
         if self._layer_norm:
             names = ("transform", "forget", "output")
             j, f, o = (
-                _normed(part, name, self._gain, self._shift)
+                normed(part, name, self._gain, self._shift)
                 for part, name in zip((j, f, o), names, strict=True)
             )
         f += self._forget_bias
@@ -171,27 +173,18 @@ class CoupledInputForgetGateLSTMCell(_LSTM):
         keep = sigmoid(f)
         c = keep * c + (1 - keep) * self._activation(j)
         if self._layer_norm:
-            c = _normed(c, "state", self._gain, self._shift)
+            c = normed(c, "state", self._gain, self._shift)
         if self._peepholes:
             o += get_variable("W_O_diag", [n], dtype) * c
         m = sigmoid(o) * self._activation(c)
         if self._num_proj is not None:
-            m = matmul(m, _sharded("W_P", n, self._num_proj, dtype, self._shards[1]))
+            m = matmul(m, sharded_kernel("W_P", n, self._num_proj, dtype, self._shards[1]))
             if self._proj_clip is not None:
                 m = clip_by_value(m, -self._proj_clip, self._proj_clip)
         return m, LSTMStateTuple(c, m) if self._state_is_tuple else concat([c, m], 1)
 
 
-def _sharded(name: str, rows: int, columns: int, dtype: Any, count: int) -> Any:
-    """A kernel whose rows are divided among variables `name_0`, `name_1`, ..."""
-    if count > rows:
-        raise ValueError(f"Too many shards: shape={[rows, columns]}, num_shards={count}")
-    sizes = [rows // count + (i < rows % count) for i in range(count)]
-    parts = [get_variable(f"{name}_{i}", [r, columns], dtype) for i, r in enumerate(sizes)]
-    return parts[0] if count == 1 else concat(parts, 0, name=f"{name}/concat")
-
-
-class NASCell(_LSTM):
+class NASCell(LSTMLike):
     """The cell that a search over architectures found (Zoph & Le 2016).
 
     Args:
@@ -251,7 +244,7 @@ def _random_exp(low: float, high: float, seed: int | None = None) -> Any:
     return initializer
 
 
-class PhasedLSTMCell(_LSTM):
+class PhasedLSTMCell(LSTMLike):
     """An LSTM whose units are open in turns, for inputs with times (Neil et al. 2016).
 
     Inputs are pairs of a time [batch, 1] and a tensor [batch, size].
@@ -316,7 +309,7 @@ class PhasedLSTMCell(_LSTM):
         return where(part < 0.5 * ratio, rising, k)
 
 
-class GLSTMCell(_LSTM):
+class GLSTMCell(LSTMLike):
     """An LSTM in groups that do not see each other (Kuchaiev & Ginsburg 2017).
 
     Args:
