@@ -75,7 +75,7 @@ def test_what_one_place_learns_holds_for_all() -> None:
     assert not second.shared()
 
 
-@pytest.mark.parametrize(("shared", "alone", "trials"), [(0.05, 0.08, 0), (0.03, 0.02, 2)])
+@pytest.mark.parametrize(("shared", "alone", "trials"), [(0.05, 0.08, 0), (0.003, 0.01, 2)])
 def test_long_work_is_shared_whatever_it_gains(shared: float, alone: float, trials: int) -> None:
     world = World(shared, alone)
     site = Site(world.governor)

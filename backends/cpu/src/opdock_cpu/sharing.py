@@ -21,9 +21,9 @@ from typing import Final
 
 __all__ = ["GOVERNOR", "Governor", "Site"]
 
-_LONG: Final = 8e-3
+LONG: Final = 8e-3
 """Seconds on one thread from which work is always shared: two time slices of a busy system."""
-_VERY_LONG: Final = 4e-2
+_VERY_LONG: Final = LONG / 2
 """Seconds of a first call on several threads from which one thread is not even tried."""
 _WINDOW: Final = 5e-3
 """Seconds of work, as it would take alone, that are judged together."""
@@ -63,6 +63,10 @@ class Governor:
         self._spent = self._alone = 0.0
         self.shares = True
         return True
+
+    def wanted(self, alone: float) -> bool:
+        """Whether work that takes `alone` seconds on one thread is to be shared out now."""
+        return self.shares or alone > LONG or self.again()
 
     def judge(self, spent: float, alone: float) -> None:
         """Counts one call that was shared out, and judges when there are enough.
@@ -110,7 +114,7 @@ class Site:
             self._calls = calls + 1
             return calls == 0
         governor = self._governor
-        return governor.shares or self._least > _LONG or governor.again()
+        return governor.shares or self._least > LONG or governor.again()
 
     def tell(self, shared: bool, seconds: float) -> None:
         """What a call took.
@@ -129,5 +133,5 @@ class Site:
         elif alone == math.inf:
             if seconds > _VERY_LONG:
                 self._calls = _TRIALS + 1
-        elif self._least <= _LONG:
+        elif self._least <= LONG:
             self._governor.judge(seconds, alone)

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import functools
 import re
-from collections import defaultdict
 from collections.abc import Callable, Mapping
-from time import perf_counter
 from typing import Any, Final
 
 import numpy as np
 
 from opdock.plugin import DType, FusionPattern, KernelTable, NodeSig, P, checks, dtypes
+from opdock_cpu.crew import Loop
 from opdock_cpu.jit import llvm
 from opdock_cpu.jit.compiled import Function, caller, ffi, request
 from opdock_cpu.jit.mathematics import definition, number
-from opdock_cpu.jit.openmp import threads_work
+from opdock_cpu.jit.plan import Code
+from opdock_cpu.jit.team import chunk, divided
 from opdock_cpu.kernels import xent as numpy_kernels
-from opdock_cpu.sharing import Site
 from opdock_cpu.threads import threads
 
 __all__ = ["patterns", "table"]
@@ -29,7 +28,9 @@ __all__ = ["patterns", "table"]
 table = KernelTable()
 _FLOATS: Final = frozenset({dtypes.float32, dtypes.float64})
 _SMALL: Final = 1 << 12
-_PARALLEL: Final = 1 << 16
+_CHUNK: Final = 1 << 15
+"""Logits of a chunk: two are worth a second thread."""
+_CHUNKS: Final = 64
 Array = np.ndarray[Any, Any]
 
 # K: float or double; S: its suffix; W: the integer type of class numbers.
@@ -117,55 +118,20 @@ row:
 end:
   ret void
 }
-define void @NAME(ptr %x, ptr %labels, ptr %loss, ptr %back, ptr %gains, ptr %sizes,
-                   i64 %threads) nounwind {
-entry:
-  %args = alloca [6 x ptr]
-  store ptr %x, ptr %args
-  %a1 = getelementptr ptr, ptr %args, i64 1
-  store ptr %labels, ptr %a1
-  %a2 = getelementptr ptr, ptr %args, i64 2
-  store ptr %loss, ptr %a2
-  %a3 = getelementptr ptr, ptr %args, i64 3
-  store ptr %back, ptr %a3
-  %a4 = getelementptr ptr, ptr %args, i64 4
-  store ptr %gains, ptr %a4
-  %a5 = getelementptr ptr, ptr %args, i64 5
-  store ptr %sizes, ptr %a5
-  FORK
-  %count = load i64, ptr %sizes
-  call void @rows(ptr %args, i64 0, i64 %count)
-  ret void
-}
-"""
-_FORK = """%many = icmp sgt i64 %threads, 1
-  br i1 %many, label %fork, label %alone
-fork:
-  %team = trunc i64 %threads to i32
-  call void @GOMP_parallel(ptr @task, ptr %args, i32 %team, i32 0)
-  ret void
-alone:"""
-_TASK = """
-declare void @GOMP_parallel(ptr, ptr, i32, i32)
-declare i32 @omp_get_thread_num()
-declare i32 @omp_get_num_threads()
-define internal void @task(ptr %args) nounwind {
+define internal void @share(ptr %args, i64 %i, i64 %shares) nounwind {
   %a5 = getelementptr ptr, ptr %args, i64 5
   %sizes = load ptr, ptr %a5
   %rows = load i64, ptr %sizes
-  %t32 = call i32 @omp_get_thread_num()
-  %t = zext i32 %t32 to i64
-  %n32 = call i32 @omp_get_num_threads()
-  %n = zext i32 %n32 to i64
-  %t1 = add i64 %t, 1
-  %f0 = mul i64 %rows, %t
-  %from = sdiv i64 %f0, %n
-  %f1 = mul i64 %rows, %t1
-  %to = sdiv i64 %f1, %n
+  %i1 = add i64 %i, 1
+  %f0 = mul i64 %rows, %i
+  %from = sdiv i64 %f0, %shares
+  %f1 = mul i64 %rows, %i1
+  %to = sdiv i64 %f1, %shares
   call void @rows(ptr %args, i64 %from, i64 %to)
   ret void
 }
 """
+_POINTERS: Final = ("x", "labels", "loss", "back", "gains", "sizes")
 _DENSE = {
     "SUM_PHIS": "%w = phi K [ZERO, %top], [%w1, %sum]\n  %c = phi K [ZERO, %top], [%c1, %sum]",
     # As in TF, a logit of -inf spoils the loss though the class's label is 0.
@@ -204,10 +170,19 @@ _SPARSE = {
 
 
 @functools.cache
-def _source(dtype: DType, index: DType | None, scaled: bool, forks: bool) -> str:
+def _entry() -> str:
+    """The function that is called."""
+    code = Code()
+    divided(code, [f"%{p}" for p in _POINTERS])
+    code.add("ret void")
+    passed = ", ".join(f"ptr %{p}" for p in _POINTERS)
+    return chunk(len(_POINTERS)) + code.function(f"define void @NAME({passed}, i64 %call) nounwind")
+
+
+def _source(dtype: DType, index: DType | None, scaled: bool) -> str:
     """The module, but for its entry point's name."""
     kind, suffix = ("float", "f32") if dtype is dtypes.float32 else ("double", "f64")
-    text = _MODULE.replace("FORK", _FORK if forks else "") + (_TASK if forks else "")
+    text = _MODULE
     for word, code in (_SPARSE if index is not None else _DENSE).items():
         text = _word(text, word, code)
     text = _word(text, "GAIN", "load K, ptr %gains" if scaled else "fadd K ONE, -0.0")
@@ -222,7 +197,7 @@ def _source(dtype: DType, index: DType | None, scaled: bool, forks: bool) -> str
         text = _word(text, word, code)
     if index is not dtypes.int32:
         text = text.replace("%l = sext i64 %class to i64", "%l = add i64 %class, 0")
-    return "\n".join([*(definition(f, kind) for f in ("exp", "log")), text])
+    return "\n".join([*(definition(f, kind) for f in ("exp", "log")), text, _entry()])
 
 
 def _word(text: str, word: str, code: str) -> str:
@@ -239,13 +214,10 @@ class _Rows:
     """
 
     def __init__(self, dtype: DType, index: DType | None, scaled: bool = False) -> None:
-        forks = threads_work()
         self._function: Function = request(
-            lambda name: _source(dtype, index, scaled, forks).replace("@NAME(", f"@{name}(")
+            lambda name: _source(dtype, index, scaled).replace("@NAME(", f"@{name}(")
         )
-        self._team = threads() if forks else 1
-        # One for sizes of as many bits: the work of a site is about the same at each call.
-        self._sites: defaultdict[int, Site] = defaultdict(Site)
+        self._threads, self._loop = threads(), Loop()
         self._call: Any = None
 
     def __call__(
@@ -263,14 +235,11 @@ class _Rows:
         sizes = np.array([rows, classes], np.int64)
         gains = loss if gains is None else np.ascontiguousarray(gains)
         pointers = map(ffi().from_buffer, (logits, labels, loss, back, gains, sizes))
-        if self._team == 1 or logits.size < _PARALLEL:
-            self._call(*pointers, 1)
-            return loss, back
-        site = self._sites[logits.size.bit_length()]
-        shared = site.shared()
-        begin = perf_counter()
-        self._call(*pointers, self._team if shared else 1)
-        site.tell(shared, perf_counter() - begin)
+        # At least one chunk, and no more than rows: an empty one would be handed out for nothing.
+        chunks = max(1, min(_CHUNKS, logits.size // _CHUNK, rows))
+        held = self._loop.begin(chunks, self._threads)
+        self._call(*pointers, held.address)
+        self._loop.end(held)
         return loss, back
 
 
