@@ -22,6 +22,10 @@ _NARROW: Final = 64
 """Rows or columns of a band, at the least."""
 _WIDE: Final = 256
 """The same where every band reads a factor that is too large for a core's own cache."""
+_TALL: Final = 512
+"""The same where the first factor is transposed and its rows are `_FAR` apart: for less, oneDNN's
+gemm reads it as it lies, and takes three times as long."""
+_FAR: Final = 1024
 _CACHE: Final = 1 << 18
 """Elements of such a factor."""
 
@@ -86,8 +90,14 @@ class Factors:
             axes, sizes = (0, 0, 0), evenly(self.out.dims[0], self.macs)
             return axes, sizes if len(leads) == 1 and len(self.out.dims) == 3 else [1]
         rows, columns = self.out.dims
-        across, passed = columns >= rows, self.a.dims[1] * min(rows, columns)
-        sizes = evenly(max(rows, columns), self.macs, _WIDE if passed > _CACHE else _NARROW)
+        # A transposed factor is dear to read, so that each band had better read a part of it only.
+        transposed = [d.strides[0] == 1 for d in (self.a, self.b)]
+        across = columns >= rows if transposed[0] == transposed[1] else transposed[1]
+        long, short = (columns, rows) if across else (rows, columns)
+        least = _WIDE if self.a.dims[1] * short > _CACHE else _NARROW
+        if transposed[0] and self.a.strides[1] >= _FAR:
+            least = _TALL
+        sizes = evenly(long, self.macs, least)
         axes = (None, 1, 1) if across else (0, None, 0)
         if self.bias is not None:
             axes = (*axes[:2], 1 if across else None, axes[2])
