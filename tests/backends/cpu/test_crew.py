@@ -53,7 +53,7 @@ define void @test_chunks(ptr %args, i64 %call) {
 class Always(Governor):
     """Has all work shared out."""
 
-    def wanted(self, alone: float) -> bool:
+    def wanted(self, base: float) -> bool:
         return True
 
 
@@ -184,14 +184,28 @@ def test_the_governor_hears_what_one_thread_would_have_taken(own: Crew) -> None:
     heard = []
 
     class Ear(Always):
-        def judge(self, spent: float, alone: float) -> None:
-            heard.append((spent, alone))
+        def judge(self, shared: bool, spent: float, base: float) -> None:
+            heard.append((shared, spent, base))
 
     loop = Loop(Ear())
     held = loop.begin(8, 2)
     held.words[Call.MINE], held.words[Call.OWN], held.words[Call.SPENT] = 2, 1_000, 5_000
     loop.end(held)
-    assert heard == [(pytest.approx(5e-6), pytest.approx(4e-6))]
+    assert heard == [(True, pytest.approx(5e-6), pytest.approx(4e-6))]
+
+
+def test_a_caller_that_did_nothing_works_alone_next(own: Crew) -> None:
+    """It knows nothing of its work yet: a helper may have taken its very core."""
+    loop = Loop(Always())
+    held = loop.begin(8, 2)
+    assert held.words[Call.SEATS] == 1
+    held.words[Call.MINE] = 0
+    loop.end(held)
+    held = loop.begin(8, 2)
+    assert held.words[Call.SEATS] == 0
+    held.words[Call.MINE], held.words[Call.OWN] = 8, 1_000
+    loop.end(held)
+    assert loop.begin(8, 2).words[Call.SEATS] == 1
 
 
 def _in_the_child(queue: Any, crew: Crew, work: Work) -> None:

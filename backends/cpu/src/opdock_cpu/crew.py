@@ -21,9 +21,10 @@ import numpy as np
 from opdock_cpu.jit import llvm
 from opdock_cpu.jit.compiled import caller, ffi
 from opdock_cpu.jit.crew_source import WORDS, Call, Head, known, source
-from opdock_cpu.sharing import GOVERNOR, Governor
+from opdock_cpu.sharing import GOVERNOR, Governor, least
+from opdock_cpu.threads import threads
 
-__all__ = ["Crew", "Held", "Loop", "alone", "crew", "why_none"]
+__all__ = ["Crew", "Held", "Loop", "alone", "crew", "sharing", "why_none"]
 
 _SPINS: Final = 1 << 10
 """Looks of an idle helper, one or two microseconds, before it sleeps."""
@@ -45,6 +46,8 @@ class Crew:
     Attributes:
         head: the address of what is shared.
         run: that of the code that opens a loop.
+        loops, chunks, helped: how many loops were handed out, how many chunks they had, and how
+            many of those helpers did; what threads count at the same moment may be missing.
 
     Raises:
         ImportError, OSError, RuntimeError: there is no generated code.
@@ -61,6 +64,7 @@ class Crew:
         self._begin()
 
     def _begin(self) -> None:
+        self.loops = self.chunks = self.helped = 0
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
         self._call(self._code.address)
@@ -167,12 +171,13 @@ class Loop:
         governor: knows whether helpers gain anything just now.
     """
 
-    __slots__ = ("_chunk", "_free", "_governor")
+    __slots__ = ("_chunk", "_free", "_governor", "_known")
 
     def __init__(self, governor: Governor = GOVERNOR) -> None:
         self._governor = governor
         self._free: list[Held] = []
-        self._chunk = 0.0
+        self._chunk = 0.0  # the least seconds of a chunk
+        self._known = True  # not after a first call of which the caller did nothing
 
     def begin(self, chunks: int, threads: int) -> Held:
         """The words for a call; they are the caller's until `end`.
@@ -187,22 +192,46 @@ class Loop:
             held = Held()
         words = held.words
         words[Call.CHUNKS], words[Call.ENTRY] = chunks, 0
-        if threads > 1 and self._governor.wanted(self._chunk * chunks):
-            helpers = crew()
-            if helpers is not None:
+        helpers = crew() if threads > 1 else None
+        if helpers is not None:
+            seats = 0
+            if self._known and self._governor.wanted(self._chunk * chunks):
                 seats = min(threads, chunks) - 1
                 helpers.recruit(seats)
-                words[Call.CREW], words[Call.SEATS] = helpers.head, seats
-                words[Call.ENTRY] = helpers.run
+            words[Call.CREW], words[Call.SEATS] = helpers.head, seats
+            words[Call.ENTRY] = helpers.run
         return held
 
     def end(self, held: Held) -> None:
         """After the call."""
         words = held.words
         if words[Call.ENTRY]:
-            if words[Call.MINE]:
-                # What its own chunks took the caller says what all of them would have taken it.
-                self._chunk = words[Call.OWN] * _NANO / words[Call.MINE]
-            if self._chunk:
-                self._governor.judge(words[Call.SPENT] * _NANO, self._chunk * words[Call.CHUNKS])
+            self._learn(words)
         self._free.append(held)
+
+    def _learn(self, words: Any) -> None:
+        chunks, mine, seats = words[Call.CHUNKS], words[Call.MINE], words[Call.SEATS]
+        if mine:
+            # What its own chunks took the caller says what all of them would have taken it.
+            self._chunk = least(self._chunk, words[Call.OWN] * _NANO / mine)
+        self._known = self._chunk > 0
+        if self._known:
+            self._governor.judge(seats > 0, words[Call.SPENT] * _NANO, self._chunk * chunks)
+        if seats and _crew is not None:
+            _crew.loops += 1
+            _crew.chunks += chunks
+            _crew.helped += chunks - mine
+
+
+def sharing() -> str:
+    """What became of work that could be shared out over threads, in words."""
+    if why_none():
+        return f"generated code runs on one thread: {why_none()}"
+    if _crew is None or not _crew.loops:
+        return f"{threads()} threads at most; no work was shared out yet"
+    now = "is" if GOVERNOR.shares else "is not, as it lost time,"
+    return (
+        f"{threads()} threads at most; {_crew.loops} loops were shared out, and helpers did "
+        f"{100 * _crew.helped / _crew.chunks:.0f} % of their chunks; short work {now} shared out "
+        "just now"
+    )

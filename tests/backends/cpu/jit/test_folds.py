@@ -80,7 +80,7 @@ def check(inputs: dict[str, Any], text: str, value: Any, reduces: list[Reduce]) 
 class Turns(Governor):
     """Shares work out every other time."""
 
-    def wanted(self, alone: float) -> bool:
+    def wanted(self, base: float) -> bool:
         self.shares = not self.shares
         return self.shares
 

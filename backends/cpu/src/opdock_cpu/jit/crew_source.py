@@ -52,6 +52,7 @@ _FUTEX: Final = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221, "s
 
 _TEXT: Final = """
 declare i64 @syscall(i64, ...)
+declare i64 @llvm.umin.i64(i64, i64)
 declare i32 @clock_gettime(i32, ptr)
 
 define internal i64 @now() nounwind {
@@ -255,10 +256,11 @@ open:
   %told = atomicrmw add ptr %crew, i32 1 seq_cst, align 4
   %sleepp = getelementptr i64, ptr %crew, i64 $SLEEPERS
   %sleepers = load atomic i64, ptr %sleepp seq_cst, align 8
-  %asleep = icmp ne i64 %sleepers, 0
+  %fewest = call i64 @llvm.umin.i64(i64 %sleepers, i64 %seats)
+  %asleep = icmp ne i64 %fewest, 0
   br i1 %asleep, label %rouse, label %start
 rouse:
-  %wanted = trunc i64 %seats to i32
+  %wanted = trunc i64 %fewest to i32
   call void @wake(ptr %crew, i32 %wanted)
   br label %start
 start:

@@ -16,11 +16,10 @@ from opdock.plugin import windows
 from opdock_cpu.onednn.declarations import Alg, Arg, Prop, Query, Type
 from opdock_cpu.onednn.memory import Desc, activations, any_layout, dense, strided
 from opdock_cpu.onednn.packing import Call
-from opdock_cpu.onednn.parts import Part, Parts, divides, evenly
+from opdock_cpu.onednn.parts import OPENMP_FROM, Part, Parts, divides, evenly
 from opdock_cpu.onednn.primitive import Attributes, Plan, Primitive
 
 __all__ = ["ConvShape", "backward_data", "backward_weights", "forward"]
-_SHARED_FROM = 1_500_000
 _PER_SUMMAND = 2_000
 """What sums over the batch count for: a part for each 1,000 multiply-adds of a weight."""
 
@@ -100,7 +99,7 @@ class ConvShape:
     @property
     def threads(self) -> int | None:
         """One thread for little work, else None."""
-        return 1 if self.parted or self.macs < _SHARED_FROM else None
+        return 1 if self.parted or self.macs < OPENMP_FROM else None
 
     def parts(self, sums: bool) -> list[ConvShape]:
         """The same for parts of the batch; itself where that is not divided.

@@ -15,7 +15,7 @@ from opdock_cpu.onednn.primitive import Primitive, reorder
 __all__ = ["Call", "Kept", "Reordered", "settled"]
 
 Array = npt.NDArray[Any]
-_SHARED_FROM = 1 << 17
+_SHARED_FROM = 1 << 22
 
 
 class Reordered:

@@ -26,9 +26,12 @@ from opdock_cpu.onednn.memory import aligned
 from opdock_cpu.onednn.primitive import Primitive, as_buffer, scratch
 from opdock_cpu.threads import threads
 
-__all__ = ["Part", "Parts", "divides", "evenly"]
+__all__ = ["OPENMP_FROM", "Part", "Parts", "divides", "evenly"]
 
-_MACS: Final = 2_000_000
+OPENMP_FROM: Final = 20_000_000
+"""Multiply-adds from which what is not divided may be worth several threads of OpenMP's: its
+barriers wait for all of them, which on a busy machine takes milliseconds."""
+_MACS: Final = 1_500_000
 """Multiply-adds of a part, at the least: some tens of microseconds."""
 _MOST: Final = 16
 _LINE: Final = 64
