@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import plots
+from busy import WAYS
 from cases import CASES
 from compare import PEERS, Side
 from workloads import ALL
@@ -44,6 +45,11 @@ def parser(description: str) -> argparse.ArgumentParser:
     p.add_argument("--device", metavar="NAME", help="where opdock computes, for instance opencl:0")
     p.add_argument(
         "--threads", type=positive, default=cores(), help="of each library (default: all cores)"
+    )
+    p.add_argument(
+        "--busy",
+        choices=WAYS,
+        help="ratios on a busy machine: beside burning processes, or with one processor's time",
     )
     p.add_argument("--write", type=Path, metavar="PAGE", help="replace the tables in this page")
     p.add_argument("--markdown", type=Path, metavar="FILE", help="write a page of its own")
@@ -102,6 +108,10 @@ def check(p: argparse.ArgumentParser, args: argparse.Namespace) -> None:
         p.error("each peer once: its name is its column")
     if args.peer_gpu and not args.peer:
         p.error("--peer-gpu is about peers, and there is none")
+    if args.busy and not args.peer:
+        p.error("--busy is about ratios to peers, and there is none")
+    if args.busy and (args.write or args.markdown or args.data or args.smoke):
+        p.error("--busy prints ratios, which go into no page")
     if args.write and args.names:
         p.error("--write replaces whole tables, so it takes no names")
     if args.write and not args.write.is_file():

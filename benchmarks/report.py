@@ -99,6 +99,17 @@ def steps(workloads: Sequence[Mapping[str, Any]]) -> str:
     return rows_of(["ms a step", *names, *(f"{p} / opdock" for p in peers)], body)
 
 
+def ratios(workloads: Sequence[Mapping[str, Any]]) -> str:
+    """How many times opdock's each peer takes, and no times."""
+    peers = [n for n in present(workloads) if n != "opdock"]
+    body = [
+        [one["name"], *(ratio_text(one["ratios"][p]) if p in one["ratios"] else "" for p in peers)]
+        for one in workloads
+    ]
+    body.append(["geometric mean", *(mean(workloads, peer) for peer in peers)])
+    return rows_of(["", *(f"{p} / opdock" for p in peers)], body)
+
+
 def ms_of(figures: Mapping[str, Any], key: str) -> str:
     """One time, if it was taken."""
     return milliseconds(figures[key]) if key in figures else ""

@@ -5,6 +5,7 @@
     python benchmarks/run.py --smoke                     # right answers only, at tiny sizes
     python benchmarks/run.py --device opencl:0           # the workloads on another device
     python benchmarks/run.py --full --peer tensorflow=PYTHON --peer torch=PYTHON --peer jax=PYTHON
+    python benchmarks/run.py --busy burn --peer tensorflow=PYTHON  # ratios beside other processes
     python benchmarks/run.py --write docs/benchmarks.md  # what `make bench` does
 
 Libraries take turns, each in a process of its own. A wrong answer gets no ratio. A short run is too
@@ -29,6 +30,7 @@ import curves
 import options
 import plots
 import report
+from busy import busy
 from cases import CASES, Row
 from compare import Setting, Side, Worker
 from workloads import ALL
@@ -115,6 +117,18 @@ def one(setting: Setting, name: str) -> dict[str, Any]:
     return found
 
 
+def beside(args: argparse.Namespace) -> int:
+    """Prints the workloads' ratios on a busy machine; 1 if an answer of opdock's is wrong."""
+    setting = setting_of(args)
+    names = options.chosen(args.names, list(ALL))
+    with busy(args.busy, setting.threads):
+        found = [one(setting, name) for name in names]
+    print(report.ratios(found))
+    if args.json:
+        args.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    return int(any("wrong" in f["libraries"]["opdock"] for f in found))
+
+
 def smoke(args: argparse.Namespace) -> int:
     """Prints each workload's verdict; 1 if any is wrong."""
     setting = setting_of(args)
@@ -158,6 +172,8 @@ def main(words: Sequence[str]) -> int:
         return 0
     if args.smoke:
         return smoke(args)
+    if args.busy:
+        return beside(args)
     data = json.loads(args.data.read_text(encoding="utf-8")) if args.data else measure(args, words)
     if args.json:
         args.json.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from opdock_cpu.onednn.governed import governed
 from opdock_cpu.sharing import Governor, Site
 
-TIMES = st.floats(1e-5, 1e-3)
-FEW = settings(max_examples=25)  # each is up to two million calls
+TIMES = st.floats(1e-4, 1e-3)
+FEW = settings(max_examples=15, deadline=None)  # each is up to 200,000 calls
 
 
 @dataclass
@@ -48,7 +48,7 @@ def test_the_quicker_way_is_taken_nearly_always(alone: float, factor: float) -> 
     world = World(alone * factor, alone)
     site = Site(world.governor)
     world.spend(site, 2.0)
-    assert world.spend(site, 10.0) < 0.12
+    assert world.spend(site, 5.0) < 0.12
     assert site.shared() or factor > 1
 
 
@@ -61,29 +61,45 @@ def test_it_follows_the_load_both_ways(alone: float, factor: float) -> None:
     assert world.governor.shares
     world.shared = alone * factor
     world.spend(site, 1.0)
-    assert world.spend(site, 10.0) < 0.12
+    assert world.spend(site, 5.0) < 0.12
     world.shared = alone * 0.6
     world.spend(site, 2.0)
-    assert world.spend(site, 10.0) == 0.0
+    assert world.spend(site, 5.0) == 0.0
 
 
 def test_what_one_place_learns_holds_for_all() -> None:
     world = World(2e-3, 2e-4)
     first, second = Site(world.governor), Site(world.governor)
     world.spend(second, 1e-3)
-    world.spend(first, 0.1)
+    world.spend(first, 0.06)
     assert not second.shared()
 
 
-@pytest.mark.parametrize(("shared", "alone", "trials"), [(0.05, 0.08, 0), (0.03, 0.02, 2)])
-def test_long_work_is_shared_whatever_it_gains(shared: float, alone: float, trials: int) -> None:
+@pytest.mark.parametrize(
+    ("shared", "alone", "alone_at"), [(0.05, 0.08, (31, 32)), (0.003, 0.01, (1, 2))]
+)
+def test_long_work_is_shared_whatever_it_gains(
+    shared: float, alone: float, alone_at: tuple[int, ...]
+) -> None:
+    """It is tried on one thread twice: at once, or later where that would make first steps long."""
     world = World(shared, alone)
     site = Site(world.governor)
     taken = []
-    for _ in range(20):
+    for _ in range(50):
         taken.append(site.shared())
         site.tell(taken[-1], shared if taken[-1] else alone)
-    assert taken == [True, *[False] * trials, *[True] * (19 - trials)]
+    assert [i for i, was in enumerate(taken) if not was] == list(alone_at)
+
+
+def test_what_costs_both_ways_alike_stays_shared() -> None:
+    """A machine on which everything takes three times as long, however it is done."""
+    world = World(3e-4, 3e-4)
+    governor = world.governor
+    for _ in range(100_000):
+        shared = governor.wanted(1e-4)
+        world.now += 3e-4
+        governor.judge(shared, 3e-4, 1e-4)
+    assert governor._home
 
 
 class Primitive:

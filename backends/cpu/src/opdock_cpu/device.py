@@ -9,6 +9,7 @@ import array_api_compat.numpy as xp
 import numpy as np
 
 from opdock.plugin import BaseDevice, DeviceAttributes, DType, MemoryStats, errors
+from opdock_cpu.crew import sharing
 from opdock_cpu.threads import use_threads
 
 _LINE: Final = 64
@@ -74,6 +75,10 @@ class CpuDevice(BaseDevice):
             import threadpoolctl
 
             self._limits = threadpoolctl.threadpool_limits(limits=threads)
+
+    def told(self) -> str:
+        """How work is shared out over threads, in the process."""
+        return sharing()
 
     def close(self) -> None:
         """Lifts the limit on threads."""

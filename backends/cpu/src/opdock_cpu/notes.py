@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from opdock_cpu.crew import why_none
 from opdock_cpu.jit.llvm import why_not_started
-from opdock_cpu.jit.openmp import threads_work
 from opdock_cpu.onednn import library
 
 __all__ = ["notes"]
@@ -15,6 +15,7 @@ def notes() -> list[str]:
     if reason:
         generated = f"no generated code: {reason}"
     else:
-        how = "in threads" if threads_work() else "in one thread: libgomp is not found"
+        alone = why_none()
+        how = f"in one thread: {alone}" if alone else "in threads"
         generated = f"generated code for elementwise clusters, {how}"
     return [*library.notes(), generated]

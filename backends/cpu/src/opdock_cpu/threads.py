@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
 from collections.abc import Iterator
+
+from opdock_cpu.quota import quota
 
 __all__ = ["short_waits", "threads", "use_threads"]
 
@@ -21,8 +24,15 @@ def use_threads(count: int) -> None:
 
 
 def threads() -> int:
-    """How many threads a large op gets."""
-    return _limit or _processors()
+    """How many threads a large op gets.
+
+    That is the limit, or as many as there are processors to be had: those that the process may run
+    on, and no more than its control group pays for. `OMP_NUM_THREADS` bounds both.
+    """
+    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    most = int(asked) if asked.isdigit() and int(asked) else 0
+    count = _limit or most or _processors()
+    return min(count, most) if most else count
 
 
 @contextlib.contextmanager
@@ -44,11 +54,11 @@ def short_waits() -> Iterator[None]:
         os.environ.pop("GOMP_SPINCOUNT", None)
 
 
-@functools.cache
 def _processors() -> int:
-    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
-    if asked.isdigit() and int(asked):
-        return int(asked)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    share = _quota()
+    return cores or 1 if share is None else max(1, min(cores or 1, math.ceil(share)))
+
+
+# Reading it takes longer than binding many a kernel.
+_quota = functools.cache(quota)

@@ -119,6 +119,10 @@ class BaseDevice:
                 "memory_fraction" (0.0: no limit), "allow_growth".
         """
 
+    def told(self) -> str:
+        """What `Session.explain` says of how the device works just now; empty for nothing."""
+        return ""
+
     def trim(self) -> None:
         """Gives back what is kept for speed alone: code of finished programs, pools of free memory.
 

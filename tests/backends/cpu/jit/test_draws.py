@@ -15,7 +15,7 @@ from opdock_cpu.jit import draws
 from opdock_cpu.philox import Philox
 from opdock_cpu.threads import use_threads
 
-COUNT = draws._PARALLEL + 3
+COUNT = 2 * draws._CHUNK + 3
 COUNTERS = [0, 2**64 - 5, 2**128 - 5, (9 << 64) + 2**32 - 1]
 KEY = 0xFEDCBA9876543210
 PLACES = np.random.default_rng(2).integers(0, 2**40, COUNT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -12,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opdock.plugin import as_dtype, codegen, dtypes
+from opdock_cpu.crew import Loop
 from opdock_cpu.jit.generated import Generated, folds_well, layout_of
 from opdock_cpu.jit.loops import BAND, BLOCK, module
 from opdock_cpu.jit.plan import Plan
+from opdock_cpu.sharing import Governor
 from opdock_cpu.threads import use_threads
 
 RNG = np.random.default_rng(11)
@@ -31,6 +34,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def team(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """So many threads, for small work too."""
     monkeypatch.setattr("opdock_cpu.jit.generated._PARALLEL", 0)
+    monkeypatch.setattr("opdock_cpu.jit.generated._CHUNK", 1)
     use_threads(request.param)
     yield
     use_threads(0)
@@ -73,18 +77,12 @@ def check(inputs: dict[str, Any], text: str, value: Any, reduces: list[Reduce]) 
         assert (np.abs(got - want) <= np.maximum(atol, rtol * np.abs(want))).all(), r
 
 
-class Turns:
-    """A site whose work is shared out every other time."""
+class Turns(Governor):
+    """Shares work out every other time."""
 
-    def __init__(self) -> None:
-        self.last = False
-
-    def shared(self) -> bool:
-        self.last = not self.last
-        return self.last
-
-    def tell(self, shared: bool, seconds: float) -> None:
-        assert shared == self.last
+    def wanted(self, base: float) -> bool:
+        self.shares = not self.shares
+        return self.shares
 
 
 def every_way(rank: int) -> list[Reduce]:
@@ -106,18 +104,25 @@ def test_reductions_over_differing_axes(shape: tuple[int, ...], dtype: Any) -> N
         check({"x": x}, "x * x", x * x, every_way(len(shape))[first : first + 7])
 
 
-@pytest.mark.usefixtures("team")
 @pytest.mark.parametrize("shape", [(3, 2 * BLOCK + 5), (2 * BAND + 3, 19), (5, 6, 7), (40_000,)])
-def test_one_thread_gives_the_bits_of_a_team(
+def test_results_are_the_same_bits_for_any_number_of_threads(
     shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("opdock_cpu.jit.generated.Site", Turns)
+    monkeypatch.setattr("opdock_cpu.jit.generated._PARALLEL", 0)
+    monkeypatch.setattr("opdock_cpu.jit.generated._CHUNK", 1)
+    monkeypatch.setattr("opdock_cpu.jit.generated.Loop", functools.partial(Loop, Turns()))
     x = RNG.normal(size=shape).astype(np.float32)
-    reduces = every_way(len(shape))
-    made, _ = code(["x * x"] * (1 + len(reduces)), {"x": x}, reduces)
-    team, alone, again = (made([x]) for _ in range(3))
-    for results in (alone, again):
-        for a, b in zip(team, results, strict=True):
+    reduces, found = every_way(len(shape)), []
+    for count in (1, 2, 5):
+        use_threads(count)
+        try:
+            made, _ = code(["x * x"] * (1 + len(reduces)), {"x": x}, reduces)
+            assert made._chunks > 1
+            found += [made([x]) for _ in range(4)]
+        finally:
+            use_threads(0)
+    for results in found[1:]:
+        for a, b in zip(found[0], results, strict=True):
             np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
 
 

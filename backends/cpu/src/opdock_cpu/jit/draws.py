@@ -1,4 +1,4 @@
-"""Philox's blocks, and the draws made of them, as generated loops on all threads.
+"""Philox's blocks, and the draws made of them, as generated loops in chunks.
 
 A loop turns once a block. Normals are computed in double precision and rounded, like NumPy's in
 `philox.py`: of 2**28 one may be rounded the other way. The polynomials of sine and cosine are those
@@ -8,29 +8,26 @@ of Cephes (S. L. Moshier, "Methods and Programs for Mathematical Functions", 198
 from __future__ import annotations
 
 import functools
-from collections import defaultdict
-from time import perf_counter
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from opdock_cpu.crew import Loop, alone
 from opdock_cpu.jit import llvm
 from opdock_cpu.jit.compiled import caller, ffi, request
-from opdock_cpu.jit.forks import parallel
 from opdock_cpu.jit.mathematics import definition, number
-from opdock_cpu.jit.openmp import threads_work
 from opdock_cpu.jit.plan import Code, metadata
-from opdock_cpu.jit.team import ATTRIBUTES
-from opdock_cpu.sharing import Site
+from opdock_cpu.jit.team import ATTRIBUTES, chunk, divided
 from opdock_cpu.threads import threads
 
 __all__ = ["drawn"]
 
 Array = npt.NDArray[Any]
 
-_PARALLEL: Final = 1 << 13
-"""Blocks from which a second thread pays."""
+_CHUNK: Final = 1 << 12
+"""Blocks of a chunk: two are worth a second thread."""
+_CHUNKS: Final = 64
 _FEW: Final = 1 << 6
 """Blocks from which a call is quicker than NumPy."""
 _SMALL: Final = 1 << 12
@@ -159,8 +156,8 @@ def _values(code: Code, kind: str, w: list[str]) -> list[str]:
 _POINTERS: Final = ("y", "place", "index")
 
 
-def _module(entry: str, kind: str, chosen: bool, forks: bool) -> str:
-    """The assembly; the entry point takes results, place, index and a number of threads.
+def _module(entry: str, kind: str, chosen: bool) -> str:
+    """The assembly; the entry point takes results, place, index and the words of a call.
 
     The place is int64: the key, the counter's low and high half, and how many blocks are drawn.
     The index is read where they are `chosen`: it says how far behind the place each one is.
@@ -188,12 +185,36 @@ def _module(entry: str, kind: str, chosen: bool, forks: bool) -> str:
     pointers = ", ".join(f"ptr noalias %{p}" for p in _POINTERS)
     core = code.function(f"define internal void @core({pointers}, i64 %from, i64 %to) {ATTRIBUTES}")
     normal = [definition("log", "double")] * (kind == "normal")
-    called = parallel(entry, _POINTERS, lambda code, given: _at_place(code, given[1], 3), forks)
-    return "\n".join([*normal, core, called, metadata()])
+    return "\n".join([*normal, core, _share(), chunk(len(_POINTERS)), _entry(entry), metadata()])
 
 
 def _at_place(code: Code, place: str, at: int) -> str:
     return code.put(f"load i64, ptr {code.at('i64', place, str(at))}")
+
+
+def _entry(name: str) -> str:
+    """The function that is called."""
+    code = Code()
+    divided(code, [f"%{p}" for p in _POINTERS])
+    code.add("ret void")
+    passed = ", ".join(f"ptr %{p}" for p in _POINTERS)
+    return code.function(f"define void @{name}({passed}, i64 %call) nounwind")
+
+
+def _share() -> str:
+    """A share of the blocks."""
+    code = Code()
+    pointers = [
+        code.put(f"load ptr, ptr {code.at('ptr', '%args', str(i))}") for i in range(len(_POINTERS))
+    ]
+    count = _at_place(code, pointers[1], 3)
+    bounds = [
+        code.put(f"sdiv i64 {code.put(f'mul i64 {count}, {which}')}, %team")
+        for which in ("%tid", code.put("add i64 %tid, 1"))
+    ]
+    passed = ", ".join([*(f"ptr {p}" for p in pointers), *(f"i64 {b}" for b in bounds)])
+    code.add(f"call void @core({passed})", "ret void")
+    return code.function("define internal void @share(ptr %args, i64 %tid, i64 %team) nounwind")
 
 
 # ---------------------------------------------------------------- calls
@@ -206,12 +227,10 @@ class Drawn:
     """
 
     def __init__(self, kind: str, chosen: bool = False) -> None:
-        forks = threads_work()
-        self._function = request(lambda name: _module(name, kind, chosen, forks))
+        self._function = request(lambda name: _module(name, kind, chosen))
         self._dtype = _TYPES[_STORED[kind]]
         self._each = 2 if kind == "unit64" else 4
-        # One for numbers of as many bits: the work of a site is about the same at each call.
-        self._sites: defaultdict[int, Site] = defaultdict(Site)
+        self._loop = Loop()
         self._call: Any = None
 
     def __call__(self, key: int, counter: int, blocks: int | Array) -> Array | None:
@@ -239,14 +258,13 @@ class Drawn:
         place = np.array(words, np.uint64)
         index = place if isinstance(blocks, int) else np.ascontiguousarray(blocks, np.int64)
         pointers = [ffi().from_buffer(a) for a in (out, place, index)]
-        team = threads() if count >= _PARALLEL and threads_work() else 1
-        if team == 1:
-            self._call(*pointers, 1)
+        chunks = min(_CHUNKS, count // _CHUNK)
+        if chunks < 2:
+            self._call(*pointers, alone())
             return out
-        site = self._sites[count.bit_length()]
-        shared, begin = site.shared(), perf_counter()
-        self._call(*pointers, team if shared else 1)
-        site.tell(shared, perf_counter() - begin)
+        held = self._loop.begin(chunks, threads())
+        self._call(*pointers, held.address)
+        self._loop.end(held)
         return out
 
 

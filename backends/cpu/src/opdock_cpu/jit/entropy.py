@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import functools
 import re
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from time import perf_counter
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
 
 from opdock.plugin import DType, FusionPattern, KernelTable, NodeSig, P, checks, dtypes
+from opdock_cpu.crew import Loop
 from opdock_cpu.jit import llvm
 from opdock_cpu.jit.compiled import Function, caller, ffi, request
-from opdock_cpu.jit.forks import parallel
 from opdock_cpu.jit.mathematics import definition, number
-from opdock_cpu.jit.openmp import threads_work
 from opdock_cpu.jit.plan import Code
+from opdock_cpu.jit.team import chunk, divided
 from opdock_cpu.kernels import xent as numpy_kernels
-from opdock_cpu.sharing import Site
 from opdock_cpu.threads import threads
 
 __all__ = ["patterns", "table"]
@@ -31,7 +28,9 @@ __all__ = ["patterns", "table"]
 table = KernelTable()
 _FLOATS: Final = frozenset({dtypes.float32, dtypes.float64})
 _SMALL: Final = 1 << 12
-_PARALLEL: Final = 1 << 16
+_CHUNK: Final = 1 << 15
+"""Logits of a chunk: two are worth a second thread."""
+_CHUNKS: Final = 64
 Array = np.ndarray[Any, Any]
 
 # K: float or double; S: its suffix; W: the integer type of class numbers.
@@ -87,9 +86,19 @@ end:
   store K %value, ptr %loss
   ret void
 }
-define internal void @core(ptr %p0, ptr %p1, ptr %p2, ptr %p3, ptr %p4, ptr %sizes, i64 %from,
-                           i64 %to) nounwind {
+define internal void @rows(ptr %args, i64 %from, i64 %to) nounwind {
 entry:
+  %p0 = load ptr, ptr %args
+  %a1 = getelementptr ptr, ptr %args, i64 1
+  %p1 = load ptr, ptr %a1
+  %a2 = getelementptr ptr, ptr %args, i64 2
+  %p2 = load ptr, ptr %a2
+  %a3 = getelementptr ptr, ptr %args, i64 3
+  %p3 = load ptr, ptr %a3
+  %a4 = getelementptr ptr, ptr %args, i64 4
+  %p4 = load ptr, ptr %a4
+  %a5 = getelementptr ptr, ptr %args, i64 5
+  %sizes = load ptr, ptr %a5
   %np = getelementptr i64, ptr %sizes, i64 1
   %n = load i64, ptr %np
   %some = icmp slt i64 %from, %to
@@ -107,6 +116,18 @@ row:
   %more = icmp slt i64 %r1, %to
   br i1 %more, label %row, label %end
 end:
+  ret void
+}
+define internal void @share(ptr %args, i64 %i, i64 %shares) nounwind {
+  %a5 = getelementptr ptr, ptr %args, i64 5
+  %sizes = load ptr, ptr %a5
+  %rows = load i64, ptr %sizes
+  %i1 = add i64 %i, 1
+  %f0 = mul i64 %rows, %i
+  %from = sdiv i64 %f0, %shares
+  %f1 = mul i64 %rows, %i1
+  %to = sdiv i64 %f1, %shares
+  call void @rows(ptr %args, i64 %from, i64 %to)
   ret void
 }
 """
@@ -149,7 +170,16 @@ _SPARSE = {
 
 
 @functools.cache
-def _source(dtype: DType, index: DType | None, scaled: bool, forks: bool) -> str:
+def _entry() -> str:
+    """The function that is called."""
+    code = Code()
+    divided(code, [f"%{p}" for p in _POINTERS])
+    code.add("ret void")
+    passed = ", ".join(f"ptr %{p}" for p in _POINTERS)
+    return chunk(len(_POINTERS)) + code.function(f"define void @NAME({passed}, i64 %call) nounwind")
+
+
+def _source(dtype: DType, index: DType | None, scaled: bool) -> str:
     """The module, but for its entry point's name."""
     kind, suffix = ("float", "f32") if dtype is dtypes.float32 else ("double", "f64")
     text = _MODULE
@@ -167,13 +197,7 @@ def _source(dtype: DType, index: DType | None, scaled: bool, forks: bool) -> str
         text = _word(text, word, code)
     if index is not dtypes.int32:
         text = text.replace("%l = sext i64 %class to i64", "%l = add i64 %class, 0")
-    called = parallel("NAME", _POINTERS, _count, forks)
-    return "\n".join([*(definition(f, kind) for f in ("exp", "log")), text, called])
-
-
-def _count(code: Code, given: Sequence[str]) -> str:
-    """How many rows there are."""
-    return code.put(f"load i64, ptr {given[-1]}")
+    return "\n".join([*(definition(f, kind) for f in ("exp", "log")), text, _entry()])
 
 
 def _word(text: str, word: str, code: str) -> str:
@@ -190,13 +214,10 @@ class _Rows:
     """
 
     def __init__(self, dtype: DType, index: DType | None, scaled: bool = False) -> None:
-        forks = threads_work()
         self._function: Function = request(
-            lambda name: _source(dtype, index, scaled, forks).replace("@NAME(", f"@{name}(")
+            lambda name: _source(dtype, index, scaled).replace("@NAME(", f"@{name}(")
         )
-        self._team = threads() if forks else 1
-        # One for sizes of as many bits: the work of a site is about the same at each call.
-        self._sites: defaultdict[int, Site] = defaultdict(Site)
+        self._threads, self._loop = threads(), Loop()
         self._call: Any = None
 
     def __call__(
@@ -214,14 +235,11 @@ class _Rows:
         sizes = np.array([rows, classes], np.int64)
         gains = loss if gains is None else np.ascontiguousarray(gains)
         pointers = map(ffi().from_buffer, (logits, labels, loss, back, gains, sizes))
-        if self._team == 1 or logits.size < _PARALLEL:
-            self._call(*pointers, 1)
-            return loss, back
-        site = self._sites[logits.size.bit_length()]
-        shared = site.shared()
-        begin = perf_counter()
-        self._call(*pointers, self._team if shared else 1)
-        site.tell(shared, perf_counter() - begin)
+        # At least one chunk, and no more than rows: an empty one would be handed out for nothing.
+        chunks = max(1, min(_CHUNKS, logits.size // _CHUNK, rows))
+        held = self._loop.begin(chunks, self._threads)
+        self._call(*pointers, held.address)
+        self._loop.end(held)
         return loss, back
 
 

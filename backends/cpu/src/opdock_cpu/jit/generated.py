@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from time import perf_counter
 from typing import Any, Final
 
 import numpy as np
 
 from opdock.plugin import DType, codegen, dtypes
+from opdock_cpu.crew import Loop, alone
 from opdock_cpu.jit import loops
 from opdock_cpu.jit.compiled import caller, ffi, request
 from opdock_cpu.jit.mathematics import DEFINED
-from opdock_cpu.jit.openmp import threads_work
 from opdock_cpu.jit.plain import Plain
 from opdock_cpu.jit.plan import Layout, Plan
-from opdock_cpu.sharing import Site
 from opdock_cpu.threads import threads
 
 __all__ = ["Generated", "folds_well", "in_buffer", "layout_of"]
 
 _PARALLEL: Final = 40_000
 """Nanoseconds of work from which a second thread pays: waking it takes a few thousand."""
+_CHUNK: Final = 20_000
+"""Nanoseconds of work in a chunk, at the least: many more than it takes to be handed out."""
+_CHUNKS: Final = 64
 _SCRATCH: Final = 1 << 12
-"""Results of folds across rows that are always few enough; each thread has a copy of them."""
+"""Results of folds across rows that are always few enough; each share has a copy of them."""
 _FREE: Final = frozenset({codegen.INPUT, codegen.NUMBER})
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
@@ -78,6 +79,20 @@ def _cost(line: Any, types: Sequence[DType]) -> float:
     return 0.03 * steps + 0.01 * sum(t.size for t in types)
 
 
+def _chunks(nanoseconds: float, count: int, width: int) -> int:
+    """Into how many shares work is divided: that depends on its size alone, as results do on it.
+
+    Args:
+        nanoseconds: what the work takes.
+        count: how many elements are computed.
+        width: how many cells of scratch memory a share needs: all of it should be little.
+    """
+    if nanoseconds < _PARALLEL:
+        return 1
+    most = _CHUNKS if not width else max(2, count // (4 * width))
+    return max(1, min(_CHUNKS, most, int(nanoseconds // _CHUNK)))
+
+
 def in_buffer(result: Any, out: Any) -> Any:
     """A result of other code in the planned buffer, if there is one."""
     if out is None:
@@ -106,16 +121,15 @@ class Generated:
         layout, sizes = layout_of([s for _, s in inputs], shape, [r.axes for r in reduces])
         taken, given = tuple(t for t, _ in inputs), tuple(t for t, _ in outputs)
         kinds = tuple(r.kind for r in reduces)
-        count, forks = math.prod(shape), threads_work()
-        heavy = count * _cost(line, [*taken, *given]) >= _PARALLEL
-        self._team = threads() if forks and heavy else 1
+        count = math.prod(shape)
         self._function = request(
-            lambda name: loops.module(name, line, tuple(names), taken, given, layout, kinds, forks)
+            lambda name: loops.module(name, line, tuple(names), taken, given, layout, kinds)
         )
         folded = [count // math.prod(s) for _, s in outputs[len(outputs) - len(kinds) :]]
         plan = Plan(line, names, taken, given, layout, kinds)
         self._sizes = np.array(plan.sizes(sizes, folded), np.int64)
         self._width = int(self._sizes[-1])
+        self._chunks = _chunks(count * _cost(line, [*taken, *given]), count, self._width)
         self._inputs = len(inputs)
         self._outs = [(s, t.np) for t, s in outputs]
         self._raw = [t is dtypes.bfloat16 for t in (*taken, *given)]
@@ -150,9 +164,9 @@ class Generated:
         assert address is not None
         pointer, count, outputs = lib.from_buffer, self._inputs, self._outs
         call = caller(count + len(outputs) + 2)(address)
-        sizes, team, width = pointer(self._sizes), self._team, self._width
+        sizes, chunks, width = pointer(self._sizes), self._chunks, self._width
         nothing, empty, raw = lib.NULL, np.empty, any(self._raw)
-        site, clock = Site(), perf_counter
+        loop, limit, whole = Loop(), threads(), alone()
 
         def run(arrays: Sequence[Any], outs: Sequence[Any] | None) -> list[Any]:
             if outs is None:
@@ -162,7 +176,7 @@ class Generated:
                     empty(*o) if out is None else out for o, out in zip(outputs, outs, strict=True)
                 ]
             values = [*arrays, *results]
-            scratch = pointer(empty(team * width)) if width else nothing
+            scratch = pointer(empty(chunks * width)) if width else nothing
             if raw:
                 values = self._as_words(values)
             try:
@@ -170,13 +184,12 @@ class Generated:
             except (ValueError, BufferError):
                 values = [np.ascontiguousarray(v) for v in values[:count]] + values[count:]
                 passed = list(map(pointer, values))
-            if team == 1:
-                call(*passed, scratch, sizes, 1)
+            if chunks == 1:
+                call(*passed, scratch, sizes, whole)
                 return results
-            shared = site.shared()
-            begin = clock()
-            call(*passed, scratch, sizes, team if shared else -team)
-            site.tell(shared, clock() - begin)
+            held = loop.begin(chunks, limit)
+            call(*passed, scratch, sizes, held.address)
+            loop.end(held)
             return results
 
         return run

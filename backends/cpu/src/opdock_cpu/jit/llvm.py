@@ -21,12 +21,15 @@ from pathlib import Path
 from typing import Any
 
 __all__ = [
-    "Code", "available", "compile_ir", "define_symbol", "load_cached", "started", "why_not",
+    "Code", "available", "compile_ir", "load_cached", "started", "why_not",
     "why_not_started",
 ]  # fmt: skip
 
 _lock = threading.Lock()
-_symbols: dict[str, int] = {}
+if hasattr(os, "register_at_fork"):  # a child must not find LLVM in the middle of something
+    os.register_at_fork(
+        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+    )
 _DIGEST = 32
 _MOST = 256
 """Objects of one loader."""
@@ -127,8 +130,6 @@ class _Loader:
         import llvmlite.binding as llvm
 
         library = llvm.JITLibraryBuilder().add_object_img(code).export_symbol(name)
-        for symbol, where in _symbols.items():
-            library.import_symbol(symbol, where)
         self.loaded += 1
         return Code(self, library.add_current_process().link(self.jit, str(self.loaded)), name)
 
@@ -159,11 +160,6 @@ def _processor() -> str:
             return "".join(s for s in lines if s.partition(":")[0].strip() in _CPU_LINES)
     except OSError:
         return ""
-
-
-def define_symbol(name: str, address: int) -> None:
-    """Makes a function of this process known to code that is loaded from now on."""
-    _symbols[name] = address
 
 
 def compile_ir(source: str, name: str) -> Code:

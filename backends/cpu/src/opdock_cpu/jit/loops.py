@@ -1,8 +1,8 @@
-"""A cluster as a module of LLVM assembly: loops around the line's body, and their threads.
+"""A cluster as a module of LLVM assembly: loops around the line's body, in shares.
 
 `@core` computes a block of rows and columns. What is folded along a row is folded in blocks: in its
 own type within a block, then in double precision. What is folded across rows goes into scratch
-memory of the thread, in bands of rows if it is a value for each column; the threads' folds are
+memory of the share, in bands of rows if it is a value for each column; the shares' folds are
 folded at the end (`team.py`).
 """
 
@@ -16,7 +16,7 @@ from opdock.plugin import DType
 from opdock_cpu.jit import render
 from opdock_cpu.jit.mathematics import definition
 from opdock_cpu.jit.plan import Code, Fold, Layout, Plan, metadata
-from opdock_cpu.jit.team import ATTRIBUTES, entry_point, finished, folded, pointers, task
+from opdock_cpu.jit.team import ATTRIBUTES, entry_point, finished, folded, pointers, share
 
 __all__ = ["BLOCK", "module"]
 
@@ -30,14 +30,13 @@ BAND: Final = 16
 def module(
     entry: str, line: Any, names: tuple[str, ...], inputs: tuple[DType, ...],
     outputs: tuple[DType, ...], layout: Layout, kinds: tuple[str, ...] = (),
-    threaded: bool = True,
 ) -> str:  # fmt: skip
     """The assembly of a cluster, written once for all that are alike.
 
     Its entry point takes a pointer for each input and each output, then scratch memory for the
-    threads' folds (doubles), `Plan.sizes` (int64), and a number of threads; with -n the caller
-    goes through the shares of n threads by itself. A result that is not folded may lie where an
-    input of its type lies that varies along all dimensions.
+    shares' folds (doubles), `Plan.sizes` (int64), and the address of the words of a call, which
+    say how many shares there are and who computes them. A result that is not folded may lie where
+    an input of its type lies that varies along all dimensions.
 
     Args:
         entry: the name of the entry point.
@@ -46,13 +45,10 @@ def module(
         outputs: the results' types; the last ones are folded, one for each of `kinds`.
         layout: how memory is walked.
         kinds: the folds: "sum", "mean", "max", "min" or "prod" each.
-        threaded: whether GOMP_parallel can be called.
     """
     plan = Plan(line, names, inputs, outputs, layout, kinds)
     parts = [definition(name, kind) for name, kind in sorted(render.needs(line))]
-    parts += [_core(plan), entry_point(plan, entry, threaded)]
-    if threaded:
-        parts.append(task(plan))
+    parts += [_core(plan), share(plan), entry_point(plan, entry)]
     return "\n".join([*parts, metadata()])
 
 
@@ -88,7 +84,7 @@ def _end(code: Code, start: str, step: int, last: str) -> str:
 
 
 def _flushed(code: Code, fold: Fold) -> None:
-    """Folds a band into the thread's results, and starts another."""
+    """Folds a band into the share's results, and starts another."""
     with code.loop("%c0", "%c1", parallel=True) as columns:
         place = code.at(fold.near, f"%band{fold.place}", columns.index)
         value = code.put_free(f"load {fold.near}, ptr {place}")

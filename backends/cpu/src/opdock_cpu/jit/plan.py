@@ -70,7 +70,7 @@ class Fold:
 
     @property
     def shared(self) -> bool:
-        """Whether results take elements of several rows, and so of several threads."""
+        """Whether results take elements of several rows, and so of several shares."""
         return len(self.kept) == 1 or not (self.by_rows and all(self.kept[:-1]))
 
     @property
@@ -138,12 +138,12 @@ class Plan:
 
     @property
     def shared(self) -> list[Fold]:
-        """The folds for which each thread has scratch memory."""
+        """The folds for which each share has scratch memory."""
         return [f for f in self.folds if f.shared]
 
     # The sizes that the code gets: those of the merged dimensions, how many elements go into each
     # folded result, and for each shared fold how many results it has and where they start in a
-    # thread's scratch memory, behind which are those of the band; last, how much of it there is.
+    # share's scratch memory, behind which are those of the band; last, how much of it there is.
     def count_at(self, end: int) -> int:
         """Where the number of elements of a folded result stands among the sizes."""
         return self.layout.rank + end
@@ -154,7 +154,7 @@ class Plan:
 
     @property
     def scratch_at(self) -> int:
-        """Where the size of a thread's scratch memory stands."""
+        """Where the size of a share's scratch memory stands."""
         return self.layout.rank + len(self.kinds) + 2 * len(self.shared)
 
     def sizes(self, dims: Sequence[int], counts: Sequence[int]) -> list[int]:

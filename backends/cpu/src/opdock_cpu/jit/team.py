@@ -1,17 +1,28 @@
-"""The threads of generated loops: their shares of the work, and what becomes of their folds.
+"""The shares of generated loops: who computes them, and what becomes of their folds.
 
-The entry point starts a team (`forks.py`), each thread of which does its share, or goes
-through the shares of a team by itself: the order of additions, and so every bit, is the same.
+The entry point gets the words of a call (`crew.py`), in which is into how many shares the work is
+divided. Threads of the crew take them in any order, or the caller goes through them by itself: the
+order of additions, and so every bit, is the same.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from opdock_cpu.jit import forks, render
+from opdock_cpu.jit import render
+from opdock_cpu.jit.crew_source import Call
 from opdock_cpu.jit.plan import Code, Fold, Plan
 
-__all__ = ["ATTRIBUTES", "entry_point", "finished", "folded", "pointers", "task"]
+__all__ = [
+    "ATTRIBUTES",
+    "chunk",
+    "divided",
+    "entry_point",
+    "finished",
+    "folded",
+    "pointers",
+    "share",
+]
 
 ATTRIBUTES: Final = '"prefer-vector-width"="512" nounwind'
 """Of every function with loops that are to be vectorized."""
@@ -52,26 +63,56 @@ def finished(code: Code, plan: Plan, fold: Fold, total: str, index: str) -> None
 
 
 # ---------------------------------------------------------------- the entry point
-def entry_point(plan: Plan, name: str, threaded: bool) -> str:
-    """The function that is called: it starts the threads, or does the work itself."""
-    code = Code()
-    code.add("%team = call i64 @llvm.abs.i64(i64 %threads, i1 false)")
-    rows, width = _extent(code, plan)
-    if plan.shared:
-        _cleared(code, plan)
-    if threaded:
-        code.add(f"br i1 {code.put('icmp sgt i64 %team, 1')}, label %several, label %alone")
-        code.block("several")
-        _several(code, plan)
-        code.block("alone")
-    _called(code, plan, [f"%{p}" for p in pointers(plan)], "%scratch", ["0", rows, "0", width])
+def divided(code: Code, pointers: list[str]) -> None:
+    """Computes all shares of a call: `@share(args, share, shares)` of the same module.
+
+    The words of the call are at `%call`, an address. The block that follows is open for more.
+
+    Args:
+        code: the entry point so far.
+        pointers: what stands in `args`, in order; the words come last.
+    """
+    words = code.put("inttoptr i64 %call to ptr")
+    args = code.put(f"alloca [{len(pointers) + 1} x ptr]")
+    for i, name in enumerate([*pointers, words]):
+        code.store("ptr", name, code.at("ptr", args, str(i)))
+    entry = code.put(f"load ptr, ptr {code.at('i64', words, str(Call.ENTRY))}")
+    code.add(f"br i1 {code.put(f'icmp ne ptr {entry}, null')}, label %several, label %alone")
+    code.block("several")
+    code.add(f"call void {entry}(ptr {words}, ptr @chunk, ptr {args})", "br label %join")
+    code.block("alone")
+    shares = _shares(code, words)
+    with code.loop("0", shares) as turn:
+        code.add(f"call void @share(ptr {args}, i64 {turn.index}, i64 {shares})")
     code.add("br label %join")
     code.block("join")
+
+
+def chunk(passed: int) -> str:
+    """`@chunk(args, share)`, which the crew calls; `args` as `divided` puts them."""
+    code = Code()
+    words = code.put(f"load ptr, ptr {code.at('ptr', '%args', str(passed))}")
+    code.add(f"call void @share(ptr %args, i64 %i, i64 {_shares(code, words)})", "ret void")
+    return code.function("define internal void @chunk(ptr %args, i64 %i) nounwind")
+
+
+def _shares(code: Code, words: str) -> str:
+    return code.put(f"load i64, ptr {code.at('i64', words, str(Call.CHUNKS))}")
+
+
+def entry_point(plan: Plan, name: str) -> str:
+    """The function that is called."""
+    code = Code()
+    if plan.shared:
+        code.add("%words = inttoptr i64 %call to ptr")
+        team = _shares(code, "%words")
+        _cleared(code, plan, team)
+    divided(code, [f"%{p}" for p in (*pointers(plan), "scratch", "sizes")])
     for fold in plan.shared:
-        _combined(code, plan, fold)
+        _combined(code, plan, fold, team)
     code.add("ret void")
     params = ", ".join(f"ptr %{p}" for p in (*pointers(plan), "scratch", "sizes"))
-    return code.function(f"define void @{name}({params}, i64 %threads) {ATTRIBUTES}")
+    return code.function(f"define void @{name}({params}, i64 %call) {ATTRIBUTES}")
 
 
 def _extent(code: Code, plan: Plan) -> tuple[str, str]:
@@ -86,34 +127,21 @@ def _extent(code: Code, plan: Plan) -> tuple[str, str]:
 def _called(
     code: Code, plan: Plan, values: list[str], scratch: str, bounds: list[str]
 ) -> None:  # fmt: skip
-    """Calls `@core` on a share of the work, with a thread's scratch memory."""
+    """Calls `@core` on a share of the work, with its scratch memory."""
     own = [_mine(code, plan, scratch, f) for f in plan.shared]
     own += [_band(code, plan, scratch, f) for f in plan.shared if f.banded]
     passed = [f"ptr {v}" for v in (*values, "%sizes", *own)] + [f"i64 {b}" for b in bounds]
     code.add(f"call void @core({', '.join(passed)})")
 
 
-def _several(code: Code, plan: Plan) -> None:
-    """The shares of a team: each on a thread of its own, or all in turn."""
-    args = forks.packed(code, [*pointers(plan), "scratch", "sizes"])
-    code.add(f"br i1 {code.put('icmp sgt i64 %threads, 0')}, label %fork, label %turns")
-    code.block("fork")
-    forks.started(code, args)
-    code.add("br label %join")
-    code.block("turns")
-    with code.loop("0", "%team") as turn:
-        code.add(f"call void @share(ptr {args}, i64 {turn.index}, i64 %team)")
-    code.add("br label %join")
-
-
 # ---------------------------------------------------------------- scratch memory
-def _scratch(code: Code, plan: Plan, scratch: str, thread: str) -> str:
-    """The scratch memory of a thread."""
-    return code.at("double", scratch, code.put(f"mul i64 {thread}, {code.size(plan.scratch_at)}"))
+def _scratch(code: Code, plan: Plan, scratch: str, share: str) -> str:
+    """The scratch memory of a share."""
+    return code.at("double", scratch, code.put(f"mul i64 {share}, {code.size(plan.scratch_at)}"))
 
 
 def _mine(code: Code, plan: Plan, scratch: str, fold: Fold) -> str:
-    """A fold's results in a thread's scratch memory."""
+    """A fold's results in a share's scratch memory."""
     return code.at("double", scratch, code.size(plan.slots_at(fold) + 1))
 
 
@@ -122,9 +150,9 @@ def _band(code: Code, plan: Plan, scratch: str, fold: Fold) -> str:
     return code.at("double", _mine(code, plan, scratch, fold), code.size(plan.slots_at(fold)))
 
 
-def _cleared(code: Code, plan: Plan) -> None:
-    """Sets all of scratch to the folds of nothing: a team can be smaller than was asked for."""
-    with code.loop("0", "%team") as team:
+def _cleared(code: Code, plan: Plan, shares: str) -> None:
+    """Sets all of scratch to the folds of nothing."""
+    with code.loop("0", shares) as team:
         own = _scratch(code, plan, "%scratch", team.index)
         for fold in plan.shared:
             places = [(fold.far, _mine(code, plan, own, fold))]
@@ -134,37 +162,45 @@ def _cleared(code: Code, plan: Plan) -> None:
                     code.store(kind, fold.nothing(kind), code.at(kind, place, slots.index))
 
 
-def _combined(code: Code, plan: Plan, fold: Fold) -> None:
-    """Folds what the threads left in scratch; a thread that did nothing left the identity."""
+def _combined(code: Code, plan: Plan, fold: Fold, shares: str) -> None:
+    """Folds what the shares left in scratch, in their order."""
     with code.loop("0", code.size(plan.slots_at(fold))) as slots:
         nothing = [(fold.far, fold.nothing(fold.far))]
-        with code.loop("0", "%team", nothing) as team:
+        with code.loop("0", shares, nothing) as team:
             own = _mine(code, plan, _scratch(code, plan, "%scratch", team.index), fold)
             value = code.put(f"load {fold.far}, ptr {code.at(fold.far, own, slots.index)}")
             team.results = [folded(code, fold, fold.far, team.values[0], value)]
         finished(code, plan, fold, team.results[0], slots.index)
 
 
-# ---------------------------------------------------------------- one thread
-def task(plan: Plan) -> str:
-    """What a thread of a team runs, and `@share`: rows where there are enough, else columns."""
+# ---------------------------------------------------------------- one share
+def share(plan: Plan) -> str:
+    """`@share(args, share, shares)`, and `@chunk`: rows where there are enough, else columns."""
     code = Code()
-    *values, scratch, sizes = forks.unpacked(code, len(pointers(plan)) + 2)
+    passed = len(pointers(plan)) + 2
+    loaded = [code.put(f"load ptr, ptr {code.at('ptr', '%args', str(i))}") for i in range(passed)]
+    *values, scratch, sizes = loaded
     code.add(f"%sizes = select i1 true, ptr {sizes}, ptr {sizes}")
+    tid, team = "%tid", "%team"
     rows, width = _extent(code, plan)
-    following = code.put("add i64 %tid, 1")
-    across = "true"  # a row that becomes one value by itself has one thread
+
+    def part(total: str, which: str) -> str:
+        return code.put(f"sdiv i64 {code.put(f'mul i64 {total}, {which}')}, {team}")
+
+    following = code.put(f"add i64 {tid}, 1")
+    across = "true"  # a row that becomes one value by itself is in one share
     if all(f.shared for f in plan.folds):
-        across = code.put(f"icmp sge i64 {rows}, {code.put('mul i64 %team, 4')}")
+        across = code.put(f"icmp sge i64 {rows}, {code.put(f'mul i64 {team}, 4')}")
     bounds = [
         code.put(f"select i1 {across}, i64 {a}, i64 {b}")
         for a, b in (
-            (forks.part(code, rows, "%tid"), "0"), (forks.part(code, rows, following), rows),
-            ("0", forks.part(code, width, "%tid")), (width, forks.part(code, width, following)),
+            (part(rows, tid), "0"), (part(rows, following), rows),
+            ("0", part(width, tid)), (width, part(width, following)),
         )
     ]  # fmt: skip
     if plan.shared:
-        scratch = _scratch(code, plan, scratch, "%tid")
+        scratch = _scratch(code, plan, scratch, tid)
     _called(code, plan, values, scratch, bounds)
     code.add("ret void")
-    return code.function(forks.SHARE) + forks.TASK
+    head = "define internal void @share(ptr %args, i64 %tid, i64 %team) nounwind"
+    return code.function(head) + chunk(passed)

@@ -25,6 +25,7 @@ class Api:
         ffi, lib: cffi's view of the library.
         engine, stream: oneDNN's; execution on a CPU stream is synchronous.
         set_threads: sets OpenMP's threads for the calling thread; None without OpenMP.
+        usual: how many threads OpenMP uses where nobody said otherwise.
     """
 
     def __init__(self, library: Library) -> None:
@@ -32,6 +33,7 @@ class Api:
         # Looked up through oneDNN, so that it is the runtime which oneDNN itself uses.
         openmp = library.runtime == "OpenMP"
         self.set_threads = self.lib.omp_set_num_threads if openmp else None
+        self.usual = int(self.lib.omp_get_max_threads()) if openmp else 1
         self.engine = self.make(self.lib.dnnl_engine_create, 1, 0)
         self.stream = self.make(self.lib.dnnl_stream_create, self.engine, 1)
         # Primitives are kept where they are bound; oneDNN's own cache shares equal ones.

@@ -8,18 +8,20 @@ to stay, else in every call.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from opdock.plugin import windows
-from opdock_cpu.onednn.declarations import Alg, Arg, Prop, Query
+from opdock_cpu.onednn.declarations import Alg, Arg, Prop, Query, Type
 from opdock_cpu.onednn.memory import Desc, activations, any_layout, dense, strided
 from opdock_cpu.onednn.packing import Call
+from opdock_cpu.onednn.parts import OPENMP_FROM, Part, Parts, divides, evenly
 from opdock_cpu.onednn.primitive import Attributes, Plan, Primitive
 
 __all__ = ["ConvShape", "backward_data", "backward_weights", "forward"]
-_SHARED_FROM = 1_500_000
+_PER_SUMMAND = 2_000
+"""What sums over the batch count for: a part for each 1,000 multiply-adds of a weight."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class ConvShape:
         where: the window over the spatial dimensions.
         first: whether channels are stored before the spatial dimensions.
         kind: the element type.
+        parted: whether it is a part of another one, for one thread.
     """
 
     batch: int
@@ -40,6 +43,7 @@ class ConvShape:
     where: windows.Window
     first: bool
     kind: int
+    parted: bool = False
 
     @property
     def macs(self) -> int:
@@ -95,7 +99,24 @@ class ConvShape:
     @property
     def threads(self) -> int | None:
         """One thread for little work, else None."""
-        return 1 if self.macs < _SHARED_FROM else None
+        return 1 if self.parted or self.macs < OPENMP_FROM else None
+
+    def parts(self, sums: bool) -> list[ConvShape]:
+        """The same for parts of the batch; itself where that is not divided.
+
+        Args:
+            sums: whether each part makes summands of the result, as large as the weights. Then
+                parts are fewer, and none where adding up would take a good part of the time.
+        """
+        if self.parted or self.first or divides():
+            return [self]
+        work = self.macs
+        if sums:
+            if self.kind != Type.F32:
+                return [self]
+            work = min(work, self.macs // math.prod(self.weight_dims) * _PER_SUMMAND)
+        sizes = evenly(self.batch, work)
+        return [replace(self, batch=n, parted=True) for n in sizes] if len(sizes) > 1 else [self]
 
     @property
     def weight_dims(self) -> tuple[int, ...]:
@@ -119,25 +140,74 @@ class ConvShape:
         return strided(self.weight_dims, (*lead, 1, 1, *space), self.kind)
 
 
+_Make = Callable[[ConvShape], tuple[Primitive, list[Desc]]]
+
+
+def _divided(shape: ConvShape, make: _Make, outputs: Sequence[int], sums: bool = False) -> Call:
+    """The call of a primitive, in parts of the batch where it can be divided.
+
+    Args:
+        shape: of the whole.
+        make: the primitive for a shape, and the plain layout of each argument.
+        outputs: which of the arguments are written.
+        sums: whether those are sums over the batch.
+    """
+    shapes = shape.parts(sums)
+    made = {s.batch: make(s) for s in shapes}
+    primitive, plain = made[shapes[0].batch]
+    if len(shapes) > 1:
+        whole = make(replace(shape, parted=True))[1]
+        images = [i for i, (d, w) in enumerate(zip(plain, whole, strict=True)) if d.dims != w.dims]
+        if not _alike(list(made.values()), images):
+            return Call(*make(shape), outputs)
+        image = [plain[i].size // shapes[0].batch * (i in images) for i in range(len(plain))]
+        parts, start = [], 0
+        for s in shapes:
+            parts.append(Part(made[s.batch][0], tuple(n * start for n in image)))
+            start += s.batch
+        summed = {i: primitive.args[i][1].size for i in outputs} if sums else None
+        return Call(Parts(parts, summed), plain, outputs)
+    return Call(primitive, plain, outputs)
+
+
+def _alike(made: Sequence[tuple[Primitive, list[Desc]]], images: Sequence[int]) -> bool:
+    """Whether parts take images as they are, and all else in the same layouts."""
+    first = made[0][0]
+    return all(
+        plain[i].same(desc) if i in images else first.args[i][1].same(desc)
+        for primitive, plain in made
+        for i, (_, desc) in enumerate(primitive.args)
+    )
+
+
 def forward(
     shape: ConvShape, weights: Desc, bias: bool = False,
     post_ops: Sequence[tuple[Any, ...]] = (), extra: Sequence[tuple[int, Desc]] = (),
 ) -> Call:  # fmt: skip
     """Over (x, weights[, bias], y, *extra)."""
     vector = dense((shape.outputs,)) if bias else None
-    plan = Plan(
-        "convolution_forward", Prop.INFERENCE, Alg.CONV_DIRECT, shape.src_wanted(),
-        any_layout(shape.weight_dims, shape.kind), vector, shape.dst_wanted(), *shape.geometry,
-        Attributes(post_ops) if post_ops else None, count=shape.threads,
-    )  # fmt: skip
-    args = [(Arg.SRC, plan.desc(Query.SRC)), (Arg.WEIGHTS, plan.desc(Query.WEIGHTS))]
-    plain = [shape.src(), weights]
-    if vector is not None:
-        args.append((Arg.BIAS, vector))
-        plain.append(vector)
-    args += [(Arg.DST, plan.desc(Query.DST)), *extra]
-    plain += [shape.dst(), *(d for _, d in extra)]
-    return Call(Primitive(plan, args), plain, [3 if bias else 2])
+    result = shape.dst()
+
+    def make(shape: ConvShape) -> tuple[Primitive, list[Desc]]:
+        def part(value: Any) -> Any:
+            return shape.dst() if isinstance(value, Desc) and value.same(result) else value
+
+        chain = [tuple(map(part, op)) for op in post_ops]
+        more = [(role, part(desc)) for role, desc in extra]
+        plan = Plan(
+            "convolution_forward", Prop.INFERENCE, Alg.CONV_DIRECT, shape.src_wanted(),
+            any_layout(shape.weight_dims, shape.kind), vector, shape.dst_wanted(),
+            *shape.geometry, Attributes(chain) if chain else None, count=shape.threads,
+        )  # fmt: skip
+        args = [(Arg.SRC, plan.desc(Query.SRC)), (Arg.WEIGHTS, plan.desc(Query.WEIGHTS))]
+        plain = [shape.src(), weights]
+        if vector is not None:
+            args.append((Arg.BIAS, vector))
+            plain.append(vector)
+        args += [(Arg.DST, plan.desc(Query.DST)), *more]
+        return Primitive(plan, args), [*plain, shape.dst(), *(d for _, d in more)]
+
+    return _divided(shape, make, [3 if bias else 2])
 
 
 def _hint(shape: ConvShape) -> Plan:
@@ -151,33 +221,41 @@ def _hint(shape: ConvShape) -> Plan:
 
 def backward_data(shape: ConvShape, weights: Desc) -> Call:
     """Over (dy, weights, dx)."""
-    plan = Plan(
-        "convolution_backward_data", Alg.CONV_DIRECT, shape.src_wanted(),
-        any_layout(shape.weight_dims, shape.kind), shape.dst_wanted(), *shape.geometry,
-        _hint(shape), None, count=shape.threads,
-    )  # fmt: skip
-    args = [
-        (Arg.DIFF_DST, plan.desc(Query.DIFF_DST)), (Arg.WEIGHTS, plan.desc(Query.WEIGHTS)),
-        (Arg.DIFF_SRC, plan.desc(Query.DIFF_SRC)),
-    ]  # fmt: skip
-    plain = [shape.dst(), weights, shape.src()]
-    return Call(Primitive(plan, args), plain, [2])
+
+    def make(shape: ConvShape) -> tuple[Primitive, list[Desc]]:
+        plan = Plan(
+            "convolution_backward_data", Alg.CONV_DIRECT, shape.src_wanted(),
+            any_layout(shape.weight_dims, shape.kind), shape.dst_wanted(), *shape.geometry,
+            _hint(shape), None, count=shape.threads,
+        )  # fmt: skip
+        args = [
+            (Arg.DIFF_DST, plan.desc(Query.DIFF_DST)), (Arg.WEIGHTS, plan.desc(Query.WEIGHTS)),
+            (Arg.DIFF_SRC, plan.desc(Query.DIFF_SRC)),
+        ]  # fmt: skip
+        return Primitive(plan, args), [shape.dst(), weights, shape.src()]
+
+    return _divided(shape, make, [2])
 
 
 def backward_weights(shape: ConvShape, weights: Desc, bias: bool = False) -> Call:
     """Over (x, dy, dw[, db])."""
     vector = dense((shape.outputs,)) if bias else None
-    plan = Plan(
-        "convolution_backward_weights", Alg.CONV_DIRECT, shape.src_wanted(),
-        any_layout(shape.weight_dims, shape.kind), vector, shape.dst_wanted(), *shape.geometry,
-        _hint(shape), None, count=shape.threads,
-    )  # fmt: skip
-    args = [
-        (Arg.SRC, plan.desc(Query.SRC)), (Arg.DIFF_DST, plan.desc(Query.DIFF_DST)),
-        (Arg.DIFF_WEIGHTS, plan.desc(Query.DIFF_WEIGHTS)),
-    ]  # fmt: skip
-    plain = [shape.src(), shape.dst(), weights]
-    if vector is not None:
-        args.append((Arg.DIFF_BIAS, vector))
-        plain.append(vector)
-    return Call(Primitive(plan, args), plain, [2, 3])
+
+    def make(shape: ConvShape) -> tuple[Primitive, list[Desc]]:
+        plan = Plan(
+            "convolution_backward_weights", Alg.CONV_DIRECT, shape.src_wanted(),
+            any_layout(shape.weight_dims, shape.kind), vector, shape.dst_wanted(),
+            *shape.geometry, _hint(shape), None, count=shape.threads,
+        )  # fmt: skip
+        args = [
+            (Arg.SRC, plan.desc(Query.SRC)), (Arg.DIFF_DST, plan.desc(Query.DIFF_DST)),
+            (Arg.DIFF_WEIGHTS, plan.desc(Query.DIFF_WEIGHTS)),
+        ]  # fmt: skip
+        plain = [shape.src(), shape.dst(), weights]
+        if vector is not None:
+            args.append((Arg.DIFF_BIAS, vector))
+            plain.append(vector)
+        return Primitive(plan, args), plain
+
+    summed = [2, 3] if bias else [2]
+    return _divided(shape, make, summed, sums=True)

@@ -16,6 +16,7 @@ void omp_set_num_threads(int);
 int omp_get_max_threads(void);
 int dnnl_engine_create(void **, int, size_t);
 int dnnl_stream_create(void **, void *, unsigned);
+int dnnl_stream_destroy(void *);
 int dnnl_set_primitive_cache_capacity(int);
 int dnnl_memory_desc_create_with_strides(void **, int, const int64_t *, int, const int64_t *);
 int dnnl_memory_desc_create_with_tag(void **, int, const int64_t *, int, int);

@@ -13,7 +13,7 @@ from opdock.plugin import DType, dtypes
 from opdock_cpu.onednn.api import Api, api
 from opdock_cpu.onednn.declarations import Type
 
-__all__ = ["TYPES", "Desc", "activations", "aligned", "any_layout", "dense", "strided"]
+__all__ = ["TYPES", "Desc", "activations", "aligned", "any_layout", "cut", "dense", "strided"]
 
 TYPES: Final[dict[DType, int]] = {
     dtypes.float32: Type.F32,
@@ -25,6 +25,7 @@ TYPES: Final[dict[DType, int]] = {
 }
 """oneDNN's element types by opdock's."""
 
+_BYTES: Final = {kind: dtype.size for dtype, kind in TYPES.items()}
 _ANY_TAG: Final = 1
 
 
@@ -35,14 +36,18 @@ class Desc:
         ptr: oneDNN's object.
         dims: the logical dimensions, empty for one that a primitive chose.
         kind: the element type, 0 for one that a primitive chose.
+        strides: those of plain data, in elements; empty for other layouts.
     """
 
-    __slots__ = ("dims", "kind", "ptr")
+    __slots__ = ("dims", "kind", "ptr", "strides")
 
-    def __init__(self, ptr: Any, dims: Sequence[int] = (), kind: int = 0) -> None:
+    def __init__(
+        self, ptr: Any, dims: Sequence[int] = (), kind: int = 0, strides: Sequence[int] = ()
+    ) -> None:
         self.ptr = ptr
         self.dims = tuple(dims)
         self.kind = kind
+        self.strides = tuple(strides)
 
     @property
     def size(self) -> int:
@@ -61,7 +66,14 @@ def strided(dims: Sequence[int], strides: Sequence[int], kind: int = Type.F32) -
         a.lib.dnnl_memory_desc_create_with_strides, len(dims), list(dims), kind, list(strides),
         destroy=a.lib.dnnl_memory_desc_destroy,
     )  # fmt: skip
-    return Desc(ptr, dims, kind)
+    return Desc(ptr, dims, kind, strides)
+
+
+def cut(desc: Desc, axis: int, start: int, size: int) -> tuple[Desc, int]:
+    """A range of plain data along a dimension: its descriptor, and where it begins, in bytes."""
+    dims = (*desc.dims[:axis], size, *desc.dims[axis + 1 :])
+    place = start * desc.strides[axis] * _BYTES[desc.kind]
+    return strided(dims, desc.strides, desc.kind), place
 
 
 def dense(dims: Sequence[int], kind: int = Type.F32) -> Desc:

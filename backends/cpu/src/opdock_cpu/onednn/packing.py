@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from opdock_cpu.onednn.primitive import Primitive, reorder
 __all__ = ["Call", "Kept", "Reordered", "settled"]
 
 Array = npt.NDArray[Any]
-_SHARED_FROM = 1 << 17
+_SHARED_FROM = 1 << 22
 
 
 class Reordered:
@@ -148,7 +148,15 @@ class Call:
         return run
 
 
-def settled(direct: Callable[..., None], packed: Call, index: int) -> Callable[..., None]:
+class LaysOut(Protocol):
+    """What `settled` asks of a `Call`."""
+
+    def keep(self, index: int) -> Callable[[Array], Array]: ...
+
+    def bind(self) -> Callable[..., None]: ...
+
+
+def settled(direct: Callable[..., None], packed: LaysOut, index: int) -> Callable[..., None]:
     """`direct`, but `packed` while an input is the array of the call before.
 
     A matrix that every step replaces is not worth laying out; one that stays is, even though

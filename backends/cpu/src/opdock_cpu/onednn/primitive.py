@@ -1,17 +1,19 @@
 """Primitives: made once for given shapes, called with arrays.
 
-A call may come from several threads; each takes its own set of memory objects, and they compute one
-after another, in one block of scratch memory. oneDNN itself would keep such a block for each thread
-that makes primitives, and look for it in the thread that calls them, which may be another.
+Any number of threads may call one at the same time: each takes its own set of memory objects, says
+for itself how many threads OpenMP is to use, and has its own scratch memory. oneDNN itself would
+keep such memory for the thread that makes a primitive, and look for it in the one that calls it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -22,28 +24,25 @@ from opdock_cpu.onednn.governed import governed
 from opdock_cpu.onednn.memory import Desc, aligned, copied
 from opdock_cpu.threads import threads
 
-__all__ = ["Attributes", "Plan", "Primitive", "reorder"]
-
-_executing = threading.Lock()
+__all__ = ["Attributes", "Plan", "Primitive", "reorder", "scratch"]
 
 
 @contextlib.contextmanager
 def _on(count: int) -> Iterator[None]:
-    """Lets oneDNN see `count` threads, and nobody else call it."""
-    set_threads = api().set_threads
-    with _executing:
-        if set_threads is None or count == threads():
-            yield
-            return
-        set_threads(count)
-        try:
-            yield
-        finally:
-            set_threads(threads())
+    """Lets oneDNN see `count` threads, on this thread."""
+    a = api()
+    if a.set_threads is None or count == a.usual:
+        yield
+        return
+    a.set_threads(count)
+    try:
+        yield
+    finally:
+        a.set_threads(a.usual)
 
 
 class _Scratch:
-    """What all primitives compute in, one at a time; it goes with the last of them."""
+    """What all primitives that a thread calls compute in; it goes with the last of them."""
 
     __slots__ = ("__weakref__", "block")
 
@@ -51,22 +50,42 @@ class _Scratch:
         self.block = aligned(0)
 
 
-_scratch: weakref.ref[_Scratch] | None = None
+_of_thread = threading.local()
 
 
-def _scratch_for(size: int) -> _Scratch | None:
-    """The scratch memory, with room for `size` bytes; None where none are needed."""
-    global _scratch
-    if size == 0:
-        return None
-    with _executing:
-        found = None if _scratch is None else _scratch()
-        if found is None:
-            found = _Scratch()
-            _scratch = weakref.ref(found)
-        if found.block.size < size:
-            found.block = aligned(size)
-        return found
+def scratch(size: int) -> _Scratch:
+    """This thread's scratch memory, with room for `size` bytes; it is kept by who holds it."""
+    ref = getattr(_of_thread, "scratch", None)
+    found: _Scratch | None = None if ref is None else ref()
+    if found is None:
+        found = _Scratch()
+        _of_thread.scratch = weakref.ref(found)
+    if found.block.size < size:
+        found.block = aligned(size)
+    return found
+
+
+# A thread that forks keeps, in the child, OpenMP's notes of threads that are not there, and would
+# wait for them for ever. A new thread has no such notes, so it runs what needs several.
+_forked: int | None = None
+_beside: ThreadPoolExecutor | None = None
+
+
+def _after_fork() -> None:
+    global _forked, _beside
+    _forked, _beside = threading.get_ident(), None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def _on_another(run: Callable[..., None], arrays: Sequence[Any]) -> None:
+    """Runs on a thread that has not been through a fork."""
+    global _beside
+    if _beside is None:
+        _beside = ThreadPoolExecutor(1, "opdock-onednn")
+    _beside.submit(run, *arrays).result()
 
 
 class Attributes:
@@ -193,7 +212,6 @@ class Primitive:
                 a.lib.dnnl_primitive_create, plan.ptr, destroy=a.lib.dnnl_primitive_destroy
             )
         self._scratchpad = plan.desc(Query.SCRATCHPAD)
-        self._scratch = _scratch_for(self._scratchpad.size)
         self._free: list[Any] = []
         self.run = self._bind()
         roles = [role for role, _ in self.args]
@@ -205,42 +223,29 @@ class Primitive:
         plan = self.plan.alone()
         return None if plan is None else Primitive(plan, self.args).run
 
-    def _memories(self) -> tuple[list[Any], Any]:
-        a = self._api
-        args = [*self.args]
-        if self._scratch is not None:
-            args.append((Arg.SCRATCHPAD, self._scratchpad))
-        memories = [
-            a.make(
-                a.lib.dnnl_memory_create, desc.ptr, a.engine, a.ffi.NULL,
-                destroy=a.lib.dnnl_memory_destroy,
-            )
-            for _, desc in args
-        ]  # fmt: skip
-        argv = a.ffi.new("dnnl_exec_arg_t[]", len(memories))
-        for slot, (role, _), memory in zip(argv, args, memories, strict=True):
-            slot.arg, slot.memory = role, memory
-        return memories, argv
+    def memories(self) -> _Memories:
+        """Memory objects for one call at a time."""
+        return _Memories(self._api, [*self.args, (Arg.SCRATCHPAD, self._scratchpad)])
 
     def _bind(self) -> Callable[..., None]:
-        a, free, ptr, scratch = self._api, self._free, self.ptr, self._scratch
-        count = len(self.args) + (scratch is not None)
+        a, free, ptr, room = self._api, self._free, self.ptr, self._scratchpad.size
         execute, stream, wanted, usual = (
-            a.lib.dnnl_primitive_execute, a.stream, self.threads, threads(),
+            a.lib.dnnl_primitive_execute, a.stream, self.threads, a.usual,
         )  # fmt: skip
-        set_handle, from_buffer, set_threads = (
-            a.lib.dnnl_memory_set_data_handle, a.ffi.from_buffer, a.set_threads,
-        )  # fmt: skip
-        make, check = self._memories, a.check
+        set_handle, from_buffer = a.lib.dnnl_memory_set_data_handle, a.ffi.from_buffer
+        set_threads = None if wanted == usual else a.set_threads
+        make, check = self.memories, a.check
 
         def run(*arrays: Any) -> None:
+            if wanted > 1 and _forked is not None and _forked == threading.get_ident():
+                _on_another(run, arrays)
+                return
             try:
                 held = free.pop()
             except IndexError:
                 held = make()
-            memories, argv = held
             copies: Any = None
-            for memory, array in zip(memories, arrays):
+            for memory, array in zip(held.memories, arrays):
                 try:
                     set_handle(memory, from_buffer(array))
                 except (TypeError, ValueError):
@@ -248,19 +253,57 @@ class Primitive:
                     plain = as_buffer(array)
                     copies = (plain, copies)
                     set_handle(memory, from_buffer(plain))
-            with _executing:
-                if scratch is not None:
-                    set_handle(memories[-1], from_buffer(scratch.block))
-                if set_threads is not None:
-                    set_threads(wanted)
-                status = execute(ptr, stream, count, argv)
-                if set_threads is not None and wanted != usual:
-                    set_threads(usual)
+            if room:
+                held.compute_in(scratch(room))
+            if set_threads is not None:
+                set_threads(wanted)
+            status = execute(ptr, stream, held.count, held.argv)
+            if set_threads is not None:
+                set_threads(usual)
             free.append(held)
             if status:
                 check(status, "execute")
 
         return run
+
+
+class _Memories:
+    """The memory objects of a primitive, for one call at a time.
+
+    Args:
+        a: the library.
+        args: (role, descriptor) of each; the last one is the scratch memory.
+
+    Attributes:
+        memories: oneDNN's objects.
+        argv, count: the same as oneDNN's array of arguments.
+    """
+
+    __slots__ = ("_api", "_block", "_scratch", "argv", "count", "memories")
+
+    def __init__(self, a: Api, args: Sequence[tuple[int, Desc]]) -> None:
+        self._api = a
+        self.memories = [
+            a.make(
+                a.lib.dnnl_memory_create, desc.ptr, a.engine, a.ffi.NULL,
+                destroy=a.lib.dnnl_memory_destroy,
+            )
+            for _, desc in args
+        ]  # fmt: skip
+        self.count = len(args)
+        self.argv = a.ffi.new("dnnl_exec_arg_t[]", self.count)
+        for slot, (role, _), memory in zip(self.argv, args, self.memories, strict=True):
+            slot.arg, slot.memory = role, memory
+        self._scratch: _Scratch | None = None
+        self._block: Any = None
+
+    def compute_in(self, scratch: _Scratch) -> None:
+        """Sets the scratch memory, and holds it."""
+        block = scratch.block
+        if block is not self._block:
+            a = self._api
+            a.lib.dnnl_memory_set_data_handle(self.memories[-1], a.ffi.from_buffer(block))
+            self._scratch, self._block = scratch, block
 
 
 def as_buffer(array: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -68,6 +68,7 @@ class Explanation:
             become of it.
         missing: why there is no device of a type that a node asks for: what its plugins' probes
             say, and what they raised.
+        devices: what devices say of how they work just now, by name.
     """
 
     rows: list[Row]
@@ -75,6 +76,7 @@ class Explanation:
     moves: list[Any] = field(default_factory=list)
     segments: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
+    devices: dict[str, str] = field(default_factory=dict)
 
     def counts(self) -> dict[str, int]:
         """How many nodes ran each way."""
@@ -107,6 +109,7 @@ class Explanation:
             f"{removed} ops removed by the compiler; {self.memory.planned_bytes} bytes planned "
             f"in {len(self.memory.buffers)} buffers (one each would take {self.memory.naive_bytes})"
         )
+        lines += [f"{name}: {told}" for name, told in self.devices.items()]
         lines += [f"segment {name}: {told}" for name, told in self.segments.items()]
         lines += self.missing
         lines += [f"run-time fallback: {m}" for m in self.moves]
@@ -141,6 +144,7 @@ class Explanation:
             "moves": [str(m) for m in self.moves],
             "segments": self.segments,
             "missing": self.missing,
+            "devices": self.devices,
         }
 
 
@@ -167,7 +171,18 @@ def explain(
     segments = {n.name: _segment(n) for n in nodes if n.op == SEGMENT}
     asked = sorted({parsed(r.requested).device_type or "" for r in rows if r.requested} - {""})
     missing = [reason for kind in asked if (reason := unavailable(kind))]
-    return Explanation(rows, program.plan, experience.told(), segments, missing)
+    return Explanation(rows, program.plan, experience.told(), segments, missing, _told(nodes))
+
+
+def _told(nodes: Sequence[Node]) -> dict[str, str]:
+    """What the devices say; one that is made by hand need not know the question."""
+    targets = {n.target.name: n.target for n in nodes if n.target is not None}
+    found = {
+        name: target.device.told()
+        for name, target in sorted(targets.items())
+        if hasattr(target.device, "told")
+    }
+    return {name: text for name, text in found.items() if text}
 
 
 def _segment(node: Node) -> str:

@@ -13,10 +13,11 @@ import numpy.typing as npt
 from opdock.plugin import DType, NodeSig, dtypes, errors
 from opdock_cpu.onednn.library import reason
 from opdock_cpu.onednn.memory import TYPES, dense
+from opdock_cpu.onednn.parts import OPENMP_FROM
 from opdock_cpu.onednn.primitive import Plan
 
 __all__ = [
-    "F32", "PRIORITY", "SHARED_FROM", "Array", "PerShape", "declined", "declined_at_once", "known",
+    "F32", "PRIORITY", "Array", "PerShape", "declined", "declined_at_once", "known",
     "result", "size", "supports", "threads_for",
 ]  # fmt: skip
 
@@ -26,12 +27,6 @@ PRIORITY: Final = 10
 """Above the NumPy kernels, which have 0."""
 
 F32: Final = frozenset({dtypes.float32})
-
-SHARED_FROM: Final = 1_500_000
-"""Multiply-adds from which a primitive is shared out over threads.
-
-Measured: a fork and join of two threads costs 3 to 5 us, what one core does of about a million.
-"""
 
 _KEPT: Final = 32
 
@@ -91,9 +86,9 @@ def supports(kind: DType) -> bool:
     return "ref" not in plan.implementation
 
 
-def threads_for(work: float, shared_from: float = SHARED_FROM) -> int | None:
-    """One thread for little work; None, which is all, above."""
-    return 1 if work < shared_from else None
+def threads_for(macs: float) -> int | None:
+    """How many threads of OpenMP's what is not divided gets: one below `OPENMP_FROM`, or all."""
+    return 1 if macs < OPENMP_FROM else None
 
 
 def result(out: Array | None, shape: Iterable[int], kind: Any) -> Array:

@@ -19,9 +19,9 @@ from opdock_cpu.onednn.kernels.common import (
     supports,
     threads_for,
 )  # fmt: skip
-from opdock_cpu.onednn.matmul import matrices, product
+from opdock_cpu.onednn.matmul import Factors, laid_out, matrices, multiplied
 from opdock_cpu.onednn.memory import TYPES, Desc, dense
-from opdock_cpu.onednn.packing import Call, settled
+from opdock_cpu.onednn.packing import settled
 from opdock_cpu.onednn.stays import stays
 
 __all__ = ["blas_product", "blas_serves", "multiply", "packing_pays", "table"]
@@ -83,15 +83,13 @@ def multiply(
         kept: `b` is a constant or the value of a variable: it is laid out once if it stays.
         direct: what computes the same of `b` as it is, instead of oneDNN.
     """
-    count = threads_for(size(out.dims) * a.dims[-1])
+    factors = Factors(a, b, out, bias, post_ops)
+    count = threads_for(factors.macs)
     if direct is None:
-        direct = product(a, b, out, bias, post_ops, count=count).run
+        direct = multiplied(factors, count)
     if not kept:
         return direct
-    plain = [a, b, out] if bias is None else [a, b, bias, out]
-    packed = Call(
-        product(a, b, out, bias, post_ops, count=count, packed=True), plain, [len(plain) - 1]
-    )
+    packed = laid_out(factors, count)
     return settled(direct, packed, 1) if packed.lays_out(1) else direct
 
 
@@ -173,10 +171,10 @@ def batch_matmul(sig: NodeSig) -> Callable[..., Array]:
         if macs == 0:
             return _zeros(shape, dtype)
         left, right, flat = _aligned(a.shape, b.shape, shape)
-        run = product(
-            matrices(left, ta, kind), matrices(right, tb, kind), dense(flat, kind),
-            count=threads_for(macs),
-        ).run  # fmt: skip
+        factors = Factors(
+            matrices(left, ta, kind), matrices(right, tb, kind), dense(flat, kind)
+        )  # fmt: skip
+        run = multiplied(factors, threads_for(macs))
 
         def call(a: Array, b: Array, out: Array | None) -> Array:
             if out is None:
