@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from opdock import errors
-from opdock.graph.control.v1_control_flow import V1_OPS
+from opdock.graph.control.v1_control_flow import MERGE, NEXT, V1_OPS
 from opdock.graph.control.v1_functionalize import functionalize
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.devicespec import DeviceSpec
@@ -160,10 +160,12 @@ class Importer:
         """Adds the nodes; the elements that are asked for in order, if any are."""
         self._graph._check_not_finalized()
         self._check_versions()
+        self._check_nodes()
         if any(n.op in V1_OPS for n in self._def.node):
+            self._order()  # the rewrite takes for granted that edges are there, and no cycles
             self._def, flat = functionalize(self._def)
             self._functions = FunctionLibraryReader(self._def.library, self._graph, flat)
-        self._check_nodes()
+            self._check_nodes()
         self._check_map()
         order = self._order()
         self._choose_names()
@@ -225,6 +227,7 @@ class Importer:
         graph._bad_consumers.update(versions.bad_consumers)
 
     def _check_nodes(self) -> None:
+        self._nodes.clear()
         for node in self._def.node:
             if not _NODE_NAME.match(node.name):
                 raise ValueError(
@@ -285,6 +288,8 @@ class Importer:
                     continue
                 if name not in position:
                     raise ValueError(f"Node '{node.name}': Unknown input node '{text}'")
+                if node.op in MERGE and self._nodes[name].op in NEXT:
+                    continue  # the way back of a loop
                 waiting[i] += 1
                 users[position[name]].append(i)
         nodes = list(self._def.node)
