@@ -35,7 +35,11 @@ def portion(name: str, seed: int, first: int, count: int) -> int:
     if done.returncode == 0:
         return reached
     stack = Path(f"{found}.stack").read_text()[-4000:]
-    line = {"case": reached, "where": f"died: {done.returncode}", "what": stack + done.stderr[-2000:]}
+    line = {
+        "case": reached,
+        "where": f"died: {done.returncode}",
+        "what": stack + done.stderr[-2000:],
+    }
     with found.open("a") as out:
         out.write(json.dumps(line) + "\n")
     return reached + 1

@@ -21,6 +21,7 @@ from PIL import Image
 
 import opdock as tf
 from opdock.io import crc32c, protos
+from opdock.io.checkpoint_v2 import BundleWriter
 from tests.hostile import graphs
 from tests.hostile.mutations import mutate_bytes, mutate_message
 
@@ -61,7 +62,7 @@ def _message(cls: str, rng: Random, data: bytes) -> bytes:
     if rng.random() < 0.25:
         return mutate_bytes(rng, data)
     message = mutate_message(rng, getattr(protos, cls).FromString(data))
-    return bytes(message.SerializePartialToString())
+    return bytes(message.SerializePartialToString(deterministic=True))
 
 
 def parsed(cls: str, data: bytes) -> Any | None:
@@ -99,7 +100,7 @@ def _saved_model_seeds() -> Sequence[bytes]:
         model = protos.SavedModel(saved_model_schema_version=1)
         model.meta_graphs.add().ParseFromString(meta)
         model.meta_graphs[0].meta_info_def.tags.append("serve")
-        found.append(model.SerializeToString())
+        found.append(model.SerializeToString(deterministic=True))
     return found
 
 
@@ -185,9 +186,6 @@ def _mutate_block(rng: Random, table: bytes) -> bytes:
     """The first block changed, its sum made anew."""
     from opdock.io.varint import read_varint
 
-    at = 0
-    for _ in range(3):
-        at = read_varint(table, len(table) - 48, "footer")[1] if not at else at
     # The meta block, which the footer names first, follows the data blocks.
     end = read_varint(table, len(table) - 48, "footer")[0]
     body = bytearray(table[: end - 4])
@@ -222,6 +220,27 @@ def _read_checkpoint(data: bytes, folder: Path) -> None:
             tf.train.Saver().restore(session, prefix)
     if failed is not None:
         raise failed
+
+
+def _object_seeds() -> Sequence[bytes]:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder, tf.Graph().as_default(), tf.Session() as session:
+        step = graphs.tracked()
+        session.run(tf.global_variables_initializer())
+        step.save(f"{folder}/o", session=session)
+        reader = tf.train.NewCheckpointReader(f"{folder}/o-1")
+        found: bytes = reader.get_tensor("_CHECKPOINTABLE_OBJECT_GRAPH")
+    return [found]
+
+
+def _read_objects(data: bytes, folder: Path) -> None:
+    with BundleWriter(str(folder / "o")) as writer:
+        writer.add("_CHECKPOINTABLE_OBJECT_GRAPH", np.array(data, object))
+        writer.add("v/.ATTRIBUTES/VARIABLE_VALUE", np.float32(1.0))
+    with tf.Graph().as_default(), tf.Session(config=graphs.CONFIG) as session:
+        status = graphs.tracked().restore(str(folder / "o"))
+        status.initialize_or_restore(session)
 
 
 # ---------------------------------------------------------------- records
@@ -271,7 +290,7 @@ def _event_seeds() -> Sequence[bytes]:
         protos.Event(wall_time=1.0, file_version="brain.Event:2"),
         protos.Event(wall_time=2.0, step=1, summary=summary),
     ]
-    return [b"".join(_frame(e.SerializeToString()) for e in events)]
+    return [b"".join(_frame(e.SerializeToString(deterministic=True)) for e in events)]
 
 
 def _frames(data: bytes) -> Iterator[bytes]:
@@ -303,7 +322,7 @@ def _example_seeds() -> Sequence[bytes]:
     example.features.feature["i"].int64_list.value.extend([1, 2, 3])
     example.features.feature["s"].bytes_list.value.append(b"text")
     example.features.feature["v"].int64_list.value.extend([4, 5])
-    return [example.SerializeToString()]
+    return [example.SerializeToString(deterministic=True)]
 
 
 @cache
@@ -329,7 +348,7 @@ def _sequence_seeds() -> Sequence[bytes]:
         item.float_list.value.extend(values)
         item = example.feature_lists.feature_list["s"].feature.add()
         item.bytes_list.value.append(b"x")
-    return [example.SerializeToString()]
+    return [example.SerializeToString(deterministic=True)]
 
 
 @cache
@@ -445,6 +464,7 @@ FORMATS: dict[str, Format] = {
     "checkpoint_v1": Format(
         partial(_checkpoint_seeds, False), _mutate_checkpoint, _read_checkpoint
     ),
+    "objects": Format(_object_seeds, partial(_message, "TrackableObjectGraph"), _read_objects),
     "records": Format(_record_seeds, _mutate_records, _read_records),
     "events": Format(_event_seeds, _mutate_events, _read_events),
     "example": Format(_example_seeds, partial(_message, "Example"), _feed(_example_step)),

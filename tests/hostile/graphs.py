@@ -1,4 +1,4 @@
-"""Graphs to be made hostile: control flow of both kinds, functions, queues, datasets, collections."""
+"""Graphs to be made hostile: control flow of both kinds, functions, datasets, collections."""
 
 from __future__ import annotations
 
@@ -24,6 +24,14 @@ def variables() -> None:
         "p", [4, 2], initializer=tf.ones_initializer(),
         partitioner=tf.fixed_size_partitioner(2),
     )  # fmt: skip
+
+
+def tracked() -> Any:
+    """A variable, and an optimizer with its slot."""
+    variable = tf.get_variable("v", initializer=2.0, use_resource=True)
+    optimizer = tf.train.AdamOptimizer()
+    optimizer.minimize(variable * variable)
+    return tf.train.Checkpoint(v=variable, optimizer=optimizer)
 
 
 def _dense() -> None:
@@ -66,7 +74,7 @@ def _first_control_flow() -> bytes:
     g.node("w/small", "Less", "w/Identity_1", loop.enter("limit", "two", FLOAT), T=FLOAT)
     branch(g, "w/cond", "w/small", "w/Identity_1", 2.0, 3.0)
     loop.close("w/add", "w/cond/Merge")
-    return bytes(g.graph_def.SerializeToString())
+    return bytes(g.graph_def.SerializeToString(deterministic=True))
 
 
 def _input() -> None:
@@ -82,7 +90,7 @@ def graph_defs() -> Sequence[bytes]:
     for build in (_dense, _control, _input):
         with tf.Graph().as_default() as graph:
             build()
-            found.append(graph.as_graph_def().SerializeToString())
+            found.append(graph.as_graph_def().SerializeToString(deterministic=True))
     return found
 
 
@@ -103,14 +111,14 @@ def meta_graphs() -> Sequence[bytes]:
         meta = tf.train.export_meta_graph(saver_def=tf.train.Saver().saver_def)
         signature = tf.saved_model.signature_def_utils.predict_signature_def({"x": x}, {"y": y})
         meta.signature_def["serving_default"].CopyFrom(signature)
-        return [meta.SerializeToString()]
+        return [meta.SerializeToString(deterministic=True)]
 
 
 def import_and_run(load: Callable[[], Any]) -> None:
     """Loads into a new graph, writes that out again, and runs some of it without any feed."""
     with tf.Graph().as_default() as graph:
         load()
-        protos.GraphDef.FromString(graph.as_graph_def().SerializeToString())
+        protos.GraphDef.FromString(graph.as_graph_def().SerializeToString(deterministic=True))
         used = {t for op in graph.get_operations() for t in op.inputs}
         ends = [t for op in graph.get_operations() for t in op.outputs if t not in used]
         with tf.Session(config=CONFIG) as session:

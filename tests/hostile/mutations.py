@@ -85,8 +85,8 @@ def _messages(message: Any, depth: int = 0) -> list[Any]:
             continue
         if field.message_type.GetOptions().map_entry:
             if field.message_type.fields_by_name["value"].message_type is not None:
-                for item in value.values():
-                    found += _messages(item, depth + 1)
+                for key in sorted(value):
+                    found += _messages(value[key], depth + 1)
         elif _is_repeated(value):
             for item in value:
                 found += _messages(item, depth + 1)

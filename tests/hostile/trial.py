@@ -1,6 +1,6 @@
 """One process that reads hostile files until one of them breaks it.
 
-    python -m tests.hostile.trial FORMAT SEED FIRST COUNT STATE FOUND
+    python -m tests.hostile.trial FORMAT,... SEED FIRST COUNT STATE FOUND
 
 It has a gigabyte more memory than what it needs for valid files, and five seconds of processor time
 a case. STATE holds the number of the case at work, so whoever started the process knows where it
@@ -32,21 +32,23 @@ STUCK = 300
 """Wall seconds without any progress: so long nothing takes that waits for no other thread."""
 
 _SOURCE = os.path.dirname(tf.__file__)
+_GOOD = (ValueError, TypeError, OSError, NotImplementedError, KeyError)
 _RAISE = dis.opmap["RAISE_VARARGS"]
 
 
 def fault(error: BaseException) -> str | None:
     """What is wrong with an error as the answer to a bad file; None if it is a good answer.
 
-    Good are TensorFlow's errors but Internal and Unknown, and ValueError, TypeError, OSError and
-    NotImplementedError with words that opdock's code chose: where Python or NumPy stumbled over
+    Good are TensorFlow's errors but Internal and Unknown, and ValueError, TypeError, OSError,
+    NotImplementedError and TensorFlow's KeyError for a name that the graph does not have, with
+    words that opdock's code chose: where Python or NumPy stumbled over
     what was not checked, the innermost frame does not stand on a `raise`.
     """
     if isinstance(error, (tf.errors.InternalError, tf.errors.UnknownError)):
         return "an error from inside"
     if isinstance(error, tf.errors.OpError):
         return None if error.message else "no words"
-    if not isinstance(error, (ValueError, TypeError, OSError, NotImplementedError)):
+    if not isinstance(error, _GOOD):
         return "an untyped error"
     if not str(error):
         return "no words"
@@ -102,8 +104,8 @@ def limit_time() -> None:
 
 def main() -> None:
     """Runs the cases."""
-    name, seed, first, count, state, found = sys.argv[1:]
-    kind = FORMATS[name]
+    names, seed, first, count, state, found = sys.argv[1:]
+    kinds = [FORMATS[name] for name in names.split(",")]
     warnings.simplefilter("ignore")
     tf.logging.set_verbosity(tf.logging.FATAL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -115,8 +117,9 @@ def main() -> None:
         open(found + ".stack", "w") as stack,
     ):
         faulthandler.enable(stack)
-        for data in kind.seeds():
-            kind.read(data, Path(folder))
+        for kind in kinds:
+            for data in kind.seeds():
+                judge(kind, data, Path(folder))
         faulthandler.register(signal.SIGXCPU, stack, chain=True)
         limit_memory()
         for number in range(int(first), int(first) + int(count)):
@@ -124,13 +127,14 @@ def main() -> None:
                 faulthandler.dump_traceback_later(STUCK, exit=True, file=stack)
                 gc.collect()
             os.pwrite(at.fileno(), number.to_bytes(8, "little"), 0)
-            limit_time()
-            data = kind.case(int(seed), number)
-            wrong = judge(kind, data, Path(folder))
-            if wrong is not None and wrong[0] not in seen:
-                seen.add(wrong[0])
-                out.write(json.dumps({"case": number, "where": wrong[0], "what": wrong[1]}) + "\n")
-                out.flush()
+            for kind in kinds:
+                limit_time()
+                wrong = judge(kind, kind.case(int(seed), number), Path(folder))
+                if wrong is not None and wrong[0] not in seen:
+                    seen.add(wrong[0])
+                    line = {"case": number, "where": wrong[0], "what": wrong[1]}
+                    out.write(json.dumps(line) + "\n")
+                    out.flush()
         os.pwrite(at.fileno(), (number + 1).to_bytes(8, "little"), 0)
         faulthandler.cancel_dump_traceback_later()
 

@@ -5,16 +5,19 @@ The graphs are written node by node, as `tf.cond` and `tf.while_loop` of TF 1 wr
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 import opdock as tf
 from tests.core.graph.control.v1_graphs import (
-    BOOL, FLOAT, FLOAT_REF, INT, Loop, Text, branch, count_to,
+    BOOL,
+    FLOAT,
+    INT,
+    Loop,
+    Text,
+    branch,
+    count_to,
 )
-
 
 
 @pytest.fixture(autouse=True)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from opdock.graph.nodes.graph import Graph
     from opdock.graph.nodes.registry import OpSpec
 
+_RESERVED: Final = {"_class": "list(string)", "_output_shapes": "list(shape)"}
 _NODE_NAME: Final = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
 
 
@@ -381,7 +382,7 @@ class Importer:
         attrs: dict[str, Any] = {}
         for name, value in node.attr.items():
             try:
-                attrs[name] = native_attr(value, spec.attr_type(name))
+                attrs[name] = native_attr(value, spec.attr_type(name) or _RESERVED.get(name))
             except (TypeError, ValueError) as e:
                 raise ValueError(f"Node '{node.name}', attr '{name}': {e}") from None
         check_unknown_attrs(spec, node.name, attrs)
@@ -423,18 +424,17 @@ class Importer:
         return self._functions
 
     def _colocation(self, node: Any, group: str | bytes) -> str | bytes:
-        if not isinstance(group, str) or not group.startswith("loc:@"):
+        target = str(group).removeprefix("loc:@")
+        if target == group:
             return group
-        target = group[5:]
         if target not in self._nodes:
             raise ValueError(
                 f"Node '{node.name}' expects to be colocated with unknown node '{target}'"
             )
         return f"loc:@{self._names[target]}"
 
-    def _refine_shapes(self, op: Operation, shapes_attr: Any) -> None:
-        known = shapes_attr if isinstance(shapes_attr, list) else []
-        for tensor, shape in zip(op.outputs, known, strict=False):
+    def _refine_shapes(self, op: Operation, shapes_attr: list[Shape]) -> None:
+        for tensor, shape in zip(op.outputs, shapes_attr, strict=False):
             try:
                 tensor.set_shape(shape)
             except ValueError as e:
