@@ -20,7 +20,12 @@ const_op.declare(Traits(builtin=True, fails=Fails.NEVER))
 
 @const_op.shape
 def _const_shape(sig: ShapeSig) -> Shape:
-    shape: Shape = sig.attrs["value"].shape
+    value, dtype = sig.attrs["value"], sig.attrs["dtype"]
+    # All that reads the node takes the attribute for the type of the value.
+    if value.dtype != dtype.np:
+        own = dtypes.as_dtype(value.dtype).name
+        raise ValueError(f"Type mismatch between value ({own}) and dtype ({dtype.name})")
+    shape: Shape = value.shape
     return shape
 
 
