@@ -15,6 +15,7 @@ from opdock import dtypes, errors
 from opdock.dtypes import DType
 from opdock.io import protos
 from opdock.io.files import as_path, atomic_write
+from opdock.io.parsing import parsed
 from opdock.io.table import TableBuilder, TableReader
 from opdock.io.tensor_proto import decode_array, fill_repeated
 from opdock.io.tensor_slice import TensorSlice, encode_key, gather
@@ -97,8 +98,12 @@ class V1Reader:
         self._shapes: dict[str, tuple[int, ...]] = {}
         self._where: dict[str, list[tuple[TensorSlice, TableReader]]] = {}
         self._tables: list[TableReader] = []
-        for path in paths:
-            self._read_meta(path)
+        try:
+            for path in paths:
+                self._read_meta(path)
+        except BaseException:
+            self.close()
+            raise
 
     def _read_meta(self, path: str) -> None:
         table = TableReader(path)
@@ -106,7 +111,7 @@ class V1Reader:
         raw = table.get(b"")
         if raw is None:
             raise errors.DataLossError(None, None, f"{path} lists no tensors")
-        for tensor in _parse(raw, path).meta.tensor:
+        for tensor in parsed(protos.SavedTensorSlices, raw, f"an entry of {path}").meta.tensor:
             dims = tuple(d.size for d in tensor.shape.dim)
             if any(d < 0 for d in dims) or self._shapes.setdefault(tensor.name, dims) != dims:
                 raise errors.DataLossError(
@@ -172,7 +177,7 @@ class V1Reader:
             )
         shape = part.shape_in(self._shapes[name])
         # A piece carries its elements alone; type and shape are in the list at the front.
-        value = _parse(raw, table.path).data.data
+        value = parsed(protos.SavedTensorSlices, raw, f"an entry of {table.path}").data.data
         value.dtype = self._types[name].as_datatype_enum
         del value.tensor_shape.dim[:]
         for size in shape:
@@ -207,12 +212,3 @@ class V1Reader:
 
 def _text(name: str | bytes) -> str:
     return name.decode() if isinstance(name, bytes) else name
-
-
-def _parse(data: bytes, path: str) -> Any:
-    from google.protobuf.message import DecodeError
-
-    try:
-        return protos.SavedTensorSlices.FromString(data)
-    except DecodeError as e:
-        raise errors.DataLossError(None, None, f"Unable to parse an entry of {path}: {e}") from None

@@ -21,6 +21,7 @@ from opdock.io import bundle_format, crc32c, protos
 from opdock.io.bundle_format import Array, data_path, index_path
 from opdock.io.checkpoint_commit import HEADER_KEY, VERSION, commit, give_up
 from opdock.io.files import Temporary, local_path, tf_errors
+from opdock.io.parsing import parsed
 from opdock.io.table import TableReader
 from opdock.io.tensor_slice import TensorSlice, encode_key, gather
 
@@ -152,7 +153,7 @@ class BundleReader:
         header = raw.pop(HEADER_KEY, None)
         if header is None:
             raise errors.DataLossError(None, None, f"Unable to read the header of {path}")
-        self._header = _parse(protos.BundleHeaderProto, header, path)
+        self._header = parsed(protos.BundleHeaderProto, header, f"an entry of {path}")
         if self._header.version.min_consumer > VERSION:
             raise errors.UnimplementedError(
                 None,
@@ -161,7 +162,9 @@ class BundleReader:
                 f" this one has {VERSION}",
             )
         self._swap = self._header.endianness == protos.BundleHeaderProto.BIG
-        self._entries = {key: _parse(protos.BundleEntryProto, v, path) for key, v in raw.items()}
+        self._entries = {
+            key: parsed(protos.BundleEntryProto, v, f"an entry of {path}") for key, v in raw.items()
+        }
         self._slice_keys = {
             encode_key(key, TensorSlice.from_proto(s))
             for key, e in self._entries.items()
@@ -427,12 +430,3 @@ def _dims(entry: Any) -> tuple[int, ...]:
     if any(d < 0 for d in dims):
         raise errors.DataLossError(None, None, f"A saved tensor has the shape {list(dims)}")
     return dims
-
-
-def _parse(message: Any, data: bytes, path: str) -> Any:
-    from google.protobuf.message import DecodeError
-
-    try:
-        return message.FromString(data)
-    except DecodeError as e:
-        raise errors.DataLossError(None, None, f"Unable to parse an entry of {path}: {e}") from None

@@ -13,6 +13,7 @@ from tensorboard.summary.writer.event_file_writer import _AsyncWriter
 
 from opdock.io import protos
 from opdock.io.files import as_path, tf_errors
+from opdock.io.parsing import parsed
 from opdock.io.records import RecordWriter, read_records
 
 FILE_VERSION = "brain.Event:2"
@@ -127,4 +128,4 @@ def summary_iterator(path: Any) -> Iterator[Any]:
         tf.errors.DataLossError: the file is damaged.
     """
     for record in read_records(path):
-        yield protos.Event.FromString(record)
+        yield parsed(protos.Event, record, f"a record of {as_path(path)}")

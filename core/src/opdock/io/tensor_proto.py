@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -46,6 +47,7 @@ _RAW = frozenset(_FIELDS) - {
     dtypes.bool, dtypes.string,
 }  # fmt: skip
 _MAX_BYTES = 2**31 - 1
+_MAX_RANK = 64  # NumPy's
 
 
 def _storage(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -295,8 +297,7 @@ def decode_array(tensor: Any) -> np.ndarray[Any, Any]:
         cell = np.empty((), dtype.np)
         cell[()] = only
         return np.broadcast_to(cell, dims)
-    _check_allocation(size, dtype)
-    full = np.empty(size, dtype.np)
+    full = _filled_later(size, dtype)
     full[:count] = flat
     full[count:] = flat[-1]
     return full.reshape(dims)
@@ -305,12 +306,20 @@ def decode_array(tensor: Any) -> np.ndarray[Any, Any]:
 def _wire_dims(shape: Any) -> tuple[int, ...]:
     if shape.unknown_rank or any(d.size < 0 for d in shape.dim):
         raise ValueError(f"A TensorProto needs a fully defined shape, got {shape}")
-    return tuple(d.size for d in shape.dim)
+    dims = tuple(d.size for d in shape.dim)
+    if len(dims) > _MAX_RANK or math.prod(dims) >= 2**59:
+        raise ValueError(
+            f"A tensor has {len(dims)} dimensions and {math.prod(dims)} elements, too many"
+        )
+    return dims
 
 
-def _check_allocation(size: int, dtype: DType) -> None:
-    if size * max(dtype.np.itemsize, 1) >= 2**40:
-        raise ValueError(f"A tensor of {size} elements of type {dtype.name} is too large")
+def _filled_later(size: int, dtype: DType) -> np.ndarray[Any, Any]:
+    """Room for more elements than are written: no more than a message could have held."""
+    if size * dtype.np.itemsize <= _MAX_BYTES:
+        with contextlib.suppress(MemoryError):
+            return np.empty(size, dtype.np)
+    raise ValueError(f"A tensor of {size} elements of type {dtype.name} is too large")
 
 
 def _from_content(

@@ -222,7 +222,10 @@ def range_length(start: Any, limit: Any, delta: Any) -> int:
     if isinstance(start, (int, np.integer)):
         distance, step = abs(int(limit) - int(start)), abs(int(delta))
         return (distance + step - 1) // step
-    return math.ceil(abs((float(limit) - float(start)) / float(delta)))
+    size = abs((float(limit) - float(start)) / float(delta))
+    if not size < 2.0**63:
+        raise ValueError(f"Requires ((limit - start) / delta) <= {2**63 - 1}: {size}")
+    return math.ceil(size)
 
 
 @range_op.shape

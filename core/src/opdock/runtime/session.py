@@ -146,13 +146,17 @@ class BaseSession:
                 raw = entry.program.run(values)
             else:
                 raw = self._engine.run(entry.program, values, options, run_metadata)
+            return call.restore(entry.deliver(raw))
+        except MemoryError as e:
+            # Not from a kernel, which is known then: the program, a constant, what is handed out.
+            text = f"The step does not fit into the host's memory: {e or 'none is left'}"
+            raise errors.ResourceExhaustedError(None, None, text) from e
         except errors.OpError as e:
             if getattr(e, "again", False):
                 # A device was lost or full, nothing has outlasted the step: place it elsewhere.
                 again = self._cache.renew(call)
                 return self._step(again, values, key, options, run_metadata)
             raise
-        return call.restore(entry.deliver(raw))
 
     def _feeds(self, feed_dict: Any) -> tuple[Sequence[Any], Key]:
         """The fed arrays, and the key of the program that takes them."""

@@ -11,6 +11,7 @@ from opdock.graph.nodes.collections import get_collection
 from opdock.graph.nodes.graph import Graph
 from opdock.io import protos
 from opdock.io.files import as_path
+from opdock.io.parsing import parsed
 from opdock.saved_model import constants, utils
 from opdock.saved_model.file import maybe_saved_model_directory, meta_graph_of, parse_saved_model
 from opdock.saved_model.signature_def_utils import load_op_from_signature_def
@@ -183,7 +184,7 @@ def get_asset_tensors(
     collections = meta_graph_def_to_load.collection_def
     if not assets and constants.ASSETS_KEY in collections:
         for packed in collections[constants.ASSETS_KEY].any_list.value:
-            assets.append(protos.AssetFileDef.FromString(packed.value))
+            assets.append(parsed(protos.AssetFileDef, packed.value, "an asset of the model"))
     folder = utils.get_assets_dir(as_path(export_dir))
     prefix = f"{import_scope}/" if import_scope else ""
     return {

@@ -16,6 +16,7 @@ from opdock.graph.serial.proto_functions import (
     get_from_proto_function,
     get_to_proto_function,
 )
+from opdock.io.parsing import parsed
 
 __all__ = [
     "add_collection_def", "in_scope", "prepend_name_scope", "restore_collection",
@@ -145,14 +146,15 @@ def restore_collection(
     from_proto = get_from_proto_function(key)
     if from_proto is not None and kind == "bytes_list":
         proto_type = get_collection_proto_type(key)
+        where = f"an item of collection '{key}'"
         for value in collection.bytes_list.value:
             if key not in VARIABLE_COLLECTIONS:
-                item = from_proto(proto_type.FromString(value), import_scope=scope)
+                item = from_proto(parsed(proto_type, value, where), import_scope=scope)
             else:
                 # One variable in several collections stays one object.
                 item = made.get(value)
                 if item is None:
-                    item = from_proto(proto_type.FromString(value), import_scope=scope)
+                    item = from_proto(parsed(proto_type, value, where), import_scope=scope)
                     made[value] = item
             graph.add_to_collection(key, item)
         return

@@ -12,6 +12,7 @@ from opdock.graph.nodes.graph import Graph
 from opdock.io import protos
 from opdock.io.checkpoint_reader import NewCheckpointReader
 from opdock.io.files import as_path, local_path
+from opdock.io.parsing import parsed
 from opdock.train import checkpoint_management
 from opdock.train.saveable import OBJECT_GRAPH_PROTO_KEY, all_saveable_objects, names_of
 from opdock.train.saver_builder import BaseSaverBuilder, BulkSaverBuilder
@@ -358,7 +359,8 @@ def object_graph_keys(prefix: str) -> dict[str, str] | None:
     reader = NewCheckpointReader(prefix)
     if not reader.has_tensor(OBJECT_GRAPH_PROTO_KEY):
         return None
-    graph = protos.TrackableObjectGraph.FromString(reader.get_tensor(OBJECT_GRAPH_PROTO_KEY))
+    data = reader.get_tensor(OBJECT_GRAPH_PROTO_KEY)
+    graph = parsed(protos.TrackableObjectGraph, data, f"the object graph of {prefix}")
     return {a.full_name: a.checkpoint_key for node in graph.nodes for a in node.attributes}
 
 

@@ -1,8 +1,7 @@
 """The compiler: LLVM assembly to a function's address, through llvmlite, with objects on disk.
 
 An object file is kept under the hash of everything that it depends on: its source, the processor
-and the versions. It is native code, so the folder belongs to the user alone, a file is written
-whole or not at all, and what fails its checksum is compiled again.
+and the versions (`store.py`).
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ import os
 import platform
 import re
 import sys
-import tempfile
 import threading
 from functools import cache
-from pathlib import Path
 from typing import Any
+
+from opdock_cpu.jit import store
 
 __all__ = [
     "Code", "available", "compile_ir", "load_cached", "started", "why_not",
@@ -30,7 +29,6 @@ if hasattr(os, "register_at_fork"):  # a child must not find LLVM in the middle 
     os.register_at_fork(
         before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
     )
-_DIGEST = 32
 _MOST = 256
 """Objects of one loader."""
 _loader: _Loader | None = None
@@ -173,11 +171,11 @@ def compile_ir(source: str, name: str) -> Code:
         ImportError, OSError, RuntimeError: LLVM does not load, or refuses the module.
     """
     with _lock:
-        path = _path(source)
-        code = _read(path)
+        key = _key(source)
+        code = store.read(key)
         if code is None:
             code = _emit(source)
-            _write(path, code)
+            store.write(key, code)
         return _load(code, name)
 
 
@@ -186,7 +184,7 @@ def load_cached(source: str, name: str) -> Code | None:
     if not _lock.acquire(blocking=False):
         return None
     try:
-        code = _read(_path(source))
+        code = store.read(_key(source))
         return None if code is None else _load(code, name)
     finally:
         _lock.release()
@@ -236,50 +234,5 @@ def _load(code: bytes, name: str) -> Code:
     return _loader.load(code, name)
 
 
-# ---------------------------------------------------------------- the cache on disk
-def _folder() -> Path | None:
-    chosen = os.environ.get("OPDOCK_CACHE")
-    if chosen == "":
-        return None
-    base = chosen or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "opdock"
-    )
-    return Path(base, "cpu-code")
-
-
-def _path(source: str) -> Path | None:
-    folder = _folder()
-    if folder is None:
-        return None
-    key = hashlib.sha256(f"{_identity()}\n{source}".encode()).hexdigest()
-    return folder / f"{key}.o"
-
-
-def _read(path: Path | None) -> bytes | None:
-    """The object file, unless it is absent, damaged or not the user's own."""
-    if path is None:
-        return None
-    try:
-        if hasattr(os, "getuid") and path.parent.stat().st_uid != os.getuid():
-            return None
-        data = path.read_bytes()
-    except OSError:
-        return None
-    digest, code = data[:_DIGEST], data[_DIGEST:]
-    return code if code and hashlib.sha256(code).digest() == digest else None
-
-
-def _write(path: Path | None, code: bytes) -> None:
-    """Keeps an object file; a folder that cannot be written only costs time."""
-    if path is None:
-        return
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, name = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(hashlib.sha256(code).digest() + code)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except OSError:
-        return
+def _key(source: str) -> str:
+    return hashlib.sha256(f"{_identity()}\n{source}".encode()).hexdigest()

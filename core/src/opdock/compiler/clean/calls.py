@@ -59,6 +59,12 @@ def _inlined(node: Node) -> tuple[list[Node], list[Value], list[Node]]:
     function = _callee(node)
     feeds = []
     for parameter, value in zip(function.inputs, node.inputs, strict=True):
+        if value.dtype.base_dtype is not parameter.dtype.base_dtype:
+            raise errors.InvalidArgumentError(
+                None, node.origin,
+                f"Function '{function.func_name}' takes an argument of type "
+                f"{parameter.dtype.name}, but is called with {value.dtype.name}",
+            )  # fmt: skip
         if not shapes.is_compatible(value.shape, parameter.raw_shape):
             raise errors.InvalidArgumentError(
                 None, node.origin,

@@ -136,7 +136,7 @@ class _Merge:
             switches = [(n, side) for n, side in stops if graph.op(n) in SWITCH and side >= 0]
             votes.append({(_pred(graph, name), side) for name, side in switches})
         arms = _arms(votes)
-        if arms is None:
+        if arms is None or len(arms) < 2:
             raise unsupported(node, "no predicate tells its inputs apart")
         return cls(node, inputs, arms)
 

@@ -255,7 +255,9 @@ class Rewriter:
                     if arg.type_attr in node.attr
                     else default
                 )
-                if index < count and known is not None:
+                if known is None:
+                    raise unsupported(node, f"it has no attribute '{arg.type_attr}'")
+                if index < count:
                     return known.as_ref if arg.is_ref else known
                 types = [known] * min(count, 1 << 20)
             if index < len(types):

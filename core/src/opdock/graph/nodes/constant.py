@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,12 @@ const_op.declare(Traits(builtin=True, fails=Fails.NEVER))
 
 @const_op.shape
 def _const_shape(sig: ShapeSig) -> Shape:
-    shape: Shape = sig.attrs["value"].shape
+    value, dtype = sig.attrs["value"], sig.attrs["dtype"]
+    # All that reads the node takes the attribute for the type of the value.
+    if value.dtype != dtype.np:
+        own = dtypes.as_dtype(value.dtype).name
+        raise ValueError(f"Type mismatch between value ({own}) and dtype ({dtype.name})")
+    shape: Shape = value.shape
     return shape
 
 
@@ -68,7 +74,9 @@ def _fill_shape(array: np.ndarray[Any, Any], shape: Shape, verify: bool) -> np.n
         raise ValueError(f"A constant needs a fully defined shape, got {shapes.text(shape)}.")
     if verify and array.shape != shape:
         raise TypeError(f"Expected Tensor's shape: {shape}, got {array.shape}.")
-    wanted = int(np.prod(shape, dtype=np.int64))  # type: ignore[arg-type]
+    wanted = math.prod(shape)  # type: ignore[arg-type]
+    if wanted >= 2**63:
+        raise ValueError(f"A shape must have fewer than 2**63 elements, got {shapes.text(shape)}.")
     if wanted == 0:
         return np.empty(shape, array.dtype)
     if array.size > wanted:
@@ -79,8 +87,14 @@ def _fill_shape(array: np.ndarray[Any, Any], shape: Shape, verify: bool) -> np.n
         return array.reshape(shape).copy()  # type: ignore[arg-type]
     if array.size == 0:
         raise ValueError(f"A constant of shape {shape} cannot be filled from an empty value.")
+    if array.size == 1:
+        # Gigabytes of one value are a few bytes until a kernel wants them.
+        return np.broadcast_to(array.reshape(()).copy(), shape)  # type: ignore[arg-type]
     flat = array.reshape(-1)
-    out = np.full(wanted, flat[-1], array.dtype)
+    try:
+        out = np.full(wanted, flat[-1], array.dtype)
+    except MemoryError as e:
+        raise ValueError(f"A constant of shape {shapes.text(shape)} is too large: {e}") from None
     out[: flat.size] = flat
     return out.reshape(shape)
 

@@ -8,6 +8,7 @@ stateless expression over constants.
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from opdock.shapes import Shape
 Array = np.ndarray[Any, Any]
 _MAX_DEPTH: Final = 100
 _MAX_ELEMENTS: Final = 4096
+_MOST: Final = 1 << 24
 
 
 # ---------------------------------------------------------------- what programs may ask
@@ -63,8 +65,10 @@ def _static(op: Operation, tensor: Tensor, partial: bool) -> Array | None:
         known, value = tensor._shape, constant_value(op._inputs[1])
         if known is None or None in known or value is None:
             return None
-        return np.full(known, value, value.dtype)
+        return np.broadcast_to(value, known)  # whatever its size, one element
     if op.type not in ("Range", "Cast", "Concat", "ConcatV2", "Equal", "NotEqual"):
+        return None
+    if tensor._shape is None or math.prod(d or 0 for d in tensor._shape) > _MOST:
         return None
     inputs = [constant_value(t) for t in op._inputs]
     if any(v is None for v in inputs):

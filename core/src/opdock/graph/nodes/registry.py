@@ -243,7 +243,12 @@ class OpSpec:
             raise ValueError(f"{e} {_describe(sig)}") from None
         if sig.n_outputs == 1 and not isinstance(result, list):
             return [result]
-        return list(result) if result is not None else [None] * sig.n_outputs
+        shapes = list(result) if result is not None else [None] * sig.n_outputs
+        if len(shapes) != sig.n_outputs:
+            raise ValueError(
+                f"{len(shapes)} shapes are known for {sig.n_outputs} outputs {_describe(sig)}"
+            )
+        return shapes
 
     # ------------------------------------------------------------ building nodes
     def __call__(self, *inputs: Any, name: str | None = None, **attrs: Any) -> Any:

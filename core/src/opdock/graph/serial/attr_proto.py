@@ -133,9 +133,9 @@ def native_attr(value: Any, attr_type: str | None = None) -> Any:
         if attr_type == "shape":
             return ()
         raise TypeError("the attribute has no value")
-    if field == "placeholder":
+    if field == "placeholder" and attr_type is None:
         return value
-    kind = _KIND[field]
+    kind = _KIND.get(field, field)
     if attr_type is not None and kind != attr_type:
         raise TypeError(f"the attribute has a value of type {kind}, {attr_type} expected")
     return _native(getattr(value, field), kind)
@@ -146,6 +146,8 @@ def _native_list(items: Any, attr_type: str | None) -> list[Any]:
     if len(used) > 1:
         raise TypeError(f"the attribute lists values of several types: {', '.join(used)}")
     if not used:
+        if attr_type is not None and not attr_type.startswith("list("):
+            raise TypeError(f"the attribute has an empty list, {attr_type} expected")
         return []
     kind = _KIND[used[0]]
     if attr_type is not None and attr_type != f"list({kind})":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from opdock.dtypes import DType, proto_name
 from opdock.graph.control.function_op import functions_of
+from opdock.graph.control.signatures import check_functions
 from opdock.graph.nodes import registry
 from opdock.graph.nodes.opdef import ArgDef
 from opdock.graph.nodes.operation import Operation, Tensor
@@ -97,6 +98,7 @@ def build_node(
     """
     full = _complete(spec, name, inputs, attrs)
     _check_inputs(spec, name, inputs, full)
+    check_functions(spec, name, full)
     outputs = _argument_dtypes(spec, name, spec.definition.outputs, full)
     return graph._create_op(spec, name, inputs, full, outputs)
 

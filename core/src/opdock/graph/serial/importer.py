@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from opdock import dtypes, errors
-from opdock.graph.control.v1_control_flow import V1_OPS
+from opdock.graph.control.v1_control_flow import MERGE, NEXT, V1_OPS
 from opdock.graph.control.v1_functionalize import functionalize
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.devicespec import DeviceSpec
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from opdock.graph.nodes.graph import Graph
     from opdock.graph.nodes.registry import OpSpec
 
+_RESERVED: Final = {"_class": "list(string)", "_output_shapes": "list(shape)"}
 _NODE_NAME: Final = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
 
 
@@ -160,10 +161,12 @@ class Importer:
         """Adds the nodes; the elements that are asked for in order, if any are."""
         self._graph._check_not_finalized()
         self._check_versions()
+        self._check_nodes()
         if any(n.op in V1_OPS for n in self._def.node):
+            self._order()  # the rewrite takes for granted that edges are there, and no cycles
             self._def, flat = functionalize(self._def)
             self._functions = FunctionLibraryReader(self._def.library, self._graph, flat)
-        self._check_nodes()
+            self._check_nodes()
         self._check_map()
         order = self._order()
         self._choose_names()
@@ -225,6 +228,7 @@ class Importer:
         graph._bad_consumers.update(versions.bad_consumers)
 
     def _check_nodes(self) -> None:
+        self._nodes.clear()
         for node in self._def.node:
             if not _NODE_NAME.match(node.name):
                 raise ValueError(
@@ -285,6 +289,8 @@ class Importer:
                     continue
                 if name not in position:
                     raise ValueError(f"Node '{node.name}': Unknown input node '{text}'")
+                if node.op in MERGE and self._nodes[name].op in NEXT:
+                    continue  # the way back of a loop
                 waiting[i] += 1
                 users[position[name]].append(i)
         nodes = list(self._def.node)
@@ -376,7 +382,7 @@ class Importer:
         attrs: dict[str, Any] = {}
         for name, value in node.attr.items():
             try:
-                attrs[name] = native_attr(value, spec.attr_type(name))
+                attrs[name] = native_attr(value, spec.attr_type(name) or _RESERVED.get(name))
             except (TypeError, ValueError) as e:
                 raise ValueError(f"Node '{node.name}', attr '{name}': {e}") from None
         check_unknown_attrs(spec, node.name, attrs)
@@ -418,18 +424,17 @@ class Importer:
         return self._functions
 
     def _colocation(self, node: Any, group: str | bytes) -> str | bytes:
-        if not isinstance(group, str) or not group.startswith("loc:@"):
+        target = str(group).removeprefix("loc:@")
+        if target == group:
             return group
-        target = group[5:]
         if target not in self._nodes:
             raise ValueError(
                 f"Node '{node.name}' expects to be colocated with unknown node '{target}'"
             )
         return f"loc:@{self._names[target]}"
 
-    def _refine_shapes(self, op: Operation, shapes_attr: Any) -> None:
-        known = shapes_attr if isinstance(shapes_attr, list) else []
-        for tensor, shape in zip(op.outputs, known, strict=False):
+    def _refine_shapes(self, op: Operation, shapes_attr: list[Shape]) -> None:
+        for tensor, shape in zip(op.outputs, shapes_attr, strict=False):
             try:
                 tensor.set_shape(shape)
             except ValueError as e:

@@ -51,7 +51,7 @@ def steps(start: Any, limit: Any, delta: Any) -> int:
     """The number of elements of a range.
 
     Raises:
-        InvalidArgumentError: the step is zero or leads away from the limit.
+        InvalidArgumentError: the step is zero, leads away from the limit or never gets there.
     """
     if delta == 0:
         raise invalid(f"Requires delta != 0: {delta}")
@@ -61,7 +61,10 @@ def steps(start: Any, limit: Any, delta: Any) -> int:
     if isinstance(start, (int, np.integer)):
         distance, step = abs(int(limit) - int(start)), abs(int(delta))
         return (distance + step - 1) // step
-    return math.ceil(abs((float(limit) - float(start)) / float(delta)))
+    size = abs((float(limit) - float(start)) / float(delta))
+    if not size < 2.0**63:
+        raise invalid(f"Requires ((limit - start) / delta) <= {2**63 - 1}: {size}")
+    return math.ceil(size)
 
 
 @portable("Range", host_inputs=("start", "limit", "delta"))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opdock import dtypes, errors
 from opdock.compiler.pipeline import Compiled
 from opdock.graph.control.rows import by_rows
 from opdock.kernels.select.cells import UserCall
@@ -76,6 +77,7 @@ class LazyFunction:
             try:
                 own = idle.pop()
             except IndexError:
+                self._check(values)  # elements of one dataset are alike
                 own = _Own(bind(self._program()))
             try:
                 return own.call(values, places)
@@ -83,6 +85,22 @@ class LazyFunction:
                 idle.append(own)
 
         return call
+
+    def _check(self, values: Sequence[Any]) -> None:
+        """InvalidArgumentError where a graph of a file calls the function with other arguments."""
+        wanted = [t.dtype.base_dtype for t in self._function.inputs]
+        given = [
+            dtypes.as_dtype(v.dtype)
+            if isinstance(v, np.ndarray) and dtype not in (dtypes.variant, dtypes.resource)
+            else dtype
+            for v, dtype in zip(values, wanted, strict=False)
+        ]
+        if len(values) != len(wanted) or given != wanted:
+            raise errors.InvalidArgumentError(
+                None, None,
+                f"Function '{self._function.func_name}' takes {[t.name for t in wanted]}, but is "
+                f"called with {len(values)} arguments: {[t.name for t in given]}",
+            )  # fmt: skip
 
     def _program(self) -> Compiled:
         with self._lock:

@@ -9,6 +9,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
+from opdock import errors
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import device, init_scope
 from opdock.graph.variables.trackable import Trackable
@@ -22,6 +23,21 @@ __all__ = ["Position", "Restoration", "node_names"]
 
 _log = logging.getLogger("tensorflow")
 _numbers = itertools.count()
+
+
+def _check_numbers(proto: Any) -> None:
+    """DataLossError where a node of an object graph leads to one that is not there."""
+    named = {0}  # the root
+    for node in proto.nodes:
+        named.update(child.node_id for child in node.children)
+        for slot in node.slot_variables:
+            named |= {slot.original_variable_node_id, slot.slot_variable_node_id}
+    if not all(0 <= number < len(proto.nodes) for number in named):
+        raise errors.DataLossError(
+            None, None,
+            f"The object graph of the checkpoint has {len(proto.nodes)} nodes and leads to number "
+            f"{max(named)}",
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -61,6 +77,7 @@ class Restoration:
         self._cache = cache
         self.slots: dict[int, list[_Slot]] = {}
         self._waiting: dict[int, list[tuple[Trackable, _Slot]]] = {}
+        _check_numbers(proto)
         for number, node in enumerate(proto.nodes):
             for s in node.slot_variables:
                 slot = _Slot(
@@ -96,7 +113,14 @@ class Restoration:
         return True
 
     def _restore_slot(self, optimizer: Any, variable: Trackable, slot: _Slot) -> None:
-        optimizer._create_or_restore_slot_variable(Position(self, slot.slot), slot.name, variable)
+        make = getattr(optimizer, "_create_or_restore_slot_variable", None)
+        if make is None or not hasattr(variable, "op"):
+            raise errors.InvalidArgumentError(
+                None, None,
+                f"The checkpoint has a slot '{slot.name}' for a {type(variable).__name__} of a "
+                f"{type(optimizer).__name__}, not for a variable of an optimizer",
+            )  # fmt: skip
+        make(Position(self, slot.slot), slot.name, variable)
 
     def restore(self, number: int, trackable: Trackable) -> None:
         """Restores an object that was just bound, and those behind it that exist."""

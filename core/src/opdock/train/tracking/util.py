@@ -16,6 +16,7 @@ from opdock.graph.variables.variable_store import default_initializer
 from opdock.io import protos
 from opdock.io.checkpoint_reader import NewCheckpointReader
 from opdock.io.files import as_path
+from opdock.io.parsing import parsed
 from opdock.ops.identity import identity, placeholder_with_default
 from opdock.train.checkpoint_management import update_checkpoint_state_internal
 from opdock.train.saver_builder import BaseSaverBuilder
@@ -56,7 +57,7 @@ def object_metadata(save_path: Any) -> Any:
             f' missing the key "{OBJECT_GRAPH_PROTO_KEY}"). Likely it was created with a name-based'
             " saver and does not contain an object dependency graph."
         ) from None
-    return protos.TrackableObjectGraph.FromString(data)
+    return parsed(protos.TrackableObjectGraph, data, f"the object graph of {save_path}")
 
 
 def gather_initializers(root_trackable: Trackable) -> list[Any]:
@@ -184,7 +185,8 @@ class TrackableSaver:
         if not reader.has_tensor(OBJECT_GRAPH_PROTO_KEY):
             names = set(reader.get_variable_to_shape_map())
             return NameBasedSaverStatus(names, path, self._root)
-        proto = protos.TrackableObjectGraph.FromString(reader.get_tensor(OBJECT_GRAPH_PROTO_KEY))
+        data = reader.get_tensor(OBJECT_GRAPH_PROTO_KEY)
+        proto = parsed(protos.TrackableObjectGraph, data, f"the object graph of {path}")
         prefix = self._prefix_tensor()
         restoration = Restoration(proto, reader, prefix, self._saveables, self._restore_ops)
         Position(restoration, 0).restore(self._root)

@@ -1,0 +1,132 @@
+"""Graphs to be made hostile: control flow of both kinds, functions, datasets, collections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import opdock as tf
+from opdock.io import protos
+from tests.core.graph.control.v1_graphs import FLOAT, INT, Loop, Text, branch, count_to
+
+CONFIG = tf.ConfigProto(operation_timeout_in_ms=1000)
+"""A graph may ask for a loop without end: that is no fault, if it can be ended."""
+
+
+def variables() -> None:
+    """Variables of several types, one in two parts."""
+    tf.get_variable("f", initializer=np.arange(6, dtype=np.float32).reshape(2, 3))
+    tf.get_variable("i", initializer=np.arange(4), use_resource=True)
+    tf.get_variable("s", initializer=tf.constant([b"a", b"bc"]))
+    tf.get_variable(
+        "p", [4, 2], initializer=tf.ones_initializer(),
+        partitioner=tf.fixed_size_partitioner(2),
+    )  # fmt: skip
+
+
+def tracked() -> Any:
+    """A variable, and an optimizer with its slot."""
+    variable = tf.get_variable("v", initializer=2.0, use_resource=True)
+    optimizer = tf.train.AdamOptimizer()
+    optimizer.minimize(variable * variable)
+    return tf.train.Checkpoint(v=variable, optimizer=optimizer)
+
+
+def _dense() -> None:
+    x = tf.placeholder_with_default(np.ones((2, 3), np.float32), [None, 3], name="x")
+    w = tf.constant(np.arange(12, dtype=np.float32).reshape(3, 4))
+    y = tf.nn.relu(tf.matmul(x, w) + tf.constant(0.5, shape=[4]))
+    parts = tf.split(tf.reshape(y, [-1, 2]), 2, axis=1)
+    tf.concat([tf.transpose(p) for p in parts], 0, name="out")
+    tf.strided_slice(y, [0, 1], [2, 3], name="slice")
+    tf.range(0, 10, 3, name="range")
+    tf.fill([2, 2], 3, name="fill")
+    tf.as_string(tf.cast(tf.argmax(y, 1), tf.int32), name="text")
+
+
+def _control() -> None:
+    a = tf.placeholder_with_default(np.float32(2.0), [], name="a")
+    tf.cond(a > 1, lambda: tf.cond(a > 3, lambda: a, lambda: a * 2), lambda: a - 1, name="c")
+    tf.while_loop(
+        lambda i, s: i < 5,
+        lambda i, s: (i + 1, s + tf.cond(s > 3, lambda: a, lambda: -a)),
+        [0, a], name="w",
+    )  # fmt: skip
+    tf.gradients(tf.while_loop(lambda t: t < 9, lambda t: t * t, [a]), a)
+
+
+def _first_control_flow() -> bytes:
+    """A cond in a cond, a loop, and a cond in a loop, with the nodes of TF 1's first kind."""
+    g = Text()
+    for name, value in (("p", True), ("q", False), ("x", 5.0), ("n", 3), ("two", 2.0)):
+        g.const(name, value)
+    branch(g, "cond/cond", "q", "x", 2.0, 1.0)
+    branch(g, "cond", "p", "cond/cond/Merge", 2.0, 1.0)
+    count_to(g, "while", "n", "x", "two")
+    g.const("zero", 0)
+    loop = Loop(g, "w", [("zero", INT), ("x", FLOAT)])
+    g.node("w/Less", "Less", "w/Merge_0", loop.enter("Less/Enter", "n", INT), T=INT)
+    loop.cond("w/Less")
+    g.const("w/one", 1, "^w/Identity_0")
+    g.node("w/add", "Add", "w/Identity_0", "w/one", T=INT)
+    g.node("w/small", "Less", "w/Identity_1", loop.enter("limit", "two", FLOAT), T=FLOAT)
+    branch(g, "w/cond", "w/small", "w/Identity_1", 2.0, 3.0)
+    loop.close("w/add", "w/cond/Merge")
+    return bytes(g.graph_def.SerializeToString(deterministic=True))
+
+
+def _input() -> None:
+    data = tf.data.Dataset.range(5).map(lambda x: x * 2).filter(lambda x: x > 1).batch(2)
+    tf.data.make_one_shot_iterator(data).get_next(name="next")
+    queue = tf.FIFOQueue(3, [tf.int32], [[]])
+    tf.group(queue.enqueue([1]), name="put")
+
+
+def graph_defs() -> Sequence[bytes]:
+    """GraphDefs."""
+    found = [_first_control_flow()] * 2
+    for build in (_dense, _control, _input):
+        with tf.Graph().as_default() as graph:
+            build()
+            found.append(graph.as_graph_def().SerializeToString(deterministic=True))
+    return found
+
+
+def meta_graphs() -> Sequence[bytes]:
+    """MetaGraphDefs, with collections, a saver and a signature."""
+    with tf.Graph().as_default():
+        variables()
+        x = tf.placeholder(tf.float32, [None, 2], name="x")
+        y = tf.layers.dense(x, 2, name="layer")
+        tf.losses.add_loss(tf.reduce_sum(y))
+        tf.add_to_collection("numbers", 7)
+        tf.add_to_collection("names", "text")
+        tf.cond(tf.size(x) > 1, lambda: x, lambda: x * 2)
+        tf.while_loop(lambda i: i < 3, lambda i: i + 1, [0])
+        queue = tf.train.string_input_producer(["a", "b"])
+        queue.dequeue()
+        tf.train.Saver()
+        meta = tf.train.export_meta_graph(saver_def=tf.train.Saver().saver_def)
+        signature = tf.saved_model.signature_def_utils.predict_signature_def({"x": x}, {"y": y})
+        meta.signature_def["serving_default"].CopyFrom(signature)
+        return [meta.SerializeToString(deterministic=True)]
+
+
+def import_and_run(load: Callable[[], Any]) -> None:
+    """Loads into a new graph, writes that out again, and runs some of it without any feed."""
+    with tf.Graph().as_default() as graph:
+        load()
+        protos.GraphDef.FromString(graph.as_graph_def().SerializeToString(deterministic=True))
+        used = {t for op in graph.get_operations() for t in op.inputs}
+        ends = [t for op in graph.get_operations() for t in op.outputs if t not in used]
+        with tf.Session(config=CONFIG) as session:
+            failed: Exception | None = None
+            for tensor in [t for t in ends if not t.dtype._is_ref_dtype][:6]:
+                try:
+                    session.run(tensor)
+                except (tf.errors.OpError, TypeError) as e:
+                    failed = failed or e
+            if failed is not None:
+                raise failed
