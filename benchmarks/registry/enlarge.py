@@ -25,26 +25,29 @@ class Call:
     Attributes:
         sample: what they were made of.
         inputs: the arrays, lists of them where the op takes lists.
+        attrs: the attributes.
         elements: of the largest array.
     """
 
     sample: Sample
     inputs: list[Any]
+    attrs: dict[str, Any]
     elements: int
 
 
-def calls(samples: Sequence[Sample], elements: int) -> Iterator[Call]:
+def calls(samples: Sequence[Sample], sized: Sequence[str], elements: int) -> Iterator[Call]:
     """Calls whose largest array has about so many elements, the likeliest first.
 
     Args:
         samples: of one op in one element type.
+        sized: the attributes that are shapes.
         elements: as many as a dimension's factor, a whole number, allows.
     """
     for sample in samples:
         shapes = [np.shape(a) for a in arrays(sample.inputs)]
-        for chosen in proposals(shapes):
+        for chosen in proposals(shapes, windows="strides" in sample.attrs):
             for values in (True, False) if has_values(sample.inputs) else (False,):
-                yield grown(sample, chosen, values, elements)
+                yield grown(sample, chosen, values, sized, elements)
 
 
 def arrays(inputs: Sequence[Any]) -> list[Any]:
@@ -57,11 +60,17 @@ def has_values(inputs: Sequence[Any]) -> bool:
     return any(np.asarray(a).dtype.kind in "iu" and np.ndim(a) == 1 for a in arrays(inputs))
 
 
-def proposals(shapes: Sequence[tuple[int, ...]]) -> list[frozenset[int]]:
-    """Sets of lengths that may grow: all, those of the first, the last, a middle axis, each."""
+def proposals(shapes: Sequence[tuple[int, ...]], windows: bool) -> list[frozenset[int]]:
+    """Sets of lengths that may grow: all, those of the first, the last, a middle axis, each.
+
+    Where windows move over an image, the image's own lengths come first: windows stay small.
+    """
     data = [s for s in shapes if s]
     every = {d for s in data for d in s if d > 1}
+    image = max(data, key=len, default=())
+    window = {d for s in data if s is not image for d in s} if windows else set()
     sets = [
+        every - window,
         every,
         {s[0] for s in data if len(s) > 1},
         {s[-1] for s in data},
@@ -76,13 +85,16 @@ def proposals(shapes: Sequence[tuple[int, ...]]) -> list[frozenset[int]]:
     return found
 
 
-def grown(sample: Sample, chosen: frozenset[int], values: bool, elements: int) -> Call:
+def grown(
+    sample: Sample, chosen: frozenset[int], values: bool, sized: Sequence[str], elements: int
+) -> Call:
     """The sample with all `chosen` lengths multiplied by the largest factor that fits.
 
     Args:
         sample: the sample.
         chosen: the lengths.
         values: whether they grow where they stand in a vector of whole numbers as well.
+        sized: the attributes that are shapes.
         elements: of the largest array, about.
     """
     shapes = [np.shape(a) for a in arrays(sample.inputs)]
@@ -95,7 +107,11 @@ def grown(sample: Sample, chosen: frozenset[int], values: bool, elements: int) -
         else grow(x, chosen, values, factor)
         for x in sample.inputs
     ]
-    return Call(sample, inputs, largest(shapes, chosen, factor))
+    attrs = dict(sample.attrs)
+    for name in sized:
+        if attrs.get(name):
+            attrs[name] = [d * factor if d in chosen else d for d in attrs[name]]
+    return Call(sample, inputs, attrs, largest(shapes, chosen, factor))
 
 
 def largest(shapes: Sequence[tuple[int, ...]], chosen: frozenset[int], factor: int) -> int:

@@ -69,8 +69,10 @@ def write(row: Row, folder: Path) -> dict[str, Any] | None:
     dtype = element_type(row.op)
     assert dtype is not None
     found = [s for s in samples_for(row.op, numpy_dtype(dtype.name)) if usable(s, row.backward)]
-    best: dict[str, Any] | None = None
-    for call in (small(found) if row.size == "small" else calls(found, SIZES[row.size])):
+    spec, best = registry.get(row.op), None
+    sized = [a.name for a in spec.definition.attrs.values() if a.type == "shape"]
+    many = calls(found, sized, SIZES[row.size])
+    for call in small(found) if row.size == "small" else many:
         if best is not None and call.elements <= 2 * best["elements"]:
             continue
         try:
@@ -93,7 +95,7 @@ def small(samples: list[Sample]) -> Iterator[Call]:
     full = [s for s in samples if all(np.size(a) for a in arrays(s.inputs))]
     for sample in full or samples:
         size = max((int(np.size(a)) for a in arrays(sample.inputs)), default=0)
-        yield Call(sample, list(sample.inputs), size)
+        yield Call(sample, list(sample.inputs), dict(sample.attrs), size)
 
 
 def usable(sample: Sample, backward: bool) -> bool:
@@ -110,7 +112,7 @@ def program(row: Row, dtype: dtypes.DType, call: Call) -> dict[str, Any]:
     spec = registry.get(row.op)
     with tf.Graph().as_default() as graph:
         case = build_case(
-            spec, call.inputs, call.sample.attrs, attr=varied_attr(spec) or "", dtype=dtype,
+            spec, call.inputs, call.attrs, attr=varied_attr(spec) or "", dtype=dtype,
             variant="plain", scope="", name="case",
         )  # fmt: skip
         if any(t.dtype.is_quantized for t in (*case.op.inputs, *case.op.outputs)):
