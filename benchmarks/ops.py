@@ -60,7 +60,11 @@ class Pair:
             times, ratios = compare.turns(self.setting.effort, self.workers, heads, wrong)
         if wrong:
             self.close(wrong)
-            return {"wrong": {name: heard.get("error") or heard["wrong"] for name, heard in wrong.items()}}
+            return {
+                "wrong": {
+                    name: heard.get("error") or heard["wrong"] for name, heard in wrong.items()
+                }
+            }
         return {
             "steps": {name: statistics.median(found) for name, found in times.items()},
             "ratios": {name: found["median"] for name, found in ratios.items()},
@@ -101,7 +105,9 @@ def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("names", nargs="*", metavar="name", help="rows, or patterns; all without one")
+    parser.add_argument(
+        "names", nargs="*", metavar="name", help="rows, or patterns; all without one"
+    )
     parser.add_argument("--peer", action="append", default=[], type=options.peer)
     parser.add_argument("--threads", type=options.positive, default=options.cores())
     parser.add_argument("--device", help="where opdock computes, for instance opencl:0")
@@ -113,7 +119,9 @@ def main(words: Sequence[str]) -> int:
     found = list(measured(setting, chosen))
     about = {**report.machine(), "date": dt.datetime.now(tz=dt.UTC).date().isoformat()}
     if args.json:
-        args.json.write_text(json.dumps({"about": about, "rows": found}, indent=1), encoding="utf-8")
+        args.json.write_text(
+            json.dumps({"about": about, "rows": found}, indent=1), encoding="utf-8"
+        )
     for peer in (side.library for side in args.peer):
         ratios = sorted(r["ratios"][peer] for r in found if "ratios" in r)
         if ratios:
