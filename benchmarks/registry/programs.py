@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -55,7 +56,7 @@ def rows() -> Iterator[Row]:
 
 
 def element_type(op: str) -> dtypes.DType | None:
-    """The element type that a row has: float32 where the op takes it; None if there is no common one."""
+    """The element type of an op's rows: float32 where it takes it, None for a rare one."""
     possible = {d.name: d for d in possible_dtypes(registry.get(op))}
     return next((possible[name] for name in _PREFERRED if name in possible), None)
 
@@ -75,12 +76,9 @@ def write(row: Row, folder: Path) -> dict[str, Any] | None:
     for call in small(found) if row.size == "small" else many:
         if best is not None and call.elements <= 2 * best["elements"]:
             continue
-        try:
-            tried = program(row, dtype, call)
-        except Exception:  # what cannot be so large says so in an error of any kind
-            continue
-        best = tried
-        if call.elements >= SIZES[row.size] // 4:
+        with contextlib.suppress(Exception):  # what cannot be so large says so in any kind of error
+            best = program(row, dtype, call)
+        if best is not None and call.elements >= SIZES[row.size] // 4:
             break
     if best is None or (row.size != "small" and best["elements"] < SIZES[row.size] // 16):
         return None

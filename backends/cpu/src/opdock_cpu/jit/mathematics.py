@@ -2,8 +2,8 @@
 
 Reduction and polynomials are those of Cephes (S. L. Moshier, "Methods and Programs for
 Mathematical Functions", 1989; expf.c, logf.c, tanhf.c, exp.c, log.c, tanh.c): within 2 units in the
-last place. NaNs and infinities come out as in C. The error functions sum the Chebyshev series of the
-portable kernels, up to the terms that the type can hold.
+last place. The error function sums the Chebyshev series of the portable kernels. NaNs and
+infinities come out as in C.
 """
 
 from __future__ import annotations
