@@ -16,6 +16,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from agree import apart, digest
@@ -31,6 +32,11 @@ def status(key: str) -> int:
     except OSError:
         return 0
     return int(found[0].split()[1]) * 1024 if found else 0
+
+
+def is_number(value: Any) -> bool:
+    """Whether a result can be compared as a number."""
+    return getattr(value, "dtype", None) is not None and value.dtype.kind in "biuf"
 
 
 class Library:
@@ -134,6 +140,28 @@ class Library:
             if i == 0:
                 self.first = (value, values[0])
         return {"build": build, "first": seconds[0], "values": values}
+
+    def load(self, folder: str) -> dict[str, Any]:
+        """A program that `registry/programs.py` wrote: its first step, and what it gives."""
+        import numpy as np
+
+        tf, place = self.module, Path(folder)
+        names = json.loads((place / "names.json").read_text(encoding="utf-8"))
+        with np.load(place / "inputs.npz", allow_pickle=False) as stored:
+            feed = {tensor: stored[key] for tensor, key in names["feeds"].items()}
+        graph = tf.Graph()
+        with graph.as_default(), tf.device(self.device if self.name == "opdock" else None):
+            definition = tf.GraphDef()
+            definition.ParseFromString((place / "graph.pb").read_bytes())
+            tf.import_graph_def(definition, name="")
+            session = self.session(graph)
+        session.run(names["init"])
+        self.times_itself, run = False, session.run
+        # Operations, whose results stay where they are; what only a group asks for may be left out.
+        targets = [graph.get_operation_by_name(name) for name in names["targets"]]
+        self.step = lambda: run(targets, feed)
+        values = [] if names["random"] else run(names["outputs"], feed)
+        return {"first": self.timed()[0], "values": digest([v for v in values if is_number(v)])}
 
     def timed(self) -> tuple[float, Any]:
         """Seconds and values of one step."""

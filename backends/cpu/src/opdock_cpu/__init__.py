@@ -40,6 +40,7 @@ def opdock_backends() -> Iterator[BackendSpec]:
             *(f"opdock_cpu.kernels.{family}:table" for family in FAMILIES),
             *(f"opdock_cpu.onednn.kernels.{family}:table" for family in ONEDNN),
             "opdock_cpu.jit.cluster:table",
+            "opdock_cpu.jit.elementary:table",
             "opdock_cpu.jit.entropy:table",
             "opdock_cpu.jit.norm:table",
             "opdock_cpu.jit.reduce:table",

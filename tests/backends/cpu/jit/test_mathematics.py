@@ -6,9 +6,10 @@ import ctypes
 
 import numpy as np
 import pytest
+from scipy import special
 
 from opdock_cpu.jit.llvm import compile_ir
-from opdock_cpu.jit.mathematics import DEFINED, definition
+from opdock_cpu.jit.mathematics import DEFINED, defined, definition
 
 ULPS = 2.0
 LOOP = """
@@ -51,13 +52,22 @@ def values(dtype: type) -> np.ndarray:
         return np.concatenate([*spread, np.exp(rng.uniform(-80, 80, 20_000)), edges]).astype(dtype)
 
 
-@pytest.mark.parametrize("kind", ["float", "double"])
-@pytest.mark.parametrize("function", sorted(DEFINED))
+def exactly(function: str, x: np.ndarray) -> np.ndarray:
+    """The values in more digits than the type has; SciPy's own, where NumPy lacks the function."""
+    if hasattr(np, function):
+        return getattr(np, function)(x.astype(np.longdouble))
+    return getattr(special, function)(x.astype(np.float64)).astype(np.longdouble)
+
+
+@pytest.mark.parametrize(
+    ("function", "kind"),
+    [(f, k) for f in sorted(DEFINED) for k in ("float", "double") if defined(f, k)],
+)
 def test_error_is_within_two_units_in_the_last_place(function: str, kind: str) -> None:
     x = values(np.float32 if kind == "float" else np.float64)
     y = generated(function, kind, x)
     with np.errstate(all="ignore"):
-        exact = getattr(np, function)(x.astype(np.longdouble))
+        exact = exactly(function, x)
         rounded = exact.astype(x.dtype)
     finite = np.isfinite(rounded)
     np.testing.assert_array_equal(y[~finite], rounded[~finite])

@@ -2,15 +2,19 @@
 
 Reduction and polynomials are those of Cephes (S. L. Moshier, "Methods and Programs for
 Mathematical Functions", 1989; expf.c, logf.c, tanhf.c, exp.c, log.c, tanh.c): within 2 units in the
-last place. NaNs and infinities come out as in C.
+last place. The error function sums the Chebyshev series of the portable kernels. NaNs and
+infinities come out as in C.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from typing import Final
 
-__all__ = ["DEFINED", "definition"]
+from opdock.plugin import codegen
+
+__all__ = ["DEFINED", "defined", "definition"]
 
 
 def number(value: float, kind: str) -> str:
@@ -229,10 +233,48 @@ def _tanh(b: _Body) -> str:
     return _nan_kept(b, signed)
 
 
+def _chebyshev(b: _Body, t: str, coefficients: Sequence[float]) -> str:
+    """A Chebyshev series at t in [-1, 1] by Clenshaw's recurrence, its last terms left out."""
+    least = 2.0**-26 if b.kind == "float" else 2.0**-56
+    kept = list(coefficients)
+    while abs(kept[-1]) < least:
+        kept.pop()
+    doubled = b.op("fadd", t, t)
+    later, earlier = b.c(kept[-1]), b.c(0.0)
+    for c in reversed(kept[1:-1]):
+        later, earlier = b.fma(doubled, later, b.op("fsub", b.c(c), earlier)), later
+    return b.fma(t, later, b.op("fsub", b.c(kept[0]), earlier))
+
+
+def _erf(b: _Body) -> str:
+    one, size = b.c(1.0), b.unary("fabs", "%x")
+    near = b.pick(b.test("olt", size, one), size, one)
+    inner = b.fma(b.op("fmul", near, near), b.c(2.0), b.c(-1.0))
+    small = b.op("fmul", near, _chebyshev(b, inner, codegen.SERIES["erf"]))
+    far = b.pick(b.test("olt", size, b.c(6.0)), size, b.c(6.0))
+    outer = b.op("fdiv", b.op("fsub", far, b.c(3.75)), b.op("fadd", far, b.c(3.75)))
+    scaled = _chebyshev(b, outer, codegen.SERIES["erfcx"])
+    r, n = _exp_reduced(b, b.put(f"fneg {b.kind} {b.op('fmul', far, far)}"))
+    power = b.op("fmul", b.op("fadd", _expm1_of(b, r), one), _power_of_two(b, n))
+    tail = b.op("fdiv", b.op("fmul", power, scaled), b.fma(far, b.c(2.0), one))
+    value = b.pick(b.test("ole", size, one), small, b.op("fsub", one, tail))
+    k = b.kind
+    signed = b.put(f"call {k} @llvm.copysign.{b.suffix}({k} {value}, {k} %x)")
+    return _nan_kept(b, signed)
+
+
 DEFINED: dict[str, Callable[[_Body], str]] = {
     "exp": _exp, "expm1": _expm1, "log": _log, "log1p": _log1p, "tanh": _tanh,
+    "erf": _erf,
 }  # fmt: skip
 """The functions by their names in scalar expressions."""
+_SINGLE: Final = frozenset({"erf"})
+"""Those whose series are too short for double precision."""
+
+
+def defined(name: str, kind: str) -> bool:
+    """Whether there is a definition of a function for "float" or "double"."""
+    return name in DEFINED and (kind == "float" or name not in _SINGLE)
 
 
 def definition(name: str, kind: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from opdock.plugin import DType, codegen, dtypes
-from opdock_cpu.jit.mathematics import DEFINED, number
+from opdock_cpu.jit.mathematics import DEFINED, defined, number
 
 __all__ = ["Emit", "body", "computed", "loaded", "needs", "renders", "stored", "stored_as"]
 
@@ -93,7 +93,7 @@ def _float(put: Emit, name: str, kind: str, a: list[str]) -> str:
         return put(f"fcmp {_FLOAT_TESTS[name]} {kind} {a[0]}, {a[1]}")
     if name in _INTRINSICS:
         return _intrinsic(put, _INTRINSICS[name], kind, a[0])
-    if name in DEFINED:
+    if defined(name, kind):
         return put(f"call {kind} @od_{name}_{kind}({kind} {a[0]})")
     if name == "neg":
         return put(f"fneg {kind} {a[0]}")

@@ -1,0 +1,135 @@
+"""Times every op that a program can name, forward and backward, beside TensorFlow.
+
+    python benchmarks/ops.py --peer tensorflow=PYTHON                  # all, some minutes
+    python benchmarks/ops.py 'Conv2D*' '*.grad.large' --peer ...       # some of it
+    python benchmarks/ops.py --peer ... --write docs/benchmarks/ops.md # the page
+
+A row is an op at a size: "MatMul.usual", "MatMul.grad.large". Its arguments are a conformance
+sample's, grown (`registry/enlarge.py`); both libraries run the same GraphDef in turns, and a row on
+whose result they differ has no ratio.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import math
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import compare
+import options
+import report
+from agree import apart
+from compare import Effort, Setting, Side, Worker
+from registry import programs
+from registry.programs import Row
+
+EFFORT = Effort(rounds=5, seconds=0.04, least=2, warm=0.04, pause=0.0, patience=60.0)
+TOLERANCE = 1e-3
+
+
+class Pair:
+    """A process of each library, started again after one of them failed."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.workers: dict[str, Worker] = {}
+
+    def measure(self, folder: Path) -> dict[str, Any]:
+        """Seconds of a step in each library, or what was wrong."""
+        for side in self.setting.sides:
+            if side.library not in self.workers:
+                self.workers[side.library] = Worker(side, self.setting)
+        heads: dict[str, Any] = {}
+        wrong: dict[str, Any] = {}
+        for library, worker in self.workers.items():
+            heard = worker.ask("load", folder=str(folder))
+            (wrong if "error" in heard else heads)[library] = heard
+        if not wrong and len({json.dumps(h["values"]) for h in heads.values()}) > 1:
+            first, *others = (h["values"] for h in heads.values())
+            gap = max(apart(first, other) for other in others)
+            if not gap <= TOLERANCE:
+                wrong["opdock"] = {"error": f"results are {gap:.1e} apart"}
+        if not wrong:
+            times, ratios = compare.turns(self.setting.effort, self.workers, heads, wrong)
+        if wrong:
+            self.close(wrong)
+            return {
+                "wrong": {
+                    name: heard.get("error") or heard["wrong"] for name, heard in wrong.items()
+                }
+            }
+        return {
+            "steps": {name: statistics.median(found) for name, found in times.items()},
+            "ratios": {name: found["median"] for name, found in ratios.items()},
+        }
+
+    def close(self, libraries: Sequence[str] | Any = ()) -> None:
+        """Ends the processes of these libraries; of all without any."""
+        for library in list(libraries or self.workers):
+            if library in self.workers:
+                self.workers.pop(library).close()
+
+
+def measured(setting: Setting, chosen: Sequence[Row]) -> Iterator[dict[str, Any]]:
+    """The rows, as they come."""
+    pair = Pair(setting)
+    for row in chosen:
+        with tempfile.TemporaryDirectory() as place:
+            about = programs.write(row, Path(place))
+            if about is None:
+                continue
+            found = {"name": row.name, "about": about["about"], **pair.measure(Path(place))}
+        print(told(found), file=sys.stderr, flush=True)
+        yield found
+    pair.close()
+
+
+def told(found: dict[str, Any]) -> str:
+    """One row in a line."""
+    if "wrong" in found:
+        return f"{found['name']}: {found['wrong']}"
+    times = ", ".join(f"{k} {report.milliseconds(v)} ms" for k, v in found["steps"].items())
+    ratios = ", ".join(f"{v:.2f} of {k}" for k, v in found["ratios"].items())
+    return f"{found['name']}: {times}; {ratios} ({found['about']})"
+
+
+def main(words: Sequence[str]) -> int:
+    """Does what the words of the command line say."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="name", help="rows, or patterns; all without one"
+    )
+    parser.add_argument("--peer", action="append", default=[], type=options.peer)
+    parser.add_argument("--threads", type=options.positive, default=options.cores())
+    parser.add_argument("--device", help="where opdock computes, for instance opencl:0")
+    parser.add_argument("--json", type=Path, help="keep the figures")
+    args = parser.parse_args(words)
+    known = {row.name: row for row in programs.rows()}
+    chosen = [known[name] for name in options.chosen(args.names, list(known))]
+    setting = Setting((Side("opdock"), *args.peer), args.threads, args.device, effort=EFFORT)
+    found = list(measured(setting, chosen))
+    about = {**report.machine(), "date": dt.datetime.now(tz=dt.UTC).date().isoformat()}
+    if args.json:
+        args.json.write_text(
+            json.dumps({"about": about, "rows": found}, indent=1), encoding="utf-8"
+        )
+    for peer in (side.library for side in args.peer):
+        ratios = sorted(r["ratios"][peer] for r in found if "ratios" in r)
+        if ratios:
+            mean = math.exp(statistics.fmean(map(math.log, ratios)))
+            below = sum(r < 1 for r in ratios)
+            print(f"{len(ratios)} rows, {below} below 1.0 of {peer}, geometric mean {mean:.2f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""One row for every op that a program can name: its conformance samples, made large."""

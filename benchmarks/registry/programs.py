@@ -1,0 +1,156 @@
+"""A call of an op as a file that any library of TensorFlow's graphs can run."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import opdock as tf
+from opdock import dtypes
+from opdock.graph.nodes import registry
+from opdock.testing.harness.build import build_case
+from opdock.testing.harness.claims import numpy_dtype, possible_dtypes, varied_attr
+from opdock.testing.harness.sample import Sample, sample_ops, samples_for
+from opdock.testing.levels.gradients import has_gradient
+from registry.enlarge import Call, arrays, calls
+
+SIZES = {"small": 1, "usual": 1 << 16, "large": 1 << 21}
+_PREFERRED = ("float32", "int32", "bool", "complex64", "string")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table.
+
+    Attributes:
+        op: the op type.
+        size: a key of SIZES.
+        backward: whether its gradient is computed too.
+    """
+
+    op: str
+    size: str
+    backward: bool
+
+    @property
+    def name(self) -> str:
+        """As on the command line: "MatMul.usual", "MatMul.grad.usual"."""
+        return f"{self.op}{'.grad' if self.backward else ''}.{self.size}"
+
+
+def rows() -> Iterator[Row]:
+    """All there can be, by op."""
+    for op in sorted(sample_ops()):
+        spec = registry.find(op)
+        if spec is None or element_type(op) is None:
+            continue
+        for backward in (False, True) if has_gradient(spec) else (False,):
+            for size in SIZES:
+                yield Row(op, size, backward)
+
+
+def element_type(op: str) -> dtypes.DType | None:
+    """The element type of an op's rows: float32 where it takes it, None for a rare one."""
+    possible = {d.name: d for d in possible_dtypes(registry.get(op))}
+    return next((possible[name] for name in _PREFERRED if name in possible), None)
+
+
+def write(row: Row, folder: Path) -> dict[str, Any] | None:
+    """Writes graph and inputs.
+
+    Returns:
+        The names that a library needs to run them; None if no sample can be made so large.
+    """
+    dtype = element_type(row.op)
+    assert dtype is not None
+    found = [s for s in samples_for(row.op, numpy_dtype(dtype.name)) if usable(s, row.backward)]
+    spec, best = registry.get(row.op), None
+    sized = [a.name for a in spec.definition.attrs.values() if a.type == "shape"]
+    many = calls(found, sized, SIZES[row.size])
+    for call in small(found) if row.size == "small" else many:
+        if best is not None and call.elements <= 2 * best["elements"]:
+            continue
+        with contextlib.suppress(Exception):  # what cannot be so large says so in any kind of error
+            best = program(row, dtype, call)
+        if best is not None and call.elements >= SIZES[row.size] // 4:
+            break
+    if best is None or (row.size != "small" and best["elements"] < SIZES[row.size] // 16):
+        return None
+    (folder / "graph.pb").write_bytes(best.pop("graph"))
+    np.savez(folder / "inputs.npz", **best.pop("arrays"))
+    (folder / "names.json").write_text(json.dumps(best), encoding="utf-8")
+    return best
+
+
+def small(samples: list[Sample]) -> Iterator[Call]:
+    """The samples as they are, those that compute something first."""
+    full = [s for s in samples if all(np.size(a) for a in arrays(s.inputs))]
+    for sample in full or samples:
+        size = max((int(np.size(a)) for a in arrays(sample.inputs)), default=0)
+        yield Call(sample, list(sample.inputs), dict(sample.attrs), size)
+
+
+def usable(sample: Sample, backward: bool) -> bool:
+    """Whether a sample has a value to compare, and a gradient where one is asked for."""
+    return not sample.shape_only and (sample.grad or not backward)
+
+
+def program(row: Row, dtype: dtypes.DType, call: Call) -> dict[str, Any]:
+    """The graph of a call, run once.
+
+    Raises:
+        Exception: whatever building or running it raises.
+    """
+    spec = registry.get(row.op)
+    with tf.Graph().as_default() as graph:
+        case = build_case(
+            spec, call.inputs, call.attrs, attr=varied_attr(spec) or "", dtype=dtype,
+            variant="plain", scope="", name="case",
+        )  # fmt: skip
+        if any(t.dtype.is_quantized for t in (*case.op.inputs, *case.op.outputs)):
+            raise ValueError("quantized values are measured by programs of their own")
+        outputs, targets = list(case.outputs), [case.op]
+        if row.backward:
+            outputs = gradients(case, call.sample)
+            targets = [t.op for t in outputs]
+        init = tf.group(*(v.initializer for v in case.variables), name="init")
+        with tf.Session() as session:
+            session.run(init)
+            session.run(outputs or targets, case.feeds)
+        feeds = {t.name: a for t, a in case.feeds.items()}
+    stored = {
+        f"a{i}": a.astype("S") if a.dtype.kind == "O" else a for i, a in enumerate(feeds.values())
+    }
+    shapes = ", ".join("×".join(map(str, np.shape(a))) or "scalar" for a in arrays(call.inputs))
+    return {
+        "elements": call.elements,
+        "graph": graph.as_graph_def().SerializeToString(),
+        "arrays": stored,
+        "feeds": dict(zip(feeds, stored, strict=True)),
+        "outputs": [t.name for t in outputs],
+        "targets": [op.name for op in targets],
+        "init": init.name,
+        "random": spec.traits.random,
+        "about": f"{dtype.name} {shapes}",
+    }
+
+
+def gradients(case: Any, sample: Sample) -> list[Any]:
+    """The gradients of all that has one."""
+    chosen = range(len(case.op.outputs)) if sample.grad_outputs is None else sample.grad_outputs
+    floats = [o for i, o in enumerate(case.op.outputs) if i in chosen and o.dtype.is_floating]
+    wanted = [
+        tensor
+        for (tensor, _), place in zip(case.data, case.places, strict=True)
+        if sample.grad_inputs is None or place in sample.grad_inputs
+    ]
+    found = [g for g in tf.gradients(floats, wanted) if g is not None]
+    if not found:
+        raise ValueError("nothing to differentiate")
+    return [tf.convert_to_tensor(g) for g in found]

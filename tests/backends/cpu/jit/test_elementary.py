@@ -1,0 +1,85 @@
+"""Elementwise ops alone on many elements: generated code gives what the portable kernels give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opdock as tf
+from opdock.graph.nodes import registry
+from opdock_cpu.jit import elementary, llvm
+
+ROWS, COLUMNS = 129, 257
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPDOCK_JIT", "sync")
+
+
+def arguments(op: str) -> list[np.ndarray]:
+    """Values of every size, with zeros of both signs, infinities and NaNs among them."""
+    rng = np.random.default_rng(3)
+    shape = (ROWS, COLUMNS)
+    count = len(registry.get(op).definition.inputs)
+    found = [rng.normal(0, 3, shape).astype(np.float32) for _ in range(count)]
+    for i, one in enumerate(found):
+        one[i, :6] = 0.0, -0.0, np.inf, -np.inf, np.nan, 1e-30
+    if op in ("Log", "Log1p", "Rsqrt"):
+        found[0] = np.abs(found[0])
+    return found
+
+
+def computed(op: str, values: list[np.ndarray], *, static: bool) -> tuple[np.ndarray, str]:
+    """The result, and the kernel that gave it."""
+    spec: Any = registry.get(op)
+    with tf.Graph().as_default():
+        inputs = [tf.placeholder(v.dtype, v.shape if static else None) for v in values]
+        out = spec(*inputs)
+        feed = dict(zip(inputs, values, strict=True))
+        with tf.Session() as session, np.errstate(all="ignore"):
+            kernel = next(r.kernel for r in session.explain(out, feed).rows if r.op == op)
+            return session.run(out, feed), kernel
+
+
+@pytest.mark.parametrize("static", [True, False])
+@pytest.mark.parametrize("op", elementary.OPS)
+def test_an_op_alone_is_generated(op: str, static: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = arguments(op)
+    found, kernel = computed(op, values, static=static)
+    assert "opdock_cpu.jit.elementary" in kernel
+    monkeypatch.setattr(llvm, "available", lambda: False)
+    wanted, other = computed(op, values, static=static)
+    assert "opdock_cpu.jit" not in other
+    assert found.dtype == wanted.dtype
+    np.testing.assert_allclose(found, wanted, rtol=2e-6, atol=1e-30)
+    zero = wanted == 0
+    np.testing.assert_array_equal(np.signbit(found[zero]), np.signbit(wanted[zero]))
+
+
+def test_shapes_broadcast_and_change() -> None:
+    x, y = tf.placeholder(tf.float32), tf.placeholder(tf.float32)
+    out = tf.squared_difference(x, y)
+    rng = np.random.default_rng(4)
+    with tf.Session() as session:
+        for shape, other in [
+            ((300, 200), (200,)),
+            ((1, 4), (70_000, 1)),
+            ((3,), (2, 1)),
+            ((0,), ()),
+        ]:
+            a, b = (rng.normal(size=s).astype(np.float32) for s in (shape, other))
+            np.testing.assert_allclose(session.run(out, {x: a, y: b}), (a - b) ** 2, rtol=1e-6)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="Incompatible shapes"):
+            session.run(out, {x: np.zeros((300, 200), np.float32), y: np.zeros(7, np.float32)})
+
+
+def test_more_shapes_than_are_kept() -> None:
+    x = tf.placeholder(tf.float32)
+    out = tf.tanh(x)
+    with tf.Session() as session:
+        for extra in range(40):
+            value = np.full(33_000 + extra, 0.5, np.float32)
+            np.testing.assert_allclose(session.run(out, {x: value}), np.tanh(0.5), rtol=1e-6)
