@@ -87,11 +87,6 @@ class GraphNamespace:
         return get("Pow")(x, y)
 
     @staticmethod
-    def exp(x: Any) -> Any:
-        """Exponential."""
-        return get("Exp")(x)
-
-    @staticmethod
     def where(condition: Any, x: Any, y: Any) -> Any:
         """Selection."""
         return get("Select")(condition, x, y)

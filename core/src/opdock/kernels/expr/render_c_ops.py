@@ -123,7 +123,6 @@ class _Namespace:
     sign = staticmethod(functools.partial(_apply, "sign"))
     maximum = staticmethod(functools.partial(_apply, "max"))
     pow = staticmethod(functools.partial(_apply, "pow"))
-    exp = staticmethod(functools.partial(_apply, "exp"))
     where = staticmethod(functools.partial(_apply, "where"))
 
 
