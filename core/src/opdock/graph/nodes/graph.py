@@ -44,6 +44,7 @@ class Graph(GraphContents):
         self._scoped_state: dict[Any, Any] = {}
         self._functions: dict[str, Any] = {}  # see `graph.control.function_op`
         self._seed: int | None = None
+        self._seed_used = False  # by an op that was given none of its own
         self._building_function = False
 
     # ------------------------------------------------------------ facts
