@@ -37,3 +37,12 @@ def test_a_listed_submodule_imports(name):
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no_such_name"):
         tf.no_such_name
+
+
+@pytest.mark.parametrize("module", ["data", "layers", "train"])
+def test_tensors_have_operators_whatever_is_imported_first(module):
+    """Programs may import what they use by name, and take no other name of the library."""
+    code = f"import opdock.{module}; from opdock.data import Dataset; Dataset.range(3).filter({{}})"
+    program = code.format("lambda x: (x + 1 < 2) & (x[...] >= 0)")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -21,10 +21,10 @@ _public.install()
 
 
 def _load_operators() -> None:
-    """Gives tensors their operators; any use of the library goes through here first."""
+    """Gives tensors their operators; names that no op family has come through here first."""
     global _loaded
     _loaded = True
-    importlib.import_module("opdock.ops.support.operators")
+    importlib.import_module("opdock.ops")
 
 
 def _written(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -244,3 +245,20 @@ def test_options_merge_or_contradict():
         first.speed = 3
     with pytest.raises(TypeError, match="must be of type"):
         first.experimental_deterministic = 3
+
+
+def test_a_seed_of_the_graph_in_a_function_is_warned_of():
+    tf.set_random_seed(10)
+    with pytest.warns(UserWarning, match="Seed 10 from outer graph might be") as heard:
+        Dataset.range(3).map(lambda x: tf.random_uniform([]))
+    assert [w.filename for w in heard] == [__file__]
+
+    def seeded(x):
+        tf.get_default_graph().seed = None
+        return tf.random_uniform([])
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Dataset.range(3).map(lambda x: x + 1)
+        Dataset.range(3).map(seeded)
+        Dataset.range(3).map(lambda x: tf.random_uniform([], seed=3))

@@ -9,6 +9,7 @@ import pytest
 
 import opdock as tf
 from opdock.data import Dataset
+from opdock.kernels.data.base import Context, dataset_of
 
 SIDE = 40
 """So large that a row of SIDE x SIDE is written in its place, and called for by itself."""
@@ -55,6 +56,23 @@ def singly(mapped: Any) -> Any:
 def test_batches_are_those_of_single_elements(calls, size):
     mapped = Dataset.range(11).map(pictures, calls)
     assert outcomes(mapped.batch(size)) == outcomes(singly(mapped).batch(size))
+
+
+@pytest.mark.parametrize("calls", [None, 1, 5])
+def test_sizes_may_differ_from_batch_to_batch(calls):
+    variant = tf.data.experimental.to_variant(Dataset.range(40).map(picture, calls))
+    with tf.Session() as session:
+        walk = dataset_of(session.run(variant)).iterator(Context())
+        found: list[int] = []
+        for size in (3, 5, 5, 2, 8, 1, 9, 20):
+            if size == 1:
+                (one,) = walk.next() or ()
+                rows = one[None]
+            else:
+                (rows,) = walk.columns(size) or ()
+            found += rows[:, 0, 0].astype(int).tolist()
+        walk.close()
+    assert found == list(range(40))
 
 
 @pytest.mark.parametrize("calls", [None, 3])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -174,6 +175,29 @@ def test_no_more_is_drawn_than_a_batch_needs():
         session.run(iterator.initializer)
         assert session.run(element).tolist() == list(range(0, 16, 2))
         assert len(drawn) == 8
+
+
+def test_an_element_alone_costs_few_calls():
+    """A function is bound once: for each element its steps are called, and little else."""
+    made = Dataset.range(10**9).map(lambda x: x * 2 + 1).filter(lambda x: tf.equal(x % 100, 1))
+    following = made.make_one_shot_iterator().get_next()
+    with tf.Session() as session:
+        take = session.make_callable(following)
+        found = [int(take()) for _ in range(3)]
+        calls = 0
+
+        def count(frame: Any, event: str, argument: Any) -> None:
+            nonlocal calls
+            calls += event == "call"
+
+        sys.setprofile(count)
+        try:
+            found.append(int(take()))
+        finally:
+            sys.setprofile(None)
+    assert found == [1, 101, 201, 301]
+    # Fifty elements of two functions each, of which every one took 30 when this was written.
+    assert calls < 50 * 40 + 200
 
 
 @pytest.mark.parametrize("calls", [None, 3])

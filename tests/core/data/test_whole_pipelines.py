@@ -80,12 +80,20 @@ def endless() -> dict[str, Any]:
     """Datasets without end, by the transformation that they are about."""
     numbers = Dataset.range(10).repeat()
     rows = numbers.map(lambda x: tf.fill([3], x))
+    timed = tf.data.Options()
+    timed.experimental_stats.aggregator = EXPERIMENTAL.StatsAggregator()
+
+    def large(x: Any) -> Any:
+        return tf.zeros([40, 40]) + tf.cast(x, tf.float32)
+
     return {
         "repeat": numbers,
         "slices": Dataset.from_tensor_slices(np.ones((5, 3))).repeat(),
         "map": rows,
         "map in batches": rows.batch(8),
         "parallel map": numbers.map(lambda x: x + 1, 2),
+        "map in place": numbers.map(large).batch(3),
+        "parallel map in place": numbers.map(large, 2).batch(3),
         "filter": numbers.filter(lambda x: x > 3),
         "flat_map": numbers.flat_map(lambda x: Dataset.range(x)),
         "interleave": numbers.interleave(lambda x: Dataset.range(x), 2, 1),
@@ -106,6 +114,7 @@ def endless() -> dict[str, Any]:
         ),
         "sample": EXPERIMENTAL.sample_from_datasets([numbers, numbers], seed=1),
         "generator": Dataset.from_generator(lambda: iter(range(10)), tf.int64).repeat(),
+        "statistics": numbers.apply(EXPERIMENTAL.latency_stats("t")).with_options(timed),
         "ignore_errors": numbers.apply(EXPERIMENTAL.ignore_errors()),
         "map_and_batch": numbers.apply(EXPERIMENTAL.map_and_batch(lambda x: x, 4)),
     }
@@ -119,11 +128,17 @@ def blocks_after(session: Any, element: Any, count: int) -> int:
     return sys.getallocatedblocks()
 
 
-@pytest.mark.parametrize("count", [300, pytest.param(20_000, marks=pytest.mark.prove)])
+MANY = int(os.environ.get("OPDOCK_ELEMENTS", "20000"))
+"""A million takes hours: OPDOCK_ELEMENTS=1000000 python -m pytest -m prove -k memory FILE"""
+
+
+@pytest.mark.parametrize("count", [300, pytest.param(MANY, marks=pytest.mark.prove)])
 def test_memory_does_not_grow_with_elements(count):
-    elements = {n: d.make_one_shot_iterator().get_next() for n, d in endless().items()}
+    made = {n: d.make_initializable_iterator() for n, d in endless().items()}
+    elements = {n: iterator.get_next() for n, iterator in made.items()}
     grown = {}
     with tf.Session() as session:
+        session.run([iterator.initializer for iterator in made.values()])
         for name, element in elements.items():
             early = blocks_after(session, element, count // 4)  # tables of what is known fill
             grown[name] = blocks_after(session, element, count) - early

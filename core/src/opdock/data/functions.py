@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from opdock import dtypes
 from opdock.data.util import structure
@@ -13,6 +14,9 @@ from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 
 __all__ = ["DatasetFunction", "StructuredFunctionWrapper", "traced_factory"]
+
+_USERS_CALL: Final = 4
+"""How far the call of a transformation is from where its function is made."""
 
 
 class DatasetFunction(FuncGraph):
@@ -114,6 +118,13 @@ class StructuredFunctionWrapper:
                     f"{result}."
                 ) from None
             graph.finish(structure.to_tensor_list(self._output_structure, result))
+        if graph._seed_used and graph.seed and graph.seed == outer.seed:
+            warnings.warn(
+                f"Seed {outer.seed} from outer graph might be getting used by function "
+                f"{graph.func_name}, if the random op has not been provided any seed. Explicitly "
+                "set the seed in the function if this is not the intended behavior.",
+                stacklevel=_USERS_CALL,
+            )
 
     @property
     def function(self) -> DatasetFunction:

@@ -27,7 +27,7 @@ _FRAMES: Final = set(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _SCAN, _END, _ADOBE = 0xDA, 0xD9, 0xEE
 _LIMIT: Final = 1 << 29
 """TF decodes and encodes no image of so many samples."""
-_NEXT_MARKER: Final = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]", re.DOTALL)
+_NEXT_MARKER: Final = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
 """In coded data 0xFF stands before zero, the number of a restart, or more of itself."""
 
 

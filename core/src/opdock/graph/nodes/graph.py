@@ -38,12 +38,12 @@ class Graph(GraphContents):
         self._gradient_overrides: dict[str, str] = {}
         self._kernel_labels: dict[str, str] = {}
         self._known_values: dict[Operation, Any] = {}  # see `constant_value`
-        self._mistyped: dict[
-            tuple[Operation, int], tuple[DType, str]
-        ] = {}  # by `Operation._update_input`
+        # By `Operation._update_input`.
+        self._mistyped: dict[tuple[Operation, int], tuple[DType, str]] = {}
         self._scoped_state: dict[Any, Any] = {}
         self._functions: dict[str, Any] = {}  # see `graph.control.function_op`
         self._seed: int | None = None
+        self._seed_used = False  # by an op that was given none of its own
         self._building_function = False
 
     # ------------------------------------------------------------ facts

@@ -102,9 +102,13 @@ class _Room:
         self._places: Places | None = None
 
     def lead(self, job: _Job) -> None:
-        """Gives the job that comes next its row."""
+        """Gives the job that comes next its row, if there is memory for it."""
         if self._places is None or self._places.given == self.count:
-            self._places = Places(self._dataset, self.count)
+            try:
+                self._places = Places(self._dataset, self.count)
+            except MemoryError:  # whoever asks for the batch hears of it
+                self._places = None
+                return
         job.places, job.index = self._places, self._places.given
         job.row = self._places.row(job.index)
         self._places.given += 1
@@ -112,7 +116,7 @@ class _Room:
     def batch(self, jobs: Sequence[_Job]) -> Places:
         """The batch that begins with the first of the jobs that there are."""
         for i, job in enumerate(jobs):
-            if job.places is not None and job.index == i:
+            if job.index == i and job.places is not None and job.places.count == self.count:
                 return job.places
         # They began elsewhere and are copied; those that are still to come get the right rows.
         begun = Places(self._dataset, self.count)

@@ -25,6 +25,7 @@ class Places:
         count: the number of rows.
 
     Attributes:
+        count: the number of rows.
         given: how many rows somebody was told to fill.
     """
 
@@ -35,7 +36,7 @@ class Places:
                 for shape, dtype in zip(dataset.shapes, dataset.types, strict=True)
             ]
         )
-        self._count = count
+        self.count = count
         self.given = 0
 
     @staticmethod
@@ -77,7 +78,7 @@ class Places:
 
     def first(self, count: int) -> Element | None:
         """The first rows, which nobody else holds; None if there are none."""
-        if count == self._count:
+        if count == self.count:
             return self._columns
         # Rows behind them may be filled still, and need not be kept in memory for a few.
         return tuple([column[:count].copy() for column in self._columns]) if count else None
