@@ -2,7 +2,7 @@
 
     python benchmarks/ops.py --peer tensorflow=PYTHON                  # all, some minutes
     python benchmarks/ops.py 'Conv2D*' '*.grad.large' --peer ...       # some of it
-    python benchmarks/ops.py --peer ... --write docs/benchmarks/ops.md # the page
+    python benchmarks/ops.py --peer ... --markdown ops.md              # a page of all rows
 
 A row is an op at a size: "MatMul.usual", "MatMul.grad.large". Its arguments are a conformance
 sample's, grown (`registry/enlarge.py`); both libraries run the same GraphDef in turns, and a row on
@@ -100,6 +100,40 @@ def told(found: dict[str, Any]) -> str:
     return f"{found['name']}: {times}; {ratios} ({found['about']})"
 
 
+def page(about: dict[str, Any], rows: Sequence[dict[str, Any]], peer: str) -> str:
+    """All rows, the slowest beside the peer first, and what was not compared."""
+    compared = [r for r in rows if peer in r.get("ratios", ())]
+    compared.sort(key=lambda r: r["ratios"][peer])
+    body = [
+        (
+            r["name"], r["about"], report.milliseconds(r["steps"]["opdock"]),
+            report.milliseconds(r["steps"][peer]), report.number(r["ratios"][peer]),
+        )
+        for r in compared
+    ]  # fmt: skip
+    wrong = [
+        (r["name"], "; ".join(f"{name}: {text}" for name, text in r["wrong"].items()))
+        for r in rows
+        if "wrong" in r
+    ]
+    head = ", ".join(f"{key} {value}" for key, value in about.items())
+    table = report.rows_of(("row", "arguments", "opdock ms", f"{peer} ms", "ratio"), body, words=2)
+    parts = [f"# Every op beside {peer}", head, summary(compared, peer), table]
+    if wrong:
+        parts += ["Not compared:", report.rows_of(("row", "why"), wrong, words=2)]
+    return "\n\n".join(parts) + "\n"
+
+
+def summary(compared: Sequence[dict[str, Any]], peer: str) -> str:
+    """How many rows there are, how many are slower than the peer, and the mean."""
+    ratios = [r["ratios"][peer] for r in compared]
+    if not ratios:
+        return "no rows"
+    mean = math.exp(statistics.fmean(map(math.log, ratios)))
+    below = sum(r < 1 for r in ratios)
+    return f"{len(ratios)} rows, {below} below 1.0 of {peer}, geometric mean {mean:.2f}"
+
+
 def main(words: Sequence[str]) -> int:
     """Does what the words of the command line say."""
     parser = argparse.ArgumentParser(
@@ -111,6 +145,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--peer", action="append", default=[], type=options.peer)
     parser.add_argument("--threads", type=options.positive, default=options.cores())
     parser.add_argument("--device", help="where opdock computes, for instance opencl:0")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a page of all rows")
     parser.add_argument("--json", type=Path, help="keep the figures")
     args = parser.parse_args(words)
     known = {row.name: row for row in programs.rows()}
@@ -122,12 +157,12 @@ def main(words: Sequence[str]) -> int:
         args.json.write_text(
             json.dumps({"about": about, "rows": found}, indent=1), encoding="utf-8"
         )
-    for peer in (side.library for side in args.peer):
-        ratios = sorted(r["ratios"][peer] for r in found if "ratios" in r)
-        if ratios:
-            mean = math.exp(statistics.fmean(map(math.log, ratios)))
-            below = sum(r < 1 for r in ratios)
-            print(f"{len(ratios)} rows, {below} below 1.0 of {peer}, geometric mean {mean:.2f}")
+    for side in args.peer:
+        compared = [r for r in found if side.library in r.get("ratios", ())]
+        print(summary(compared, side.library))
+        if args.markdown:
+            text = page(about, found, side.library)
+            args.markdown.write_text(text, encoding="utf-8")
     return 0
 
 

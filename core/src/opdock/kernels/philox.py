@@ -17,7 +17,7 @@ from opdock.kernels.array_api import dims, ints, invalid
 
 __all__ = [
     "RESERVED", "Place", "PlaceWords", "blocks", "draw_shape", "int_range", "sample_counts",
-    "shuffled", "stateless_place",
+    "shuffle_targets", "shuffled", "stateless_place",
 ]  # fmt: skip
 
 Word = Any
@@ -103,17 +103,23 @@ def stateless_place(seed: Any) -> Place:
     return k0 | k1 << 32, c2 << 64 | c3 << 96
 
 
-def shuffled(place: Place, length: int) -> npt.NDArray[np.int64]:
-    """The order of `length` >= 1 rows after TF's shuffle, which draws a word for each but the last.
-
-    Each swap depends on those before it, so the order is found on the host.
+def shuffle_targets(place: Place, length: int) -> npt.NDArray[np.int64]:
+    """For each of `length` >= 1 rows but the last, how far behind it the row is that it changes
+    places with, one after the other: TF's shuffle, which draws a word for each.
     """
     count = -(-(length - 1) // 4)
     words = np.stack(blocks(place, np.arange(count, dtype=np.int64), count), axis=1)
-    # One modulo for each of the shrinking tails, then the swaps in order.
-    targets = words.reshape(-1)[: length - 1] % np.arange(length, 1, -1, dtype=np.int64)
+    # One modulo for each of the shrinking tails.
+    return words.reshape(-1)[: length - 1] % np.arange(length, 1, -1, dtype=np.int64)
+
+
+def shuffled(place: Place, length: int) -> npt.NDArray[np.int64]:
+    """The order of `length` >= 1 rows after TF's shuffle.
+
+    Each swap depends on those before it, so the order is found on the host.
+    """
     order = list(range(length))
-    for i, offset in enumerate(targets.tolist()):
+    for i, offset in enumerate(shuffle_targets(place, length).tolist()):
         j = i + offset
         order[i], order[j] = order[j], order[i]
     return np.asarray(order, np.int64)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opdock.plugin import ALL, FLOATS, KernelTable, NodeSig, as_dtype, philox, random_stream
+from opdock_cpu.jit.swaps import MANY, swapped
 from opdock_cpu.philox import (
     Philox,
     PhiloxState,
@@ -198,7 +199,8 @@ def _random_shuffle(sig: NodeSig) -> Callable[[Array], Array]:
         length = array.shape[0] if array.ndim else 1
         if array.size <= 1 or length <= 1:
             return array.copy()
-        order = philox.shuffled(stream.reserve(-(-length // 4)), length)
+        place = stream.reserve(-(-length // 4))
+        order = swapped(place, length) if length >= MANY else philox.shuffled(place, length)
         return np.ascontiguousarray(array[order])
 
     return run

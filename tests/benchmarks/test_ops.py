@@ -1,0 +1,50 @@
+"""The rows of ops: conformance samples that grow, as programs that any library can run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opdock as tf
+
+ROWS = ["MatMul.usual", "Conv2D.grad.usual", "SegmentSum.usual", "ApplyAdam.small", "Tile.usual"]
+
+
+@pytest.fixture
+def programs() -> Any:
+    from registry import programs
+
+    return programs
+
+
+def test_there_are_rows_for_most_ops(programs: Any) -> None:
+    rows = [row.name for row in programs.rows()]
+    assert len(rows) == len(set(rows)) > 1_000
+    assert set(ROWS) < set(rows)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_row_is_a_program(name: str, programs: Any, tmp_path: Path) -> None:
+    row = next(row for row in programs.rows() if row.name == name)
+    about = programs.write(row, tmp_path)
+    assert about is not None
+    if row.size == "usual":
+        assert about["elements"] >= programs.SIZES["usual"] // 16
+    names = json.loads((tmp_path / "names.json").read_text(encoding="utf-8"))
+    with np.load(tmp_path / "inputs.npz") as stored:
+        feed = {tensor: stored[key] for tensor, key in names["feeds"].items()}
+    definition = tf.GraphDef.FromString((tmp_path / "graph.pb").read_bytes())
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.import_graph_def(definition, name="")
+        session.run(names["init"])
+        session.run(names["targets"], feed)
+        assert all(np.isfinite(value).all() for value in session.run(names["outputs"], feed))
+
+
+def test_an_op_that_cannot_grow_has_no_large_row(programs: Any, tmp_path: Path) -> None:
+    row = programs.Row("LinSpace", "large", False)  # of three scalars
+    assert programs.write(row, tmp_path) is None
