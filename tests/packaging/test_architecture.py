@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -58,7 +58,8 @@ def module_name(path: Path) -> str:
     return ".".join(path.relative_to(CORE).with_suffix("").parts).removesuffix(".__init__")
 
 
-def imports(path: Path) -> Iterator[tuple[str, ast.AST]]:
+@functools.cache
+def imports(path: Path) -> tuple[tuple[str, ast.AST], ...]:
     """Every module that a file imports when it runs, wherever the statement stands."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     typing_only = {
@@ -68,13 +69,15 @@ def imports(path: Path) -> Iterator[tuple[str, ast.AST]]:
         for statement in node.body
         for inner in ast.walk(statement)
     }
+    found: list[tuple[str, ast.AST]] = []
     for node in ast.walk(tree):
         if id(node) in typing_only:
             continue
         if isinstance(node, ast.Import):
-            yield from ((alias.name, node) for alias in node.names)
+            found += [(alias.name, node) for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield from ((f"{node.module}.{alias.name}", node) for alias in node.names)
+            found += [(f"{node.module}.{alias.name}", node) for alias in node.names]
+    return tuple(found)
 
 
 def below(name: str) -> str:
@@ -116,8 +119,19 @@ BACKWARD: dict[tuple[str, str], str] = {
 }
 
 
-def import_graph() -> dict[str, set[str]]:
-    """Module -> the modules that it imports; packages are folders here, no modules."""
+# (module, module under `opdock.`) -> why it is imported inside a function though it is loaded.
+KEPT_LATE: dict[tuple[str, str], str] = {
+    ("api.test", "io.protos"): "a message's class is loaded when it is asked for",
+    ("api.test", "graph.nodes.default_session"): "the module's names are TF's",
+}
+
+
+def import_graph(late: bool = True) -> dict[str, set[str]]:
+    """Module -> the modules that it imports; packages are folders here, no modules.
+
+    Args:
+        late: whether imports inside functions count.
+    """
     paths = {
         module_name(p).removeprefix("opdock."): p
         for p in sources("core/src/opdock")
@@ -125,7 +139,9 @@ def import_graph() -> dict[str, set[str]]:
     }
     graph: dict[str, set[str]] = {name: set() for name in paths}
     for module, path in paths.items():
-        for name, _ in imports(path):
+        for name, node in imports(path):
+            if not late and node.col_offset:
+                continue
             found = name.removeprefix("opdock.")
             graph[module].add(found if found in paths else found.rpartition(".")[0])
         graph[module] &= paths.keys() - {module}
@@ -157,6 +173,19 @@ def test_no_circle_of_imports_even_inside_functions() -> None:
         if module in below_of[target]
     ]
     assert not wrong, "these imports close circles:\n" + "\n".join(wrong)
+
+
+def test_what_is_loaded_anyway_is_imported_at_the_top() -> None:
+    every, early = import_graph(), import_graph(late=False)
+    wrong = []
+    for module, targets in every.items():
+        loaded = reached(early, module)
+        wrong += [
+            f"{module} -> {target}"
+            for target in sorted((targets - early[module]) & loaded)
+            if module not in reached(early, target) and (module, target) not in KEPT_LATE
+        ]
+    assert not wrong, "imports inside functions that save nothing:\n" + "\n".join(wrong)
 
 
 def test_only_runtime_and_cli_reach_the_plugin_manager() -> None:

@@ -29,6 +29,7 @@ class DatasetSpec(BatchableTypeSpec):
     @property
     def value_type(self) -> type:
         """The class of values: variants that are datasets."""
+        # Datasets say their specs, and specs make datasets.
         from opdock.data.dataset import VariantDataset
 
         return VariantDataset

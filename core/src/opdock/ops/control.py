@@ -78,6 +78,7 @@ def _declared(sig: ShapeSig) -> list[Shape]:
 @if_op.gradient
 @stateless_if_op.gradient
 def _if_gradient(op: Operation, *grads: Any) -> Any:
+    # Differentiates the branches: autodiff stands above the ops.
     from opdock.autodiff.control import if_gradient
 
     return if_gradient(op, *grads)
@@ -86,6 +87,7 @@ def _if_gradient(op: Operation, *grads: Any) -> Any:
 @while_op.gradient
 @stateless_while_op.gradient
 def _while_gradient(op: Operation, *grads: Any) -> Any:
+    # Differentiates the body: autodiff stands above the ops.
     from opdock.autodiff.backward_loop import while_gradient
 
     return while_gradient(op, *grads)

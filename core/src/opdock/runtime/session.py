@@ -300,6 +300,7 @@ class BaseSession:
         Returns:
             A record, true when the devices diverge; `str` of it is a report.
         """
+        # It runs sessions of its own.
         from opdock.runtime.inspect.bisect import bisect
 
         return bisect(self, fetches, device_a, device_b, feed_dict, save, rtol, atol)

@@ -21,6 +21,7 @@ from opdock.kernels.expr.functions import FUNCTIONS
 from opdock.kernels.expr.lowering import CAST, INPUT, NUMBER, Line, Step, lower
 from opdock.kernels.expr.tree import parse
 from opdock.kernels.portable.elementwise import lower_node
+from opdock.kernels.select.selection import LABEL_ATTR
 from opdock.kernels.select.signature import NodeSig
 
 MAX_STEPS: Final = 64
@@ -35,6 +36,7 @@ _QUICK: Final = frozenset({
     *(name for name, function in FUNCTIONS.items() if function.symbol not in ("", "**")),
 })  # fmt: skip
 _EXACT: Final = 2**53
+_DECIDING: Final = (bool, int, float, str, bytes, DType)
 _MAX_UNIFORM_BYTES: Final = 2**24
 
 
@@ -65,6 +67,23 @@ def computing(line: Line) -> int:
 
 
 # ---------------------------------------------------------------- one op
+def alike_as(node: Node) -> Any:
+    """What decides what a placed elementwise op would be in a cluster: equal ones are the same.
+
+    None for ops of which it takes more, such as the axes of reductions.
+    """
+    attrs = node.attrs
+    if node.op in _ENDINGS or LABEL_ATTR in attrs:
+        return None
+    inputs = []
+    for before, index in node.inputs:
+        inputs.append((before.out_dtypes[index], before.out_shapes[index], before.is_const))
+    # 1, 1.0 and True are equal and not the same number.
+    values = [(k, v, type(v)) for k, v in attrs.items() if isinstance(v, _DECIDING)]
+    outputs = tuple(node.out_dtypes), tuple(node.out_shapes)
+    return node.op, node.target, id(node.kernel), outputs, tuple(inputs), tuple(values)
+
+
 def member_of(node: Node) -> Member | None:
     """The steps of a node, or None if they cannot be part of a cluster."""
     special = _SPECIAL.get(node.op)

@@ -13,7 +13,7 @@ import heapq
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from opdock.compiler.fuse.cluster_line import MAX_STEPS, ending_of, member_of
+from opdock.compiler.fuse.cluster_line import MAX_STEPS, alike_as, ending_of, member_of
 from opdock.compiler.fuse.form import FUSION, refused_alone
 from opdock.compiler.fuse.parts import MOST_ENDS, Candidate, Flow, Key, Part, Parts
 from opdock.compiler.fuse.patterns import may_fuse
@@ -22,7 +22,6 @@ from opdock.compiler.ir.order import preceding
 from opdock.compiler.ir.together import Together
 from opdock.compiler.place.placer import Placer
 from opdock.compiler.place.target import Target
-from opdock.kernels.expr.lowering import Line
 from opdock.shapes import num_elements
 
 _MOST_BESIDE: Final = 6
@@ -64,24 +63,23 @@ def find(block: Block, placer: Placer, able: set[Target]) -> Parts | None:
 # ---------------------------------------------------------------- candidates
 def _candidates(block: Block, placer: Placer, able: set[Target]) -> dict[Node, Candidate]:
     found: dict[Node, Candidate] = {}
-    known: dict[tuple[Any, ...], tuple[str, Line]] = {}
+    known: dict[Any, tuple[Candidate | None, str]] = {}
     for node in block.nodes:
-        candidate = _candidate(node) if node.target in able else None
-        if candidate is None:
+        if node.target not in able or node.kernel is None:
             continue
-        member, refused = candidate.member, ""
-        if candidate.reduce is None and member is not None:
-            key = (
-                node.target, id(member.line), node.out_shapes[0],
-                tuple((v.shape, v.node.is_const) for v in node.inputs),
-            )  # fmt: skip
-            if key not in known:
-                # With the line itself, so that its id stays its own.
-                known[key] = refused_alone(node, candidate, placer), member.line
-            refused = known[key][0]
+        alike = alike_as(node)
+        answer = known.get(alike)
+        if answer is None:
+            candidate, refused = _candidate(node), ""
+            if candidate is not None and candidate.reduce is None:
+                refused = refused_alone(node, candidate, placer)
+            answer = candidate, refused
+            if alike is not None:
+                known[alike] = answer
+        candidate, refused = answer
         if refused:
             block.missed.append((node.name, FUSION, refused))
-        else:
+        elif candidate is not None:
             found[node] = candidate
     return found
 

@@ -36,6 +36,7 @@ class SparseTensorValue(NamedTuple):
 
     @property
     def _type_spec(self) -> Any:
+        # Specs make values, and values say their specs.
         from opdock.graph.nodes.compositespec import SparseTensorSpec
 
         return SparseTensorSpec.from_value(self)

@@ -421,7 +421,7 @@ class Graph(GraphContents):
     # ------------------------------------------------------------ serialization
     def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False) -> Any:
         """The graph as a GraphDef message."""
-        from opdock.graph.serial.graphdef import to_graph_def
+        from opdock.graph.serial.graphdef import to_graph_def  # it knows of graphs
 
         return to_graph_def(self, from_version, add_shapes)
 

@@ -155,6 +155,7 @@ class Operation:
     @property
     def node_def(self) -> Any:
         """This node as a NodeDef."""
+        # The writer reads operations.
         from opdock.graph.serial.node_def import to_node_def
 
         return to_node_def(self)

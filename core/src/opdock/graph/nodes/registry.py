@@ -269,6 +269,7 @@ class OpSpec:
             ValueError: an attribute value or a shape is not allowed.
         """
         if self._builder is None:
+            # A builder makes operations, which know of their specs.
             from opdock.graph.nodes.builder import Builder
 
             self._builder = Builder(self)

@@ -129,6 +129,7 @@ class FunctionLibraryReader:
 
     def _importer(self, graph: FuncGraph, nodes: Any, mapped: dict[str, Tensor]) -> Any:
         """Imports the nodes of a body into its graph."""
+        # A body is imported as a graph is, and the importer reads the functions of a graph.
         from opdock.graph.serial.importer import Importer
 
         used = {t for n in nodes.node for t in n.input}

@@ -92,6 +92,7 @@ def _wrapped(wrap: Callable[..., Any], inner: Callable[..., Any]) -> Callable[..
 
 def variable_class(resource: bool) -> Any:
     """The class of resource variables, or that of reference variables."""
+    # Both are subclasses of what is defined here.
     from opdock.graph.variables import ref_variable, resource_variable
 
     return resource_variable.ResourceVariable if resource else ref_variable.RefVariable
@@ -103,6 +104,7 @@ class Flavoured(type):
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if "_chooses" not in cls.__dict__:
             return super().__call__(*args, **kwargs)
+        # The scope says which subclass, and makes variables.
         from opdock.graph.variables import variable_scope
 
         def create(**given: Any) -> Any:

@@ -1,0 +1,15 @@
+"""Orders in which each follows what it needs."""
+
+from __future__ import annotations
+
+from opdock.compiler.ir.order import in_order
+
+
+def test_as_near_to_the_order_of_places_as_it_goes():
+    needs = {"a": ["d"], "b": [], "c": ["elsewhere"], "d": ["c"]}
+    assert in_order("abcd", needs.__getitem__, "abcd".index) == ["b", "c", "d", "a"]
+
+
+def test_what_needs_itself_is_left_out_with_all_that_needs_it():
+    needs = {"a": [], "b": ["c"], "c": ["b"], "d": ["c", "a"]}
+    assert in_order("abcd", needs.__getitem__, "abcd".index) == ["a"]
