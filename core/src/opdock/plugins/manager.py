@@ -16,7 +16,6 @@ from opdock.kernels.select.selection import Tie
 from opdock.plugins import discovery, hints, loading, ownership, probing
 from opdock.plugins.opening import OpenDevice, open_device
 from opdock.plugins.records import (
-    BackendSpec,
     GraphPass,
     PluginError,
     PluginStatus,
@@ -200,7 +199,7 @@ class PluginManager:
             PluginError: it cannot be opened; the message says why.
         """
         with self._lock:
-            backend = self._backend_of(probed.spec)
+            backend = self._backend_of(probed)
             index = probed.attributes.index
             found: OpenDevice | None = backend.opened.get(index)
             if found is None:
@@ -362,11 +361,15 @@ class PluginManager:
         for plugin in self._plugins:
             yield from plugin.backends
 
-    def _backend_of(self, spec: BackendSpec) -> Backend:
+    def _backend_of(self, probed: ProbedDevice) -> Backend:
         for backend in self._backends():
-            if backend.spec is spec:
+            if backend.spec is probed.spec:
                 return backend
-        raise PluginError(f"backend {spec.name!r} is not in use any more", spec.name)
+        for plugin in self._plugins:
+            if plugin.name == probed.plugin and plugin.state == "quarantined":
+                raise plugin.error()
+        name = probed.spec.name
+        raise PluginError(f"backend {name!r} is not in use any more", name)
 
     def _owned(self, hook: str) -> Iterator[tuple[Plugin, Any]]:
         for plugin in self._plugins:
