@@ -237,11 +237,10 @@ class PluginManager:
             if any(b.devices for b in serving):
                 return ""
             lines = [_backend_line(b) for b in serving]
-            lines += [
-                f"plugin {p.name!r} ({p.origin}): {p.kind}: {p.reason}"
-                for p in self._plugins
-                if p.state == "quarantined"
-            ]
+            out = [p for p in self._plugins if p.state == "quarantined"]
+            # What is broken matters more than what the user has switched off.
+            out.sort(key=lambda p: p.kind == "blocked")
+            lines += [f"plugin {p.name!r} ({p.origin}): {p.kind}: {p.reason}" for p in out]
             lines += self.hints()
             told = "; ".join(lines) if lines else "`opdock doctor` lists what is installed"
             if serving:
