@@ -205,6 +205,9 @@ class PluginManager:
             if found is None:
                 loaded = [p for p in self._plugins if p.state == "loaded"]
                 found = open_device(backend, probed, loaded, self._expel)
+                if backend.plugin.state == "quarantined":  # another of its hooks failed meanwhile
+                    found.device.close()
+                    raise backend.plugin.error()
                 backend.opened[index] = found
                 backend.state = "open"
             return found
