@@ -413,7 +413,7 @@ def test_doctor_finds_nothing_wrong_with_the_others(report):
 
 def test_doctor_prints_what_it_found(site):
     printed = site.run("-m", "opdock.cli.main", "doctor", "--open", COLUMNS="400").stdout
-    assert "kernel: Mul: kernel fixture_unbound.number of plugin 'unbound'" in printed
+    assert "fault: Mul: kernel fixture_unbound.number of plugin 'unbound'" in printed
     assert (
         "sibling: STRANGER:0: no kernel for Add, but there is one for AddV2, of the same family"
         in printed

@@ -81,6 +81,14 @@ def test_capabilities_are_found_by_their_methods():
         check_device(half(DeviceAttributes(index=0)))
 
 
+@pytest.mark.parametrize("kind", ["float32", np.float32], ids=["name", "numpy"])
+def test_what_a_device_holds_are_dtypes(kind):
+    device = Minimal(DeviceAttributes(index=0))
+    device.dtypes = {kind}
+    with pytest.raises(TypeError, match="Minimal.dtypes must hold dtypes of opdock.plugin, such"):
+        check_device(device)
+
+
 def test_a_data_format_is_one_of_two():
     device = Minimal(DeviceAttributes(index=0))
     device.data_format = "NCWH"

@@ -122,7 +122,7 @@ def _print(report: dict[str, Any], traceback: bool) -> None:
     for tie in report["ties"]:
         console.print(f"[yellow]tie[/]: {escape(tie)}")
     for fault in report["faults"]:
-        console.print(f"[red]kernel[/]: {escape(fault)}")
+        console.print(f"[red]fault[/]: {escape(fault)}")
     for missing in report["unserved"]:
         console.print(f"[yellow]sibling[/]: {escape(missing)}")
     for failure in report["failures"]:

@@ -206,7 +206,8 @@ def check_device(device: Any) -> None:
     """Whether an object is a device, for whoever has just made one.
 
     Raises:
-        TypeError: it lacks a member of `Device`, or a part of a capability.
+        TypeError: it lacks a member of `Device`, or a part of a capability, or its `dtypes` are no
+            dtypes: nothing would be placed on it.
         ValueError: its data format is none.
     """
     kind = type(device).__name__
@@ -219,6 +220,12 @@ def check_device(device: Any) -> None:
     parts = [name for name in _RECORDING if hasattr(device, name)]
     if parts and len(parts) < len(_RECORDING):
         raise TypeError(f"{kind} has {', '.join(parts)}: {', '.join(_RECORDING)} go together")
+    strange = [d for d in device.dtypes or () if not isinstance(d, DType)]
+    if strange:
+        raise TypeError(
+            f"{kind}.dtypes must hold dtypes of opdock.plugin, such as dtypes.float32, got "
+            f"{strange[0]!r}"
+        )
     if device.data_format not in (None, "NHWC", "NCHW"):
         raise ValueError(
             f"{kind}.data_format must be 'NHWC', 'NCHW' or None, got {device.data_format!r}"

@@ -16,7 +16,6 @@ from opdock.kernels.select.selection import Tie
 from opdock.plugins import discovery, hints, loading, ownership, probing
 from opdock.plugins.opening import OpenDevice, open_device
 from opdock.plugins.records import (
-    BackendSpec,
     GraphPass,
     PluginError,
     PluginStatus,
@@ -200,12 +199,15 @@ class PluginManager:
             PluginError: it cannot be opened; the message says why.
         """
         with self._lock:
-            backend = self._backend_of(probed.spec)
+            backend = self._backend_of(probed)
             index = probed.attributes.index
             found: OpenDevice | None = backend.opened.get(index)
             if found is None:
                 loaded = [p for p in self._plugins if p.state == "loaded"]
                 found = open_device(backend, probed, loaded, self._expel)
+                if backend.plugin.state == "quarantined":  # another of its hooks failed meanwhile
+                    found.device.close()
+                    raise backend.plugin.error()
                 backend.opened[index] = found
                 backend.state = "open"
             return found
@@ -238,11 +240,10 @@ class PluginManager:
             if any(b.devices for b in serving):
                 return ""
             lines = [_backend_line(b) for b in serving]
-            lines += [
-                f"plugin {p.name!r} ({p.origin}): {p.kind}: {p.reason}"
-                for p in self._plugins
-                if p.state == "quarantined"
-            ]
+            out = [p for p in self._plugins if p.state == "quarantined"]
+            # What is broken matters more than what the user has switched off.
+            out.sort(key=lambda p: p.kind == "blocked")
+            lines += [f"plugin {p.name!r} ({p.origin}): {p.kind}: {p.reason}" for p in out]
             lines += self.hints()
             told = "; ".join(lines) if lines else "`opdock doctor` lists what is installed"
             if serving:
@@ -362,11 +363,15 @@ class PluginManager:
         for plugin in self._plugins:
             yield from plugin.backends
 
-    def _backend_of(self, spec: BackendSpec) -> Backend:
+    def _backend_of(self, probed: ProbedDevice) -> Backend:
         for backend in self._backends():
-            if backend.spec is spec:
+            if backend.spec is probed.spec:
                 return backend
-        raise PluginError(f"backend {spec.name!r} is not in use any more", spec.name)
+        for plugin in self._plugins:
+            if plugin.name == probed.plugin and plugin.state == "quarantined":
+                raise plugin.error()
+        name = probed.spec.name
+        raise PluginError(f"backend {name!r} is not in use any more", name)
 
     def _owned(self, hook: str) -> Iterator[tuple[Plugin, Any]]:
         for plugin in self._plugins:

@@ -99,6 +99,7 @@ def open_device(
         tables = [_as_table(name, resolve(name), device) for name in spec.kernels]
         fusions = [_as_patterns(name, resolve(name)) for name in spec.fusions]
         compiler = _as_compiler(spec.compiler, resolve(spec.compiler)) if spec.compiler else None
+        mounted = _mounted(device)
     except Exception as e:
         raise _failed(backend, probed, e) from e
     opened = OpenDevice(device, probed, compiler=compiler)
@@ -107,14 +108,25 @@ def open_device(
         _add(opened, table, backend.plugin, origins)
     found = [pattern for patterns in fusions for pattern in patterns]
     found += _packs(opened, backend.plugin, plugins, expel, origins)
-    if device.namespace is not None:
-        mounted = portable.mount(device.namespace, device.dtypes, device.refuses)
-        opened.kernels.add(mounted, "core", "opdock-core")
+    opened.kernels.add(mounted, "core", "opdock-core")
     # Name decides ties, so that the order is the same in every process.
     opened.fusions = tuple(sorted(found, key=lambda p: (-p.benefit, p.name)))
     for tie in opened.kernels.ties():
         _log.warning("device %s:%d: %s", spec.own_type, probed.attributes.index, tie)
     return opened
+
+
+def _mounted(device: Any) -> list[Kernel]:
+    """Core's kernels on the device's namespace, if it has one."""
+    space = device.namespace
+    if space is None:
+        return []
+    try:
+        return list(portable.mount(space, device.dtypes, device.refuses))
+    except AttributeError as e:
+        raise TypeError(
+            f"{type(device).__name__}.namespace is {space!r}, which is no array namespace: {e}"
+        ) from e
 
 
 def _packs(

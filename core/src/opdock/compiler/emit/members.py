@@ -194,6 +194,10 @@ class Members:
         state = [i in cells for i in range(len(node.inputs))]
         return self._made(node.name, block, node.target, state, changed)
 
+    def knows(self, part: Any) -> bool:
+        """Whether something is a node of a segment, or of a body in one, that was made here."""
+        return isinstance(part, SegmentNode) and part in self._outer
+
     def member(self, part: SegmentNode) -> Node:
         """The member that a node of a segment, or of a body in it, is part of."""
         return self._outer[part]

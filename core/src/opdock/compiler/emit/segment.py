@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from opdock.compiler.emit.asking import asked
 from opdock.compiler.emit.members import Members, embedded, is_local
 from opdock.compiler.emit.partition import location
 from opdock.compiler.ir.block import COPY, FEED, HOST, SEGMENT, Block, Fused, Node, Value
@@ -177,14 +178,13 @@ class _Former:
             return False
         group.form(self.users, self.members.roots, self.fetched)
         assert group.node is not None
-        assert group.target.compiler is not None
         if torn := self._torn(group):
             self.members.refused.update(torn)
             group.node = None
             return False
         segment = self.members.segment(group.node)
         why = self.experience.banned(group.node, group.target.name, FUSION)
-        answer = Refusal(why) if why else group.target.compiler(segment)
+        answer = Refusal(why) if why else asked(group.target, segment, self.members.knows)
         if isinstance(answer, Refusal):
             group.node = None
             self._refused(group, answer)

@@ -77,6 +77,11 @@ class Target:
         return compiler
 
     @property
+    def owner(self) -> str:
+        """The backend, with the distribution that supplies it, for messages."""
+        return f"backend {self.backend!r} ({self.distribution or 'no distribution'})"
+
+    @property
     def is_host(self) -> bool:
         """Whether buffers are NumPy arrays in host memory."""
         return self.device.is_host

@@ -120,8 +120,8 @@ def _preset(node: Node, services: Services) -> Any:
         upload = services.checks.hop(upload, HOST, node.target.name, "upload", node)
     try:
         return upload(value)
-    except errors.OpError as e:
-        found = as_op_error(e, node)
+    except Exception as e:
+        found = as_op_error(e, node, f"the upload to {node.target.name} by {node.target.owner}")
         raise services.losses.meet(node, found) or found from e
 
 
@@ -152,8 +152,10 @@ def _bind(step: Step, services: Services) -> Call:
     if step.kind == "control":
         return services.control(node)
     if step.kind == "segment":
-        run = bind_segment(node, services.resources)
-        return run if services.checks is None else services.checks.segment(node, run)
+        executable = node.attrs["executable"]
+        checks = services.checks
+        call = executable if checks is None else checks.segment(node, executable)
+        return bind_segment(node, services.resources, call)
     if step.kind == "builtin":
         return _proxied(node, BUILTINS[node.op](node, services.resources), services)
     fn = bind_kernel(node, services.resources, services.checks, services.function)

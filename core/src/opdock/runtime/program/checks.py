@@ -17,7 +17,9 @@ from opdock import errors, shapes
 from opdock.compiler.ir.block import COPY, HOST, Node
 from opdock.compiler.place.target import Target
 from opdock.devices.router import Hop
+from opdock.devices.segment import Loan
 from opdock.dtypes import DType
+from opdock.runtime.program.segment import misfit
 from opdock.runtime.recover.located import as_op_error, culprit, where
 
 __all__ = ["Checks"]
@@ -99,17 +101,27 @@ class Checks:
 
         return call
 
-    def segment(self, node: Node, fn: Call) -> Call:
-        """A compiled segment, whose results are looked at."""
-        forms = [self._form(node, i) for i in range(len(node.out_dtypes))]
+    def segment(self, node: Node, executable: Call) -> Call:
+        """An executable, whose results and new values of variables are looked at."""
+        segment, target = node.attrs["segment"], node.target
+        assert target is not None
+        forms = [(f"output {i}", self._form(node, i)) for i in range(len(node.out_dtypes))]
+        # Whoever assigns without a look at the shape may change it.
+        free = any(n.attrs.get("validate_shape") is False for n in segment.nodes)
+        for v in segment.variables:
+            if v.written:
+                form = self._device_form(target, v.dtype.base_dtype, None if free else v.shape)
+                forms.append((f"the new value of variable {v.name}", form))
 
-        def call(*inputs: Any) -> Any:
-            result = fn(*inputs)
-            results = self._results(node, result, len(forms) == 1, len(forms))
-            for i, (form, value) in enumerate(zip(forms, results, strict=True)):
-                if form is not None and (wrong := form.wrong(value)):
-                    _fail(node, f"output {i}", wrong)
-            return result
+        def call(inputs: Any, state: Any, places: Any) -> Any:
+            answer = executable(inputs, state, places)
+            if misfit(node, answer):
+                return answer  # whoever called has words for it
+            for (what, form), value in zip(forms, [*answer[0], *answer[1]], strict=True):
+                given = value.buffer if isinstance(value, Loan) else value
+                if form is not None and (wrong := form.wrong(given)):
+                    _fail(node, what, wrong)
+            return answer
 
         return call
 
@@ -202,7 +214,7 @@ class Checks:
         end = next((t for t in self._targets() if t.name == (src if dst == HOST else dst)), None)
         told = f"{how} from {src} to {dst}"
         if end is not None:
-            told += f" by backend {end.backend!r} ({end.distribution or 'no distribution'})"
+            told += f" by {end.owner}"
 
         forms: dict[tuple[int, ...], _Form] = {}
 

@@ -10,44 +10,66 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from opdock import errors
 from opdock.compiler.ir.block import Node
 from opdock.devices.segment import Loan, SegmentStream, SegmentVariable
 from opdock.kernels.select.streams import RandomStream
+from opdock.runtime.recover.located import culprit
 from opdock.runtime.resources import ResourceManager, replace
 
-__all__ = ["bind_segment"]
+__all__ = ["bind_segment", "misfit"]
+
+Run = Callable[[Any, Any, Any], Any]
+"""What is called as an `Executable` is."""
 
 _SHIFTS: Final = tuple(range(0, 128, 32))
 _WORD: Final = (1 << 32) - 1
+_FORM: Final = "a pair of results ({}) and new values of variables ({})"
 _SPECIAL: Final = frozenset({type(None), Loan})
 
 
-def bind_segment(node: Node, resources: ResourceManager) -> Callable[..., Any]:
+def bind_segment(node: Node, resources: ResourceManager, call: Run) -> Callable[..., Any]:
     """The callable of a segment's node: takes its inputs and the cells of its variables.
 
     Variables that it updates are locked from when they are read until they are written, so that no
     other update is lost in between. They keep their values until the whole segment has succeeded:
     an executable that fails, whenever it does, has lost nothing.
+
+    Args:
+        node: the segment's.
+        resources: has the random streams.
+        call: the executable, or what checks it.
     """
-    segment, executable = node.attrs["segment"], node.attrs["executable"]
+    segment = node.attrs["segment"]
     count, single = len(segment.inputs), len(node.out_dtypes) == 1
     nowhere = np.zeros((0, 6), np.uint32)
+    outputs, written = _sizes(node)
+
+    def run(data: Any, state: Any, places: Any) -> Any:
+        answer = call(data, state, places)
+        try:
+            results, fresh = answer
+            if len(results) == outputs and len(fresh) == written:
+                return answer
+        except (TypeError, ValueError):
+            pass
+        raise errors.InternalError(None, None, f"{culprit(node)} {misfit(node, answer)}")
 
     def plain(*inputs: Any) -> Any:
-        results, _ = executable(inputs, (), nowhere)
+        results, _ = run(inputs, (), nowhere)
         return results[0] if single else results
 
     if not segment.variables and not segment.streams:
         return plain
-    variables = _Variables(segment.variables, executable)
+    variables = _Variables(segment.variables, node.attrs["executable"], run)
     streams = _Places(segment.streams, resources) if segment.streams else None
     if streams is None:
 
-        def run(*inputs: Any) -> Any:
+        def updating(*inputs: Any) -> Any:
             results = variables.step(inputs[:count], inputs[count:], nowhere)
             return results[0] if single else results
 
-        return run
+        return updating
 
     def drawing(*inputs: Any) -> Any:
         with streams.taken() as places:
@@ -57,12 +79,30 @@ def bind_segment(node: Node, resources: ResourceManager) -> Callable[..., Any]:
     return drawing
 
 
+def misfit(node: Node, answer: Any) -> str:
+    """What is wrong with the form of an executable's answer; empty where nothing is."""
+    given, expected = None, _sizes(node)
+    if isinstance(answer, (tuple, list)) and len(answer) == 2:
+        given = tuple(len(x) if hasattr(x, "__len__") else type(x).__name__ for x in answer)
+        if given == expected:
+            return ""
+    told = type(answer).__name__ if given is None else _FORM.format(*given)
+    return f"returned {told}; expected {_FORM.format(*expected)}"
+
+
+def _sizes(node: Node) -> tuple[int, int]:
+    """How many results and how many new values of variables an executable gives."""
+    segment = node.attrs["segment"]
+    return len(segment.outputs), sum(v.written for v in segment.variables)
+
+
 class _Variables:
     """A segment's runs on the variables that it gets as cells."""
 
-    def __init__(self, variables: Sequence[SegmentVariable], executable: Any) -> None:
+    def __init__(self, variables: Sequence[SegmentVariable], executable: Any, run: Run) -> None:
         self._variables = variables
         self._executable = executable
+        self._run = run
         # For each new value the index of its variable, and whether it follows from the old one.
         self._writes = [(i, v.read) for i, v in enumerate(variables) if v.written]
         self._unread = [i for i, v in enumerate(variables) if not v.read]
@@ -82,7 +122,7 @@ class _Variables:
             state = [box[0] for box in boxes]
             if self._unread or not _SPECIAL.isdisjoint(map(type, state)):
                 self._settle(cells, state)
-            results, fresh = self._executable(data, state, places)
+            results, fresh = self._run(data, state, places)
             if met.written:
                 before = [boxes[i] if update else None for i, update in self._writes]
                 replace(met.written, fresh, before)

@@ -6,7 +6,8 @@ import re
 from typing import Any, Final
 
 from opdock import errors
-from opdock.compiler.ir.block import COPY, HOST, Node
+from opdock.compiler.emit.asking import compiler_of
+from opdock.compiler.ir.block import COPY, HOST, SEGMENT, Node
 
 __all__ = ["as_op_error", "culprit", "where"]
 
@@ -27,7 +28,7 @@ def as_op_error(error: Exception, node: Node, what: str = "") -> errors.OpError:
     Args:
         error: what was raised.
         node: where.
-        what: what of the node's kernel raised it, "bind()", if not its call.
+        what: what raised it, if not the call of the node's kernel: "bind()" of that.
     """
     if isinstance(error, errors.OpError):
         if "[[node " in error.message:
@@ -37,7 +38,7 @@ def as_op_error(error: Exception, node: Node, what: str = "") -> errors.OpError:
         return located
     for kind, cls in _TRANSLATED:
         if isinstance(error, kind):
-            by = f"\n\t ({what} of {culprit(node)})" if what else ""
+            by = f"\n\t ({' of '.join(filter(None, (what, culprit(node))))})" if what else ""
             return cls(None, node.origin, f"{_in_our_words(str(error))}{by}{where(node)}")
     text = f"{type(error).__name__}: {error}"
     by = " of ".join(filter(None, (what, culprit(node))))
@@ -65,8 +66,14 @@ def _in_our_words(text: str) -> str:
 
 
 def culprit(node: Node) -> str:
-    """The kernel of a placed node with plugin and device; empty when it has none."""
-    if node.kernel is None or node.target is None:
+    """What computes a placed node, with plugin and device; empty when it is the runtime itself."""
+    if node.op == COPY:
+        return f"the {node.attrs['how']} from {node.attrs['from']} to {node.attrs['to']}"
+    if node.target is None:
+        return ""
+    if node.op == SEGMENT:
+        return f"the executable of {compiler_of(node.target)}"
+    if node.kernel is None:
         return ""
     found = node.target.index.find(node.kernel)
     return f"{found or node.kernel.qualname} on {node.target.name}"

@@ -1,7 +1,7 @@
 """A trial of a device's kernels on samples: does `when` answer, and does `bind` give a function?
 
-Nothing is computed. `opdock doctor --open` runs it, and so names a kernel that would fail in
-somebody's program.
+Where the device has a compiler: does it answer for a sum? Nothing is computed. `opdock doctor
+--open` runs it, and so names what would fail in somebody's program.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ __all__ = ["faults", "unserved"]
 
 
 def faults(opened: OpenDevice) -> list[str]:
-    """What is wrong with the kernels of an open device, a line each; core's own are left out.
+    """What is wrong with an open device's kernels and compiler, a line each; core's are left out.
 
-    Each line names op, kernel, plugin and device. Samples stand in for the nodes of programs, so a
-    fault that shows only for other nodes is not found.
+    Each line names op, kernel, plugin and device, or compiler, backend and device. Samples stand in
+    for the nodes of programs, so a fault that shows only for other nodes is not found.
     """
     found: dict[str, None] = {}
     for entry in opened.kernels:
@@ -41,6 +41,8 @@ def faults(opened: OpenDevice) -> list[str]:
         problem = flaw(entry.kernel)
         problems = [problem] if problem else _tried(opened, entry)
         found.update((f"{entry.kernel.op}: {entry} on {opened.name}: {p}", None) for p in problems)
+    if opened.compiler is not None:
+        found.update(dict.fromkeys(_compiled(opened)))
     return list(found)
 
 
@@ -50,6 +52,19 @@ def unserved(opened: OpenDevice) -> list[str]:
     ops = (s for s in registry.all_ops() if s.name not in opened.kernels)
     hints = ((s.name, sibling_hint(s.name, native)) for s in ops if s.decomposition_fn is None)
     return [f"{opened.name}: no kernel for {op}, but {hint}" for op, hint in hints if hint]
+
+
+def _compiled(opened: OpenDevice) -> Iterator[str]:
+    with tf.Graph().as_default(), tf.Session() as session:
+        with tf.device(f"/device:{opened.name}"):
+            x = tf.placeholder(tf.float32, [2])
+            total = x + x
+        try:
+            session.explain(total, {x: [0.0, 0.0]})
+        except errors.InternalError as e:
+            yield e.message.partition("\n")[0]
+        except errors.OpError:
+            return  # the device is not to be had, or holds no such array
 
 
 def _tried(opened: OpenDevice, entry: Entry) -> Iterator[str]:
