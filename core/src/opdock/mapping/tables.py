@@ -85,6 +85,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.platform.googletest": ("opdock.api.test",),
     "python.platform.test": ("opdock.api.test",),
     "python.platform.tf_logging": ("opdock.api.logging",),
+    "python.ops.inplace_ops": ("opdock.ops.inplace",),
     "python.ops.init_ops": ("opdock.graph.variables.initializers",),
     "python.ops.list_ops": ("opdock.ops.composed.tensor_lists",),
     "python.ops.lookup_ops": (
