@@ -132,12 +132,6 @@ class TensorArray:
         """The static shape of the elements, as far as it is known."""
         return TensorShape(self._elements.shape if self._elements.known else None)
 
-    @property
-    def _type_spec(self) -> Any:
-        from opdock.ops.composed.tensor_array_spec import TensorArraySpec
-
-        return TensorArraySpec.from_value(self)
-
     # ------------------------------------------------------------ as a loop variable
     def _composite_parts(self) -> list[Tensor]:
         return [self._flow]
