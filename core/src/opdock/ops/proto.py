@@ -20,7 +20,7 @@ decode_proto_op = define_op(
 encode_proto_op = define_op(
     "EncodeProto", "sizes: int32, values: Tinput_types -> bytes: string",
     "field_names: list(string), message_type: string, "
-    'descriptor_source: string = "local://", Tinput_types: list(type)',
+    'descriptor_source: string = "local://", Tinput_types: list(type) >= 1',
 ).not_differentiable()  # fmt: skip
 for _op in (decode_proto_op, encode_proto_op):
     _op.declare(Traits(on_host=True))
