@@ -226,3 +226,16 @@ def test_labels_out_of_range_are_named_by_their_place():
         run(tf.dynamic_partition(np.zeros([2, 2]), [[0, 0], [17, 0]], 7))
     with pytest.raises(invalid, match=r"partitions = 17 is not in \[0, 7\)"):
         run(tf.dynamic_partition(np.zeros(5), 17, 7))
+
+
+def test_batches_of_coordinates_whose_rank_is_known_late():
+    params = np.arange(12.0).reshape(2, 3, 2)
+    indices = tf.placeholder(tf.int32)
+    found = tf.gather_nd(params, indices, batch_dims=1)
+    assert found.shape.ndims is None
+    with tf.Session() as session:
+        for given in ([[2], [0]], [[[2, 1]], [[0, 1]]]):
+            expected = [[params[b][tuple(i)] for i in np.reshape(rows, (-1, np.shape(rows)[-1]))]
+                        for b, rows in enumerate(given)]  # fmt: skip
+            got = session.run(found, {indices: given})
+            np.testing.assert_array_equal(got.ravel(), np.ravel(expected))

@@ -193,3 +193,30 @@ def test_an_element_of_another_type_fails_when_it_is_written():
     text = "TensorArray dtype is float but Op is trying to write dtype int32."
     with pytest.raises(tf.errors.InvalidArgumentError, match=text):
         run(y)
+
+
+def test_an_array_as_an_element_of_a_dataset():
+    def tripled(x):
+        x = tf.cast(x, tf.float32)
+        return tf.TensorArray(tf.float32, 3).unstack(tf.stack([x, 2.0 * x, 3.0 * x]))
+
+    arrays = tf.data.Dataset.range(3).map(tripled)
+    spec = tf.data.experimental.get_structure(arrays)
+    assert spec == tf.TensorArraySpec([], tf.float32)
+    rows = arrays.map(lambda array: array.gather([2, 1]))
+    element = rows.make_one_shot_iterator().get_next()
+    with tf.Session() as session:
+        assert [session.run(element).tolist() for _ in range(2)] == [[0, 0], [3, 2]]
+
+
+def test_what_the_specs_of_arrays_have_in_common():
+    spec = tf.TensorArraySpec([None, 2], tf.int32)
+    other = tf.TensorArraySpec([3, 2], tf.int32, infer_shape=False)
+    assert spec.is_compatible_with(other)
+    common = spec.most_specific_compatible_type(other)
+    assert common == tf.TensorArraySpec([None, 2], tf.int32, infer_shape=False)
+    assert not spec.is_compatible_with(tf.TensorArraySpec([None, 2], tf.int32, dynamic_size=True))
+    with pytest.raises(ValueError, match="not compatible"):
+        spec.most_specific_compatible_type(tf.TensorArraySpec([1], tf.int32))
+    with pytest.raises(TypeError, match="Expected value to be a TensorArray"):
+        tf.TensorArraySpec.from_value(3)

@@ -249,7 +249,7 @@ class TestCase(ArrayAssertions):
         return self.assertRaisesWithPredicateMatch(errors.OpError, expected_err_re_or_predicate)
 
     @contextlib.contextmanager
-    def assertRaisesWithPredicateMatch(
+    def assertRaisesWithPredicateMatch(  # type: ignore[override] # TF takes patterns as well
         self, exception_type: Any, expected_err_re_or_predicate: Any
     ) -> Iterator[None]:
         """Asserts that the block raises an exception that matches.

@@ -10,6 +10,8 @@ _WHERE: Final[dict[str, str]] = {
     "TFRecordCompressionType": "opdock.io.tfrecord",
     "TFRecordOptions": "opdock.io.tfrecord",
     "TFRecordWriter": "opdock.io.tfrecord",
+    "decode_proto": "opdock.ops.proto",
+    "encode_proto": "opdock.ops.proto",
     "parse_sequence_example": "opdock.ops.composed.example_features",
     "serialize_tensor": "opdock.ops.encoding",
     "tf_record_iterator": "opdock.io.tfrecord",

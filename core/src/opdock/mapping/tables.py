@@ -92,6 +92,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
         f"opdock.keras_base.{name}" for name in ("settings", "state", "function", "rnn", "numbers")
     ),
     "python.keras.utils.tf_utils": ("opdock.keras_base.function",),
+    "python.ops.inplace_ops": ("opdock.ops.inplace",),
     "python.ops.init_ops": ("opdock.graph.variables.initializers",),
     "python.ops.list_ops": ("opdock.ops.composed.tensor_lists",),
     "python.ops.lookup_ops": (

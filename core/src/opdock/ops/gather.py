@@ -16,7 +16,7 @@ from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import colocate_with, name_scope
 from opdock.ops.array import broadcast_to, expand_dims, rank, reshape, shape, size, squeeze
 from opdock.ops.cast import cast
-from opdock.ops.fill import range, reduction_dims
+from opdock.ops.fill import ones_like, range, reduction_dims
 from opdock.ops.joining import concat, stack
 from opdock.ops.matrix import transpose
 from opdock.ops.registry import ShapeSig, define_op, get
@@ -313,20 +313,21 @@ def _batch_gather_nd(params: Any, indices: Any, batch_dims: int, name: str | Non
     with name_scope(name, "BatchGatherND", [params, indices]):
         indices = convert_to_tensor(indices, name="indices")
         params = convert_to_tensor(params, name="params")
-        known = indices.raw_shape
-        if known is None:
-            raise ValueError("batch_gather_nd does not allow indices with unknown rank.")
-        if not 0 <= batch_dims < len(known):
-            raise ValueError(
-                f"batch_dims = {batch_dims} must be less than rank(indices) = {len(known)}"
-            )
+        for what, tensor in (("indices", indices), ("params", params)):
+            known = tensor.raw_shape
+            if batch_dims < 0 or (known is not None and batch_dims >= len(known)):
+                raise ValueError(
+                    f"batch_dims = {batch_dims} must be less than rank({what}) = "
+                    f"{'unknown' if known is None else len(known)}"
+                )
         full = shape(indices)
         grid = concat([full[:-1], [1]], 0)
+        # As many ones as there are dimensions behind the batch.
+        inner = ones_like(full[batch_dims:])
         coordinates = []
         for i in builtins.range(batch_dims):
-            column = reshape(
-                range(full[i]), [-1 if j == i else 1 for j in builtins.range(len(known))]
-            )
+            before = [-1 if j == i else 1 for j in builtins.range(batch_dims)]
+            column = reshape(range(full[i]), concat([before, inner], 0))
             coordinates.append(_like(broadcast_to(column, grid), indices))
         return gather_nd_op(params, concat([*coordinates, indices], -1))  # type: ignore[no-any-return]
 

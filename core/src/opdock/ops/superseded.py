@@ -29,7 +29,9 @@ class Superseded(NamedTuple):
 
 SUPERSEDED: Final[Mapping[str, Superseded]] = {
     "BatchCholesky": Superseded("input: T -> output: T", _REAL, "Cholesky"),
-    "BatchCholeskyGrad": Superseded("l: T, grad: T -> output: T", _REAL, "CholeskyGrad"),
+    "BatchCholeskyGrad": Superseded(
+        "l: T, grad: T -> output: T", "T: {float, double}", "CholeskyGrad"
+    ),
     "BatchMatrixDeterminant": Superseded(
         "input: T -> output: T", _COMPLEX, "MatrixDeterminant"
     ),
@@ -53,7 +55,8 @@ SUPERSEDED: Final[Mapping[str, Superseded]] = {
     ),
     "BatchSvd": Superseded(
         "input: T -> s: T, u: T, v: T",
-        f"compute_uv: bool = true, full_matrices: bool = false, {_COMPLEX}", "Svd",
+        "compute_uv: bool = true, full_matrices: bool = false, "
+        "T: {double, float, complex64, complex128}", "Svd",
     ),
     "BatchMatrixDiag": Superseded("diagonal: T -> output: T", "T: type", "MatrixDiag"),
     "BatchMatrixDiagPart": Superseded("input: T -> diagonal: T", "T: type", "MatrixDiagPart"),

@@ -16,6 +16,7 @@ class Text:
 
     def __init__(self) -> None:
         self.graph_def = tf.GraphDef()
+        self.graph_def.versions.producer = tf.GRAPH_DEF_VERSION
 
     def node(self, name: str, op: str, *inputs: str, **attrs: Any) -> str:
         made = self.graph_def.node.add(name=name, op=op, input=list(inputs))

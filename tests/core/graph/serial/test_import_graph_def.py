@@ -282,3 +282,14 @@ def test_finalized_graphs() -> None:
     tf.get_default_graph().finalize()
     with pytest.raises(RuntimeError, match="finalized"):
         tf.import_graph_def(small(), name="")
+
+
+@pytest.mark.parametrize(("producer", "rank"), [(21, None), (0, None), (22, 0)])
+def test_a_scalar_placeholder_of_an_old_program_may_be_anything(producer, rank):
+    with tf.Graph().as_default() as graph:
+        tf.placeholder(tf.float32, [], "x")
+    graph_def = graph.as_graph_def()
+    graph_def.versions.producer = producer
+    with tf.Graph().as_default():
+        (x,) = tf.import_graph_def(graph_def, return_elements=["x:0"])
+        assert x.shape.ndims == rank

@@ -65,6 +65,7 @@ from opdock.graph.nodes.compositespec import SparseTensorSpec
 from opdock.graph.nodes.typespec import TensorSpec
 from opdock.graph.nodes.typespec import TypeSpec as Structure
 from opdock.ops.composed.ragged_dispatch import RaggedTensorSpec
+from opdock.ops.composed.tensor_array_spec import TensorArraySpec
 
 INFINITE_CARDINALITY = -1
 UNKNOWN_CARDINALITY = -2
@@ -83,6 +84,13 @@ def SparseTensorStructure(dtype: object, shape: object) -> SparseTensorSpec:
 def RaggedTensorStructure(dtype: object, shape: object, ragged_rank: int) -> RaggedTensorSpec:
     """The older name of `tf.RaggedTensorSpec(shape, dtype, ragged_rank)`."""
     return RaggedTensorSpec(shape, dtype, ragged_rank)
+
+
+def TensorArrayStructure(
+    dtype: object, element_shape: object, dynamic_size: bool, infer_shape: bool
+) -> TensorArraySpec:
+    """The older name of `tf.TensorArraySpec(element_shape, dtype, dynamic_size, infer_shape)`."""
+    return TensorArraySpec(element_shape, dtype, dynamic_size, infer_shape)
 
 
 __all__ = [
@@ -107,6 +115,7 @@ __all__ = [
     "StatsOptions",
     "Structure",
     "TFRecordWriter",
+    "TensorArrayStructure",
     "TensorStructure",
     "ThreadingOptions",
     "bucket_by_sequence_length",

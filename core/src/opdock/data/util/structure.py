@@ -12,7 +12,14 @@ from opdock.graph.nodes.compositespec import SparseTensorSpec
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
-from opdock.graph.nodes.typespec import TensorSpec, TypeSpec, spec_or_none
+from opdock.graph.nodes.typespec import (
+    TensorSpec,
+    TypeSpec,
+    register_type_spec_from_value_converter,
+    spec_or_none,
+)
+from opdock.ops.composed.tensor_array import TensorArray
+from opdock.ops.composed.tensor_array_spec import TensorArraySpec
 from opdock.shapes import TensorShape
 
 __all__ = [
@@ -21,6 +28,9 @@ __all__ = [
     "get_flat_tensor_types", "legacy_classes", "legacy_shapes", "legacy_types",
     "normalize_element", "to_batched_tensor_list", "to_tensor_list", "type_spec_from_value",
 ]  # fmt: skip
+
+# Arrays may be elements: a list of what is in them passes from one step to the next.
+register_type_spec_from_value_converter(TensorArray, TensorArraySpec.from_value, True)
 
 
 def type_spec_from_value(element: Any, use_fallback: bool = True) -> Any:

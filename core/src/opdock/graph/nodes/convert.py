@@ -98,6 +98,8 @@ def _convert(value: Any, wanted: DType | None, name: str | None) -> Tensor:
             value = _cast_tensors(value, wanted)
         return _stack(value, wanted or element, name)
     if isinstance(value, Dimension):
+        if value.value is None:
+            raise ValueError(f"Cannot convert an unknown Dimension to a Tensor: {value}")
         value = int(value)
     elif isinstance(value, TensorShape):
         return _shape_constant(value, wanted, name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from opdock.graph.nodes import registry
 from opdock.graph.nodes.registry import OpSpec
@@ -27,6 +27,8 @@ _LATER_DEFAULTS: dict[str, tuple[Any, ...]] = {
 }
 # Attributes that say nothing of what is computed, whatever they are.
 _REMARKS = frozenset({"debug_name"})
+
+_SCALARS_MEAN_UNKNOWN: Final = 21
 
 
 def check_unknown_attrs(spec: OpSpec, node: str, attrs: dict[str, Any]) -> None:
@@ -71,3 +73,17 @@ def strip_producer_defaults(graph_def: Any, producer_op_list: Any) -> None:
                 continue
             if node.attr[attr.name] == attr.default_value:
                 del node.attr[attr.name]
+
+
+def forget_scalar_shape(op: str, producer: int, attrs: dict[str, Any]) -> None:
+    """Takes the shape of a scalar from a placeholder that an old program wrote.
+
+    Up to version 21 of GraphDefs it stood for a shape that is not known.
+
+    Args:
+        op: the node's type.
+        producer: the version that wrote the GraphDef.
+        attrs: changed in place.
+    """
+    if op == "Placeholder" and producer <= _SCALARS_MEAN_UNKNOWN and attrs.get("shape") == ():
+        attrs["shape"] = None

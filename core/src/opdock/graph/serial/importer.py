@@ -17,7 +17,11 @@ from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.serial.attr_proto import native_attr
 from opdock.graph.serial.function_def import FunctionLibraryReader, common_shape
 from opdock.graph.serial.graphdef import build_node
-from opdock.graph.serial.import_compat import check_unknown_attrs, strip_producer_defaults
+from opdock.graph.serial.import_compat import (
+    check_unknown_attrs,
+    forget_scalar_shape,
+    strip_producer_defaults,
+)
 from opdock.io import protos
 from opdock.shapes import Shape
 from opdock.version import GRAPH_DEF_VERSION, GRAPH_DEF_VERSION_MIN_PRODUCER, VERSION
@@ -386,6 +390,7 @@ class Importer:
             except (TypeError, ValueError) as e:
                 raise ValueError(f"Node '{node.name}', attr '{name}': {e}") from None
         check_unknown_attrs(spec, node.name, attrs)
+        forget_scalar_shape(node.op, self._def.versions.producer, attrs)
         self._bind_flat(attrs, [t.raw_shape for t in inputs])
         for name, value in attrs.items():
             attrs[name] = self._with_functions(value)

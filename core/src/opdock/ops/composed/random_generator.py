@@ -100,7 +100,7 @@ class Generator(AutoTrackable):
             self._alg_var = alg
             start = _as_state(state)
             start.shape.assert_is_compatible_with([_state_size(alg)])
-        self._state_var = ResourceVariable(start, dtype=dtypes.int64, trainable=False)
+        self._state_var: Any = ResourceVariable(start, dtype=dtypes.int64, trainable=False)
 
     # ------------------------------------------------------------ making and resetting
     @classmethod

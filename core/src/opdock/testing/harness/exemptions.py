@@ -71,6 +71,8 @@ _TABLE: Final[tuple[tuple[Kind, frozenset[Part], str, str], ...]] = (
      "EmptyTensorList TensorListLength TensorListPopBack TensorListPushBack"),
     ("control", _DATA, "keeps a loop's values in lists; level L4 differentiates a while_loop",
      "TensorListConcatV2 TensorListSplit"),
+    ("host", _DATA, "works on messages of the user's types; tests of protobufs cover it",
+     "DecodeProtoV2 EncodeProto"),
     ("control", _DATA, "works on a list of tensors; tests of tensor lists cover it",
      "TensorListConcat TensorListConcatLists TensorListElementShape TensorListFromTensor"),
     ("control", _DATA, "works on a list of tensors; tests of tensor lists cover it",

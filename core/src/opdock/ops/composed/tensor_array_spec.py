@@ -1,0 +1,123 @@
+"""`tf.TensorArraySpec`: tensor arrays as elements of datasets and as arguments of functions.
+
+What passes through a graph is a list of the elements: an array belongs to one step.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opdock import dtypes
+from opdock.dtypes import DType
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.nodes.typespec import (
+    TensorSpec,
+    TypeSpec,
+    type_spec_from_value,
+)
+from opdock.ops.composed.tensor_array import TensorArray
+from opdock.ops.composed.tensor_lists import tensor_list_from_tensor, tensor_list_stack
+from opdock.ops.tensor_list import tensor_list_length_op
+from opdock.shapes import TensorShape, as_tensor_shape
+
+__all__ = ["TensorArraySpec"]
+
+
+class TensorArraySpec(TypeSpec):
+    """What is known of a tensor array.
+
+    Args:
+        element_shape: the shape of its elements.
+        dtype: their type.
+        dynamic_size: whether it may grow.
+        infer_shape: whether its elements have equal shapes.
+    """
+
+    __slots__ = ("_dtype", "_dynamic_size", "_element_shape", "_infer_shape")
+
+    def __init__(
+        self, element_shape: Any = None, dtype: Any = dtypes.float32, dynamic_size: bool = False,
+        infer_shape: bool = True,
+    ) -> None:  # fmt: skip
+        self._element_shape = as_tensor_shape(element_shape)
+        self._dtype = dtypes.as_dtype(dtype)
+        self._dynamic_size, self._infer_shape = dynamic_size, infer_shape
+
+    @property
+    def value_type(self) -> type:
+        """`tf.TensorArray`."""
+        return TensorArray
+
+    @staticmethod
+    def from_value(value: Any) -> TensorArraySpec:
+        """The spec of an array.
+
+        Raises:
+            TypeError: the value is none.
+        """
+        if not isinstance(value, TensorArray):
+            raise TypeError(f"Expected value to be a TensorArray, but saw: {type(value)}")
+        return TensorArraySpec(
+            value.element_shape, value.dtype, value.dynamic_size, value._elements.infer
+        )
+
+    def is_compatible_with(self, spec_or_value: Any) -> bool:
+        """Whether some array fits both; whether shapes are inferred makes no difference."""
+        other = spec_or_value
+        if not isinstance(other, TypeSpec):
+            other = type_spec_from_value(other)
+        return (
+            isinstance(other, TensorArraySpec)
+            and self._dtype.is_compatible_with(other._dtype)
+            and self._element_shape.is_compatible_with(other._element_shape)
+            and self._dynamic_size == other._dynamic_size
+        )
+
+    def most_specific_compatible_type(self, other: TypeSpec) -> TensorArraySpec:
+        """What this spec and another one have in common.
+
+        Raises:
+            ValueError: nothing.
+        """
+        if not isinstance(other, TensorArraySpec) or not self.is_compatible_with(other):
+            raise ValueError("Types are not compatible")
+        return TensorArraySpec(
+            self._element_shape.most_specific_compatible_shape(other._element_shape),
+            self._dtype, self._dynamic_size, self._infer_shape and other._infer_shape,
+        )  # fmt: skip
+
+    def _serialize(self) -> tuple[Any, ...]:
+        return self._element_shape, self._dtype, self._dynamic_size, self._infer_shape
+
+    @property
+    def _component_specs(self) -> list[TensorSpec]:
+        return [TensorSpec([], dtypes.variant)]
+
+    def _to_components(self, value: Any) -> list[Tensor]:
+        if not isinstance(value, TensorArray):
+            raise TypeError(f"value must be a TensorArray, but saw: {type(value)}")
+        with name_scope("convert_tensor_array"):
+            return [tensor_list_from_tensor(value.stack(), value.element_shape)]
+
+    def _from_components(self, components: Any) -> TensorArray:
+        items = components[0]
+        array = TensorArray(
+            self._dtype, tensor_list_length_op(items), dynamic_size=self._dynamic_size,
+            infer_shape=self._infer_shape,
+            element_shape=None if self._element_shape.ndims is None else self._element_shape,
+        )  # fmt: skip
+        return array.unstack(
+            tensor_list_stack(items, self._dtype, element_shape=self._element_shape)
+        )
+
+    def _to_legacy_output_types(self) -> DType:
+        return self._dtype
+
+    def _to_legacy_output_shapes(self) -> TensorShape:
+        # What no shape says goes before it.
+        flags = TensorShape([int(self._dynamic_size), int(self._infer_shape)])
+        return flags.concatenate(self._element_shape)
+
+    def _to_legacy_output_classes(self) -> type:
+        return TensorArray
