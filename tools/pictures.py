@@ -52,7 +52,8 @@ def board(folder: Path) -> Iterator[str]:
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
         try:
-            yield next(filter(None, (re.search(r"http://\S+/", line) for line in server.stderr)))[0]
+            told = (re.search(r"http://\S+/", line) for line in server.stderr)
+            yield next(filter(None, told))[0]
         finally:
             server.kill()
 
