@@ -1,4 +1,4 @@
-"""The files of `make interop`, written and read by opdock alone: TensorFlow is not needed for it."""
+"""The files of `make interop`, written and read by opdock alone, which needs no TensorFlow."""
 
 from __future__ import annotations
 
@@ -19,4 +19,5 @@ def test_what_is_written_is_read(case: str, tmp_path: Path) -> None:
 
 def test_a_case_that_fails_is_told() -> None:
     found = {"one": ["", "", "", ""], "two": ["", "it broke", "", ""]}
-    assert interop.table(found).splitlines()[2:] == ["| one | read | read |", "| two | fails | read |"]
+    lines = interop.table(found).splitlines()[2:]
+    assert lines == ["| one | read | read |", "| two | fails | read |"]

@@ -102,6 +102,7 @@ from opdock.graph.variables.partitioners import create_partitioned_variables as 
 from opdock.graph.variables.partitioners import fixed_size_partitioner as fixed_size_partitioner
 from opdock.graph.variables.partitioners import min_max_variable_partitioner as min_max_variable_partitioner
 from opdock.graph.variables.partitioners import variable_axis_size_partitioner as variable_axis_size_partitioner
+from opdock.graph.variables.template import capture_dependencies as capture_dependencies
 from opdock.graph.variables.template import make_template as make_template
 from opdock.graph.variables.variable import Variable as Variable
 from opdock.graph.variables.variable_lists import all_variables as all_variables

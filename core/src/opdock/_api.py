@@ -150,6 +150,7 @@ NAMES: Final[dict[str, tuple[str, str]]] = {
     "broadcast_dynamic_shape": ("opdock.ops.array", "broadcast_dynamic_shape"),
     "broadcast_static_shape": ("opdock.ops.array", "broadcast_static_shape"),
     "broadcast_to": ("opdock.ops.array", "broadcast_to"),
+    "capture_dependencies": ("opdock.graph.variables.template", "capture_dependencies"),
     "case": ("opdock.ops.control", "case"),
     "cast": ("opdock.ops.cast", "cast"),
     "ceil": ("opdock.ops.elementary", "ceil"),

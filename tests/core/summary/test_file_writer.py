@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -201,3 +203,33 @@ def test_assets_of_plugins(tmp_path: Path) -> None:
         nameless = type("Nameless", (Notes,), {"plugin_name": None})
         with pytest.raises(ValueError, match="Class Nameless has no plugin_name"):
             get_plugin_asset(nameless)
+
+
+PR_CURVES = """
+import opdock
+opdock.install_as_tensorflow()
+import tensorflow as tf
+from tensorboard.plugins.pr_curve import summary
+
+labels, predictions = tf.constant([True, False, True]), tf.constant([0.9, 0.6, 0.4])
+curve = summary.op("curve", labels, predictions, num_thresholds=3)
+later, update = summary.streaming_op("later", labels, predictions, num_thresholds=3)
+with tf.Session() as session:
+    session.run(tf.local_variables_initializer())
+    session.run(update)
+    for found in session.run([curve, later]):
+        (value,) = tf.Summary.FromString(found).value
+        name = value.metadata.plugin_data.plugin_name
+        print(value.tag, name, tf.make_ndarray(value.tensor)[:3].astype(int).tolist())
+"""
+
+
+def test_precision_recall_curves_of_tensorboards_plugin() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PR_CURVES], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    counts = "[[2, 1, 0], [1, 1, 0], [0, 0, 1]]"
+    assert done.stdout.splitlines() == [
+        f"{tag}/pr_curves pr_curves {counts}" for tag in ("curve", "later")
+    ]

@@ -55,8 +55,11 @@ def scalar_summary(tags: Array, values: Array) -> bytes:
             f"tags and values not the same shape: {_shape(tags)} != {_shape(values)}{which}"
         )
     summary = protos.Summary()
-    for tag, value in zip(tags.reshape(-1), values.reshape(-1), strict=True):
-        summary.value.add(tag=_text(tag), simple_value=float(value))
+    if both_single:  # as nearly always
+        summary.value.add(tag=_text(tags.item()), simple_value=float(values.item()))
+    else:
+        for tag, value in zip(tags.reshape(-1), values.reshape(-1), strict=True):
+            summary.value.add(tag=_text(tag), simple_value=float(value))
     return summary.SerializeToString()  # type: ignore[no-any-return]
 
 
@@ -285,16 +288,15 @@ def merge_summaries(inputs: Iterable[Array]) -> bytes:
         InvalidArgumentError: an input is no Summary, or two values have the same tag.
     """
     merged = protos.Summary()
-    tags: set[str] = set()
     for array in inputs:
         for data in np.asarray(array, object).reshape(-1):
             try:
-                part = protos.Summary.FromString(data)
+                merged.MergeFromString(data)
             except Exception:  # protobuf's DecodeError lies in another module in each version
                 raise _fail("Could not parse one of the summary inputs") from None
-            for value in part.value:
-                if value.tag and value.tag in tags:
-                    raise _fail(f"Duplicate tag {value.tag} found in summary inputs")
-                tags.add(value.tag)
-                merged.value.add().CopyFrom(value)
+    tags: set[str] = set()
+    for value in merged.value:
+        if value.tag and value.tag in tags:
+            raise _fail(f"Duplicate tag {value.tag} found in summary inputs")
+        tags.add(value.tag)
     return merged.SerializeToString()  # type: ignore[no-any-return]

@@ -264,13 +264,13 @@ def _with_images_before(conv: Any, nodes: dict[str, Any]) -> list[Any]:
     extra = []
     if pad is None:
         nothing = _constant_node(f"{conv.name}_dummy_paddings", nodes, np.zeros((4, 2), np.int32))
-        extra, margins = [nothing], nothing.name
+        extra, images, margins = [nothing], conv.input[0], nothing.name
         made.attr["mode"].s = b"REFLECT"
     else:
-        margins = pad.input[1]
+        images, margins = pad.input[:2]
         made.attr["mode"].CopyFrom(pad.attr["mode"])
     if resize is None:
-        made.input.extend([pad.input[0], margins, *conv.input[1:]])
+        made.input.extend([images, margins, *conv.input[1:]])
     else:
         made.op = "FusedResizeAndPadConv2D"
         made.attr["resize_align_corners"].CopyFrom(resize.attr["align_corners"])

@@ -1,0 +1,103 @@
+"""Pictures of what TensorBoard shows of the demonstration, for the documentation.
+
+    python tools/pictures.py [--write docs/pictures]
+
+`make pictures` calls it. It trains the digit classifier, serves what that wrote with TensorBoard,
+and has Chromium draw the pages, without a window.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# Picture -> the page of TensorBoard.
+PAGES = {
+    "scalars": "scalars", "graph": "graphs", "distributions": "distributions",
+    "projector": "projector",
+}  # fmt: skip
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+# Milliseconds of a page's own clock, which stands still while it waits for the server.
+_BUDGET = 30_000
+
+
+def browser() -> str:
+    """The program; RuntimeError if there is none."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        raise RuntimeError(f"none of {', '.join(BROWSERS)} is installed: tools/setup_browser.sh")
+    return found
+
+
+def train(folder: Path, epochs: int = 3) -> None:
+    """The demonstration, with its log in a folder."""
+    command = [sys.executable, ROOT / "examples/digits.py", "--epochs", str(epochs)]
+    subprocess.run([*command, "--logdir", folder], check=True, stdout=subprocess.DEVNULL)
+
+
+@contextlib.contextmanager
+def board(folder: Path) -> Iterator[str]:
+    """The address of a TensorBoard that shows a folder."""
+    command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(folder)]
+    # Without the second process, it has read everything before it answers.
+    command += ["--host", "127.0.0.1", "--port", "0", "--load_fast", "false"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        try:
+            told = (re.search(r"http://\S+/", line) for line in server.stderr)
+            yield next(filter(None, told))[0]
+        finally:
+            server.kill()
+
+
+def drawn(url: str, *options: str, size: tuple[int, int] = (1280, 800)) -> str:
+    """What Chromium prints of a page.
+
+    Args:
+        url: the page.
+        options: what is to become of it: --dump-dom, --screenshot=FILE.
+        size: of the window that there would be.
+    """
+    with tempfile.TemporaryDirectory() as home:
+        # A container's root has no sandbox; the pages are this machine's own.
+        command = [browser(), "--headless=new", "--no-sandbox", "--disable-gpu"]
+        command += [
+            "--hide-scrollbars",
+            f"--user-data-dir={home}",
+            f"--window-size={size[0]},{size[1]}",
+        ]
+        command += [f"--virtual-time-budget={_BUDGET}", *options, url]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+def picture(address: str, page: str, file: Path) -> None:
+    """Writes the picture of a page of TensorBoard."""
+    drawn(f"{address}?darkMode=false#{page}", f"--screenshot={file}")
+
+
+def main(words: list[str]) -> int:
+    """The command."""
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--write", type=Path, default=ROOT / "docs/pictures")
+    args = p.parse_args(words)
+    args.write.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "digits"
+        train(folder)
+        with board(folder) as address:
+            for title, page in PAGES.items():
+                picture(address, page, args.write / f"tensorboard-{title}.png")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
