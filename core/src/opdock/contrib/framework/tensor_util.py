@@ -155,7 +155,7 @@ def _vector(shape: Any, tensor: Any) -> np.ndarray[Any, Any]:
         raise _wrong(f"rank {shape.ndim}", shape, tensor)
     if shape.dtype != np.int32:
         raise _wrong(f"dtype {shape.dtype}", shape, tensor)
-    return shape
+    return np.asarray(shape)
 
 
 def _when_computed(expected: Any, tensor: Any, late: bool) -> Tensor:
