@@ -237,6 +237,13 @@ from opdock.ops.composed.check_static import assert_rank_in as assert_rank_in
 from opdock.ops.composed.check_static import assert_same_float_dtype as assert_same_float_dtype
 from opdock.ops.composed.check_static import assert_scalar as assert_scalar
 from opdock.ops.composed.check_static import assert_type as assert_type
+from opdock.ops.composed.clustering import CLUSTERS_VAR_NAME as CLUSTERS_VAR_NAME
+from opdock.ops.composed.clustering import COSINE_DISTANCE as COSINE_DISTANCE
+from opdock.ops.composed.clustering import KMC2_INIT as KMC2_INIT
+from opdock.ops.composed.clustering import KMEANS_PLUS_PLUS_INIT as KMEANS_PLUS_PLUS_INIT
+from opdock.ops.composed.clustering import KMeans as KMeans
+from opdock.ops.composed.clustering import RANDOM_INIT as RANDOM_INIT
+from opdock.ops.composed.clustering import SQUARED_EUCLIDEAN_DISTANCE as SQUARED_EUCLIDEAN_DISTANCE
 from opdock.ops.composed.confusion import confusion_matrix as confusion_matrix
 from opdock.ops.composed.critical_section import CriticalSection as CriticalSection
 from opdock.ops.composed.division import div as div

@@ -70,6 +70,21 @@ def adamax(rows: list[int]) -> Any:
     return var
 
 
+def signed(factor: Callable[[Any], Any]) -> Callable[[list[int]], Any]:
+    """AddSign or PowerSign in NumPy; the average decays in all rows."""
+
+    def run(rows: list[int]) -> Any:
+        var, m = START.astype(np.float64), np.zeros((3, 2))
+        grad = np.zeros((3, 2))
+        grad[rows] = SLOPE[rows]
+        for t in range(3):
+            m = 0.9 * m + 0.1 * grad
+            var -= 0.1 * factor((1 - t / 10) * np.sign(grad * m)) * grad
+        return var
+
+    return run
+
+
 CASES: dict[str, tuple[Callable[[], Any], Callable[[list[int]], Any]]] = {
     "adamax": (opt.AdaMaxOptimizer, adamax),
     "nadam": (opt.NadamOptimizer, adam(nesterov=True)),
@@ -83,6 +98,14 @@ CASES: dict[str, tuple[Callable[[], Any], Callable[[list[int]], Any]]] = {
     "lazy-gs": (
         lambda: opt.LazyAdamGSOptimizer(tf.train.get_or_create_global_step()),
         adam(decay_all=False),
+    ),
+    "addsign": (
+        lambda: opt.AddSignOptimizer(alpha=1.5, sign_decay_fn=opt.get_linear_decay_fn(10)),
+        signed(lambda agreed: 1.5 + agreed),
+    ),
+    "powersign": (
+        lambda: opt.PowerSignOptimizer(base=2.0, sign_decay_fn=opt.get_linear_decay_fn(10)),
+        signed(lambda agreed: 2.0**agreed),
     ),
     "multitask": (lambda: opt.MultitaskOptimizerWrapper(tf.train.AdamOptimizer()), adam()),
 }
@@ -250,3 +273,61 @@ def test_subclasses_find_what_tf_calls_the_hyperparameters() -> None:
     np.testing.assert_allclose(found, START - 0.5 * np.sign(SLOPE), rtol=1e-6)
     with tf.Graph().as_default():
         np.testing.assert_allclose(steps(Plain(0.5), False, None, 1), START - 0.5 * SLOPE)
+
+
+def test_the_part_of_the_sign_shrinks_as_the_schedules_say() -> None:
+    step = tf.placeholder(tf.int64, [])
+    schedules = [
+        opt.get_linear_decay_fn(10)(step),
+        opt.get_cosine_decay_fn(10)(step),
+        opt.get_cosine_decay_fn(10, num_periods=2.0, zero_after=1)(step),
+        opt.get_restart_decay_fn(10, num_periods=2)(step),
+    ]
+    with tf.Session() as sess:
+        found = np.array([sess.run(schedules, {step: t}) for t in range(12)]).T
+    done = np.minimum(np.arange(12), 10) / 10
+    wave = 0.5 * (1 + np.cos(4 * np.pi * done))
+    np.testing.assert_allclose(found[0], 1 - done, atol=1e-6)
+    np.testing.assert_allclose(found[1], 0.5 * (1 + np.cos(np.pi * done)), atol=1e-6)
+    np.testing.assert_allclose(found[2], np.where(4 * done >= 2, 0, wave), atol=1e-6)
+    np.testing.assert_allclose(found[3], 0.5 * (1 + np.cos(np.pi * (2 * done % 1))), atol=1e-6)
+    with pytest.raises(ValueError, match="global_step is required for linear_decay"):
+        opt.get_linear_decay_fn(10)(None)
+
+
+@pytest.mark.parametrize("iterative", [False, True], ids=["svd", "iterations"])
+def test_shampoo_multiplies_by_roots_of_the_sums(iterative: bool) -> None:
+    left, right = SLOPE @ SLOPE.T / 3, SLOPE.T @ SLOPE / 2
+
+    def root(matrix: Any, power: float) -> Any:
+        values, vectors = np.linalg.eigh(matrix + 1e-2 * np.eye(len(matrix)))
+        return vectors * values**power @ vectors.T
+
+    expected = START - root(left, -0.25) @ SLOPE @ root(right, -0.25)
+    optimizer = opt.ShampooOptimizer(epsilon=1e-2, use_iterative_root=iterative)
+    found = steps(optimizer, True, None, count=1)
+    np.testing.assert_allclose(found, expected, rtol=2e-3)
+
+
+def test_shampoo_is_adagrad_where_matrices_would_be_too_large() -> None:
+    rows, columns = (SLOPE**2).sum(1) / 3, (SLOPE**2).sum(0) / 2
+    expected = START - SLOPE * rows[:, None] ** -0.25 * columns**-0.25
+    found = steps(opt.ShampooOptimizer(max_matrix_size=1), False, None, count=1)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    with tf.Graph().as_default(), pytest.raises(NotImplementedError, match="mat_gbar_decay"):
+        steps(opt.ShampooOptimizer(max_matrix_size=1, mat_gbar_decay=0.5), False, ROWS)
+
+
+def test_ggt_steps_by_the_root_of_its_window() -> None:
+    flat = SLOPE.ravel().astype(np.float64)
+    average = 0.1 * flat
+    matrix = np.zeros((6, 2))
+    matrix[:, 0] = average
+    values, u = np.linalg.eigh(matrix.T @ matrix + 1e-6 * np.eye(2))
+    within = u.T @ matrix.T @ average
+    step = matrix @ u @ (within / (np.sqrt(values) + 1e-2) ** 3)
+    tail = (average - matrix @ u @ (within / values)) / np.sqrt(values.min())
+    found = steps(opt.GGTOptimizer(0.5, window=2), True, None, count=1)
+    np.testing.assert_allclose(found.ravel(), START.ravel() - 0.5 * (step + tail), rtol=2e-3)
+    with tf.Graph().as_default(), pytest.raises(NotImplementedError, match="Sparse gradient"):
+        steps(opt.GGTOptimizer(), True, ROWS)

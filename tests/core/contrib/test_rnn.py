@@ -37,6 +37,35 @@ CELLS = {
     "CoupledInputForgetGateLSTMCell": lambda: rnn.CoupledInputForgetGateLSTMCell(
         6, use_peepholes=True, num_proj=4, proj_clip=0.5, num_unit_shards=2, layer_norm=True
     ),
+    "LayerNormLSTMCell": lambda: rnn.LayerNormLSTMCell(
+        6, use_peepholes=True, num_proj=4, cell_clip=1.0, proj_clip=0.5, layer_norm=True
+    ),
+    "WeightNormLSTMCell": lambda: rnn.WeightNormLSTMCell(6, use_peepholes=True, num_proj=4),
+    "GridLSTMCell": lambda: rnn.GridLSTMCell(
+        3,
+        use_peepholes=True,
+        cell_clip=1.0,
+        feature_size=2,
+        frequency_skip=1,
+        num_frequency_blocks=[3],
+    ),
+    "GridLSTM-shared": lambda: rnn.GridLSTMCell(
+        3,
+        share_time_frequency_weights=True,
+        couple_input_forget_gates=True,
+        feature_size=1,
+        frequency_skip=1,
+        num_frequency_blocks=[2, 1],
+        start_freqindex_list=[0, 3],
+        end_freqindex_list=[2, 4],
+        num_unit_shards=2,
+    ),
+    "BidirectionalGridLSTMCell": lambda: rnn.BidirectionalGridLSTMCell(
+        3, feature_size=2, frequency_skip=2, num_frequency_blocks=[2], backward_slice_offset=1
+    ),
+    "TimeFreqLSTMCell": lambda: rnn.TimeFreqLSTMCell(
+        3, use_peepholes=True, cell_clip=1.0, feature_size=4
+    ),
     "GLSTMCell": lambda: rnn.GLSTMCell(6, num_proj=4, number_of_groups=2),
     "SRUCell": lambda: rnn.SRUCell(4),
     "IndRNNCell": lambda: rnn.IndRNNCell(6),
@@ -176,3 +205,48 @@ def test_embedding_wrapper_and_what_is_no_cell() -> None:
         rnn.GLSTMCell(5, number_of_groups=2)
     with pytest.raises(ValueError, match="greater than zero, got 0"):
         rnn.AttentionCellWrapper(rnn.GRUCell(4), 0)
+
+
+def test_a_grid_has_tensorflows_variables_and_numbers() -> None:
+    with tf.variable_scope("root", initializer=tf.constant_initializer(0.5)):
+        x = tf.constant([[1.0, 1, 1, 1, 1, 1, 1, 1], [2, 2, 2, 2, 2, 2, 2, 2]])
+        cell = rnn.GridLSTMCell(
+            2, feature_size=4, frequency_skip=4, num_frequency_blocks=[2], use_peepholes=True
+        )
+        state = cell.state_tuple_type(*[tf.constant([[0.1, 0.2], [0.3, 0.4]])] * 4)
+        outputs, new = cell(x, state)
+    prefix = "root/grid_lstm_cell"
+    names = [v.op.name for v in tf.global_variables()]
+    assert names[:4] == [f"{prefix}/{n}_0" for n in ("W_f_0", "B_f", "W_t_0", "B_t")]
+    assert names[4:6] == [f"{prefix}/W_F_diag_freq{to}_0" for to in "ft"]
+    assert new._fields == tuple(f"state_f{band:02d}_b00_{part}" for band in (0, 1) for part in "cm")
+    assert [outputs.shape.as_list(), cell.output_size] == [[2, 8], 8]
+    # One band by hand: all kernels are 0.5, the bias is 0.
+    c, m, before = np.array([[0.1, 0.2], [0.3, 0.4]]), np.array([[0.1, 0.2], [0.3, 0.4]]), 0.0
+    total = 0.5 * (np.array([[4.0], [8.0]]) + m.sum(1, keepdims=True))
+    seen = 0.5 * (before + c)
+    freq = sigmoid(total + seen) * np.tanh(total)
+    time = sigmoid(total + 1 + seen) * c + sigmoid(total + seen) * np.tanh(total)
+    gate = sigmoid(total + 0.5 * (freq + time))
+    found = run([outputs, new])
+    np.testing.assert_allclose(found[0][:, :2], gate * np.tanh(time), rtol=1e-5)
+    np.testing.assert_allclose(found[0][:, 2:4], gate * np.tanh(freq), rtol=1e-5)
+    np.testing.assert_allclose(found[1][0], time, rtol=1e-5)
+
+
+def test_a_grid_refuses_blocks_that_do_not_fit() -> None:
+    with pytest.raises(ValueError, match="Must specify num_frequency_blocks"):
+        rnn.GridLSTMCell(2)
+    cell = rnn.GridLSTMCell(2, feature_size=2, frequency_skip=2, num_frequency_blocks=[3])
+    with pytest.raises(ValueError, match="requires 3 but gets 2"):
+        cell(tf.ones([1, 4]), cell.zero_state(1, tf.float32))
+
+
+def test_weights_have_lengths_of_their_own() -> None:
+    cell = rnn.WeightNormLSTMCell(2, initializer=tf.constant_initializer(3.0))
+    x = tf.constant([[1.0, 2.0, 3.0]])
+    output, _ = cell(x, rnn.LSTMStateTuple(tf.ones([1, 2]), tf.ones([1, 2])))
+    # Columns of length 1, times 3: of the three inputs, and of the two units.
+    total = 3 * (6 / np.sqrt(3) + 2 / np.sqrt(2))
+    c = sigmoid(total + 1) + sigmoid(total) * np.tanh(total)
+    np.testing.assert_allclose(run(output), [[sigmoid(total) * np.tanh(c)] * 2], rtol=1e-5)

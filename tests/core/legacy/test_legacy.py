@@ -84,6 +84,15 @@ def test_rows_that_differ_in_length(tmp_path: Path) -> None:
     assert told in done.stderr.splitlines()
 
 
+def test_pythons_types_are_kinds_of_numbers(tmp_path: Path) -> None:
+    assert printed(
+        "import numpy as np\n"
+        "print(np.issubdtype(np.float32, np.float), np.issubdtype(np.int16, int))\n"
+        "print(np.issubdtype(np.float32, int), np.issubdtype(np.float32, np.float64))\n",
+        tmp_path,
+    ) == ["True True", "False False"]
+
+
 def test_no_copy_without_need(tmp_path: Path) -> None:
     lines = printed(
         "import numpy as np\n"

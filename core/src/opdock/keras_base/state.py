@@ -169,7 +169,7 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None 
 
 def variable(value: Any, dtype: Any = None, name: str | None = None, constraint: Any = None) -> Any:
     """A variable, of the default type of numbers if no other is given."""
-    found = Variable(
+    found: Any = Variable(
         value, dtype=dtypes.as_dtype(dtype or floatx()), name=name, constraint=constraint,
         use_resource=True,
     )  # fmt: skip

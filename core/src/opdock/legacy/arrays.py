@@ -1,4 +1,7 @@
-"""What `numpy.array` took once: rows that differ in length; `copy=False` where a copy is due."""
+"""What NumPy's functions took once, and what it meant.
+
+Rows that differ in length; `copy=False` where a copy is due; Python's types for kinds of numbers.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +19,15 @@ _WANT_THE_ERROR: Final = ("opdock", "numpy")
 
 
 def allow(numpy: ModuleType) -> None:
-    """Lets NumPy's `array` and `asarray` do what they did before versions 1.24 and 2.0.
+    """Lets NumPy's functions do what they did before versions 1.20, 1.24 and 2.0.
 
     Rows that differ in length become an array of objects if no dtype is asked for, and `copy=False`
-    means that nothing is copied without need.
+    means that nothing is copied without need. `issubdtype(t, float)` asks for any floating type,
+    as `int`, `complex` and `str` ask for any type of their kind.
     """
     for name in _FUNCTIONS:
         setattr(numpy, name, _allowing(getattr(numpy, name)))
+    numpy.issubdtype = _of_kinds(numpy.issubdtype, numpy)  # type: ignore[attr-defined]
 
 
 def _allowing(before: Callable[..., Any]) -> Callable[..., Any]:
@@ -55,3 +60,23 @@ def _once(error: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[st
 def _caller_wants_the_error() -> bool:
     caller = sys._getframe(2).f_globals.get("__name__", "")
     return str(caller).startswith(_WANT_THE_ERROR)
+
+
+def _of_kinds(before: Callable[..., bool], numpy: ModuleType) -> Callable[..., bool]:
+    kinds: dict[Any, Any] = {
+        float: numpy.floating, int: numpy.signedinteger, complex: numpy.complexfloating,
+        str: numpy.character, bytes: numpy.character,
+    }  # fmt: skip
+
+    @functools.wraps(before)
+    def issubdtype(arg1: Any, arg2: Any) -> bool:
+        found = before(arg1, arg2)
+        if found or _caller_wants_the_error():
+            return found
+        kind = kinds.get(arg2) if isinstance(arg2, type) else None
+        if kind is None or not before(arg1, kind):
+            return found
+        uses.record("numpy.issubdtype of a Python type", kind.__name__)
+        return True
+
+    return issubdtype

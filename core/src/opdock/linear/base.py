@@ -260,13 +260,17 @@ class LinearOperator(Module):
         return bool(self.is_self_adjoint and self.is_positive_definite)
 
     # ------------------------------------------------------------ products
+    def _check_input_dtype(self, arg: Any) -> None:
+        """Raises TypeError where an argument has another type than the matrix."""
+        if arg.dtype.base_dtype != self.dtype:
+            raise TypeError(
+                f"Expected argument to have dtype {self.dtype}.  Found: {arg.dtype} in tensor {arg}"
+            )
+
     def _argument(self, x: Any, name: str, own: int, other: int) -> Any:
         """`x` as a tensor whose dimension fits one of the operator's."""
         x = convert_to_tensor(x, name=name)
-        if x.dtype.base_dtype != self.dtype:
-            raise TypeError(
-                f"Expected argument to have dtype {self.dtype}.  Found: {x.dtype} in tensor {x}"
-            )
+        self._check_input_dtype(x)
         dimension(self.shape, own).assert_is_compatible_with(dimension(x.shape, other))
         return x
 

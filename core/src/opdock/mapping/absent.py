@@ -18,6 +18,7 @@ MODULES: Final[dict[str, str]] = {
     "contrib.tpu.python": "there are no TPUs here",
     "core.kernels.boosted_trees": "boosted trees are out of scope",
     "core.protobuf.tpu": "there are no TPUs here",
+    "keras.optimizers.Optimizer": "Keras is a library: pip install 'opdock[keras]' brings tf.keras",
     "python.autograph": "autograph rewrites Python into graphs: call tf.cond and tf.while_loop",
     "python.distribute": "distribution strategies are out of scope",
     "python.eager": "opdock runs TensorFlow 1's graphs, not eagerly",

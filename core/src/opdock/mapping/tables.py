@@ -349,6 +349,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     },
     "python.framework.tensor_shape": {"as_shape": "opdock.shapes:as_tensor_shape"},
     "python.framework.tensor_util": {"MakeNdarray": "opdock.io.tensor_proto:make_ndarray"},
+    "python.ops.summary_ops_v2": {"_INVALID_SCOPE_CHARACTERS": "opdock.ops.summary:_ILLEGAL"},
     "python.framework.device": {
         "check_valid": "opdock.graph.nodes.devicespec:DeviceSpec.from_string",
     },

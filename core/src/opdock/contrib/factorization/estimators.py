@@ -55,6 +55,10 @@ class KMeansClustering(_estimator.experimental.KMeans):  # type: ignore[misc]
             feature_columns=feature_columns,
         )  # fmt: skip
 
+    def transform(self, input_fn: Any) -> Iterator[Any]:
+        """The distances of each point to all centers: squared ones, where there it has roots."""
+        yield from self._predict_one_key(input_fn, self.ALL_DISTANCES)
+
 
 class _Begin(SessionRunHook):
     """Gives a mixture its first means when a session begins without them."""

@@ -164,7 +164,7 @@ class GmmAlgorithm:
             away = transpose(points - self._means, [0, 2, 1])
             distance = reduce_sum(square(matrix_triangular_solve(root, away, lower=True)), 1)
         else:
-            variances = self._covs + _LEAST_VARIANCE
+            variances = convert_to_tensor(self._covs) + _LEAST_VARIANCE
             determinant = reduce_sum(log(variances), 1)
             squares = squared_difference(points, self._means)
             distance = squeeze(matmul(squares, expand_dims(1.0 / variances, 2)), [2])

@@ -1,4 +1,4 @@
-"""`tf.contrib.framework`: argument scopes and nested structures."""
+"""`tf.contrib.framework`: argument scopes, nested structures and tensors of known shapes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,19 @@ from opdock.contrib.framework.arg_scope import (
     current_arg_scope,
     has_arg_scope,
 )
+from opdock.contrib.framework.tensor_util import (
+    assert_scalar_int,
+    get_graph_from_inputs,
+    get_name_scope,
+    reduce_sum_n,
+    remove_squeezable_dimensions,
+    with_same_shape,
+    with_shape,
+)
 from opdock.util import nest
 
 __all__ = [
-    "add_arg_scope", "arg_scope", "arg_scoped_arguments", "current_arg_scope", "has_arg_scope",
-    "nest",
+    "add_arg_scope", "arg_scope", "arg_scoped_arguments", "assert_scalar_int", "current_arg_scope",
+    "get_graph_from_inputs", "get_name_scope", "has_arg_scope", "nest", "reduce_sum_n",
+    "remove_squeezable_dimensions", "with_same_shape", "with_shape",
 ]  # fmt: skip

@@ -63,16 +63,16 @@ class _SignOptimizer(Optimizer):
         return self._rows(grad, var, indices)
 
     def _rows(self, grad: Any, var: Any, indices: Any) -> Any:
-        beta, locked = self._cast("beta", var), {"use_locking": self._use_locking}
+        beta, locked = self._cast("beta", var), self._use_locking
         m = self.get_slot(var, "m")
-        with control_dependencies([state.assign(m, m * beta, **locked)]):
-            moved = state.scatter_add(m, indices, grad * (1 - beta), **locked)
+        with control_dependencies([state.assign(m, m * beta, use_locking=locked)]):
+            moved = state.scatter_add(m, indices, grad * (1 - beta), use_locking=locked)
         with control_dependencies([moved]):
             average = get("GatherV2")(convert_to_tensor(m), indices, 0)
         agreed = get("Sign")(average) * get("Sign")(grad)
         factor = self._factor(self._cast(self._own, var), self._cast("sign_decay", var) * agreed)
         step = self._cast("learning_rate", var) * factor * grad
-        return control.group(state.scatter_sub(var, indices, step, **locked), moved)
+        return control.group(state.scatter_sub(var, indices, step, use_locking=locked), moved)
 
 
 class AddSignOptimizer(_SignOptimizer):
