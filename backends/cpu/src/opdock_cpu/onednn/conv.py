@@ -108,7 +108,7 @@ class ConvShape:
             sums: whether each part makes summands of the result, as large as the weights. Then
                 parts are fewer, and none where adding up would take a good part of the time.
         """
-        if self.parted or self.first or divides():
+        if self.parted or self.first:
             return [self]
         work = self.macs
         if sums:
@@ -116,7 +116,9 @@ class ConvShape:
                 return [self]
             work = min(work, self.macs // math.prod(self.weight_dims) * _PER_SUMMAND)
         sizes = evenly(self.batch, work)
-        return [replace(self, batch=n, parted=True) for n in sizes] if len(sizes) > 1 else [self]
+        if len(sizes) == 1 or divides():
+            return [self]
+        return [replace(self, batch=n, parted=True) for n in sizes]
 
     @property
     def weight_dims(self) -> tuple[int, ...]:

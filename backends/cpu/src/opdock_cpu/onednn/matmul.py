@@ -106,10 +106,10 @@ class Factors:
 
     def parts(self, packed: bool = False) -> list[tuple[Part, Factors]]:
         """The parts, of which each takes `b` as it is or, packed, as its primitive wants it."""
-        if divides() or any(isinstance(v, Desc) for op in self.post_ops for v in op):
+        if any(isinstance(v, Desc) for op in self.post_ops for v in op):
             return []
         axes, sizes = self._bands()
-        if len(sizes) == 1:
+        if len(sizes) == 1 or divides():
             return []
         made: dict[int, tuple[Primitive, Factors]] = {}
         parts, start = [], 0

@@ -43,8 +43,11 @@ _RECORD: Final = 8
 
 
 def divides() -> str:
-    """Why work is not divided into parts here; empty where it is."""
-    return why_none()
+    """Why work is not divided into parts here; empty where it is.
+
+    LLVM is loaded for the answer: ask for work that is worth it.
+    """
+    return why_none() or llvm.why_not_started()
 
 
 def evenly(length: int, work: float, least: int = 1) -> list[int]:
@@ -143,8 +146,8 @@ def over_batch(batch: int, work: float, make: Make) -> Primitive | Parts:
         work: multiply-adds, or what takes as long.
         make: the primitive for so many, on so many threads; None is all.
     """
-    sizes = [batch] if divides() else evenly(batch, work)
-    if len(sizes) == 1:
+    sizes = evenly(batch, work)
+    if len(sizes) == 1 or divides():
         return make(batch, 1 if work < OPENMP_FROM else None)
     made = {n: make(n, 1) for n in sizes}
     starts = itertools.accumulate(sizes, initial=0)
