@@ -1,7 +1,7 @@
 # Every target sets up what it needs: on a fresh clone, `make demo` and `make test` are enough. Only
 # tests need more than .venv, an OpenCL device and a C++ compiler, and only for them is apt asked.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test prove lint conformance variants matrices opencl torch jax libraries interop bench crash fuzz docs api coverage reference clean pictures
+.PHONY: help setup demo test prove lint conformance variants matrices opencl torch jax libraries interop bench crash fuzz pictures docs api coverage reference clean
 
 VENV    := .venv/bin
 STAMP   := .venv/.opdock-setup
@@ -82,14 +82,12 @@ jax: $(STAMP)  ## install JAX and opdock-jax, and prove that backend
 crash: $(STAMP)  ## kill training runs at random moments; their weights must be those of an undisturbed one
 	$(VENV)/python tools/crash_training.py $(ARGS)
 
-<<<<<<< HEAD
 fuzz: $(TESTED)  ## read 100,000 hostile files of each kind (ARGS="--formats graph,png --minutes 60"); goes on where it stopped
 	$(VENV)/python -m tests.hostile $(ARGS)
-=======
+
 pictures: $(STAMP)  ## draw what TensorBoard shows of the demonstration, for the documentation
 	./tools/setup_browser.sh
 	$(VENV)/python tools/pictures.py $(ARGS)
->>>>>>> ckpt13
 
 # They need old versions of others, so they get an environment of their own: build/libraries.
 libraries: $(STAMP)  ## run the own tests of tf_slim, Keras, tflearn, tensorlayer and trfl on opdock

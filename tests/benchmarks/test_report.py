@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +178,8 @@ def test_the_documentation_has_the_markers() -> None:
         (["--device", "cpu:0", "run_add"], "--device is about workloads and curves: run_overhead"),
         (["--device", "cpu:0", "graph_build"], "--device is about workloads and curves"),
         (["--peer-gpu"], "--peer-gpu is about peers"),
+        (["--busy", "burn"], "--busy is about ratios to peers"),
+        (["--busy", "quota", "--smoke", "--peer", f"torch={sys.executable}"], "into no page"),
         (["--threads", "0"], "'0' is no count from 1 on"),
         (["--threads", "two"], "'two' is no count from 1 on"),
         (["--write", "no/such/page.md"], "there is no page no/such/page.md"),
@@ -211,6 +214,27 @@ def test_plots_name_what_brings_them(
 def test_an_unknown_device_is_told(device: str, message: str) -> None:
     with pytest.raises(SystemExit, match=f"--device {device}: .*{message}"):
         main("--smoke", "--device", device)
+
+
+def test_ratios_alone(data: dict[str, Any]) -> None:
+    import report
+
+    text = report.ratios(data["workloads"])
+    assert "| good | 1.50 (1.40–1.75) |" in text
+    assert "| geometric mean | 1.50 |" in text
+    assert "ms" not in text
+
+
+def test_burning_processes_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    import busy
+
+    started, real = [], busy.subprocess.Popen
+    monkeypatch.setattr(
+        busy.subprocess, "Popen", lambda words: started.append(real(words)) or started[-1]
+    )
+    with busy.busy("burn", 2):
+        assert [p.poll() for p in started] == [None, None]
+    assert all(p.poll() is not None for p in started)
 
 
 def test_a_list(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from opdock_cpu import crew as module
-from opdock_cpu.crew import Crew, Held, Loop, why_none
+from opdock_cpu.crew import Crew, Held, Loop, sharing, why_none
 from opdock_cpu.jit import llvm
 from opdock_cpu.jit.compiled import caller, ffi
 from opdock_cpu.jit.crew_source import SLOTS, Call, Head
@@ -123,7 +123,7 @@ def test_no_more_helpers_take_part_than_may(own: Crew) -> None:
 
 
 def test_the_caller_waits_for_what_has_begun(own: Crew) -> None:
-    """One chunk, which a helper is at: the caller, which finds none, waits for it."""
+    """Whoever is at the first chunk holds up the call, whatever became of the other."""
     own.recruit(1)
     work, done = Work(2, open=False), threading.Event()
 
@@ -206,6 +206,13 @@ def test_a_caller_that_did_nothing_works_alone_next(own: Crew) -> None:
     held.words[Call.MINE], held.words[Call.OWN] = 8, 1_000
     loop.end(held)
     assert loop.begin(8, 2).words[Call.SEATS] == 1
+
+
+def test_what_is_told(own: Crew) -> None:
+    assert "no work was shared out yet" in sharing()
+    work = Work(4)
+    called(work, 4, 2, times=3)
+    assert "3 loops were shared out" in sharing()
 
 
 def _in_the_child(queue: Any, crew: Crew, work: Work) -> None:

@@ -80,9 +80,11 @@ class Governor:
             return
         self._spent += spent
         self._base += base
-        if max(self._spent, self._base) < _WINDOW:
+        # Another thread may begin anew at any moment; what it counts meanwhile may be lost.
+        spent, base = self._spent, self._base
+        if max(spent, base) < _WINDOW or not base:
             return
-        self._slow[shared] = self._spent / self._base
+        self._slow[shared] = spent / base
         self._spent = self._base = 0.0
         if shared is self._home:
             self._stay()

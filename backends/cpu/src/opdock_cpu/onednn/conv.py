@@ -7,8 +7,9 @@ to stay, else in every call.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -108,7 +109,7 @@ class ConvShape:
             sums: whether each part makes summands of the result, as large as the weights. Then
                 parts are fewer, and none where adding up would take a good part of the time.
         """
-        if self.parted or self.first or divides():
+        if self.parted or self.first:
             return [self]
         work = self.macs
         if sums:
@@ -116,7 +117,9 @@ class ConvShape:
                 return [self]
             work = min(work, self.macs // math.prod(self.weight_dims) * _PER_SUMMAND)
         sizes = evenly(self.batch, work)
-        return [replace(self, batch=n, parted=True) for n in sizes] if len(sizes) > 1 else [self]
+        if len(sizes) == 1 or divides():
+            return [self]
+        return [replace(self, batch=n, parted=True) for n in sizes]
 
     @property
     def weight_dims(self) -> tuple[int, ...]:
@@ -140,43 +143,44 @@ class ConvShape:
         return strided(self.weight_dims, (*lead, 1, 1, *space), self.kind)
 
 
-_Make = Callable[[ConvShape], tuple[Primitive, list[Desc]]]
-
-
-def _divided(shape: ConvShape, make: _Make, outputs: Sequence[int], sums: bool = False) -> Call:
+def _divided(
+    shape: ConvShape, make: Callable[[ConvShape], Primitive],
+    plain: Callable[[ConvShape], list[Desc]], outputs: Sequence[int], sums: bool = False,
+) -> Call:  # fmt: skip
     """The call of a primitive, in parts of the batch where it can be divided.
 
     Args:
         shape: of the whole.
-        make: the primitive for a shape, and the plain layout of each argument.
+        make: the primitive for a shape.
+        plain: the caller's layout of each argument for a shape.
         outputs: which of the arguments are written.
         sums: whether those are sums over the batch.
     """
     shapes = shape.parts(sums)
-    made = {s.batch: make(s) for s in shapes}
-    primitive, plain = made[shapes[0].batch]
-    if len(shapes) > 1:
-        whole = make(replace(shape, parted=True))[1]
-        images = [i for i, (d, w) in enumerate(zip(plain, whole, strict=True)) if d.dims != w.dims]
-        if not _alike(list(made.values()), images):
-            return Call(*make(shape), outputs)
-        image = [plain[i].size // shapes[0].batch * (i in images) for i in range(len(plain))]
-        parts, start = [], 0
-        for s in shapes:
-            parts.append(Part(made[s.batch][0], tuple(n * start for n in image)))
-            start += s.batch
-        summed = {i: primitive.args[i][1].size for i in outputs} if sums else None
-        return Call(Parts(parts, summed), plain, outputs)
-    return Call(primitive, plain, outputs)
+    if len(shapes) == 1:
+        return Call(make(shape), plain(shape), outputs)
+    made, laid = {s.batch: make(s) for s in shapes}, {s.batch: plain(s) for s in shapes}
+    first, ours = made[shapes[0].batch], laid[shapes[0].batch]
+    whole = enumerate(zip(ours, plain(shape), strict=True))
+    images = {i: a.size // a.dims[0] for i, (a, b) in whole if a.dims != b.dims}
+    if not all(_alike(first, made[n], laid[n], images) for n in made):
+        return Call(make(shape), plain(shape), outputs)
+    starts = itertools.accumulate((s.batch for s in shapes), initial=0)
+    parts = [
+        Part(made[s.batch], tuple(images.get(i, 0) * start for i in range(len(ours))))
+        for s, start in zip(shapes, starts, strict=False)
+    ]
+    summed = {i: first.args[i][1].size for i in outputs} if sums else None
+    return Call(Parts(parts, summed), ours, outputs)
 
 
-def _alike(made: Sequence[tuple[Primitive, list[Desc]]], images: Sequence[int]) -> bool:
-    """Whether parts take images as they are, and all else in the same layouts."""
-    first = made[0][0]
+def _alike(
+    first: Primitive, other: Primitive, plain: Sequence[Desc], images: Container[int]
+) -> bool:
+    """Whether a part takes images as they are, and all else in the layouts of the first part."""
     return all(
-        plain[i].same(desc) if i in images else first.args[i][1].same(desc)
-        for primitive, plain in made
-        for i, (_, desc) in enumerate(primitive.args)
+        desc.same(plain[i] if i in images else first.args[i][1])
+        for i, (_, desc) in enumerate(other.args)
     )
 
 
@@ -185,29 +189,30 @@ def forward(
     post_ops: Sequence[tuple[Any, ...]] = (), extra: Sequence[tuple[int, Desc]] = (),
 ) -> Call:  # fmt: skip
     """Over (x, weights[, bias], y, *extra)."""
-    vector = dense((shape.outputs,)) if bias else None
+    vector = [dense((shape.outputs,))] * bias
     result = shape.dst()
 
-    def make(shape: ConvShape) -> tuple[Primitive, list[Desc]]:
-        def part(value: Any) -> Any:
-            return shape.dst() if isinstance(value, Desc) and value.same(result) else value
+    def part(value: Any, shape: ConvShape) -> Any:
+        return shape.dst() if isinstance(value, Desc) and value.same(result) else value
 
-        chain = [tuple(map(part, op)) for op in post_ops]
-        more = [(role, part(desc)) for role, desc in extra]
+    def plain(shape: ConvShape) -> list[Desc]:
+        more = [part(desc, shape) for _, desc in extra]
+        return [shape.src(), weights, *vector, shape.dst(), *more]
+
+    def make(shape: ConvShape) -> Primitive:
+        chain = [tuple(part(value, shape) for value in op) for op in post_ops]
         plan = Plan(
             "convolution_forward", Prop.INFERENCE, Alg.CONV_DIRECT, shape.src_wanted(),
-            any_layout(shape.weight_dims, shape.kind), vector, shape.dst_wanted(),
-            *shape.geometry, Attributes(chain) if chain else None, count=shape.threads,
+            any_layout(shape.weight_dims, shape.kind), vector[0] if bias else None,
+            shape.dst_wanted(), *shape.geometry, Attributes(chain) if chain else None,
+            count=shape.threads,
         )  # fmt: skip
         args = [(Arg.SRC, plan.desc(Query.SRC)), (Arg.WEIGHTS, plan.desc(Query.WEIGHTS))]
-        plain = [shape.src(), weights]
-        if vector is not None:
-            args.append((Arg.BIAS, vector))
-            plain.append(vector)
-        args += [(Arg.DST, plan.desc(Query.DST)), *more]
-        return Primitive(plan, args), [*plain, shape.dst(), *(d for _, d in more)]
+        args += [(Arg.BIAS, v) for v in vector]
+        args.append((Arg.DST, plan.desc(Query.DST)))
+        return Primitive(plan, [*args, *((role, part(desc, shape)) for role, desc in extra)])
 
-    return _divided(shape, make, [3 if bias else 2])
+    return _divided(shape, make, plain, [3 if bias else 2])
 
 
 def _hint(shape: ConvShape) -> Plan:
@@ -222,7 +227,7 @@ def _hint(shape: ConvShape) -> Plan:
 def backward_data(shape: ConvShape, weights: Desc) -> Call:
     """Over (dy, weights, dx)."""
 
-    def make(shape: ConvShape) -> tuple[Primitive, list[Desc]]:
+    def make(shape: ConvShape) -> Primitive:
         plan = Plan(
             "convolution_backward_data", Alg.CONV_DIRECT, shape.src_wanted(),
             any_layout(shape.weight_dims, shape.kind), shape.dst_wanted(), *shape.geometry,
@@ -232,30 +237,28 @@ def backward_data(shape: ConvShape, weights: Desc) -> Call:
             (Arg.DIFF_DST, plan.desc(Query.DIFF_DST)), (Arg.WEIGHTS, plan.desc(Query.WEIGHTS)),
             (Arg.DIFF_SRC, plan.desc(Query.DIFF_SRC)),
         ]  # fmt: skip
-        return Primitive(plan, args), [shape.dst(), weights, shape.src()]
+        return Primitive(plan, args)
 
-    return _divided(shape, make, [2])
+    return _divided(shape, make, lambda s: [s.dst(), weights, s.src()], [2])
 
 
 def backward_weights(shape: ConvShape, weights: Desc, bias: bool = False) -> Call:
     """Over (x, dy, dw[, db])."""
-    vector = dense((shape.outputs,)) if bias else None
+    vector = [dense((shape.outputs,))] * bias
 
-    def make(shape: ConvShape) -> tuple[Primitive, list[Desc]]:
+    def make(shape: ConvShape) -> Primitive:
         plan = Plan(
             "convolution_backward_weights", Alg.CONV_DIRECT, shape.src_wanted(),
-            any_layout(shape.weight_dims, shape.kind), vector, shape.dst_wanted(),
-            *shape.geometry, _hint(shape), None, count=shape.threads,
+            any_layout(shape.weight_dims, shape.kind), vector[0] if bias else None,
+            shape.dst_wanted(), *shape.geometry, _hint(shape), None, count=shape.threads,
         )  # fmt: skip
         args = [
             (Arg.SRC, plan.desc(Query.SRC)), (Arg.DIFF_DST, plan.desc(Query.DIFF_DST)),
             (Arg.DIFF_WEIGHTS, plan.desc(Query.DIFF_WEIGHTS)),
         ]  # fmt: skip
-        plain = [shape.src(), shape.dst(), weights]
-        if vector is not None:
-            args.append((Arg.DIFF_BIAS, vector))
-            plain.append(vector)
-        return Primitive(plan, args), plain
+        return Primitive(plan, [*args, *((Arg.DIFF_BIAS, v) for v in vector)])
 
-    summed = [2, 3] if bias else [2]
-    return _divided(shape, make, summed, sums=True)
+    def plain(shape: ConvShape) -> list[Desc]:
+        return [shape.src(), shape.dst(), weights, *vector]
+
+    return _divided(shape, make, plain, [2, 3] if bias else [2], sums=True)

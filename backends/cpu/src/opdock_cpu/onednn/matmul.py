@@ -87,28 +87,29 @@ class Factors:
         """Along which axis of each argument it is divided, if at all, and into which sizes."""
         if len(self.out.dims) > 2:
             leads = {d.dims[:-2] for d in self.plain}
-            axes, sizes = (0, 0, 0), evenly(self.out.dims[0], self.macs)
-            return axes, sizes if len(leads) == 1 and len(self.out.dims) == 3 else [1]
+            sizes = evenly(self.out.dims[0], self.macs)
+            return (0, 0, 0), sizes if len(leads) == 1 and len(self.out.dims) == 3 else [1]
         rows, columns = self.out.dims
+        across = columns >= rows
         # A transposed factor is dear to read, so that each band had better read a part of it only.
         transposed = [d.strides[0] == 1 for d in (self.a, self.b)]
-        across = columns >= rows if transposed[0] == transposed[1] else transposed[1]
+        own = columns if transposed[1] else rows
+        if transposed[0] != transposed[1] and own >= 2 * _NARROW:
+            across = transposed[1]
         long, short = (columns, rows) if across else (rows, columns)
         least = _WIDE if self.a.dims[1] * short > _CACHE else _NARROW
         if transposed[0] and self.a.strides[1] >= _FAR:
             least = _TALL
         sizes = evenly(long, self.macs, least)
-        axes = (None, 1, 1) if across else (0, None, 0)
-        if self.bias is not None:
-            axes = (*axes[:2], 1 if across else None, axes[2])
-        return axes, sizes
+        bias = [] if self.bias is None else [1 if across else None]
+        return ((None, 1, *bias, 1) if across else (0, None, *bias, 0)), sizes
 
     def parts(self, packed: bool = False) -> list[tuple[Part, Factors]]:
         """The parts, of which each takes `b` as it is or, packed, as its primitive wants it."""
-        if divides() or any(isinstance(v, Desc) for op in self.post_ops for v in op):
+        if any(isinstance(v, Desc) for op in self.post_ops for v in op):
             return []
         axes, sizes = self._bands()
-        if len(sizes) == 1:
+        if len(sizes) == 1 or divides():
             return []
         made: dict[int, tuple[Primitive, Factors]] = {}
         parts, start = [], 0
@@ -145,7 +146,9 @@ class _Bands:
     """
 
     def __init__(self, parts: Sequence[tuple[Part, Factors]]) -> None:
-        self._copies, laid, end = [], [], 0
+        self._copies: list[tuple[int, Primitive, int, int]] = []
+        laid: list[Part] = []
+        end = 0
         for part, own in parts:
             wanted = part.primitive.args[1][1]
             place = part.offsets[1]

@@ -12,11 +12,14 @@ import numpy as np
 from opdock.plugin import errors
 from opdock_cpu.onednn.declarations import Alg, Arg, Flag, Prop, Query
 from opdock_cpu.onednn.memory import activations, aligned, dense
+from opdock_cpu.onednn.parts import Parts, over_batch
 from opdock_cpu.onednn.primitive import Plan, Primitive
 
 __all__ = ["batch_norm", "batch_norm_gradient", "has_lrn_gradient", "lrn", "lrn_gradient"]
 
 _SHARED_FROM: Final = 30_000
+_ELEMENT: Final = 50
+"""An element takes as long as so many multiply-adds of a product."""
 
 
 def _threads(dims: Sequence[int]) -> int | None:
@@ -71,14 +74,18 @@ def batch_norm_gradient(
     return Primitive(plan, args)
 
 
-def lrn(dims: Sequence[int], size: int, alpha: float, beta: float, k: float) -> Primitive:
+def lrn(dims: Sequence[int], size: int, alpha: float, beta: float, k: float) -> Primitive | Parts:
     """Over (x, y), channels last: x times (k + alpha/size * sum of squares) to the -beta."""
-    data = activations(dims, False)
-    plan = Plan(
-        "lrn_forward", Prop.INFERENCE, Alg.LRN_ACROSS, data, data, size, alpha, beta, k, None,
-        count=_threads(dims),
-    )  # fmt: skip
-    return Primitive(plan, [(Arg.SRC, data), (Arg.DST, data)])
+
+    def make(batch: int, threads: int | None) -> Primitive:
+        data = activations((batch, *dims[1:]), False)
+        plan = Plan(
+            "lrn_forward", Prop.INFERENCE, Alg.LRN_ACROSS, data, data, size, alpha, beta, k, None,
+            count=threads,
+        )  # fmt: skip
+        return Primitive(plan, [(Arg.SRC, data), (Arg.DST, data)])
+
+    return over_batch(dims[0], math.prod(dims) * _ELEMENT, make)
 
 
 def _lrn_plans(dims: Sequence[int], *parameters: Any) -> tuple[Plan, Plan]:

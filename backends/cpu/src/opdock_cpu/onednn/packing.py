@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opdock_cpu.onednn.memory import Desc, aligned
+from opdock_cpu.onednn.parts import Parts
 from opdock_cpu.onednn.primitive import Primitive, reorder
 
 __all__ = ["Call", "Kept", "Reordered", "settled"]
@@ -87,12 +88,14 @@ class Call:
     """A primitive with its arguments in the caller's layouts.
 
     Args:
-        primitive: what to run.
+        primitive: what to run, at once or in parts.
         plain: the caller's layout of each argument.
         outputs: which of the arguments are written.
     """
 
-    def __init__(self, primitive: Primitive, plain: Sequence[Desc], outputs: Sequence[int]) -> None:
+    def __init__(
+        self, primitive: Primitive | Parts, plain: Sequence[Desc], outputs: Sequence[int]
+    ) -> None:
         self.primitive = primitive
         layouts = [
             Reordered(ours, theirs, i not in outputs)

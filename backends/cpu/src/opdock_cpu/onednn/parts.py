@@ -26,7 +26,7 @@ from opdock_cpu.onednn.memory import aligned
 from opdock_cpu.onednn.primitive import Primitive, as_buffer, scratch
 from opdock_cpu.threads import threads
 
-__all__ = ["OPENMP_FROM", "Part", "Parts", "divides", "evenly"]
+__all__ = ["OPENMP_FROM", "Part", "Parts", "divides", "evenly", "over_batch"]
 
 OPENMP_FROM: Final = 20_000_000
 """Multiply-adds from which what is not divided may be worth several threads of OpenMP's: its
@@ -43,8 +43,11 @@ _RECORD: Final = 8
 
 
 def divides() -> str:
-    """Why work is not divided into parts here; empty where it is."""
-    return why_none()
+    """Why work is not divided into parts here; empty where it is.
+
+    LLVM is loaded for the answer: ask for work that is worth it.
+    """
+    return why_none() or llvm.why_not_started()
 
 
 def evenly(length: int, work: float, least: int = 1) -> list[int]:
@@ -130,6 +133,28 @@ class Parts:
             free.append(made)
 
         return run
+
+
+Make = Callable[[int, int | None], Primitive]
+
+
+def over_batch(batch: int, work: float, make: Make) -> Primitive | Parts:
+    """A primitive of which all arguments are batches, in parts where it can be divided.
+
+    Args:
+        batch: how many there are.
+        work: multiply-adds, or what takes as long.
+        make: the primitive for so many, on so many threads; None is all.
+    """
+    sizes = evenly(batch, work)
+    if len(sizes) == 1 or divides():
+        return make(batch, 1 if work < OPENMP_FROM else None)
+    made = {n: make(n, 1) for n in sizes}
+    starts = itertools.accumulate(sizes, initial=0)
+    return Parts([
+        Part(made[n], tuple(desc.size // n * start for _, desc in made[n].args))
+        for n, start in zip(sizes, starts, strict=False)
+    ])  # fmt: skip
 
 
 def _added(partial: Any, out: Any) -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from opdock.plugin import windows
 from opdock_cpu.onednn.declarations import Alg, Arg, Prop, Query
 from opdock_cpu.onednn.memory import Desc, activations
+from opdock_cpu.onednn.parts import Parts, over_batch
 from opdock_cpu.onednn.primitive import Plan, Primitive
 
 __all__ = ["PoolShape", "average", "average_gradient", "maximum", "maximum_gradient"]
 
-_SHARED_FROM: Final = 200_000
+_TAP: Final = 8
+"""An element of a window takes as long as so many multiply-adds of a convolution."""
 
 
 @dataclass(frozen=True)
@@ -24,14 +26,19 @@ class PoolShape:
     where: windows.Window
     first: bool
     kind: int
+    threads: int | None = 1
 
     @property
-    def threads(self) -> int | None:
-        """One thread for few elements, else None."""
-        work = self.batch * self.channels
+    def work(self) -> int:
+        """In multiply-adds."""
+        taps = self.batch * self.channels
         for o, k in zip(self.where.out, self.where.window, strict=True):
-            work *= o * k
-        return 1 if work < _SHARED_FROM else None
+            taps *= o * k
+        return taps * _TAP
+
+    def part(self, batch: int, threads: int | None) -> PoolShape:
+        """The same for another batch, and for so many threads."""
+        return replace(self, batch=batch, threads=threads)
 
     @property
     def geometry(self) -> tuple[list[int], ...]:
@@ -67,14 +74,22 @@ def _both(shape: PoolShape, plan: Plan) -> Primitive:
     return Primitive(plan, [(Arg.SRC, shape.src()), (Arg.DST, shape.dst())])
 
 
-def maximum(shape: PoolShape) -> Primitive:
+def maximum(shape: PoolShape) -> Primitive | Parts:
     """Over (x, y)."""
-    return _both(shape, _forward(shape, Prop.INFERENCE, Alg.POOL_MAX))
+    return _pooled(shape, Alg.POOL_MAX)
 
 
-def average(shape: PoolShape) -> Primitive:
+def average(shape: PoolShape) -> Primitive | Parts:
     """Over (x, y): means of the elements that are not padding."""
-    return _both(shape, _forward(shape, Prop.INFERENCE, Alg.POOL_AVG_EXCLUDE_PADDING))
+    return _pooled(shape, Alg.POOL_AVG_EXCLUDE_PADDING)
+
+
+def _pooled(shape: PoolShape, algorithm: int) -> Primitive | Parts:
+    def make(batch: int, threads: int | None) -> Primitive:
+        part = shape.part(batch, threads)
+        return _both(part, _forward(part, Prop.INFERENCE, algorithm))
+
+    return over_batch(shape.batch, shape.work, make)
 
 
 def _backward(shape: PoolShape, algorithm: int, hint: Plan) -> Plan:
@@ -84,27 +99,37 @@ def _backward(shape: PoolShape, algorithm: int, hint: Plan) -> Plan:
     )  # fmt: skip
 
 
-def average_gradient(shape: PoolShape) -> Primitive:
+def average_gradient(shape: PoolShape) -> Primitive | Parts:
     """Over (dy, dx)."""
-    hint = _forward(shape, Prop.TRAINING, Alg.POOL_AVG_EXCLUDE_PADDING)
-    plan = _backward(shape, Alg.POOL_AVG_EXCLUDE_PADDING, hint)
-    args = [(Arg.DIFF_DST, shape.dst()), (Arg.DIFF_SRC, shape.src())]
-    return Primitive(plan, args)
+
+    def make(batch: int, threads: int | None) -> Primitive:
+        part = shape.part(batch, threads)
+        hint = _forward(part, Prop.TRAINING, Alg.POOL_AVG_EXCLUDE_PADDING)
+        plan = _backward(part, Alg.POOL_AVG_EXCLUDE_PADDING, hint)
+        return Primitive(plan, [(Arg.DIFF_DST, part.dst()), (Arg.DIFF_SRC, part.src())])
+
+    return over_batch(shape.batch, shape.work, make)
 
 
-def maximum_gradient(shape: PoolShape) -> tuple[Primitive, Primitive, int]:
+def maximum_gradient(shape: PoolShape) -> tuple[Primitive | Parts, Primitive | Parts, int]:
     """(over (x, y, places), over (dy, places, dx), bytes of places).
 
     Which element of a window was the maximum is found again: TF's op does not hand it on.
     """
-    hint = _forward(shape, Prop.TRAINING, Alg.POOL_MAX)
-    places = hint.desc(Query.WORKSPACE)
-    forward = Primitive(
-        hint,
-        [(Arg.SRC, shape.src()), (Arg.DST, shape.dst()), (Arg.WORKSPACE, places)],
-    )
-    backward = Primitive(
-        _backward(shape, Alg.POOL_MAX, hint),
-        [(Arg.DIFF_DST, shape.dst()), (Arg.WORKSPACE, places), (Arg.DIFF_SRC, shape.src())],
-    )
-    return forward, backward, places.size
+
+    def again(batch: int, threads: int | None) -> Primitive:
+        part = shape.part(batch, threads)
+        hint = _forward(part, Prop.TRAINING, Alg.POOL_MAX)
+        places = (Arg.WORKSPACE, hint.desc(Query.WORKSPACE))
+        return Primitive(hint, [(Arg.SRC, part.src()), (Arg.DST, part.dst()), places])
+
+    def back(batch: int, threads: int | None) -> Primitive:
+        part = shape.part(batch, threads)
+        hint = _forward(part, Prop.TRAINING, Alg.POOL_MAX)
+        places = (Arg.WORKSPACE, hint.desc(Query.WORKSPACE))
+        plan = _backward(part, Alg.POOL_MAX, hint)
+        return Primitive(plan, [(Arg.DIFF_DST, part.dst()), places, (Arg.DIFF_SRC, part.src())])
+
+    whole = _forward(shape, Prop.TRAINING, Alg.POOL_MAX).desc(Query.WORKSPACE)
+    forward, backward = (over_batch(shape.batch, shape.work, make) for make in (again, back))
+    return forward, backward, whole.size
