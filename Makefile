@@ -1,7 +1,7 @@
 # Every target sets up what it needs: on a fresh clone, `make demo` and `make test` are enough. Only
 # tests need more than .venv, an OpenCL device and a C++ compiler, and only for them is apt asked.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test prove lint conformance variants matrices opencl torch jax libraries interop bench crash fuzz pictures docs api coverage reference clean
+.PHONY: help setup demo test prove lint conformance variants matrices opencl torch jax libraries interop bench crash fuzz soak pictures docs api coverage reference clean
 
 VENV    := .venv/bin
 STAMP   := .venv/.opdock-setup
@@ -88,6 +88,9 @@ fuzz: $(TESTED)  ## read 100,000 hostile files of each kind (ARGS="--formats gra
 pictures: $(STAMP)  ## draw what TensorBoard shows of the demonstration, for the documentation
 	./tools/setup_browser.sh
 	$(VENV)/python tools/pictures.py $(ARGS)
+
+soak: $(STAMP)  ## open and drop 10,000 sessions, graphs, iterators and threads (ARGS="--minutes 60"): what is left
+	$(VENV)/python tools/soak.py $(ARGS)
 
 # They need old versions of others, so they get an environment of their own: build/libraries.
 libraries: $(STAMP)  ## run the own tests of tf_slim, Keras, tflearn, tensorlayer and trfl on opdock

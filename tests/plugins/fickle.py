@@ -27,7 +27,8 @@ table = KernelTable()
 class Demand:
     """What the device shall do; `calls` counts the kernels that it was asked to run.
 
-    Without `updates` it declines to change variables, though not to compute.
+    Without `updates` it declines to change variables, though not to compute. `planned` says what
+    happens at the call of a number: "lost" for good, or once "declined" or "full".
     """
 
     def __init__(self) -> None:
@@ -37,6 +38,18 @@ class Demand:
         self.updates = True
         self.in_use = 0
         self.calls = 0
+        self.planned: dict[int, str] = {}
+
+    def call(self) -> None:
+        """A kernel is asked to run."""
+        self.calls += 1
+        fault = self.planned.get(self.calls)
+        self.lost = self.lost or fault == "lost"
+        self.check()
+        if self.declines or fault == "declined":
+            raise errors.UnimplementedError(None, None, "does not feel like it")
+        if fault == "full":
+            raise errors.ResourceExhaustedError(None, None, "no room at all")
 
     def check(self) -> None:
         if self.lost:
@@ -86,10 +99,7 @@ def probe() -> Probe:
 
 
 def run(fn: Any, *inputs: Buffer) -> Buffer:
-    demand.calls += 1
-    demand.check()
-    if demand.declines:
-        raise errors.UnimplementedError(None, None, "does not feel like it")
+    demand.call()
     return Buffer(fn(*(x.array for x in inputs)))
 
 

@@ -37,7 +37,7 @@ class CpuDevice(BaseDevice):
         """An uninitialized array."""
         try:
             return np.empty(shape, dtype.np)
-        except MemoryError as e:
+        except (MemoryError, ValueError) as e:  # the latter beyond all addresses
             raise errors.ResourceExhaustedError(
                 None, None, f"OOM when allocating {list(shape)} of type {dtype.name} on host: {e}"
             ) from None
@@ -48,7 +48,7 @@ class CpuDevice(BaseDevice):
         """Arrays over parts of one block of memory, which begins at a cache line."""
         try:
             block = np.empty(nbytes + _LINE, np.uint8)
-        except MemoryError as e:
+        except (MemoryError, ValueError) as e:
             raise errors.ResourceExhaustedError(
                 None, None, f"OOM when allocating {nbytes} bytes on host: {e}"
             ) from None

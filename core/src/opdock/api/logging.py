@@ -10,7 +10,8 @@ from typing import Any
 DEBUG, INFO, WARN, ERROR, FATAL = (
     _logging.DEBUG, _logging.INFO, _logging.WARNING, _logging.ERROR, _logging.CRITICAL,
 )  # fmt: skip
-_lock = _threading.Lock()
+# Reentrant: the collector may run inside, and a finalizer that it calls may come here.
+_lock = _threading.RLock()
 _logger: _logging.Logger | None = None
 _counts: dict[tuple[str, int], int] = {}
 

@@ -183,7 +183,10 @@ class RecordReader:
     def _exactly(self, size: int, may_end: bool = False) -> bytes:
         end = self._at + size
         if end > len(self._held):
-            self._hold(size, may_end)
+            try:
+                self._hold(size, may_end)
+            except MemoryError:  # packed, a gigabyte takes a megabyte of a file
+                raise self._too_large(size) from None
             end = min(size, len(self._held))
         found = self._held[self._at : end]
         self._at = end
@@ -207,6 +210,11 @@ class RecordReader:
             parts.append(part)
             missing -= len(part)
         self._held, self._at = b"".join(parts), 0
+
+    def _too_large(self, size: int) -> errors.ResourceExhaustedError:
+        return errors.ResourceExhaustedError(
+            None, None, f"{size} bytes at {self.offset} in {self.path} do not fit into memory"
+        )
 
     def _damaged(self, what: str) -> errors.DataLossError:
         return errors.DataLossError(None, None, f"{what} at {self.offset} in {self.path}")

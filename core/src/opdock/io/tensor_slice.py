@@ -145,6 +145,9 @@ def gather(
 
     Returns:
         The array, or None when the pieces do not cover the slice.
+
+    Raises:
+        DataLossError: a piece is not of the tensor's type or the slice's shape.
     """
     needed = [(p, load, c) for p, load in pieces if (c := p.overlap(wanted, shape)) is not None]
     result_shape = wanted.shape_in(shape)
@@ -152,12 +155,29 @@ def gather(
     if sum(math.prod(b - a for a, b in c) for *_, c in needed) != math.prod(result_shape):
         return None
     if len(needed) == 1 and needed[0][0].shape_in(shape) == result_shape:
-        return needed[0][1]()
+        return _loaded(*needed[0][:2], shape, dtype)
     out = np.empty(result_shape, dtype)
     target = wanted.ranges(shape)
     for part, load, common in needed:
-        out[_relative(common, target)] = load()[_relative(common, part.ranges(shape))]
+        piece = _loaded(part, load, shape, dtype)
+        out[_relative(common, target)] = piece[_relative(common, part.ranges(shape))]
     return out
+
+
+def _loaded(
+    part: TensorSlice, load: Callable[[], np.ndarray[Any, Any]], shape: Sequence[int],
+    dtype: np.dtype[Any],
+) -> np.ndarray[Any, Any]:  # fmt: skip
+    """A piece, which has a type and a shape of its own in the file."""
+    found = load()
+    wanted = part.shape_in(shape)
+    if found.shape != wanted or found.dtype != dtype:
+        raise errors.DataLossError(
+            None, None,
+            f"Slice {part} of {list(shape)} should be {dtype} of shape {list(wanted)}, but is "
+            f"{found.dtype} of shape {list(found.shape)}",
+        )  # fmt: skip
+    return found
 
 
 def _relative(part: list[tuple[int, int]], whole: list[tuple[int, int]]) -> tuple[slice, ...]:

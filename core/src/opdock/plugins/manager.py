@@ -412,7 +412,8 @@ def _backend_error(backend: Backend) -> PluginError:
 
 
 _manager: PluginManager | None = None
-_manager_lock = threading.Lock()
+# Reentrant: the collector may run inside, and a finalizer that it calls may come here.
+_manager_lock = threading.RLock()
 
 
 def get_manager() -> PluginManager:

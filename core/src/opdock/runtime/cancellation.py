@@ -34,7 +34,8 @@ class Cancellation:
     def __init__(self, text: str) -> None:
         self.text = text
         self.cancelled = False
-        self._lock = threading.Lock()
+        # Reentrant: the collector may run inside, and a finalizer that it calls may come here.
+        self._lock = threading.RLock()
         self._waiting: dict[object, tuple[threading.Condition, Callable[[], None]]] = {}
 
     def cancel(self) -> None:

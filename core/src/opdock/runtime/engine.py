@@ -40,6 +40,7 @@ from opdock.runtime.recover.lost import Losses
 from opdock.runtime.resources import ResourceManager
 from opdock.runtime.servers import LocalServer
 from opdock.shapes import Shape
+from opdock.util.lazy import lazy
 
 if TYPE_CHECKING:
     from opdock.graph.control.func_graph import FuncGraph
@@ -91,7 +92,7 @@ class Engine:
                     self._devices = targets.discover(self._config, self.experience, self._task)
         return self._devices
 
-    @functools.cached_property
+    @lazy
     def placer(self) -> Placer:
         """Placement under this session's rules."""
         devices = self.devices
@@ -185,7 +186,7 @@ class Engine:
         own = dataclasses.replace(self.services, resources=self.resources.with_own_streams())
         return lambda compiled: Program(compiled, own, self._fallback)
 
-    @functools.cached_property
+    @lazy
     def compiler(self) -> pipeline.Compiler:
         """The compiler under the session's options."""
         options = pipeline.Options(
@@ -194,7 +195,7 @@ class Engine:
         )  # fmt: skip
         return pipeline.Compiler(self.placer, self.evaluate, bind_alone, options)
 
-    @functools.cached_property
+    @lazy
     def services(self) -> Services:
         """What the session's programs share."""
         return Services(
@@ -207,11 +208,11 @@ class Engine:
             checks=self._checks,
         )  # fmt: skip
 
-    @functools.cached_property
+    @lazy
     def _checks(self) -> Checks | None:
         return Checks(lambda: self.devices.targets) if self._config.check else None
 
-    @functools.cached_property
+    @lazy
     def _fallback(self) -> Fallback:
         return Fallback(self.compiler, self.services)
 

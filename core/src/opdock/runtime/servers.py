@@ -50,7 +50,8 @@ class LocalServer:
             session._abort()
 
 
-_lock = threading.Lock()
+# Reentrant: the collector may run inside, and a finalizer that it calls may come here.
+_lock = threading.RLock()
 _servers: Final[weakref.WeakValueDictionary[str, LocalServer]] = weakref.WeakValueDictionary()
 """By address; a server that nobody holds, and no session, is gone with all that it kept."""
 _ports = itertools.count(_FIRST_PORT)

@@ -21,6 +21,7 @@ from opdock.graph.nodes.devicespec import DeviceSpec
 from opdock.plugins.manager import PluginManager, get_manager
 from opdock.plugins.records import Candidate, PluginError
 from opdock.runtime.config import SessionConfig
+from opdock.util.lazy import lazy
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class SessionDevices:
     pool: DevicePool
     experience: Experience
 
-    @functools.cached_property
+    @lazy
     def host(self) -> Target | None:
         """A device in host memory, for constant folding."""
         # To ask a device is to open it, so the one that is most likely comes first.
@@ -116,7 +117,7 @@ class SessionDevices:
             if record.name in on
         ]
 
-    @functools.cached_property
+    @lazy
     def router(self) -> Router:
         """The ways between the devices that are open."""
         return Router(self.manager.routes(), self._places)

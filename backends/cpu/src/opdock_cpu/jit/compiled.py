@@ -28,7 +28,8 @@ A lower priority of the thread instead was measured: on two busy cores it takes 
 # Weak: what a program that is gone had asked for need not be kept, and is not compiled.
 _queue: queue.SimpleQueue[weakref.ref[Function] | None] = queue.SimpleQueue()
 _worker: threading.Thread | None = None
-_lock = threading.Lock()
+# Reentrant: the collector may run inside, and a finalizer that it calls may come here.
+_lock = threading.RLock()
 _known: weakref.WeakValueDictionary[str, Function] = weakref.WeakValueDictionary()
 _stopped = threading.Event()
 
@@ -128,7 +129,7 @@ atexit.register(_stop)
 def reset_after_fork() -> None:
     """A child has no worker."""
     global _worker, _lock
-    _worker, _lock = None, threading.Lock()
+    _worker, _lock = None, threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from opdock.graph.nodes.graph import Graph
 
-_lock = threading.Lock()
+# Reentrant: the collector may run inside, and a finalizer that it calls may come here.
+_lock = threading.RLock()
 _functions: Final[weakref.WeakValueDictionary[str, Entry]] = weakref.WeakValueDictionary()
 _next = 0
 

@@ -46,7 +46,9 @@ def _check(node: Any) -> None:
     for attr in definition.attrs.values():
         try:
             if attr.name in node.attr or not attr.has_default:
-                native_attr(node.attr[attr.name], attr.type)
+                value = native_attr(node.attr[attr.name], attr.type)
+                if isinstance(value, bytes):
+                    raise TypeError(f"{value!r} is no text")
         except TypeError as e:
             raise ValueError(f"Node '{node.name}', attr '{attr.name}': {e}") from None
     if node.op in MERGE and wanted < 1:

@@ -83,14 +83,15 @@ class Cast(Expr):
 
 
 _nodes: WeakValueDictionary[tuple[Any, ...], Expr] = WeakValueDictionary()
-_nodes_lock = threading.Lock()
+# Reentrant: the collector may run inside, and a finalizer that it calls may come here.
+_nodes_lock = threading.RLock()
 
 
 def _shared(key: tuple[Any, ...], *fields: Any) -> Any:
     with _nodes_lock:
         node = _nodes.get(key)
         if node is None:
-            node = _nodes[key] = key[0](*fields)
+            node = _nodes.setdefault(key, key[0](*fields))
     return node
 
 

@@ -10,9 +10,11 @@ import gc
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
-_lock = threading.Lock()
-_waits = 0
+# Reentrant: the collector may run inside, and a finalizer that it calls may come here.
+_lock = threading.RLock()
+_waiting: Final[set[object]] = set()
 _was_on = False
 
 
@@ -22,16 +24,18 @@ def collector_waits() -> Iterator[None]:
 
     A collector that the user has switched off stays off.
     """
-    global _waits, _was_on
-    with _lock:
-        if not _waits:
-            _was_on = gc.isenabled()
-            gc.disable()
-        _waits += 1
+    global _was_on
+    me = object()
     try:
+        with _lock:
+            if not _waiting:
+                _was_on = gc.isenabled()
+                gc.disable()
+            _waiting.add(me)
         yield
     finally:
+        # Whoever was interrupted on the way in has not been counted, or has and is taken out.
         with _lock:
-            _waits -= 1
-            if not _waits and _was_on:
+            _waiting.discard(me)
+            if not _waiting and _was_on:
                 gc.enable()

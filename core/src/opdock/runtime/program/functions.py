@@ -63,7 +63,8 @@ class LazyFunction:
         self._compiled: Compiled | None = None
         self._rows: LazyFunction | None = None
         self._has_rows = True
-        self._lock = threading.Lock()
+        # Reentrant: the collector may run inside, and a finalizer that it calls may come here.
+        self._lock = threading.RLock()
 
     def instance(self, last: bool = False) -> UserCall:
         """See `opdock.kernels.select.cells.UserFunction`."""

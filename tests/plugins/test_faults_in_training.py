@@ -1,0 +1,69 @@
+"""Faults at random kernels of a training: its weights are those of an undisturbed one."""
+
+from __future__ import annotations
+
+import gc
+from random import Random
+
+import numpy as np
+import pytest
+
+import opdock as tf
+from tests.plugins import fickle
+
+STEPS = 12
+FAULTS = ("declined", "full", "lost")
+
+
+def train(planned: dict[int, str]) -> tuple[list[np.ndarray], int]:
+    """The weights after each step, and how many kernels the device was asked to run."""
+    demand = fickle.install()
+    demand.planned = planned
+    config = tf.ConfigProto(allow_soft_placement=True)
+    try:
+        with tf.Graph().as_default(), tf.Session(config=config) as session:
+            x = tf.placeholder(tf.float32, [3])
+            with tf.device("/cpu:0"):
+                w = tf.get_variable("w", initializer=np.ones(3, np.float32))
+                v = tf.get_variable("v", initializer=np.zeros(3, np.float32), use_resource=True)
+            with tf.device("/device:FICKLE:0"):
+                y = tf.add(x * w, x * v)
+                error = tf.add(y, x * -2.0)
+            with tf.device("/cpu:0"):
+                loss = tf.reduce_sum(tf.square(error))
+                step = tf.train.MomentumOptimizer(0.02, 0.5).minimize(loss)
+            session.run(tf.global_variables_initializer())
+            found = []
+            for i in range(STEPS):
+                session.run(step, {x: np.array([1, 0.5, i % 3], np.float32)})
+                found.append(np.concatenate(session.run([w, v])))
+        return found, demand.calls
+    finally:
+        gc.collect()
+        assert demand.in_use == 0
+        fickle.uninstall()
+
+
+def disturbed(seed: int, want: list[np.ndarray], calls: int) -> None:
+    """A training with one to four faults."""
+    rng = Random(seed)
+    planned = {rng.randrange(1, calls + 1): rng.choice(FAULTS) for _ in range(rng.randrange(1, 5))}
+    found, asked = train(planned)
+    assert asked >= min(planned)
+    np.testing.assert_allclose(found, want, rtol=1e-6, err_msg=f"{seed}: {planned}")
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_one_fault(fault: str) -> None:
+    want, calls = train({})
+    assert calls >= 3 * STEPS
+    for number in (1, 2, calls // 2, calls):
+        found, _ = train({number: fault})
+        np.testing.assert_allclose(found, want, rtol=1e-6)
+
+
+@pytest.mark.prove
+def test_many_faults() -> None:
+    want, calls = train({})
+    for seed in range(500):
+        disturbed(seed, want, calls)
