@@ -7,17 +7,12 @@ import sys
 import threading
 import types
 
-import numpy as np
 import pytest
 
 from opdock.kernels.select.signature import NodeSig
 from opdock.plugin import (
-    API_VERSION,
-    BackendSpec,
-    BaseDevice,
     Candidate,
     CopyRoute,
-    DeviceAttributes,
     FusionPattern,
     GraphPass,
     KernelTable,
@@ -28,48 +23,7 @@ from opdock.plugin import (
     hookimpl,
 )
 from opdock.plugins import probing
-from opdock.plugins.manager import PluginManager
-
-counter = iter(range(10**6))
-
-
-@pytest.fixture
-def manager(monkeypatch):
-    """A manager that sees no installed plugin."""
-    monkeypatch.setattr("opdock.plugins.discovery.entry_points", lambda group: [])
-    for name in ("OPDOCK_PLUGINS", "OPDOCK_DISABLE", "OPDOCK_STRICT_PLUGINS"):
-        monkeypatch.delenv(name, raising=False)
-    return PluginManager()
-
-
-class Device(BaseDevice):
-    def upload(self, array):
-        return np.array(array)
-
-    def download(self, buffer):
-        return np.array(buffer)
-
-
-def make(probe=None, device=Device, table=None, hooks=None, **fields):
-    """A plugin module with one backend, importable under a fresh name."""
-    module = types.ModuleType(f"made_{next(counter)}")
-    sys.modules[module.__name__] = module
-    spec = {
-        "name": "made", "device_type": "MADE", "own_type": "MADE", "api": API_VERSION,
-        "probe": f"{module.__name__}:probe", "device": f"{module.__name__}:device",
-        "kernels": (f"{module.__name__}:table",),
-    } | fields  # fmt: skip
-
-    @hookimpl
-    def opdock_backends():
-        yield BackendSpec(**spec)
-
-    module.opdock_backends = opdock_backends
-    module.probe = probe or (lambda: Probe(devices=[DeviceAttributes(index=0)]))
-    module.device, module.table = device, KernelTable() if table is None else table
-    for name, function in (hooks or {}).items():
-        setattr(module, name, hookimpl(function))
-    return module
+from tests.core.plugins.made import Device, counter, make
 
 
 def nothing():
@@ -295,40 +249,6 @@ def test_a_hint_that_would_not_help_is_not_given(manager):
     manager.register(make(lambda: probe, install_hint="pip install gadget"))
     manager.probe()
     assert "pip install gadget" not in manager.why_unavailable("MADE")
-
-
-def test_a_device_that_does_not_open_says_why(manager):
-    def fail(attributes):
-        raise OSError("device busy")
-
-    manager.register(make(device=fail))
-    (probed,) = manager.devices()
-    with pytest.raises(PluginError, match=r"MADE:0 .* cannot be opened: OSError: device busy"):
-        manager.open(probed)
-    assert manager.devices() == [probed]
-
-
-@pytest.mark.parametrize("namespace", ["numpy", object()], ids=["name", "object"])
-def test_a_namespace_that_is_none_is_told(manager, namespace):
-    manager.register(make(device=type("Odd", (Device,), {"namespace": namespace})))
-    (probed,) = manager.devices()
-    told = (
-        r"MADE:0 .* cannot be opened: TypeError: Odd.namespace is .*, which is no array namespace"
-    )
-    with pytest.raises(PluginError, match=told):
-        manager.open(probed)
-
-
-def test_a_backend_that_is_put_out_as_its_device_opens_says_why(manager):
-    def opdock_kernels(backend):
-        raise KeyError("slot")
-
-    manager.register(make(hooks={"opdock_kernels": opdock_kernels}))
-    (probed,) = manager.devices()
-    told = r"is quarantined: .*opdock_kernels\(\): KeyError: 'slot'"
-    for _ in range(2):
-        with pytest.raises(PluginError, match=told):
-            manager.open(probed)
 
 
 @pytest.mark.parametrize("admitted", [True, False])
