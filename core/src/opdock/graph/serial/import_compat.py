@@ -1,11 +1,14 @@
-"""Attributes that programs newer than TF 1.15 write and that change nothing at their defaults."""
+"""What other versions of TensorFlow write: newer ones more attributes, older ones other shapes."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+from opdock import dtypes
 from opdock.graph.nodes import registry
+from opdock.graph.nodes.operation import Operation
 from opdock.graph.nodes.registry import OpSpec
+from opdock.shapes import Shape
 
 # Attribute -> value at which an op behaves as it did before it had the attribute.
 _LATER_DEFAULTS: dict[str, tuple[Any, ...]] = {
@@ -87,3 +90,21 @@ def forget_scalar_shape(op: str, producer: int, attrs: dict[str, Any]) -> None:
     """
     if op == "Placeholder" and producer <= _SCALARS_MEAN_UNKNOWN and attrs.get("shape") == ():
         attrs["shape"] = None
+
+
+def refine_shapes(op: Operation, known: list[Shape]) -> None:
+    """Adds to the static shapes of an op's outputs what its `_output_shapes` says.
+
+    Raises:
+        ValueError: the two contradict each other.
+    """
+    for tensor, shape in zip(op.outputs, known, strict=False):
+        try:
+            tensor.set_shape(shape)
+        except ValueError as e:
+            if tensor.dtype._is_ref_dtype and tensor.dtype.base_dtype is dtypes.string:
+                continue  # A handle: older versions of TF took it for another shape.
+            raise ValueError(
+                f"Node '{op.name}' has an _output_shapes attribute inconsistent with the"
+                f" GraphDef for output #{tensor.value_index}: {e}"
+            ) from None

@@ -6,7 +6,7 @@ import heapq
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from opdock import dtypes, errors
+from opdock import errors
 from opdock.graph.control.v1_control_flow import MERGE, NEXT, V1_OPS
 from opdock.graph.control.v1_functionalize import functionalize
 from opdock.graph.nodes.convert import convert_to_tensor
@@ -20,6 +20,7 @@ from opdock.graph.serial.graphdef import build_node
 from opdock.graph.serial.import_compat import (
     check_unknown_attrs,
     forget_scalar_shape,
+    refine_shapes,
     strip_producer_defaults,
 )
 from opdock.io import protos
@@ -360,7 +361,7 @@ class Importer:
         if controls:
             op._add_control_inputs(controls)
         if shapes_attr is not None:
-            self._refine_shapes(op, shapes_attr)
+            refine_shapes(op, shapes_attr)
         return op
 
     def _resolve(self, node: Any, text: str) -> Tensor | Operation:
@@ -429,26 +430,14 @@ class Importer:
         return self._functions
 
     def _colocation(self, node: Any, group: str | bytes) -> str | bytes:
-        target = str(group).removeprefix("loc:@")
-        if target == group:
+        if not isinstance(group, str) or not group.startswith("loc:@"):
             return group
+        target = group[5:]
         if target not in self._nodes:
             raise ValueError(
                 f"Node '{node.name}' expects to be colocated with unknown node '{target}'"
             )
         return f"loc:@{self._names[target]}"
-
-    def _refine_shapes(self, op: Operation, shapes_attr: list[Shape]) -> None:
-        for tensor, shape in zip(op.outputs, shapes_attr, strict=False):
-            try:
-                tensor.set_shape(shape)
-            except ValueError as e:
-                if tensor.dtype._is_ref_dtype and tensor.dtype.base_dtype is dtypes.string:
-                    continue  # A handle: older versions of TF took it for another shape.
-                raise ValueError(
-                    f"Node '{op.name}' has an _output_shapes attribute inconsistent with the"
-                    f" GraphDef for output #{tensor.value_index}: {e}"
-                ) from None
 
     # ------------------------------------------------------------ devices
     def _place(self, order: list[Any]) -> None:
