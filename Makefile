@@ -34,7 +34,6 @@ test: $(TESTED)  ## every test but the exhaustive ones (ARGS="-k words" for some
 	$(VENV)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 prove: $(TESTED)  ## the exhaustive tests: whole suites where `make test` takes samples
-	./tools/setup_browser.sh
 	$(VENV)/python -m pytest -n $(WORKERS) --dist worksteal -m prove $(ARGS)
 
 lint: $(STAMP)  ## ruff, its format, and mypy --strict on the core and the backends
@@ -85,8 +84,9 @@ crash: $(STAMP)  ## kill training runs at random moments; their weights must be 
 fuzz: $(TESTED)  ## read 100,000 hostile files of each kind (ARGS="--formats graph,png --minutes 60"); goes on where it stopped
 	$(VENV)/python -m tests.hostile $(ARGS)
 
-pictures: $(STAMP)  ## draw what TensorBoard shows of the demonstration, for the documentation
+pictures: $(TESTED)  ## have Chromium draw what TensorBoard shows of the demonstration: a test, and the documentation's
 	./tools/setup_browser.sh
+	$(VENV)/python -m pytest -m browser tests/programs/test_pages.py
 	$(VENV)/python tools/pictures.py $(ARGS)
 
 soak: $(STAMP)  ## open and drop 10,000 sessions, graphs, iterators and threads (ARGS="--minutes 60"): what is left

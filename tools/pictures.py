@@ -69,6 +69,7 @@ def drawn(url: str, *options: str, size: tuple[int, int] = (1280, 800)) -> str:
     with tempfile.TemporaryDirectory() as home:
         # A container's root has no sandbox; the pages are this machine's own.
         command = [browser(), "--headless=new", "--no-sandbox", "--disable-gpu"]
+        command += ["--disable-dev-shm-usage"]  # a container has little
         command += [
             "--hide-scrollbars",
             f"--user-data-dir={home}",

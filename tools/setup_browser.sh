@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Gives this machine Chromium if it has none: TensorBoard's pages are drawn by it, for the pictures in
-# the documentation and for a test that looks at them. `make prove` and `make pictures` call it.
+# the documentation and for a test that looks at them. `make pictures` calls it.
 set -euo pipefail
 
 if command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null; then

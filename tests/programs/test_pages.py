@@ -11,7 +11,7 @@ from PIL import Image
 
 from tools import pictures
 
-pytestmark = pytest.mark.prove
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
