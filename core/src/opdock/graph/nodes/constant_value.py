@@ -65,7 +65,8 @@ def _static(op: Operation, tensor: Tensor, partial: bool) -> Array | None:
         known, value = tensor._shape, constant_value(op._inputs[1])
         if known is None or None in known or value is None:
             return None
-        return np.broadcast_to(value, known)  # whatever its size, one element
+        dims = [d for d in known if d is not None]
+        return np.broadcast_to(value, dims)  # whatever its size, one element
     if op.type not in ("Range", "Cast", "Concat", "ConcatV2", "Equal", "NotEqual"):
         return None
     if tensor._shape is None or math.prod(d or 0 for d in tensor._shape) > _MOST:
