@@ -377,8 +377,8 @@ FAULTS = [
     ("unbound", "complains", "Maximum", "its bind() raised ValueError: too maximal"),
     ("stranger", "misspelt", "MatMull", "no op MatMull is registered; did you mean MatMul?"),
     (
-        "stranger", "later", "RaggedTensorToTensor",
-        "no op RaggedTensorToTensor is registered",
+        "stranger", "later", "TensorMapInsert",
+        "no op TensorMapInsert is registered",
     ),
     (
         "stranger", "unknown_attribute", "AddV2",

@@ -22,7 +22,7 @@ def test_no_axis_makes_a_const_beside_the_op(graph):
     x = tf.placeholder(tf.float32, [2, 3], name="x")
     assert tf.reduce_sum(x).op.name == "Sum"
     assert names(graph) == ["x", "Const", "Sum"]
-    assert graph.get_operation_by_name("Const").inputs == []
+    assert graph.get_operation_by_name("Const").inputs == ()
     assert run(graph.get_tensor_by_name("Const:0")).tolist() == [0, 1]
 
 

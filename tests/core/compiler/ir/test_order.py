@@ -13,3 +13,10 @@ def test_as_near_to_the_order_of_places_as_it_goes():
 def test_what_needs_itself_is_left_out_with_all_that_needs_it():
     needs = {"a": [], "b": ["c"], "c": ["b"], "d": ["c", "a"]}
     assert in_order("abcd", needs.__getitem__, "abcd".index) == ["a"]
+
+
+def test_of_equal_places_the_first_comes_first() -> None:
+    items = [object() for _ in range(6)]
+    needs = {items[3]: [items[0]], items[4]: [items[0]]}
+    found = in_order(items, lambda item: needs.get(item, ()), lambda item: 7)
+    assert found == items

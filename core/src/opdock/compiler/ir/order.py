@@ -85,12 +85,12 @@ def in_order(
     Args:
         items: what is to be ordered.
         needs: what must come before an item; those that are none of the items do not count.
-        place: a number of its own for each item.
+        place: a number for each item; of equals that comes first which is first among `items`.
 
     Returns:
         The items; those are left out that need each other, and all that need them.
     """
-    present = set(items)
+    present = {item: i for i, item in enumerate(items)}
     waiting: dict[_T, int] = {}
     users: dict[_T, list[_T]] = {}
     for item in present:
@@ -98,17 +98,16 @@ def in_order(
         waiting[item] = len(needed)
         for other in needed:
             users.setdefault(other, []).append(item)
-    # Equal places cannot be, so no two items are compared.
-    ready = [(place(item), item) for item in present if not waiting[item]]
+    ready = [(place(item), i, item) for item, i in present.items() if not waiting[item]]
     heapq.heapify(ready)
     found: list[_T] = []
     while ready:
-        _, item = heapq.heappop(ready)
+        *_, item = heapq.heappop(ready)
         found.append(item)
         for user in users.get(item, ()):
             waiting[user] -= 1
             if not waiting[user]:
-                heapq.heappush(ready, (place(user), user))
+                heapq.heappush(ready, (place(user), present[user], user))
     return found
 
 

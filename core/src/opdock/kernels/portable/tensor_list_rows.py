@@ -126,6 +126,10 @@ def from_tensor(xp: Any, sig: NodeSig) -> Any:
 
 @portable(
     "TensorListScatter",
+    host_inputs=("indices", "element_shape"),
+    host_outputs=("output_handle",),
+)
+@portable(
     "TensorListScatterV2",
     host_inputs=("indices", "element_shape", "num_elements"),
     host_outputs=("output_handle",),
@@ -193,8 +197,8 @@ def scatter_into(xp: Any, sig: NodeSig) -> Any:
 
 
 # ---------------------------------------------------------------- rows one after the other
+@portable("TensorListConcat", host_inputs=("input_handle",), host_outputs=("lengths",))
 @portable(
-    "TensorListConcat",
     "TensorListConcatV2",
     host_inputs=("input_handle", "element_shape", "leading_dims"),
     host_outputs=("lengths",),
