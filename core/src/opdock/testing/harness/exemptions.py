@@ -154,7 +154,7 @@ _TABLE: Final[tuple[tuple[Kind, frozenset[Part], str, str], ...]] = (
      "PaddedBatchDatasetV2 PrefetchDataset PrivateThreadPoolDataset RepeatDataset"),
     ("resource", _DATA, "makes a dataset; tests/core/data walks through it",
      "BytesProducedStatsDataset LatencyStatsDataset SetStatsAggregatorDataset"),
-    ("resource", _DATA, "counts what datasets tell it; tests/core/data/test_statistics.py covers it",
+    ("resource", _DATA, "counts what datasets say; tests/core/data/test_statistics.py covers it",
      "StatsAggregatorHandle StatsAggregatorSummary"),
     ("resource", _DATA, "makes a dataset; tests/core/data walks through it",
      "SamplingDataset ShardDataset ShuffleAndRepeatDataset ShuffleDataset SkipDataset"),
