@@ -9,8 +9,9 @@ only written after its last chunk was taken.
 
 Who calls takes chunks like everyone else, and at the end waits for those only that others have
 begun. So a helper that the system does not run holds up nobody. A helper without work watches for
-a few microseconds if it may, and then sleeps in the kernel, as does a caller whose helpers take
-longer.
+a few microseconds, and then sleeps in the kernel. Where that sleep was short, it watches for longer
+the next time, until it finds that the system had others run meanwhile: on a busy machine it leaves
+the core to them at once. A caller whose helpers take longer sleeps too.
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ _FUTEX: Final = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221, "s
 _TEXT: Final = """
 declare i64 @syscall(i64, ...)
 declare i64 @llvm.umin.i64(i64, i64)
+declare i64 @llvm.umax.i64(i64, i64)
+declare i64 @llvm.usub.sat.i64(i64, i64)
 declare i32 @clock_gettime(i32, ptr)
 
 define internal i64 @now() nounwind {
@@ -146,6 +149,8 @@ entry:
   %spinp = getelementptr i64, ptr %crew, i64 $SPINS
   br label %look
 look:
+  %longer = phi i64 [0, %entry], [%longer, %idle], [%longer2, %hit], [%longer1, %lie]
+  %debt = phi i64 [0, %entry], [%debt, %idle], [%debt2, %hit], [%debt1, %lie]
   %seen = load atomic i32, ptr %crew seq_cst, align 4
   %stop = load atomic i64, ptr %stopp acquire, align 8
   %ends = icmp ne i64 %stop, 0
@@ -164,7 +169,9 @@ scan:
 idle:
   br i1 %any1, label %look, label %watch
 watch:
-  %spins = load atomic i64, ptr %spinp monotonic, align 8
+  %least = load atomic i64, ptr %spinp monotonic, align 8
+  %spins = add i64 %least, %longer
+  %from = call i64 @now()
   br label %spin
 spin:
   %i = phi i64 [0, %watch], [%i1, %turn]
@@ -174,11 +181,29 @@ turn:
   %i1 = add i64 %i, 1
   %now = load atomic i32, ptr %crew monotonic, align 4
   %changed = icmp ne i32 %now, %seen
-  br i1 %changed, label %look, label %spin
+  br i1 %changed, label %hit, label %spin
+hit:
+  %there = call i64 @now()
+  %lasted = sub i64 %there, %from
+  %held = icmp ugt i64 %lasted, $TORN
+  %longer2 = select i1 %held, i64 0, i64 %longer
+  %debt2 = select i1 %held, i64 $DEBT, i64 %debt
+  br label %look
 lie:
+  %bed = call i64 @now()
   %a = atomicrmw add ptr %sleepp, i64 1 seq_cst, align 8
   call void @sleep(ptr %crew, i32 %seen)
   %b = atomicrmw sub ptr %sleepp, i64 1 seq_cst, align 8
+  %awake = call i64 @now()
+  %watched = sub i64 %bed, %from
+  %torn = icmp ugt i64 %watched, $TORN
+  %slept = sub i64 %awake, %bed
+  %short = icmp ult i64 %slept, $SOON
+  %paid = call i64 @llvm.usub.sat.i64(i64 %debt, i64 1)
+  %debt1 = select i1 %torn, i64 $DEBT, i64 %paid
+  %clear = icmp eq i64 %debt1, 0
+  %worth = and i1 %short, %clear
+  %longer1 = select i1 %worth, i64 $LONGER, i64 0
   br label %look
 end:
   ret void
@@ -287,14 +312,23 @@ out:
   %mid = call i64 @now()
   br label %watch
 watch:
-  %i = phi i64 [0, %out], [%i1, %again]
+  %i = phi i64 [0, %out], [%i1, %again], [0, %still]
   %finished = load atomic i32, ptr %donep acquire, align 4
   %done = icmp eq i32 %finished, %count
   br i1 %done, label %close, label %again
 again:
   %i1 = add i64 %i, 1
   %patient = icmp ult i64 %i1, $PATIENCE
-  br i1 %patient, label %watch, label %lie
+  br i1 %patient, label %watch, label %still
+still:
+  %here = call i64 @now()
+  %waited = sub i64 %here, %mid
+  %since = sub i64 %mid, %ready
+  %some = call i64 @llvm.umax.i64(i64 %own, i64 1)
+  %each = udiv i64 %since, %some
+  %bound = call i64 @llvm.umin.i64(i64 %each, i64 $SOON)
+  %soon = icmp ult i64 %waited, %bound
+  br i1 %soon, label %watch, label %lie
 lie:
   store atomic i64 1, ptr %waitp seq_cst, align 8
   %seen = load atomic i32, ptr %donep seq_cst, align 4
@@ -335,7 +369,16 @@ define void @$ENTRYPOINT(ptr %crew, i64 %unused) nounwind {
 }
 """
 _PATIENCE: Final = 2000
-"""Looks of a caller at what helpers have not finished, some microseconds, before it sleeps."""
+"""Looks of a caller at what helpers have not finished, some microseconds, before it asks whether
+that has taken longer than its own chunks did; then it sleeps."""
+_LONGER: Final = 1 << 20
+"""Further looks of a helper, some tenths of a millisecond, where they are worth it."""
+_SOON: Final = 500_000
+"""Nanoseconds: a shorter sleep was not worth the waking."""
+_TORN: Final = 2_000_000
+"""Nanoseconds that no watching takes, unless the system had others run: cores are busy."""
+_DEBT: Final = 1 << 13
+"""Sleeps for which a helper that found cores busy does not watch for long."""
 
 
 def known(machine: str) -> bool:
@@ -353,5 +396,5 @@ def source(name: str, machine: str) -> str:
     places = {**vars(Head), **vars(Call)}
     return string.Template(_TEXT).substitute(
         places, ENTRYPOINT=name, FUTEX=_FUTEX[machine], SLOT=_SLOT, SLOTS=SLOTS, HEAD=_SLOT,
-        PATIENCE=_PATIENCE,
+        PATIENCE=_PATIENCE, LONGER=_LONGER, SOON=_SOON, TORN=_TORN, DEBT=_DEBT,
     )  # fmt: skip

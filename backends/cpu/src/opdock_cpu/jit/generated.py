@@ -23,7 +23,7 @@ _PARALLEL: Final = 40_000
 """Nanoseconds of work from which a second thread pays: waking it takes a few thousand."""
 _CHUNK: Final = 20_000
 """Nanoseconds of work in a chunk, at the least: many more than it takes to be handed out."""
-_CHUNKS: Final = 64
+_CHUNKS: Final = 16
 _SCRATCH: Final = 1 << 12
 """Results of folds across rows that are always few enough; each share has a copy of them."""
 _FREE: Final = frozenset({codegen.INPUT, codegen.NUMBER})

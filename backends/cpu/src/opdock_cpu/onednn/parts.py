@@ -1,7 +1,8 @@
 """Work of oneDNN's in parts that the crew shares: a primitive for one thread computes each.
 
-What the parts are depends on the work alone, so the results are the same bits for any number of
-threads, and nobody waits at a barrier of OpenMP's for a thread that the system does not run.
+What the parts are depends on the work and the machine, so the results are the same bits for any
+number of threads, and nobody waits at a barrier of OpenMP's for a thread that the system does not
+run.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import itertools
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -33,7 +35,8 @@ OPENMP_FROM: Final = 20_000_000
 barriers wait for all of them, which on a busy machine takes milliseconds."""
 _MACS: Final = 1_500_000
 """Multiply-adds of a part, at the least: some tens of microseconds."""
-_MOST: Final = 16
+_MOST: Final = min(16, max(4, 2 * (os.cpu_count() or 1)))
+"""Parts, at the most: what the machine has decides, not how many threads a session may have."""
 _LINE: Final = 64
 
 # Words of what a call says (`Parts._state`), and of each part's record.
