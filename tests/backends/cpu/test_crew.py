@@ -155,7 +155,7 @@ def test_callers_beyond_the_slots_work_alone(own: Crew) -> None:
     assert work.counts == [20 * (SLOTS + 8)] * 3
 
 
-@pytest.mark.parametrize("times", [300, pytest.param(100_000, marks=pytest.mark.prove)])
+@pytest.mark.parametrize("times", [300, pytest.param(30_000, marks=pytest.mark.prove)])
 def test_many_callers_of_one_loop(own: Crew, times: int) -> None:
     """Loops of one to seven chunks open and close in all slots while helpers look for work."""
     works = [Work(1 + i) for i in range(7)]
@@ -212,7 +212,9 @@ def test_what_is_told(own: Crew) -> None:
     assert "no work was shared out yet" in sharing()
     work = Work(4)
     called(work, 4, 2, times=3)
-    assert "3 loops were shared out" in sharing()
+    # After a call of which helpers did all, the caller works alone.
+    assert 1 <= own.loops <= 3
+    assert f"{own.loops} loops were shared out" in sharing()
 
 
 def _in_the_child(queue: Any, crew: Crew, work: Work) -> None:

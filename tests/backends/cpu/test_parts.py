@@ -42,7 +42,10 @@ def array(*shape: int) -> np.ndarray[Any, Any]:
         (64, 1e9, 1, [4] * 16), (100, 1e9, 30, [50, 50]), (20, 1e9, 30, [20]),
     ],
 )  # fmt: skip
-def test_sizes(length: int, work: float, least: int, sizes: list[int]) -> None:
+def test_sizes(
+    length: int, work: float, least: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("opdock_cpu.onednn.parts._MOST", 16)
     assert sorted(evenly(length, work, least)) == sizes
 
 

@@ -5,7 +5,8 @@ All that threads share is one block of 64-bit words: a head, and slots, each of 
 says so: the upper half numbers the loops of the slot, the lower half is the next chunk. Who takes a
 chunk moves the ticket on by compare and exchange. That fails if anything has changed since the
 ticket was read, so whatever else was read meanwhile belongs to the same loop: a slot's words are
-only written after its last chunk was taken.
+only written after its last chunk was taken, and after the ticket was moved beyond any chunk, as
+the next loop may have more of them.
 
 Who calls takes chunks like everyone else, and at the end waits for those only that others have
 begun. So a helper that the system does not run holds up nobody. A helper without work watches for
@@ -89,7 +90,7 @@ entry:
   %seen = load atomic i64, ptr %slot acquire, align 8
   %number = lshr i64 %seen, 32
   %at = and i64 %seen, 4294967295
-  %end = load atomic i64, ptr %totalp monotonic, align 8
+  %end = load atomic i64, ptr %totalp acquire, align 8
   %open = icmp ult i64 %at, %end
   br i1 %open, label %seat, label %none
 seat:
@@ -110,7 +111,7 @@ next:
   %which = lshr i64 %ticket, 32
   %still = icmp eq i64 %which, %number
   %chunk = and i64 %ticket, 4294967295
-  %total = load atomic i64, ptr %totalp monotonic, align 8
+  %total = load atomic i64, ptr %totalp acquire, align 8
   %more = icmp ult i64 %chunk, %total
   %go = and i1 %still, %more
   br i1 %go, label %claim, label %some
@@ -266,12 +267,14 @@ open:
   %argsp = getelementptr i64, ptr %slot, i64 4
   %donep = getelementptr i64, ptr %slot, i64 5
   %waitp = getelementptr i64, ptr %slot, i64 6
-  store atomic i64 %chunks, ptr %totalp monotonic, align 8
+  %old = load atomic i64, ptr %slot monotonic, align 8
+  %shut = or i64 %old, 4294967295
+  store atomic i64 %shut, ptr %slot release, align 8
+  store atomic i64 %chunks, ptr %totalp release, align 8
   store atomic ptr %fn, ptr %fnp monotonic, align 8
   store atomic ptr %args, ptr %argsp monotonic, align 8
   store atomic i32 0, ptr %donep monotonic, align 4
   store atomic i64 0, ptr %waitp monotonic, align 8
-  %old = load atomic i64, ptr %slot monotonic, align 8
   %number = lshr i64 %old, 32
   %next = add i64 %number, 1
   %ticket = shl i64 %next, 32
