@@ -55,6 +55,7 @@ def board(folder: Path) -> Iterator[str]:
             told = (re.search(r"http://\S+/", line) for line in server.stderr)
             yield next(filter(None, told))[0]
         finally:
+            # Asked to end, it raises in whatever its main thread does, where that may be lost.
             server.kill()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 import urllib.parse
@@ -17,9 +16,9 @@ import numpy as np
 import pytest
 
 from opdock.io.checkpoint_v2 import BundleReader
+from tools import pictures
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "digits.py"
-ADDRESS = re.compile(r"http://\S+/")
 STEPS = 12  # an epoch of batches of 128
 # Runs the example, with a signal to itself at a step.
 DISTURBED = """
@@ -85,19 +84,10 @@ def test_it_goes_on_after_ctrl_c_and_after_a_kill(calm: Path, tmp_path: Path) ->
 @pytest.fixture(scope="module")
 def board(calm: Path) -> Iterator[str]:
     """The address of a TensorBoard that shows the run; it has read all events."""
-    command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(calm)]
-    # Without the second process that reads faster.
-    command += ["--host", "127.0.0.1", "--port", "0", "--load_fast", "false"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
-        assert server.stderr is not None
-        try:
-            url = next(filter(None, map(ADDRESS.search, server.stderr)))[0]
-            while "digits/image/0" not in fetch(url, "data/plugin/images/tags").get(".", {}):
-                pass  # it has not come to the end of the file
-            yield url
-        finally:
-            # Asked to end, it raises in whatever its main thread does, where that may be lost.
-            server.kill()
+    with pictures.board(calm) as url:
+        while "digits/image/0" not in fetch(url, "data/plugin/images/tags").get(".", {}):
+            pass  # it has not come to the end of the file
+        yield url
 
 
 def fetch(url: str, path: str, **query: str) -> Any:

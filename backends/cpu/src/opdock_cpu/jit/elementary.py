@@ -6,6 +6,7 @@ pass too, but on one thread, and an expression takes several.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, Final
@@ -54,20 +55,20 @@ def _broadcast(shapes: tuple[tuple[int, ...], ...]) -> tuple[int, ...] | None:
 def _bind(sig: NodeSig) -> Callable[..., Any]:
     line, names = codegen.node_line(sig), codegen.input_names(sig.op)
     few, dtype = portable_kernel(sig), sig.out_dtypes[0]
-    programs: dict[tuple[tuple[int, ...], ...], Generated] = {}
+
+    @functools.lru_cache(maxsize=_SHAPES)
+    def generated(*shapes: tuple[int, ...]) -> Generated | None:
+        shape = _broadcast(shapes)
+        if shape is None or math.prod(shape) < _MANY:
+            return None
+        inputs = list(zip(sig.in_dtypes, shapes, strict=True))
+        return Generated(line, names, inputs, shape, [(dtype, shape)])
 
     def run(*args: Any) -> Any:
         *arrays, out = args
-        shapes = tuple(np.shape(a) for a in arrays)
-        code = programs.get(shapes)
+        code = generated(*map(np.shape, arrays))
         if code is None:
-            shape = _broadcast(shapes)
-            if shape is None or math.prod(shape) < _MANY:
-                return few(*args)
-            if len(programs) >= _SHAPES:
-                programs.clear()
-            inputs = list(zip(sig.in_dtypes, shapes, strict=True))
-            code = programs[shapes] = Generated(line, names, inputs, shape, [(dtype, shape)])
+            return few(*args)
         return code(arrays, None if out is None else [out])[0]
 
     return run

@@ -6,6 +6,7 @@ hold it. The one that was replaced is kept, and written again once nobody else r
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from collections.abc import Callable
@@ -23,6 +24,8 @@ table = KernelTable()
 _FLOATS: Final = frozenset({dtypes.float32, dtypes.float64})
 _SMALL: Final = 1 << 15
 """Steps times elements from which generated code is quicker; measured."""
+_SHAPES: Final = 16
+"""So many shapes are kept where they change."""
 _ALONE: Final = 3
 """References to a buffer that only the list of spare ones holds, as `sys.getrefcount` counts."""
 Array = np.ndarray[Any, Any]
@@ -71,21 +74,13 @@ def _bind(sig: NodeSig) -> Callable[..., Any]:
     names = ("var", *update.state, *update.inputs)
     whole = [update.inputs.index(n) for n in sorted(update.integers)]
     resource = sig.op.startswith("Resource")
-    programs: dict[Any, Generated] = {}
     spares = [_Spares() for _ in range(count)]
     plain = codegen.update_on(np, sig)
 
-    def program(values: list[Any]) -> Generated:
-        shapes = tuple(np.shape(v) for v in values)
-        found = programs.get(shapes)
-        if found is None:
-            if len(programs) >= 16:
-                programs.clear()
-            found = programs[shapes] = Generated(
-                line, names, [(dtype, s) for s in shapes], shapes[0],
-                [(dtype, shapes[0])] * count,
-            )  # fmt: skip
-        return found
+    @functools.lru_cache(maxsize=_SHAPES)
+    def program(*shapes: tuple[int, ...]) -> Generated:
+        inputs = [(dtype, s) for s in shapes]
+        return Generated(line, names, inputs, shapes[0], [(dtype, shapes[0])] * count)
 
     def apply(*inputs: Any) -> Any:
         cells, rest = inputs[:count], list(inputs[count:])
@@ -98,7 +93,7 @@ def _bind(sig: NodeSig) -> Callable[..., Any]:
             if not state[0].size:
                 return plain(*inputs)
             outs = [s.take(v) for s, v in zip(spares, state, strict=True)]
-            fresh = program(values)(values, outs)
+            fresh = program(*map(np.shape, values))(values, outs)
             for cell, value, old, spare in zip(cells, fresh, state, spares, strict=True):
                 cell.write(value)
                 spare.keep(old)
