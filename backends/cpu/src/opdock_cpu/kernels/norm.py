@@ -127,8 +127,8 @@ def fused_batch_norm_grad(sig: NodeSig) -> Callable[..., tuple[Array, ...]]:
         inv = 1 / np.sqrt(variance + epsilon)
         centred = data - form.spread(mean, fold)
         doffset = form.sum(dy, fold)
-        projected = form.dot(dy, centred, fold)
-        # Sums of nothing stay zero, though what they would be divided by is NaN.
+        # Sums of nothing are zero: a product over no rows may leave its memory as it was.
+        projected = form.dot(dy, centred, fold) if x.size else np.zeros_like(inv)
         dscale = projected * inv if x.size else projected
         if training:
             count = _count(x, len(scale))
