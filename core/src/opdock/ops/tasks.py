@@ -13,13 +13,14 @@ from opdock.shapes import Shape
 
 __all__: list[str] = []
 
-# The host sends and receives: `on_host`, and whoever makes a node asks for its CPU.
+# The host sends and receives: `on_host`, and whoever makes a node asks for its CPU. What arrives
+# may be nothing but that something has run; a receive has a result all the same, as it takes.
 send_to_task_op = define_op(
     "_SendToTask", "step: int64, values: T ->", "T: list(type) >= 0, task: string, key: string",
     stateful=True,
 )  # fmt: skip
 receive_from_task_op = define_op(
-    "_ReceiveFromTask", "step: int64 -> values: T",
+    "_ReceiveFromTask", "step: int64 -> arrived: int64, values: T",
     "T: list(type) >= 0, shapes: list(shape), task: string, key: string",
     stateful=True,
 )  # fmt: skip
@@ -33,7 +34,7 @@ send_to_task_op.not_differentiable()
 
 @receive_from_task_op.shape
 def _as_sent(sig: ShapeSig) -> list[Shape]:
-    return list(sig.attrs["shapes"])
+    return [(), *sig.attrs["shapes"]]
 
 
 receive_from_task_op.not_differentiable()

@@ -25,6 +25,7 @@ from opdock.dtypes import DType
 from opdock.graph.control.func_graph import arg_op
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.io import protos
 from opdock.runtime import config as configuration
 from opdock.runtime import targets
 from opdock.runtime.deadline import with_deadline
@@ -62,8 +63,8 @@ class Engine:
 
     def __init__(self, config: Any, server: LocalServer | None = None, task: str = "") -> None:
         self._task = task or (pool.PREFIX if server is None else server.task)
-        if config is None and server is not None:
-            config = server.config
+        if server is not None:
+            config = server.config if config is None else _with_devices_of(server, config)
         self._config = configuration.read(config)
         isolated = config is not None and config.isolate_session_state
         self.resources = ResourceManager(None if server is None or isolated else server.store)
@@ -307,6 +308,19 @@ class Engine:
             for op in sorted(fresh, key=_is_source):
                 if op.name in where:
                     print(f"{op.name}: ({op.type}): {where[op.name]}", flush=True)
+
+
+def _with_devices_of(server: LocalServer, config: Any) -> Any:
+    """A session's ConfigProto with the devices that its server has: those are no session's."""
+    given = server.config
+    if given is None or not (given.device_count or given.HasField("gpu_options")):
+        return config
+    made = protos.ConfigProto()
+    made.CopyFrom(config)
+    made.device_count.clear()
+    made.device_count.update(given.device_count)
+    made.gpu_options.CopyFrom(given.gpu_options)
+    return made
 
 
 def _is_source(op: Operation) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 from opdock import errors
 from opdock.runtime.resources import Store
 
-__all__ = ["LocalServer", "at", "find", "start", "tasks_of"]
+__all__ = ["LocalServer", "at", "find", "no_factory", "start", "tasks_of"]
 
 _FIRST_PORT: Final = 49152
 """Servers that may have any address are numbered from here, as the system would."""
@@ -113,9 +113,14 @@ def find(target: str | bytes | None) -> str | None:
     if name in {"", "local"}:
         return None
     if not name.startswith(_SCHEME):
-        raise errors.NotFoundError(
-            None, None,
-            f'No session factory registered for the given session options: {{target: "{name}"}}. '
-            "A session runs on its own (target '') or on a tf.train.Server ('grpc://host:port').",
-        )  # fmt: skip
+        raise no_factory(name, "A target is '' or that of a tf.train.Server, 'grpc://host:port'.")
     return name.removeprefix(_SCHEME)
+
+
+def no_factory(target: str, why: str) -> errors.NotFoundError:
+    """The error of a target that nobody can make sessions for."""
+    return errors.NotFoundError(
+        None, None,
+        f'No session factory registered for the given session options: {{target: "{target}"}}. '
+        f"{why}",
+    )  # fmt: skip

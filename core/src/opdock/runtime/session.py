@@ -19,6 +19,7 @@ from opdock.runtime.cache.callables import make_callable
 from opdock.runtime.cache.programs import Call, ProgramCache
 from opdock.runtime.cache.variants import Entry, Key
 from opdock.runtime.cluster.master import Master, reset
+from opdock.runtime.cluster.program import ClusterProgram, in_one_task
 from opdock.runtime.engine import Engine
 from opdock.runtime.fetch import feed_array, feed_items
 from opdock.runtime.inspect.explain import Explanation, explain
@@ -231,7 +232,7 @@ class BaseSession:
                 feed_array(tensor, value)
         return self._cache.compile(call, key)
 
-    def _program(self, fetches: Any, feed_dict: Any = None) -> Program:
+    def _program(self, fetches: Any, feed_dict: Any = None) -> Program | ClusterProgram:
         """The program that `run` would take, compiled if there is none."""
         values, key = self._feeds(feed_dict) if feed_dict else _NOTHING
         call = self._cache.find(fetches) or self._prepare(fetches)
@@ -277,8 +278,12 @@ class BaseSession:
         """Where each op of `fetches` runs, with which kernel of which plugin, and why.
 
         Compiles the program if needed; runs nothing.
+
+        Raises:
+            UnimplementedError: the step spans tasks of a cluster.
         """
-        program, engine = self._program(fetches, feed_dict), self._engine
+        engine = self._engine
+        program = in_one_task(self._program(fetches, feed_dict), "Session.explain")
         return explain(program, engine.experience, engine.devices.unavailable)
 
     def bisect(
@@ -312,6 +317,7 @@ class BaseSession:
         Returns:
             A record, true when the devices diverge; `str` of it is a report.
         """
+        in_one_task(self._program(fetches, feed_dict), "Session.bisect")
         # It runs sessions of its own.
         from opdock.runtime.inspect.bisect import bisect
 

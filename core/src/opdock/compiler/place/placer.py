@@ -177,7 +177,10 @@ def requested_by(members: list[Node]) -> tuple[str, Node]:
     ordered = sorted(members, key=lambda n: (not n.traits.holds, n.id))
     for node in reversed(ordered):
         if node.requested:
-            merged.merge_from(parsed(node.requested))
+            asked = parsed(node.requested)
+            if asked.job is not None and asked.job != merged.job:
+                merged.replica = merged.task = None  # those of another job
+            merged.merge_from(asked)
             asking = node
     return merged.to_string(), asking
 

@@ -98,7 +98,9 @@ class _Split:
                 self._look_at(node)
         for name in dict.fromkeys(self._tasks.values()):
             self._writers[name] = _Writer(name, self._graph, self._unique)
-        by_stage = sorted((n for n in self._block.nodes if n.op != FEED), key=self._stage.__getitem__)
+        by_stage = sorted(
+            (n for n in self._block.nodes if n.op != FEED), key=self._stage.__getitem__
+        )
         due = sorted(self._bundles.items(), key=lambda item: item[0][2])
         for node in by_stage:
             while due and due[0][0][2] < self._stage[node]:
@@ -233,7 +235,7 @@ class _Writer:
         shapes = [v.shape for v in bundle.values]
         node.attr["shapes"].CopyFrom(encode_attr(shapes, "list(shape)"))
         for value, i in bundle.values.items():
-            self._named[value] = f"{node.name}:{i}" if i else node.name
+            self._named[value] = f"{node.name}:{i + 1}"
         for before in bundle.after:
             self._here[before] = node.name
 

@@ -105,7 +105,7 @@ def bind_receive(node: Node, resources: ResourceManager) -> Callable[[Any], Any]
 
     def receive(step: Any) -> Any:
         values = exchange.take(int(step), key, resources.wait)
-        return values[0] if alone else tuple(values)
+        return step if alone else (step, *values)
 
     return receive
 

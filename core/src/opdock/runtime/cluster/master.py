@@ -15,6 +15,7 @@ from typing import Any, Final
 from opdock import errors
 from opdock.compiler.clean.prune import as_written as block_of
 from opdock.compiler.clean.prune import refine_shapes
+from opdock.compiler.ir.block import Node
 from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.placeable import Placeable
 from opdock.compiler.place.placer import Placer
@@ -61,12 +62,14 @@ class Master:
     def __init__(self, address: str, config: Any) -> None:
         self.experience = Experience()
         self._cancellation = Cancellation("Session was closed.")
-        self._config = configuration.read(config)
-        known, tasks, self._home = _cluster(address, config, self._config.deadline_ms)
+        limit = 0 if config is None else config.operation_timeout_in_ms
+        default, tasks, self._home = _cluster(address, config, limit)
+        chosen = default if config is None else config
+        self._config = configuration.read(chosen)
         self._session = secrets.token_hex(8)
         self._peers: dict[str, peers.Peer] = {}
         self._devices: dict[str, list[Any]] = {}
-        settings = _settings(config, known)
+        settings = _settings(chosen)
         try:
             for task in tasks:
                 self._open(task, tasks, settings)
@@ -169,13 +172,23 @@ class Master:
         if not as_written:
             refine_shapes(block)
         tasks = assign(block, self._placer)
-        if self._own is not None and set(tasks.values()) <= {self._home}:
+        if self._own is not None and self._all_at_home(tasks, feeds):
             return self._own.engine.compile_part(fetches, runs, feeds, as_written)
         parts = {next(self._numbers): part for part in split(block, tasks, graph)}
         self._register(parts, graph)
         program = ClusterProgram(self._members, parts, block, graph)
         weakref.finalize(program, self._released.extend, list(parts))
         return program
+
+    def _all_at_home(
+        self, tasks: Mapping[Node, str], feeds: Sequence[tuple[Tensor, DType, Shape]]
+    ) -> bool:
+        """Whether a step is the master's own task's, what it is fed included."""
+        home = parsed(self._home)
+        asked = (parsed(t.op.device) for t, _, _ in feeds)
+        return set(tasks.values()) <= {self._home} and all(
+            s.job in (None, home.job) and s.task in (None, home.task) for s in asked
+        )
 
     def _register(self, parts: Mapping[int, Part], graph: Graph) -> None:
         """Has the tasks compile their parts, all at the same time."""
@@ -235,7 +248,10 @@ def _cluster(address: str, config: Any, limit_ms: int) -> tuple[Any, dict[str, s
     if server is not None:
         definition, home, tasks = server.definition, server.task, server.tasks
     else:
-        _, answer = _patiently("the target", address, Message("describe"), limit_ms)
+        try:
+            _, answer = _patiently("The target", address, Message("describe"), limit_ms)
+        except errors.UnimplementedError as e:
+            raise servers.no_factory(f"grpc://{address}", e.message) from None
         definition = protos.ServerDef.FromString(answer.fields["definition"])
         home = answer.fields["task"]
         tasks = {**servers.tasks_of(definition.cluster), home: address}
@@ -259,19 +275,18 @@ def _cluster(address: str, config: Any, limit_ms: int) -> tuple[Any, dict[str, s
 def _admitted(task: str, filters: Sequence[DeviceSpec]) -> bool:
     own = parsed(task)
     return not filters or any(
-        f.job in (None, own.job)
-        and f.replica in (None, own.replica)
-        and f.task in (None, own.task)
+        f.job in (None, own.job) and f.replica in (None, own.replica) and f.task in (None, own.task)
         for f in filters
     )
 
 
-def _settings(config: Any, default: Any) -> bytes:
+def _settings(config: Any) -> bytes:
     """The ConfigProto for the tasks: the master looks at the time itself."""
     made = protos.ConfigProto()
-    made.CopyFrom(default if config is None else config)
+    made.CopyFrom(config)
     made.operation_timeout_in_ms = 0
-    if made.cluster_def.job:
+    shares = made.experimental.share_session_state_in_clusterspec_propagation
+    if made.cluster_def.job and not shares:
         # Its names are the session's alone, and so is what it keeps under them.
         made.isolate_session_state = True
     data: bytes = made.SerializeToString()
@@ -285,6 +300,7 @@ def _patiently(
 
     Raises:
         DeadlineExceededError: it is not within the limit; 0 is none.
+        UnimplementedError: there is no limit, and no cluster engine that could reach it.
     """
     began = told = time.monotonic()
     pause = _FIRST_LOOK
@@ -292,7 +308,9 @@ def _patiently(
         try:
             peer = peers.connect(address)
             return peer, peer.ask(request).result(limit_ms / 1000 or None)
-        except (errors.UnavailableError, TimeoutError) as e:
+        except (errors.UnavailableError, errors.UnimplementedError, TimeoutError) as e:
+            if isinstance(e, errors.UnimplementedError) and not limit_ms:
+                raise  # without an engine it can only come from this process
             now = time.monotonic()
             text = (
                 f"{task} at {address} has not answered for {now - began:.1f} s ({e}). Is its "

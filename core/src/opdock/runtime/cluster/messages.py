@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
+from google.protobuf.message import DecodeError
 
 from opdock import dtypes, errors
 from opdock.io import protos
@@ -58,20 +59,17 @@ def encode(message: Message) -> Packet:
 
 def _array(value: Any) -> tuple[np.ndarray[Any, Any], dtypes.DType]:
     array = np.asarray(value)
-    try:
-        dtype = dtypes.as_dtype(array.dtype)
-    except TypeError:
-        dtype = dtypes.variant
-    if dtype._is_handle or (array.dtype.hasobject and dtype is not dtypes.string):
-        raise errors.UnimplementedError(
-            None, None, f"A {type(value).__name__} is no data: it cannot leave its task."
-        )
-    return array, dtype
+    return array, dtypes.as_dtype(array.dtype)
 
 
 def _bytes(array: np.ndarray[Any, Any], dtype: dtypes.DType) -> Any:
-    if dtype is dtypes.string:
-        return encode_array(array, dtype).SerializeToString()
+    if array.dtype.hasobject:
+        try:
+            return encode_array(array, dtypes.string).SerializeToString()
+        except TypeError as e:
+            raise errors.UnimplementedError(
+                None, None, f"What is no data cannot leave its task: {e}"
+            ) from None
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
@@ -93,7 +91,7 @@ def decode(packet: Packet) -> Message:
             for (dtype, shape), part in zip(described, packet.parts[len(names) :], strict=True)
         ]
         return Message(str(header["kind"]), fields, tensors)
-    except (ValueError, KeyError, TypeError) as e:
+    except (ValueError, KeyError, TypeError, DecodeError) as e:
         raise errors.InvalidArgumentError(
             None, None, f"What came from another task is no message: {type(e).__name__}: {e}"
         ) from None
@@ -110,7 +108,9 @@ def failure(error: Exception) -> Message:
     """The answer of a task where an error was raised."""
     op = getattr(error, "op", None)
     code = getattr(error, "error_code", errors.INTERNAL)
-    text = error.message if isinstance(error, errors.OpError) else f"{type(error).__name__}: {error}"
+    text = (
+        error.message if isinstance(error, errors.OpError) else f"{type(error).__name__}: {error}"
+    )
     return Message(_ERROR, {"code": code, "text": text, "op": getattr(op, "name", "")})
 
 

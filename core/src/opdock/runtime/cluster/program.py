@@ -21,8 +21,9 @@ from opdock.runtime.cancellation import Cancellation, wait
 from opdock.runtime.cluster.messages import Message
 from opdock.runtime.cluster.peers import Peer
 from opdock.runtime.cluster.task import TaskSession
+from opdock.runtime.program.program import Program
 
-__all__ = ["ClusterProgram", "Members", "located"]
+__all__ = ["ClusterProgram", "Members", "in_one_task", "located"]
 
 _GRACE: Final = 10.0
 """Seconds in which tasks are to say that they have ended a step that failed elsewhere."""
@@ -82,17 +83,9 @@ class ClusterProgram:
         self.kept_feeds: list[int] = []
 
     @property
-    def schedule(self) -> Any:
-        """Of a step in one place; this one has a schedule in each task.
-
-        Raises:
-            UnimplementedError: always.
-        """
-        raise errors.UnimplementedError(
-            None, None,
-            f"The step spans the tasks {', '.join(p.task for p in self._parts.values())}; this can "
-            "only be told of steps in one task. RunMetadata has the traces of all of them.",
-        )  # fmt: skip
+    def tasks(self) -> list[str]:
+        """The tasks that have a part in it."""
+        return [part.task for part in self._parts.values()]
 
     def run(self, feeds: Sequence[Any], options: Any = None, metadata: Any = None) -> list[Any]:
         """One step.
@@ -118,6 +111,25 @@ class ClusterProgram:
             if metadata is not None and "metadata" in answer.fields:
                 metadata.MergeFrom(protos.RunMetadata.FromString(answer.fields["metadata"]))
         return results
+
+
+def in_one_task(program: Program | ClusterProgram, what: str) -> Program:
+    """A program that runs in one task.
+
+    Args:
+        program: any.
+        what: what it is for, in words.
+
+    Raises:
+        UnimplementedError: it spans several tasks.
+    """
+    if isinstance(program, Program):
+        return program
+    raise errors.UnimplementedError(
+        None, None,
+        f"The step spans the tasks {', '.join(program.tasks)}. {what} knows steps in one task; "
+        "traces in RunMetadata tell of all of them.",
+    )  # fmt: skip
 
 
 def _own(value: Any) -> Any:
@@ -194,9 +206,7 @@ class _Step:
     ) -> None:
         metadata = None if options is None else protos.RunMetadata()
         try:
-            values = here.run(
-                number, self._number, [feeds[i] for i in part.fed], options, metadata
-            )
+            values = here.run(number, self._number, [feeds[i] for i in part.fed], options, metadata)
         except Exception as e:
             self._ended(number, part.task, None, e)
         else:
@@ -254,9 +264,7 @@ def located(task: str, error: BaseException, graph: Graph) -> errors.OpError:
         graph: the user's.
     """
     if not isinstance(error, errors.OpError):
-        return errors.InternalError(
-            None, None, f"From {task}:\n{type(error).__name__}: {error}"
-        )
+        return errors.InternalError(None, None, f"From {task}:\n{type(error).__name__}: {error}")
     name = getattr(error.op, "name", "")
     op, text = None, error.message
     if name in graph._by_name:

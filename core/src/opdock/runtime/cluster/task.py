@@ -224,7 +224,10 @@ class Task:
         fields = request.fields
         options = metadata = None
         if "options" in fields:
-            options, metadata = protos.RunOptions.FromString(fields["options"]), protos.RunMetadata()
+            options, metadata = (
+                protos.RunOptions.FromString(fields["options"]),
+                protos.RunMetadata(),
+            )
         values = self.session(fields["session"]).run(
             fields["part"], fields["step"], request.tensors, options, metadata
         )
