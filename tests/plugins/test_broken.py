@@ -6,7 +6,7 @@ import pytest
 
 BROKEN = {
     "raises-on-import": ("import-error", "libgadget.so.7"),
-    "api-too-new": ("api-too-new", "written for plugin API 1.99; this opdock-core has 1.1"),
+    "api-too-new": ("api-too-new", "written for plugin API 1.99; this opdock-core has 1.2"),
     "api-too-old": ("api-too-old", "written for plugin API 0.9"),
     "hook-typo": ("unknown-hook", "'opdock_backend'; did you mean 'opdock_backends'?"),
     "wrong-type": ("wrong-type", "opdock_backends() must yield BackendSpec"),

@@ -79,6 +79,14 @@ from opdock.kernels.select.selection import Rejection
 from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.select.streams import RandomStream, random_stream
 from opdock.kernels.select.table import Kernel, KernelTable
+from opdock.plugins.clusters import (
+    Channel,
+    ClusterEngine,
+    ClusterEngineSpec,
+    Handle,
+    Packet,
+    Serving,
+)
 from opdock.plugins.hookspecs import hookimpl
 from opdock.plugins.records import (
     API_VERSION,
@@ -120,6 +128,9 @@ __all__ = [
     "Buffer",
     "Candidate",
     "Cell",
+    "Channel",
+    "ClusterEngine",
+    "ClusterEngineSpec",
     "Control",
     "CopyRoute",
     "Cost",
@@ -135,6 +146,7 @@ __all__ = [
     "FusionPattern",
     "GraphPass",
     "GraphView",
+    "Handle",
     "HeldVariable",
     "Kernel",
     "KernelContext",
@@ -146,6 +158,7 @@ __all__ = [
     "NodeView",
     "OpSpec",
     "P",
+    "Packet",
     "PartialShape",
     "PerAxis",
     "PluginError",
@@ -164,6 +177,7 @@ __all__ = [
     "SegmentStream",
     "SegmentValue",
     "SegmentVariable",
+    "Serving",
     "ShapeSig",
     "ToleranceRow",
     "Traits",

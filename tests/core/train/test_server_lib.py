@@ -72,9 +72,10 @@ def test_the_definition_of_a_server():
         tf.train.Server(3)
 
 
-def test_a_cluster_of_several_tasks_is_refused():
-    with pytest.raises(tf.errors.UnimplementedError, match="has 2 tasks.*'worker'"):
-        tf.train.Server({"ps": ["x:1"], "worker": ["x:2"]}, job_name="ps")
+def test_tasks_of_other_processes_take_an_engine():
+    server = tf.train.Server({"ps": ["x:1"], "worker": ["x:2"]}, job_name="ps")
+    with pytest.raises(tf.errors.UnimplementedError, match="x:2, and no cluster engine"):
+        tf.Session(server.target)
 
 
 def test_sessions_of_a_server_share_state(server):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from opdock.compiler.views.node import NodeView
     from opdock.graph.nodes.registry import OpSpec
     from opdock.kernels.select.table import KernelTable
+    from opdock.plugins.clusters import ClusterEngineSpec
     from opdock.plugins.records import (
         BackendSpec,
         Candidate,
@@ -201,6 +202,26 @@ class GraphHooks:
         raise NotImplementedError
 
 
+class ClusterHooks:
+    """Hooks that connect processes."""
+
+    @hookspec
+    def opdock_cluster_engines(self) -> Iterable[ClusterEngineSpec]:
+        """Engines that bring what tasks of a cluster ask of each other from process to process.
+
+        Yields:
+            One `ClusterEngineSpec` an engine.
+
+        Example:
+            from opdock.plugin import ClusterEngineSpec, hookimpl
+
+            @hookimpl
+            def opdock_cluster_engines():
+                yield ClusterEngineSpec(name="acme", engine="acme_cluster.engine:open_engine")
+        """
+        raise NotImplementedError
+
+
 class ConformanceHooks:
     """Hooks that the conformance suite asks."""
 
@@ -240,5 +261,5 @@ class ConformanceHooks:
         raise NotImplementedError
 
 
-GROUPS: Final = (BackendHooks, GraphHooks, ConformanceHooks)
+GROUPS: Final = (BackendHooks, GraphHooks, ClusterHooks, ConformanceHooks)
 """The specifications by subject; the manager adds an instance of each."""

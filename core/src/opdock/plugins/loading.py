@@ -17,6 +17,7 @@ import pluggy
 from opdock.devices.routes import CopyRoute
 from opdock.graph.nodes.registry import OpSpec
 from opdock.plugins import hookspecs
+from opdock.plugins.clusters import ClusterEngineSpec
 from opdock.plugins.records import API_VERSION, BackendSpec, GraphPass, check_version
 from opdock.plugins.state import Backend, Plugin, Quarantine
 
@@ -25,6 +26,7 @@ RECORD_HOOKS: Final[dict[str, type]] = {
     "opdock_copy_routes": CopyRoute,
     "opdock_ops": OpSpec,
     "opdock_graph_passes": GraphPass,
+    "opdock_cluster_engines": ClusterEngineSpec,
     "opdock_samples": str,
 }
 """Hooks without arguments: called once, when the plugin loads."""

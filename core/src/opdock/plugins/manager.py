@@ -275,6 +275,13 @@ class PluginManager:
             passes = [(p.name, record) for p, record in self._owned("opdock_graph_passes")]
             return sorted(passes, key=lambda p: (p[1].position, p[1].name))
 
+    def cluster_engines(self) -> list[ClusterEngineSpec]:
+        """The cluster engines of all plugins, the preferred first."""
+        with self._lock:
+            self.load()
+            found = [record for _, record in self._owned("opdock_cluster_engines")]
+            return sorted(found, key=lambda spec: (-spec.priority, spec.name))
+
     def sample_modules(self) -> list[tuple[str, str]]:
         """The modules with samples for plugins' own ops: each with its plugin's name."""
         with self._lock:

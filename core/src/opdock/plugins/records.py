@@ -32,7 +32,7 @@ __all__ = [
     "ToleranceRow",
 ]
 
-API_VERSION: Final = (1, 1)
+API_VERSION: Final = (1, 2)
 """Version of the plugin API, independent of any distribution's: same major, minor up to this."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")

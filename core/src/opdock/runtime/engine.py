@@ -15,15 +15,17 @@ import numpy as np
 
 from opdock import errors
 from opdock.compiler import pipeline
-from opdock.compiler.clean.prune import lone_node, prune
+from opdock.compiler.clean.prune import prune
 from opdock.compiler.ir.block import Node
 from opdock.compiler.place.experience import Experience
+from opdock.compiler.place.placeable import Placeable
 from opdock.compiler.place.placer import Placer, place
 from opdock.devices import pool
 from opdock.dtypes import DType
 from opdock.graph.control.func_graph import arg_op
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.io import protos
 from opdock.runtime import config as configuration
 from opdock.runtime import targets
 from opdock.runtime.deadline import with_deadline
@@ -56,19 +58,18 @@ class Engine:
     Args:
         config: a ConfigProto, or None.
         server: whose state the session shares; None for a session of its own.
+        task: what the session calls the server's task; by default what that calls itself.
     """
 
-    def __init__(self, config: Any, server: LocalServer | None = None) -> None:
-        self._task = pool.PREFIX if server is None else server.task
-        if config is None and server is not None:
-            config = server.config
+    def __init__(self, config: Any, server: LocalServer | None = None, task: str = "") -> None:
+        self._task = task or (pool.PREFIX if server is None else server.task)
+        if server is not None:
+            config = server.config if config is None else _with_devices_of(server, config)
         self._config = configuration.read(config)
         isolated = config is not None and config.isolate_session_state
         self.resources = ResourceManager(None if server is None or isolated else server.store)
         self.experience = Experience()
         self._log_done = 0
-        self._placeable: set[str] = set()  # devices that operations ask for and somebody has
-        self._placeable_done = 0
         self._steps: weakref.WeakKeyDictionary[Program, int] = weakref.WeakKeyDictionary()
         self._functions: weakref.WeakKeyDictionary[FuncGraph, LazyFunction] = (
             weakref.WeakKeyDictionary()
@@ -137,22 +138,23 @@ class Engine:
         if self._config.log_placement:
             self._log(graph)
         if not self._config.place_pruned:
-            self._check_devices(graph)
+            self._placeable.check(graph)
+        return self.compile_part(fetches, runs, feeds, as_written)
+
+    @collector_waits()
+    def compile_part(
+        self,
+        fetches: Sequence[Tensor],
+        runs: Sequence[Operation],
+        feeds: Sequence[tuple[Tensor, DType, Shape]],
+        as_written: bool = False,
+    ) -> Program:
+        """`compile` for what is not all of the session's: no word on what else is in the graph."""
         return self.bind(self.compiler.step(fetches, runs, feeds, as_written))
 
-    def _check_devices(self, graph: Graph) -> None:
-        """TF places the whole graph before it prunes: a device that nobody has fails any step.
-
-        Raises:
-            InvalidArgumentError: an operation asks for such a device.
-        """
-        fresh = graph._ops[self._placeable_done :]
-        for op in fresh:
-            if op._device and op._device not in self._placeable:
-                with contextlib.suppress(errors.UnavailableError):  # lost: who needs it will hear
-                    self.placer.candidates(lone_node(op), op._device)
-                self._placeable.add(op._device)
-        self._placeable_done += len(fresh)
+    @lazy
+    def _placeable(self) -> Placeable:
+        return Placeable(self.placer)
 
     def bind(self, compiled: pipeline.Compiled) -> Program:
         """A program of what the compiler made."""
@@ -306,6 +308,19 @@ class Engine:
             for op in sorted(fresh, key=_is_source):
                 if op.name in where:
                     print(f"{op.name}: ({op.type}): {where[op.name]}", flush=True)
+
+
+def _with_devices_of(server: LocalServer, config: Any) -> Any:
+    """A session's ConfigProto with the devices that its server has: those are no session's."""
+    given = server.config
+    if given is None or not (given.device_count or given.HasField("gpu_options")):
+        return config
+    made = protos.ConfigProto()
+    made.CopyFrom(config)
+    made.device_count.clear()
+    made.device_count.update(given.device_count)
+    made.gpu_options.CopyFrom(given.gpu_options)
+    return made
 
 
 def _is_source(op: Operation) -> bool:

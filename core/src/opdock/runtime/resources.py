@@ -196,10 +196,12 @@ class ResourceManager:
 
     Attributes:
         cancellation: ends all waiting in the session.
+        exchange: what comes from other tasks, where the session spans several.
     """
 
     def __init__(self, shared: Store | None = None) -> None:
         self.cancellation = Cancellation("Session was closed.")
+        self.exchange: Any = None
         self._shared = shared is not None
         self._store = shared or Store()
         self._lock = threading.RLock()

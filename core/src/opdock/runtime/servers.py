@@ -11,10 +11,11 @@ from typing import Any, Final, Protocol
 from opdock import errors
 from opdock.runtime.resources import Store
 
-__all__ = ["LocalServer", "find", "start"]
+__all__ = ["LocalServer", "at", "find", "no_factory", "start", "tasks_of"]
 
 _FIRST_PORT: Final = 49152
 """Servers that may have any address are numbered from here, as the system would."""
+_SCHEME: Final = "grpc://"
 
 
 class Abortable(Protocol):
@@ -23,21 +24,41 @@ class Abortable(Protocol):
     def _abort(self) -> None: ...
 
 
+def tasks_of(cluster: Any) -> dict[str, str]:
+    """The addresses of a ClusterDef by the names of the tasks, `/job:ps/replica:0/task:0`."""
+    return {
+        f"/job:{job.name}/replica:0/task:{index}": job.tasks[index]
+        for job in cluster.job
+        for index in sorted(job.tasks)
+    }
+
+
 class LocalServer:
-    """One task whose sessions share variables, queues and tables. Nobody listens on its address.
+    """One task of a cluster, whose sessions share variables, queues and tables.
 
     Args:
-        target: the name by which sessions find it.
-        job, index: the task.
-        config: the ConfigProto of sessions that bring none.
+        address: where it is found.
+        definition: its ServerDef.
+
+    Attributes:
+        service: what answers to masters, made when the first one asks.
     """
 
-    def __init__(self, target: str, job: str, index: int, config: Any) -> None:
-        self.target = target
-        self.task = f"/job:{job}/replica:0/task:{index}"
-        self.config = config
+    def __init__(self, address: str, definition: Any) -> None:
+        self.address = address
+        self.target = f"{_SCHEME}{address}"
+        self.definition = definition
+        job = definition.job_name
+        self.task = f"/job:{job}/replica:0/task:{definition.task_index}"
+        self.config = definition.default_session_config
         self.store = Store(container=job)
+        self.service: Any = None
         self._sessions: weakref.WeakSet[Abortable] = weakref.WeakSet()
+
+    @property
+    def tasks(self) -> dict[str, str]:
+        """The addresses of the cluster's tasks, this one's as it is."""
+        return {**tasks_of(self.definition.cluster), self.task: self.address}
 
     def add(self, session: Abortable) -> None:
         """Makes a session known, so that a reset ends it."""
@@ -57,13 +78,12 @@ _servers: Final[weakref.WeakValueDictionary[str, LocalServer]] = weakref.WeakVal
 _ports = itertools.count(_FIRST_PORT)
 
 
-def start(address: str, job: str, index: int, config: Any) -> LocalServer:
+def start(address: str, definition: Any) -> LocalServer:
     """A server at an address of this process.
 
     Args:
         address: "host:port"; port 0 takes one that no other server of the process has.
-        job, index: the task.
-        config: the ConfigProto of sessions that bring none.
+        definition: the ServerDef.
 
     Raises:
         UnknownError: another server of the process has the address.
@@ -74,12 +94,17 @@ def start(address: str, job: str, index: int, config: Any) -> LocalServer:
             address = next(a for n in _ports if (a := f"{host}:{n}") not in _servers)
         if address in _servers:
             raise errors.UnknownError(None, None, f"Could not start a server at {address}: in use")
-        server = _servers[address] = LocalServer(f"grpc://{address}", job, index, config)
+        server = _servers[address] = LocalServer(address, definition)
         return server
 
 
-def find(target: str | bytes | None) -> LocalServer | None:
-    """The server of a session's target; None for a session of its own.
+def at(address: str) -> LocalServer | None:
+    """The server of this process that has an address, if one does."""
+    return _servers.get(address)
+
+
+def find(target: str | bytes | None) -> str | None:
+    """The address that a session's target names; None for a session of its own.
 
     Raises:
         NotFoundError: the target is neither.
@@ -87,12 +112,15 @@ def find(target: str | bytes | None) -> LocalServer | None:
     name = (target.decode() if isinstance(target, bytes) else target) or ""
     if name in {"", "local"}:
         return None
-    found = _servers.get(name.removeprefix("grpc://")) if name.startswith("grpc://") else None
-    if found is None:
-        raise errors.NotFoundError(
-            None, None,
-            f'No session factory registered for the given session options: {{target: "{name}"}}. '
-            "opdock runs sessions in this process: on their own (target '') or on a "
-            "tf.train.Server that was started here.",
-        )  # fmt: skip
-    return found
+    if not name.startswith(_SCHEME):
+        raise no_factory(name, "A target is '' or that of a tf.train.Server, 'grpc://host:port'.")
+    return name.removeprefix(_SCHEME)
+
+
+def no_factory(target: str, why: str) -> errors.NotFoundError:
+    """The error of a target that nobody can make sessions for."""
+    return errors.NotFoundError(
+        None, None,
+        f'No session factory registered for the given session options: {{target: "{target}"}}. '
+        f"{why}",
+    )  # fmt: skip

@@ -18,6 +18,8 @@ from opdock.runtime import mixed_precision, process_settings, servers
 from opdock.runtime.cache.callables import make_callable
 from opdock.runtime.cache.programs import Call, ProgramCache
 from opdock.runtime.cache.variants import Entry, Key
+from opdock.runtime.cluster.master import Master, reset
+from opdock.runtime.cluster.program import ClusterProgram, in_one_task
 from opdock.runtime.engine import Engine
 from opdock.runtime.fetch import feed_array, feed_items
 from opdock.runtime.inspect.explain import Explanation, explain
@@ -46,20 +48,31 @@ class BaseSession:
             raise TypeError(
                 f"target must be a string, but got {type(target)}.{hint if is_config else ''}"
             )
-        self._server = servers.find(target)
-        if self._server is not None:
-            self._server.add(self)
+        address = servers.find(target)
         self._graph = get_default_graph() if graph is None else graph
         if config is None:
             config = process_settings.asked()
         self._config = config = mixed_precision.asking(config)
         self._closed = False
         self._aborted = False
-        self._engine = Engine(config, self._server)
+        self._target = "" if address is None else target
+        self._engine = self._engine_for(address)
         self._engine.prepare()
         self._cache = ProgramCache(self._graph, self._engine)
         self._partial_runs: dict[str, PartialRun] = {}
         self._partial_count = 0
+
+    def _engine_for(self, address: str | None) -> Engine | Master:
+        """What runs the steps: on its own, with a server's state, or over a cluster's tasks."""
+        server = None if address is None else servers.at(address)
+        alone = server is None or (
+            len(server.tasks) == 1 and not (self._config and self._config.cluster_def.job)
+        )
+        if address is not None and (server is None or not alone):
+            return Master(address, self._config)
+        if server is not None:
+            server.add(self)
+        return Engine(self._config, server)
 
     # ------------------------------------------------------------ facts
     @property
@@ -76,7 +89,7 @@ class BaseSession:
     @property
     def sess_str(self) -> str:
         """The target, empty for a session of its own."""
-        return "" if self._server is None else self._server.target
+        return self._target
 
     @property
     def config(self) -> Any:
@@ -219,7 +232,7 @@ class BaseSession:
                 feed_array(tensor, value)
         return self._cache.compile(call, key)
 
-    def _program(self, fetches: Any, feed_dict: Any = None) -> Program:
+    def _program(self, fetches: Any, feed_dict: Any = None) -> Program | ClusterProgram:
         """The program that `run` would take, compiled if there is none."""
         values, key = self._feeds(feed_dict) if feed_dict else _NOTHING
         call = self._cache.find(fetches) or self._prepare(fetches)
@@ -265,8 +278,12 @@ class BaseSession:
         """Where each op of `fetches` runs, with which kernel of which plugin, and why.
 
         Compiles the program if needed; runs nothing.
+
+        Raises:
+            UnimplementedError: the step spans tasks of a cluster.
         """
-        program, engine = self._program(fetches, feed_dict), self._engine
+        engine = self._engine
+        program = in_one_task(self._program(fetches, feed_dict), "Session.explain")
         return explain(program, engine.experience, engine.devices.unavailable)
 
     def bisect(
@@ -300,6 +317,7 @@ class BaseSession:
         Returns:
             A record, true when the devices diverge; `str` of it is a report.
         """
+        in_one_task(self._program(fetches, feed_dict), "Session.bisect")
         # It runs sessions of its own.
         from opdock.runtime.inspect.bisect import bisect
 
@@ -367,15 +385,16 @@ class Session(BaseSession):
         Args:
             target: the server's target; sessions without one share nothing, so "" does nothing.
             containers: what to forget, all by default.
-            config: accepted for TF's signature.
+            config: a ConfigProto; `operation_timeout_in_ms` says how long tasks may take to
+                answer, `device_filters` which of them are asked.
 
         Raises:
-            NotFoundError: no server of this process has the target.
+            NotFoundError: the target is no server's.
+            UnimplementedError: it is that of another process, and there is no cluster engine.
         """
-        del config  # its time-out is for servers that do not answer
-        server = servers.find(target)
-        if server is not None:
-            server.reset(containers or ())
+        address = servers.find(target)
+        if address is not None:
+            reset(address, containers or (), config)
 
 
 class InteractiveSession(BaseSession):

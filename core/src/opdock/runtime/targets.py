@@ -181,7 +181,12 @@ def _admitted(device: PoolDevice, config: SessionConfig) -> bool:
     own = DeviceSpec.from_string(device.name)
     for text in config.device_filters:
         wanted = DeviceSpec.from_string(text)
-        if wanted.job in (None, own.job) and wanted.device_type in (None, own.device_type):
+        if (
+            wanted.job in (None, own.job)
+            and wanted.replica in (None, own.replica)
+            and wanted.task in (None, own.task)
+            and wanted.device_type in (None, own.device_type)
+        ):
             return True
     return False
 

@@ -55,13 +55,10 @@ def replica_device_setter(
         if not merge_devices and op.device:
             return str(op.device)
         current = DeviceSpec.from_string(op.device or "")
-        chosen = DeviceSpec.from_string(ps_device if op.type in kinds else worker_device)
-        if (
-            op.type in kinds
-            and current.job in (None, chosen.job)
-            and ps_device
-            and chosen.task is None
-        ):
+        on_server = op.type in kinds and bool(ps_device)
+        chosen = DeviceSpec.from_string(ps_device if on_server else worker_device)
+        # Without a job of its own the servers' device says nothing of tasks.
+        if on_server and chosen.job and current.job in (None, chosen.job):
             chosen.task = strategy(op)
         chosen.merge_from(current)
         return chosen.to_string()

@@ -7,8 +7,9 @@ from typing import Any
 
 from opdock import errors
 from opdock.io import protos
-from opdock.runtime import servers
 from opdock.runtime.cancellation import patience
+from opdock.runtime.cluster.task import start
+from opdock.runtime.servers import LocalServer
 
 __all__ = ["ClusterSpec", "Server", "make_server_def"]
 
@@ -122,15 +123,16 @@ def _message(jobs: dict[str, dict[int, str]]) -> Any:
 
 
 class Server:
-    """The task of a cluster that this process is; sessions with its target share their state.
+    """A task of a cluster, in this process; sessions with its target run over the cluster's tasks.
 
-    One task makes a cluster here: reaching others takes a cluster engine.
+    Tasks of one process find each other. Reaching those of others takes a cluster engine, such as
+    `opdock-ray` brings.
 
     Args:
         server_or_cluster_def: a ServerDef, or the cluster as for `ClusterSpec`.
         job_name: the job of this task; the cluster's only one by default.
         task_index: its number; that of the job's only task by default.
-        protocol: kept in the ServerDef; "grpc" by default.
+        protocol: the name of a cluster engine; "grpc", the default, takes the preferred one.
         config: a ConfigProto for sessions that bring none.
         start: whether to start it at once.
 
@@ -138,7 +140,7 @@ class Server:
         TypeError: the first argument is of another type.
         ValueError: job or task are not given, and there are several.
         InvalidArgumentError: the task's address has no port.
-        UnimplementedError: the server is started and the cluster has several tasks.
+        UnimplementedError: no cluster engine has the name that was given as the protocol.
     """
 
     def __init__(
@@ -153,7 +155,7 @@ class Server:
         self._server_def = make_server_def(
             server_or_cluster_def, job_name, task_index, protocol, config
         )
-        self._server: servers.LocalServer | None = None
+        self._server: LocalServer | None = None
         self._address = self._own_address()
         if start:
             self.start()
@@ -171,23 +173,12 @@ class Server:
         """Starts the server; sessions can take its target then.
 
         Raises:
-            UnimplementedError: the cluster has several tasks.
-            UnknownError: another server of this process has the address.
+            UnimplementedError: no cluster engine has the name that was given as the protocol.
+            UnknownError: another server has the address.
         """
         if self._server is not None:
             return
-        definition = self._server_def
-        tasks = sum(len(job.tasks) for job in definition.cluster.job)
-        if tasks > 1:
-            raise errors.UnimplementedError(
-                None, None,
-                f"The cluster has {tasks} tasks: {ClusterSpec(definition.cluster)}. opdock runs a "
-                "cluster of one task, this process; no cluster engine is installed.",
-            )  # fmt: skip
-        self._server = servers.start(
-            self._address, definition.job_name, definition.task_index,
-            definition.default_session_config,
-        )  # fmt: skip
+        self._server = start(self._address, self._server_def)
 
     def join(self) -> None:
         """Waits for the end of the server, which is that of the process: for ever."""

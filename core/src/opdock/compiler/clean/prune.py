@@ -38,7 +38,7 @@ def prune(
     inside = switched(roots, given)
     if inside:
         return _with_function(functional(inside, fetches, targets, given), fetches, targets, feeds)
-    return _block(fetches, targets, feeds)
+    return as_written(fetches, targets, feeds)
 
 
 def give(body: Block, values: Sequence[Value]) -> None:
@@ -59,12 +59,12 @@ def _with_function(
     plain = [t for t in fetches if t not in made.tensors]
     waits = list(made.waits.values())
     others = [op for op in targets if op not in made.ops]
-    block = _block([*plain, *made.sources], [*others, *waits], feeds)
+    block = as_written([*plain, *made.sources], [*others, *waits], feeds)
     sources = block.fetches[len(plain) :]
     arguments = [
         (t, v.dtype, v.shape) for t, v in zip(made.graph.inputs, sources, strict=True)
     ]  # fmt: skip
-    inner = _block(made.graph.outputs, made.graph.targets, arguments)
+    inner = as_written(made.graph.outputs, made.graph.targets, arguments)
     stand_ins = dict(zip(made.waits, block.targets[len(others) :], strict=True))
     for node in inner.nodes:
         if node.origin in stand_ins:
@@ -80,12 +80,12 @@ def _with_function(
     return block
 
 
-def _block(
+def as_written(
     fetches: Sequence[Tensor],
     targets: Sequence[Operation],
     feeds: Sequence[tuple[Tensor, DType, Shape]],
 ) -> Block:
-    """The block of a graph whose nodes all run."""
+    """The block of a graph whose nodes all run: a node for each operation, and for each feed."""
     block = Block()
     nodes: dict[Operation, Node] = {}
     fed: dict[Tensor, Value] = {}

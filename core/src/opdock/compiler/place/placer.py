@@ -133,13 +133,13 @@ def place(block: Block, placer: Placer) -> None:
             holds the table of rejections and the user's line.
     """
     offers: _Offers = {}
-    for members in _groups(block).values():
+    for members in groups(colocated(block), block).values():
         _place_group(members, placer, offers)
     _expand_all(block)
 
 
 # ---------------------------------------------------------------- colocation
-def _groups(block: Block) -> dict[Node, list[Node]]:
+def colocated(block: Block) -> Together[Node]:
     """Nodes that must share a device: `_class` attributes, and users of one variable."""
     together = Together(block.nodes)
     by_name: dict[str, Node] = {}
@@ -157,13 +157,18 @@ def _groups(block: Block) -> dict[Node, list[Node]]:
             holder = value.node
             if is_state(value) and holder in together and node.traits.control is Control.NONE:
                 together.join(node, holder)
-    groups: dict[Node, list[Node]] = {}
+    return together
+
+
+def groups(together: Together[Node], block: Block) -> dict[Node, list[Node]]:
+    """The nodes that belong together, by one of them."""
+    found: dict[Node, list[Node]] = {}
     for node in block.nodes:
-        groups.setdefault(together.root(node), []).append(node)
-    return groups
+        found.setdefault(together.root(node), []).append(node)
+    return found
 
 
-def _requested(members: list[Node]) -> tuple[str, Node]:
+def requested_by(members: list[Node]) -> tuple[str, Node]:
     """The merged request of a group. Conflicting requests: the state holder's wins, as it owns."""
     if not any(n.requested for n in members):
         return "", members[0]
@@ -172,14 +177,17 @@ def _requested(members: list[Node]) -> tuple[str, Node]:
     ordered = sorted(members, key=lambda n: (not n.traits.holds, n.id))
     for node in reversed(ordered):
         if node.requested:
-            merged.merge_from(parsed(node.requested))
+            asked = parsed(node.requested)
+            if asked.job is not None and asked.job != merged.job:
+                merged.replica = merged.task = None  # those of another job
+            merged.merge_from(asked)
             asking = node
     return merged.to_string(), asking
 
 
 # ---------------------------------------------------------------- one group
 def _place_group(members: list[Node], placer: Placer, offers: _Offers) -> None:
-    requested, asking = _requested(members)
+    requested, asking = requested_by(members)
     if requested not in offers:
         offers[requested] = placer.candidates(asking, requested)
     candidates, softened = offers[requested]

@@ -7,13 +7,12 @@ dimensions serves the rest, and a shape that keeps coming takes the place of one
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 
 from opdock import errors, shapes
 from opdock.graph.nodes.operation import Tensor
-from opdock.runtime.program.program import Program
 from opdock.shapes import Shape
 
 Key = tuple[Any, ...]
@@ -24,6 +23,26 @@ _SETTLED: Final = 32  # uses of one shape that make it worth a program of its ow
 _COUNTED: Final = 256  # shapes whose uses are counted
 _LISTS: Final = 32  # lists of fed tensors
 _ARRAY: Final = np.ndarray
+
+
+class Runnable(Protocol):
+    """What runs a step: a program, or the parts of one in several tasks.
+
+    Attributes:
+        steps_run: how often it ran.
+        shared_fetches: for each fetch whether others may hold its buffer.
+        kept_feeds: the positions of feeds that outlive the step.
+    """
+
+    steps_run: int
+
+    @property
+    def shared_fetches(self) -> list[bool]: ...
+
+    @property
+    def kept_feeds(self) -> list[int]: ...
+
+    def run(self, feeds: Sequence[Any]) -> Sequence[Any]: ...
 
 
 class Entry:
@@ -38,12 +57,10 @@ class Entry:
 
     __slots__ = ("copies", "keep", "plain", "program")
 
-    def __init__(self, program: Program, plain: bool) -> None:
+    def __init__(self, program: Runnable, plain: bool) -> None:
         self.program = program
         self.plain = plain
-        self.copies = [s in program.plan.shared for s in program.schedule.fetches]
-        params, kept = program.schedule.params, program.plan.kept_params
-        self.keep = [i for i, s in enumerate(params) if s in kept]
+        self.copies, self.keep = program.shared_fetches, program.kept_feeds
 
     def own(self, values: Sequence[Any]) -> Sequence[Any]:
         """The fed values, those that a variable or queue will hold as copies."""

@@ -14,6 +14,7 @@ from opdock import errors, shapes
 from opdock.compiler.ir.block import Node
 from opdock.dtypes import proto_name
 from opdock.kernels.select.cells import Cell
+from opdock.runtime.cluster.exchange import bind_receive, bind_send
 from opdock.runtime.handles import delete_tensor, keep_tensor, kept_tensor
 from opdock.runtime.resources import Cell as Storage
 from opdock.runtime.resources import ResourceManager
@@ -232,6 +233,8 @@ BUILTINS: Final[dict[str, Bind]] = {
     "PlaceholderV2": _placeholder,
     "RefSelect": _ref_select,
     "_DeadValue": _dead,
+    "_ReceiveFromTask": bind_receive,
+    "_SendToTask": bind_send,
 }
 
 

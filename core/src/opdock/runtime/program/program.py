@@ -62,6 +62,16 @@ class Program:
                 run_parallel, self._executor, bound, self.overlap, services.helpers
             )
 
+    @property
+    def shared_fetches(self) -> list[bool]:
+        """For each fetch whether others may hold its buffer."""
+        return [s in self.plan.shared for s in self.schedule.fetches]
+
+    @property
+    def kept_feeds(self) -> list[int]:
+        """The positions of feeds that outlive the step."""
+        return [i for i, s in enumerate(self.schedule.params) if s in self.plan.kept_params]
+
     def run(self, feeds: Sequence[Any], places: Sequence[Any] = ()) -> Sequence[Any]:
         """Runs one step and returns the raw fetched buffers.
 

@@ -1,0 +1,111 @@
+"""What a cluster engine is: whatever brings packets from one task of a cluster to another.
+
+Core says what is in the packets, and what tasks make of them; an engine opens tasks by address,
+carries, and tells when nobody is there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Protocol
+
+__all__ = ["Channel", "ClusterEngine", "ClusterEngineSpec", "Handle", "Packet", "Serving"]
+
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
+_DOTTED: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+
+
+class Packet(NamedTuple):
+    """What an engine carries, as it is.
+
+    Attributes:
+        header: what it is about.
+        parts: bytes, or NumPy arrays of bytes with one dimension, which nobody changes.
+    """
+
+    header: bytes
+    parts: tuple[Any, ...]
+
+
+Handle = Callable[[Packet], Packet]
+"""What a task makes of a packet. It raises nothing, may take as long as a step does, and is called
+by many threads at once: one step may wait for what another packet brings."""
+
+
+class Serving(Protocol):
+    """A task that is open."""
+
+    def close(self) -> None:
+        """Lets nobody in any more."""
+        ...
+
+
+class Channel(Protocol):
+    """The way to one task.
+
+    Its methods may raise UnavailableError: nobody is there, or no longer.
+    """
+
+    def ask(self, packet: Packet) -> Future[Packet]:
+        """Brings a packet to the task.
+
+        Returns:
+            The answer to come; or UnavailableError, as soon as it is known that none will.
+        """
+        ...
+
+    def tell(self, packet: Packet) -> None:
+        """Brings a packet to the task, and waits for nothing: the answer is dropped."""
+        ...
+
+
+class ClusterEngine(Protocol):
+    """One process's access to the tasks of clusters, by their addresses ("host:port")."""
+
+    def serve(self, address: str, handle: Handle) -> Serving:
+        """Opens the task of an address.
+
+        Raises:
+            UnknownError: another process has the address.
+        """
+        ...
+
+    def connect(self, address: str) -> Channel:
+        """The way to the task of an address.
+
+        Raises:
+            UnavailableError: nobody has opened it, or not yet.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterEngineSpec:
+    """A cluster engine: what it is called, and where it is, imported when a cluster needs it.
+
+    Attributes:
+        name: what the `protocol` of a `tf.train.Server` may call it; "grpc", TF's default, takes
+            the engine of the highest priority.
+        engine: "pkg.mod:function", called without arguments: a `ClusterEngine`.
+        priority: the higher is preferred.
+
+    Raises:
+        TypeError, ValueError: a field is malformed.
+    """
+
+    name: str
+    engine: str
+    priority: int = 100
+
+    def __post_init__(self) -> None:
+        for what, pattern in (("name", _NAME), ("engine", _DOTTED)):
+            value = getattr(self, what)
+            if not isinstance(value, str):
+                raise TypeError(f"ClusterEngineSpec.{what} must be a string, got {value!r}")
+            if not pattern.fullmatch(value):
+                raise ValueError(f"ClusterEngineSpec.{what} is malformed: {value!r}")
+        if type(self.priority) is not int:
+            raise TypeError(f"ClusterEngineSpec.priority must be an int, got {self.priority!r}")

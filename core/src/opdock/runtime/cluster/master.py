@@ -1,0 +1,339 @@
+"""The master of a session over the tasks of a cluster: it places, splits, and has parts compiled."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import itertools
+import logging
+import secrets
+import time
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from opdock import errors
+from opdock.compiler.clean.prune import as_written as block_of
+from opdock.compiler.clean.prune import refine_shapes
+from opdock.compiler.ir.block import Node
+from opdock.compiler.place.experience import Experience
+from opdock.compiler.place.placeable import Placeable
+from opdock.compiler.place.placer import Placer
+from opdock.compiler.place.target import Target, parsed
+from opdock.compiler.tasks.assign import assign
+from opdock.compiler.tasks.split import Part, split
+from opdock.dtypes import DType
+from opdock.graph.nodes.devicespec import DeviceSpec
+from opdock.graph.nodes.graph import Graph
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.io import protos
+from opdock.runtime import config as configuration
+from opdock.runtime import servers
+from opdock.runtime.cancellation import Cancellation
+from opdock.runtime.cluster import peers
+from opdock.runtime.cluster.messages import Message
+from opdock.runtime.cluster.program import ClusterProgram, Members, located
+from opdock.runtime.deadline import with_deadline
+from opdock.runtime.program.program import Program
+from opdock.runtime.targets import DeviceInfo, SessionDevices
+from opdock.shapes import Shape
+
+__all__ = ["Master", "reset"]
+
+_log = logging.getLogger("opdock.cluster")
+_FIRST_LOOK: Final = 0.05
+_LAST_LOOK: Final = 1.0
+_TELL_EVERY: Final = 10.0
+
+
+class Master:
+    """A session's side of a cluster: for `Session` the same as an `Engine`.
+
+    Args:
+        address: of the target's task.
+        config: a ConfigProto, or None for that of the target's server.
+
+    Raises:
+        UnimplementedError: tasks are elsewhere, and there is no cluster engine.
+        DeadlineExceededError: a task did not answer within `operation_timeout_in_ms`.
+        InvalidArgumentError: `cluster_def` does not have the target.
+    """
+
+    def __init__(self, address: str, config: Any) -> None:
+        self.experience = Experience()
+        self._cancellation = Cancellation("Session was closed.")
+        limit = 0 if config is None else config.operation_timeout_in_ms
+        default, tasks, self._home = _cluster(address, config, limit)
+        chosen = default if config is None else config
+        self._config = configuration.read(chosen)
+        self._session = secrets.token_hex(8)
+        self._peers: dict[str, peers.Peer] = {}
+        self._devices: dict[str, list[Any]] = {}
+        settings = _settings(chosen)
+        try:
+            for task in tasks:
+                self._open(task, tasks, settings)
+        except BaseException:
+            self.close()
+            raise
+        server = servers.at(address)
+        own = None if server is None else server.service.session(self._session)
+        self._own = own
+        self._members = Members(
+            self._session, self._peers, None if own is None else (self._home, own),
+            self._cancellation,
+        )  # fmt: skip
+        self._placer = Placer(self._targets(), self._config.soft)
+        self._placeable = Placeable(self._placer)
+        self._numbers = itertools.count(1)
+        self._released: collections.deque[int] = collections.deque()
+
+    def _open(self, task: str, tasks: Mapping[str, str], settings: bytes) -> None:
+        """Opens the session in a task, as soon as that is there."""
+        request = Message(
+            "open",
+            {"session": self._session, "task": task, "tasks": dict(tasks), "config": settings},
+        )
+        peer, answer = _patiently(task, tasks[task], request, self._config.deadline_ms)
+        self._peers[task] = peer
+        self._devices[task] = answer.fields["devices"]
+
+    def _targets(self) -> list[Target]:
+        """The devices of all tasks, those of the target's first."""
+        order = sorted(self._devices, key=lambda task: (task != self._home, task))
+        return [
+            Target(
+                name=name, aliases=(), backend="", distribution="", priority=0, open=_nowhere,
+                description=text, automatic=automatic,
+            )
+            for task in order
+            for name, _, _, text, automatic in self._devices[task]
+        ]  # fmt: skip
+
+    # ------------------------------------------------------------ what a session asks of an engine
+    def prepare(self) -> None:
+        """All devices are open by now."""
+
+    @property
+    def devices(self) -> SessionDevices:
+        """The devices of the master's own task.
+
+        Raises:
+            UnimplementedError: its task is in another process.
+        """
+        if self._own is None:
+            raise errors.UnimplementedError(
+                None, None, f"The devices of {self._home} are those of another process."
+            )
+        return self._own.engine.devices
+
+    def list_devices(self) -> list[DeviceInfo]:
+        """The devices of all tasks."""
+        found = [d for devices in self._devices.values() for d in devices]
+        return [
+            DeviceInfo(name, kind, memory, text, number)
+            for number, (name, kind, memory, text, _) in enumerate(found, 1)
+        ]
+
+    def close(self) -> None:
+        """Ends the session in all tasks."""
+        self._cancellation.cancel()
+        for peer in self._peers.values():
+            try:
+                peer.tell(Message("close", {"session": self._session}))
+            except errors.OpError:
+                continue  # it is gone, and the session with it
+        self._peers.clear()
+
+    def plain(self, program: Program | ClusterProgram) -> bool:
+        """Whether a step may run without a look at its options."""
+        if isinstance(program, Program):
+            assert self._own is not None
+            return self._own.engine.plain(program)
+        return not self._config.deadline_ms
+
+    # ------------------------------------------------------------ compiling
+    def compile(
+        self,
+        graph: Graph,
+        fetches: Sequence[Tensor],
+        runs: Sequence[Operation],
+        feeds: Sequence[tuple[Tensor, DType, Shape]],
+        as_written: bool = False,
+    ) -> Program | ClusterProgram:
+        """What runs a step: a program, if all of it is in the master's own task.
+
+        Raises:
+            OpError: as for `Engine.compile`; or a task is gone.
+        """
+        if not self._config.place_pruned:
+            self._placeable.check(graph)
+        block = block_of(fetches, runs, feeds)
+        if not as_written:
+            refine_shapes(block)
+        tasks = assign(block, self._placer)
+        if self._own is not None and self._all_at_home(tasks, feeds):
+            return self._own.engine.compile_part(fetches, runs, feeds, as_written)
+        parts = {next(self._numbers): part for part in split(block, tasks, graph)}
+        self._register(parts, graph)
+        program = ClusterProgram(self._members, parts, block, graph)
+        weakref.finalize(program, self._released.extend, list(parts))
+        return program
+
+    def _all_at_home(
+        self, tasks: Mapping[Node, str], feeds: Sequence[tuple[Tensor, DType, Shape]]
+    ) -> bool:
+        """Whether a step is the master's own task's, what it is fed included."""
+        home = parsed(self._home)
+        asked = (parsed(t.op.device) for t, _, _ in feeds)
+        return set(tasks.values()) <= {self._home} and all(
+            s.job in (None, home.job) and s.task in (None, home.task) for s in asked
+        )
+
+    def _register(self, parts: Mapping[int, Part], graph: Graph) -> None:
+        """Has the tasks compile their parts, all at the same time."""
+        released = [self._released.popleft() for _ in range(len(self._released))]
+        asked = []
+        for number, part in parts.items():
+            feeds = [(n, t.name, None if s is None else list(s)) for n, t, s in part.feeds]
+            request = self._members.message(
+                "register", part=number, graph=part.graph_def.SerializeToString(), feeds=feeds,
+                fetches=part.fetches, targets=part.targets, released=released,
+            )  # fmt: skip
+            asked.append((part.task, self._peer(part.task).ask(request)))
+        for task, answer in asked:
+            try:
+                answer.result()
+            except Exception as e:
+                raise located(task, e, graph) from None
+
+    def _peer(self, task: str) -> peers.Peer:
+        if not self._peers:
+            raise errors.CancelledError(None, None, self._cancellation.text)
+        return self._peers[task]
+
+    # ------------------------------------------------------------ running with options
+    def run(
+        self, program: Program | ClusterProgram, values: Sequence[Any], options: Any, metadata: Any
+    ) -> Sequence[Any]:
+        """One step under RunOptions, filling RunMetadata."""
+        if isinstance(program, Program):
+            assert self._own is not None
+            return self._own.engine.run(program, values, options, metadata)
+        timeout = getattr(options, "timeout_in_ms", 0) or self._config.deadline_ms
+        if metadata is not None:
+            metadata.Clear()
+        run = functools.partial(program.run, values, _for_tasks(options), metadata)
+        return with_deadline(timeout, run) if timeout else run()
+
+
+def _nowhere() -> Any:
+    raise errors.InternalError(None, None, "A device of another task was to be opened here.")
+
+
+def _for_tasks(options: Any) -> Any:
+    """What tasks are told of RunOptions, if that concerns them: the master looks at the time."""
+    if options is None or not (options.trace_level or options.output_partition_graphs):
+        return None
+    told = protos.RunOptions()
+    told.CopyFrom(options)
+    told.timeout_in_ms = 0
+    return told
+
+
+# ---------------------------------------------------------------- the cluster
+def _cluster(address: str, config: Any, limit_ms: int) -> tuple[Any, dict[str, str], str]:
+    """The ConfigProto of the target's server, the session's tasks, and which one the target is."""
+    server = servers.at(address)
+    if server is not None:
+        definition, home, tasks = server.definition, server.task, server.tasks
+    else:
+        try:
+            _, answer = _patiently("The target", address, Message("describe"), limit_ms)
+        except errors.UnimplementedError as e:
+            raise servers.no_factory(f"grpc://{address}", e.message) from None
+        definition = protos.ServerDef.FromString(answer.fields["definition"])
+        home = answer.fields["task"]
+        tasks = {**servers.tasks_of(definition.cluster), home: address}
+    if config is not None and config.cluster_def.job:
+        # The session brings names of its own for the tasks.
+        tasks = servers.tasks_of(config.cluster_def)
+        homes = [task for task, there in tasks.items() if there == address]
+        if not homes:
+            raise errors.InvalidArgumentError(
+                None, None,
+                f"The cluster_def of the session's config has no task at {address}, its target: "
+                f"{', '.join(f'{t} at {a}' for t, a in tasks.items())}.",
+            )  # fmt: skip
+        home = homes[0]
+    chosen = config if config is not None else definition.default_session_config
+    filters = [parsed(text) for text in chosen.device_filters]
+    tasks = {t: a for t, a in tasks.items() if t == home or _admitted(t, filters)}
+    return definition.default_session_config, tasks, home
+
+
+def _admitted(task: str, filters: Sequence[DeviceSpec]) -> bool:
+    own = parsed(task)
+    return not filters or any(
+        f.job in (None, own.job) and f.replica in (None, own.replica) and f.task in (None, own.task)
+        for f in filters
+    )
+
+
+def _settings(config: Any) -> bytes:
+    """The ConfigProto for the tasks: the master looks at the time itself."""
+    made = protos.ConfigProto()
+    made.CopyFrom(config)
+    made.operation_timeout_in_ms = 0
+    shares = made.experimental.share_session_state_in_clusterspec_propagation
+    if made.cluster_def.job and not shares:
+        # Its names are the session's alone, and so is what it keeps under them.
+        made.isolate_session_state = True
+    data: bytes = made.SerializeToString()
+    return data
+
+
+def _patiently(
+    task: str, address: str, request: Message, limit_ms: int
+) -> tuple[peers.Peer, Message]:
+    """The way to a task and its answer, as soon as it is there.
+
+    Raises:
+        DeadlineExceededError: it is not within the limit; 0 is none.
+        UnimplementedError: there is no limit, and no cluster engine that could reach it.
+    """
+    began = told = time.monotonic()
+    pause = _FIRST_LOOK
+    while True:
+        try:
+            peer = peers.connect(address)
+            return peer, peer.ask(request).result(limit_ms / 1000 or None)
+        except (errors.UnavailableError, errors.UnimplementedError, TimeoutError) as e:
+            if isinstance(e, errors.UnimplementedError) and not limit_ms:
+                raise  # without an engine it can only come from this process
+            now = time.monotonic()
+            text = (
+                f"{task} at {address} has not answered for {now - began:.1f} s ({e}). Is its "
+                "process running, with the same ClusterSpec and this job and task index?"
+            )
+            if limit_ms and now - began >= limit_ms / 1000:
+                raise errors.DeadlineExceededError(None, None, text) from None
+            if now - told >= _TELL_EVERY:
+                told = now
+                _log.warning("CreateSession still waiting for response from worker: %s", text)
+        time.sleep(pause)
+        pause = min(2 * pause, _LAST_LOOK)
+
+
+def reset(address: str, containers: Sequence[str], config: Any) -> None:
+    """Has all tasks of a target's cluster forget containers, or all, and end their sessions.
+
+    Args:
+        address: of the target's task.
+        containers: what to forget, all by default.
+        config: a ConfigProto with a time limit and filters, or None.
+    """
+    limit = 0 if config is None else config.operation_timeout_in_ms
+    _, tasks, _ = _cluster(address, config, limit)
+    for task, there in tasks.items():
+        _patiently(task, there, Message("reset", {"containers": list(containers)}), limit)

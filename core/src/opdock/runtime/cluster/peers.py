@@ -1,0 +1,131 @@
+"""The way to a task: straight to a server of this process, through a cluster engine to others."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Protocol
+
+from opdock import errors
+from opdock.plugins.clusters import Channel, ClusterEngine, Packet
+from opdock.plugins.loading import resolve
+from opdock.plugins.manager import get_manager
+from opdock.runtime import servers
+from opdock.runtime.cluster.messages import Message, decode, encode, raised
+
+__all__ = ["Peer", "connect", "engine"]
+
+
+class Peer(Protocol):
+    """A task, wherever it is."""
+
+    def ask(self, request: Message) -> Future[Message]:
+        """The answer to come, or the OpError in its place."""
+        ...
+
+    def tell(self, request: Message) -> None:
+        """Asks, and does not care for the answer."""
+        ...
+
+
+class _Here:
+    """A task of this process.
+
+    Args:
+        answer: what it makes of a request.
+    """
+
+    def __init__(self, answer: Callable[[Message], Message]) -> None:
+        self._answer = answer
+
+    def ask(self, request: Message) -> Future[Message]:
+        answer: Future[Message] = Future()
+
+        def work() -> None:
+            try:
+                answer.set_result(self._answer(request))
+            except BaseException as e:
+                answer.set_exception(e)
+
+        threading.Thread(target=work, daemon=True, name="opdock-task").start()
+        return answer
+
+    def tell(self, request: Message) -> None:
+        self._answer(request)
+
+
+class _Elsewhere:
+    """A task of another process."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    def ask(self, request: Message) -> Future[Message]:
+        answer: Future[Message] = Future()
+
+        def arrived(packet: Future[Packet]) -> None:
+            try:
+                found = decode(packet.result())
+                error = raised(found)
+                if error is None:
+                    answer.set_result(found)
+                else:
+                    answer.set_exception(error)
+            except BaseException as e:
+                answer.set_exception(e)
+
+        self._channel.ask(encode(request)).add_done_callback(arrived)
+        return answer
+
+    def tell(self, request: Message) -> None:
+        self._channel.tell(encode(request))
+
+
+def connect(address: str) -> Peer:
+    """The way to the task of an address.
+
+    Raises:
+        UnavailableError: nobody has the address, or not yet.
+        UnimplementedError: it is not of this process, and there is no cluster engine.
+    """
+    server = servers.at(address)
+    if server is not None:
+        return _Here(server.service.answer)
+    found = engine("")
+    if found is None:
+        raise errors.UnimplementedError(
+            None, None,
+            f"No server of this process has the address {address}, and no cluster engine is "
+            "installed that could reach others. `pip install opdock-ray` brings one.",
+        )  # fmt: skip
+    return _Elsewhere(found.connect(address))
+
+
+# ---------------------------------------------------------------- engines
+_lock = threading.Lock()
+_open: dict[str, ClusterEngine] = {}
+
+
+def engine(protocol: str) -> ClusterEngine | None:
+    """The engine of a name, or for "grpc" and none the preferred one; None if there is none.
+
+    Raises:
+        UnimplementedError: no engine has the name.
+    """
+    specs = get_manager().cluster_engines()
+    named = [s for s in specs if s.name == protocol]
+    if protocol not in ("", "grpc") and not named:
+        names = ", ".join(repr(s.name) for s in specs) or "none"
+        raise errors.UnimplementedError(
+            None, None,
+            f"No cluster engine is called {protocol!r}, which the server asks for as its protocol; "
+            f"installed: {names}.",
+        )  # fmt: skip
+    if not specs:
+        return None
+    spec = (named or specs)[0]
+    with _lock:
+        if spec.engine not in _open:
+            _open[spec.engine] = resolve(spec.engine)()
+        return _open[spec.engine]

@@ -1,0 +1,186 @@
+"""The hook for cluster engines, proved with one whose processes are threads.
+
+Servers stand at addresses that only the engine knows, so that sessions and tasks reach them through
+it alone, and all that they say crosses as bytes.
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import opdock as tf
+from opdock import plugin
+from opdock.plugin import ClusterEngineSpec, Packet, hookimpl
+from opdock.runtime import servers
+from opdock.runtime.cluster import peers, task
+
+FAR = "far:"  # what the engine's addresses begin with
+engine: Threads
+
+
+def copied(packet: Packet) -> Packet:
+    return Packet(bytes(packet.header), tuple(bytes(p) for p in packet.parts))
+
+
+class Channel:
+    def __init__(self, engine: Threads, address: str) -> None:
+        self._engine, self._address = engine, address
+
+    def ask(self, packet: Packet) -> Future[Packet]:
+        answer: Future[Packet] = Future()
+        packet = copied(packet)
+
+        def work() -> None:
+            handle = self._engine.open.get(self._address)
+            if handle is None:
+                answer.set_exception(tf.errors.UnavailableError(None, None, "it has died"))
+            else:
+                answer.set_result(copied(handle(packet)))
+
+        self._engine.asked.append(self._address)
+        threading.Thread(target=work, daemon=True).start()
+        return answer
+
+    def tell(self, packet: Packet) -> None:
+        self.ask(packet)
+
+
+class Threads:
+    def __init__(self) -> None:
+        self.open: dict[str, plugin.Handle] = {}
+        self.asked: list[str] = []
+
+    def serve(self, address: str, handle: plugin.Handle) -> Threads:
+        self.open[address] = handle
+        return self
+
+    def close(self) -> None:
+        pass
+
+    def connect(self, address: str) -> Channel:
+        if address not in self.open:
+            raise tf.errors.UnavailableError(None, None, f"nobody is at {address}")
+        return Channel(self, address)
+
+
+def make() -> Threads:
+    return Threads()
+
+
+@pytest.fixture
+def threads(monkeypatch):
+    module = ModuleType("engine_of_threads")
+    module.make = make
+    module.opdock_cluster_engines = hookimpl(specname="opdock_cluster_engines")(
+        lambda: [ClusterEngineSpec(name="threads", engine="engine_of_threads:make")]
+    )
+    monkeypatch.setattr(peers, "_open", {})
+    plugin.register(module)
+    yield peers.engine("threads")
+    plugin.unregister("engine_of_threads")
+
+
+@pytest.fixture
+def cluster(threads):
+    """Servers of /job:ps and /job:worker that are found as far:0 and far:1."""
+    definition = tf.train.Server(
+        {"ps": [f"{FAR}0"], "worker": [f"{FAR}1"]}, job_name="ps", start=False
+    ).server_def
+    kept = []
+    for number, job in enumerate(("ps", "worker")):
+        definition.job_name = job
+        own = type(definition)()
+        own.CopyFrom(definition)
+        kept.append(servers.start(f"near:{id(own)}", own))
+        kept[-1].service = task.Task(kept[-1])
+        threads.serve(f"{FAR}{number}", kept[-1].service.handle)
+    return kept
+
+
+def test_a_step_through_an_engine(threads, cluster):
+    with tf.device("/job:ps"):
+        v = tf.Variable(np.arange(3, dtype=np.float32))
+        names = tf.constant([b"x", b"y"])
+    with tf.device("/job:worker"):
+        x = tf.placeholder(tf.float32, [3])
+        result, longer = v * x, tf.string_join([names, "!"])
+    with tf.device("/job:ps"):
+        update = v.assign_add(result)
+    with tf.Session("grpc://far:1") as sess:
+        assert len({d.name.rpartition("/device:")[0] for d in sess.list_devices()}) == 2
+        sess.run(v.initializer)
+        assert sess.run([update, longer], {x: [0, 0, 0]})[0].tolist() == [0, 1, 2]
+        threads.asked.clear()
+        found = sess.run([update, longer], {x: [1, 2, 3]})
+        assert found[0].tolist() == [0, 3, 8]
+        found[0][0] = 7  # the caller's own
+        assert found[1].tolist() == [b"x!", b"y!"]
+        # One call a task, and one for what each sends to the other.
+        assert sorted(threads.asked) == ["far:0"] * 2 + ["far:1"] * 2
+        with pytest.raises(tf.errors.UnimplementedError, match="those of another process"):
+            sess._engine.devices  # noqa: B018
+
+
+def test_an_error_through_an_engine(threads, cluster):
+    with tf.device("/job:ps"):
+        x = tf.placeholder(tf.int32, [])
+        bad = tf.gather([1, 2], x, name="bad")
+    with tf.device("/job:worker"):
+        result = bad + 1
+    with tf.Session("grpc://far:1") as sess:
+        with pytest.raises(tf.errors.InvalidArgumentError) as told:
+            sess.run(result, {x: 3})
+        assert told.value.op is bad.op
+        assert "From /job:ps/replica:0/task:0:\n" in told.value.message
+
+
+def test_a_task_that_dies_and_comes_back(threads, cluster):
+    with tf.device("/job:ps"):
+        x = tf.placeholder(tf.float32, [])
+        there = x * 2.0
+    with tf.device("/job:worker"):
+        result = there + 1.0
+    with tf.Session("grpc://far:1") as sess:
+        assert sess.run(result, {x: 1.0}) == 3.0
+        handle = threads.open.pop("far:0")
+        with pytest.raises(tf.errors.UnavailableError, match="died"):
+            sess.run(result, {x: 1.0})
+        anew = servers.start(f"near:{id(handle)}", cluster[0].definition)
+        threads.open["far:0"] = task.Task(anew).handle
+        with pytest.raises(tf.errors.AbortedError, match="Possibly the task has been started"):
+            sess.run(result, {x: 1.0})
+    with tf.Session("grpc://far:1") as sess:
+        assert sess.run(result, {x: 1.0}) == 3.0
+
+
+def test_what_nobody_answers(threads):
+    config = tf.ConfigProto(operation_timeout_in_ms=20)
+    with pytest.raises(tf.errors.DeadlineExceededError, match=r"far:9 has not.*nobody is at"):
+        tf.Session("grpc://far:9", config=config)
+    with pytest.raises(tf.errors.DeadlineExceededError):
+        tf.Session.reset("grpc://far:9", config=config)
+
+
+def test_an_answer_to_what_is_no_request(threads, cluster):
+    handle = threads.open["far:0"]
+    for packet in (Packet(b"", ()), Packet(b'{"kind": "x"}', ())):
+        assert b'"error"' in handle(packet).header
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"name": "Big", "engine": "a:b"}, ValueError),
+        ({"name": "a", "engine": "a"}, ValueError),
+        ({"name": 1, "engine": "a:b"}, TypeError),
+        ({"name": "a", "engine": "a:b", "priority": "high"}, TypeError),
+    ],
+)
+def test_what_is_no_engine(fields, error):
+    with pytest.raises(error):
+        ClusterEngineSpec(**fields)

@@ -1,0 +1,415 @@
+"""Sessions over the tasks of a cluster: what runs where, what is shared, what errors say."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import opdock as tf
+
+PS, WORKER = "/job:ps/replica:0/task:0", "/job:worker/replica:0/task:0"
+
+
+def model(x):
+    """A small regression, and the op that trains it."""
+    w = tf.get_variable("w", initializer=np.ones([3, 2], np.float32))
+    b = tf.get_variable("b", initializer=np.zeros([2], np.float32))
+    loss = tf.reduce_sum(tf.square(tf.matmul(x, w) + b - 1.0))
+    step = tf.train.get_or_create_global_step()
+    return loss, tf.train.AdamOptimizer(0.1).minimize(loss, global_step=step), step
+
+
+def trained(target: str, setter) -> list[np.ndarray]:
+    with tf.Graph().as_default(), tf.device(setter):
+        x = tf.placeholder(tf.float32, [None, 3])
+        loss, train, step = model(x)
+        with tf.Session(target) as sess:
+            sess.run(tf.global_variables_initializer())
+            data = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
+            losses = [sess.run([loss, train], {x: data})[0] for _ in range(3)]
+            assert sess.run(step) == 3
+            return [np.array(losses), *sess.run(tf.trainable_variables())]
+
+
+def test_training_is_the_same_with_variables_elsewhere(cluster):
+    servers = cluster(ps=2, worker=1)
+    setter = tf.train.replica_device_setter(ps_tasks=2)
+    far, near = trained(servers["worker"][0].target, setter), trained("", None)
+    for a, b in zip(far, near, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_replicas_between_graphs_share_what_is_on_servers(cluster):
+    servers = cluster(ps=1, worker=2)
+    sessions = []
+    for index in range(2):
+        with tf.Graph().as_default():
+            setter = tf.train.replica_device_setter(
+                ps_tasks=1, worker_device=f"/job:worker/task:{index}"
+            )
+            with tf.device(setter):
+                shared = tf.Variable(1.0, name="shared")
+                add = shared.assign_add(10.0)
+            own = tf.Variable(index, name="own")  # of no server: the worker's own
+            sess = tf.Session(servers["worker"][index].target)
+            sess.run(own.initializer)
+            if index == 0:
+                sess.run(shared.initializer)
+            sessions.append((sess, add, shared, own))
+    (first, add, shared, own), (second, add2, shared2, own2) = sessions
+    first.run(add)
+    second.run(add2)
+    assert (first.run(shared), second.run(shared2)) == (21.0, 21.0)
+    assert (first.run(own), second.run(own2)) == (0, 1)
+
+
+def test_replicas_in_one_graph(cluster):
+    servers = cluster(ps=1, worker=2)
+    with tf.device("/job:ps"):
+        w = tf.Variable([1.0, 2.0])
+    gradients = []
+    for index in range(2):
+        with tf.device(f"/job:worker/task:{index}"):
+            gradients.append(tf.gradients(tf.reduce_sum(w * w * (index + 1.0)), [w])[0])
+    with tf.device("/job:ps"):
+        update = w.assign_sub(0.1 * tf.add_n(gradients))
+    with tf.Session(servers["worker"][1].target) as sess:
+        sess.run(w.initializer)
+        np.testing.assert_allclose(sess.run(update), [0.4, 0.8], rtol=1e-6)
+
+
+def test_values_go_to_and_fro_in_one_step(cluster):
+    servers = cluster(ps=1, worker=2)
+    value = tf.constant(0.0)
+    for turn in range(6):
+        with tf.device(f"/job:worker/task:{turn % 2}"):
+            value = tf.random_uniform([]) * 0.0 + value + 1.0
+        with tf.device("/job:ps"):
+            value = tf.identity(value) * 2.0
+    with tf.Session(servers["worker"][0].target) as sess:
+        assert [sess.run(value) for _ in range(3)] == [126.0] * 3
+
+
+def test_what_is_waited_for_in_another_task_has_run(cluster):
+    servers = cluster(ps=1, worker=1)
+    with tf.device("/job:ps"):
+        v = tf.Variable(1.0)
+        more = v.assign_add(1.0)
+    with tf.device("/job:worker"), tf.control_dependencies([more]):
+        there = tf.no_op()
+    with tf.device("/job:ps"), tf.control_dependencies([there]):
+        read = v.read_value()
+    with tf.Session(servers["worker"][0].target) as sess:
+        sess.run(v.initializer)
+        assert sess.run(read) == 2.0
+        sess.run(there)
+        assert sess.run(v) == 3.0
+
+
+def test_fetches_and_feeds_of_all_kinds(cluster):
+    servers = cluster(ps=1, worker=1)
+    with tf.device("/job:ps"):
+        x = tf.placeholder(tf.float32, [None])
+        words = tf.string_join([tf.constant([b"a", b""]), tf.constant("b")])
+        flag, empty = x > 1.0, tf.zeros([0, 3], tf.bfloat16)
+        both = tf.split(x, 2)
+    with tf.device("/job:worker"):
+        longer = tf.string_join([words, "c"])
+        chosen = tf.where(tf.concat([flag, flag], 0), tf.tile(x, [2]), -tf.tile(x, [2]))
+        joined = both[1] - both[0]
+    with tf.Session(servers["worker"][0].target) as sess:
+        found = sess.run({"l": longer, "c": chosen, "e": empty, "x": x, "j": joined}, {x: [1, 2]})
+        assert found["l"].tolist() == [b"abc", b"bc"]
+        assert found["c"].tolist() == [-1, 2, -1, 2]
+        assert found["e"].shape == (0, 3)
+        assert found["x"].tolist() == [1, 2]
+        found["c"][0] = 5.0  # the caller's own
+        assert sess.run(joined, {both[0]: [1.0], both[1]: [5.0]}).tolist() == [4.0]
+        assert sess.run(joined, {both[1]: [9.0], x: [1, 2]}).tolist() == [8.0]
+        run = sess.make_callable([joined, chosen], [x])
+        assert run(np.array([3, 5], np.float32))[0].tolist() == [2.0]
+
+
+def test_a_queue_that_tasks_share(cluster):
+    servers = cluster(ps=1, worker=2)
+    with tf.device("/job:ps"):
+        queue = tf.FIFOQueue(2, [tf.float32], shapes=[[]], shared_name="q")
+    with tf.device("/job:worker/task:0"):
+        put = queue.enqueue(tf.constant(3.0) + 4.0)
+    with tf.device("/job:worker/task:1"):
+        taken = queue.dequeue() + 1.0
+    got = []
+    with tf.Session(servers["worker"][1].target) as taker:
+        thread = threading.Thread(target=lambda: got.append(taker.run(taken)))
+        thread.start()
+        with tf.Session(servers["worker"][0].target) as putter:
+            putter.run(put)
+        thread.join()
+    assert got == [8.0]
+
+
+def test_a_step_may_put_what_it_waits_for(cluster):
+    servers = cluster(ps=1, worker=1)
+    with tf.device("/job:ps"):
+        queue = tf.FIFOQueue(2, [tf.float32], shapes=[[]])
+        first = queue.dequeue()
+        v = tf.Variable(2.0)
+    with tf.device("/job:worker"):
+        put = queue.enqueue(v * 3.0)
+        result = first + 1.0
+    with tf.Session(servers["worker"][0].target) as sess:
+        sess.run(v.initializer)
+        assert sess.run([result, put])[0] == 7.0
+
+
+def test_random_streams_go_on_from_step_to_step(cluster):
+    servers = cluster(ps=1, worker=1)
+    with tf.device("/job:ps"):
+        there = tf.random_uniform([3], seed=7)
+    with tf.device("/job:worker"):
+        doubled = there * 2.0
+    with tf.Session(servers["worker"][0].target) as sess, tf.Session() as alone:
+        with tf.Graph().as_default():
+            same = tf.random_uniform([3], seed=7)
+            own = tf.Session()
+            wanted = [own.run(same) * 2 for _ in range(2)]
+        del alone
+        for value in wanted:
+            assert len(set(sess.run(doubled).tolist())) == 3
+            assert value.shape == (3,)
+
+
+# ---------------------------------------------------------------- errors
+def test_an_error_names_task_operation_and_line(cluster):
+    servers = cluster(ps=1, worker=1)
+    with tf.device("/job:ps"):
+        x = tf.placeholder(tf.int32, [])
+        bad = tf.gather([1, 2, 3], x, name="bad")
+    with tf.device("/job:worker"):
+        result = bad + 1
+    with tf.Session(servers["worker"][0].target) as sess:
+        with pytest.raises(tf.errors.InvalidArgumentError) as raised:
+            sess.run(result, {x: 9})
+        assert raised.value.op is bad.op
+        assert raised.value.message.startswith(f"From {PS}:\n")
+        assert __file__ in raised.value.message
+        assert sess.run(result, {x: 2}) == 4  # the next step is a new one
+
+
+def test_a_variable_of_another_task_is_not_initialized(cluster):
+    servers = cluster(ps=1, worker=1)
+    with tf.device("/job:ps"):
+        v = tf.Variable(1.0, name="missing")
+    with tf.device("/job:worker"):
+        result = v + 1.0
+    with (
+        tf.Session(servers["worker"][0].target) as sess,
+        pytest.raises(tf.errors.FailedPreconditionError, match=f"From {PS}:\n.*missing"),
+    ):
+        sess.run(result)
+
+
+def test_devices_that_no_task_has(cluster):
+    servers = cluster(ps=1, worker=1)
+    with tf.device("/job:other/task:3"):
+        wrong = tf.constant(1) + 2
+    with tf.Session(servers["worker"][0].target) as sess:
+        with pytest.raises(tf.errors.InvalidArgumentError, match="/job:other/task:3 but available"):
+            sess.run(wrong)
+    soft = tf.ConfigProto(allow_soft_placement=True)
+    with tf.Graph().as_default():
+        with tf.device("/job:ps/device:TPU:7"):
+            there = tf.Variable(3.0)
+        with tf.Session(servers["worker"][0].target, config=soft) as sess:
+            sess.run(there.initializer)
+            assert sess.run(there) == 3.0
+            assert servers["ps"][0]._server.store.items  # in its task, on another device
+
+
+def test_handles_stay_in_their_task(cluster):
+    servers = cluster(ps=2, worker=1)
+    with tf.device("/job:ps/task:0"):
+        one = tf.get_variable("one", initializer=1.0, use_resource=True)
+    with tf.device("/job:ps/task:1"):
+        two = tf.get_variable("two", initializer=2.0, use_resource=True)
+    choice = tf.placeholder(tf.bool, [])
+    with tf.device("/job:worker"):
+        either = tf.cond(choice, lambda: one.assign_add(1.0).op, lambda: two.assign_add(1.0).op)
+    with tf.Session(servers["worker"][0].target) as sess:
+        sess.run(tf.global_variables_initializer())
+        with pytest.raises(tf.errors.UnimplementedError, match=r"several tasks.*one in.*two in"):
+            sess.run(either, {choice: True})
+
+
+def test_a_failure_ends_the_waiting_of_all_tasks(cluster):
+    servers = cluster(ps=2, worker=1)
+    with tf.device("/job:ps/task:0"):
+        queue = tf.FIFOQueue(2, [tf.float32])
+        never = queue.dequeue()
+    with tf.device("/job:ps/task:1"):
+        x = tf.placeholder(tf.int32, [])
+        bad = tf.cast(tf.gather([1, 2], x), tf.float32)
+    with tf.device("/job:worker"):
+        result = never + bad
+    with tf.Session(servers["worker"][0].target) as sess:
+        with pytest.raises(tf.errors.InvalidArgumentError, match="From /job:ps/replica:0/task:1"):
+            sess.run(result, {x: 5})
+
+
+def test_a_step_that_takes_too_long(cluster):
+    servers = cluster(ps=1, worker=1)
+    with tf.device("/job:ps"):
+        never = tf.FIFOQueue(2, [tf.float32]).dequeue()
+    with tf.device("/job:worker"):
+        result = never * 2.0
+    with tf.Session(servers["worker"][0].target) as sess:
+        with pytest.raises(tf.errors.DeadlineExceededError):
+            sess.run(result, options=tf.RunOptions(timeout_in_ms=50))
+
+
+def test_a_session_that_is_closed_waits_no_longer(cluster):
+    servers = cluster(ps=1, worker=1)
+    with tf.device("/job:ps"):
+        queue = tf.FIFOQueue(2, [tf.float32])
+        started = tf.Variable(0.0)
+        with tf.control_dependencies([started.assign_add(1.0)]):
+            never = queue.dequeue()
+    with tf.device("/job:worker"):
+        result = never * 2.0
+    sess = tf.Session(servers["worker"][0].target)
+    sess.run(started.initializer)
+    told: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            sess.run(result)
+        except tf.errors.OpError as e:
+            told.append(e)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    with tf.Session(servers["ps"][0].target) as watcher:
+        while not watcher.run(started):
+            pass
+    sess.close()
+    thread.join()
+    assert isinstance(told[0], tf.errors.CancelledError)
+    with pytest.raises(RuntimeError, match="closed"):
+        sess.run(result)
+
+
+def test_a_task_that_nobody_serves():
+    lonely = {"ps": ["nowhere:1"], "worker": ["nowhere:2"]}
+    worker = tf.train.Server(lonely, job_name="worker")
+    with pytest.raises(tf.errors.UnimplementedError, match=r"nowhere:1.*no cluster engine"):
+        tf.Session(worker.target)
+    with pytest.raises(
+        tf.errors.DeadlineExceededError, match=r"/job:ps/replica:0/task:0 at nowhere:1 has not"
+    ):
+        tf.Session(worker.target, config=tf.ConfigProto(operation_timeout_in_ms=20))
+    with pytest.raises(tf.errors.UnimplementedError, match="No cluster engine is called 'carrier'"):
+        tf.train.Server(lonely, job_name="ps", protocol="carrier")
+
+
+def test_a_reset_reaches_all_tasks(cluster):
+    servers = cluster(ps=1, worker=1)
+    with tf.device("/job:ps"):
+        v = tf.Variable(1.0)
+    with tf.device("/job:worker"):
+        result = v + 1.0
+    sess = tf.Session(servers["worker"][0].target)
+    sess.run(v.initializer)
+    assert sess.run(result) == 2.0
+    tf.Session.reset(servers["worker"][0].target)
+    with pytest.raises(tf.errors.AbortedError, match="reset"):
+        sess.run(result)
+    with tf.Session(servers["worker"][0].target) as fresh:
+        with pytest.raises(tf.errors.FailedPreconditionError):
+            fresh.run(result)
+
+
+# ---------------------------------------------------------------- settings and what is told
+def test_filters_say_which_tasks_a_session_sees(cluster):
+    addresses = {"ps": ["apart:1"], "worker": ["apart:2", "apart:3"]}  # nobody starts the third
+    servers = [tf.train.Server(addresses, job_name=j, task_index=0) for j in ("ps", "worker")]
+    filters = ["/job:ps", "/job:worker/task:0"]
+    with tf.device("/job:ps"):
+        v = tf.Variable(1.0)
+    config = tf.ConfigProto(device_filters=filters)
+    with tf.Session(servers[1].target, config=config) as sess:
+        sess.run(v.initializer)
+        tasks = {d.name.rpartition("/device:")[0] for d in sess.list_devices()}
+        assert tasks == {PS, WORKER}
+
+
+def test_a_session_may_bring_names_of_its_own():
+    servers = [tf.train.Server.create_local_server() for _ in range(2)]
+    config = tf.ConfigProto()
+    job = config.cluster_def.job.add(name="team")
+    for i, server in enumerate(servers):
+        job.tasks[i] = server.target.removeprefix("grpc://")
+    with tf.device("/job:team/task:1"):
+        v = tf.Variable(5.0)
+    with tf.Session(servers[0].target, config=config) as sess:
+        sess.run(v.initializer)
+        with tf.device("/job:team/task:0"):
+            assert sess.run(v + 1.0) == 6.0
+    with tf.Session(servers[1].target) as other, pytest.raises(tf.errors.InvalidArgumentError):
+        other.run(v)  # it knows no job "team"
+    del job.tasks[0]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="cluster_def.*has no task at"):
+        tf.Session(servers[0].target, config=config)
+
+
+def test_traces_and_graphs_of_all_tasks(cluster):
+    servers = cluster(ps=1, worker=1)
+    with tf.device("/job:ps"):
+        there = tf.random_uniform([2, 2], name="there")
+    with tf.device("/job:worker"):
+        result = tf.matmul(there, there, name="here")
+    options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE, output_partition_graphs=True)
+    told = tf.RunMetadata()
+    with tf.Session(servers["worker"][0].target) as sess:
+        sess.run(result, options=options, run_metadata=told)
+        names = {
+            (stats.device.rpartition("/device:")[0], node.node_name)
+            for stats in told.step_stats.dev_stats
+            for node in stats.node_stats
+        }
+        assert (WORKER, "here") in names
+        assert any(task == PS and name.startswith("there") for task, name in names)
+        ops = {node.op for graph in told.partition_graphs for node in graph.node}
+        assert {"_SendToTask", "_ReceiveFromTask"} <= ops
+        with pytest.raises(tf.errors.UnimplementedError, match="spans the tasks"):
+            sess.explain(result)
+
+
+def test_one_task_runs_its_own_steps_as_ever(cluster):
+    servers = cluster(ps=1, worker=1)
+    with tf.device("/job:worker"):
+        result = tf.reduce_sum(tf.random_uniform([4]))
+    with tf.Session(servers["worker"][0].target) as sess:
+        sess.run(result)
+        assert "Sum" in str(sess.explain(result))
+        handle = sess.partial_run_setup([result], [])
+        assert sess.partial_run(handle, result) >= 0.0
+
+
+def test_parts_that_no_step_will_run_are_forgotten(cluster):
+    servers = cluster(ps=1, worker=1)
+    with tf.device("/job:ps"):
+        x = tf.placeholder(tf.float32, [])
+        there = x * 2.0
+    with tf.device("/job:worker"):
+        fetched = [there + float(i) for i in range(3)]
+    with tf.Session(servers["worker"][0].target) as sess:
+        (session,) = servers["ps"][0]._server.service._sessions.values()
+        sess.run(fetched[0], {x: 1.0})
+        sess.run(fetched[1], {x: 1.0})
+        assert len(session._parts) == 2
+        there.op.graph._edited() if hasattr(there.op.graph, "_edited") else sess._cache.forget()
+        sess.run(fetched[2], {x: 1.0})
+        assert len(session._parts) == 1
+    assert not servers["ps"][0]._server.service._sessions
