@@ -18,7 +18,13 @@ from opdock.devices.routes import CopyRoute
 from opdock.graph.nodes.registry import OpSpec
 from opdock.plugins import hookspecs
 from opdock.plugins.ownership import NAMED
-from opdock.plugins.records import API_VERSION, BackendSpec, GraphPass, GraphTransform, check_version
+from opdock.plugins.records import (
+    API_VERSION,
+    BackendSpec,
+    GraphPass,
+    GraphTransform,
+    check_version,
+)
 from opdock.plugins.state import Backend, Plugin, Quarantine
 
 RECORD_HOOKS: Final[dict[str, type]] = {

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from opdock import errors
 from opdock.api.graph_util import remove_training_nodes
 from opdock.io import protos
+from opdock.io.tensor_proto import make_ndarray
+from opdock.tools.arguments import add_switch
 from opdock.tools.protos_in_files import read_message, write_message
 from opdock.tools.strip_unused_lib import strip_unused
-from opdock.transforms import editor
 from opdock.transforms.library.fold_old_batch_norms import fold_old_batch_norms
 from opdock.transforms.library.fuse_convolutions import fuse_convolutions
 from opdock.transforms.registry import Context
@@ -54,19 +54,25 @@ def optimize_for_inference(
     graph = strip_unused(
         input_graph_def, input_node_names, output_node_names, placeholder_type_enum
     )
-    graph = fold_batch_norms(remove_training_nodes(graph, output_node_names))
+    context = Context(tuple(input_node_names), tuple(output_node_names))
+    graph = fold_old_batch_norms(remove_training_nodes(graph, output_node_names), context)
     if not toco_compatible:
-        graph = fuse_resize_and_conv(graph, output_node_names)
+        graph = fuse_convolutions(graph, context)
     ensure_graph_is_valid(graph)
     return graph
 
 
 def ensure_graph_is_valid(graph_def: Any) -> None:
     """Checks that names are unique and that inputs exist; ValueError if not."""
-    try:
-        editor.check_edges(graph_def)
-    except errors.OpError as e:
-        raise ValueError(e.message) from None
+    known = set()
+    for node in graph_def.node:
+        if node.name in known:
+            raise ValueError(f"Duplicate node names detected for {node.name}")
+        known.add(node.name)
+    for node in graph_def.node:
+        for text in node.input:
+            if node_name_from_input(text) not in known:
+                raise ValueError(f"Input for {node.name} not found: {text}")
 
 
 def node_name_from_input(node_name: str) -> str:
@@ -126,15 +132,14 @@ def fuse_resize_and_conv(input_graph_def: Any, output_node_names: Sequence[str])
     return fuse_convolutions(input_graph_def, Context(outputs=tuple(output_node_names)))
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, prog: str = "optimize_for_inference") -> int:
     """Runs the tool; returns its exit status."""
-    parser = argparse.ArgumentParser(prog="optimize_for_inference", description=__doc__)
+    parser = argparse.ArgumentParser(prog=prog, description=__doc__)
     parser.add_argument("--input", required=True)
     parser.add_argument("--output", required=True)
     parser.add_argument("--input_names", required=True, help="separated by commas")
     parser.add_argument("--output_names", required=True, help="separated by commas")
-    parser.add_argument("--frozen_graph", action=argparse.BooleanOptionalAction, default=True,
-                        help="whether the input is binary")  # fmt: skip
+    add_switch(parser, "--frozen_graph", True, "whether the files are binary")
     parser.add_argument("--placeholder_type_enum", default="1", help="separated by commas")
     args = parser.parse_args(argv)
     graph = read_message(args.input, protos.GraphDef(), args.frozen_graph, "Input graph")

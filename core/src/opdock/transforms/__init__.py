@@ -1,6 +1,6 @@
 """Rewrites of GraphDefs, as TensorFlow's transform_graph has them.
 
-`TransformGraph(graph_def, inputs, outputs, ["fold_constants(ignore_errors=true)", "quantize_weights"])`
+`transform_graph(graph_def, inputs, outputs, "fold_constants quantize_weights(minimum_size=64)")`
 applies transforms by name, in order; `opdock transform-graph` does so for files. Each transform is
 the file of its name in `library/`, and `opdock_graph_transforms` lets plugins bring more.
 """

@@ -72,7 +72,8 @@ def _applied(
         raise TypeError(
             f"the transform {transform.name!r} must return a GraphDef, not {type(out).__name__}"
         )
-    out.library.CopyFrom(graph_def.library)
+    if graph_def.HasField("library"):
+        out.library.CopyFrom(graph_def.library)
     check_edges(out)
     return out
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -35,14 +36,25 @@ NORMS: Final = {
 }
 
 
-def scale_and_offset(editor: Editor, norm: Any) -> tuple[Array, Array] | str:
-    """What a normalization multiplies by and then adds, in float64, or why that is not known."""
+def scale_and_offset(
+    editor: Editor, norm: Any, kernels: Sequence[Any]
+) -> tuple[Array, Array] | str:
+    """What a normalization multiplies by and then adds, or why it cannot go into weights.
+
+    Args:
+        editor: the graph.
+        norm: the normalization.
+        kernels: the nodes that are to be weights.
+
+    Returns:
+        Two vectors of float64, or the reason.
+    """
     where = NORMS[norm.op]
     fused = where is _FUSED
     if fused and attribute(norm, "is_training"):
         return "it normalizes by the batch"
     parts = [editor.source(norm.input[i]) for i in where[:4]]
-    for part in parts:
+    for part in (*kernels, *parts):
         if part.op != "Const":
             return f"'{part.name}' is a {part.op} and no Const; is the graph frozen?"
     gamma, beta, mean, variance = (constant_value(part).astype(np.float64) for part in parts)

@@ -1,4 +1,4 @@
-"""TensorFlow's way of writing down transforms: "name(option=value, option=\"a,b\") name"."""
+r"""TensorFlow's way of writing down transforms: "name(option=value, option=\"a,b\") name"."""
 
 from __future__ import annotations
 

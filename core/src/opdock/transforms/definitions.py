@@ -1,4 +1,4 @@
-"""What an op's definition says of a NodeDef: its attributes, the types of its inputs and outputs."""
+"""What an op's definition says of a NodeDef: attributes, and the types of inputs and outputs."""
 
 from __future__ import annotations
 

@@ -94,8 +94,9 @@ class Editor:
     def result(self) -> Any:
         """The GraphDef as it is now, with the library and the versions that it had."""
         out = protos.GraphDef()
-        out.library.CopyFrom(self._source.library)
-        out.versions.CopyFrom(self._source.versions)
+        for part in ("library", "versions"):
+            if self._source.HasField(part):
+                getattr(out, part).CopyFrom(getattr(self._source, part))
         out.node.extend(self.nodes.values())
         return out
 
@@ -162,7 +163,7 @@ class Editor:
         self._note(node)
 
     def redirect(self, old: str, new: str) -> None:
-        """Gives another output to all that take one; of a control input, to all that wait for it."""
+        """Gives another output to all that take one; "^x" stands for waiting for a node."""
         name, index = parse_input(old)
         for user in self.users(name):
             changed = [new if parse_input(text) == (name, index) else text for text in user.input]

@@ -86,7 +86,9 @@ def options_of(function: Callable[..., Any]) -> dict[str, Option]:
         if many or isinstance(kind, UnionType):  # the other part of which is None
             kind = get_args(kind)[0]
         if kind not in _SINGLE:
-            raise TypeError(f"option {name!r} has the type {kind!r}; there are str, int, float, bool")
+            raise TypeError(
+                f"option {name!r} has the type {kind!r}; expected str, int, float, bool"
+            )
         out[name] = Option(name, kind, many, parameter.default)
     return out
 
@@ -114,6 +116,7 @@ def read_options(
         if option.required and name not in given:
             how = "at least one" if option.many else "exactly one"
             raise errors.InvalidArgumentError(
-                None, None, f"{transform} expects {how} '{name}' argument, e.g. {transform}({name}=x)"
-            )
+                None, None,
+                f"{transform} expects {how} '{name}' argument, e.g. {transform}({name}=...)",
+            )  # fmt: skip
     return {name: options[name].read(transform, texts) for name, texts in given.items()}

@@ -26,7 +26,7 @@ _CONST = Pattern("Const")
 
 
 def _conv(number: int = 0) -> Pattern:
-    weights = Pattern("Const", name=f"weights{number}")
+    weights = Pattern("*", name=f"weights{number}")
     return Pattern(CONVOLUTIONS, ANY, weights, name=f"conv{number}")
 
 
@@ -50,15 +50,19 @@ def fold_old_batch_norms(graph_def: Any, context: Context) -> Any:
     parameters are no constants, are logged.
     """
     editor = Editor(graph_def, context.ends)
+    reasons: dict[str, str] = {}
 
     def fold(match: Match) -> bool:
-        why = _fold(editor, match)
-        if why:
-            _log.warning("Batch normalization '%s' is not folded: %s", match[""].name, why)
+        why = reasons[match[""].name] = _fold(editor, match)
         return not why
 
     for pattern in (_AFTER_CONV, _AFTER_BLOCKS, _AFTER_TWO):
         replace(editor, pattern, fold)
+    for node in editor:
+        if node.op in NORMS:
+            source = editor.source(node.input[0])
+            why = reasons.get(node.name) or f"its input '{source.name}' is a {source.op}"
+            _log.warning("Batch normalization '%s' is not folded: %s", node.name, why)
     return editor.result()
 
 
@@ -72,10 +76,10 @@ def _fold(editor: Editor, match: Match) -> str:
     later = [user for user in editor.users(norm.name) if _takes_statistics(user, norm.name)]
     if later:
         return f"'{later[0].name}' takes its mean or variance"
-    found = scale_and_offset(editor, norm)
+    kernels = [match[f"weights{i}"] for i in range(len(convs))]
+    found = scale_and_offset(editor, norm, kernels)
     if isinstance(found, str):
         return found
-    kernels = [match[f"weights{i}"] for i in range(len(convs))]
     counts = [channels(c, constant_value(k)) for c, k in zip(convs, kernels, strict=True)]
     along = 1 if attribute(convs[0], "data_format") == "NCHW" else 3
     joined = "axis" in match and int(constant_value(match["axis"])) % 4 == along
@@ -102,7 +106,7 @@ def _takes_statistics(user: Any, name: str) -> bool:
 def _shares(
     found: tuple[Array, Array], counts: list[int], joined: bool
 ) -> list[tuple[Array, Array]] | None:
-    """Scale and offset for each convolution, parts of them if their channels are joined; or None."""
+    """Scale and offset of each convolution: parts of them if channels are joined; or None."""
     scale, offset = found
     if joined:
         if sum(counts) != len(scale):

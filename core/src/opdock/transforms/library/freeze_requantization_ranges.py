@@ -39,7 +39,7 @@ def freeze_requantization_ranges(
         if not 0 <= value <= 100:
             raise errors.InvalidArgumentError(
                 None, None,
-                f"freeze_requantization_ranges: {option}_percentile is {value:g}, expected 0 to 100",
+                f"freeze_requantization_ranges: {option}_percentile is {value:g}, not in [0, 100]",
             )  # fmt: skip
     editor = Editor(graph_def, context.ends)
     for name, (lows, highs) in _logged(min_max_log_file).items():
