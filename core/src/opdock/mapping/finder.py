@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 from collections.abc import Iterable
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.metadata import Distribution, DistributionFinder
-from types import FrameType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any, Final, cast
 
 from opdock import version
-from opdock.mapping import missing, modules, resolve
+from opdock.mapping import missing, modules, resolve, tables
 
 DISTRIBUTION: Final = "tensorflow"
 _IMPORT_SYSTEM: Final = frozenset({"importlib._bootstrap", "opdock._public"})
@@ -36,6 +37,8 @@ class Finder:
             if _in_from_import():
                 raise missing.import_error(name)
             return None
+        if path in tables.PROGRAMS:  # what `python -m` may run is no package
+            return ModuleSpec(name, cast(Any, self))
         spec = ModuleSpec(name, cast(Any, self), is_package=True)
         spec.submodule_search_locations = []
         return spec
@@ -51,10 +54,15 @@ class Finder:
         """TF's modules may have modules below them."""
         return True
 
-    def get_code(self, name: str) -> None:
-        """There is no code."""
+    def get_code(self, name: str) -> CodeType | None:
+        """What `python -m` runs, for the modules that are programs; others have no code."""
+        place = tables.PROGRAMS.get(name.partition(".")[2])
+        spec = None if place is None else importlib.util.find_spec(place)
+        loader = None if spec is None else spec.loader
+        return loader.get_code(place) if isinstance(loader, SourceFileLoader) and place else None
 
-    get_source = get_code
+    def get_source(self, name: str) -> None:
+        """There is no source."""
 
 
 OWN_NAMES: Final = Finder("opdock")

@@ -164,7 +164,9 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
         "opdock.tools.saved_model_cli",
         "opdock.tools.saved_model_inputs",
     ),
+    "python.tools.optimize_for_inference": ("opdock.tools.optimize_for_inference_lib",),
     "python.tools.strip_unused": ("opdock.tools.strip_unused_lib",),
+    "tools.graph_transforms": ("opdock.transforms",),
     "python.training.saver": (
         "opdock.train.saver",
         "opdock.train.saver_builder",
@@ -492,6 +494,16 @@ V2: Final[dict[str, str]] = {
         "opdock:nn.sparse_softmax_cross_entropy_with_logits"
     ),
     "where": "opdock:where_v2",
+}
+
+# Modules that programs run with `python -m`, and whose code runs then.
+PROGRAMS: Final[dict[str, str]] = {
+    "examples.label_image.label_image": "opdock.tools.label_image",
+    "python.tools.freeze_graph": "opdock.tools.freeze_graph",
+    "python.tools.inspect_checkpoint": "opdock.tools.inspect_checkpoint",
+    "python.tools.optimize_for_inference": "opdock.tools.optimize_for_inference_lib",
+    "python.tools.saved_model_cli": "opdock.tools.saved_model_cli",
+    "python.tools.strip_unused": "opdock.tools.strip_unused_lib",
 }
 
 # Attributes that change while a program runs, and are looked up each time.

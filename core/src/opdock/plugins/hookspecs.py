@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         DeviceAttributes,
         FusionPattern,
         GraphPass,
+        GraphTransform,
         Requirement,
         ToleranceRow,
     )
@@ -171,6 +172,29 @@ class GraphHooks:
                 yield GraphPass(
                     name="acme_drop_checks", stage="before_place", run=drop_checks, default=False
                 )
+        """
+        raise NotImplementedError
+
+    @hookspec
+    def opdock_graph_transforms(self) -> Iterable[GraphTransform]:
+        """Rewrites of GraphDefs for `opdock transform-graph` and `opdock.transforms`.
+
+        Yields:
+            One `GraphTransform` each; the keyword-only arguments of its function are its options.
+
+        Example:
+            from opdock.transforms import Editor
+
+            def acme_mark(graph_def, context, *, op: str, mark: int = 1):
+                editor = Editor(graph_def, context.ends)
+                for node in editor:
+                    if node.op == op:
+                        node.attr["_acme_mark"].i = mark
+                return editor.result()
+
+            @hookimpl
+            def opdock_graph_transforms():
+                yield GraphTransform(name="acme_mark", run=acme_mark)
         """
         raise NotImplementedError
 

@@ -18,7 +18,14 @@ from opdock.devices.routes import CopyRoute
 from opdock.graph.nodes.registry import OpSpec
 from opdock.plugins import hookspecs
 from opdock.plugins.clusters import ClusterEngineSpec
-from opdock.plugins.records import API_VERSION, BackendSpec, GraphPass, check_version
+from opdock.plugins.ownership import NAMED
+from opdock.plugins.records import (
+    API_VERSION,
+    BackendSpec,
+    GraphPass,
+    GraphTransform,
+    check_version,
+)
 from opdock.plugins.state import Backend, Plugin, Quarantine
 
 RECORD_HOOKS: Final[dict[str, type]] = {
@@ -27,6 +34,7 @@ RECORD_HOOKS: Final[dict[str, type]] = {
     "opdock_ops": OpSpec,
     "opdock_graph_passes": GraphPass,
     "opdock_cluster_engines": ClusterEngineSpec,
+    "opdock_graph_transforms": GraphTransform,
     "opdock_samples": str,
 }
 """Hooks without arguments: called once, when the plugin loads."""
@@ -206,7 +214,7 @@ def _check_records(plugin: Plugin, records: dict[str, tuple[Any, ...]]) -> None:
     for what, values in (
         ("backend", names),
         ("own type", [b.own_type for b in backends]),
-        ("graph pass", [p.name for p in records.get("opdock_graph_passes", ())]),
+        *((what, [r.name for r in records.get(hook, ())]) for hook, (what, _) in NAMED.items()),
         ("op", [o.name for o in records.get("opdock_ops", ())]),
     ):
         twice = sorted({v for v in values if values.count(v) > 1})

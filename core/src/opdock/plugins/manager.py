@@ -17,6 +17,7 @@ from opdock.plugins import discovery, hints, loading, ownership, probing
 from opdock.plugins.opening import OpenDevice, open_device
 from opdock.plugins.records import (
     GraphPass,
+    GraphTransform,
     PluginError,
     PluginStatus,
     ProbedDevice,
@@ -166,10 +167,11 @@ class PluginManager:
                 if loser is mine:
                     raise verdict
                 losers[loser.plugin] = verdict
-        for weaker, verdict in ownership.contest_passes(plugin, self._owned("opdock_graph_passes")):
-            if weaker is plugin:
-                raise verdict
-            losers[weaker] = verdict
+        for hook in ownership.NAMED:
+            for weaker, verdict in ownership.contest_names(plugin, self._owned(hook), hook):
+                if weaker is plugin:
+                    raise verdict
+                losers[weaker] = verdict
         if any(p.module is plugin.module for p in self._plugins if p is not plugin):
             raise Quarantine("duplicate", f"{plugin.target!r} is loaded under another name already")
         for weaker, verdict in losers.items():
@@ -281,6 +283,12 @@ class PluginManager:
             self.load()
             found = [record for _, record in self._owned("opdock_cluster_engines")]
             return sorted(found, key=lambda spec: (-spec.priority, spec.name))
+
+    def graph_transforms(self) -> list[tuple[str, GraphTransform]]:
+        """The transforms of GraphDefs of all plugins, each with its plugin's name."""
+        with self._lock:
+            self.load()
+            return [(p.name, record) for p, record in self._owned("opdock_graph_transforms")]
 
     def sample_modules(self) -> list[tuple[str, str]]:
         """The modules with samples for plugins' own ops: each with its plugin's name."""

@@ -17,8 +17,9 @@ from opdock.plugins.records import BackendSpec, Requirement, ToleranceRow
 from opdock.plugins.state import Backend, Plugin, Quarantine
 
 __all__ = [
-    "CORE_PASSES", "admitted", "contest", "contest_fusions", "contest_passes", "is_named", "kin",
-    "names_in", "outside", "rightful", "testimony", "usurpers", "valid_routes",
+    "CORE_PASSES", "CORE_TRANSFORMS", "NAMED", "admitted", "contest", "contest_fusions",
+    "contest_names", "is_named", "kin", "names_in", "outside", "rightful", "testimony", "usurpers",
+    "valid_routes",
 ]  # fmt: skip
 
 CORE_PASSES: Final = (
@@ -28,6 +29,24 @@ CORE_PASSES: Final = (
 )  # fmt: skip
 """Core's own passes that can be switched off, in their order; no plugin's pass or fusion has such a
 name, which would switch both."""
+
+CORE_TRANSFORMS: Final = (
+    "add_default_attributes", "backport_concatv2", "backport_tensor_array_v3",
+    "flatten_atrous_conv", "fold_batch_norms", "fold_constants", "fold_old_batch_norms",
+    "freeze_requantization_ranges", "fuse_convolutions", "fuse_pad_and_conv",
+    "fuse_resize_and_conv", "fuse_resize_pad_and_conv", "insert_logging", "merge_duplicate_nodes",
+    "obfuscate_names", "quantize_nodes", "quantize_weights", "remove_attribute",
+    "remove_control_dependencies", "remove_device", "remove_nodes", "rename_attribute", "rename_op",
+    "round_weights", "set_device", "sort_by_execution_order", "sparsify_gather",
+    "strip_unused_nodes",
+)  # fmt: skip
+"""Core's own transforms of GraphDefs, which no plugin's has the name of."""
+
+NAMED: Final = {
+    "opdock_graph_passes": ("graph pass", CORE_PASSES),
+    "opdock_graph_transforms": ("graph transform", CORE_TRANSFORMS),
+}
+"""Hooks whose records users call by name: what they are called, and the names that core has."""
 
 ADMIT: Final = "OPDOCK_ADMIT"
 """The variable by which a user lets plugins in everywhere."""
@@ -109,39 +128,41 @@ def _taken(owner: Backend, what: str, value: str) -> Quarantine:
     return Quarantine("duplicate", told)
 
 
-# ---------------------------------------------------------------- graph passes
-def contest_passes(
-    mine: Plugin, others: Iterable[tuple[Plugin, Any]]
+# ---------------------------------------------------------------- what users call by name
+def contest_names(
+    mine: Plugin, others: Iterable[tuple[Plugin, Any]], hook: str
 ) -> list[tuple[Plugin, Quarantine]]:
-    """Who must go because `mine` brings a graph pass of a name that is taken, with the reason.
+    """Who must go because `mine` brings a record of a name that is taken, with the reason.
 
-    A name belongs to core if core has such a pass; to the plugin that it begins with, `acme` for
+    A name belongs to core if core has it; to the plugin that it begins with, `acme` for
     "acme_tidy"; else to the first one.
 
     Args:
         mine: a plugin that is new.
-        others: the passes that are in use, each with its plugin.
+        others: the records that are in use, each with its plugin.
+        hook: whose records they are, one of `NAMED`.
     """
-    names = {p.name for p in mine.records.get("opdock_graph_passes", ())}
-    if taken := names.intersection(CORE_PASSES):
-        return [(mine, _core_has("graph pass", min(taken)))]
+    what, core = NAMED[hook]
+    names = {p.name for p in mine.records.get(hook, ())}
+    if taken := names.intersection(core):
+        return [(mine, _core_has(what, min(taken)))]
     losers: list[tuple[Plugin, Quarantine]] = []
     for other, record in others:
         if other is mine or record.name not in names:
             continue
-        if _pass_claim(mine, record.name) <= _pass_claim(other, record.name):
-            return [(mine, _pass_taken(other, record.name))]
-        losers.append((other, _pass_taken(mine, record.name)))
+        if _name_claim(mine, record.name) <= _name_claim(other, record.name):
+            return [(mine, _name_taken(other, what, record.name))]
+        losers.append((other, _name_taken(mine, what, record.name)))
     return losers
 
 
-def _pass_claim(plugin: Plugin, name: str) -> tuple[bool, bool, bool]:
+def _name_claim(plugin: Plugin, name: str) -> tuple[bool, bool, bool]:
     called = name == plugin.name or name.startswith((f"{plugin.name}_", f"{plugin.name}>"))
     return called, called and rightful(plugin, plugin.name), plugin.group != "registered"
 
 
-def _pass_taken(owner: Plugin, name: str) -> Quarantine:
-    told = f"{owner.name!r} ({owner.origin}) has a graph pass {name!r} already"
+def _name_taken(owner: Plugin, what: str, name: str) -> Quarantine:
+    told = f"{owner.name!r} ({owner.origin}) has a {what} {name!r} already"
     return Quarantine("duplicate", told)
 
 

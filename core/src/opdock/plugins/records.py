@@ -23,6 +23,7 @@ __all__ = [
     "DeviceAttributes",
     "FusionPattern",
     "GraphPass",
+    "GraphTransform",
     "P",
     "PluginError",
     "Probe",
@@ -246,6 +247,28 @@ class GraphPass:
             raise ValueError(f"GraphPass {self.name!r}: unknown stage {self.stage!r}")
         if not callable(self.run):
             raise TypeError(f"GraphPass {self.name!r}: run must be callable")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphTransform:
+    """A rewrite of GraphDefs that users call by name, as `opdock transform-graph` does.
+
+    Attributes:
+        name: unique among the transforms of all plugins: letters, digits and underscores.
+        run: `run(graph_def, context, **options) -> GraphDef`, which leaves what it gets as it is.
+            `context.inputs` and `context.outputs` are names of nodes or tensors. Its keyword-only
+            arguments are the options, annotated with `str`, `int`, `float`, `bool`, or
+            `tuple[str, ...]` for one that may come several times.
+    """
+
+    name: str
+    run: Callable[..., Any]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not re.fullmatch(r"\w+", self.name, re.ASCII):
+            raise TypeError(f"GraphTransform.name must be a word, got {self.name!r}")
+        if not callable(self.run):
+            raise TypeError(f"GraphTransform {self.name!r}: run must be callable")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ from opdock.io.checkpoint_reader import NewCheckpointReader
 from opdock.io.files import as_path
 from opdock.runtime.session import Session
 from opdock.saved_model import loader, tag_constants
+from opdock.tools.arguments import add_switch
 from opdock.tools.protos_in_files import read_message, write_message
 from opdock.tools.saved_model_utils import get_meta_graph_def
 from opdock.train.checkpoint_management import checkpoint_exists
@@ -155,9 +156,9 @@ def freeze_graph(
     )  # fmt: skip
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, prog: str = "freeze_graph") -> int:
     """Runs the tool; returns its exit status."""
-    parser = argparse.ArgumentParser(prog="freeze_graph", description=__doc__)
+    parser = argparse.ArgumentParser(prog=prog, description=__doc__)
     for name, text in (
         ("--input_graph", "file of the GraphDef"),
         ("--input_meta_graph", "file of a MetaGraphDef in its place"),
@@ -175,8 +176,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.add_argument(name, default="", help=text)
     parser.add_argument("--saved_model_tags", default=tag_constants.SERVING)
     parser.add_argument("--checkpoint_version", type=int, choices=(1, 2), default=2)
-    parser.add_argument("--input_binary", action=argparse.BooleanOptionalAction, default=False)
-    parser.add_argument("--clear_devices", action=argparse.BooleanOptionalAction, default=True)
+    add_switch(parser, "--input_binary", False, "whether the messages in files are binary")
+    add_switch(parser, "--clear_devices", True, "take off the device of every node")
     freeze_graph(**vars(parser.parse_args(argv)))
     return 0
 

@@ -4,10 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock.io import filesystems
+from opdock import errors
+from opdock.io import filesystems, protos
 from opdock.io.files import as_path, read_file, write_file
 
-__all__ = ["read_message", "write_message"]
+__all__ = ["read_graph", "read_message", "write_message"]
+
+
+def read_graph(path: Any) -> Any:
+    """Reads a GraphDef, be it binary or text.
+
+    Raises:
+        NotFoundError: there is no such file.
+        DataLossError: it holds no GraphDef.
+    """
+    from google.protobuf import text_format
+    from google.protobuf.message import DecodeError
+
+    name = as_path(path)
+    data = read_file(name)
+    try:
+        return protos.GraphDef.FromString(data)
+    except DecodeError as e:
+        why = e
+    try:
+        return text_format.Parse(data.decode("utf-8"), protos.GraphDef())
+    except (text_format.ParseError, UnicodeDecodeError):
+        raise errors.DataLossError(None, None, f"{name} holds no GraphDef: {why}") from None
 
 
 def read_message(path: Any, message: Any, binary: bool, what: str) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 from opdock import dtypes
 from opdock.api.graph_util import extract_sub_graph
 from opdock.io import protos
+from opdock.tools.arguments import add_switch
 from opdock.tools.protos_in_files import read_message, write_message
 
 __all__ = ["main", "strip_unused", "strip_unused_from_files"]
@@ -82,13 +83,13 @@ def strip_unused_from_files(
     return None
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, prog: str = "strip_unused") -> int:
     """Runs the tool; returns its exit status."""
-    parser = argparse.ArgumentParser(prog="strip_unused", description=__doc__)
+    parser = argparse.ArgumentParser(prog=prog, description=__doc__)
     parser.add_argument("--input_graph", required=True)
-    parser.add_argument("--input_binary", action="store_true")
+    add_switch(parser, "--input_binary", False, "whether the input is binary")
     parser.add_argument("--output_graph", required=True)
-    parser.add_argument("--output_binary", action=argparse.BooleanOptionalAction, default=True)
+    add_switch(parser, "--output_binary", True, "whether to write a binary file")
     parser.add_argument("--input_node_names", required=True, help="separated by commas")
     parser.add_argument("--output_node_names", required=True, help="separated by commas")
     parser.add_argument("--placeholder_type_enum", default="1", help="separated by commas")

@@ -90,6 +90,15 @@ def test_an_order_that_counts_is_kept(x):
         melder.fusions.remove(pattern)
 
 
+def test_what_a_pattern_would_compute_is_no_input_of_it(x, monkeypatch):
+    pattern = P("AddV2", P("Sigmoid", "x"), "y")
+    monkeypatch.setattr(melder, "fusions", [FusionPattern(name="n", op="m>N", pattern=pattern)])
+    s = tf.sigmoid(x, name="s")
+    found = explained(s + s, {x: X})
+    assert found.fusions() == {}
+    assert missed(found)["add"] == ("fusion 'n': 's' is used by it as 'y' too",)
+
+
 def test_a_nested_node_means_the_output_it_names(monkeypatch):
     pattern = P("Neg", P("Split", "axis", "whole", output=1))
     assert "output=1" in repr(pattern)

@@ -156,7 +156,11 @@ class _Fuser:
             if index >= len(named[name].out_dtypes):
                 return f"'{named[name].name}' has no output {index}"
         results = tuple(Value(named[name], index) for name, index in pattern.outputs)
-        reason = self._used_outside(members, results) or self._declined(pattern, named)
+        reason = (
+            self._takes_itself(match, members)
+            or self._used_outside(members, results)
+            or self._declined(pattern, named)
+        )
         if reason:
             return reason
         around = self._around(members)
@@ -170,6 +174,15 @@ class _Fuser:
             return "; ".join(str(r) for r in lost if r.kernel != "decomposition")
         node.kernel, node.how = choice.kernel, choice.kind
         self._put(node, members, *around)
+        return ""
+
+    def _takes_itself(self, match: Match, members: list[Node]) -> str:
+        """Why the one node cannot be: a capture is what it would compute, as in conv(x) + conv(x)
+        where the second is no part of the pattern."""
+        inside = set(members)
+        for name, value in match.captures.items():
+            if value.node in inside:
+                return f"'{value.node.name}' is used by it as '{name}' too"
         return ""
 
     def _used_outside(self, members: list[Node], results: tuple[Value, ...]) -> str:

@@ -99,7 +99,7 @@ def build_node(
     full = _complete(spec, name, inputs, attrs)
     _check_inputs(spec, name, inputs, full)
     check_functions(spec, name, full)
-    outputs = _argument_dtypes(spec, name, spec.definition.outputs, full)
+    outputs = argument_dtypes(spec, name, spec.definition.outputs, full)
     return graph._create_op(spec, name, inputs, full, outputs)
 
 
@@ -176,7 +176,7 @@ def _inferred_attrs(spec: OpSpec, inputs: list[Tensor]) -> dict[str, Any]:
 
 
 def _check_inputs(spec: OpSpec, name: str, inputs: list[Tensor], attrs: dict[str, Any]) -> None:
-    expected = _argument_dtypes(spec, name, spec.definition.inputs, attrs)
+    expected = argument_dtypes(spec, name, spec.definition.inputs, attrs)
     if len(expected) != len(inputs):
         wanted = ", ".join(map(proto_name, expected))
         raise ValueError(
@@ -192,7 +192,7 @@ def _check_inputs(spec: OpSpec, name: str, inputs: list[Tensor], attrs: dict[str
             )
 
 
-def _argument_dtypes(
+def argument_dtypes(
     spec: OpSpec, name: str, arguments: Sequence[ArgDef], attrs: dict[str, Any]
 ) -> list[DType]:
     """The types of a node's inputs or outputs, lists flattened."""

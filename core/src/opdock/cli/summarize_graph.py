@@ -1,0 +1,7 @@
+"""`opdock summarize-graph`: inputs, outputs, parameters and ops of a GraphDef."""
+
+from __future__ import annotations
+
+from opdock.cli._tool import tool
+
+command = tool("summarize-graph", "summarize_graph")

@@ -1,0 +1,7 @@
+"""`opdock transform-graph`: rewrites a GraphDef by transforms, as TensorFlow's tool."""
+
+from __future__ import annotations
+
+from opdock.cli._tool import tool
+
+command = tool("transform-graph", "transform_graph")

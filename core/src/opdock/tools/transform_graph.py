@@ -1,0 +1,93 @@
+"""Rewrites a GraphDef by transforms: TensorFlow's transform_graph."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from opdock import errors
+from opdock.graph.serial.importer import parse_input
+from opdock.tools.arguments import add_switch, listed
+from opdock.tools.protos_in_files import read_graph, write_message
+from opdock.transforms import find_transform, transform_graph, transform_names
+from opdock.transforms.options import Option
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None, prog: str = "transform_graph") -> int:
+    """Runs the tool; returns its exit status.
+
+    Raises:
+        NotFoundError: there is no graph.
+        DataLossError: the file holds none.
+        InvalidArgumentError: a transform or an option is unknown or malformed, or the graph is not
+            what a transform asks for.
+    """
+    parser = argparse.ArgumentParser(
+        prog=prog, description=__doc__, epilog=_listing(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("--in_graph", required=True, help="file of the GraphDef, binary or text")
+    parser.add_argument("--out_graph", required=True, help="file to write")
+    parser.add_argument("--inputs", type=listed, default=[], help="nodes that are fed, by commas")
+    parser.add_argument("--outputs", type=listed, default=[], help="nodes wanted, by commas")
+    parser.add_argument("--transforms", required=True, help="names, with options in parentheses")
+    add_switch(parser, "--output_as_text", False, "write text")
+    args = parser.parse_args(argv)
+    if not args.transforms.strip():
+        parser.error("argument --transforms: You must specify at least one transform.")
+    graph = read_graph(args.in_graph)
+    for option in ("inputs", "outputs"):
+        _check_nodes(graph, option, getattr(args, option))
+    out = transform_graph(graph, args.inputs, args.outputs, args.transforms)
+    write_message(args.out_graph, out, not args.output_as_text)
+    print(f"{args.out_graph}: {_change(graph, out)}")
+    return 0
+
+
+def _check_nodes(graph: Any, option: str, texts: Sequence[str]) -> None:
+    known = {node.name for node in graph.node}
+    for text in texts:
+        try:
+            name, _ = parse_input(text)
+        except ValueError as e:
+            raise errors.InvalidArgumentError(None, None, f"--{option}: {e}") from None
+        if name not in known:
+            raise errors.InvalidArgumentError(
+                None, None, f"--{option}: the graph has no node '{name}'"
+            )
+
+
+def _change(before: Any, after: Any) -> str:
+    """What became of the graph, in a line: nodes, bytes, and the ops that went and came."""
+    old, new = (Counter(node.op for node in graph.node) for graph in (before, after))
+    changes = [f"-{n} {op}" for op, n in sorted((old - new).items())]
+    changes += [f"+{n} {op}" for op, n in sorted((new - old).items())]
+    return (
+        f"{len(before.node)} -> {len(after.node)} nodes, {before.ByteSize():,} -> "
+        f"{after.ByteSize():,} bytes" + (f" ({', '.join(changes)})" if changes else "")
+    )
+
+
+def _listing() -> str:
+    lines = ["transforms:"]
+    for name in transform_names():
+        found = find_transform(name)
+        options = ", ".join(map(_written, found.options.values()))
+        lines += [f"  {name}({options})" if options else f"  {name}", f"      {found.summary}"]
+    return "\n".join(lines)
+
+
+def _written(option: Option) -> str:
+    if option.required or option.default is None or option.many:
+        return option.name + " ..." * option.many
+    value = str(option.default)
+    return f"{option.name}={value.lower() if option.kind is bool else value}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
