@@ -84,7 +84,7 @@ class Target:
     @property
     def is_host(self) -> bool:
         """Whether buffers are NumPy arrays in host memory."""
-        return self.device.is_host
+        return bool(self.opened()[0].is_host)
 
     @property
     def device_type(self) -> str:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from opdock import errors
 from opdock.compiler.emit.arena import allocate
-from opdock.compiler.emit.overlap import pauses
 from opdock.compiler.emit.schedule import Step
 from opdock.compiler.ir.block import HOST, Node
 from opdock.compiler.ir.state import cell_inputs
@@ -75,7 +74,7 @@ class Bound:
         check_temporaries(s.node for s in self.schedule.steps if s.kind == "builtin")
         self.presets = {s: _preset(n, services) for s, n in self.schedule.presets.items()}
         self.calls = [_bind_or_fail(step, services) for step in self.schedule.steps]
-        for i in pauses(self.schedule.steps):
+        for i in compiled.pauses:
             self.calls[i] = _unless_ended(self.calls[i], services.resources.cancellation)
         try:
             self.buffers = allocate(compiled.plan.buffers, compiled.plan.blocks)
