@@ -39,10 +39,10 @@ def test_threads_are_limited_and_given_back(device):
         }
 
     before = threads()
-    device.configure({"intra_op_parallelism_threads": 1})
-    assert threads() == {1}
-    device.configure({"intra_op_parallelism_threads": 0})
+    with device.within({"intra_op_parallelism_threads": 1}):
+        assert threads() == {1}
     assert threads() == before
+    assert device.within({"intra_op_parallelism_threads": 0}) is None
 
 
 def test_every_kernel_module_is_in_the_backend():

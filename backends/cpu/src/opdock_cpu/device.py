@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 import array_api_compat.numpy as xp
 import numpy as np
 
-from opdock.plugin import BaseDevice, DeviceAttributes, DType, MemoryStats, errors
+from opdock.plugin import BaseDevice, DType, MemoryStats, errors
 from opdock_cpu.crew import sharing
-from opdock_cpu.threads import use_threads
+from opdock_cpu.threads import at_most
 
 _LINE: Final = 64
 
@@ -20,10 +21,6 @@ class CpuDevice(BaseDevice):
 
     is_host = True
     namespace = xp
-
-    def __init__(self, attributes: DeviceAttributes) -> None:
-        super().__init__(attributes)
-        self._limits: Any = None
 
     def upload(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """A contiguous copy."""
@@ -59,27 +56,14 @@ class CpuDevice(BaseDevice):
         """The machine's memory; what NumPy has in use is not counted."""
         return MemoryStats(limit=self.attributes.memory_bytes)
 
-    def configure(self, options: Mapping[str, Any]) -> None:
-        """Limits the threads of NumPy's linear algebra and of oneDNN.
+    def within(self, options: Mapping[str, Any]) -> AbstractContextManager[None] | None:
+        """Limits the threads of generated code, of oneDNN and of NumPy's linear algebra.
 
-        The limit is the option "intra_op_parallelism_threads".
-
-        The limit holds for the process, as it does in TensorFlow; 0 lifts it again.
+        The limit is the option "intra_op_parallelism_threads"; see `opdock_cpu.threads.at_most`.
         """
         threads = int(options.get("intra_op_parallelism_threads") or 0)
-        use_threads(threads)
-        if self._limits is not None:
-            self._limits.restore_original_limits()
-            self._limits = None
-        if threads > 0:
-            import threadpoolctl
-
-            self._limits = threadpoolctl.threadpool_limits(limits=threads)
+        return at_most(threads) if threads > 0 else None
 
     def told(self) -> str:
         """How work is shared out over threads, in the process."""
         return sharing()
-
-    def close(self) -> None:
-        """Lifts the limit on threads."""
-        self.configure({})

@@ -1,4 +1,4 @@
-"""How many threads one op may use: a setting of the process, as in TensorFlow."""
+"""How many threads one op may use: what its session says, or what the machine has."""
 
 from __future__ import annotations
 
@@ -7,20 +7,37 @@ import functools
 import math
 import os
 from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import Final
 
+from opdock_cpu import blas
 from opdock_cpu.quota import quota
 
-__all__ = ["short_waits", "threads", "use_threads"]
+__all__ = ["at_most", "short_waits", "threads", "use_threads"]
 
-_limit = 0
+_limit: Final[ContextVar[int]] = ContextVar("opdock_cpu_threads", default=0)
 _SPINS = 5000
 """Turns of a waiting thread, some tens of microseconds: about what it takes to wake one."""
 
 
 def use_threads(count: int) -> None:
-    """Limits kernels that are bound from now on to `count` threads; 0 lifts the limit."""
-    global _limit
-    _limit = count
+    """Limits kernels that are bound in this context from now on; 0 lifts the limit."""
+    _limit.set(count)
+
+
+@contextlib.contextmanager
+def at_most(count: int) -> Iterator[None]:
+    """Limits kernels that are bound, and BLAS in whatever is computed, to `count` threads.
+
+    Kernels keep to the limit under which they were bound. BLAS has one number of threads for the
+    whole process, so while steps of several sessions compute, the lowest of their limits holds.
+    """
+    before = _limit.set(count)
+    try:
+        with blas.at_most(count):
+            yield
+    finally:
+        _limit.reset(before)
 
 
 def threads() -> int:
@@ -31,7 +48,7 @@ def threads() -> int:
     """
     asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
     most = int(asked) if asked.isdigit() and int(asked) else 0
-    count = _limit or most or _processors()
+    count = _limit.get() or most or _processors()
     return min(count, most) if most else count
 
 

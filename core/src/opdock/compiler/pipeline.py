@@ -20,7 +20,7 @@ from opdock.compiler.clean.prune import prune, refine_shapes
 from opdock.compiler.clean.waits import waits
 from opdock.compiler.emit.members import Bind, Members
 from opdock.compiler.emit.memory import MemoryPlan, plan_memory
-from opdock.compiler.emit.overlap import Overlap, overlap
+from opdock.compiler.emit.overlap import Overlap, overlap, pauses, work_us
 from opdock.compiler.emit.partition import partition, surrender
 from opdock.compiler.emit.schedule import Schedule, schedule
 from opdock.compiler.emit.segment import segments
@@ -105,6 +105,7 @@ class Compiled:
         schedule: them as a line of steps over slots.
         plan: the buffers for the results.
         overlap: how the steps run on several threads, where that pays.
+        pauses: the steps before which a program looks whether it is to end.
         once: of a loop's body, what no turn changes: it takes the body's arguments, and its results
             are further ones of `schedule`.
     """
@@ -113,6 +114,7 @@ class Compiled:
     schedule: Schedule
     plan: MemoryPlan
     overlap: Overlap | None
+    pauses: frozenset[int]
     once: Compiled | None = None
 
     def without_buffers(self) -> Compiled:
@@ -220,8 +222,9 @@ class Compiler:
         surrender(block)
         lined_up = schedule(block)
         plan = plan_memory(lined_up, share="memory" in on)
-        spread = overlap(lined_up.steps, options.threads, options.cores, options.one_core)
-        return Compiled(block, lined_up, plan, spread)
+        work = [work_us(step) for step in lined_up.steps]
+        spread = overlap(lined_up.steps, work, options.threads, options.cores, options.one_core)
+        return Compiled(block, lined_up, plan, spread, pauses(lined_up.steps, work))
 
     def _place(self, block: Block, results_at: str) -> None:
         """Placement, what asks for placed nodes, and the copies between devices."""
@@ -255,7 +258,7 @@ class Compiler:
         """Placed nodes as they are, to run once; results stay where they are made."""
         partition(block, self.options.router, None)
         lined_up = schedule(block)
-        return Compiled(block, lined_up, plan_memory(lined_up, share=False), None)
+        return Compiled(block, lined_up, plan_memory(lined_up, share=False), None, frozenset())
 
 
 # RewriterConfig's names for what passes here do; each is off where its toggle says OFF.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
@@ -185,6 +186,17 @@ class ArenaDevice(Protocol):
         """
 
 
+class LimitedDevice(Protocol):
+    """A device that keeps to what each session allows it, such as a number of threads; optional."""
+
+    def within(self, options: Mapping[str, Any]) -> AbstractContextManager[None] | None:
+        """What a session's kernels are bound within and its steps run within; None for nothing.
+
+        Args:
+            options: those of `Device.configure`.
+        """
+
+
 # ---------------------------------------------------------------- which device can what
 def records(device: Device) -> TypeGuard[RecordingDevice]:
     """Whether a device can replay whole steps."""
@@ -194,6 +206,11 @@ def records(device: Device) -> TypeGuard[RecordingDevice]:
 def has_arena(device: Device) -> TypeGuard[ArenaDevice]:
     """Whether a device's buffers can be parts of one block."""
     return hasattr(device, "arena")  # `isinstance` takes longer than to plan a buffer
+
+
+def has_limits(device: Device) -> TypeGuard[LimitedDevice]:
+    """Whether a device keeps to what a session allows it."""
+    return hasattr(device, "within")
 
 
 _MEMBERS: Final = tuple(

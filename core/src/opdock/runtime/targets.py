@@ -206,4 +206,5 @@ def _target(device: PoolDevice, manager: PluginManager, config: SessionConfig) -
         name=device.name, aliases=device.aliases, backend=spec.name,
         distribution=device.probed.distribution, priority=device.priority,
         open=open_it, description=device.description, automatic=device.automatic,
+        options=config.device_options,
     )  # fmt: skip

@@ -129,6 +129,7 @@ class Generated:
         plan = Plan(line, names, taken, given, layout, kinds)
         self._sizes = np.array(plan.sizes(sizes, folded), np.int64)
         self._width = int(self._sizes[-1])
+        self._threads = threads()
         self._chunks = _chunks(count * _cost(line, [*taken, *given]), count, self._width)
         self._inputs = len(inputs)
         self._outs = [(s, t.np) for t, s in outputs]
@@ -166,7 +167,7 @@ class Generated:
         call = caller(count + len(outputs) + 2)(address)
         sizes, chunks, width = pointer(self._sizes), self._chunks, self._width
         nothing, empty, raw = lib.NULL, np.empty, any(self._raw)
-        loop, limit, whole = Loop(), threads(), alone()
+        loop, limit, whole = Loop(), self._threads, alone()
 
         def run(arrays: Sequence[Any], outs: Sequence[Any] | None) -> list[Any]:
             if outs is None:

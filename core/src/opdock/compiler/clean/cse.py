@@ -14,16 +14,14 @@ _MAX_CONSTANT_BYTES: Final = 4096
 def cse(block: Block) -> None:
     """Merges duplicates in place; the first of each set of equals stays."""
     block.looked_at("cse", len(block.nodes))
-    seen: dict[Any, Node] = {}
+    seen = _Seen()
     mapping: dict[Value, Value] = {}
     controls: dict[Node, list[Node]] = {}
     for node in block.nodes:
-        node.inputs = [mapping.get(v, v) for v in node.inputs]
-        key = _key(node)
-        if key is None:
-            continue
-        first = seen.setdefault(key, node)
-        if first is node:
+        if mapping:
+            node.inputs = [mapping.get(v, v) for v in node.inputs]
+        first = seen.equal(node)
+        if first is None:
             continue
         for i in range(len(node.out_dtypes)):
             mapping[Value(node, i)] = Value(first, i)
@@ -35,9 +33,32 @@ def cse(block: Block) -> None:
         block.nodes = [n for n in block.nodes if n not in merged]
 
 
-def _key(node: Node) -> Any:
-    if node.spec is None or node.stateful or not node.traits.merge or not node.out_dtypes:
-        return None
+class _Seen:
+    """The nodes so far. Few have the inputs of another, so attributes are mostly not looked at."""
+
+    def __init__(self) -> None:
+        self._alone: dict[Any, Node | None] = {}  # by op and inputs, as long as no other has them
+        self._first: dict[Any, Node] = {}  # by all that counts
+
+    def equal(self, node: Node) -> Node | None:
+        """The first node that computes the same, or None, and the node is one of them itself."""
+        if node.spec is None or not node.out_dtypes or not node.traits.merge or node.stateful:
+            return None
+        rough = (node.op, *node.inputs)
+        if rough not in self._alone:
+            self._alone[rough] = node
+            return None
+        other = self._alone[rough]
+        if other is not None:
+            self._alone[rough] = None
+            self._first[rough, _decided_by(other)] = other
+        rest = _decided_by(node)
+        first = node if rest is None else self._first.setdefault((rough, rest), node)
+        return None if first is node else first
+
+
+def _decided_by(node: Node) -> Any:
+    """What decides besides op and inputs what a node is; None if nothing is equal to it."""
     attrs = []
     for name in sorted(node.attrs):
         # Colocation and gradient overrides do not change what is computed.
@@ -47,9 +68,7 @@ def _key(node: Node) -> Any:
         if frozen is None and node.attrs[name] is not None:
             return None
         attrs.append((name, frozen))
-    inputs = tuple((v.node.id, id(v.node), v.index) for v in node.inputs)
-    controls = frozenset(id(c) for c in node.control)
-    return node.op, tuple(attrs), inputs, controls, node.requested
+    return tuple(attrs), frozenset(node.control), node.requested
 
 
 def _freeze(value: Any) -> Any:

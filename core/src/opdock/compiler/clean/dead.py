@@ -34,8 +34,8 @@ def dead(block: Block) -> None:
     if controls:
         block.replace({}, controls)
         block.nodes = [n for n in block.nodes if n not in controls]
-    _forget_repeats(block)
-    block.sweep()
+    if _forget_repeats(block) or controls:
+        block.sweep()
 
 
 def asked_for(block: Block) -> set[Node]:
@@ -75,11 +75,13 @@ def needless(node: Node) -> bool:
     return node.spec.expr is not None and all(d.is_floating or d.is_bool for d in node.out_dtypes)
 
 
-def _forget_repeats(block: Block) -> None:
+def _forget_repeats(block: Block) -> bool:
     """A node waits for its own inputs anyway, and nobody need wait for a constant."""
+    found = False
     for node in block.nodes:
         if node.control:
             inputs = {v.node for v in node.inputs}
-            node.control = [
-                c for c in dict.fromkeys(node.control) if c not in inputs and not c.is_const
-            ]
+            needed = [c for c in dict.fromkeys(node.control) if c not in inputs and not c.is_const]
+            found = found or len(needed) < len(node.control)
+            node.control = needed
+    return found

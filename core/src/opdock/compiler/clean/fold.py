@@ -32,7 +32,9 @@ def fold(block: Block, evaluate: Evaluate) -> None:
     fresh: list[Node] = []
     effects: set[Node] = set()  # nodes that have an effect or wait for one
     for node in block.nodes:
-        before, node.inputs = node.inputs, [mapping.get(v, v) for v in node.inputs]
+        before = node.inputs
+        if mapping:
+            node.inputs = [mapping.get(v, v) for v in before]
         if has_effect(node) or (effects and not effects.isdisjoint(_before(node))):
             effects.add(node)
         if _may_fold(node):
@@ -55,9 +57,10 @@ def fold(block: Block, evaluate: Evaluate) -> None:
             except ValueError as e:
                 raise errors.InvalidArgumentError(None, node.origin, str(e)) from None
         fresh.append(node)
-    block.nodes = fresh
-    block.replace(mapping, controls)
-    block.sweep()
+    if mapping:
+        block.nodes = fresh
+        block.replace(mapping, controls)
+        block.sweep()
 
 
 def _has_unknown(node: Node) -> bool:

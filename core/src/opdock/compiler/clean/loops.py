@@ -61,6 +61,8 @@ def loops(block: Block) -> None:
         needed.update(node.control)
     block.nodes = fresh[::-1]
     block.replace(mapping, controls)
+    # What goes around a loop may leave nothing of it.
+    block.sweep()
 
 
 def passes_on(function: FuncGraph, index: int) -> bool:

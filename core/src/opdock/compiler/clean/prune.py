@@ -212,11 +212,12 @@ def _topological(order: list[Operation]) -> list[Operation]:
 def _node(op: Operation, nodes: dict[Operation, Node], fed: dict[Tensor, Value]) -> Node:
     inputs = [fed[t] if t in fed else Value(nodes[t._op], t._value_index) for t in op._inputs]
     node = Node(
-        op.type, op.name, spec=op.spec, attrs=op.attrs, inputs=inputs,
+        op._spec.name, op._name, spec=op._spec, attrs=op.attrs, inputs=inputs,
         out_dtypes=[t._dtype for t in op.outputs], out_shapes=[t._shape for t in op.outputs],
-        origin=op, requested=op.device, order=op._id,
+        origin=op, requested=op._device, order=op._id,
     )  # fmt: skip
-    node.control = [nodes[c] for c in op._control_inputs if c in nodes]
+    if op._control_inputs:
+        node.control = [nodes[c] for c in op._control_inputs if c in nodes]
     return node
 
 

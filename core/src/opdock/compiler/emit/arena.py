@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import bisect
 import math
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from opdock.compiler.place.target import Target
 from opdock.devices.protocols import has_arena
 from opdock.dtypes import DType
+from opdock.shapes import Shape
 
 ALIGNMENT: Final = 64
 """Of places in a block: a cache line, and the widest vector."""
 
 
-class Form(NamedTuple):
-    """What a result's buffer must be like.
+@dataclass(frozen=True, slots=True, eq=False)
+class Form:
+    """What a result's buffer must be like; `Forms` makes one of each, so that few are compared.
 
     Attributes:
         nbytes: how much memory the elements take.
@@ -30,10 +33,22 @@ class Form(NamedTuple):
     dtype: DType
     nbytes: int
 
-    @classmethod
-    def of(cls, target: Target, shape: tuple[int, ...], dtype: DType) -> Form:
-        """The form of elements of a type."""
-        return cls(target, shape, dtype, math.prod(shape) * int(dtype.size))
+
+class Forms:
+    """The forms of a program, each made once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Target, Shape, DType], Form | None] = {}
+
+    def of(self, target: Target, shape: Shape, dtype: DType) -> Form | None:
+        """The form of elements of a type; None where the shape is not known."""
+        key = target, shape, dtype
+        if key not in self._known:
+            self._known[key] = None
+            if shape is not None and None not in shape:
+                known = tuple([n for n in shape if n is not None])
+                self._known[key] = Form(target, known, dtype, math.prod(known) * dtype.size)
+        return self._known[key]
 
 
 class Planned(NamedTuple):
@@ -56,7 +71,7 @@ class Buffers:
         self.blocks: dict[Target, _Block] = {}
         self._free: dict[Form, list[int]] = {}
         self._index: dict[Planned, int] = {}
-        self._in_block: dict[tuple[Target, DType], _Block | None] = {}
+        self._in_block: dict[Form, _Block | None] = {}
 
     def take(self, form: Form) -> int:
         """The index of a buffer of that form that nobody uses."""
@@ -87,12 +102,11 @@ class Buffers:
 
     def _block_of(self, form: Form) -> _Block | None:
         """The block in which buffers of a form are places, or None where each is by itself."""
-        key = form.target, form.dtype
-        if key not in self._in_block:
+        if form not in self._in_block:
             plain = form.dtype.is_numpy_compatible and form.dtype.name != "string"
             placed = plain and has_arena(form.target.device)
-            self._in_block[key] = self.blocks.setdefault(form.target, _Block()) if placed else None
-        return self._in_block[key]
+            self._in_block[form] = self.blocks.setdefault(form.target, _Block()) if placed else None
+        return self._in_block[form]
 
     def _new(self, planned: Planned) -> int:
         self.planned.append(planned)
@@ -159,4 +173,4 @@ def allocate(buffers: list[Planned], blocks: dict[Target, int]) -> list[Any]:
     return made
 
 
-__all__ = ["ALIGNMENT", "Buffers", "Form", "Planned", "allocate"]
+__all__ = ["ALIGNMENT", "Buffers", "Form", "Forms", "Planned", "allocate"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from opdock import dtypes
-from opdock.compiler.emit.arena import Buffers, Form, Planned
+from opdock.compiler.emit.arena import Buffers, Form, Forms, Planned
 from opdock.compiler.emit.schedule import Schedule, Step
 from opdock.compiler.ir.state import cell_inputs, flat_indices
 from opdock.compiler.ir.together import Together
@@ -60,7 +60,7 @@ def plan_memory(schedule: Schedule, share: bool = True) -> MemoryPlan:
     lent = _escaping(schedule, root, keeps)
     escaping = lent | {root[s] for s in schedule.fetches}
     group_end = _group_ends(schedule, last, root)
-    plan, buffers = MemoryPlan(), Buffers()
+    plan, buffers, forms = MemoryPlan(), Buffers(), Forms()
     held: dict[int, _Held] = {}
     dying: dict[int, list[int]] = {}
     for r, end in group_end.items():
@@ -69,7 +69,7 @@ def plan_memory(schedule: Schedule, share: bool = True) -> MemoryPlan:
         ends_here = dying.get(i, [])
         found: list[int | None] = []
         for j, slot in enumerate(step.outputs if share else ()):
-            form = _form(step, j, escaping, root)
+            form = _form(step, j, escaping, root, forms)
             if form is None:
                 found.append(None)
                 continue
@@ -97,7 +97,7 @@ def plan_memory(schedule: Schedule, share: bool = True) -> MemoryPlan:
     plan.shared = frozenset(s for s in range(schedule.n_slots) if root[s] in held_elsewhere)
     plan.kept_params = frozenset(s for s in schedule.params if root[s] in kept)
     if share:
-        plan.placeable = _placeable(schedule, root, lent)
+        plan.placeable = _placeable(schedule, root, lent, forms)
     return plan
 
 
@@ -167,7 +167,7 @@ def _keeps(step: Step) -> list[int]:
     node = step.node
     if node.spec is None or step.kind in ("alias", "read"):
         return []
-    if dtypes.variant in node.out_dtypes:
+    if True in [d is dtypes.variant for d in node.out_dtypes]:
         return [*step.inputs, *step.outputs]
     # A variable that is only read for its value makes no op stateful here.
     if not node.spec.stateful and not cell_inputs(node):
@@ -188,28 +188,27 @@ def _group_ends(schedule: Schedule, last: dict[int, int], root: list[int]) -> di
     return ends
 
 
-def _form(step: Step, output: int, escaping: set[int], root: list[int]) -> Form | None:
+def _form(
+    step: Step, output: int, escaping: set[int], root: list[int], forms: Forms
+) -> Form | None:
     """What a planned buffer for a result must be like; None if it may not have one."""
     kernel = step.node.kernel
     if step.kind != "kernel" or kernel is None or not kernel.out or kernel.may_alias:
         return None
-    shape = step.node.out_shapes[output]
-    if shape is None or None in shape or root[step.outputs[output]] in escaping:
+    node = step.node
+    if node.target is None or output in node.host_outputs or root[step.outputs[output]] in escaping:
         return None
-    if step.node.target is None or output in step.node.host_outputs:
-        return None
-    known = tuple([dim for dim in shape if dim is not None])
-    return Form.of(step.node.target, known, step.node.out_dtypes[output].base_dtype)
+    return forms.of(node.target, node.out_shapes[output], node.out_dtypes[output].base_dtype)
 
 
-def _placeable(schedule: Schedule, root: list[int], lent: set[int]) -> frozenset[int]:
+def _placeable(schedule: Schedule, root: list[int], lent: set[int], forms: Forms) -> frozenset[int]:
     fetched = set(schedule.fetches)
     return frozenset(
         slot
         for step in schedule.steps
         for i, slot in enumerate(step.outputs)
         if slot in fetched
-        and (form := _form(step, i, lent, root)) is not None
+        and (form := _form(step, i, lent, root, forms)) is not None
         and form.target.is_host
     )
 

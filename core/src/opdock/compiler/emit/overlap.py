@@ -16,6 +16,7 @@ from opdock.compiler.emit.schedule import Step
 from opdock.compiler.ir.block import Node
 from opdock.compiler.ir.state import cell_inputs
 from opdock.graph.nodes.traits import Cost
+from opdock.shapes import Shape, num_elements
 
 HEAVY_US: Final = 50.0
 """From this estimate on a step is worth handing to another thread."""
@@ -29,15 +30,11 @@ _GAIN_STEP_US: Final = 2.0  # what each step costs when it is not part of the st
 _GAIN_PART: Final = 0.1
 
 
-def cost_us(step: Step) -> float:
+def work_us(step: Step) -> float:
     """About how many microseconds a step takes on one core; 0 where nothing is known."""
-    node = step.node
-    if step.kind not in ("kernel", "builtin") or not (node.target is None or node.target.is_host):
+    if step.kind not in ("kernel", "builtin"):
         return 0.0
-    return _work_us(node)
-
-
-def _work_us(node: Node) -> float:
+    node = step.node
     if node.traits.cost is Cost.WAIT:
         return _WAIT_US
     moved = _bytes(node)
@@ -46,20 +43,24 @@ def _work_us(node: Node) -> float:
     return moved / _BYTES_PER_US
 
 
-def pauses(steps: Sequence[Step]) -> frozenset[int]:
+def pauses(steps: Sequence[Step], work: Sequence[float]) -> frozenset[int]:
     """The steps before which a program looks whether it is to end, as much was done since the last.
 
     What waits, and products whose shapes are not known, may take any time; so may functions of the
     user's. Little work is left to end by itself: looking would cost more than it saves.
+
+    Args:
+        steps: in executable order.
+        work: `work_us` of each.
     """
     found: set[int] = set()
     done = 0.0
-    for i, step in enumerate(steps):
+    for i, (step, own) in enumerate(zip(steps, work, strict=True)):
         if done >= _LONG_US:
             found.add(i)
             done = 0.0
         if step.kind in ("kernel", "builtin"):
-            done += _LONG_US if _takes_any_time(step.node) else _work_us(step.node)
+            done += _LONG_US if _takes_any_time(step.node) else own
     return frozenset(found)
 
 
@@ -94,16 +95,22 @@ class Overlap:
     uses: Counter[int]
 
 
-def overlap(steps: Sequence[Step], threads: int, cores: int, one_core: bool) -> Overlap | None:
+def overlap(
+    steps: Sequence[Step], work: Sequence[float], threads: int, cores: int, one_core: bool
+) -> Overlap | None:
     """The overlap of a program, or None when the straight line is as quick.
 
     Args:
         steps: in executable order.
+        work: `work_us` of each.
         threads: how many may run them.
         cores: how many the machine has.
         one_core: kernels use one core each; else those of products and fused ops use all.
     """
-    costs = [c if (c := cost_us(s)) >= HEAVY_US and movable(s) else 0.0 for s in steps]
+    costs = [
+        own if own >= HEAVY_US and movable(step) else 0.0
+        for step, own in zip(steps, work, strict=True)
+    ]
     heavy = frozenset(i for i, c in enumerate(costs) if c)
     if threads < 2 or len(heavy) < 2:
         return None
@@ -163,10 +170,13 @@ def dependencies(steps: Sequence[Step], waits_in_order: bool = True) -> list[set
 
 
 def _bytes(node: Node) -> int:
-    sizes = [(v.shape, v.dtype) for v in node.inputs]
-    sizes += zip(node.out_shapes, node.out_dtypes, strict=True)
-    known = [(s, d) for s, d in sizes if s is not None and None not in s]
-    return sum(math.prod(n or 0 for n in s) * d.size for s, d in known)
+    # Every step is asked, so loops are plain.
+    total = 0
+    for before, index in node.inputs:
+        total += _elements(before.out_shapes[index]) * before.out_dtypes[index].size
+    for shape, dtype in zip(node.out_shapes, node.out_dtypes, strict=True):
+        total += _elements(shape) * dtype.size
+    return total
 
 
 def _flops(node: Node) -> float:
@@ -177,8 +187,8 @@ def _flops(node: Node) -> float:
     return 2.0 * math.sqrt(math.prod(known[:3])) if len(known) >= 3 else 0.0
 
 
-def _elements(shape: tuple[int | None, ...] | None) -> int:
-    return 0 if shape is None or None in shape else math.prod(n or 0 for n in shape)
+def _elements(shape: Shape) -> int:
+    return num_elements(shape) or 0
 
 
 def _spreads(node: Node) -> bool:

@@ -23,9 +23,12 @@ def partition(block: Block, router: Router, results_at: str | None = HOST) -> No
         results_at: where the fetches must end: host memory, or a device for function bodies. None
             leaves them where they are.
     """
-    copies = _Copies(block, router)
     for node in block.nodes:
         declare_memory(node)
+    if _is_of_host(block, results_at):
+        return
+    copies = _Copies(block, router)
+    for node in block.nodes:
         cells = cell_inputs(node)
         for i, value in enumerate(node.inputs):
             where = needed_at(node, i, cells)
@@ -38,8 +41,9 @@ def partition(block: Block, router: Router, results_at: str | None = HOST) -> No
         for i, v in enumerate(block.fetches)
     ]  # fmt: skip
     block.nodes = copies.nodes
-    # Constants that a twin replaced everywhere.
-    block.sweep()
+    if copies.made:
+        # Constants that a twin replaced everywhere.
+        block.sweep()
 
 
 def surrender(block: Block) -> None:
@@ -58,6 +62,16 @@ def surrender(block: Block) -> None:
         fresh = made.op == SEGMENT or _is_fresh(source)
         if fresh and uses[source] == 1 and made.target is not None:
             node.attrs.update(carry=made.target.device.surrender, surrenders=True)
+
+
+def _is_of_host(block: Block, results_at: str | None) -> bool:
+    """Whether all values are in host memory, where all consumers need them."""
+    targets = {n.target for n in block.nodes}
+    return (
+        results_at in (HOST, None)
+        and all(t is None or t.is_host for t in targets)
+        and all(location(v) == HOST for v in block.feeds)
+    )
 
 
 def location(value: Value) -> str:

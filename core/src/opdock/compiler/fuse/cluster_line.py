@@ -274,7 +274,9 @@ class Composer:
             source = self.steps[args[0]]
             if source.dtype in (dtypes.float16, dtypes.bfloat16):
                 op, args, value = NUMBER, (), source.value
-        key = (op, args, dtype, type(value), repr(value))
+        # Zeros of both signs are equal, and NaN is not itself.
+        exact = repr(value) if isinstance(value, float) else value
+        key = (op, args, dtype, type(value), exact)
         found = self._index.get(key)
         if found is None:
             found = self._index[key] = len(self.steps)

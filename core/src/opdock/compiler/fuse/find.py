@@ -194,19 +194,25 @@ def _together(
 # ---------------------------------------------------------------- parts of a group
 def _connected(parts: Parts, group: list[Node]) -> list[Part]:
     """The parts of a group that hang together."""
+    if len(group) == 1:
+        return [_part_of(parts, group)]
     together = Together(group)
     for node in group:
         # Controls and order connect too, so that no two parts wait for each other.
         for other in preceding(node, parts.flow.before):
             if other in together:
                 together.join(other, node)
-    found: dict[Node, Part] = {}
+    found: dict[Node, list[Node]] = {}
     for node in group:
-        candidate = parts.candidates[node]
-        top = together.root(node)
-        part = found.get(top) or found.setdefault(top, Part(candidate.key, []))
-        (part.nodes if candidate.reduce is None else part.ends).append(node)
-    return list(found.values())
+        found.setdefault(together.root(node), []).append(node)
+    return [_part_of(parts, nodes) for nodes in found.values()]
+
+
+def _part_of(parts: Parts, nodes: list[Node]) -> Part:
+    part = Part(parts.candidates[nodes[0]].key, [])
+    for node in nodes:
+        (part.nodes if parts.candidates[node].reduce is None else part.ends).append(node)
+    return part
 
 
 def _beside(parts: Parts, connected: list[Part]) -> Iterable[Part]:
@@ -214,6 +220,8 @@ def _beside(parts: Parts, connected: list[Part]) -> Iterable[Part]:
 
     Not where many results would be in memory at once.
     """
+    if len(connected) < 2:
+        return connected
     first: dict[Value, Part] = {}
     into: dict[Part, Part] = {}
     for part in connected:
@@ -248,6 +256,8 @@ def _are_few(parts: Parts, a: Part, b: Part) -> bool:
 
 def _cut(parts: Parts, part: Part) -> Iterable[Part]:
     """The part in pieces that are small enough; a reduction is in the first that it can."""
+    if len(part.nodes) + len(part.ends) == 1:
+        return [part]
     sizes = _sizes(parts, part)
     if sum(sizes.values()) <= MAX_STEPS and len(part.ends) <= MOST_ENDS:
         return [part]

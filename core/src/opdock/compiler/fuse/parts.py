@@ -115,14 +115,16 @@ class Flow:
             state_order(block.nodes), {}, {}, set(),
         )  # fmt: skip
         for node in block.nodes:
-            for other in dict.fromkeys(preceding(node, flow.before)):
-                if other in flow.place:
-                    flow.after.setdefault(other, []).append(node)
             for value in node.inputs:
                 flow.users.setdefault(value, []).append(node)
+            needed = dict.fromkeys([before for before, _ in node.inputs])
             if node.control or node in flow.before:
-                taken = {v.node for v in node.inputs}
-                flow.awaited.update(n for n in preceding(node, flow.before) if n not in taken)
+                more = [n for n in preceding(node, flow.before) if n not in needed]
+                flow.awaited.update(more)
+                needed.update(dict.fromkeys(more))
+            for other in needed:
+                if other in flow.place:
+                    flow.after.setdefault(other, []).append(node)
         return flow
 
     def in_order(self, nodes: Iterable[Node]) -> list[Node]:

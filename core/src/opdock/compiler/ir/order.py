@@ -117,7 +117,9 @@ def sort(block: Block, before: Mapping[Node, list[Node]], place: Mapping[Node, i
     Raises:
         InternalError: they wait for each other.
     """
-    nodes = in_order(block.nodes, lambda n: preceding(n, before), place.__getitem__)
+    nodes = sorted(block.nodes, key=place.__getitem__)
+    if not _is_executable(nodes, before):
+        nodes = in_order(block.nodes, lambda n: preceding(n, before), place.__getitem__)
     if len(nodes) < len(block.nodes):
         done = set(nodes)
         stuck = next(n for n in block.nodes if n not in done)
@@ -125,3 +127,16 @@ def sort(block: Block, before: Mapping[Node, list[Node]], place: Mapping[Node, i
             None, stuck.origin, f"Fusion made a cycle with node '{stuck.name}' ({stuck.op})."
         )
     block.nodes = nodes
+
+
+def _is_executable(nodes: list[Node], before: Mapping[Node, list[Node]]) -> bool:
+    """Whether each node comes after those of the others that must precede it."""
+    ahead = set(nodes)
+    for node in nodes:
+        ahead.discard(node)
+        for other, _ in node.inputs:
+            if other in ahead:
+                return False
+        if (node.control or node in before) and not ahead.isdisjoint(preceding(node, before)):
+            return False
+    return True

@@ -81,10 +81,13 @@ def climb(
         return None, [Rejection(device=target.name, reason=barred)]
     try:
         index = target.index
-        sig = node_sig(node, target, resources)
+        selection = index.judged(node.op, node.attrs, target.name).settled
+        sig = None if selection is not None else node_sig(node, target, resources)
     except errors.OpError as e:
         return None, [Rejection(device=target.name, reason=f"the device did not open: {e}")]
-    selection = select(sig, index, target.name)
+    if selection is None:
+        assert sig is not None
+        selection = select(sig, index, target.name)
     rejections += selection.rejections
     admitted = () if selection.chosen is None else (selection.chosen, *selection.alternatives)
     mine = [e for e in admitted if not e.guest]

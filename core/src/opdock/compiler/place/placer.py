@@ -134,7 +134,8 @@ def place(block: Block, placer: Placer) -> None:
     """
     offers: _Offers = {}
     for members in groups(colocated(block), block).values():
-        _place_group(members, placer, offers)
+        if len(members) > 1 or not _place_alone(members[0], placer, offers):
+            _place_group(members, placer, offers)
     _expand_all(block)
 
 
@@ -185,12 +186,44 @@ def requested_by(members: list[Node]) -> tuple[str, Node]:
     return merged.to_string(), asking
 
 
+def _offered(
+    asking: Node, requested: str, placer: Placer, offers: _Offers
+) -> tuple[Sequence[Target], bool]:
+    """What `candidates` answers, asked once for each request."""
+    if requested not in offers:
+        offers[requested] = placer.candidates(asking, requested)
+    return offers[requested]
+
+
+# ---------------------------------------------------------------- one node
+def _place_alone(node: Node, placer: Placer, offers: _Offers) -> bool:
+    """Places a node that is with no other where most end: on the first device that is offered.
+
+    Returns:
+        Whether that device takes it; nothing is changed if it does not.
+    """
+    if node.traits.holds or placer.hook is not None:
+        return False
+    requested = parsed(node.requested).to_string() if node.requested else ""
+    candidates, softened = _offered(node, requested, placer, offers)
+    if not candidates or not _holds(candidates[0], node):
+        return False
+    target = candidates[0]
+    if node.builtin:
+        node.how = "feed" if node.op == FEED else "builtin"
+    else:
+        choice, node.rejections = placer.climb(node, target)
+        if choice is None:
+            return False
+        _take(node, choice)
+    node.target, node.why = target, _why(node, requested, softened, target, target)
+    return True
+
+
 # ---------------------------------------------------------------- one group
 def _place_group(members: list[Node], placer: Placer, offers: _Offers) -> None:
     requested, asking = requested_by(members)
-    if requested not in offers:
-        offers[requested] = placer.candidates(asking, requested)
-    candidates, softened = offers[requested]
+    candidates, softened = _offered(asking, requested, placer, offers)
     homes = [t for n in members if n.traits.holds and (t := placer.home(n)) is not None]
     chosen = None
     if homes:

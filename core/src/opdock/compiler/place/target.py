@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from opdock.compiler.ir.block import HOST
+from opdock.devices.protocols import has_limits
 from opdock.graph.nodes.devicespec import DeviceSpec
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ class Target:
         priority: higher ones get the nodes that ask for no device.
         automatic: whether placement may choose it for nodes that do not ask for it.
         open: opens the device; returns (device, index of its kernels, fusions, compiler).
+        options: what the session asks of it.
     """
 
     name: str
@@ -39,6 +42,7 @@ class Target:
     open: Any
     description: str = ""
     automatic: bool = True
+    options: Mapping[str, Any] = field(default_factory=dict)
     _opened: Any = field(default=None, repr=False)
 
     def opened(self) -> Any:
@@ -76,6 +80,10 @@ class Target:
         compiler: SegmentCompiler | None = self.opened()[3]
         return compiler
 
+    def within(self) -> AbstractContextManager[None] | None:
+        """What the session's kernels are bound within here, and its steps run; None for nothing."""
+        return self.device.within(self.options) if has_limits(self.device) else None
+
     @property
     def owner(self) -> str:
         """The backend, with the distribution that supplies it, for messages."""
@@ -84,7 +92,7 @@ class Target:
     @property
     def is_host(self) -> bool:
         """Whether buffers are NumPy arrays in host memory."""
-        return self.device.is_host
+        return bool(self.opened()[0].is_host)
 
     @property
     def device_type(self) -> str:

@@ -133,7 +133,8 @@ class _Walk:
 
     def run(self) -> bool:
         for node in self.block.nodes:
-            node.inputs = [self.mapping.get(v, v) for v in node.inputs]
+            if self.mapping:
+                node.inputs = [self.mapping.get(v, v) for v in node.inputs]
             self.visit(node, 0)
         self.block.nodes = self.fresh
         if self.mapping:

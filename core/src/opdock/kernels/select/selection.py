@@ -112,12 +112,27 @@ class Tie:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What labels and types say of an op's kernels, best first.
+
+    Attributes:
+        found: each kernel that they admit, and for each of the others why not.
+        settled: the outcome, if no kernel that is left asks for more.
+    """
+
+    found: tuple[Entry | Rejection, ...]
+    settled: Selection | None
+
+
 @dataclass
 class KernelIndex:
-    """All kernels of one device by op type, each list ranked once."""
+    """All kernels of one device by op type, each list ranked and judged once."""
 
     _by_op: dict[str, list[Entry]] = field(default_factory=dict)
     _count: int = 0
+    _constrained: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _judged: dict[Any, Judged] = field(default_factory=dict)
 
     def add(
         self,
@@ -138,10 +153,31 @@ class KernelIndex:
             touched.add(kernel.op)
         for op in touched:
             self._by_op[op].sort(key=lambda e: e.rank)
+        self._constrained.clear()
+        self._judged.clear()
 
     def entries(self, op: str) -> list[Entry]:
         """The ranked kernels for an op type."""
         return self._by_op.get(op, [])
+
+    def judged(self, op: str, attrs: Mapping[str, Any], device: str = "") -> Judged:
+        """What the label and the types of a node decide; kept for all that have the same.
+
+        Args:
+            op: the op type.
+            attrs: the node's attributes.
+            device: the device's name, for the rejections.
+        """
+        names = self._constrained.get(op)
+        if names is None:
+            every = {name for entry in self.entries(op) for name in entry.kernel.dtypes}
+            names = self._constrained[op] = tuple(sorted(every))
+        wanted = attrs.get(LABEL_ATTR) or ""
+        key = (op, device, wanted, *[_type_key(attrs.get(name)) for name in names])
+        known = self._judged.get(key)
+        if known is None:
+            known = self._judged[key] = _judge(self, op, attrs, wanted, device)
+        return known
 
     def find(self, kernel: Kernel) -> Entry | None:
         """The entry of a record, or None if it is none of this device's."""
@@ -192,53 +228,66 @@ def select(sig: NodeSig, index: KernelIndex, device: str = "") -> Selection:
         The choice, the runners-up and a reason for everyone who is neither. Never raises: a kernel
         whose `when` fails is rejected with what it raised.
     """
-    wanted = sig.attrs.get(LABEL_ATTR) or ""
-    admitted: list[Entry] = []
-    rejections: list[Rejection] = []
-    for entry in index.entries(sig.op):
-        reason, fault = _reject(entry, sig, wanted, device)
-        if not reason:
-            admitted.append(entry)
-        else:
-            rejections.append(
-                Rejection(
-                    reason=reason,
-                    device=device,
-                    kernel=entry.kernel.qualname,
-                    plugin=entry.plugin,
-                    fault=fault,
-                )
-            )
-    if not admitted and not rejections:
-        hint = sibling_hint(sig.op, index)
-        reason = f"no kernel for {sig.op}" + (f", but {hint}" if hint else "")
-        rejections.append(Rejection(reason=reason, device=device))
-    if not admitted:
-        return Selection(None, (), tuple(rejections))
-    return Selection(admitted[0], tuple(admitted[1:]), tuple(rejections))
+    judged = index.judged(sig.op, sig.attrs, device)
+    if judged.settled is not None:
+        return judged.settled
+    return _outcome([_asked(entry, sig, device) for entry in judged.found])
 
 
-def _reject(entry: Entry, sig: NodeSig, wanted: str, device: str) -> tuple[str, bool]:
-    """The reason why the kernel cannot take the node, empty when it can, and whether it failed."""
-    kernel = entry.kernel
+def _judge(
+    index: KernelIndex, op: str, attrs: Mapping[str, Any], wanted: str, device: str
+) -> Judged:
+    """What labels and types say of the kernels for an op."""
+    found: list[Entry | Rejection] = []
+    for entry in index.entries(op):
+        reason = _unfit(entry.kernel, attrs, wanted)
+        found.append(_rejection(entry, device, reason) if reason else entry)
+    if not found:
+        hint = sibling_hint(op, index)
+        reason = f"no kernel for {op}" + (f", but {hint}" if hint else "")
+        found.append(Rejection(reason=reason, device=device))
+    open_ = any(isinstance(e, Entry) and e.kernel.when is not None for e in found)
+    return Judged(tuple(found), None if open_ else _outcome(found))
+
+
+def _outcome(found: Iterable[Entry | Rejection]) -> Selection:
+    found = list(found)
+    admitted = [e for e in found if isinstance(e, Entry)]
+    rejections = tuple(e for e in found if isinstance(e, Rejection))
+    return Selection(admitted[0] if admitted else None, tuple(admitted[1:]), rejections)
+
+
+def _rejection(entry: Entry, device: str, reason: str, fault: bool = False) -> Rejection:
+    return Rejection(
+        reason=reason, device=device, kernel=entry.kernel.qualname, plugin=entry.plugin, fault=fault
+    )
+
+
+def _unfit(kernel: Kernel, attrs: Mapping[str, Any], wanted: str) -> str:
+    """The reason why a kernel takes no node with such a label and such types; empty if it may."""
     if kernel.label != wanted and (wanted or kernel.label != PORTABLE):
         if wanted:
             own = f"label {kernel.label!r}" if kernel.label else "no label"
-            return f"the node asks for label {wanted!r}; it has {own}", False
-        return f"it is used only on request ({LABEL_ATTR}={kernel.label!r})", False
+            return f"the node asks for label {wanted!r}; it has {own}"
+        return f"it is used only on request ({LABEL_ATTR}={kernel.label!r})"
     for attr, admitted in kernel.dtypes.items():
-        reason = _reject_type(attr, admitted, sig)
+        reason = _reject_type(attr, admitted, attrs)
         if reason:
-            return reason, False
-    if kernel.refused or kernel.when is None:
-        return kernel.refused, False
+            return reason
+    return kernel.refused
+
+
+def _asked(found: Entry | Rejection, sig: NodeSig, device: str) -> Entry | Rejection:
+    """What a kernel that fits says of a node, if it is one that asks for more than types."""
+    if isinstance(found, Rejection) or found.kernel.when is None:
+        return found
     try:
-        reason, fault = read_verdict(kernel.when(sig))
+        reason, fault = read_verdict(found.kernel.when(sig))
     except Exception as e:
         reason, fault = f"its when() raised {type(e).__name__}: {e}", e
     if fault is not None:
-        _tell(f"{sig.op}: {entry} on {device or 'a device'}: {reason}", fault)
-    return reason, fault is not None
+        _tell(f"{sig.op}: {found} on {device or 'a device'}: {reason}", fault)
+    return _rejection(found, device, reason, fault is not None) if reason else found
 
 
 def read_verdict(verdict: Any) -> tuple[str, Exception | None]:
@@ -262,8 +311,17 @@ def _tell(text: str, fault: Exception) -> None:
         _log.warning("%s", text, exc_info=raised)
 
 
-def _reject_type(attr: str, admitted: frozenset[DType], sig: NodeSig) -> str:
-    value = sig.attrs.get(attr)
+def _type_key(value: Any) -> Any:
+    """What `_reject_type` can tell apart."""
+    if isinstance(value, DType):
+        return value
+    if isinstance(value, (list, tuple)):
+        return tuple([t if isinstance(t, DType) else str(t) for t in value])
+    return type(value)
+
+
+def _reject_type(attr: str, admitted: frozenset[DType], attrs: Mapping[str, Any]) -> str:
+    value = attrs.get(attr)
     if isinstance(value, DType):
         if value.base_dtype in admitted:
             return ""
@@ -274,9 +332,9 @@ def _reject_type(attr: str, admitted: frozenset[DType], sig: NodeSig) -> str:
             return ""
         shown = ", ".join(getattr(t, "name", str(t)) for t in wrong)
     elif value is None:
-        return f"it constrains {attr}, which the node does not have{_type_attrs(sig.attrs)}"
+        return f"it constrains {attr}, which the node does not have{_type_attrs(attrs)}"
     else:
-        return f"it constrains {attr}, which is no type attribute{_type_attrs(sig.attrs)}"
+        return f"it constrains {attr}, which is no type attribute{_type_attrs(attrs)}"
     return f"{attr} is {shown}; it takes {', '.join(sorted(t.name for t in admitted))}"
 
 

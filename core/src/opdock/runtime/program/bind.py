@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opdock import errors
 from opdock.compiler.emit.arena import allocate
-from opdock.compiler.emit.overlap import pauses
 from opdock.compiler.emit.schedule import Step
 from opdock.compiler.ir.block import HOST, Node
 from opdock.compiler.ir.state import cell_inputs
@@ -29,7 +29,7 @@ from opdock.runtime.resources import CellProxy, ResourceManager
 if TYPE_CHECKING:
     from opdock.runtime.program.parallel import Helpers
 
-__all__ = ["Bound", "Services", "bind_kernel"]
+__all__ = ["Bound", "Services", "bind_kernel", "within"]
 
 Call = Callable[..., Any]
 
@@ -66,16 +66,20 @@ class Bound:
         presets: the constants and variables, by slot.
         calls: a callable for each step.
         buffers: the planned ones.
+        limited: the devices on which the session's steps run within limits.
     """
 
-    __slots__ = ("buffers", "calls", "compiled", "presets", "schedule")
+    __slots__ = ("buffers", "calls", "compiled", "limited", "presets", "schedule")
 
     def __init__(self, compiled: Compiled, services: Services) -> None:
         self.schedule = compiled.schedule
         check_temporaries(s.node for s in self.schedule.steps if s.kind == "builtin")
         self.presets = {s: _preset(n, services) for s, n in self.schedule.presets.items()}
-        self.calls = [_bind_or_fail(step, services) for step in self.schedule.steps]
-        for i in pauses(self.schedule.steps):
+        targets = {s.node.target: None for s in self.schedule.steps if s.node.target is not None}
+        self.limited = [target for target in targets if target.within() is not None]
+        with within(self.limited):
+            self.calls = [_bind_or_fail(step, services) for step in self.schedule.steps]
+        for i in compiled.pauses:
             self.calls[i] = _unless_ended(self.calls[i], services.resources.cancellation)
         try:
             self.buffers = allocate(compiled.plan.buffers, compiled.plan.blocks)
@@ -97,6 +101,17 @@ class Bound:
         if step.outs:
             return tuple(None if b is None else self.buffers[b] for b in step.outs)
         return None if step.out is None else self.buffers[step.out]
+
+
+@contextlib.contextmanager
+def within(targets: Iterable[Target]) -> Iterator[None]:
+    """The limits that a session has set its devices."""
+    with contextlib.ExitStack() as limits:
+        for target in targets:
+            limit = target.within()
+            if limit is not None:
+                limits.enter_context(limit)
+        yield
 
 
 def _unless_ended(call: Call, session: Cancellation) -> Call:

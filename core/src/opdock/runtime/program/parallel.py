@@ -6,6 +6,8 @@ waits for a helper to begin, so a step ends even when all helpers are busy elsew
 
 from __future__ import annotations
 
+import contextvars
+import functools
 import heapq
 import queue
 import threading
@@ -13,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from opdock.compiler.emit.overlap import Overlap
-from opdock.runtime.cancellation import current, patience
+from opdock.runtime.cancellation import patience
 from opdock.runtime.program.bind import Bound
 from opdock.runtime.program.executor import Executor
 from opdock.runtime.recover.lost import RestartError, has_effect
@@ -87,7 +89,6 @@ class _Run:
         self.running = 0
         self.error: BaseException | None = None
         self.changed = threading.Condition()
-        self.cancellation = current.get()
         for i, count in enumerate(self.waiting):
             if count == 0:
                 self._push(i)
@@ -124,7 +125,6 @@ class _Run:
                 return
             i = heapq.heappop(self.heavy)
             self.running += 1
-        current.set(self.cancellation)
         self._one(i)
 
     def _going(self) -> bool:
@@ -138,7 +138,8 @@ class _Run:
 
     def _summon(self, count: int) -> None:
         for _ in range(count):
-            self.helpers.ask(self.help)
+            # Limits, a deadline: all that the step's own thread knows.
+            self.helpers.ask(functools.partial(contextvars.copy_context().run, self.help))
 
     def _one(self, i: int) -> None:
         try:

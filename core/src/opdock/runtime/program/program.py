@@ -12,9 +12,10 @@ import numpy as np
 
 from opdock.compiler.emit.schedule import Step
 from opdock.compiler.pipeline import Compiled
+from opdock.compiler.place.target import Target
 from opdock.runtime.cancellation import PostponedError
 from opdock.runtime.inspect.trace import active
-from opdock.runtime.program.bind import Bound, Services
+from opdock.runtime.program.bind import Bound, Services, within
 from opdock.runtime.program.executor import Executor, Observer
 from opdock.runtime.program.line import Line
 from opdock.runtime.program.parallel import run_parallel
@@ -56,11 +57,14 @@ class Program:
         self._busy = threading.Lock()
         self._function = self.line.function
         self._step = _quiet(self._function) if _computes(bound) else self._function
+        if bound.limited:
+            self._step = _limited(self._step, bound.limited)
         self._detour: Callable[[Sequence[Any]], Sequence[Any] | None] | None = None
         if self.overlap is not None and self._waiting is None:
-            self._detour = functools.partial(
+            detour = functools.partial(
                 run_parallel, self._executor, bound, self.overlap, services.helpers
             )
+            self._detour = _limited(detour, bound.limited) if bound.limited else detour
 
     @property
     def shared_fetches(self) -> list[bool]:
@@ -132,7 +136,7 @@ class Program:
         # Whoever observes wants the steps one by one.
         waiting = self._waiting if observer is None else None
         try:
-            with _abandoning(values):
+            with _abandoning(values), within(self.bound.limited):
                 walked = range(count if waiting is None else waiting.first)
                 self._executor.walk(walked, values, observer, planned)
                 if waiting is not None:
@@ -151,7 +155,7 @@ class Program:
         if halted is None:
             raise error
         i, values = halted
-        with _abandoning(values):
+        with _abandoning(values), within(self.bound.limited):
             self._go_on(error, i, values)
         return self.bound.fetched(values)
 
@@ -202,6 +206,16 @@ def _computes(bound: Bound) -> bool:
         return step.kind not in ("copy", "alias")
 
     return any(map(may, bound.schedule.steps))
+
+
+def _limited(step: Callable[..., Any], targets: Sequence[Target]) -> Callable[..., Any]:
+    """The step within what the session allows its devices."""
+
+    def run(*feeds: Any) -> Any:
+        with within(targets):
+            return step(*feeds)
+
+    return run
 
 
 def _quiet(function: Callable[..., Any]) -> Callable[..., Any]:
