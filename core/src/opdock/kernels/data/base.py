@@ -15,9 +15,9 @@ from opdock.kernels.select.signature import NodeSig
 from opdock.shapes import Shape
 
 __all__ = [
-    "INFINITE", "UNKNOWN", "Call", "Captured", "Context", "Dataset", "DatasetIterator", "Element",
-    "Following", "FollowingIterator", "State", "check_fits", "dataset_of", "declared", "invalid",
-    "scalar_int", "unwrap",
+    "INFINITE", "UNKNOWN", "Call", "Captured", "Chosen", "Context", "Dataset", "DatasetIterator",
+    "Element", "Following", "FollowingIterator", "HandedOn", "State", "check_fits", "dataset_of",
+    "declared", "invalid", "scalar_int", "unwrap",
 ]  # fmt: skip
 
 Element = tuple[Any, ...]
@@ -220,6 +220,38 @@ class Following(Dataset):
             source.types if types is None else types, source.shapes if shapes is None else shapes
         )
         self.source = source
+
+
+class HandedOn(Following):
+    """A dataset that hands on elements of its source as they are: some or all, in any order.
+
+    By itself it is its source, walked through in the context that `within` gives.
+    """
+
+    @property
+    def fresh(self) -> bool:
+        """Whether nobody else holds an element's arrays."""
+        return self.source.fresh
+
+    def cardinality(self) -> int:
+        """The number of elements, as far as it is known."""
+        return self.source.cardinality()
+
+    def within(self, context: Context) -> Context:
+        """The context in which the source is walked through."""
+        return context
+
+    def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
+        return self.source.iterator(self.within(context))
+
+
+class Chosen(HandedOn):
+    """A dataset of some elements of its source: only a walk tells how many."""
+
+    def cardinality(self) -> int:
+        """The number of elements: nobody knows."""
+        return UNKNOWN
 
 
 class FollowingIterator(DatasetIterator):

@@ -12,6 +12,7 @@ from opdock import dtypes, errors
 from opdock.dtypes import DType
 from opdock.kernels.data.base import (
     Captured,
+    Chosen,
     Context,
     Dataset,
     DatasetIterator,
@@ -137,7 +138,7 @@ def checked_predicate(results: Element) -> bool:
     return bool(results[0])
 
 
-class FilterDataset(Following):
+class FilterDataset(Chosen):
     """The elements of which a predicate holds."""
 
     def __init__(self, source: Dataset, predicate: Captured) -> None:
@@ -161,7 +162,7 @@ class _FilterIterator(FollowingIterator):
                 return element
 
 
-class TakeWhileDataset(Following):
+class TakeWhileDataset(Chosen):
     """The elements before the first of which a predicate does not hold."""
 
     def __init__(self, source: Dataset, predicate: Captured) -> None:

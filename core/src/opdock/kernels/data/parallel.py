@@ -19,7 +19,7 @@ from opdock.kernels.data.base import (
     Dataset,
     DatasetIterator,
     Element,
-    Following,
+    HandedOn,
     State,
     invalid,
 )
@@ -91,7 +91,7 @@ class Crew:
 
 
 # ---------------------------------------------------------------- prefetching
-class PrefetchDataset(Following):
+class PrefetchDataset(HandedOn):
     """The same elements, made before they are asked for.
 
     Args:
@@ -105,15 +105,6 @@ class PrefetchDataset(Following):
         if size < AUTOTUNE:
             raise invalid("buffer_size must be >= 0 or set buffer_size to be -1 for auto-tuning")
         self.size, self.resources = size, resources
-
-    @property
-    def fresh(self) -> bool:
-        """Whether nobody else holds an element's arrays."""
-        return self.source.fresh
-
-    def cardinality(self) -> int:
-        """The number of elements, as far as it is known."""
-        return self.source.cardinality()
 
     def iterator(self, context: Context) -> DatasetIterator:
         """A new iterator, before the first element."""
@@ -228,19 +219,15 @@ class Prefetching(DatasetIterator):
         self._buffer.close()
 
 
-class AnyOrderDataset(Following):
+class AnyOrderDataset(HandedOn):
     """The same elements, in the order in which they are ready."""
 
-    def cardinality(self) -> int:
-        """The number of elements, as far as it is known."""
-        return self.source.cardinality()
-
-    def iterator(self, context: Context) -> DatasetIterator:
-        """A new iterator, before the first element."""
-        return self.source.iterator(context.in_any_order())
+    def within(self, context: Context) -> Context:
+        """A context without an order."""
+        return context.in_any_order()
 
 
-class LimitedThreadsDataset(Following):
+class LimitedThreadsDataset(HandedOn):
     """The same elements, by maps that have so many threads at most."""
 
     def __init__(self, source: Dataset, threads: int) -> None:
@@ -249,10 +236,6 @@ class LimitedThreadsDataset(Following):
             raise invalid("`num_threads` must be greater than zero.")
         self.threads = threads
 
-    def cardinality(self) -> int:
-        """The number of elements, as far as it is known."""
-        return self.source.cardinality()
-
-    def iterator(self, context: Context) -> DatasetIterator:
-        """A new iterator, before the first element."""
-        return self.source.iterator(context.with_threads(self.threads))
+    def within(self, context: Context) -> Context:
+        """A context with so many threads."""
+        return context.with_threads(self.threads)
