@@ -182,7 +182,8 @@ class Store:
         with self.lock:
             doomed = [k for k in self.items if not containers or k[1] in containers]
             for key in doomed:
-                close = getattr(self.items.pop(key), "close", None)
+                # What was closed before may have taken others of them away with it.
+                close = getattr(self.items.pop(key, None), "close", None)
                 if callable(close):
                     close()
         return bool(doomed)

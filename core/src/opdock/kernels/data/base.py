@@ -16,7 +16,7 @@ from opdock.shapes import Shape
 
 __all__ = [
     "INFINITE", "UNKNOWN", "Call", "Captured", "Chosen", "Context", "Dataset", "DatasetIterator",
-    "Element", "Following", "FollowingIterator", "HandedOn", "State", "check_fits", "dataset_of",
+    "Element", "Following", "FollowingIterator", "HandedOn", "Memory", "State", "check_fits",
     "declared", "invalid", "scalar_int", "unwrap",
 ]  # fmt: skip
 
@@ -178,6 +178,21 @@ class DatasetIterator:
         """Lets go of threads and files. Nobody asks for more."""
 
 
+class Memory(Protocol):
+    """Where elements may lie: an open device, as far as datasets know it."""
+
+    is_host: bool
+    """Whether its buffers are host arrays."""
+    dtypes: frozenset[DType] | None
+    """The element types that a buffer can hold; None for all."""
+
+    def upload(self, array: np.ndarray[Any, Any]) -> Any:
+        """A copy of a host array."""
+
+    def download(self, buffer: Any) -> np.ndarray[Any, Any]:
+        """A fresh host array."""
+
+
 class Dataset(ABC):
     """A sequence of elements that can be walked through any number of times.
 
@@ -193,6 +208,11 @@ class Dataset(ABC):
     @abstractmethod
     def iterator(self, context: Context) -> DatasetIterator:
         """A new iterator, before the first element."""
+
+    @property
+    def memory(self) -> Memory | None:
+        """The device in whose memory elements lie, all of their components; None for the host."""
+        return None
 
     @property
     def fresh(self) -> bool:
@@ -227,6 +247,11 @@ class HandedOn(Following):
 
     By itself it is its source, walked through in the context that `within` gives.
     """
+
+    @property
+    def memory(self) -> Memory | None:
+        """Where elements lie."""
+        return self.source.memory
 
     @property
     def fresh(self) -> bool:
@@ -287,18 +312,6 @@ def unwrap(handle: Any) -> Any:
     if isinstance(handle, np.ndarray) and handle.dtype == object and handle.ndim == 0:
         return handle.item()
     return handle
-
-
-def dataset_of(handle: Any) -> Dataset:
-    """The dataset of a variant.
-
-    Raises:
-        InvalidArgumentError: it holds something else.
-    """
-    found = unwrap(handle)
-    if not isinstance(found, Dataset):
-        raise invalid(f"Input must be a dataset, got a variant of {type(found).__name__}")
-    return found
 
 
 def scalar_int(value: Any, what: str) -> int:

@@ -21,9 +21,9 @@ from opdock.kernels.data.base import (
     FollowingIterator,
     State,
     check_fits,
-    dataset_of,
     invalid,
 )
+from opdock.kernels.data.memory import dataset_of
 from opdock.kernels.data.outcomes import Outcome, load_outcomes, save_outcomes, settled
 from opdock.kernels.data.placing import Places
 from opdock.kernels.data.rows import Rows
