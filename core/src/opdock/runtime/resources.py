@@ -6,13 +6,15 @@ import copy
 import functools
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from opdock import errors
 from opdock.devices.segment import Loan
 from opdock.dtypes import DType
 from opdock.runtime import background
-from opdock.runtime.cancellation import Cancellation, wait
+from opdock.runtime.cancellation import Cancellation, insist, wait
+
+T = TypeVar("T")
 
 
 class Cell:
@@ -265,6 +267,10 @@ class ResourceManager:
                 called.
         """
         wait(self.cancellation, condition, ready, give_up)
+
+    def insist(self, work: Callable[[], T], prepare: Callable[[], None]) -> T:
+        """The result of some work that waits wherever it has to, rather than be done again."""
+        return insist(work, prepare)
 
     def items(self, kind: str) -> list[Any]:
         """All resources of a kind."""

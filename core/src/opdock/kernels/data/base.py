@@ -152,6 +152,9 @@ class DatasetIterator:
         """
         raise NotImplementedError
 
+    def prepare(self) -> None:
+        """Waits for what `next` would wait for, if that is possible before anything is taken."""
+
     def columns(self, count: int) -> Element | None:
         """The next elements at once: each component has a row for each of them.
 

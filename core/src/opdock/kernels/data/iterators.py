@@ -119,7 +119,7 @@ class IteratorResource:
         try:
             if self._iterator is None:
                 raise _uninitialized("GetNext", "getting the next element")
-            element = self._iterator.next()
+            element = self._resources.insist(self._iterator.next, self._iterator.prepare)
             if element is None and self._iterator is None:
                 # What ends because the session does is no end of the sequence.
                 raise errors.CancelledError(None, None, "The iterator was closed.")

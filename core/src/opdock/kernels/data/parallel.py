@@ -169,6 +169,7 @@ class Prefetching(DatasetIterator):
     ) -> None:  # fmt: skip
         self._buffer = _Buffer(resources, source, size, condition)
         self._started = False
+        self._prepared = False  # whether the buffer knows that somebody asks
         self._end = weakref.finalize(self, self._buffer.close, patient=False)
         self._end.atexit = False
 
@@ -183,13 +184,25 @@ class Prefetching(DatasetIterator):
         """Whether `next` would not wait; asked under the condition."""
         return bool(self._buffer.waiting) or self._buffer.over
 
+    def prepare(self) -> None:
+        """Waits until an element is ready, or the end."""
+        buffer = self._buffer
+        self.begin()
+        with buffer.condition:
+            if not self._prepared:
+                buffer.tune()
+                self._prepared = True
+            buffer.wait(lambda: self.ready)
+
     def next(self) -> Element | None:
         """The next element; None at the end."""
         buffer = self._buffer
         self.begin()
         with buffer.condition:
-            buffer.tune()
-            buffer.wait(lambda: bool(buffer.waiting) or buffer.over)
+            if not self._prepared:
+                buffer.tune()
+            self._prepared = False
+            buffer.wait(lambda: self.ready)
             if not buffer.waiting:
                 return None
             outcome = buffer.waiting.popleft()
