@@ -10,6 +10,7 @@ import pytest
 
 import opdock as tf
 from opdock.data import Dataset
+from tests.threads import WAIT, start
 
 
 def running() -> set[threading.Thread]:
@@ -161,3 +162,32 @@ def test_a_generator_is_finalized_when_its_iterator_ends():
             session.run(element)
     gc.collect()
     assert gone
+
+
+def test_two_iterators_of_one_step_lose_nothing_where_both_wait():
+    def slow():
+        gate = threading.Semaphore(0)
+
+        def wait(x):
+            assert gate.acquire(timeout=WAIT)
+            return x
+
+        source = Dataset.range(24).map(lambda x: tf.py_func(wait, [x], tf.int64))
+        # A batch has taken some elements when it waits for others.
+        return gate, source.prefetch(1).batch(4).make_one_shot_iterator().get_next()
+
+    (first, a), (second, b) = slow(), slow()
+    found = [], []
+
+    def run():
+        for _ in range(6):
+            for values, batch in zip(found, session.run([a, b]), strict=True):
+                values.extend(batch.tolist())
+
+    with tf.Session() as session:
+        done = start(run)
+        for _ in range(24):
+            first.release()
+            second.release()
+        assert done() is None
+    assert found == (list(range(24)), list(range(24)))

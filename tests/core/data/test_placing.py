@@ -9,7 +9,8 @@ import pytest
 
 import opdock as tf
 from opdock.data import Dataset
-from opdock.kernels.data.base import Context, dataset_of
+from opdock.kernels.data.base import Context
+from opdock.kernels.data.memory import dataset_of
 
 SIDE = 40
 """So large that a row of SIDE x SIDE is written in its place, and called for by itself."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from opdock.data.functions import traced_factory
 from opdock.data.iterators import Iterator
 from opdock.data.options import Options
 from opdock.data.util import structure
+from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import colocate_with
 from opdock.ops.data_iterators import iterator_v2_op, make_iterator_op, one_shot_iterator_op
@@ -20,6 +22,8 @@ __all__ = [
     "get_legacy_output_types", "get_structure", "make_initializable_iterator",
     "make_one_shot_iterator",
 ]  # fmt: skip
+
+_log = logging.getLogger("tensorflow")
 
 Fn = Callable[..., Any]
 
@@ -115,6 +119,7 @@ class DatasetV1Adapter(DatasetV1):
 
 def make_one_shot_iterator(dataset: DatasetV2) -> Iterator:
     """An iterator that needs no initializer; see `tf.data.Dataset.make_one_shot_iterator`."""
+    _warn_of_other_graphs(dataset)
     try:
         factory = traced_factory(lambda: dataset._apply_options()._variant_tensor)
     except ValueError as e:
@@ -132,6 +137,7 @@ def make_one_shot_iterator(dataset: DatasetV2) -> Iterator:
 
 def make_initializable_iterator(dataset: DatasetV2, shared_name: str | None = None) -> Iterator:
     """An iterator with an initializer; see `tf.data.Dataset.make_initializable_iterator`."""
+    _warn_of_other_graphs(dataset)
     walked = dataset._apply_options()
     resource = iterator_v2_op(
         container="", shared_name=shared_name or "", **dataset._flat_structure
@@ -139,6 +145,24 @@ def make_initializable_iterator(dataset: DatasetV2, shared_name: str | None = No
     with colocate_with(resource):
         initializer = make_iterator_op(walked._variant_tensor, resource)
     return Iterator(resource, initializer, *_legacy(dataset))
+
+
+def _warn_of_other_graphs(dataset: DatasetV2) -> None:
+    """Says so where a dataset of the pipeline is in another graph than its iterator is to be in."""
+    graph = get_default_graph()
+    left, seen = [dataset], {id(dataset)}
+    while left:
+        found = left.pop()
+        if found._graph is not graph:
+            _log.warning(
+                "The dataset %s is in %s, and its iterator is to be in %s. Please ensure that all "
+                "datasets in the pipeline are created in the same graph as the iterator.",
+                found._variant_tensor, found._graph, graph,
+            )  # fmt: skip
+        for source in found._inputs():
+            if id(source) not in seen:
+                seen.add(id(source))
+                left.append(source)
 
 
 def _legacy(dataset: Any) -> tuple[Any, Any, Any]:

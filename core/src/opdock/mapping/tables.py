@@ -217,6 +217,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
         "opdock.data.functions",
     ),
     "python.data.ops.iterator_ops": ("opdock.data.iterators",),
+    "python.data.ops.multi_device_iterator_ops": ("opdock.data.devices",),
     "python.data.ops.optional_ops": ("opdock.data.optional",),
     "python.data.ops.readers": ("opdock.data.readers",),
     "python.framework.sparse_tensor": (

@@ -40,6 +40,16 @@ for _op in _HANDLES:
     _op.declare(_HANDLE).not_differentiable()
     _op.shape(scalar)
 
+anonymous_iterator_op = define_op(
+    "AnonymousIterator", "-> handle: resource", ELEMENTS, stateful=True
+)
+anonymous_iterator_v2_op = define_op(
+    "AnonymousIteratorV2", "-> handle: resource, deleter: variant", ELEMENTS, stateful=True
+)
+for _op in (anonymous_iterator_op, anonymous_iterator_v2_op):
+    _op.not_differentiable().shape(lambda sig: [()] * sig.n_outputs)
+delete_iterator_op = working_op("DeleteIterator", "handle: resource, deleter: variant ->")
+delete_iterator_op.shape(no_outputs)
 make_iterator_op = working_op("MakeIterator", "dataset: variant, iterator: resource ->")
 make_iterator_op.shape(no_outputs)
 iterator_get_next_op = working_op(

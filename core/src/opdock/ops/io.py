@@ -165,18 +165,19 @@ def _restore_shape(sig: ShapeSig) -> Shape:
 
 
 # ---------------------------------------------------------------- files
-# Stateful, unlike TF's definitions: the answer is the file system's, so it is never folded.
 read_file_op = define_op(
-    "ReadFile", "filename: string -> contents: string", stateful=True
-).not_differentiable()
+    "ReadFile", "filename: string -> contents: string"
+).not_differentiable()  # fmt: skip
 write_file_op = define_op(
     "WriteFile", "filename: string, contents: string", stateful=True
 ).not_differentiable()
 matching_files_op = define_op(
-    "MatchingFiles", "pattern: string -> filenames: string", stateful=True
-).not_differentiable()
-for _op in (read_file_op, write_file_op, matching_files_op):
-    _op.declare(Traits(cost=Cost.WAIT))
+    "MatchingFiles", "pattern: string -> filenames: string"
+).not_differentiable()  # fmt: skip
+write_file_op.declare(Traits(cost=Cost.WAIT))
+for _op in (read_file_op, matching_files_op):
+    # TF does not call them stateful, but what files there are is not known before the step.
+    _op.declare(Traits(fold=False, merge=False, cost=Cost.WAIT))
 read_file_op.shape(_scalars_shape)
 write_file_op.shape(_scalars_shape)
 

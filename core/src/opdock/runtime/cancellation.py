@@ -6,13 +6,16 @@ import contextlib
 import contextvars
 import threading
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, TypeVar
 
 from opdock import errors
 
 __all__ = [
-    "Cancellation", "PostponedError", "check", "current", "ends_of", "patience", "postponable",
+    "Cancellation", "PostponedError", "check", "current", "ends_of", "insist", "patience",
+    "postponable",
 ]  # fmt: skip
+
+_T = TypeVar("_T")
 
 _LOOK: Final = 0.5
 
@@ -72,6 +75,24 @@ postponable: contextvars.ContextVar[bool] = contextvars.ContextVar(
     "opdock_postponable", default=False
 )
 """Whether a kernel that would wait is to raise `PostponedError`."""
+
+
+def insist(work: Callable[[], _T], prepare: Callable[[], None]) -> _T:
+    """The result of some work that cannot be begun twice: its waiting is not postponed.
+
+    Args:
+        work: what takes something before it waits.
+        prepare: waits for as much of it as it can without taking anything, if that is to be
+            postponed.
+    """
+    if not postponable.get():
+        return work()
+    prepare()
+    before = postponable.set(False)
+    try:
+        return work()
+    finally:
+        postponable.reset(before)
 
 
 def patience() -> float | None:

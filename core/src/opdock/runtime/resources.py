@@ -6,13 +6,15 @@ import copy
 import functools
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from opdock import errors
 from opdock.devices.segment import Loan
 from opdock.dtypes import DType
 from opdock.runtime import background
-from opdock.runtime.cancellation import Cancellation, wait
+from opdock.runtime.cancellation import Cancellation, insist, wait
+
+T = TypeVar("T")
 
 
 class Cell:
@@ -182,7 +184,8 @@ class Store:
         with self.lock:
             doomed = [k for k in self.items if not containers or k[1] in containers]
             for key in doomed:
-                close = getattr(self.items.pop(key), "close", None)
+                # What was closed before may have taken others of them away with it.
+                close = getattr(self.items.pop(key, None), "close", None)
                 if callable(close):
                     close()
         return bool(doomed)
@@ -266,6 +269,10 @@ class ResourceManager:
                 called.
         """
         wait(self.cancellation, condition, ready, give_up)
+
+    def insist(self, work: Callable[[], T], prepare: Callable[[], None]) -> T:
+        """The result of some work that waits wherever it has to, rather than be done again."""
+        return insist(work, prepare)
 
     def items(self, kind: str) -> list[Any]:
         """All resources of a kind."""

@@ -1,4 +1,4 @@
-"""Core's kernels that leave elements in place: shapes, arrays and lists, staging, printing."""
+"""Core's kernels that leave elements in place: shapes, arrays, lists, staging, data, printing."""
 
 from __future__ import annotations
 
@@ -61,7 +61,12 @@ class _Functions:
 
 table = KernelTable()
 _SHAPES = ("Reshape", "ExpandDims", "Squeeze", "EnsureShape")
-for _family in ("array", "check", "printing", "staging", "tensor_array", "tensor_list"):
+_DATA = (
+    "data_elements", "data_functions", "data_iterators", "data_multi_device", "data_sources",
+    "data_stats",
+)  # fmt: skip
+_LISTS = ("staging", "tensor_array", "tensor_list")
+for _family in ("array", "check", "printing", *_DATA, *_LISTS):
     for _kernel in codegen.portable_family(_family, _Functions, HELD):
         if _family != "array" or _kernel.op in _SHAPES:
             table.add(_kernel)

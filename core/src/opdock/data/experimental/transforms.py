@@ -7,6 +7,7 @@ from typing import Any
 
 from opdock import dtypes
 from opdock.data import stateful, steps
+from opdock.data.devices import copied
 from opdock.data.functions import StructuredFunctionWrapper
 from opdock.data.interleave import parallel_interleaved
 from opdock.data.options import Options
@@ -195,10 +196,15 @@ def dense_to_sparse_batch(batch_size: Any, row_shape: Any) -> Apply:
 
 
 def copy_to_device(target_device: str, source_device: str = "/cpu:0") -> Apply:
-    """The same elements, for work on a device.
+    """The same elements, in the memory of a device.
 
-    Elements wait in the memory of the host. What runs on another device gets them there in the
-    step, by the ways that the session's devices have.
+    An iterator of the device, made under `tf.device`, gives them as they lie there. An element with
+    a component that can only be in the host's memory, such as a string, stays there, and steps copy
+    of it what they need.
+
+    Args:
+        target_device: the name of that device.
+        source_device: the name of the device where the elements are made.
 
     Raises:
         ValueError: a name is none of a device.
@@ -210,7 +216,8 @@ def copy_to_device(target_device: str, source_device: str = "/cpu:0") -> Apply:
         options = Options()
         options.experimental_optimization.apply_default_optimizations = False
         options.experimental_optimization.autotune = False
-        return dataset.with_options(options)
+        made = copied(dataset, target_device, source_device)
+        return dataset._follow(made).with_options(options)
 
     return apply
 

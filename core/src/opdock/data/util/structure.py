@@ -102,6 +102,8 @@ def _spec(dtype: Any, shape: Any, cls: Any) -> TypeSpec:
         return SparseTensorSpec(shape, dtype)
     if isinstance(cls, type) and issubclass(cls, Tensor):
         return TensorSpec(shape, dtype)
+    if isinstance(cls, type) and issubclass(cls, TensorArray):
+        return TensorArraySpec._of_legacy(dtype, shape)
     raise TypeError(f"Could not build a structure for output class {cls!r}")
 
 

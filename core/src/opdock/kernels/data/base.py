@@ -15,9 +15,9 @@ from opdock.kernels.select.signature import NodeSig
 from opdock.shapes import Shape
 
 __all__ = [
-    "INFINITE", "UNKNOWN", "Call", "Captured", "Context", "Dataset", "DatasetIterator", "Element",
-    "Following", "FollowingIterator", "State", "check_fits", "dataset_of", "declared", "invalid",
-    "scalar_int", "unwrap",
+    "INFINITE", "UNKNOWN", "Call", "Captured", "Chosen", "Context", "Dataset", "DatasetIterator",
+    "Element", "Following", "FollowingIterator", "HandedOn", "Memory", "State", "check_fits",
+    "declared", "invalid", "scalar_int", "unwrap",
 ]  # fmt: skip
 
 Element = tuple[Any, ...]
@@ -152,6 +152,9 @@ class DatasetIterator:
         """
         raise NotImplementedError
 
+    def prepare(self) -> None:
+        """Waits for what `next` would wait for, if that is possible before anything is taken."""
+
     def columns(self, count: int) -> Element | None:
         """The next elements at once: each component has a row for each of them.
 
@@ -178,6 +181,21 @@ class DatasetIterator:
         """Lets go of threads and files. Nobody asks for more."""
 
 
+class Memory(Protocol):
+    """Where elements may lie: an open device, as far as datasets know it."""
+
+    is_host: bool
+    """Whether its buffers are host arrays."""
+    dtypes: frozenset[DType] | None
+    """The element types that a buffer can hold; None for all."""
+
+    def upload(self, array: np.ndarray[Any, Any]) -> Any:
+        """A copy of a host array."""
+
+    def download(self, buffer: Any) -> np.ndarray[Any, Any]:
+        """A fresh host array."""
+
+
 class Dataset(ABC):
     """A sequence of elements that can be walked through any number of times.
 
@@ -193,6 +211,11 @@ class Dataset(ABC):
     @abstractmethod
     def iterator(self, context: Context) -> DatasetIterator:
         """A new iterator, before the first element."""
+
+    @property
+    def memory(self) -> Memory | None:
+        """The device in whose memory elements lie, all of their components; None for the host."""
+        return None
 
     @property
     def fresh(self) -> bool:
@@ -220,6 +243,43 @@ class Following(Dataset):
             source.types if types is None else types, source.shapes if shapes is None else shapes
         )
         self.source = source
+
+
+class HandedOn(Following):
+    """A dataset that hands on elements of its source as they are: some or all, in any order.
+
+    By itself it is its source, walked through in the context that `within` gives.
+    """
+
+    @property
+    def memory(self) -> Memory | None:
+        """Where elements lie."""
+        return self.source.memory
+
+    @property
+    def fresh(self) -> bool:
+        """Whether nobody else holds an element's arrays."""
+        return self.source.fresh
+
+    def cardinality(self) -> int:
+        """The number of elements, as far as it is known."""
+        return self.source.cardinality()
+
+    def within(self, context: Context) -> Context:
+        """The context in which the source is walked through."""
+        return context
+
+    def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
+        return self.source.iterator(self.within(context))
+
+
+class Chosen(HandedOn):
+    """A dataset of some elements of its source: only a walk tells how many."""
+
+    def cardinality(self) -> int:
+        """The number of elements: nobody knows."""
+        return UNKNOWN
 
 
 class FollowingIterator(DatasetIterator):
@@ -255,18 +315,6 @@ def unwrap(handle: Any) -> Any:
     if isinstance(handle, np.ndarray) and handle.dtype == object and handle.ndim == 0:
         return handle.item()
     return handle
-
-
-def dataset_of(handle: Any) -> Dataset:
-    """The dataset of a variant.
-
-    Raises:
-        InvalidArgumentError: it holds something else.
-    """
-    found = unwrap(handle)
-    if not isinstance(found, Dataset):
-        raise invalid(f"Input must be a dataset, got a variant of {type(found).__name__}")
-    return found
 
 
 def scalar_int(value: Any, what: str) -> int:

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from opdock.kernels.data.base import Captured, Dataset, dataset_of, invalid, scalar_int
+from opdock.kernels.data.base import Captured, Dataset, invalid, scalar_int
+from opdock.kernels.data.memory import dataset_of
 from opdock.kernels.portable import portable
 from opdock.kernels.select.cells import Resources
 from opdock.kernels.select.signature import NodeSig
 
-__all__ = ["captured", "hosted", "resources_of", "scalar_text", "unary"]
+__all__ = ["boxed", "captured", "hosted", "listed", "resources_of", "scalar_text", "unary"]
 
 Make = Callable[..., Any]
 Bind = Callable[[NodeSig], Make]
@@ -50,18 +51,22 @@ def hosted(
     return attach
 
 
-def unary(names: Sequence[str], make: Callable[..., Dataset]) -> Bind:
+def unary(
+    names: Sequence[str], make: Callable[..., Dataset],
+    source_of: Callable[[Any], Dataset] = dataset_of,
+) -> Bind:  # fmt: skip
     """A kernel that makes a dataset of another one and of integers.
 
     Args:
         names: what the integers are called.
         make: `make(dataset, *integers)`.
+        source_of: the dataset of a handle: `dataset_anywhere` where elements are handed on.
     """
 
     def bind(sig: NodeSig) -> Make:
         def run(source: Any, *values: Any) -> Dataset:
             given = [scalar_int(v, f"`{n}`") for n, v in zip(names, values, strict=True)]
-            return make(dataset_of(source), *given)
+            return make(source_of(source), *given)
 
         return run
 
@@ -71,6 +76,18 @@ def unary(names: Sequence[str], make: Callable[..., Dataset]) -> Bind:
 def captured(sig: NodeSig, attr: str, values: Sequence[Any]) -> Captured:
     """The function that an attribute names, with the values that it captured."""
     return Captured(sig.function(attr), values)
+
+
+def boxed(value: Any) -> Any:
+    """A scalar array of a variant or a string."""
+    out = np.empty((), object)
+    out[()] = value
+    return out
+
+
+def listed(element: tuple[Any, ...]) -> Any:
+    """An element as a kernel gives several results."""
+    return element[0] if len(element) == 1 else element
 
 
 def resources_of(sig: NodeSig) -> Resources:

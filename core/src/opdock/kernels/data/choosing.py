@@ -8,7 +8,7 @@ import numpy as np
 
 from opdock import errors
 from opdock.kernels.data.base import (
-    UNKNOWN,
+    Chosen,
     Context,
     Dataset,
     DatasetIterator,
@@ -84,12 +84,8 @@ class _UniqueIterator(FollowingIterator):
             self._seen[array.shape, data] = element
 
 
-class IgnoreErrorsDataset(Following):
+class IgnoreErrorsDataset(Chosen):
     """The elements that could be made."""
-
-    def cardinality(self) -> int:
-        """The number of elements, as far as it is known."""
-        return UNKNOWN
 
     def iterator(self, context: Context) -> DatasetIterator:
         """A new iterator, before the first element."""

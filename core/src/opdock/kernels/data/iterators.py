@@ -16,10 +16,12 @@ from opdock.kernels.data.base import (
     Dataset,
     DatasetIterator,
     Element,
+    Memory,
     check_fits,
     invalid,
     unwrap,
 )
+from opdock.kernels.data.memory import moved
 from opdock.kernels.data.state import SavedState, load, save
 from opdock.kernels.select.cells import Resources
 from opdock.shapes import Shape
@@ -46,6 +48,7 @@ class IteratorResource:
         self._resources = resources
         self._iterator: DatasetIterator | None = None
         self._fresh = False
+        self._memory: Memory | None = None
         self._condition = threading.Condition()
         self._busy = False
         self._begins = threading.Lock()
@@ -77,7 +80,7 @@ class IteratorResource:
         self._enter()
         try:
             old, self._iterator = self._iterator, fresh
-            self._fresh = dataset.fresh
+            self._fresh, self._memory = dataset.fresh, dataset.memory
         finally:
             self._leave()
         if old is not None:
@@ -95,29 +98,36 @@ class IteratorResource:
         if self._failed is not None:
             raise self._failed.with_traceback(None)
 
-    def next(self) -> Element:
-        """The next element.
+    def next(self, memory: Memory | None = None) -> Element:
+        """The next element, of arrays that nobody else holds.
+
+        Args:
+            memory: of the device where they are wanted; None for the host.
 
         Raises:
             FailedPreconditionError: no dataset has been given yet.
             OutOfRangeError: there is no other.
         """
-        element = self.next_or_none()
+        element = self.next_or_none(memory)
         if element is None:
             raise errors.OutOfRangeError(None, None, "End of sequence")
         return element
 
-    def next_or_none(self) -> Element | None:
-        """The next element, of arrays that nobody else holds, or None at the end; see `next`."""
+    def next_or_none(self, memory: Memory | None = None) -> Element | None:
+        """The next element, or None at the end; see `next`."""
         self._enter()
         try:
             if self._iterator is None:
                 raise _uninitialized("GetNext", "getting the next element")
-            element = self._iterator.next()
+            element = self._resources.insist(self._iterator.next, self._iterator.prepare)
             if element is None and self._iterator is None:
                 # What ends because the session does is no end of the sequence.
                 raise errors.CancelledError(None, None, "The iterator was closed.")
-            if element is None or self._fresh:
+            if element is None:
+                return None
+            if self._memory is not memory:
+                return moved(element, self._memory, memory)
+            if self._fresh:
                 return element
             return tuple([v.copy() if isinstance(v, np.ndarray) else v for v in element])
         finally:

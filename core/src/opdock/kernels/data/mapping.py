@@ -12,6 +12,7 @@ from opdock import dtypes, errors
 from opdock.dtypes import DType
 from opdock.kernels.data.base import (
     Captured,
+    Chosen,
     Context,
     Dataset,
     DatasetIterator,
@@ -20,9 +21,9 @@ from opdock.kernels.data.base import (
     FollowingIterator,
     State,
     check_fits,
-    dataset_of,
     invalid,
 )
+from opdock.kernels.data.memory import dataset_of
 from opdock.kernels.data.outcomes import Outcome, load_outcomes, save_outcomes, settled
 from opdock.kernels.data.placing import Places
 from opdock.kernels.data.rows import Rows
@@ -137,7 +138,7 @@ def checked_predicate(results: Element) -> bool:
     return bool(results[0])
 
 
-class FilterDataset(Following):
+class FilterDataset(Chosen):
     """The elements of which a predicate holds."""
 
     def __init__(self, source: Dataset, predicate: Captured) -> None:
@@ -161,7 +162,7 @@ class _FilterIterator(FollowingIterator):
                 return element
 
 
-class TakeWhileDataset(Following):
+class TakeWhileDataset(Chosen):
     """The elements before the first of which a predicate does not hold."""
 
     def __init__(self, source: Dataset, predicate: Captured) -> None:

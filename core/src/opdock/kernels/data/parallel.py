@@ -19,7 +19,7 @@ from opdock.kernels.data.base import (
     Dataset,
     DatasetIterator,
     Element,
-    Following,
+    HandedOn,
     State,
     invalid,
 )
@@ -91,7 +91,7 @@ class Crew:
 
 
 # ---------------------------------------------------------------- prefetching
-class PrefetchDataset(Following):
+class PrefetchDataset(HandedOn):
     """The same elements, made before they are asked for.
 
     Args:
@@ -105,15 +105,6 @@ class PrefetchDataset(Following):
         if size < AUTOTUNE:
             raise invalid("buffer_size must be >= 0 or set buffer_size to be -1 for auto-tuning")
         self.size, self.resources = size, resources
-
-    @property
-    def fresh(self) -> bool:
-        """Whether nobody else holds an element's arrays."""
-        return self.source.fresh
-
-    def cardinality(self) -> int:
-        """The number of elements, as far as it is known."""
-        return self.source.cardinality()
 
     def iterator(self, context: Context) -> DatasetIterator:
         """A new iterator, before the first element."""
@@ -178,6 +169,7 @@ class Prefetching(DatasetIterator):
     ) -> None:  # fmt: skip
         self._buffer = _Buffer(resources, source, size, condition)
         self._started = False
+        self._prepared = False  # whether the buffer knows that somebody asks
         self._end = weakref.finalize(self, self._buffer.close, patient=False)
         self._end.atexit = False
 
@@ -192,13 +184,25 @@ class Prefetching(DatasetIterator):
         """Whether `next` would not wait; asked under the condition."""
         return bool(self._buffer.waiting) or self._buffer.over
 
+    def prepare(self) -> None:
+        """Waits until an element is ready, or the end."""
+        buffer = self._buffer
+        self.begin()
+        with buffer.condition:
+            if not self._prepared:
+                buffer.tune()
+                self._prepared = True
+            buffer.wait(lambda: self.ready)
+
     def next(self) -> Element | None:
         """The next element; None at the end."""
         buffer = self._buffer
         self.begin()
         with buffer.condition:
-            buffer.tune()
-            buffer.wait(lambda: bool(buffer.waiting) or buffer.over)
+            if not self._prepared:
+                buffer.tune()
+            self._prepared = False
+            buffer.wait(lambda: self.ready)
             if not buffer.waiting:
                 return None
             outcome = buffer.waiting.popleft()
@@ -228,19 +232,15 @@ class Prefetching(DatasetIterator):
         self._buffer.close()
 
 
-class AnyOrderDataset(Following):
+class AnyOrderDataset(HandedOn):
     """The same elements, in the order in which they are ready."""
 
-    def cardinality(self) -> int:
-        """The number of elements, as far as it is known."""
-        return self.source.cardinality()
-
-    def iterator(self, context: Context) -> DatasetIterator:
-        """A new iterator, before the first element."""
-        return self.source.iterator(context.in_any_order())
+    def within(self, context: Context) -> Context:
+        """A context without an order."""
+        return context.in_any_order()
 
 
-class LimitedThreadsDataset(Following):
+class LimitedThreadsDataset(HandedOn):
     """The same elements, by maps that have so many threads at most."""
 
     def __init__(self, source: Dataset, threads: int) -> None:
@@ -249,10 +249,6 @@ class LimitedThreadsDataset(Following):
             raise invalid("`num_threads` must be greater than zero.")
         self.threads = threads
 
-    def cardinality(self) -> int:
-        """The number of elements, as far as it is known."""
-        return self.source.cardinality()
-
-    def iterator(self, context: Context) -> DatasetIterator:
-        """A new iterator, before the first element."""
-        return self.source.iterator(context.with_threads(self.threads))
+    def within(self, context: Context) -> Context:
+        """A context with so many threads."""
+        return context.with_threads(self.threads)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections import deque
 from collections.abc import Sequence
@@ -131,7 +132,8 @@ class _Jobs(Crew):
     Attributes:
         jobs: what was drawn and nobody has got yet.
         again: those of them that were drawn before there were threads.
-        limit: how many jobs there may be.
+        limit: how many jobs there may be beside those that somebody waits for.
+        asked: for how many of the next jobs somebody waits at once.
         over: whether the source has ended.
         room: where the next results go, while somebody asks for batches; under `turn`.
     """
@@ -143,6 +145,7 @@ class _Jobs(Crew):
         self.jobs: deque[_Job] = deque()
         self.again: deque[_Job] = deque()
         self.limit = limit
+        self.asked = 0
         self.over = False
         self.room: _Room | None = None
         self._call = call
@@ -166,12 +169,16 @@ class _Jobs(Crew):
                 job.outcome = outcome
             with self.condition:
                 job.done = True
-                self.condition.notify_all()
+                # Who waits for many is not woken for each: threads share an interpreter.
+                if not self.asked or self._settled(self.asked):
+                    self.condition.notify_all()
 
     def _take(self) -> _Job | None:
         """The next element, entered as a job; None at the end."""
         with self.condition:
-            self.wait(lambda: len(self.jobs) < self.limit or self.over or bool(self.again))
+            self.wait(
+                lambda: len(self.jobs) < self.limit + self.asked or self.over or bool(self.again)
+            )
             if self.again:
                 return self.again.popleft()
         with self.turn:
@@ -199,6 +206,21 @@ class _Jobs(Crew):
             self.jobs.remove(found)
             self.condition.notify_all()
         return found
+
+    def await_many(self, count: int) -> None:
+        """Waits, under the condition, for the next `count` jobs or for the first that failed."""
+        self.asked = count
+        self.condition.notify_all()
+        try:
+            self.wait(lambda: self._settled(count))
+        finally:
+            self.asked = 0
+
+    def _settled(self, count: int) -> bool:
+        for job in itertools.islice(self.jobs, count):
+            if not job.done or job.outcome[0] is None:
+                return job.done
+        return self.over or len(self.jobs) >= count
 
     def _ready(self, in_order: bool) -> _Job | None:
         if in_order:
@@ -250,6 +272,8 @@ class _ParallelMapIterator(DatasetIterator):
                 jobs.room = _Room(self._dataset, count)
             places = jobs.room.batch(jobs.jobs)
         self._begin()
+        with jobs.condition:
+            jobs.await_many(count)
         for i in range(count):
             with jobs.condition:
                 job = jobs.taken(in_order=True)

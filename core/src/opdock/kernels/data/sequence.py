@@ -13,8 +13,8 @@ from opdock.kernels.data.base import (
     Dataset,
     DatasetIterator,
     Element,
-    Following,
     FollowingIterator,
+    HandedOn,
     State,
     invalid,
 )
@@ -26,17 +26,12 @@ __all__ = [
 ]  # fmt: skip
 
 
-class TakeDataset(Following):
+class TakeDataset(HandedOn):
     """At most the first `count` elements; all for a negative count."""
 
     def __init__(self, source: Dataset, count: int) -> None:
         super().__init__(source)
         self.count = count
-
-    @property
-    def fresh(self) -> bool:
-        """Whether nobody else holds an element's arrays."""
-        return self.source.fresh
 
     def cardinality(self) -> int:
         """The number of elements, as far as it is known."""
@@ -68,17 +63,12 @@ class _TakeIterator(FollowingIterator):
         return element
 
 
-class SkipDataset(Following):
+class SkipDataset(HandedOn):
     """What follows the first `count` elements; nothing for a negative count."""
 
     def __init__(self, source: Dataset, count: int) -> None:
         super().__init__(source)
         self.count = count
-
-    @property
-    def fresh(self) -> bool:
-        """Whether nobody else holds an element's arrays."""
-        return self.source.fresh
 
     def cardinality(self) -> int:
         """The number of elements, as far as it is known."""
@@ -110,17 +100,12 @@ class _SkipIterator(FollowingIterator):
         return self.source.next()
 
 
-class RepeatDataset(Following):
+class RepeatDataset(HandedOn):
     """The elements `count` times; without end for a negative count."""
 
     def __init__(self, source: Dataset, count: int) -> None:
         super().__init__(source)
         self.count = count
-
-    @property
-    def fresh(self) -> bool:
-        """Whether nobody else holds an element's arrays."""
-        return self.source.fresh
 
     def cardinality(self) -> int:
         """The number of elements, as far as it is known."""
@@ -350,7 +335,7 @@ class _DirectedIterator(_Several):
         self._over = [bool(o) for o in state["over"]]
 
 
-class ShardDataset(Following):
+class ShardDataset(HandedOn):
     """Every `count`-th element, from number `index` on."""
 
     def __init__(self, source: Dataset, count: int, index: int, non_empty: bool) -> None:

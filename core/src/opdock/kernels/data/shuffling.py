@@ -12,6 +12,7 @@ from typing import Final
 from opdock.kernels.data.base import (
     INFINITE,
     UNKNOWN,
+    Chosen,
     Context,
     Dataset,
     DatasetIterator,
@@ -154,7 +155,7 @@ class _ShuffleIterator(DatasetIterator):
             self._source.close()
 
 
-class SamplingDataset(Following):
+class SamplingDataset(Chosen):
     """Each element with a probability."""
 
     def __init__(self, source: Dataset, rate: float, seeds: tuple[int, int]) -> None:

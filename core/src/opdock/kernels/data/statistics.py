@@ -16,8 +16,8 @@ from opdock.kernels.data.base import (
     Dataset,
     DatasetIterator,
     Element,
-    Following,
     FollowingIterator,
+    HandedOn,
 )
 
 __all__ = ["Aggregator", "MeasuredDataset", "ToldDataset", "latency", "size"]
@@ -63,7 +63,7 @@ def _bytes(array: np.ndarray[Any, Any]) -> int:
     return sum(len(v) for v in array.reshape(-1) if isinstance(v, (bytes, str)))
 
 
-class ToldDataset(Following):
+class ToldDataset(HandedOn):
     """The same elements, while an aggregator hears of the datasets that they come through.
 
     Args:
@@ -77,24 +77,13 @@ class ToldDataset(Following):
         self._aggregator = aggregator
         self._before = f"{tag}::" if tag else ""
 
-    @property
-    def fresh(self) -> bool:
-        """Whether nobody else holds an element's arrays."""
-        return self.source.fresh
-
-    def cardinality(self) -> int:
-        """The number of elements, as far as it is known."""
-        return self.source.cardinality()
-
-    def iterator(self, context: Context) -> DatasetIterator:
-        """A new iterator, before the first element."""
+    def within(self, context: Context) -> Context:
+        """The context in which the aggregator hears of the source."""
         tell, before = self._aggregator.tell, self._before
-        return self.source.iterator(
-            context.with_statistics(lambda name, value: tell(before + name, value))
-        )
+        return context.with_statistics(lambda name, value: tell(before + name, value))
 
 
-class MeasuredDataset(Following):
+class MeasuredDataset(HandedOn):
     """The same elements, with a number of each for the aggregator, if there is one.
 
     Args:
@@ -106,15 +95,6 @@ class MeasuredDataset(Following):
     def __init__(self, source: Dataset, tag: str, measure: Measure) -> None:
         super().__init__(source)
         self.tag, self.measure = tag, measure
-
-    @property
-    def fresh(self) -> bool:
-        """Whether nobody else holds an element's arrays."""
-        return self.source.fresh
-
-    def cardinality(self) -> int:
-        """The number of elements, as far as it is known."""
-        return self.source.cardinality()
 
     def iterator(self, context: Context) -> DatasetIterator:
         """A new iterator, before the first element."""

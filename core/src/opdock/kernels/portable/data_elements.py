@@ -7,28 +7,32 @@ from typing import Any
 import numpy as np
 
 from opdock.kernels.data import batching, choosing, sequence, shuffling
-from opdock.kernels.data.base import Dataset, dataset_of, declared, scalar_int
+from opdock.kernels.data.base import Dataset, declared, scalar_int
 from opdock.kernels.data.binding import Make, hosted, resources_of, scalar_text, unary
 from opdock.kernels.data.caching import FileCacheDataset
+from opdock.kernels.data.memory import dataset_anywhere, dataset_of
 from opdock.kernels.data.parallel import AnyOrderDataset, LimitedThreadsDataset, PrefetchDataset
 from opdock.kernels.data.sources import seeds_or_fresh
 from opdock.kernels.select.signature import NodeSig
 
 __all__: list[str] = []
 
-for _op, _numbers, _make in (
-    ("TakeDataset", ("count",), sequence.TakeDataset),
-    ("SkipDataset", ("count",), sequence.SkipDataset),
-    ("RepeatDataset", ("count",), sequence.RepeatDataset),
-    ("UnbatchDataset", (), batching.UnbatchDataset),
-    ("UniqueDataset", (), choosing.UniqueDataset),
-    ("IgnoreErrorsDataset", (), choosing.IgnoreErrorsDataset),
-    ("ModelDataset", (), lambda dataset: dataset),
-    ("MaxIntraOpParallelismDataset", ("max_intra_op_parallelism",), lambda dataset, _: dataset),
-    ("PrivateThreadPoolDataset", ("num_threads",), LimitedThreadsDataset),
-):
+for _op, _numbers, _make, _source_of in (
+    ("TakeDataset", ("count",), sequence.TakeDataset, dataset_anywhere),
+    ("SkipDataset", ("count",), sequence.SkipDataset, dataset_anywhere),
+    ("RepeatDataset", ("count",), sequence.RepeatDataset, dataset_anywhere),
+    ("UnbatchDataset", (), batching.UnbatchDataset, dataset_of),
+    ("UniqueDataset", (), choosing.UniqueDataset, dataset_of),
+    ("IgnoreErrorsDataset", (), choosing.IgnoreErrorsDataset, dataset_anywhere),
+    ("ModelDataset", (), lambda dataset: dataset, dataset_anywhere),
+    (
+        "MaxIntraOpParallelismDataset", ("max_intra_op_parallelism",), lambda dataset, _: dataset,
+        dataset_anywhere,
+    ),
+    ("PrivateThreadPoolDataset", ("num_threads",), LimitedThreadsDataset, dataset_anywhere),
+):  # fmt: skip
     _inputs = " ".join(("input_dataset", *_numbers))
-    hosted(_op, inputs=_inputs, module=__name__)(unary(_numbers, _make))
+    hosted(_op, inputs=_inputs, module=__name__)(unary(_numbers, _make, _source_of))
 
 
 @hosted("OptimizeDataset", inputs="input_dataset optimizations")
@@ -36,7 +40,7 @@ def optimize(sig: NodeSig) -> Make:
     """The elements, in another order if one of the names of TF's rewrites allows it."""
 
     def run(source: Any, names: Any) -> Dataset:
-        dataset = dataset_of(source)
+        dataset = dataset_anywhere(source)
         sloppy = b"make_sloppy" in set(np.asarray(names, object).reshape(-1))
         return AnyOrderDataset(dataset) if sloppy else dataset
 
@@ -89,7 +93,7 @@ def prefetch(sig: NodeSig) -> Make:
     """The elements, made ahead."""
     resources = resources_of(sig)
     return lambda source, size: PrefetchDataset(
-        dataset_of(source), scalar_int(size, "buffer_size"), resources
+        dataset_anywhere(source), scalar_int(size, "buffer_size"), resources
     )
 
 

@@ -11,7 +11,6 @@ from opdock.kernels.data.base import (
     Captured,
     Context,
     Dataset,
-    dataset_of,
     declared,
     invalid,
     scalar_int,
@@ -19,6 +18,7 @@ from opdock.kernels.data.base import (
 from opdock.kernels.data.batching import MapAndBatchDataset
 from opdock.kernels.data.binding import Make, captured, hosted, resources_of
 from opdock.kernels.data.interleaving import ParallelInterleaveDataset
+from opdock.kernels.data.memory import dataset_of
 from opdock.kernels.data.parallel import AUTOTUNE
 from opdock.kernels.data.parallel_map import ParallelMapDataset
 from opdock.kernels.select.signature import NodeSig

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,16 @@ from opdock.io.records import new_file
 from opdock.kernels.data.base import (
     Context,
     Dataset,
+    Memory,
     check_fits,
-    dataset_of,
     declared,
     invalid,
     unwrap,
 )
-from opdock.kernels.data.binding import Make, hosted, resources_of, scalar_text
+from opdock.kernels.data.binding import Make, boxed, hosted, listed, resources_of, scalar_text
 from opdock.kernels.data.iterators import IteratorResource, iterator_of, single_element
+from opdock.kernels.data.memory import dataset_anywhere, dataset_of
+from opdock.kernels.portable import PRIORITY, portable
 from opdock.kernels.select.signature import NodeSig
 
 __all__: list[str] = []
@@ -28,27 +31,20 @@ __all__: list[str] = []
 _KIND = "iterator"
 
 
-def _listed(element: tuple[Any, ...]) -> Any:
-    return element[0] if len(element) == 1 else element
-
-
-def _object(value: Any) -> Any:
-    """A scalar variant or string."""
-    out = np.empty((), object)
-    out[()] = value
-    return out
-
-
 # ---------------------------------------------------------------- resources
+def _new(sig: NodeSig, name: str) -> Callable[[], IteratorResource]:
+    types, element_shapes = declared(sig)
+    resources = resources_of(sig)
+    return lambda: IteratorResource(name, types, element_shapes, resources)
+
+
 @hosted("Iterator", "IteratorV2")
 def iterator(sig: NodeSig) -> Make:
     """The iterator of a name: the node's own, or the one that it shares."""
     attrs, resources = sig.attrs, resources_of(sig)
     types, element_shapes = declared(sig)
     name = attrs["shared_name"] or sig.name
-
-    def make() -> IteratorResource:
-        return IteratorResource(name, types, element_shapes, resources)
+    make = _new(sig, name)
 
     def run() -> IteratorResource:
         found: IteratorResource = resources.get_or_create(_KIND, attrs["container"], name, make)
@@ -59,15 +55,47 @@ def iterator(sig: NodeSig) -> Make:
     return run
 
 
+@hosted("AnonymousIterator")
+def anonymous_iterator(sig: NodeSig) -> Make:
+    """A new iterator each time."""
+    return _new(sig, "anonymous")
+
+
+@hosted("AnonymousIteratorV2", outputs="handle deleter")
+def anonymous_iterator_v2(sig: NodeSig) -> Make:
+    """A new iterator each time, and what `DeleteIterator` asks for."""
+    make = _new(sig, "anonymous")
+
+    def run() -> tuple[IteratorResource, Any]:
+        found = make()
+        return found, boxed(found)
+
+    return run
+
+
+@hosted("DeleteIterator", inputs="handle deleter", outputs="")
+def delete_iterator(sig: NodeSig) -> Make:
+    """Closes an iterator, and forgets it."""
+    resources = resources_of(sig)
+
+    def run(handle: Any, deleter: Any) -> tuple[()]:
+        found = iterator_of(handle)
+        resources.delete(f"{_KIND}_handle", "", found.handle.decode())
+        found.close()
+        return ()
+
+    return run
+
+
 @hosted("OneShotIterator")
 def one_shot_iterator(sig: NodeSig) -> Make:
     """The iterator of a name, over what a function makes the first time."""
 
-    resource = iterator(sig)
+    resource, factory = iterator(sig), sig.function("dataset_factory")
 
     def run() -> IteratorResource:
         found: IteratorResource = resource()
-        found.begin_once(lambda: dataset_of(sig.function("dataset_factory").instance()(())[0]))
+        found.begin_once(lambda: dataset_anywhere(factory.instance()(())[0]))
         return found
 
     return run
@@ -81,7 +109,7 @@ def to_string_handle(sig: NodeSig) -> Make:
     def run(handle: Any) -> Any:
         found = iterator_of(handle)
         resources.get_or_create(f"{_KIND}_handle", "", found.handle.decode(), lambda: found)
-        return _object(found.handle)
+        return boxed(found.handle)
 
     return run
 
@@ -118,15 +146,34 @@ def make_iterator(sig: NodeSig) -> Make:
     """Begins to iterate."""
 
     def run(dataset: Any, handle: Any) -> tuple[()]:
-        iterator_of(handle).begin(dataset_of(dataset))
+        iterator_of(handle).begin(dataset_anywhere(dataset))
         return ()
 
     return run
 
 
+def _beside_the_host(sig: NodeSig) -> bool | str:
+    if sig.device is None or sig.device.is_host:
+        return "elements for the host come from the kernel for any device"
+    return True
+
+
+@portable(
+    "IteratorGetNext", "IteratorGetNextSync", host_inputs=("iterator",), keeps=(),
+    priority=PRIORITY + 1, when=_beside_the_host,
+)  # fmt: skip
+def get_next_there(xp: Any, sig: NodeSig) -> Make:
+    """The next element, in the memory of the device: where it lies, if it is ahead there."""
+    return _get_next(sig, sig.device)
+
+
 @hosted("IteratorGetNext", "IteratorGetNextSync", inputs="iterator", outputs="components", keeps=())
 def get_next(sig: NodeSig) -> Make:
-    """The next element."""
+    """The next element, in the memory of the host."""
+    return _get_next(sig, None)
+
+
+def _get_next(sig: NodeSig, memory: Memory | None) -> Make:
     types, element_shapes = declared(sig)
     checked: IteratorResource | None = None
 
@@ -137,7 +184,7 @@ def get_next(sig: NodeSig) -> Make:
             if found.types:
                 check_fits(types, element_shapes, found.types, found.shapes)
             checked = found
-        return _listed(found.next())
+        return listed(found.next(memory))
 
     return run
 
@@ -158,7 +205,7 @@ def get_next_as_optional(sig: NodeSig) -> Make:
 @hosted("SerializeIterator", inputs="resource_handle", outputs="serialized")
 def serialize_iterator(sig: NodeSig) -> Make:
     """Where an iterator stands."""
-    return lambda handle: _object(iterator_of(handle).save())
+    return lambda handle: boxed(iterator_of(handle).save())
 
 
 @hosted("DeserializeIterator", inputs="resource_handle serialized", outputs="")
@@ -176,7 +223,7 @@ def deserialize_iterator(sig: NodeSig) -> Make:
 @hosted("DatasetToSingleElement", inputs="dataset", outputs="components")
 def to_single_element(sig: NodeSig) -> Make:
     """The one element of a dataset."""
-    return lambda dataset: _listed(single_element(dataset_of(dataset)))
+    return lambda dataset: listed(single_element(dataset_of(dataset)))
 
 
 @hosted("DatasetCardinality", inputs="input_dataset", outputs="cardinality")
@@ -254,6 +301,6 @@ def optional_get_value(sig: NodeSig) -> Make:
             raise invalid(
                 f"The given optional has {len(element)} components, expected {len(types)}."
             )
-        return _listed(element)
+        return listed(element)
 
     return run

@@ -9,6 +9,7 @@ import numpy as np
 from opdock.kernels.data import csv, files, sources
 from opdock.kernels.data.base import Dataset, declared, invalid, scalar_int
 from opdock.kernels.data.binding import Make, captured, hosted, scalar_text
+from opdock.kernels.data.memory import held
 from opdock.kernels.select.signature import NodeSig
 
 __all__: list[str] = []
@@ -47,17 +48,18 @@ def sparse_tensor_slice(sig: NodeSig) -> Make:
     "GeneratorDataset", inputs="init_func_other_args next_func_other_args finalize_func_other_args"
 )
 def generator(sig: NodeSig) -> Make:
-    """What functions of the user's give."""
+    """What functions of the user's give, in the memory of the device that the node is on."""
     types, shapes = declared(sig)
     first = len(sig.attrs["Tinit_func_args"])
     second = first + len(sig.attrs["Tnext_func_args"])
 
     def run(*values: Any) -> Dataset:
-        return sources.GeneratorDataset(
+        dataset = sources.GeneratorDataset(
             captured(sig, "init_func", values[:first]),
             captured(sig, "next_func", values[first:second]),
             captured(sig, "finalize_func", values[second:]), types, shapes,
         )  # fmt: skip
+        return held(dataset, sig.device)
 
     return run
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from opdock.kernels.data.base import Dataset, dataset_of, invalid, unwrap
+from opdock.kernels.data.base import Dataset, invalid, unwrap
 from opdock.kernels.data.binding import Make, hosted, resources_of, scalar_text
+from opdock.kernels.data.memory import dataset_of
 from opdock.kernels.data.statistics import Aggregator, MeasuredDataset, ToldDataset, latency, size
 from opdock.kernels.select.signature import NodeSig
 

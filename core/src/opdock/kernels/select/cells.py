@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from threading import Condition
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from opdock.dtypes import DType
 
 __all__ = ["Background", "Cell", "Resources", "UserCall", "UserFunction"]
+
+T = TypeVar("T")
 
 
 class Cell(Protocol):
@@ -130,6 +132,17 @@ class Resources(Protocol):
 
         Raises:
             CancelledError: the session was closed, or the step's time is over.
+        """
+
+    def insist(self, work: Callable[[], T], prepare: Callable[[], None]) -> T:
+        """The result of some work that waits wherever it has to.
+
+        A kernel that would wait while the rest of its step could go on is stopped, and called again
+        later. What has taken something by then has to go on instead.
+
+        Args:
+            work: takes something, and waits.
+            prepare: waits for as much as it can before anything is taken; called if need be.
         """
 
     def background(self, work: Callable[[], None], name: str) -> Background:

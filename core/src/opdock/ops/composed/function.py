@@ -148,8 +148,9 @@ def function(
 
     def decorate(inner: Callable[..., Any]) -> _Function:
         name = getattr(inner, "__name__", type(inner).__name__)
-        plain = name if name.isidentifier() else "function"
+        # A scope at the top begins with a letter.
+        plain = name.lstrip("_") if name.isidentifier() else ""
         inspect.signature(inner)
-        return _Function(inner, input_signature, plain)
+        return _Function(inner, input_signature, plain or "function")
 
     return decorate if func is None else decorate(func)

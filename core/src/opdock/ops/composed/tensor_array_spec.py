@@ -62,6 +62,12 @@ class TensorArraySpec(TypeSpec):
             value.element_shape, value.dtype, value.dynamic_size, value._elements.infer
         )
 
+    @staticmethod
+    def _of_legacy(dtype: Any, shape: Any) -> TensorArraySpec:
+        """The spec of a type and of what `_to_legacy_output_shapes` gives."""
+        dynamic_size, infer_shape, *_ = as_tensor_shape(shape).as_list()
+        return TensorArraySpec(shape[2:], dtype, bool(dynamic_size), bool(infer_shape))
+
     def is_compatible_with(self, spec_or_value: Any) -> bool:
         """Whether some array fits both; whether shapes are inferred makes no difference."""
         other = spec_or_value
