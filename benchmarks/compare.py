@@ -59,7 +59,11 @@ FULL = Effort(rounds=7, seconds=0.5, least=3, warm=0.5, pause=0.15)
 
 
 class Worker:
-    """A process with one library; `ask` gives its answer, or {"error": ...}."""
+    """A process with one library; `ask` gives its answer, or {"error": ...}.
+
+    Attributes:
+        ended: whether it is gone, and will answer no more.
+    """
 
     def __init__(self, side: Side, setting: Setting) -> None:
         words = [side.python, str(HERE / "worker.py"), side.library]
@@ -67,6 +71,7 @@ class Worker:
         if setting.device:
             words += ["--device", setting.device]
         self.patience = setting.effort.patience
+        self.ended = False
         self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115
         self._process = subprocess.Popen(
             words,
@@ -96,6 +101,7 @@ class Worker:
         timer.cancel()
         if line:
             return json.loads(line)
+        self.ended = True
         if late:
             return {"error": f"no answer within {self.patience:.0f} s"}
         status = self._process.wait()

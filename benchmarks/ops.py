@@ -30,12 +30,12 @@ from compare import Effort, Setting, Side, Worker
 from registry import programs
 from registry.programs import Row
 
-EFFORT = Effort(rounds=5, seconds=0.04, least=2, warm=0.04, pause=0.0, patience=60.0)
+EFFORT = Effort(rounds=5, seconds=0.04, least=2, warm=0.04, pause=0.0, patience=20.0)
 TOLERANCE = 1e-3
 
 
 class Pair:
-    """A process of each library, started again after one of them failed."""
+    """A process of each library, started again after one of them ended."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
@@ -59,7 +59,7 @@ class Pair:
         if not wrong:
             times, ratios = compare.turns(self.setting.effort, self.workers, heads, wrong)
         if wrong:
-            self.close(wrong)
+            self.close([name for name, worker in self.workers.items() if worker.ended])
             return {
                 "wrong": {
                     name: heard.get("error") or heard["wrong"] for name, heard in wrong.items()
@@ -70,11 +70,10 @@ class Pair:
             "ratios": {name: found["median"] for name, found in ratios.items()},
         }
 
-    def close(self, libraries: Sequence[str] | Any = ()) -> None:
-        """Ends the processes of these libraries; of all without any."""
-        for library in list(libraries or self.workers):
-            if library in self.workers:
-                self.workers.pop(library).close()
+    def close(self, libraries: Sequence[str]) -> None:
+        """Ends the processes of these libraries."""
+        for library in libraries:
+            self.workers.pop(library).close()
 
 
 def measured(setting: Setting, chosen: Sequence[Row]) -> Iterator[dict[str, Any]]:
@@ -88,7 +87,7 @@ def measured(setting: Setting, chosen: Sequence[Row]) -> Iterator[dict[str, Any]
             found = {"name": row.name, "about": about["about"], **pair.measure(Path(place))}
         print(told(found), file=sys.stderr, flush=True)
         yield found
-    pair.close()
+    pair.close(list(pair.workers))
 
 
 def told(found: dict[str, Any]) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-import array_api_compat.numpy as xp
 import numpy as np
 
 from opdock.plugin import BaseDevice, DeviceAttributes, DType, MemoryStats, errors
 from opdock_cpu.crew import sharing
+from opdock_cpu.namespace import namespace
 from opdock_cpu.threads import use_threads
 
 _LINE: Final = 64
@@ -19,7 +19,7 @@ class CpuDevice(BaseDevice):
     """Host memory and NumPy. Several of them share both; they differ in name only."""
 
     is_host = True
-    namespace = xp
+    namespace = namespace
 
     def __init__(self, attributes: DeviceAttributes) -> None:
         super().__init__(attributes)
