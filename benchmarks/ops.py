@@ -30,7 +30,7 @@ from compare import Effort, Setting, Side, Worker
 from registry import programs
 from registry.programs import Row
 
-EFFORT = Effort(rounds=5, seconds=0.04, least=2, warm=0.04, pause=0.0, patience=20.0)
+EFFORT = Effort(rounds=5, seconds=0.04, least=2, warm=0.04, pause=0.0, patience=60.0)
 TOLERANCE = 1e-3
 
 
