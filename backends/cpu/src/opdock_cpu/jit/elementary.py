@@ -24,8 +24,8 @@ table = KernelTable()
 OPS: Final = (
     "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cosh", "DivNoNan",
     "Elu", "EluGrad", "Erf", "Exp", "Expm1", "LeakyRelu", "LeakyReluGrad", "Log", "Log1p",
-    "ReciprocalGrad", "Relu6Grad", "Rsqrt", "RsqrtGrad", "Selu", "SeluGrad", "Sigmoid", "SigmoidGrad",
-    "Sinh", "Softplus", "SoftplusGrad", "Softsign", "SoftsignGrad", "SqrtGrad",
+    "ReciprocalGrad", "Relu6Grad", "Rsqrt", "RsqrtGrad", "Selu", "SeluGrad", "Sigmoid",
+    "SigmoidGrad", "Sinh", "Softplus", "SoftplusGrad", "Softsign", "SoftsignGrad", "SqrtGrad",
     "SquaredDifference", "Tanh", "TanhGrad",
 )  # fmt: skip
 """Ops of more than one step, or of a function that costs more than the memory it goes through."""
