@@ -101,3 +101,38 @@ def test_boxes(both: Any, limit: float) -> None:
         return [tf.image.non_max_suppression(boxes, scores, 50, limit, 5.0), *many]
 
     _same(both(build, "_suppress"), rtol=0)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 17])
+def test_small_systems(both: Any, n: int) -> None:
+    def build() -> Any:
+        x = _array(300, n, n) + 3 * tf.eye(n)
+        return [
+            tf.matrix_determinant(x), tf.matrix_inverse(x, adjoint=True),
+            tf.matrix_solve(x, _array(300, n, 3)),
+        ]  # fmt: skip
+
+    found, wanted = both(build, "_eliminate")
+    # Now and then a matrix is nearly singular.
+    for a, b in zip(found, wanted, strict=True):
+        far = np.abs(a - b) > 1e-3 * np.abs(b).reshape(len(b), -1).max(1).reshape(
+            -1, *[1] * (b.ndim - 1)
+        )
+        assert far.mean() < 0.02
+
+
+def test_singular_matrices_among_many_are_found(both: Any) -> None:
+    matrices = np.tile(np.eye(3, dtype=np.float32), (300, 1, 1))
+    matrices[7, 2, 2] = 0
+
+    def build() -> Any:
+        return tf.matrix_determinant(tf.py_func(lambda: matrices, [], tf.float32))
+
+    (found,), _ = both(build, "_eliminate")
+    assert np.flatnonzero(found == 0).tolist() == [7]
+
+    def inverted() -> Any:
+        return tf.matrix_inverse(tf.py_func(lambda: matrices, [], tf.float32))
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not invertible"):
+        both(inverted)

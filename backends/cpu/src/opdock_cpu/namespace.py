@@ -15,12 +15,12 @@ from opdock_cpu.folds import fold_rows
 __all__ = ["namespace"]
 
 _SHARED: Final = range(48, 768)
-"""Matrices of so many rows LAPACK shares out over threads of BLAS, and loses by it: its loops wait
-for each other at every block of columns, on a busy machine for a time slice each."""
+"""Matrices of so many columns are shared out over threads of BLAS, and lose by it: LAPACK's loops
+wait for each other at every block of columns, on a busy machine for a time slice each."""
 
 
 def _factored(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of LAPACK's, on the calling thread where the matrix is not large."""
+    """A function of matrices, on the calling thread where they are not large."""
 
     @functools.wraps(function)
     def run(x: Any, *args: Any, **words: Any) -> Any:
@@ -38,4 +38,4 @@ for _name in ("cholesky", "det", "eigh", "eigvalsh", "inv", "qr", "slogdet", "so
 
 namespace: Any = ModuleType("opdock_cpu.namespace.namespace")
 # Attributes of its own: to pass each look-up on would cost more than many a kernel.
-vars(namespace).update(vars(xp), fold_rows=fold_rows, linalg=linalg)
+vars(namespace).update(vars(xp), fold_rows=fold_rows, linalg=linalg, matmul=_factored(xp.matmul))

@@ -22,8 +22,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def _walk(begin: int, end: int, out: Array, x: Array, width: int, limit: float) -> None:
     """Every statement, and what decides."""
     for r in range(begin, end):
-        total = double(0)
-        seen = 0
+        total, seen = double(0), 0
         for c in range(width - 1, -1, -1):
             value = x[r * width + c]
             if isnan(value) or (r % 3 == 1 and not value > -1):

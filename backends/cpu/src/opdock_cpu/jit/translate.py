@@ -173,6 +173,10 @@ class _Translation:
 
     def _statement(self, node: ast.stmt) -> None:
         match node:
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
+                # All are there before the first is assigned.
+                for target, value in zip(targets, [self._value(v) for v in values], strict=True):
+                    self._into(target, value)
             case ast.Assign(targets=[target], value=value):
                 self._into(target, self._value(value))
             case ast.AnnAssign(target=target, value=ast.expr() as value):
