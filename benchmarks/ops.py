@@ -3,6 +3,7 @@
     python benchmarks/ops.py --peer tensorflow=PYTHON                  # all, some minutes
     python benchmarks/ops.py 'Conv2D*' '*.grad.large' --peer ...       # some of it
     python benchmarks/ops.py --peer ... --markdown ops.md              # a page of all rows
+    python benchmarks/ops.py --peer ... --floor benchmarks/ops.json    # is any much slower now?
 
 A row is an op at a size: "MatMul.usual", "MatMul.grad.large". Its arguments are a conformance
 sample's, grown (`registry/enlarge.py`); both libraries run the same GraphDef in turns, and a row on
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import compare
+import floors
 import options
 import report
 from agree import apart
@@ -146,9 +148,18 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--device", help="where opdock computes, for instance opencl:0")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a page of all rows")
     parser.add_argument("--json", type=Path, help="keep the figures")
+    parser.add_argument(
+        "--floor", type=Path, metavar="FILE",
+        help="measure the rows that this file has ratios of, and fail if some are below",
+    )  # fmt: skip
+    parser.add_argument("--write-floor", type=Path, metavar="FILE", help="write that file")
     args = parser.parse_args(words)
+    if (args.floor or args.write_floor) and len(args.peer) != 1:
+        parser.error("floors are ratios to one peer")
     known = {row.name: row for row in programs.rows()}
-    chosen = [known[name] for name in options.chosen(args.names, list(known))]
+    least = floors.read(args.floor) if args.floor else {}
+    names = [name for name in known if name in least] if args.floor else list(known)
+    chosen = [known[name] for name in options.chosen(args.names, names)]
     setting = Setting((Side("opdock"), *args.peer), args.threads, args.device, effort=EFFORT)
     found = list(measured(setting, chosen))
     about = {**report.machine(), "date": dt.datetime.now(tz=dt.UTC).date().isoformat()}
@@ -162,7 +173,21 @@ def main(words: Sequence[str]) -> int:
         if args.markdown:
             text = page(about, found, side.library)
             args.markdown.write_text(text, encoding="utf-8")
-    return 0
+    if args.write_floor:
+        floors.write(args.write_floor, about, found, args.peer[0].library)
+    return guarded(setting, known, least, found) if args.floor else 0
+
+
+def guarded(
+    setting: Setting, known: dict[str, Row], least: dict[str, float], found: list[dict[str, Any]]
+) -> int:
+    """Names the rows that are below their floors twice; the exit status."""
+    peer = setting.sides[1].library
+    suspects = [known[name] for name in floors.below(least, found, peer)]
+    again = floors.below(least, measured(setting, suspects), peer)
+    for name in again:
+        print(f"{name} is below {least[name]} of {peer}")
+    return int(bool(again))
 
 
 if __name__ == "__main__":

@@ -136,3 +136,21 @@ def test_singular_matrices_among_many_are_found(both: Any) -> None:
 
     with pytest.raises(tf.errors.InvalidArgumentError, match="not invertible"):
         both(inverted)
+
+
+@pytest.mark.parametrize("merge", [True, False])
+@pytest.mark.parametrize("collapse", [True, False])
+def test_ctc_loss(both: Any, merge: bool, collapse: bool) -> None:
+    rows = [[0, 1, 1], [2], [], [3, 0, 3, 0, 3, 0, 3], [1, 1, 1, 1]]
+    at = [(b, i) for b, row in enumerate(rows) for i in range(len(row))]
+    labels = tf.SparseTensorValue(at, [rows[b][i] for b, i in at], [5, 7])
+
+    def build() -> Any:
+        x = _array(12, 5, 5)
+        loss = tf.nn.ctc_loss(
+            tf.SparseTensor(labels.indices, tf.cast(labels.values, tf.int32), labels.dense_shape),
+            x, [12, 7, 3, 10, 0], collapse, merge, ignore_longer_outputs_than_inputs=True,
+        )  # fmt: skip
+        return [loss, *tf.gradients(loss, x)]
+
+    _same(both(build, "_align"), rtol=1e-5, atol=1e-6)
