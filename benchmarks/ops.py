@@ -145,6 +145,10 @@ def main(words: Sequence[str]) -> int:
     )
     parser.add_argument("--peer", action="append", default=[], type=options.peer)
     parser.add_argument("--threads", type=options.positive, default=options.cores())
+    parser.add_argument(
+        "--processor", action="store_true",
+        help="count the processors' time, with --threads 1 on a machine with other work",
+    )  # fmt: skip
     parser.add_argument("--device", help="where opdock computes, for instance opencl:0")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a page of all rows")
     parser.add_argument("--json", type=Path, help="keep the figures")
@@ -160,9 +164,16 @@ def main(words: Sequence[str]) -> int:
     least = floors.read(args.floor) if args.floor else {}
     names = [name for name in known if name in least] if args.floor else list(known)
     chosen = [known[name] for name in options.chosen(args.names, names)]
-    setting = Setting((Side("opdock"), *args.peer), args.threads, args.device, effort=EFFORT)
+    setting = Setting(
+        (Side("opdock"), *args.peer), args.threads, args.device,
+        effort=EFFORT, processor=args.processor, settled=True,
+    )  # fmt: skip
     found = list(measured(setting, chosen))
-    about = {**report.machine(), "date": dt.datetime.now(tz=dt.UTC).date().isoformat()}
+    about = {
+        **report.machine(),
+        **told_of(setting),
+        "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
+    }
     if args.json:
         args.json.write_text(
             json.dumps({"about": about, "rows": found}, indent=1), encoding="utf-8"
@@ -176,6 +187,12 @@ def main(words: Sequence[str]) -> int:
     if args.write_floor:
         floors.write(args.write_floor, about, found, args.peer[0].library)
     return guarded(setting, known, least, found) if args.floor else 0
+
+
+def told_of(setting: Setting) -> dict[str, Any]:
+    """How it was measured."""
+    clock = "the processors'" if setting.processor else "the wall's"
+    return {"threads": setting.threads, "clock": clock}
 
 
 def guarded(

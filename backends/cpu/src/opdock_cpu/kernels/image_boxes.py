@@ -145,15 +145,18 @@ def combined_non_max_suppression(sig: NodeSig) -> Callable[..., Any]:
         # Here TF keeps boxes that overlap by just the limit.
         above = np.nextafter(np.float32(threshold), np.float32(np.inf))
         order, values = _best(boxes, scores, by_class, above, lowest)
-        valid = np.minimum((values > -np.inf).sum(axis=1), size)
-        for i, n in enumerate(valid):
-            places = order[i, :n]
-            out[0][i, :n] = boxes[i, places // classes, places % classes % boxes.shape[2]]
-            out[1][i, :n] = values[i, :n]
-            out[2][i, :n] = places % classes
+        places, values = order[:, :size], values[:, :size]
+        used = values > -np.inf
+        length, sets = boxes.shape[1:3]
+        at = places // classes * sets + places % classes % sets
+        found = np.take_along_axis(boxes.reshape(batch, length * sets, 4), at[:, :, None], axis=1)
+        count = places.shape[1]
+        np.copyto(out[0][:, :count], found, where=used[:, :, None])
+        np.copyto(out[1][:, :count], values, where=used)
+        np.copyto(out[2][:, :count], places % classes, where=used, casting="unsafe")
         if clip:
             np.clip(out[0], 0, 1, out[0])
-        out[3][:] = valid
+        out[3][:] = used.sum(axis=1)
         return out
 
     return run
