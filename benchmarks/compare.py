@@ -59,14 +59,21 @@ FULL = Effort(rounds=7, seconds=0.5, least=3, warm=0.5, pause=0.15)
 
 
 class Worker:
-    """A process with one library; `ask` gives its answer, or {"error": ...}."""
+    """A process with one library; `ask` gives its answer, or {"error": ...}.
+
+    Attributes:
+        ended: whether it is gone, and will answer no more.
+    """
 
     def __init__(self, side: Side, setting: Setting) -> None:
         words = [side.python, str(HERE / "worker.py"), side.library]
         words += ["--threads", str(setting.threads)]
         if setting.device:
             words += ["--device", setting.device]
+        if setting.processor:
+            words += ["--processor"]
         self.patience = setting.effort.patience
+        self.ended = False
         self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115
         self._process = subprocess.Popen(
             words,
@@ -96,6 +103,7 @@ class Worker:
         timer.cancel()
         if line:
             return json.loads(line)
+        self.ended = True
         if late:
             return {"error": f"no answer within {self.patience:.0f} s"}
         status = self._process.wait()
@@ -126,6 +134,9 @@ class Setting:
         device: where opdock computes; its own choice without one.
         gpu: whether peers may see GPUs.
         effort: how long to measure.
+        processor: whether the time of processors counts, not what a clock on the wall shows: on a
+            busy machine the latter is others' time.
+        settled: whether code is generated before a step goes on, not meanwhile.
     """
 
     sides: Sequence[Side]
@@ -133,11 +144,15 @@ class Setting:
     device: str | None = None
     gpu: bool = False
     effort: Effort = SHORT
+    processor: bool = False
+    settled: bool = False
 
     def environment(self, side: Side) -> dict[str, str]:
         """Same threads, same precision, and no GPU that was not asked for."""
         env = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", NVIDIA_TF32_OVERRIDE="0")
         env |= {f"{name}_NUM_THREADS": str(self.threads) for name in _THREADS}
+        if self.settled:
+            env["OPDOCK_JIT"] = "sync"
         if side.library != "opdock":
             env.pop("PYTHONPATH", None)
             if not self.gpu:

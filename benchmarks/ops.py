@@ -3,6 +3,7 @@
     python benchmarks/ops.py --peer tensorflow=PYTHON                  # all, some minutes
     python benchmarks/ops.py 'Conv2D*' '*.grad.large' --peer ...       # some of it
     python benchmarks/ops.py --peer ... --markdown ops.md              # a page of all rows
+    python benchmarks/ops.py --peer ... --floor benchmarks/ops.json    # is any much slower now?
 
 A row is an op at a size: "MatMul.usual", "MatMul.grad.large". Its arguments are a conformance
 sample's, grown (`registry/enlarge.py`); both libraries run the same GraphDef in turns, and a row on
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import compare
+import floors
 import options
 import report
 from agree import apart
@@ -35,7 +37,7 @@ TOLERANCE = 1e-3
 
 
 class Pair:
-    """A process of each library, started again after one of them failed."""
+    """A process of each library, started again after one of them ended."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
@@ -59,7 +61,7 @@ class Pair:
         if not wrong:
             times, ratios = compare.turns(self.setting.effort, self.workers, heads, wrong)
         if wrong:
-            self.close(wrong)
+            self.close([name for name, worker in self.workers.items() if worker.ended])
             return {
                 "wrong": {
                     name: heard.get("error") or heard["wrong"] for name, heard in wrong.items()
@@ -70,11 +72,10 @@ class Pair:
             "ratios": {name: found["median"] for name, found in ratios.items()},
         }
 
-    def close(self, libraries: Sequence[str] | Any = ()) -> None:
-        """Ends the processes of these libraries; of all without any."""
-        for library in list(libraries or self.workers):
-            if library in self.workers:
-                self.workers.pop(library).close()
+    def close(self, libraries: Sequence[str]) -> None:
+        """Ends the processes of these libraries."""
+        for library in libraries:
+            self.workers.pop(library).close()
 
 
 def measured(setting: Setting, chosen: Sequence[Row]) -> Iterator[dict[str, Any]]:
@@ -88,7 +89,7 @@ def measured(setting: Setting, chosen: Sequence[Row]) -> Iterator[dict[str, Any]
             found = {"name": row.name, "about": about["about"], **pair.measure(Path(place))}
         print(told(found), file=sys.stderr, flush=True)
         yield found
-    pair.close()
+    pair.close(list(pair.workers))
 
 
 def told(found: dict[str, Any]) -> str:
@@ -144,15 +145,35 @@ def main(words: Sequence[str]) -> int:
     )
     parser.add_argument("--peer", action="append", default=[], type=options.peer)
     parser.add_argument("--threads", type=options.positive, default=options.cores())
+    parser.add_argument(
+        "--processor", action="store_true",
+        help="count the processors' time, with --threads 1 on a machine with other work",
+    )  # fmt: skip
     parser.add_argument("--device", help="where opdock computes, for instance opencl:0")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a page of all rows")
     parser.add_argument("--json", type=Path, help="keep the figures")
+    parser.add_argument(
+        "--floor", type=Path, metavar="FILE",
+        help="measure the rows that this file has ratios of, and fail if some are below",
+    )  # fmt: skip
+    parser.add_argument("--write-floor", type=Path, metavar="FILE", help="write that file")
     args = parser.parse_args(words)
+    if (args.floor or args.write_floor) and len(args.peer) != 1:
+        parser.error("floors are ratios to one peer")
     known = {row.name: row for row in programs.rows()}
-    chosen = [known[name] for name in options.chosen(args.names, list(known))]
-    setting = Setting((Side("opdock"), *args.peer), args.threads, args.device, effort=EFFORT)
+    least = floors.read(args.floor) if args.floor else {}
+    names = [name for name in known if name in least] if args.floor else list(known)
+    chosen = [known[name] for name in options.chosen(args.names, names)]
+    setting = Setting(
+        (Side("opdock"), *args.peer), args.threads, args.device,
+        effort=EFFORT, processor=args.processor, settled=True,
+    )  # fmt: skip
     found = list(measured(setting, chosen))
-    about = {**report.machine(), "date": dt.datetime.now(tz=dt.UTC).date().isoformat()}
+    about = {
+        **report.machine(),
+        **told_of(setting),
+        "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
+    }
     if args.json:
         args.json.write_text(
             json.dumps({"about": about, "rows": found}, indent=1), encoding="utf-8"
@@ -163,7 +184,27 @@ def main(words: Sequence[str]) -> int:
         if args.markdown:
             text = page(about, found, side.library)
             args.markdown.write_text(text, encoding="utf-8")
-    return 0
+    if args.write_floor:
+        floors.write(args.write_floor, about, found, args.peer[0].library)
+    return guarded(setting, known, least, found) if args.floor else 0
+
+
+def told_of(setting: Setting) -> dict[str, Any]:
+    """How it was measured."""
+    clock = "the processors'" if setting.processor else "the wall's"
+    return {"threads": setting.threads, "clock": clock}
+
+
+def guarded(
+    setting: Setting, known: dict[str, Row], least: dict[str, float], found: list[dict[str, Any]]
+) -> int:
+    """Names the rows that are below their floors twice; the exit status."""
+    peer = setting.sides[1].library
+    suspects = [known[name] for name in floors.below(least, found, peer)]
+    again = floors.below(least, measured(setting, suspects), peer)
+    for name in again:
+        print(f"{name} is below {least[name]} of {peer}")
+    return int(bool(again))
 
 
 if __name__ == "__main__":

@@ -48,3 +48,27 @@ def test_a_row_is_a_program(name: str, programs: Any, tmp_path: Path) -> None:
 def test_an_op_that_cannot_grow_has_no_large_row(programs: Any, tmp_path: Path) -> None:
     row = programs.Row("LinSpace", "large", False)  # of three scalars
     assert programs.write(row, tmp_path) is None
+
+
+def test_floors_are_kept_and_name_what_is_below(tmp_path: Path) -> None:
+    import floors
+
+    path = tmp_path / "floors.json"
+    rows = [
+        {"name": "A.small", "ratios": {"tensorflow": 3.0}},
+        {"name": "B.small", "ratios": {"tensorflow": 0.3}},
+        {"name": "C.small", "wrong": {"opdock": "results are 1 apart"}},
+    ]
+    floors.write(path, {"cpu": "one"}, rows, "tensorflow")
+    floors.write(
+        path, {"cpu": "one"}, [{"name": "D.small", "ratios": {"tensorflow": 6.0}}], "tensorflow"
+    )
+    least = floors.read(path)
+    assert least == {"A.small": 1.0, "B.small": 0.1, "D.small": 2.0}
+    now = [
+        {"name": "A.small", "ratios": {"tensorflow": 1.1}},
+        {"name": "B.small", "ratios": {"tensorflow": 0.05}},
+        {"name": "D.small", "wrong": {"opdock": "no answer"}},
+        {"name": "E.small", "ratios": {"tensorflow": 0.01}},
+    ]
+    assert floors.below(least, now, "tensorflow") == ["B.small", "D.small"]

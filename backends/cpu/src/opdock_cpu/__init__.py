@@ -13,12 +13,13 @@ FAMILIES = (
     "decompositions", "depthwise", "edit_distance", "einsum", "elementary", "encoding", "fft",
     "fill", "gather", "hashing", "histogram", "image_boxes", "image_codec", "image_crop",
     "inplace", "io", "joining", "linalg", "lookup", "loss", "matrix", "matrix_functions",
-    "mutex", "ngrams", "nn", "norm", "padding", "parsing", "partition", "quantize", "quantized",
-    "quantized_nn", "queues", "ragged", "ragged_padding", "random", "random_dist", "readers",
-    "record_input", "reduce", "regex", "remapping", "scan", "scatter", "segment", "select",
-    "set_operations", "sets", "solve", "sorting", "sparse_cross", "sparse_layout",
-    "sparse_math", "sparse_reduce", "sparse_serial", "special", "state", "strings", "summary",
-    "summary_writer", "sums", "tiling", "timestamp", "tridiagonal", "unicode", "xent",
+    "morphology", "mutex", "ngrams", "nn", "norm", "padding", "parsing", "partition",
+    "quantize", "quantized", "quantized_nn", "queues", "ragged", "ragged_padding", "random",
+    "random_dist", "readers", "record_input", "reduce", "regex", "remapping", "scan", "scatter",
+    "segment", "select", "set_operations", "sets", "solve", "sorting", "sparse_cross",
+    "sparse_layout", "sparse_math", "sparse_reduce", "sparse_serial", "special", "state",
+    "strings", "summary", "summary_writer", "sums", "tiling", "timestamp", "tridiagonal",
+    "unicode", "xent",
 )  # fmt: skip
 
 ONEDNN = ("bias", "conv", "fused", "linalg", "lrn", "norm", "pool", "quantized", "xent")

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
-import array_api_compat.numpy as xp
 import numpy as np
 
 from opdock.plugin import BaseDevice, DType, MemoryStats, errors
 from opdock_cpu.crew import sharing
+from opdock_cpu.namespace import namespace
 from opdock_cpu.threads import at_most
 
 _LINE: Final = 64
@@ -20,7 +20,7 @@ class CpuDevice(BaseDevice):
     """Host memory and NumPy. Several of them share both; they differ in name only."""
 
     is_host = True
-    namespace = xp
+    namespace = namespace
 
     def upload(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """A contiguous copy."""

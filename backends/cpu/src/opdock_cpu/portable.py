@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import array_api_compat.numpy as xp
-
 from opdock.plugin import NodeSig, mount
+from opdock_cpu.namespace import namespace
 
 __all__ = ["portable_kernel"]
 
 
 def portable_kernel(sig: NodeSig) -> Callable[..., Any]:
     """The portable kernel of a node; LookupError when there is none that is bound."""
-    for kernel in mount(xp).for_op(sig.op):
+    for kernel in mount(namespace).for_op(sig.op):
         if kernel.bind is not None:
             return kernel.bind(sig)
     raise LookupError(f"no portable kernel of {sig.op}")

@@ -47,6 +47,7 @@ def values(dtype: type) -> np.ndarray:
     info = np.finfo(dtype)
     spread = [rng.normal(0, s, 20_000) for s in (1e-30, 1e-3, 1, 30, 300)]
     edges = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, info.max, info.min, info.tiny]
+    edges += list(rng.uniform(-1, 1, 20_000)) + list(1 + rng.uniform(-1, 1, 2000) * 1e-3)
     edges += [info.smallest_subnormal, 88.72, 88.73, -87.3, -103.97, -104.1, 709.78, 709.79, -745.2]
     with np.errstate(over="ignore"):
         return np.concatenate([*spread, np.exp(rng.uniform(-80, 80, 20_000)), edges]).astype(dtype)
@@ -54,8 +55,9 @@ def values(dtype: type) -> np.ndarray:
 
 def exactly(function: str, x: np.ndarray) -> np.ndarray:
     """The values in more digits than the type has; SciPy's own, where NumPy lacks the function."""
-    if hasattr(np, function):
-        return getattr(np, function)(x.astype(np.longdouble))
+    name = function.replace("asin", "arcsin").replace("acos", "arccos").replace("atan", "arctan")
+    if hasattr(np, name):
+        return getattr(np, name)(x.astype(np.longdouble))
     return getattr(special, function)(x.astype(np.float64)).astype(np.longdouble)
 
 

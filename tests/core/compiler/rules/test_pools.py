@@ -139,3 +139,22 @@ def test_results_are_the_same(data_format, padding, size, stride, side, seed, ac
 
     for ours, plain in zip(outcome(""), outcome("pools"), strict=True):
         np.testing.assert_array_equal(ours, plain)
+
+
+def test_known_windows_become_attributes():
+    x, grad = tf.placeholder(tf.float32, [2, 8, 8, 3]), tf.placeholder(tf.float32, [2, 4, 4, 3])
+    size = tf.constant([1, 2, 2, 1])
+    pooled = tf.raw_ops.MaxPoolV2(input=x, ksize=size, strides=size, padding="SAME")
+    back = tf.raw_ops.MaxPoolGradV2(
+        orig_input=x, orig_output=pooled, grad=grad, ksize=size, strides=size, padding="SAME"
+    )
+    nodes, rules = rewritten([pooled, back], [x, grad])
+    assert {n.op for n in nodes} >= {"MaxPool", "MaxPoolGrad"}
+    assert rules == ["MaxPoolV2", "MaxPoolGradV2"]
+
+
+def test_windows_that_are_fed_stay_inputs():
+    x, size = tf.placeholder(tf.float32, [2, 8, 8, 3]), tf.placeholder(tf.int32, [4])
+    pooled = tf.raw_ops.MaxPoolV2(input=x, ksize=size, strides=[1, 2, 2, 1], padding="SAME")
+    nodes, _ = rewritten([pooled], [x, size])
+    assert "MaxPoolV2" in {n.op for n in nodes}

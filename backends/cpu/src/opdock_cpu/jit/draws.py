@@ -18,7 +18,7 @@ from opdock_cpu.jit import llvm
 from opdock_cpu.jit.compiled import caller, ffi, request
 from opdock_cpu.jit.mathematics import definition, number
 from opdock_cpu.jit.plan import Code, metadata
-from opdock_cpu.jit.team import ATTRIBUTES, chunk, divided
+from opdock_cpu.jit.team import ATTRIBUTES, spread
 from opdock_cpu.threads import threads
 
 __all__ = ["drawn"]
@@ -185,36 +185,11 @@ def _module(entry: str, kind: str, chosen: bool) -> str:
     pointers = ", ".join(f"ptr noalias %{p}" for p in _POINTERS)
     core = code.function(f"define internal void @core({pointers}, i64 %from, i64 %to) {ATTRIBUTES}")
     normal = [definition("log", "double")] * (kind == "normal")
-    return "\n".join([*normal, core, _share(), chunk(len(_POINTERS)), _entry(entry), metadata()])
+    return "\n".join([*normal, core, spread(entry, _POINTERS, (1, 3)), metadata()])
 
 
 def _at_place(code: Code, place: str, at: int) -> str:
     return code.put(f"load i64, ptr {code.at('i64', place, str(at))}")
-
-
-def _entry(name: str) -> str:
-    """The function that is called."""
-    code = Code()
-    divided(code, [f"%{p}" for p in _POINTERS])
-    code.add("ret void")
-    passed = ", ".join(f"ptr %{p}" for p in _POINTERS)
-    return code.function(f"define void @{name}({passed}, i64 %call) nounwind")
-
-
-def _share() -> str:
-    """A share of the blocks."""
-    code = Code()
-    pointers = [
-        code.put(f"load ptr, ptr {code.at('ptr', '%args', str(i))}") for i in range(len(_POINTERS))
-    ]
-    count = _at_place(code, pointers[1], 3)
-    bounds = [
-        code.put(f"sdiv i64 {code.put(f'mul i64 {count}, {which}')}, %team")
-        for which in ("%tid", code.put("add i64 %tid, 1"))
-    ]
-    passed = ", ".join([*(f"ptr {p}" for p in pointers), *(f"i64 {b}" for b in bounds)])
-    code.add(f"call void @core({passed})", "ret void")
-    return code.function("define internal void @share(ptr %args, i64 %tid, i64 %team) nounwind")
 
 
 # ---------------------------------------------------------------- calls

@@ -22,9 +22,10 @@ __all__ = ["OPS", "table"]
 
 table = KernelTable()
 OPS: Final = (
-    "DivNoNan", "Elu", "EluGrad", "Erf", "Exp", "Expm1", "LeakyRelu", "LeakyReluGrad", "Log",
-    "Log1p", "ReciprocalGrad", "Relu6Grad", "Rsqrt", "RsqrtGrad", "Selu", "SeluGrad", "Sigmoid",
-    "SigmoidGrad", "Softplus", "SoftplusGrad", "Softsign", "SoftsignGrad", "SqrtGrad",
+    "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cosh", "DivNoNan",
+    "Elu", "EluGrad", "Erf", "Exp", "Expm1", "LeakyRelu", "LeakyReluGrad", "Log", "Log1p",
+    "ReciprocalGrad", "Relu6Grad", "Rsqrt", "RsqrtGrad", "Selu", "SeluGrad", "Sigmoid",
+    "SigmoidGrad", "Sinh", "Softplus", "SoftplusGrad", "Softsign", "SoftsignGrad", "SqrtGrad",
     "SquaredDifference", "Tanh", "TanhGrad",
 )  # fmt: skip
 """Ops of more than one step, or of a function that costs more than the memory it goes through."""

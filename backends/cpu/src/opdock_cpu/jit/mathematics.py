@@ -1,9 +1,9 @@
 """Mathematical functions as LLVM assembly without branches or calls, so that loops vectorize.
 
 Reduction and polynomials are those of Cephes (S. L. Moshier, "Methods and Programs for
-Mathematical Functions", 1989; expf.c, logf.c, tanhf.c, exp.c, log.c, tanh.c): within 2 units in the
-last place. The error function sums the Chebyshev series of the portable kernels. NaNs and
-infinities come out as in C.
+Mathematical Functions", 1989; expf.c, logf.c, tanhf.c, exp.c, log.c, tanh.c, asin.c, atan.c):
+within 2 units in the last place. The error function sums the Chebyshev series of the portable
+kernels. NaNs and infinities come out as in C.
 """
 
 from __future__ import annotations
@@ -199,13 +199,13 @@ def _log(b: _Body) -> str:
     return _log_edges(b, "%x", _log_of(b, "%x"))
 
 
-def _log1p(b: _Body) -> str:
+def _log1p(b: _Body, x: str = "%x") -> str:
     # With u = 1 + x rounded, log(u) - (u - 1 - x) / u makes up for the rounding (W. Kahan).
-    u = b.op("fadd", "%x", b.c(1.0))
-    lost = b.op("fsub", b.op("fsub", u, b.c(1.0)), "%x")
+    u = b.op("fadd", x, b.c(1.0))
+    lost = b.op("fsub", b.op("fsub", u, b.c(1.0)), x)
     value = b.op("fsub", _log_of(b, u), b.op("fdiv", lost, u))
     value = _log_edges(b, u, value)
-    return b.pick(b.test("oeq", "%x", b.c(0.0)), "%x", value)
+    return b.pick(b.test("oeq", x, b.c(0.0)), x, value)
 
 
 _TANH_FLOAT = (-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1,
@@ -227,10 +227,12 @@ def _tanh(b: _Body) -> str:
     else:
         factor = b.op("fdiv", b.poly(z, _TANH_P), b.poly(z, _TANH_Q))
     small = b.fma(b.op("fmul", factor, z), size, size)
-    value = b.pick(b.test("olt", size, b.c(0.625)), small, large)
-    k = b.kind
-    signed = b.put(f"call {k} @llvm.copysign.{b.suffix}({k} {value}, {k} %x)")
-    return _nan_kept(b, signed)
+    return _nan_kept(b, _signed(b, b.pick(b.test("olt", size, b.c(0.625)), small, large)))
+
+
+def _signed(b: _Body, value: str) -> str:
+    """An odd function's value of the size of %x, with its sign."""
+    return b.put(f"call {b.kind} @llvm.copysign.{b.suffix}({b.kind} {value}, {b.kind} %x)")
 
 
 def _chebyshev(b: _Body, t: str, coefficients: Sequence[float]) -> str:
@@ -258,18 +260,124 @@ def _erf(b: _Body) -> str:
     power = b.op("fmul", b.op("fadd", _expm1_of(b, r), one), _power_of_two(b, n))
     tail = b.op("fdiv", b.op("fmul", power, scaled), b.fma(far, b.c(2.0), one))
     value = b.pick(b.test("ole", size, one), small, b.op("fsub", one, tail))
-    k = b.kind
-    signed = b.put(f"call {k} @llvm.copysign.{b.suffix}({k} {value}, {k} %x)")
-    return _nan_kept(b, signed)
+    return _nan_kept(b, _signed(b, value))
+
+
+# ---------------------------------------------------------------- in double precision
+_PI: Final = 3.14159265358979323846
+_PI_REST: Final = 1.2246467991473531772e-16
+"""What pi has beyond double precision."""
+_ATAN_P = (-8.750608600031904122785e-1, -1.615753718733365076637e1, -7.500855792314704667340e1,
+           -1.228866684490136173410e2, -6.485021904942025371773e1)  # fmt: skip
+_ATAN_Q = (1.0, 2.485846490142306297962e1, 1.650270098316988542046e2, 4.328810604912902668951e2,
+           4.853903996359136964868e2, 1.945506571482613964425e2)  # fmt: skip
+_ASIN_P = (4.253011369004428248960e-3, -6.019598008014123785661e-1, 5.444622390564711410273,
+           -1.626247967210700244449e1, 1.956261983317594739197e1,
+           -8.198089802484824371615)  # fmt: skip
+_ASIN_Q = (1.0, -1.474091372988853791896e1, 7.049610280856842141659e1, -1.471791292232726029859e2,
+           1.395105614657485689735e2, -4.918853881490881290097e1)  # fmt: skip
+
+
+def _atan(b: _Body) -> str:
+    x = b.unary("fabs", "%x")
+    far, near = b.test("ogt", x, b.c(2.41421356237309504880)), b.test("ole", x, b.c(0.66))
+
+    def by_range(one: str, other: str, rest: str) -> str:
+        return b.pick(far, one, b.pick(near, other, rest))
+
+    one = b.c(1.0)
+    top = by_range(b.c(-1.0), x, b.op("fsub", x, one))
+    t = b.op("fdiv", top, by_range(x, one, b.op("fadd", x, one)))
+    z = b.op("fmul", t, t)
+    ratio = b.op("fdiv", b.op("fmul", z, b.poly(z, _ATAN_P)), b.poly(z, _ATAN_Q))
+    rest = by_range(b.c(_PI_REST / 2), b.c(0.0), b.c(_PI_REST / 4))
+    start = by_range(b.c(_PI / 2), b.c(0.0), b.c(_PI / 4))
+    return _signed(b, b.op("fadd", start, b.op("fadd", b.fma(t, ratio, t), rest)))
+
+
+def _asin_of(b: _Body, x: str) -> str:
+    """asin(x) of an x between 0 and 0.71."""
+    z = b.op("fmul", x, x)
+    ratio = b.op("fdiv", b.op("fmul", z, b.poly(z, _ASIN_P)), b.poly(z, _ASIN_Q))
+    return b.fma(x, ratio, x)
+
+
+def _halved(b: _Body, x: str) -> tuple[str, str]:
+    """(whether x, not negative, is above a half, asin(x) or, above it, asin(sqrt((1 - x) / 2)))."""
+    half = b.c(0.5)
+    far = b.test("ogt", x, half)
+    t = b.pick(far, b.unary("sqrt", b.op("fsub", half, b.op("fmul", half, x))), x)
+    return far, _asin_of(b, t)
+
+
+def _asin(b: _Body) -> str:
+    far, angle = _halved(b, b.unary("fabs", "%x"))
+    rest = b.op("fsub", b.c(_PI_REST / 2), b.op("fmul", angle, b.c(2.0)))
+    return _signed(b, b.pick(far, b.op("fadd", b.c(_PI / 2), rest), angle))
+
+
+def _acos(b: _Body) -> str:
+    far, angle = _halved(b, b.unary("fabs", "%x"))
+    negative = b.test("olt", "%x", b.c(0.0))
+    doubled = b.op("fmul", angle, b.c(2.0))
+    under = b.op("fadd", b.c(_PI), b.op("fsub", b.c(_PI_REST), doubled))
+    beside = b.op("fsub", b.c(_PI_REST / 2), _signed(b, angle))
+    beside = b.op("fadd", b.c(_PI / 2), beside)
+    return b.pick(far, b.pick(negative, under, doubled), beside)
+
+
+def _asinh(b: _Body) -> str:
+    a = b.unary("fabs", "%x")
+    z = b.op("fmul", a, a)
+    root = b.unary("sqrt", b.op("fadd", z, b.c(1.0)))
+    more = b.op("fadd", a, b.op("fdiv", z, b.op("fadd", root, b.c(1.0))))
+    value = _log1p(b, more)
+    return _signed(b, b.pick(b.test("oeq", a, b.c(float("inf"))), a, value))
+
+
+def _acosh(b: _Body) -> str:
+    t = b.op("fsub", "%x", b.c(1.0))
+    value = _log1p(b, b.op("fadd", t, b.unary("sqrt", b.fma(t, t, b.op("fadd", t, t)))))
+    return b.pick(b.test("olt", t, b.c(0.0)), b.c(float("nan")), value)
+
+
+def _atanh(b: _Body) -> str:
+    a = b.unary("fabs", "%x")
+    ratio = b.op("fdiv", b.op("fadd", a, a), b.op("fsub", b.c(1.0), a))
+    return _signed(b, b.op("fmul", b.c(0.5), _log1p(b, ratio)))
+
+
+def _grown(b: _Body) -> tuple[str, str]:
+    """(exp(|x|) - 1, the same plus 1) of an %x that came from single precision."""
+    size = _clamped(b, b.unary("fabs", "%x"), 0.0, 100.0)
+    r, n = _exp_reduced(b, size)
+    two = _power_of_two(b, n)
+    less = b.fma(two, _expm1_of(b, r), b.op("fsub", two, b.c(1.0)))
+    return less, b.op("fadd", less, b.c(1.0))
+
+
+def _sinh(b: _Body) -> str:
+    less, grown = _grown(b)
+    value = b.op("fmul", b.c(0.5), b.op("fadd", less, b.op("fdiv", less, grown)))
+    return _nan_kept(b, _signed(b, value))
+
+
+def _cosh(b: _Body) -> str:
+    _, grown = _grown(b)
+    value = b.op("fadd", grown, b.op("fdiv", b.c(1.0), grown))
+    return _nan_kept(b, b.op("fmul", b.c(0.5), value))
 
 
 DEFINED: dict[str, Callable[[_Body], str]] = {
-    "exp": _exp, "expm1": _expm1, "log": _log, "log1p": _log1p, "tanh": _tanh,
-    "erf": _erf,
+    "exp": _exp, "expm1": _expm1, "log": _log, "log1p": _log1p, "tanh": _tanh, "erf": _erf,
+    "asin": _asin, "acos": _acos, "atan": _atan, "asinh": _asinh, "acosh": _acosh,
+    "atanh": _atanh, "sinh": _sinh, "cosh": _cosh,
 }  # fmt: skip
 """The functions by their names in scalar expressions."""
-_SINGLE: Final = frozenset({"erf"})
-"""Those whose series are too short for double precision."""
+_WIDE: Final = frozenset({"asin", "acos", "atan", "asinh", "acosh", "atanh", "sinh", "cosh"})
+"""Those that are computed in double precision for single precision too."""
+_SINGLE: Final = frozenset({"erf", "asin", "asinh", "acosh", "atanh", "sinh", "cosh"})
+"""Those that are not exact enough for double precision."""
 
 
 def defined(name: str, kind: str) -> bool:
@@ -284,10 +392,17 @@ def definition(name: str, kind: str) -> str:
         name: a key of `DEFINED`.
         kind: "float" or "double".
     """
-    body = _Body(kind)
+    widened = kind == "float" and name in _WIDE
+    body = _Body("double" if widened else kind)
     result = DEFINED[name](body)
-    lines = "\n".join(body.lines)
+    lines, given = body.lines, "%x"
+    if widened:
+        given = "%narrow"
+        lines = ["  %x = fpext float %narrow to double", *lines]
+        lines.append(f"  %rounded = fptrunc double {result} to float")
+        result = "%rounded"
+    text = "\n".join(lines)
     return (
-        f"define internal {kind} @od_{name}_{kind}({kind} %x) alwaysinline {{\n{lines}\n"
+        f"define internal {kind} @od_{name}_{kind}({kind} {given}) alwaysinline {{\n{text}\n"
         f"  ret {kind} {result}\n}}\n"
     )

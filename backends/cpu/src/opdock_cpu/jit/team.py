@@ -7,6 +7,7 @@ order of additions, and so every bit, is the same.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from opdock_cpu.jit import render
@@ -22,6 +23,7 @@ __all__ = [
     "folded",
     "pointers",
     "share",
+    "spread",
 ]
 
 ATTRIBUTES: Final = '"prefer-vector-width"="512" nounwind'
@@ -94,6 +96,33 @@ def chunk(passed: int) -> str:
     words = code.put(f"load ptr, ptr {code.at('ptr', '%args', str(passed))}")
     code.add(f"call void @share(ptr %args, i64 %i, i64 {_shares(code, words)})", "ret void")
     return code.function("define internal void @chunk(ptr %args, i64 %i) nounwind")
+
+
+def spread(name: str, pointers: Sequence[str], count: tuple[int, int]) -> str:
+    """All that a module needs besides `@core(pointers..., from, to)`, which computes some turns.
+
+    Args:
+        name: that of the entry point, which takes the pointers and the words of a call.
+        pointers: their names.
+        count: where the number of turns stands: which of the pointers, and there which int64.
+    """
+    code = Code()
+    passed = [code.put(f"load ptr, ptr {code.at('ptr', '%args', str(i))}") for i, _ in enumerate(
+        pointers)]  # fmt: skip
+    turns = code.put(f"load i64, ptr {code.at('i64', passed[count[0]], str(count[1]))}")
+    bounds = [
+        code.put(f"sdiv i64 {code.put(f'mul i64 {turns}, {which}')}, %team")
+        for which in ("%tid", code.put("add i64 %tid, 1"))
+    ]
+    arguments = [*(f"ptr {p}" for p in passed), *(f"i64 {b}" for b in bounds)]
+    code.add(f"call void @core({', '.join(arguments)})", "ret void")
+    head = "define internal void @share(ptr %args, i64 %tid, i64 %team) nounwind"
+    entry = Code()
+    divided(entry, [f"%{p}" for p in pointers])
+    entry.add("ret void")
+    words = ", ".join(f"ptr %{p}" for p in pointers)
+    start = entry.function(f"define void @{name}({words}, i64 %call) nounwind")
+    return "\n".join([code.function(head), chunk(len(pointers)), start])
 
 
 def _shares(code: Code, words: str) -> str:

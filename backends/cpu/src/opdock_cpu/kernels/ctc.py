@@ -1,14 +1,19 @@
-"""CTC kernels: forward and backward sums over alignments in log space, one sequence at a time."""
+"""CTC kernels: forward and backward sums over alignments in log space, one sequence at a time.
+
+A generated loop goes through the states of all sequences; NumPy takes a step of a sequence at once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from math import exp, log1p
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from opdock.plugin import KernelTable, NodeSig, checks
+from opdock_cpu.jit.looped import Looped, double
 
 __all__ = ["table"]
 
@@ -71,11 +76,113 @@ def _alignments(logp: Array, path: Array, blank: int, merge: bool) -> tuple[floa
     return float(total), through
 
 
-def _sequence(
-    logits: Array, labels: Array, collapse: bool, merge: bool, ignore: bool, b: int
-) -> tuple[float, Array]:
+def _align(
+    begin: int, end: int, loss: Array, grad: Array, logp: Array, paths: Array, states: Array,
+    lengths: Array, alpha: Array, beta: Array, steps: int, batch: int, classes: int, most: int,
+    merge: int, nothing: float,
+) -> None:  # fmt: skip
+    """What `_alignments` and `_differentiated` compute; `nothing` is the logarithm of zero."""
+    for b in range(begin, end):
+        n, last, p, blank = states[b], lengths[b], b * most, classes - 1
+        for t in range(last):
+            now, row = (b * steps + t) * most, (t * batch + b) * classes
+            for s in range(n):
+                v, label = nothing, paths[p + s]
+                if t == 0:
+                    v = double(0) if s < 2 else nothing
+                else:
+                    before = now - most + s
+                    if merge > 0 or label == blank:
+                        v = alpha[before]
+                    if s > 0:
+                        high, low = max(v, alpha[before - 1]), min(v, alpha[before - 1])
+                        v = high + log1p(exp(low - high)) if low > nothing else high
+                    if s > 1 and label != blank and not (merge > 0 and label == paths[p + s - 2]):
+                        high, low = max(v, alpha[before - 2]), min(v, alpha[before - 2])
+                        v = high + log1p(exp(low - high)) if low > nothing else high
+                alpha[now + s] = v + logp[row + label]
+        if last == 0:
+            continue
+        total = alpha[(b * steps + last - 1) * most + n - 1]
+        if n > 1:
+            other = alpha[(b * steps + last - 1) * most + n - 2]
+            high, low = max(total, other), min(total, other)
+            total = high + log1p(exp(low - high)) if low > nothing else high
+        loss[b] = -total
+        if total == nothing:
+            continue
+        for t in range(last - 1, -1, -1):
+            row, after = (t * batch + b) * classes, ((t + 1) * batch + b) * classes
+            now, then = (2 * b + t % 2) * most, (2 * b + (t + 1) % 2) * most
+            for s in range(n):
+                v, label = nothing, paths[p + s]
+                if t == last - 1:
+                    v = double(0) if s > n - 3 else nothing
+                else:
+                    # Going back, the state after decides if it may be entered by staying.
+                    if merge > 0 or label == blank:
+                        v = beta[then + s] + logp[after + label]
+                    if s + 1 < n:
+                        u = beta[then + s + 1] + logp[after + paths[p + s + 1]]
+                        high, low = max(v, u), min(v, u)
+                        v = high + log1p(exp(low - high)) if low > nothing else high
+                    if s + 2 < n and paths[p + s + 2] != blank:
+                        u = beta[then + s + 2] + logp[after + paths[p + s + 2]]
+                        if not (merge > 0 and label == paths[p + s + 2]):
+                            high, low = max(v, u), min(v, u)
+                            v = high + log1p(exp(low - high)) if low > nothing else high
+                beta[now + s] = v
+            for c in range(classes):
+                grad[row + c] = exp(logp[row + c])
+            for s in range(n):
+                share = exp(alpha[(b * steps + t) * most + s] + beta[now + s] - total)
+                label = paths[p + s]
+                grad[row + label] = grad[row + label] - share
+
+
+_ALIGN: Final = Looped(_align)
+
+
+def _aligned(
+    logp: Array, paths: list[Array | None], lengths: Array, merge: bool
+) -> tuple[Array, Array] | None:
+    """Losses and gradients of all sequences that have a path; None while there is no code."""
+    steps, batch, classes = logp.shape
+    sizes = np.array([0 if path is None else len(path) for path in paths], np.int64)
+    most = int(sizes.max())
+    table = np.zeros((batch, most), np.int64)
+    for row, path in zip(table, paths, strict=True):
+        if path is not None:
+            row[: len(path)] = path
+    loss, grad = np.zeros(batch), np.zeros_like(logp)
+    alpha, beta = np.empty((batch, steps, most)), np.empty((batch, 2, most))
+    turns = np.where(sizes > 0, lengths, 0)
+    work = int((turns * (16 * sizes + classes)).sum())
+    arrays = (loss, grad, logp, table, sizes, turns, alpha, beta)
+    numbers = (steps, batch, classes, most, int(merge), -np.inf)
+    return (loss, grad) if _ALIGN(batch, work, *arrays, *numbers) else None
+
+
+def _differentiated(logp: Array, path: Array, merge: bool) -> tuple[float, Array]:
     """The loss of one sequence and its gradient with respect to the logits."""
-    steps, classes = logits.shape
+    total, through = _alignments(logp, path, logp.shape[1] - 1, merge)
+    if total == -np.inf:
+        return np.inf, np.zeros_like(logp)
+    share = np.exp(through - total)
+    seen = np.zeros_like(logp)
+    for state, label in enumerate(path):
+        seen[:, label] += share[:, state]
+    return -total, np.exp(logp) - seen
+
+
+def _path(
+    labels: Array, steps: int, classes: int, b: int, collapse: bool, merge: bool, ignore: bool
+) -> Array | None:
+    """The states of a sequence; None where its loss is zero.
+
+    Raises:
+        InvalidArgumentError: a label is none, or there are too few steps.
+    """
     blank = classes - 1
     if labels.size and (labels.min() < 0 or labels.max() >= blank):
         raise checks.invalid(
@@ -84,30 +191,20 @@ def _sequence(
         )
     if collapse and labels.size:
         labels = labels[np.concatenate(([True], labels[1:] != labels[:-1]))]
-    zero = np.zeros_like(logits)
     if steps == 0:
-        return 0.0, zero
+        return None
     required = len(labels)
     if merge:
         required += int((labels[1:] == labels[:-1]).sum())
     if required > steps:
         if ignore:
-            return 0.0, zero
+            return None
         raise checks.invalid(
             "Not enough time for target transition sequence (required: "
             f"{required}, available: {steps}){b}You can turn this error into a warning by using "
             "the flag ignore_longer_outputs_than_inputs"
         )
-    logp = _log_softmax(logits)
-    path = _with_blanks(labels, blank)
-    total, through = _alignments(logp, path, blank, merge)
-    if total == -np.inf:
-        return np.inf, zero
-    share = np.exp(through - total)
-    seen = np.zeros_like(logits)
-    for state, label in enumerate(path):
-        seen[:, label] += share[:, state]
-    return -total, np.exp(logp) - seen
+    return _with_blanks(labels, blank)
 
 
 @table.binder("CTCLoss")
@@ -119,17 +216,23 @@ def ctc_loss(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
     ignore = bool(attrs["ignore_longer_outputs_than_inputs"])
 
     def run(inputs: Array, indices: Array, values: Array, lengths: Array) -> tuple[Array, Array]:
-        steps, batch, _ = inputs.shape
+        steps, batch, classes = inputs.shape
         if batch == 0:
             raise checks.invalid("batch_size must not be 0")
         _check_lengths(lengths, steps, batch)
-        loss, gradient = np.zeros(batch, inputs.dtype), np.zeros_like(inputs)
-        wide = inputs.astype(np.float64)
-        for b, labels in enumerate(_labels_of(indices, values, batch)):
-            length = int(lengths[b])
-            value, grad = _sequence(wide[:length, b], labels, collapse, merge, ignore, b)
-            loss[b], gradient[:length, b] = value, grad
-        return loss, gradient
+        paths = [
+            _path(labels, int(lengths[b]), classes, b, collapse, merge, ignore)
+            for b, labels in enumerate(_labels_of(indices, values, batch))
+        ]
+        logp = _log_softmax(inputs.astype(np.float64))
+        found = _aligned(logp, paths, lengths, merge)
+        if found is None:
+            loss, gradient = found = np.zeros(batch), np.zeros_like(logp)
+            for b, path in enumerate(paths):
+                n = lengths[b]
+                if path is not None:
+                    loss[b], gradient[:n, b] = _differentiated(logp[:n, b], path, merge)
+        return found[0].astype(inputs.dtype), found[1].astype(inputs.dtype)
 
     return run
 

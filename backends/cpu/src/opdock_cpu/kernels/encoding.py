@@ -32,7 +32,7 @@ def as_string(sig: NodeSig) -> Callable[[Array], Array]:
         dtype.np, attrs["precision"], attrs["scientific"], attrs["shortest"], attrs["width"],
         attrs["fill"],
     )  # fmt: skip
-    return lambda x: array_of((write(v).encode() for v in np.ravel(x).tolist()), np.shape(x))
+    return lambda x: array_of(write(np.asarray(x)), np.shape(x))
 
 
 def _check_format(attrs: Any, dtype: Any) -> None:

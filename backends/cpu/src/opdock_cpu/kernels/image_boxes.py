@@ -9,61 +9,12 @@ from typing import Any, Final
 import numpy as np
 
 from opdock.plugin import KernelTable, NodeSig, RandomStream, checks, philox, random_stream
+from opdock_cpu.suppression import chosen, overlaps, suppressed
 
 __all__ = ["table"]
 
 Array = np.ndarray[Any, Any]
-Overlaps = Callable[[int], Array]
-"""How much a box overlaps each of all boxes."""
-
 table = KernelTable()
-
-
-# ---------------------------------------------------------------- overlaps
-def _overlaps(boxes: Array) -> Overlaps:
-    """Intersection over union, 0 for boxes without an area; corners come in any order."""
-    low = np.minimum(boxes[:, :2], boxes[:, 2:])
-    high = np.maximum(boxes[:, :2], boxes[:, 2:])
-    area = np.prod(high - low, axis=1, dtype=boxes.dtype)
-
-    def of(i: int) -> Array:
-        sides = np.minimum(high, high[i]) - np.maximum(low, low[i])
-        common = np.prod(np.maximum(sides, 0), axis=1, dtype=boxes.dtype)
-        counts = (area > 0) & (area[i] > 0)
-        union = np.where(counts, area + area[i] - common, boxes.dtype.type(1))
-        found: Array = np.where(counts, common / union, boxes.dtype.type(0))
-        return found
-
-    return of
-
-
-def _chosen(
-    scores: Array, count: int, overlaps: Overlaps, limit: Any, least: Any, sigma: Any
-) -> tuple[list[int], list[Any]]:
-    """The indices and scores of at most `count` boxes, the best first.
-
-    A box that one chosen before overlaps by `limit` or more is dropped; with a `sigma` above 0 the
-    others' scores sink by how much they overlap.
-    """
-    current = np.where(scores > least, scores, -np.inf).astype(scores.dtype)
-    alive = scores > least
-    scale = -0.5 / float(sigma) if sigma > 0 else 0.0
-    indices: list[int] = []
-    values: list[Any] = []
-    while len(indices) < count and alive.any():
-        best = int(np.argmax(np.where(alive, current, -np.inf)))
-        if not alive[best]:  # all that are left have a score of minus infinity
-            best = int(np.argmax(alive))
-        indices.append(best)
-        values.append(current[best])
-        alive[best] = False
-        overlap = overlaps(best)
-        if scale:
-            sunk = np.exp(np.float32(scale) * overlap.astype(np.float32) ** 2)
-            current = np.where(alive, current * sunk, current).astype(scores.dtype)
-            alive &= current > least
-        alive &= ~(overlap >= limit)
-    return indices, values
 
 
 # ---------------------------------------------------------------- choosing
@@ -98,7 +49,7 @@ def _count(value: Any, name: str = "max_output_size") -> int:
     return max(int(_scalar(value, name)), 0)
 
 
-def _padded(values: list[Any], count: int, dtype: Any, pad: bool) -> Array:
+def _padded(values: Any, count: int, dtype: Any, pad: bool) -> Array:
     found = np.asarray(values, dtype)
     return np.pad(found, (0, count - found.size)) if pad else found
 
@@ -122,7 +73,12 @@ def non_max_suppression(sig: NodeSig) -> Callable[..., Any]:
             raise checks.invalid("soft_nms_sigma_val must be >= 0")
         _check_boxes(boxes, scores)
         limit = scores.dtype.type(limit)
-        found, lowered = _chosen(scores, count, _overlaps(boxes), limit, least, sigma)
+        if sigma == 0 and scores.dtype == boxes.dtype == np.float32:
+            numbers, (valid,) = suppressed(boxes[None], scores[None], count, limit, least)
+            found = numbers[0, :valid].tolist()
+            lowered = scores[found]
+        else:
+            found, lowered = chosen(scores, count, overlaps(boxes), limit, least, sigma)
         indices = _padded(found, count, np.int32, pad)
         if outputs == 1:
             return indices
@@ -150,7 +106,7 @@ def non_max_suppression_with_overlaps(sig: NodeSig) -> Callable[..., Array]:
         threshold = _scalar(limit, "overlap_threshold")
         lowest = _scalar(least, "score_threshold")
         # TF asks each candidate how much it overlaps those chosen: its own row.
-        found, _ = _chosen(scores, count, lambda i: overlaps[:, i], threshold, lowest, 0)
+        found, _ = chosen(scores, count, lambda i: overlaps[:, i], threshold, lowest, 0)
         return np.asarray(found, np.int32)
 
     return run
@@ -184,31 +140,45 @@ def combined_non_max_suppression(sig: NodeSig) -> Callable[..., Any]:
             np.zeros((batch, size), np.float32),
             np.zeros(batch, np.int32),
         )
-        for i in range(batch):
-            found = _best(boxes[i], scores[i], by_class, threshold, lowest)[:size]
-            out[3][i] = n = len(found)
-            for j, (_, c, k) in enumerate(found):
-                box = boxes[i, k, c if boxes.shape[2] > 1 else 0]
-                out[0][i, j] = np.clip(box, 0, 1) if clip else box
-            out[1][i, :n] = [-score for score, _, _ in found]
-            out[2][i, :n] = [c for _, c, _ in found]
+        if not scores.size:
+            return out
+        # Here TF keeps boxes that overlap by just the limit.
+        above = np.nextafter(np.float32(threshold), np.float32(np.inf))
+        order, values = _best(boxes, scores, by_class, above, lowest)
+        places, values = order[:, :size], values[:, :size]
+        used = values > -np.inf
+        length, sets = boxes.shape[1:3]
+        at = places // classes * sets + places % classes % sets
+        found = np.take_along_axis(boxes.reshape(batch, length * sets, 4), at[:, :, None], axis=1)
+        count = places.shape[1]
+        np.copyto(out[0][:, :count], found, where=used[:, :, None])
+        np.copyto(out[1][:, :count], values, where=used)
+        np.copyto(out[2][:, :count], places % classes, where=used, casting="unsafe")
+        if clip:
+            np.clip(out[0], 0, 1, out[0])
+        out[3][:] = used.sum(axis=1)
         return out
 
     return run
 
 
-def _best(
-    boxes: Array, scores: Array, count: int, limit: Any, least: Any
-) -> list[tuple[float, int, int]]:
-    """(minus the score, class, box) of the chosen boxes of an image, in order."""
-    found = []
-    # Here TF keeps boxes that overlap by just the limit.
-    above = np.nextafter(np.float32(limit), np.float32(np.inf))
-    for c in range(scores.shape[1]):
-        own = boxes[:, c if boxes.shape[1] > 1 else 0]
-        chosen, _ = _chosen(scores[:, c], count, _overlaps(own), above, least, 0)
-        found += [(-float(scores[k, c]), c, k) for k in chosen]
-    return sorted(found, key=lambda entry: entry[0])
+def _best(boxes: Array, scores: Array, count: int, limit: Any, least: Any) -> tuple[Array, Array]:
+    """The boxes that are chosen of all classes of each image, the best first.
+
+    Returns:
+        Numbers of scores, in the order of their memory, and these scores, both
+        [images, classes * at most count]; minus infinity is the score of what is not chosen.
+    """
+    batch, length, classes = scores.shape
+    by_class = np.ascontiguousarray(np.moveaxis(scores, 2, 1)).reshape(-1, length)
+    own = np.broadcast_to(np.moveaxis(boxes, 2, 1), (batch, classes, length, 4))
+    numbers, found = suppressed(own.reshape(-1, length, 4), by_class, count, limit, least)
+    values = np.take_along_axis(by_class, numbers, axis=1)
+    values[np.arange(numbers.shape[1]) >= found[:, None]] = -np.inf
+    numbers = numbers * classes + np.tile(np.arange(classes), batch)[:, None]
+    numbers, values = numbers.reshape(batch, -1), values.reshape(batch, -1)
+    order = np.argsort(-values, axis=1, kind="stable")
+    return np.take_along_axis(numbers, order, axis=1), np.take_along_axis(values, order, axis=1)
 
 
 def _check_batches(boxes: Array, scores: Array) -> None:

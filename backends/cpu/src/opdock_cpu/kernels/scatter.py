@@ -10,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from opdock.plugin import NUMBERS, REALS, KernelTable, NodeSig, as_dtype, checks
+from opdock_cpu.folds import fold_onto
 
-__all__ = ["table"]
+__all__ = ["combine", "flat_positions", "table"]
 
 Array = npt.NDArray[Any]
 
 table = KernelTable()
 _BOOL = frozenset({as_dtype("bool")})
 _TEXT = frozenset({as_dtype("string")})
-# `ufunc.at` is quick for numbers one by one but slow for rows.
 _UFUNCS: dict[str, np.ufunc] = {
     "TensorScatterAdd": np.add,
     "ScatterNdNonAliasingAdd": np.add,
@@ -64,16 +64,7 @@ def combine(ufunc: np.ufunc, out: Array, flat: Array, rows: Array) -> None:
     if out.shape[1] == 1:
         ufunc.at(out[:, 0], flat, rows[:, 0])
         return
-    order = np.argsort(flat, kind="stable")
-    ordered = flat[order]
-    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
-    if starts.size == flat.size:
-        out[flat] = ufunc(out[flat], rows)
-        return
-    # Subtracting one by one is subtracting the sum.
-    inner = np.add if ufunc is np.subtract else ufunc
-    places = ordered[starts]
-    out[places] = ufunc(out[places], inner.reduceat(rows[order], starts, axis=0))
+    fold_onto(ufunc, out, np.ones(len(out), np.bool_), rows, flat)
 
 
 @table.binder("ScatterNd", T=NUMBERS | _BOOL | _TEXT, out=True, host_inputs=("shape",))

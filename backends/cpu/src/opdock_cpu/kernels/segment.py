@@ -1,14 +1,16 @@
-"""Segment ops on NumPy: rows are sorted by segment, then each run of rows is folded."""
+"""Segment ops: rows that are folded by the segment that each belongs to."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import NUMBERS, REALS, DType, KernelTable, NodeSig, checks, dtypes
+from opdock.plugin import NUMBERS, REALS, KernelTable, NodeSig, checks, dtypes
+from opdock_cpu.folds import fold_onto
 
 __all__ = ["table"]
 
@@ -17,21 +19,36 @@ Array = npt.NDArray[Any]
 table = KernelTable()
 
 _FLOATS = frozenset({dtypes.float32, dtypes.float64})
-_HALVES = (dtypes.float16, dtypes.bfloat16)
+_HALVES = (dtypes.float16.np, dtypes.bfloat16.np)
 _UFUNCS = {"Sum": np.add, "Mean": np.add, "Prod": np.multiply, "Max": np.maximum, "Min": np.minimum}
 
 
-# ---------------------------------------------------------------- runs of equal ids
-def _starts(ids: Array) -> Array:
-    """Where runs of equal ids begin."""
-    return np.flatnonzero(np.concatenate([[True], ids[1:] != ids[:-1]]))
+# ---------------------------------------------------------------- rows by segment
+def _folded(
+    ufunc: np.ufunc, data: Array, ids: Array, count: int, gap: Any, index: Array | None = None
+) -> Array:
+    """One row per segment, `gap` where it has none; 16-bit floats are folded in 32 bits.
+
+    Args:
+        ufunc: of two rows.
+        data: the rows; with an `index` those that it names, in its order.
+        ids: for each row its segment; rows of negative ones are left out.
+        count: how many segments there are.
+        gap: what segments without rows have.
+        index: the numbers of rows.
+    """
+    rows = data.reshape(data.shape[0], math.prod(data.shape[1:]))
+    wide = rows
+    if data.dtype in _HALVES and ufunc in (np.add, np.multiply):
+        wide = rows.astype(np.float32)
+    out = np.full((count, rows.shape[1]), gap, wide.dtype)
+    fold_onto(ufunc, out, np.zeros(count, np.bool_), wide, ids, index)
+    return out.astype(data.dtype, copy=False).reshape(count, *data.shape[1:])
 
 
-def _fold_runs(ufunc: np.ufunc, rows: Array, starts: Array, dtype: DType) -> Array:
-    """One row per run; 16-bit floats are folded in 32 bits."""
-    wide = rows.astype(np.float32) if dtype in _HALVES and ufunc in (np.add, np.multiply) else rows
-    out: Array = ufunc.reduceat(wide, starts, 0, wide.dtype)
-    return out
+def _sizes(ids: Array, count: int) -> Array:
+    """How many rows each segment has, 1 instead of none."""
+    return np.maximum(np.bincount(ids, minlength=count), 1)
 
 
 def _check_sorted(ids: Array, count: int | None = None) -> None:
@@ -53,7 +70,7 @@ def _mean(total: Array, counts: Array) -> Array:
 @table.binder("SegmentSum", "SegmentProd", "SegmentMean", T=NUMBERS)
 @table.binder("SegmentMax", "SegmentMin", T=REALS)
 def _segment(sig: NodeSig) -> Callable[[Array, Array], Array]:
-    kind, dtype = sig.op.removeprefix("Segment"), sig.in_dtypes[0]
+    kind = sig.op.removeprefix("Segment")
     ufunc, gap = _UFUNCS[kind], 1 if kind == "Prod" else 0
 
     def run(data: Array, ids: Array) -> Array:
@@ -63,14 +80,8 @@ def _segment(sig: NodeSig) -> Callable[[Array, Array], Array]:
             raise checks.invalid("segment_ids should be the same size as dimension 0 of input.")
         _check_sorted(ids)
         count = int(ids[-1]) + 1 if len(ids) else 0
-        out = np.full((count, *data.shape[1:]), gap, dtype.np)
-        if count:
-            starts = _starts(ids)
-            folded = _fold_runs(ufunc, data, starts, dtype)
-            if kind == "Mean":
-                folded = _mean(folded, np.diff(starts, append=len(ids)))
-            out[ids[starts]] = folded
-        return out
+        out = _folded(ufunc, data, ids, count, gap)
+        return _mean(out, _sizes(ids, count)) if kind == "Mean" else out
 
     return run
 
@@ -95,41 +106,26 @@ def _unsorted(sig: NodeSig) -> Callable[[Array, Array, Array], Array]:
         count, ids = int(num_segments), np.asarray(segment_ids)
         _check_unsorted(data, ids, count)
         rows = data.reshape(ids.size, *data.shape[ids.ndim :])
-        return _unsorted_fold(_UFUNCS[kind], rows, ids.reshape(-1), count, gap, dtype)
+        if kind == "Sum" and rows.ndim == 1 and dtype in _FLOATS and _all_count(ids):
+            return np.bincount(ids.reshape(-1), rows, count).astype(dtype.np, copy=False)
+        return _folded(_UFUNCS[kind], rows, ids.reshape(-1), count, gap)
 
     return run
 
 
-def _unsorted_fold(
-    ufunc: np.ufunc, rows: Array, ids: Array, count: int, gap: Any, dtype: DType
-) -> Array:
-    if ufunc is np.add and rows.ndim == 1 and dtype in _FLOATS and (not ids.size or ids.min() >= 0):
-        return np.bincount(ids, rows, count).astype(dtype.np, copy=False)
-    out = np.full((count, *rows.shape[1:]), gap, dtype.np)
-    order = None
-    if ids.size and np.any(ids[1:] < ids[:-1]):
-        order = np.argsort(ids, kind="stable")
-        ids = ids[order]
-    # Sorted, the dropped (negative) ids come first.
-    dropped = int(np.searchsorted(ids, 0))
-    ids = ids[dropped:]
-    if not len(ids):
-        return out
-    rows = rows[dropped:] if order is None else rows[order[dropped:]]
-    starts = _starts(ids)
-    out[ids[starts]] = _fold_runs(ufunc, rows, starts, dtype)
-    return out
+def _all_count(ids: Array) -> bool:
+    """Whether no row is left out."""
+    return not ids.size or bool(ids.min() >= 0)
 
 
 # ---------------------------------------------------------------- picked rows
-def _picked(data: Array, indices: Array) -> Array:
+def _check_picked(data: Array, indices: Array) -> None:
     bad = (indices < 0) | (indices >= data.shape[0])
     if bad.any():
         i = int(np.argmax(bad))
         raise checks.invalid(
             f"Bad: indices[{i}] == {int(indices[i])} out of range [0, {data.shape[0]})"
         )
-    return data[indices]
 
 
 def _check_sparse(indices: Array, ids: Array) -> None:
@@ -147,10 +143,7 @@ _SPARSE = ("SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN")
 @table.binder(*_SPARSE, T=REALS)
 @table.binder(*(f"{op}WithNumSegments" for op in _SPARSE), T=REALS, host_inputs=("num_segments",))
 def _sparse(sig: NodeSig) -> Callable[..., Array]:
-    kind, dtype = (
-        sig.op.removesuffix("WithNumSegments").removeprefix("SparseSegment"),
-        sig.in_dtypes[0],
-    )
+    kind = sig.op.removesuffix("WithNumSegments").removeprefix("SparseSegment")
 
     def run(data: Array, indices: Array, ids: Array, num_segments: Any = None) -> Array:
         _check_sparse(indices, ids)
@@ -158,18 +151,13 @@ def _sparse(sig: NodeSig) -> Callable[..., Array]:
         _check_sorted(ids, given)
         last = int(ids[-1]) + 1 if len(ids) else 0
         count = last if given is None else given
-        out = np.zeros((count, *data.shape[1:]), dtype.np)
-        if not len(ids):
+        if len(ids):
+            _check_picked(data, indices)
+        out = _folded(np.add, data, ids, count, 0, indices)
+        if kind == "Sum":
             return out
-        starts = _starts(ids)
-        folded = _fold_runs(np.add, _picked(data, indices), starts, dtype)
-        sizes = np.diff(starts, append=len(ids))
-        if kind == "Mean":
-            folded = _mean(folded, sizes)
-        elif kind == "SqrtN":
-            folded = _mean(folded, np.sqrt(sizes))
-        out[ids[starts]] = folded
-        return out
+        sizes = _sizes(ids, count)
+        return _mean(out, sizes if kind == "Mean" else np.sqrt(sizes))
 
     return run
 
@@ -195,6 +183,6 @@ def _sparse_grad(sig: NodeSig) -> Callable[..., Array]:
             raise checks.invalid(f"Index {int(indices[i])} out of range [0, {rows}).")
         sizes = np.maximum(np.bincount(ids, minlength=grad.shape[0]), 1).astype(dtype.np)
         scaled = _mean(grad, np.sqrt(sizes) if by_root else sizes)[ids]
-        return _unsorted_fold(np.add, scaled, indices, rows, 0, dtype)
+        return _folded(np.add, scaled, indices, rows, 0)
 
     return run

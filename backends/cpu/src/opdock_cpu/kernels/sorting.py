@@ -1,14 +1,16 @@
-"""The largest elements: by partition where few are wanted of many."""
+"""The largest elements: in one pass where few are wanted of many, else by sorting."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from math import isnan
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from opdock.plugin import REALS, KernelTable, NodeSig, checks
+from opdock_cpu.jit.looped import Looped
 
 __all__ = ["table"]
 
@@ -17,6 +19,37 @@ Array = npt.NDArray[Any]
 table = KernelTable()
 # Below this row length, or above this share of it, a full sort is as fast.
 _LONG, _SHARE = 256, 8
+_FEW = 32
+"""So many are kept in order as the row goes by."""
+
+
+def _pass(
+    begin: int, end: int, values: Array, places: Array, x: Array, length: int, k: int
+) -> None:
+    """Each element that is larger than the least of those kept moves up to its place."""
+    for r in range(begin, end):
+        have = 0
+        for i in range(length):
+            v = x[r * length + i]
+            if have == k:
+                w = values[r * k + k - 1]
+                if not v > w and not (isnan(v) and not isnan(w)):
+                    continue
+                have -= 1
+            at = r * k + have
+            while at > r * k:
+                w = values[at - 1]
+                if not v > w and not (isnan(v) and not isnan(w)):
+                    break
+                values[at] = w
+                places[at] = places[at - 1]
+                at -= 1
+            values[at] = v
+            places[at] = i
+            have += 1
+
+
+_PASS: Final = Looped(_pass)
 
 
 def largest(x: Array, k: int) -> tuple[Array, Array]:
@@ -24,24 +57,42 @@ def largest(x: Array, k: int) -> tuple[Array, Array]:
     checks.check_k(x.shape, k)
     n = x.shape[-1]
     rows = x.reshape(-1, n) if n else x.reshape(x.size, 0)
+    shape = (*x.shape[:-1], k)
     if k == 0 or x.size == 0:
-        shape = (*x.shape[:-1], k)
         return np.empty(shape, x.dtype), np.empty(shape, np.int32)
+    if k <= _FEW:
+        found, places = np.empty(shape, x.dtype), np.empty(shape, np.int32)
+        if _PASS(len(rows), x.size, found, places, rows, n, k):
+            return found, places
     if n >= _LONG and k * _SHARE <= n:
         order = _few(rows, k)
     else:
         order = _descending(rows)[:, :k]
     values = np.take_along_axis(rows, order, axis=-1)
-    shape = (*x.shape[:-1], k)
     return values.reshape(shape), order.astype(np.int32).reshape(shape)
 
 
 def _descending(rows: Array) -> Array:
     """The order of each row from large to small, equals by index."""
+    if rows.dtype in (np.float32, np.int32):
+        # What sorts words without regard to equals is many times as quick: none are equal here.
+        words = _ascending(rows).astype(np.uint64) ^ np.uint64(0xFFFFFFFF)
+        words = words << np.uint64(32) | np.arange(rows.shape[-1], dtype=np.uint64)
+        words.sort(axis=-1)
+        return (words & np.uint64(0xFFFFFFFF)).astype(np.int64)
     # Reversing before and after keeps a stable ascending sort stable in descending order.
     return np.asarray(
         rows.shape[-1] - 1 - np.argsort(rows[:, ::-1], axis=-1, kind="stable")[:, ::-1]
     )
+
+
+def _ascending(rows: Array) -> npt.NDArray[np.uint32]:
+    """Whole numbers in the order of those of 32 bits; both zeros are one, NaNs are the largest."""
+    if rows.dtype == np.int32:
+        return rows.view(np.uint32) ^ np.uint32(1 << 31)
+    bits = (rows + np.float32(0)).view(np.uint32)
+    flipped = np.where(bits >> 31, np.uint32(0xFFFFFFFF), np.uint32(1 << 31))
+    return np.where(np.isnan(rows), np.uint32(0xFFFFFFFF), bits ^ flipped)
 
 
 def _few(rows: Array, k: int) -> Array:
@@ -53,6 +104,7 @@ def _few(rows: Array, k: int) -> Array:
     least = values.min(axis=-1, keepdims=True)
     # Where elements equal to the least were left out, which of them were taken is chance.
     torn = (rows == least).sum(axis=-1) != (values == least).sum(axis=-1)
+    torn |= np.isnan(least)[:, 0]  # equal to no other NaN
     order = np.take_along_axis(chosen, _descending(values), axis=-1)
     if torn.any():
         order[torn] = _descending(rows[torn])[:, :k]

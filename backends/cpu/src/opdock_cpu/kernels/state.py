@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,38 +11,38 @@ import numpy as np
 
 from opdock.plugin import INTS, NUMBERS, Kernel, KernelTable, checks, errors
 from opdock_cpu.kernels.gather import check_indices
+from opdock_cpu.kernels.scatter import combine, flat_positions
 
 table = KernelTable()
 Combine = Callable[[Any, Any, Any], None]
 
 
-def _set(target: Any, at: Any, values: Any) -> None:
-    target[at] = values
+def _set(target: Any, at: Any, rows: Any) -> None:
+    target[at] = rows
 
 
-def _divide(target: Any, at: Any, values: Any) -> None:
+def _divide(target: Any, at: Any, rows: Any) -> None:
     if target.dtype.kind in "iu":
-        if np.any(np.asarray(values) == 0):
+        if np.any(rows == 0):
             raise checks.invalid("Integer division by zero")
         # Truncating division has no ufunc, and repeated indices must divide one after the other.
-        values = np.broadcast_to(values, target[at].shape)
-        for row in np.ndindex(np.shape(at)):
-            where = at[row]
-            signs = np.sign(target[where]) * np.sign(values[row])
-            target[where] = signs * (np.abs(target[where]) // np.abs(values[row]))
+        for where, row in zip(at, rows, strict=True):
+            signs = np.sign(target[where]) * np.sign(row)
+            target[where] = signs * (np.abs(target[where]) // np.abs(row))
         return
-    np.divide.at(target, at, values)
+    np.divide.at(target, at, rows)
 
 
 _COMBINE: dict[str, Combine] = {
     "Update": _set,
-    "Add": np.add.at,
-    "Sub": np.subtract.at,
-    "Mul": np.multiply.at,
+    "Add": functools.partial(combine, np.add),
+    "Sub": functools.partial(combine, np.subtract),
+    "Mul": functools.partial(combine, np.multiply),
     "Div": _divide,
-    "Min": np.minimum.at,
-    "Max": np.maximum.at,
+    "Min": functools.partial(combine, np.minimum),
+    "Max": functools.partial(combine, np.maximum),
 }
+"""How rows meet those of a matrix, at numbers of them that may repeat."""
 
 
 def _scatter(combine: Combine) -> Callable[..., Any]:
@@ -48,10 +50,13 @@ def _scatter(combine: Combine) -> Callable[..., Any]:
         with cell.lock:
             old = cell.read()
             indices = np.asarray(indices)
-            checks.check_rows(cell, old, indices, np.asarray(updates))
+            shape = checks.check_rows(cell, old, indices, np.asarray(updates))
             check_indices(indices, old.shape[0])
+            width = math.prod(old.shape[1:])
+            # One number may stand for all rows.
+            rows = np.broadcast_to(updates, shape).reshape(indices.size, width)
             fresh = old.copy()
-            combine(fresh, indices, updates)
+            combine(fresh.reshape(old.shape[0], width), indices.reshape(-1), rows)
             cell.write(fresh)
         return _handed_on(ctx, cell)
 
@@ -65,12 +70,11 @@ def _scatter_nd(combine: Combine) -> Callable[..., Any]:
             indices = np.asarray(indices)
             checks.check_updates(indices, np.asarray(updates), old.shape)
             depth = indices.shape[-1]
-            flat = indices.reshape(-1, depth)
-            if ((flat < 0) | (flat >= np.array(old.shape[:depth]))).any():
-                raise checks.outside(indices, old.shape)
+            flat = flat_positions(indices, old.shape)
+            width = math.prod(old.shape[depth:])
             fresh = old.copy()
-            values = np.reshape(updates, (flat.shape[0], *old.shape[depth:]))
-            combine(fresh, tuple(flat.T), values)
+            matrix = fresh.reshape(math.prod(old.shape[:depth]), width)
+            combine(matrix, flat, np.reshape(updates, (flat.size, width)))
             cell.write(fresh)
         return _handed_on(ctx, cell)
 

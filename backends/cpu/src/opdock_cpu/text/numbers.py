@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
+
+Array = np.ndarray[Any, Any]
 
 _INTEGER: Final = re.compile(rb"\s*-?[0-9]+\s*")
 _FLOAT: Final = re.compile(
@@ -81,20 +84,21 @@ def _plain(texts: Sequence[bytes], dtype: np.dtype[Any]) -> list[Any] | None:
 
 def printer(
     dtype: np.dtype[Any], precision: int, scientific: bool, shortest: bool, width: int, fill: str
-) -> Callable[[Any], str]:
-    """The function that writes a number of that type as printf does."""
+) -> Callable[[Array], list[bytes]]:
+    """The function that writes numbers of that type as printf does, those of an array in order."""
     kind = "d" if dtype.kind in "iu" else "g" if shortest else "e" if scientific else "f"
     size = ("" if width < 0 else str(width)) + ("" if precision < 0 else f".{precision}")
     if fill == "0" and kind == "d" and precision >= 0:
         fill = ""
-    format, plain = f"%{fill}{size}{kind}", f"%{fill if fill != '0' else ''}{size}{kind}"
-    if kind == "d":
-        return lambda x: format % x
+    format, plain = (f"%{f}{size}{kind}".encode() for f in (fill, fill if fill != "0" else ""))
 
-    def real(x: float) -> str:
+    def real(x: Array) -> list[bytes]:
+        values = x.reshape(-1).tolist()
+        if kind == "d" or format == plain or np.isfinite(x).all():
+            return list(map(format.__mod__, values))
         # No zeros in front of what is no number.
-        return (format if np.isfinite(x) else plain) % x
+        return [(format if math.isfinite(v) else plain) % v for v in values]
 
     if dtype.kind == "c":
-        return lambda x: f"({real(x.real)},{real(x.imag)})"
+        return lambda x: list(map(b"(%b,%b)".__mod__, zip(real(x.real), real(x.imag), strict=True)))
     return real

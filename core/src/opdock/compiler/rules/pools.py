@@ -1,4 +1,7 @@
-"""Pools: what follows the gradient of a maximum pool moves before it, where there is less to do.
+"""Pools: windows that are known are attributes; what follows a gradient moves before it.
+
+Most backends' pools take their windows when they are bound. What comes after the gradient of a
+maximum pool has less to do before it.
 
 A pooled maximum is the value of the element that won, so relu's gradient asks the same of both.
 Each window hands its gradient to one element, so sums over all windows are sums over all elements.
@@ -74,7 +77,20 @@ def _same_channels(ours: str, theirs: str) -> bool:
     return (ours[1] == "C") == (theirs[1] == "C")
 
 
+def _known_windows(node: Node, site: Site) -> Value | None:
+    """The op that has its windows as attributes, where the inputs that say them are constants."""
+    *data, size, steps = node.inputs
+    attrs, rank = dict(node.attrs), len(node.attrs["data_format"])
+    for name, value in (("ksize", size), ("strides", steps)):
+        known = constant(value)
+        if known is None or known.shape != (rank,) or np.any(known < 1):
+            return None  # the kernel says what is wrong with them
+        attrs[name] = [int(n) for n in known]
+    return site.make(node.op.removesuffix("V2"), data, attrs, shape=node.out_shapes[0])
+
+
 RULES: Final[Rules] = {
+    **dict.fromkeys(("MaxPoolV2", "MaxPoolGradV2", "MaxPoolGradGradV2"), (_known_windows,)),
     **dict.fromkeys(_MASKS, (_mask_first,)),
     "BiasAddGrad": (_sum_first,),
     "Sum": (_sum_first,),

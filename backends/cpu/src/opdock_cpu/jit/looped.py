@@ -1,0 +1,121 @@
+"""Loops that are written in Python and run as generated code, in shares that the crew takes.
+
+What NumPy says in many passes, or not at all, is often a few nested loops. They are written as a
+function over flat arrays, in the part of Python that `translate.py` knows:
+
+    def row_sums(begin: int, end: int, out: Array, rows: Array, width: int) -> None:
+        for r in range(begin, end):
+            total = double(0)
+            for c in range(width):
+                total += rows[r * width + c]
+            out[r] = total
+
+    ROW_SUMS = Looped(row_sums)
+    if not ROW_SUMS(len(rows), rows.size, out, rows, rows.shape[1]):
+        np.sum(rows, axis=1, out=out)
+
+The function computes the turns from `begin` to `end` of all that there are, and no turn touches
+what another writes: then its results do not depend on how many threads there are. It is a function
+like any other too, by which tests prove the translation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+
+from opdock_cpu.crew import Loop, alone
+from opdock_cpu.jit import llvm
+from opdock_cpu.jit.compiled import Function, caller, ffi, request
+from opdock_cpu.jit.team import spread
+from opdock_cpu.jit.translate import Parameters, core, known, parameters
+from opdock_cpu.threads import threads
+
+__all__ = ["Array", "Looped", "double", "single"]
+
+Array = np.ndarray[Any, Any]
+single, double = np.float32, np.float64
+
+_SMALL: Final = 1 << 14
+"""Steps for which it pays to load LLVM."""
+_CHUNK: Final = 1 << 15
+"""Steps of a chunk: two are worth a second thread."""
+_CHUNKS: Final = 16
+
+
+class Looped:
+    """A function of loops, compiled in the background for each combination of element types.
+
+    Args:
+        function: takes `begin` and `end`, then flat arrays (`Array`), whole numbers (`int`) and
+            real ones (`float`).
+    """
+
+    def __init__(self, function: Callable[..., None]) -> None:
+        self._function = function
+        self._codes: dict[tuple[np.dtype[Any], ...], _Bound] = {}
+
+    @cached_property
+    def _about(self) -> Parameters:
+        return parameters(self._function)
+
+    def __call__(self, turns: int, steps: float, *args: Any, most: int = _CHUNKS) -> bool:
+        """Runs it, if there is code.
+
+        Args:
+            turns: how often the outer loop turns in all.
+            steps: how much work that is, in turns of the innermost loop.
+            *args: what the function takes behind the range; arrays of any shape, those that are
+                written contiguous, and the others copied where they are not.
+            most: into how many shares the turns are divided at most.
+
+        Returns:
+            Whether it ran. False if there is no code, or not yet, or there is too little to do for
+            a process in which no other code was generated.
+        """
+        if (steps < _SMALL and not llvm.started()) or not llvm.available():
+            return False
+        about = self._about
+        arrays = [np.ascontiguousarray(a) for a in args[: len(about.arrays)]]
+        key = tuple(a.dtype for a in arrays)
+        bound = self._codes.get(key)
+        if bound is None:
+            if not known(key):
+                return False
+            bound = self._codes[key] = _Bound(about, key)
+        if bound.function.address is None:
+            return False
+        whole = len(about.arrays) + len(about.wholes)
+        numbers = [turns, *args[len(about.arrays) : whole]]
+        bound(arrays, numbers, args[whole:], min(most, _CHUNKS, int(steps // _CHUNK)))
+        return True
+
+
+class _Bound:
+    """A function for arrays of some types."""
+
+    def __init__(self, about: Parameters, elements: tuple[np.dtype[Any], ...]) -> None:
+        pointers = [f"{name}.array" for name in about.arrays] + ["wholes", "reals"]
+        count = (len(about.arrays), 0)
+        self.function: Function = request(
+            lambda name: core(about, elements) + spread(name, pointers, count)
+        )
+        self._loop = Loop()
+        self._call: Any = None
+        self._arguments = len(pointers)
+
+    def __call__(self, arrays: list[Array], wholes: Any, reals: Any, chunks: int) -> None:
+        if self._call is None:
+            self._call = caller(self._arguments)(self.function.address)
+        values = [*arrays, np.array(wholes, np.int64), np.array(reals, np.float64)]
+        pointers = list(map(ffi().from_buffer, values))
+        chunks = min(chunks, wholes[0])
+        if chunks < 2:
+            self._call(*pointers, alone())
+            return
+        held = self._loop.begin(chunks, threads())
+        self._call(*pointers, held.address)
+        self._loop.end(held)

@@ -1,0 +1,155 @@
+"""Grayscale dilation as one loop over windows, which notes who won for the gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from opdock.plugin import KernelTable, NodeSig, checks, dtypes, windows
+from opdock_cpu.jit import llvm
+from opdock_cpu.jit.looped import Array, Looped
+from opdock_cpu.portable import portable_kernel
+
+__all__ = ["table"]
+
+table = KernelTable()
+_FLOATS: Final = frozenset({dtypes.float32, dtypes.float64})
+
+
+def _dilate(
+    begin: int, end: int, out: Array, winner: Array, x: Array, kernel: Array,
+    height: int, width: int, depth: int, rows: int, columns: int, down: int, right: int,
+    rate_y: int, rate_x: int, top: int, left: int, out_rows: int, out_columns: int,
+) -> None:  # fmt: skip
+    """A turn is a row of the result; -1 wins windows that see nothing but padding."""
+    for t in range(begin, end):
+        image = t // out_rows * height
+        for ox in range(out_columns):
+            o = (t * out_columns + ox) * depth
+            for ky in range(rows):
+                y = t % out_rows * down - top + ky * rate_y
+                if y < 0 or y >= height:
+                    continue
+                for kx in range(columns):
+                    at = ox * right - left + kx * rate_x
+                    if at < 0 or at >= width:
+                        continue
+                    tap = ky * columns + kx
+                    i = ((image + y) * width + at) * depth
+                    for c in range(depth):
+                        value = x[i + c] + kernel[tap * depth + c]
+                        if (value > out[o + c]) | (winner[o + c] < 0):
+                            out[o + c] = value
+                            winner[o + c] = tap
+
+
+def _to_inputs(
+    begin: int, end: int, out: Array, grad: Array, winner: Array,
+    height: int, width: int, depth: int, columns: int, down: int, right: int,
+    rate_y: int, rate_x: int, top: int, left: int, out_rows: int, out_columns: int,
+) -> None:  # fmt: skip
+    """A turn is an image."""
+    for b in range(begin, end):
+        for oy in range(out_rows):
+            for ox in range(out_columns):
+                o = ((b * out_rows + oy) * out_columns + ox) * depth
+                for c in range(depth):
+                    tap = winner[o + c]
+                    if tap >= 0:
+                        y = oy * down - top + tap // columns * rate_y
+                        at = ox * right - left + tap % columns * rate_x
+                        i = ((b * height + y) * width + at) * depth + c
+                        out[i] = out[i] + grad[o + c]
+
+
+def _to_filter(
+    begin: int, end: int, out: Array, grad: Array, winner: Array, positions: int, depth: int
+) -> None:
+    """A turn is a channel."""
+    for c in range(begin, end):
+        for p in range(positions):
+            tap = winner[p * depth + c]
+            if tap >= 0:
+                out[tap * depth + c] = out[tap * depth + c] + grad[p * depth + c]
+
+
+_DILATE, _TO_INPUTS, _TO_FILTER = Looped(_dilate), Looped(_to_inputs), Looped(_to_filter)
+
+
+def _when(sig: NodeSig) -> bool | str:
+    return llvm.available() or llvm.why_not()
+
+
+class _Dilation:
+    """A node's windows on arrays of one call."""
+
+    def __init__(self, layout: windows.Layout, x: Array, kernel: Array) -> None:
+        self.where = layout.window(x.shape[1:3], kernel.shape[:2])
+        self.x, self.kernel = x, kernel
+        self.shape = (x.shape[0], *self.where.out, x.shape[3])
+
+    @property
+    def walk(self) -> tuple[int, ...]:
+        """How windows move: strides, rates, padding, positions."""
+        where = self.where
+        return (*where.strides, *where.dilations, *(before for before, _ in where.pads), *where.out)
+
+    def maxima(self) -> tuple[Array, Array] | None:
+        """The results and who won, or None while there is no code."""
+        out = np.full(self.shape, -np.inf, self.x.dtype)
+        winner = np.full(self.shape, -1, np.int32)
+        taps = self.kernel.shape[0] * self.kernel.shape[1]
+        numbers = (*self.x.shape[1:], *self.kernel.shape[:2], *self.walk)
+        turns = self.shape[0] * self.shape[1]
+        done = _DILATE(turns, out.size * taps, out, winner, self.x, self.kernel, *numbers)
+        return (out, winner) if done else None
+
+
+def _fits(x: Array, kernel: Array) -> bool:
+    """Whether there is something to do, and nothing wrong that the portable kernel would tell."""
+    return x.ndim == 4 and kernel.ndim == 3 and x.shape[3] == kernel.shape[2] and x.size > 0
+
+
+@table.binder("Dilation2D", T=_FLOATS, when=_when)
+def dilation2d(sig: NodeSig) -> Callable[[Array, Array], Array]:
+    """The maximum over the window of input plus filter."""
+    layout, plain = windows.Layout(sig.attrs), portable_kernel(sig)
+
+    def run(x: Array, kernel: Array) -> Array:
+        found = _Dilation(layout, x, kernel).maxima() if _fits(x, kernel) else None
+        return plain(x, kernel) if found is None else found[0]
+
+    return run
+
+
+@table.binder("Dilation2DBackpropInput", "Dilation2DBackpropFilter", T=_FLOATS, when=_when)
+def dilation2d_backprop(sig: NodeSig) -> Callable[[Array, Array, Array], Array]:
+    """The gradient goes to the elements of input and filter that won."""
+    layout, plain = windows.Layout(sig.attrs), portable_kernel(sig)
+    of_input = sig.op.endswith("Input")
+
+    def run(x: Array, kernel: Array, grad: Array) -> Array:
+        if not _fits(x, kernel):
+            return plain(x, kernel, grad)
+        dilation = _Dilation(layout, x, kernel)
+        if grad.shape != dilation.shape:
+            raise checks.invalid("out_backprop has incompatible size.")
+        found = dilation.maxima()
+        if found is not None:
+            winner, depth = found[1], x.shape[3]
+            if of_input:
+                out = np.zeros_like(x)
+                numbers = (*x.shape[1:], kernel.shape[1], *dilation.walk)
+                done = _TO_INPUTS(len(x), 4 * grad.size, out, grad, winner, *numbers)
+            else:
+                # Many small gradients meet: they are added up in double precision.
+                out = np.zeros(kernel.shape)
+                numbers = (grad.size // depth, depth)
+                done = _TO_FILTER(depth, 4 * grad.size, out, grad, winner, *numbers)
+            if done:
+                return out.astype(x.dtype, copy=False)
+        return plain(x, kernel, grad)
+
+    return run

@@ -1,0 +1,156 @@
+"""Kernels whose loops are generated give what NumPy gives without them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opdock as tf
+from opdock_cpu.jit import llvm
+from opdock_cpu.jit.looped import Looped
+
+
+@pytest.fixture
+def both(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[Any], list[Any]]]:
+    """What a graph gives with generated loops, and without; and that there were some."""
+
+    def run(build: Callable[[], Any], *names: str) -> tuple[list[Any], list[Any]]:
+        with tf.Graph().as_default(), tf.Session() as session, monkeypatch.context() as patch:
+            patch.setenv("OPDOCK_JIT", "sync")
+            assert llvm.available()
+            ran: list[str] = []
+            original = Looped.__call__
+
+            def spied(self: Looped, *args: Any, **words: Any) -> bool:
+                done = original(self, *args, **words)
+                if done:
+                    ran.append(self._function.__name__)
+                return done
+
+            patch.setattr(Looped, "__call__", spied)
+            fetches = build()
+            fetches = fetches if isinstance(fetches, Sequence) else [fetches]
+            with_loops = session.run(list(fetches))
+            assert set(names) <= set(ran)
+            patch.setattr(Looped, "__call__", lambda *args, **words: False)
+            return with_loops, session.run(list(fetches))
+
+    return run
+
+
+def _same(pair: tuple[list[Any], list[Any]], **words: Any) -> None:
+    for found, wanted in zip(*pair, strict=True):
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(found, wanted, **words)
+
+
+RNG = np.random.default_rng(11)
+
+
+def _array(*shape: int) -> Any:
+    """Random numbers that are no constant, which would be folded."""
+    value = RNG.normal(size=shape).astype(np.float32)
+    tensor = tf.py_func(lambda: value, [], tf.float32)
+    tensor.set_shape(shape)
+    return tensor
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize(("stride", "rate"), [(1, 1), (2, 1), (1, 2), (3, 2)])
+def test_dilation(both: Any, padding: str, stride: int, rate: int) -> None:
+    def build() -> Any:
+        x, kernel = _array(2, 21, 20, 5), _array(3, 2, 5)
+        y = tf.nn.dilation2d(x, kernel, [1, stride, stride, 1], [1, rate, rate, 1], padding)
+        return [y, *tf.gradients(y * y, [x, kernel])]
+
+    _same(both(build, "_dilate", "_to_inputs", "_to_filter"), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("k", [1, 3, 32, 40, 700])
+def test_top_k(both: Any, k: int) -> None:
+    values = RNG.integers(-50, 50, (30, 700)).astype(np.float32)
+    values[3, 5:9], values[4, :50], values[4, 50:99] = np.nan, -0.0, 0.0
+    values[5], values[6, ::2] = -np.inf, np.inf
+
+    def build() -> Any:
+        x = tf.py_func(lambda: values, [], tf.float32)
+        x.set_shape(values.shape)
+        return [*tf.nn.top_k(x, k), *tf.nn.top_k(tf.cast(tf.is_finite(x), tf.int32), k)]
+
+    pair = both(build, *(["_pass"] if k <= 32 else []))
+    _same(pair)
+    order = np.argsort(-values, axis=1, kind="stable")  # but for NaNs, which are the largest
+    rows = [r for r in range(30) if r != 3]
+    np.testing.assert_array_equal(pair[0][1][rows], order[rows][:, :k])
+
+
+@pytest.mark.parametrize("limit", [0.0, 0.3, 1.0])
+def test_boxes(both: Any, limit: float) -> None:
+    values = RNG.integers(0, 40, 400).astype(np.float32)
+
+    def build() -> Any:
+        boxes = _array(400, 4)
+        scores = tf.py_func(lambda: values, [], tf.float32)
+        scores.set_shape([400])
+        many = tf.image.combined_non_max_suppression(
+            tf.reshape(boxes, [2, 100, 2, 4]), tf.reshape(scores, [2, 100, 2]), 9, 12, limit, 3.0
+        )
+        return [tf.image.non_max_suppression(boxes, scores, 50, limit, 5.0), *many]
+
+    _same(both(build, "_suppress"), rtol=0)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 17])
+def test_small_systems(both: Any, n: int) -> None:
+    def build() -> Any:
+        x = _array(300, n, n) + 3 * tf.eye(n)
+        return [
+            tf.matrix_determinant(x), tf.matrix_inverse(x, adjoint=True),
+            tf.matrix_solve(x, _array(300, n, 3)),
+        ]  # fmt: skip
+
+    found, wanted = both(build, "_eliminate")
+    # Now and then a matrix is nearly singular.
+    for a, b in zip(found, wanted, strict=True):
+        far = np.abs(a - b) > 1e-3 * np.abs(b).reshape(len(b), -1).max(1).reshape(
+            -1, *[1] * (b.ndim - 1)
+        )
+        assert far.mean() < 0.02
+
+
+def test_singular_matrices_among_many_are_found(both: Any) -> None:
+    matrices = np.tile(np.eye(3, dtype=np.float32), (300, 1, 1))
+    matrices[7, 2, 2] = 0
+
+    def build() -> Any:
+        return tf.matrix_determinant(tf.py_func(lambda: matrices, [], tf.float32))
+
+    (found,), _ = both(build, "_eliminate")
+    assert np.flatnonzero(found == 0).tolist() == [7]
+
+    def inverted() -> Any:
+        return tf.matrix_inverse(tf.py_func(lambda: matrices, [], tf.float32))
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not invertible"):
+        both(inverted)
+
+
+@pytest.mark.parametrize("merge", [True, False])
+@pytest.mark.parametrize("collapse", [True, False])
+def test_ctc_loss(both: Any, merge: bool, collapse: bool) -> None:
+    rows = [[0, 1, 1], [2], [], [3, 0, 3, 0, 3, 0, 3], [1, 1, 1, 1]]
+    at = [(b, i) for b, row in enumerate(rows) for i in range(len(row))]
+    labels = tf.SparseTensorValue(at, [rows[b][i] for b, i in at], [5, 7])
+
+    def build() -> Any:
+        x = _array(12, 5, 5)
+        loss = tf.nn.ctc_loss(
+            tf.SparseTensor(labels.indices, tf.cast(labels.values, tf.int32), labels.dense_shape),
+            x, [12, 7, 3, 10, 0], collapse, merge, ignore_longer_outputs_than_inputs=True,
+        )  # fmt: skip
+        return [loss, *tf.gradients(loss, x)]
+
+    _same(both(build, "_align"), rtol=1e-5, atol=1e-6)
