@@ -34,6 +34,8 @@ def portion(name: str, seed: int, first: int, count: int) -> int:
     reached = int.from_bytes(state.read_bytes(), "little")
     if done.returncode == 0:
         return reached
+    if done.returncode == 1:
+        raise SystemExit(f"no case's fault, but the trial's:\n{done.stderr}")
     stack = Path(f"{found}.stack").read_text()[-4000:]
     line = {
         "case": reached,

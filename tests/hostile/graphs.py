@@ -1,8 +1,10 @@
-"""Graphs to be made hostile: control flow of both kinds, functions, datasets, collections."""
+"""Hostile graphs: control flow of both kinds, functions, datasets, collections."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import numpy as np
 import opdock as tf
 from opdock.io import protos
 from tests.core.graph.control.v1_graphs import FLOAT, INT, Loop, Text, branch, count_to
+from tests.hostile.base import Format, by_message, parsed, write
 
 CONFIG = tf.ConfigProto(operation_timeout_in_ms=1000)
 """A graph may ask for a loop without end: that is no fault, if it can be ended."""
@@ -130,3 +133,41 @@ def import_and_run(load: Callable[[], Any]) -> None:
                     failed = failed or e
             if failed is not None:
                 raise failed
+
+
+# ---------------------------------------------------------------- what reads them
+def _read_graph(data: bytes, folder: Path) -> None:
+    graph_def = parsed(protos.GraphDef, data)
+    if graph_def is not None:
+        import_and_run(lambda: tf.import_graph_def(graph_def, name=""))
+
+
+def _read_meta_graph(data: bytes, folder: Path) -> None:
+    meta = parsed(protos.MetaGraphDef, data)
+    if meta is not None:
+        import_and_run(lambda: tf.train.import_meta_graph(meta))
+
+
+def _saved_model_seeds() -> Sequence[bytes]:
+    found = []
+    for meta in meta_graphs():
+        model = protos.SavedModel(saved_model_schema_version=1)
+        model.meta_graphs.add().ParseFromString(meta)
+        model.meta_graphs[0].meta_info_def.tags.append("serve")
+        found.append(model.SerializeToString(deterministic=True))
+    return found
+
+
+def _read_saved_model(data: bytes, folder: Path) -> None:
+    write(folder, "saved_model.pb", data)
+    with tf.Graph().as_default(), tf.Session(config=CONFIG) as session:
+        tf.saved_model.loader.load(session, ["serve"], str(folder))
+
+
+FORMATS = {
+    "graph": Format(graph_defs, partial(by_message, protos.GraphDef), _read_graph),
+    "meta_graph": Format(meta_graphs, partial(by_message, protos.MetaGraphDef), _read_meta_graph),
+    "saved_model": Format(
+        _saved_model_seeds, partial(by_message, protos.SavedModel), _read_saved_model
+    ),
+}

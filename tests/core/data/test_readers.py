@@ -177,6 +177,46 @@ def test_rows_of_a_database(walk, tmp_path):
         walk(SqlDataset("sqlite", path, "select s from t", (tf.string, tf.int32)))
 
 
+STORED = [1, "12abc", "abc", " -7", "1e3x", 2.7, 1e300, -1e300, None, b"5", b"\xff", 2**40, ".5"]
+STORED += ["9" * 5000, float("inf")]
+READ = {
+    tf.int32: [1, 12, 0, -7, 1, 2, -1, 0, 0, 5, 0, 0, 0, -1, -1],
+    tf.int64: [1, 12, 0, -7, 1, 2, 2**63 - 1, -(2**63), 0, 5, 0, 2**40, 0, 2**63 - 1, 2**63 - 1],
+    tf.float64: [1, 12, 0, -7, 1e3, 2.7, 1e300, -1e300, 0, 5, 0, 2**40, 0.5, np.inf, np.inf],
+    tf.string: [
+        b"1", b"12abc", b"abc", b" -7", b"1e3x", b"2.7", b"1.0e+300", b"-1.0e+300", b"", b"5",
+        b"\xff", b"1099511627776", b".5", b"9" * 5000, b"Inf",
+    ],
+}  # fmt: skip
+"""As TensorFlow reads these values."""
+
+
+def test_values_of_a_database_by_the_conversions_of_sqlite(walk, tmp_path):
+    path = str(tmp_path / "d.sqlite")
+    with sqlite3.connect(path) as connection:
+        connection.execute("create table t (v)")
+        connection.executemany("insert into t values (?)", [(v,) for v in STORED])
+    for dtype, expected in READ.items():
+        rows = walk(SqlDataset("sqlite", path, "select v from t", (dtype,)))
+        assert [v.item() if isinstance(v, np.generic) else v for (v,) in rows] == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "query", "error"),
+    [
+        (b"no database, but a file of a hundred bytes" * 3, "select 1 from sqlite_master", "InvalidArgumentError"),
+        (None, "select v from t", "UnknownError"),
+        (None, "no query", "UnknownError"),
+    ],
+)
+def test_what_is_no_database_or_no_query(walk, tmp_path, content, query, error):
+    path = tmp_path / "d.sqlite"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(getattr(tf.errors, error), match=f"Failed to read the database {path}"):
+        walk(SqlDataset("sqlite", str(path), query, (tf.int32,)))
+
+
 def test_a_cache_in_a_file(walk, tmp_path):
     name = str(tmp_path / "cache")
     made = []

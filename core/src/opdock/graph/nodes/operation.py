@@ -129,11 +129,10 @@ class Operation:
 
     def colocation_groups(self) -> list[bytes]:
         """The groups (`loc:@name`) that this op must share a device with."""
-        groups = self.attrs.get("_class")
-        if not groups:
-            return [f"loc:@{self._name}".encode()]
-        found = [g for g in groups if g.startswith("loc:@")]
-        return [g.encode() for g in found] or [f"loc:@{self._name}".encode()]
+        groups = self.attrs.get("_class") or ()
+        # What is no UTF-8 in a GraphDef is bytes here, and no op's name.
+        found = [g.encode() for g in groups if isinstance(g, str) and g.startswith("loc:@")]
+        return found or [f"loc:@{self._name}".encode()]
 
     # ------------------------------------------------------------ attributes
     def get_attr(self, name: str) -> Any:

@@ -397,6 +397,8 @@ class Importer:
             attrs[name] = self._with_functions(value)
         groups = attrs.get("_class")
         if groups:
+            if not isinstance(groups, list):
+                raise ValueError(f"Attr '_class' of node '{node.name}' is no list of groups")
             attrs["_class"] = [self._colocation(node, g) for g in groups]
         return attrs
 
@@ -429,10 +431,11 @@ class Importer:
             self._functions = FunctionLibraryReader(self._def.library, self._graph)
         return self._functions
 
-    def _colocation(self, node: Any, group: str | bytes) -> str | bytes:
-        if not isinstance(group, str) or not group.startswith("loc:@"):
+    def _colocation(self, node: Any, group: Any) -> Any:
+        text = group.decode(errors="backslashreplace") if isinstance(group, bytes) else group
+        if not isinstance(text, str) or not text.startswith("loc:@"):
             return group
-        target = group[5:]
+        target = text[5:]
         if target not in self._nodes:
             raise ValueError(
                 f"Node '{node.name}' expects to be colocated with unknown node '{target}'"

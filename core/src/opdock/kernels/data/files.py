@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import re
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any, Final
 
 import numpy as np
@@ -343,7 +345,11 @@ class _SqlIterator(DatasetIterator):
             finally:
                 connection.close()
         except sqlite3.Error as e:
-            raise errors.UnknownError(None, None, f"Failed to read the database: {e}") from e
+            # An error of the library's own module, rather than of SQLite, has no code.
+            code = _SQLITE_ERRORS.get(getattr(e, "sqlite_errorcode", 0) & 0xFF, errors.UnknownError)
+            raise code(
+                None, None, f"Failed to read the database {self._dataset.source}: {e}"
+            ) from None
 
     def save(self) -> State:
         return {"read": self._read}
@@ -359,8 +365,55 @@ class _SqlIterator(DatasetIterator):
             close()
 
 
+_SQLITE_ERRORS: Final[Mapping[int, type[errors.OpError]]] = {
+    3: errors.PermissionDeniedError,  # SQLITE_PERM
+    4: errors.AbortedError,
+    5: errors.UnavailableError,  # SQLITE_BUSY
+    6: errors.UnavailableError,  # SQLITE_LOCKED
+    7: errors.UnavailableError,  # SQLITE_NOMEM
+    8: errors.FailedPreconditionError,  # SQLITE_READONLY
+    9: errors.CancelledError,  # SQLITE_INTERRUPT
+    11: errors.DataLossError,  # SQLITE_CORRUPT
+    14: errors.InvalidArgumentError,  # SQLITE_CANTOPEN
+    18: errors.ResourceExhaustedError,  # SQLITE_TOOBIG
+    20: errors.FailedPreconditionError,  # SQLITE_MISMATCH
+    23: errors.PermissionDeniedError,  # SQLITE_AUTH
+    26: errors.InvalidArgumentError,  # SQLITE_NOTADB
+}
+"""TF's error for SQLite's codes; what is not listed, a wrong query above all, is unknown to it."""
+
+_INTEGER: Final = re.compile(rb"[ \t\n\r\f\v]*([+-]?[0-9]+)")
+_REAL: Final = re.compile(rb"[ \t\n\r\f\v]*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)")
+
+
 def _cell(value: Any, dtype: Any) -> Any:
+    """A value of a row as a scalar of a type, by SQLite's conversions."""
+    if value is None:
+        value = b"" if dtype is dtypes.string else 0
     if dtype is dtypes.string:
-        data = b"" if value is None else value if isinstance(value, bytes) else str(value).encode()
-        return string_element(data)[0]
-    return np.array(0 if value is None else value).astype(dtype.np)
+        return string_element(value if isinstance(value, bytes) else _text(value).encode())[0]
+    if isinstance(value, (bytes, str)):
+        text = value if isinstance(value, bytes) else value.encode()
+        found = (_REAL if dtype.is_floating else _INTEGER).match(text)
+        value = 0 if found is None else float(found[1]) if dtype.is_floating else _long(found[1])
+    if dtype.is_floating:
+        return np.array(value, dtype.np)
+    bounds = np.iinfo(np.int64)
+    whole = value if isinstance(value, int) else int(min(max(value, bounds.min), bounds.max))
+    return np.array(min(max(whole, bounds.min), bounds.max), np.int64).astype(dtype.np)
+
+
+def _text(value: Any) -> str:
+    """As SQLite writes it: at least one digit behind the point."""
+    if not isinstance(value, float):
+        return str(value)
+    if math.isinf(value):
+        return "Inf" if value > 0 else "-Inf"
+    digits, e, power = f"{value:.15g}".partition("e")
+    return (digits if "." in digits else f"{digits}.0") + e + power
+
+
+def _long(digits: bytes) -> int:
+    # Python refuses very many digits, and twenty of them are beyond the bounds anyway.
+    sign, body = digits[:1].strip(b"0123456789"), digits.lstrip(b"+-").lstrip(b"0")
+    return int(sign + (body[:20] or b"0"))

@@ -21,6 +21,8 @@ _TRANSLATED: Final[tuple[tuple[type[Exception], type[errors._CodedError]], ...]]
     (ZeroDivisionError, errors.InvalidArgumentError),
 )
 
+_WORDLESS: Final = {MemoryError: "The op does not fit into the host's memory"}
+
 
 def as_op_error(error: Exception, node: Node, what: str = "") -> errors.OpError:
     """`error` as an OpError that names the node and the user's line.
@@ -39,7 +41,8 @@ def as_op_error(error: Exception, node: Node, what: str = "") -> errors.OpError:
     for kind, cls in _TRANSLATED:
         if isinstance(error, kind):
             by = f"\n\t ({' of '.join(filter(None, (what, culprit(node))))})" if what else ""
-            return cls(None, node.origin, f"{_in_our_words(str(error))}{by}{where(node)}")
+            text = str(error) or _WORDLESS.get(kind, kind.__name__)
+            return cls(None, node.origin, f"{_in_our_words(text)}{by}{where(node)}")
     text = f"{type(error).__name__}: {error}"
     by = " of ".join(filter(None, (what, culprit(node))))
     failed = f"{by} raised" if by else "it raised"
