@@ -35,7 +35,8 @@ def _define(name: str, signature: str, attrs: str = "") -> OpSpec:
     an array holds is state.
     """
     spec = define_op(f"TensorArray{name}", signature, attrs, stateful=True)
-    return spec.declare(Traits(local=True))
+    # Tracers know the newest.
+    return spec.declare(Traits(local=name.endswith("V3")))
 
 
 def _each(name: str, signature: str, attrs: str = "") -> dict[str, OpSpec]:

@@ -256,6 +256,7 @@ class ResourceManager:
         condition: threading.Condition,
         ready: Callable[[], bool],
         give_up: Callable[[], None] = lambda: None,
+        deadline: float | None = None,
     ) -> None:
         """Waits until `ready()`, as a kernel does; the caller holds the condition.
 
@@ -263,7 +264,7 @@ class ResourceManager:
             CancelledError: the session was closed, or the step's time is over; `give_up` was
                 called.
         """
-        wait(self.cancellation, condition, ready, give_up)
+        wait(self.cancellation, condition, ready, give_up, deadline)
 
     def items(self, kind: str) -> list[Any]:
         """All resources of a kind."""

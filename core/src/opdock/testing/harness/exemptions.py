@@ -127,6 +127,8 @@ _TABLE: Final[tuple[tuple[Kind, frozenset[Part], str, str], ...]] = (
      "Barrier BarrierClose BarrierIncompleteSize BarrierInsertMany BarrierReadySize"),
     ("resource", _DATA, "works on a barrier; tests/core/ops/test_barriers.py covers it",
      "BarrierTakeMany"),
+    ("resource", _DATA, "meets other steps; tests/core/ops/test_batching.py covers it",
+     "Batch BatchFunction Unbatch UnbatchGrad"),
     ("resource", _DATA, "works on a staging area; tests/core/ops/test_staging.py covers it",
      "Stage StageClear StagePeek StageSize Unstage MapClear MapIncompleteSize MapPeek MapSize"),
     ("resource", _DATA, "works on a staging area; tests/core/ops/test_staging.py covers it",
