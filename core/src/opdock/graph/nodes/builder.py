@@ -403,6 +403,9 @@ def _coerce(op: str, attr: AttrDef, kind: str, value: Any) -> Any:
         from opdock.io.tensor_proto import make_ndarray
 
         return make_ndarray(value) if hasattr(value, "tensor_shape") else np.asarray(value)
+    if kind == "func":
+        # A function that is called by itself elsewhere knows its graph.
+        return getattr(value, "function_graph", value)
     return value
 
 
