@@ -6,7 +6,7 @@ from typing import Final
 
 from opdock.mapping.contrib_tables import CONTRIB
 from opdock.mapping.feature_tables import FEATURE_COLUMN_NAMES, FEATURE_COLUMNS
-from opdock.mapping.ops_tables import OPS_NAMES, OPS_SOURCES
+from opdock.mapping.ops_tables import OPS_NAMES, OPS_SOURCES, OPS_V2
 
 # The functions of ragged tensors, whose names are those of TF's in one module or another.
 _RAGGED: Final = (
@@ -432,6 +432,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
 
 # Names of TF 2's interface in 1.15 that are other than TF 1's of the same name.
 V2: Final[dict[str, str]] = {
+    **OPS_V2,
     "Variable": "opdock.graph.variables.resource_variable:ResourceVariable",
     "nn.ctc_beam_search_decoder": "opdock:nn.ctc_beam_search_decoder_v2",
     "nn.ctc_loss": "opdock:nn.ctc_loss_v2",
