@@ -179,6 +179,7 @@ from opdock.ops.array import shape_n as shape_n
 from opdock.ops.array import size as size
 from opdock.ops.array import squeeze as squeeze
 from opdock.ops.array import unravel_index as unravel_index
+from opdock.ops.batching import nondifferentiable_batch_function as nondifferentiable_batch_function
 from opdock.ops.cast import bitcast as bitcast
 from opdock.ops.cast import cast as cast
 from opdock.ops.cast import saturate_cast as saturate_cast

@@ -371,6 +371,7 @@ NAMES: Final[dict[str, tuple[str, str]]] = {
     "no_gradient": ("opdock.graph.nodes.registry", "not_differentiable"),
     "no_op": ("opdock.ops.control", "no_op"),
     "no_regularizer": ("opdock.graph.variables.variable_scope", "no_regularizer"),
+    "nondifferentiable_batch_function": ("opdock.ops.batching", "nondifferentiable_batch_function"),
     "norm": ("opdock.ops.composed.matrix_norm", "norm"),
     "not_equal": ("opdock.ops.compare", "not_equal"),
     "numpy_function": ("opdock.ops.script", "numpy_function"),

@@ -220,3 +220,64 @@ def test_what_the_specs_of_arrays_have_in_common():
         spec.most_specific_compatible_type(tf.TensorArraySpec([1], tf.int32))
     with pytest.raises(TypeError, match="Expected value to be a TensorArray"):
         tf.TensorArraySpec.from_value(3)
+
+
+def older(version, size, **more):
+    """An array of an older generation, and the op of that generation by the part of its name."""
+    make = lambda name: getattr(tf.raw_ops, f"TensorArray{name}{version}")
+    return make("")(size=size, dtype=tf.float32, tensor_array_name="a", **more), make
+
+
+@pytest.mark.parametrize("version", ["", "V2"])
+def test_arrays_of_older_graphs(version):
+    handle, op = older(version, 3, dynamic_size=True, clear_after_read=False)
+    assert handle.dtype.base_dtype is tf.string
+    flow = tf.constant(0.0)
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    flow = op("Scatter")(handle=handle, indices=[2, 0, 1], value=x, flow_in=flow)
+    flow = op("Write")(handle=handle, index=3, value=x[0] * x[1], flow_in=flow)
+    third = op("Read")(handle=handle, index=3, flow_in=flow, dtype=tf.float32)
+    picked = op("Gather")(handle=handle, indices=[3, 2], flow_in=flow, dtype=tf.float32)
+    size = op("Size")(handle=handle, flow_in=flow)
+    parts, lengths = op("Concat")(handle=handle, flow_in=flow, dtype=tf.float32)
+    grads = tf.gradients([third, 2.0 * picked], x)
+    got = run([third, picked, size, parts, lengths, grads])
+    assert got[0].tolist() == [3, 8] and got[1].tolist() == [[3, 8], [1, 2]] and got[2] == 4
+    assert got[3].tolist() == [3, 4, 5, 6, 1, 2, 3, 8] and got[4].tolist() == [2] * 4
+    np.testing.assert_array_equal(got[5][0], [[3 * 3 + 2, 3 * 4 + 2], [3 * 1, 3 * 2], [0, 0]])
+
+
+@pytest.mark.parametrize("version", ["", "V2"])
+def test_older_arrays_are_split_and_closed(version):
+    handle, op = older(version, 2)
+    x = tf.constant([1.0, 2.0, 3.0])
+    flow = op("Split")(handle=handle, value=x, lengths=[1, 2], flow_in=0.0)
+    parts, _ = op("Concat")(handle=handle, flow_in=flow, dtype=tf.float32)
+    (dx,) = tf.gradients(parts**2, x)
+    assert run(dx).tolist() == [2, 4, 6]
+    with tf.control_dependencies([op("Close")(handle=handle)]):
+        late = op("Size")(handle=handle, flow_in=0.0)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="TensorArray a has already been"):
+        run(late)
+
+
+def test_the_oldest_arrays_are_packed_and_unpacked():
+    raw = tf.raw_ops
+    handle, _ = older("", 2, clear_after_read=False)
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    flow = raw.TensorArrayUnpack(handle=handle, value=x, flow_in=0.0)
+    packed = raw.TensorArrayPack(handle=handle, flow_in=flow, dtype=tf.float32)
+    (dx,) = tf.gradients(packed**3, x)
+    assert run(dx).tolist() == [[3, 12], [27, 48]]
+    flow = raw.TensorArrayUnpack(handle=handle, value=x[:1], flow_in=0.0)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"the array size \(1 vs. 2\)"):
+        run(flow)
+
+
+def test_gradients_with_dimensions_in_front():
+    array = tf.TensorArray(tf.float32, 2, element_shape=[2]).unstack([[1.0, 2.0], [3.0, 4.0]])
+    handle, flow = tf.raw_ops.TensorArrayGradWithShape(
+        handle=array.handle, flow_in=array.flow, shape_to_prepend=[3], source="per_example"
+    )
+    read = tf.raw_ops.TensorArrayReadV3(handle=handle, index=1, flow_in=flow, dtype=tf.float32)
+    assert run(read).tolist() == [[0, 0]] * 3

@@ -16,9 +16,9 @@ from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.variables.variable import Variable
 from opdock.linear import algebra, dispatched
 from opdock.linear.helpers import (
-    cholesky_solve_broadcast,
+    cholesky_solve_with_broadcast,
     dimension,
-    matrix_solve_broadcast,
+    matrix_solve_with_broadcast,
     static_batch,
 )
 from opdock.ops.array import expand_dims, size, squeeze
@@ -367,8 +367,8 @@ class LinearOperator(Module):
         self._dense_way("solve")
         rhs = _adjoint(rhs) if adjoint_arg else rhs
         if self._can_use_cholesky():
-            return cholesky_solve_broadcast(cholesky(self.to_dense()), rhs)
-        return matrix_solve_broadcast(self.to_dense(), rhs, adjoint=adjoint)
+            return cholesky_solve_with_broadcast(cholesky(self.to_dense()), rhs)
+        return matrix_solve_with_broadcast(self.to_dense(), rhs, adjoint=adjoint)
 
     def _check_solvable(self) -> None:
         for hint, what in ((self.is_non_singular, "singular"), (self.is_square, "not be square")):

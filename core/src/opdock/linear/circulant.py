@@ -12,11 +12,11 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.linear.base import LinearOperator
 from opdock.linear.helpers import (
-    assert_no_zeros,
-    assert_real,
+    assert_no_entries_with_modulus_zero,
+    assert_zero_imag_part,
     at_least,
+    broadcast_matrix_batch_dims,
     dimension,
-    same_batch,
     to_complex,
 )
 from opdock.ops.array import (
@@ -123,7 +123,7 @@ class _Circulant(LinearOperator):
         return concat([whole[: -self._depth], [count, count]], 0)
 
     def _assert_non_singular(self) -> Any:
-        return assert_no_zeros(
+        return assert_no_entries_with_modulus_zero(
             self._spectrum, "Singular operator:  Spectrum contained zero values."
         )
 
@@ -132,7 +132,7 @@ class _Circulant(LinearOperator):
         return assert_positive(real(self._spectrum), message=message)
 
     def _assert_self_adjoint(self) -> Any:
-        return assert_real(
+        return assert_zero_imag_part(
             self._spectrum,
             "Not self-adjoint:  The spectrum contained non-zero imaginary part.",
         )
@@ -143,7 +143,7 @@ class _Circulant(LinearOperator):
         spectrum = to_complex(self._spectrum)
         spectrum = conj(spectrum) if adjoint else spectrum
         flat = reshape(spectrum, concat([self.batch_shape_tensor(), [-1, 1]], 0))
-        columns, eigenvalues = same_batch([cast(x, spectrum.dtype), flat])
+        columns, eigenvalues = broadcast_matrix_batch_dims([cast(x, spectrum.dtype), flat])
         # The last dimension to the front: each column is a block then.
         count = rank(columns)
         ahead = transpose(columns, concat([[count - 1], range(0, count - 1)], 0))

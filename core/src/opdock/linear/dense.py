@@ -8,11 +8,11 @@ from opdock import dtypes, errors
 from opdock.graph.nodes.scopes import name_scope
 from opdock.linear.base import LinearOperator
 from opdock.linear.helpers import (
-    assert_no_zeros,
-    assert_real,
+    assert_no_entries_with_modulus_zero,
+    assert_zero_imag_part,
     at_least,
+    matrix_triangular_solve_with_broadcast,
     parameter,
-    triangular_solve_broadcast,
 )
 from opdock.ops.array import expand_dims, shape
 from opdock.ops.cast import cast
@@ -120,7 +120,7 @@ class LinearOperatorLowerTriangular(LinearOperator):
         return shape(self._tril)
 
     def _assert_non_singular(self) -> Any:
-        return assert_no_zeros(
+        return assert_no_entries_with_modulus_zero(
             self._diagonal(), "Singular operator:  Diagonal contained zero values."
         )
 
@@ -129,7 +129,7 @@ class LinearOperatorLowerTriangular(LinearOperator):
 
     def _solve(self, rhs: Any, adjoint: bool = False, adjoint_arg: bool = False) -> Any:
         rhs = adjoint_of(rhs) if adjoint_arg else rhs
-        return triangular_solve_broadcast(self._lower(), rhs, adjoint=adjoint)
+        return matrix_triangular_solve_with_broadcast(self._lower(), rhs, adjoint=adjoint)
 
     def _determinant(self) -> Any:
         return reduce_prod(self._diagonal(), axis=[-1])
@@ -189,7 +189,9 @@ class LinearOperatorDiag(LinearOperator):
         return concat([found, found[-1:]], 0)
 
     def _assert_non_singular(self) -> Any:
-        return assert_no_zeros(self._diag, "Singular operator:  Diagonal contained zero values.")
+        return assert_no_entries_with_modulus_zero(
+            self._diag, "Singular operator:  Diagonal contained zero values."
+        )
 
     def _assert_positive_definite(self) -> Any:
         message = (
@@ -202,7 +204,7 @@ class LinearOperatorDiag(LinearOperator):
         return assert_positive(real(self._diag), message=message)
 
     def _assert_self_adjoint(self) -> Any:
-        return assert_real(
+        return assert_zero_imag_part(
             self._diag,
             "This diagonal operator contained non-zero imaginary values.   Thus it was not "
             "self-adjoint.",

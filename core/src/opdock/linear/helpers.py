@@ -6,6 +6,7 @@ from typing import Any
 
 from opdock import dtypes
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.variables.variable import Variable
 from opdock.ops.array import (
     broadcast_dynamic_shape,
@@ -16,6 +17,7 @@ from opdock.ops.array import (
 from opdock.ops.cast import cast
 from opdock.ops.check import assert_equal, assert_less
 from opdock.ops.complex import imag
+from opdock.ops.composed.check_static import assert_proper_iterable
 from opdock.ops.control import no_op
 from opdock.ops.elementary import abs as absolute
 from opdock.ops.joining import concat
@@ -51,8 +53,11 @@ def at_least(value: Any, name: str, rank: int) -> None:
         raise ValueError(f"Argument {name} must have at least {some}.  Found: {value}")
 
 
-def combined_hint(own: bool | None, given: bool | None, message: str) -> bool | None:
-    """What two hints of the same thing say; ValueError if they contradict each other."""
+def use_operator_or_provided_hint_unless_contradicting(
+    operator: Any, hint_attr_name: str, provided_hint_value: bool | None, message: str
+) -> bool | None:
+    """What an operator's hint and the user's say; ValueError if they contradict each other."""
+    own, given = getattr(operator, hint_attr_name), provided_hint_value
     if own is not None and given is not None and bool(own) != bool(given):
         raise ValueError(message)
     return own if own is not None else given
@@ -101,8 +106,25 @@ def common_batch_tensor(operators: list[Any]) -> Any:
     return found
 
 
-def same_batch(matrices: list[Any]) -> list[Any]:
-    """Matrices broadcast to the batch shape that they have in common."""
+def broadcast_matrix_batch_dims(batch_matrices: Any, name: str | None = None) -> list[Any]:
+    """Matrices broadcast to the batch shape that they have in common.
+
+    Raises:
+        ValueError: one has fewer than two dimensions, or their batches do not fit.
+        TypeError: it is a single tensor.
+    """
+    with name_scope(name or "broadcast_matrix_batch_dims"):
+        assert_proper_iterable(batch_matrices)
+        matrices = [convert_to_tensor(m) for m in batch_matrices]
+        for matrix in matrices:
+            if matrix.shape.ndims is not None and matrix.shape.ndims < 2:
+                raise ValueError(
+                    f"Expected [batch] matrix to have at least two dimensions.  Found: {matrix}"
+                )
+        return _to_one_batch(matrices) if len(matrices) > 1 else matrices
+
+
+def _to_one_batch(matrices: list[Any]) -> list[Any]:
     known = matrices[0].shape[:-2]
     for matrix in matrices[1:]:
         known = broadcast_static_shape(known, matrix.shape[:-2])
@@ -118,38 +140,64 @@ def same_batch(matrices: list[Any]) -> list[Any]:
     return [broadcast_to(m, concat([batch, shape(m)[-2:]], 0)) for m in matrices]
 
 
-def matrix_solve_broadcast(matrix: Any, rhs: Any, adjoint: bool = False) -> Any:
+def matrix_solve_with_broadcast(
+    matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None
+) -> Any:
     """`tf.matrix_solve` of matrices whose batches broadcast."""
-    matrix, rhs = same_batch([convert_to_tensor(matrix), rhs])
-    return matrix_solve(matrix, rhs, adjoint=adjoint)
+    with name_scope(name, "MatrixSolveWithBroadcast"):
+        return matrix_solve(*_equations(matrix, rhs), adjoint=adjoint)
 
 
-def triangular_solve_broadcast(matrix: Any, rhs: Any, adjoint: bool = False) -> Any:
-    """`tf.matrix_triangular_solve` of lower matrices whose batches broadcast."""
-    matrix, rhs = same_batch([convert_to_tensor(matrix), rhs])
-    return matrix_triangular_solve(matrix, rhs, lower=True, adjoint=adjoint)
+def matrix_triangular_solve_with_broadcast(
+    matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None
+) -> Any:
+    """`tf.matrix_triangular_solve` of matrices whose batches broadcast."""
+    with name_scope(name, "MatrixTriangularSolve"):
+        equations = _equations(matrix, rhs)
+        return matrix_triangular_solve(*equations, lower=lower, adjoint=adjoint)
 
 
-def cholesky_solve_broadcast(factor: Any, rhs: Any) -> Any:
+def cholesky_solve_with_broadcast(chol: Any, rhs: Any, name: str | None = None) -> Any:
     """`tf.cholesky_solve` of matrices whose batches broadcast."""
-    factor, rhs = same_batch([factor, rhs])
-    return cholesky_solve(factor, rhs)
+    with name_scope(name, "CholeskySolveWithBroadcast"):
+        return cholesky_solve(*broadcast_matrix_batch_dims([chol, rhs]))
 
 
-def assert_no_zeros(values: Any, message: str) -> Any:
+def _equations(matrix: Any, rhs: Any) -> list[Any]:
+    matrix = convert_to_tensor(matrix, name="matrix")
+    rhs = convert_to_tensor(rhs, dtype=matrix.dtype, name="rhs")
+    return broadcast_matrix_batch_dims([matrix, rhs])
+
+
+def assert_no_entries_with_modulus_zero(
+    x: Any, message: str | None = None, name: str = "assert_no_entries_with_modulus_zero"
+) -> Any:
     """An operation that fails where an entry is 0."""
-    values = convert_to_tensor(values)
-    zero = convert_to_tensor(0, dtype=values.dtype.real_dtype)
-    return assert_less(zero, absolute(values), message=message)
+    with name_scope(name):
+        x = convert_to_tensor(x, name="x")
+        zero = convert_to_tensor(0, dtype=x.dtype.real_dtype)
+        return assert_less(zero, absolute(x), message=message)
 
 
-def assert_real(values: Any, message: str) -> Any:
+def assert_zero_imag_part(
+    x: Any, message: str | None = None, name: str = "assert_zero_imag_part"
+) -> Any:
     """An operation that fails where an entry has an imaginary part."""
-    values = convert_to_tensor(values)
-    if not values.dtype.is_complex:
-        return no_op()
-    zero = convert_to_tensor(0, dtype=values.dtype.real_dtype)
-    return assert_equal(zero, imag(values), message=message)
+    with name_scope(name):
+        x = convert_to_tensor(x, name="x")
+        if not x.dtype.is_complex:
+            return no_op()
+        zero = convert_to_tensor(0, dtype=x.dtype.real_dtype)
+        return assert_equal(zero, imag(x), message=message)
+
+
+def assert_compatible_matrix_dimensions(operator: Any, x: Any) -> Any:
+    """An operation that fails where an operator cannot be applied to a matrix."""
+    return assert_equal(
+        shape(x)[-2], operator.domain_dimension_tensor(),
+        message="Dimensions are not compatible.  shape[-2] of argument to be the same as this "
+        "operator",
+    )  # fmt: skip
 
 
 def to_complex(values: Any) -> Any:

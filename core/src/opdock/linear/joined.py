@@ -12,11 +12,11 @@ from opdock.graph.nodes.scopes import name_scope
 from opdock.linear.base import LinearOperator
 from opdock.linear.helpers import (
     all_hint,
+    broadcast_matrix_batch_dims,
     common_batch,
     common_batch_tensor,
     common_dtype,
     dimension,
-    same_batch,
 )
 from opdock.ops.array import broadcast_static_shape, expand_dims, rank, reshape, shape, squeeze
 from opdock.ops.cast import cast
@@ -167,7 +167,7 @@ class LinearOperatorBlockDiag(_Joined):
             getattr(part, method)(piece, adjoint=adjoint, adjoint_arg=adjoint_arg)
             for part, piece in zip(self._operators, pieces, strict=True)
         ]
-        return concat(same_batch(found), -2)
+        return concat(broadcast_matrix_batch_dims(found), -2)
 
     def _matmul(self, x: Any, adjoint: bool = False, adjoint_arg: bool = False) -> Any:
         return self._on_blocks("matmul", x, adjoint, adjoint_arg)
@@ -185,13 +185,15 @@ class LinearOperatorBlockDiag(_Joined):
         return functools.reduce(operators_of.add, self._each("trace"))
 
     def _diag_part(self) -> Any:
-        columns = same_batch([expand_dims(part, -1) for part in self._each("diag_part")])
+        columns = broadcast_matrix_batch_dims(
+            [expand_dims(part, -1) for part in self._each("diag_part")]
+        )
         return squeeze(concat(columns, -2), [-1])
 
     def _to_dense(self) -> Any:
         rows: list[Any] = []
         before: Any = 0
-        blocks = same_batch(self._each("to_dense"))
+        blocks = broadcast_matrix_batch_dims(self._each("to_dense"))
         for block in blocks:
             outer, columns = shape(block)[:-1], shape(block)[-1]
             after = self.domain_dimension_tensor() - before - columns

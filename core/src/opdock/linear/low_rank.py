@@ -8,9 +8,9 @@ from opdock.graph.nodes.scopes import name_scope
 from opdock.linear.base import LinearOperator
 from opdock.linear.dense import LinearOperatorDiag
 from opdock.linear.helpers import (
-    cholesky_solve_broadcast,
+    cholesky_solve_with_broadcast,
     dimension,
-    matrix_solve_broadcast,
+    matrix_solve_with_broadcast,
     parameter,
 )
 from opdock.linear.identity import LinearOperatorIdentity
@@ -185,7 +185,7 @@ class LinearOperatorLowRankUpdate(LinearOperator):
         first = base.solve(rhs, adjoint=adjoint, adjoint_arg=adjoint_arg)
         inner = matmul(right, first, adjoint_a=True)
         if self._use_cholesky:
-            inner = cholesky_solve_broadcast(cholesky(self._capacitance()), inner)
+            inner = cholesky_solve_with_broadcast(cholesky(self._capacitance()), inner)
         else:
-            inner = matrix_solve_broadcast(self._capacitance(), inner, adjoint=adjoint)
+            inner = matrix_solve_with_broadcast(self._capacitance(), inner, adjoint=adjoint)
         return first - base.solve(matmul(left, inner), adjoint=adjoint)

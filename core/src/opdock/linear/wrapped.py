@@ -6,7 +6,7 @@ from typing import Any
 
 from opdock.graph.nodes.scopes import name_scope
 from opdock.linear.base import LinearOperator
-from opdock.linear.helpers import combined_hint
+from opdock.linear.helpers import use_operator_or_provided_hint_unless_contradicting
 from opdock.ops.complex import conj
 from opdock.ops.joining import concat
 from opdock.ops.linalg import adjoint as adjoint_of
@@ -24,8 +24,8 @@ class _Wrapper(LinearOperator):
     ) -> None:  # fmt: skip
         self._operator = operator
         hints = {
-            hint: combined_hint(
-                getattr(operator, hint), given,
+            hint: use_operator_or_provided_hint_unless_contradicting(
+                operator, hint, given,
                 f"An operator is {text} if and only if its {self._kind} is {text}.",
             )
             for hint, given, text in (

@@ -210,7 +210,7 @@ def _known(path: str, name: str, seen: tuple[tuple[str, str], ...]) -> Any:
         if found is not MISSING:
             return found
     leaf = path.rpartition(".")[2]
-    if leaf.startswith("gen_") and leaf.endswith("_ops"):
+    if (leaf.startswith("gen_") and leaf.endswith("_ops")) or path in tables.GENERATED:
         return _of_generator(name)
     return MISSING
 

@@ -5,17 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from opdock.mapping.contrib_tables import CONTRIB
-
-FEATURE_COLUMNS: Final = (
-    "opdock.feature_column",
-    "opdock.feature_column.base",
-    "opdock.feature_column.dense",
-    "opdock.feature_column.categorical",
-    "opdock.feature_column.embedding",
-    "opdock.feature_column.sequence",
-    "opdock.feature_column.functional",
-    "opdock.feature_column.layers",
-)
+from opdock.mapping.feature_tables import FEATURE_COLUMN_NAMES, FEATURE_COLUMNS
+from opdock.mapping.ops_tables import OPS_NAMES, OPS_SOURCES, OPS_V2
 
 # The functions of ragged tensors, whose names are those of TF's in one module or another.
 _RAGGED: Final = (
@@ -93,7 +84,11 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "python.keras.utils.tf_utils": ("opdock.keras_base.function",),
     "python.ops.inplace_ops": ("opdock.ops.inplace",),
-    "python.ops.init_ops": ("opdock.graph.variables.initializers",),
+    "python.ops.init_ops": (
+        "opdock.graph.variables.initializers",
+        "opdock.contrib.framework.conv_orthogonal",
+    ),
+    **OPS_SOURCES,
     "python.ops.list_ops": ("opdock.ops.composed.tensor_lists",),
     "python.ops.lookup_ops": (
         "opdock.lookup.initialization",
@@ -286,49 +281,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.client.device_lib": {
         "list_local_devices": "opdock.util.graph_helpers:list_local_devices",
     },
-    "python.feature_column.feature_column": {
-        "_LazyBuilder": "opdock.feature_column.functional:LazyBuilder",
-        **{
-            f"_{name}": f"opdock.feature_column.{module}:{name}"
-            for module, names in {
-                "base": "FeatureColumn SequenceDenseColumn",
-                "dense": "NumericColumn BucketizedColumn",
-                "embedding": "EmbeddingColumn SharedEmbeddingColumn IndicatorColumn",
-                "categorical": (
-                    "HashedCategoricalColumn VocabularyFileCategoricalColumn CrossedColumn "
-                    "VocabularyListCategoricalColumn IdentityCategoricalColumn "
-                    "WeightedCategoricalColumn SequenceCategoricalColumn"
-                ),
-            }.items()
-            for name in names.split()
-        },
-        "_DenseColumn": "opdock.feature_column.old:OldDenseColumn",
-        "_CategoricalColumn": "opdock.feature_column.old:OldCategoricalColumn",
-        **{
-            f"_{name}": f"opdock:feature_column.{name}"
-            for name in (
-                "bucketized_column",
-                "categorical_column_with_hash_bucket",
-                "categorical_column_with_identity",
-                "categorical_column_with_vocabulary_file",
-                "categorical_column_with_vocabulary_list",
-                "crossed_column",
-                "embedding_column",
-                "indicator_column",
-                "numeric_column",
-                "shared_embedding_columns",
-                "weighted_categorical_column",
-            )
-        },
-    },
-    "python.feature_column.feature_column_v2": {
-        "make_parse_example_spec_v2": "opdock:feature_column.make_parse_example_spec",
-        "shared_embedding_columns_v2": "opdock:feature_column.shared_embedding_columns",
-        "_StateManagerImpl": "opdock.feature_column.old:LayerState",
-        "_transform_features_v2": "opdock.feature_column.functional:transform_features",
-        "_normalize_feature_columns": "opdock.feature_column.base:normalized",
-        "is_feature_column_v2": "opdock.feature_column.base:is_feature_column_v2",
-    },
+    **FEATURE_COLUMN_NAMES,
     "python.framework.graph_io": {"write_graph": "opdock:train.write_graph"},
     "python.framework.ops": {
         "NoGradient": "opdock.graph.nodes.registry:not_differentiable",
@@ -407,9 +360,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         ),
         "metric_variable": "opdock.metrics.common:metric_variable",
     },
-    "python.ops.functional_ops": {
-        "symbolic_gradient": "opdock.ops.composed.defined_function:symbolic_gradient",
-    },
+    **OPS_NAMES,
     "python.ops.nn_ops": {
         "fractional_avg_pool_v2": "opdock.ops.fractional_pool:fractional_avg_pool_v2",
         "fractional_max_pool_v2": "opdock.ops.fractional_pool:fractional_max_pool_v2",
@@ -484,6 +435,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
 
 # Names of TF 2's interface in 1.15 that are other than TF 1's of the same name.
 V2: Final[dict[str, str]] = {
+    **OPS_V2,
     "Variable": "opdock.graph.variables.resource_variable:ResourceVariable",
     "nn.ctc_beam_search_decoder": "opdock:nn.ctc_beam_search_decoder_v2",
     "nn.ctc_loss": "opdock:nn.ctc_loss_v2",
@@ -506,6 +458,8 @@ PROGRAMS: Final[dict[str, str]] = {
     "python.tools.saved_model_cli": "opdock.tools.saved_model_cli",
     "python.tools.strip_unused": "opdock.tools.strip_unused_lib",
 }
+# Modules whose functions TensorFlow generates from op definitions, beside those named gen_*_ops.
+GENERATED: Final = frozenset({"python.framework.test_ops"})
 
 # Attributes that change while a program runs, and are looked up each time.
 LIVE: Final = frozenset({"FLAGS"})

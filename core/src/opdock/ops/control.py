@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from opdock import dtypes, shapes
+from opdock import dtypes, errors, shapes
 from opdock.graph.control.func_graph import FuncGraph
 from opdock.graph.nodes.composite import IndexedSlices, SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
@@ -66,10 +66,24 @@ for _op in (while_op, stateless_while_op):
     _op.declare(Traits(builtin=True, control=Control.LOOP))
 
 
-@if_op.shape
-@stateless_if_op.shape
 @while_op.shape
 @stateless_while_op.shape
+def _loop_shape(sig: ShapeSig) -> list[Shape]:
+    cond, body = (getattr(sig.attrs[part], "outputs", None) for part in ("cond", "body"))
+    if cond is not None and len(cond) != 1:
+        raise errors.InvalidArgumentError(
+            None, None, f"Expected a single scalar return value, got {len(cond)} tensors."
+        )
+    if body is not None and len(body) != sig.n_outputs:
+        raise errors.InvalidArgumentError(
+            None, None,
+            f"While loop body returned {len(body)} arguments. Expected: {sig.n_outputs}",
+        )  # fmt: skip
+    return _declared(sig)
+
+
+@if_op.shape
+@stateless_if_op.shape
 def _declared(sig: ShapeSig) -> list[Shape]:
     declared: list[Shape] = sig.attrs["output_shapes"]
     return list(declared) if declared else [None] * sig.n_outputs

@@ -138,3 +138,20 @@ def extract_glimpse(
         uniform_noise=uniform_noise, name=name,
     )  # fmt: skip
     return out
+
+
+def extract_glimpse_v2(
+    input: Any, size: Any, offsets: Any, centered: bool = True, normalized: bool = True,
+    noise: str = "uniform", name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """`tf.image.extract_glimpse` as TF 2 has it.
+
+    Args:
+        input, size, offsets, centered, normalized, name: as there.
+        noise: what lies outside the image, "uniform" or "gaussian" noise, or "zero".
+    """
+    out: Tensor = extract_glimpse_op(
+        input, size, offsets, centered=centered, normalized=normalized, noise=noise,
+        uniform_noise=False, name=name,
+    )  # fmt: skip
+    return out

@@ -105,6 +105,7 @@ _PROBES: Final[dict[str, str | tuple[str, str]]] = {
     ),
     "FuncAttr": ("->", "f: func"),
     "FuncListAttr": ("->", "f: list(func)"),
+    "Attr": ("->", "a: int"),
     "AttrFloat": ("->", "a: float"),
     "AttrBool": ("->", "a: bool"),
     "AttrBoolList": ("->", "a: list(bool)"),

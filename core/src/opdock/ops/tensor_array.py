@@ -2,168 +2,253 @@
 
 A handle names the array within one step; a scalar `flow` runs through all uses and orders them.
 The gradient of an array is another array, kept with it, one per `tf.gradients` call.
+
+There are three generations. `tf.TensorArray` makes the newest; older graphs have the others, whose
+handles are a string or a reference to one.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 from opdock import shapes
 from opdock.graph.nodes import gradient_scope
 from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import control_dependencies
 from opdock.graph.nodes.traits import Traits
-from opdock.ops.registry import ShapeSig, define_op
+from opdock.ops.identity import identity
+from opdock.ops.registry import GradientFn, OpSpec, ShapeSig, define_op
+from opdock.ops.support.common_shapes import no_outputs
 from opdock.shapes import Shape
 
 __all__: list[str] = []
 
-tensor_array_op = define_op(
-    "TensorArrayV3", "size: int32 -> handle: resource, flow: float",
-    "dtype: type, element_shape: shape = unknown, dynamic_size: bool = false, "
-    "clear_after_read: bool = true, identical_element_shapes: bool = false, "
-    'tensor_array_name: string = ""',
-    stateful=True,
-).not_differentiable()  # fmt: skip
-tensor_array_grad_op = define_op(
-    "TensorArrayGradV3",
-    "handle: resource, flow_in: float -> grad_handle: resource, flow_out: float",
-    "source: string",
-    stateful=True,
+_HANDLES: Final = {"": "Ref(string)", "V2": "string", "V3": "resource"}
+_FITS: Final = "element_shape: shape = unknown"
+_SIZED: Final = "dynamic_size: bool = false, clear_after_read: bool = true"
+_NAMED: Final = 'tensor_array_name: string = ""'
+
+
+def _define(name: str, signature: str, attrs: str = "") -> OpSpec:
+    """An op on arrays. All are stateful, unlike some of the older ones in TF's definitions: what
+    an array holds is state.
+    """
+    spec = define_op(f"TensorArray{name}", signature, attrs, stateful=True)
+    # Tracers know the newest.
+    return spec.declare(Traits(local=name.endswith("V3")))
+
+
+def _each(name: str, signature: str, attrs: str = "") -> dict[str, OpSpec]:
+    """An op on an array's handle in all generations."""
+    return {
+        version: _define(f"{name}{version}", f"handle: {handle}{signature}", attrs)
+        for version, handle in _HANDLES.items()
+    }
+
+
+_SOURCE: Final = "source: string"
+
+_make = {
+    "": _define(
+        "", "size: int32 -> handle: Ref(string)", f"dtype: type, {_SIZED}, {_NAMED}, {_FITS}"
+    ),
+    "V2": _define(
+        "V2", "size: int32 -> handle: string", f"dtype: type, {_FITS}, {_SIZED}, {_NAMED}"
+    ),
+    "V3": _define(
+        "V3",
+        "size: int32 -> handle: resource, flow: float",
+        f"dtype: type, {_FITS}, {_SIZED}, identical_element_shapes: bool = false, {_NAMED}",
+    ),
+}
+_grad = {
+    "": _define("Grad", "handle: string, flow_in: float -> grad_handle: Ref(string)", _SOURCE),
+    "V2": _define("GradV2", "handle: string, flow_in: float -> grad_handle: string", _SOURCE),
+    "V3": _define(
+        "GradV3",
+        "handle: resource, flow_in: float -> grad_handle: resource, flow_out: float",
+        _SOURCE,
+    ),
+    "WithShape": _define(
+        "GradWithShape",
+        "handle: resource, flow_in: float, shape_to_prepend: int32 "
+        "-> grad_handle: resource, flow_out: float",
+        _SOURCE,
+    ),
+}
+_write = _each("Write", ", index: int32, value: T, flow_in: float -> flow_out: float", "T: type")
+_read = _each("Read", ", index: int32, flow_in: float -> value: dtype", "dtype: type")
+_gather = _each(
+    "Gather", ", indices: int32, flow_in: float -> value: dtype", f"dtype: type, {_FITS}"
 )
-tensor_array_write_op = define_op(
-    "TensorArrayWriteV3",
-    "handle: resource, index: int32, value: T, flow_in: float -> flow_out: float",
-    "T: type",
-    stateful=True,
+_scatter = _each(
+    "Scatter", ", indices: int32, value: T, flow_in: float -> flow_out: float", "T: type"
 )
-tensor_array_read_op = define_op(
-    "TensorArrayReadV3",
-    "handle: resource, index: int32, flow_in: float -> value: dtype",
-    "dtype: type",
-    stateful=True,
-)
-tensor_array_gather_op = define_op(
-    "TensorArrayGatherV3",
-    "handle: resource, indices: int32, flow_in: float -> value: dtype",
-    "dtype: type, element_shape: shape = unknown",
-    stateful=True,
-)
-tensor_array_scatter_op = define_op(
-    "TensorArrayScatterV3",
-    "handle: resource, indices: int32, value: T, flow_in: float -> flow_out: float",
-    "T: type",
-    stateful=True,
-)
-tensor_array_concat_op = define_op(
-    "TensorArrayConcatV3",
-    "handle: resource, flow_in: float -> value: dtype, lengths: int64",
+_concat = _each(
+    "Concat", ", flow_in: float -> value: dtype, lengths: int64",
     "dtype: type, element_shape_except0: shape = unknown",
-    stateful=True,
+)  # fmt: skip
+_split = _each("Split", ", value: T, lengths: int64, flow_in: float -> flow_out: float", "T: type")
+_size = _each("Size", ", flow_in: float -> size: int32")
+_close = _each("Close", " ->")
+# What the oldest has for a gather and a scatter of all elements.
+_pack = _define(
+    "Pack", "handle: Ref(string), flow_in: float -> value: dtype", f"dtype: type, {_FITS}"
 )
-tensor_array_split_op = define_op(
-    "TensorArraySplitV3",
-    "handle: resource, value: T, lengths: int64, flow_in: float -> flow_out: float",
-    "T: type",
-    stateful=True,
+_unpack = _define(
+    "Unpack", "handle: Ref(string), value: T, flow_in: float -> flow_out: float", "T: type"
 )
-tensor_array_size_op = define_op(
-    "TensorArraySizeV3", "handle: resource, flow_in: float -> size: int32", stateful=True
-).not_differentiable()
-tensor_array_close_op = define_op(
-    "TensorArrayCloseV3", "handle: resource", stateful=True
-).not_differentiable()
+for _op in (*_make.values(), *_size.values(), *_close.values()):
+    _op.not_differentiable()
+
+tensor_array_op = _make["V3"]
+tensor_array_grad_op = _grad["V3"]
+tensor_array_write_op = _write["V3"]
+tensor_array_read_op = _read["V3"]
+tensor_array_gather_op = _gather["V3"]
+tensor_array_scatter_op = _scatter["V3"]
+tensor_array_concat_op = _concat["V3"]
+tensor_array_split_op = _split["V3"]
+tensor_array_size_op = _size["V3"]
+tensor_array_close_op = _close["V3"]
 
 
-for _op in (
-    tensor_array_op, tensor_array_grad_op, tensor_array_write_op, tensor_array_read_op,
-    tensor_array_gather_op, tensor_array_scatter_op, tensor_array_concat_op,
-    tensor_array_split_op, tensor_array_size_op, tensor_array_close_op,
-):  # fmt: skip
-    _op.declare(Traits(local=True))
+# ---------------------------------------------------------------- shapes
+_ShapeFn = Callable[[ShapeSig], Shape | list[Shape]]
 
 
-@tensor_array_op.shape
-@tensor_array_grad_op.shape
-@tensor_array_write_op.shape
-@tensor_array_scatter_op.shape
-@tensor_array_split_op.shape
-@tensor_array_size_op.shape
-@tensor_array_close_op.shape
+def _shape(*specs: OpSpec) -> Callable[[_ShapeFn], _ShapeFn]:
+    """Attaches a shape function to several ops."""
+
+    def attach(fn: _ShapeFn) -> _ShapeFn:
+        for spec in specs:
+            spec.shape(fn)
+        return fn
+
+    return attach
+
+
+@_shape(*_make.values(), *_grad.values())
+def _handle_shape(sig: ShapeSig) -> list[Shape]:
+    if sig.op.endswith(("V3", "WithShape")):
+        if sig.op == "TensorArrayV3":
+            shapes.with_rank(sig.shapes[0], 0)
+        return [()] * sig.n_outputs
+    return [(2,)]
+
+
+@_shape(*_write.values(), *_scatter.values(), *_split.values(), *_size.values(), _unpack)
 def _scalars(sig: ShapeSig) -> list[Shape]:
-    if sig.op == "TensorArrayV3":
-        shapes.with_rank(sig.shapes[0], 0)
     return [()] * sig.n_outputs
 
 
-@tensor_array_read_op.shape
+_shape(*_close.values())(no_outputs)
+
+
+@_shape(*_read.values())
 def _read_shape(sig: ShapeSig) -> Shape:
     shapes.with_rank(sig.shapes[1], 0)
     return None
 
 
-@tensor_array_gather_op.shape
+@_shape(*_gather.values(), _pack)
 def _gather_shape(sig: ShapeSig) -> Shape:
-    (count,) = shapes.with_rank(sig.shapes[1], 1)
+    count = None if sig.op == "TensorArrayPack" else shapes.with_rank(sig.shapes[1], 1)[0]
     element: Shape = sig.attrs["element_shape"]
     return None if element is None else (count, *element)
 
 
-@tensor_array_concat_op.shape
+@_shape(*_concat.values())
 def _concat_shape(sig: ShapeSig) -> list[Shape]:
     rest: Shape = sig.attrs["element_shape_except0"]
     return [None if rest is None else (None, *rest), (None,)]
 
 
 # ---------------------------------------------------------------- gradients
+def _gradient(*specs: OpSpec) -> Callable[[GradientFn], GradientFn]:
+    """Attaches a gradient to several ops."""
+
+    def attach(fn: GradientFn) -> GradientFn:
+        for spec in specs:
+            spec.gradient(fn)
+        return fn
+
+    return attach
+
+
+def _version(op: Operation) -> str:
+    return op.type[-2:] if op.type.endswith(("V2", "V3")) else ""
+
+
 def _gradient_array(op: Operation, flow: Tensor) -> tuple[Tensor, Tensor]:
-    handle, out = tensor_array_grad_op(op.inputs[0], flow, source=gradient_scope.current())
-    return handle, out
+    """The handle of the array of gradients, and the flow of what comes after it was made."""
+    version = _version(op)
+    made = _grad[version](op.inputs[0], flow, source=gradient_scope.current())
+    if version == "V3":
+        handle, out = made
+        return handle, out
+    with control_dependencies([made.op]):
+        return made, identity(flow)
 
 
-@tensor_array_grad_op.gradient
-def _grad_gradient(op: Operation, handle: Any, flow: Tensor | None) -> list[Any]:
+@_gradient(*_grad.values())
+def _grad_gradient(op: Operation, handle: Any, flow: Tensor | None = None) -> list[Any]:
     # An array of gradients has one of its own for each computation that differentiates it, which
     # its reads and writes find by its handle; here only their order passes on.
-    return [None, flow]
+    return [None, flow, *([None] * (len(op.inputs) - 2))]
 
 
-@tensor_array_read_op.gradient
+@_gradient(*_read.values())
 def _read_gradient(op: Operation, grad: Tensor) -> list[Any]:
     handle, flow = _gradient_array(op, op.inputs[2])
-    return [None, None, tensor_array_write_op(handle, op.inputs[1], grad, flow)]
+    return [None, None, _write[_version(op)](handle, op.inputs[1], grad, flow)]
 
 
-@tensor_array_write_op.gradient
+@_gradient(*_write.values())
 def _write_gradient(op: Operation, flow: Tensor) -> list[Any]:
     handle, gflow = _gradient_array(op, flow)
-    grad = tensor_array_read_op(handle, op.inputs[1], gflow, dtype=op.attrs["T"])
+    grad = _read[_version(op)](handle, op.inputs[1], gflow, dtype=op.attrs["T"])
     return [None, None, _known(grad, op.inputs[2]), flow]
 
 
-@tensor_array_gather_op.gradient
+@_gradient(*_gather.values())
 def _gather_gradient(op: Operation, grad: Tensor) -> list[Any]:
     handle, flow = _gradient_array(op, op.inputs[2])
-    return [None, None, tensor_array_scatter_op(handle, op.inputs[1], grad, flow)]
+    return [None, None, _scatter[_version(op)](handle, op.inputs[1], grad, flow)]
 
 
-@tensor_array_scatter_op.gradient
+@_gradient(*_scatter.values())
 def _scatter_gradient(op: Operation, flow: Tensor) -> list[Any]:
     handle, gflow = _gradient_array(op, flow)
-    grad = tensor_array_gather_op(handle, op.inputs[1], gflow, dtype=op.attrs["T"])
+    grad = _gather[_version(op)](handle, op.inputs[1], gflow, dtype=op.attrs["T"])
     return [None, None, _known(grad, op.inputs[2]), flow]
 
 
-@tensor_array_concat_op.gradient
+@_gradient(*_concat.values())
 def _concat_gradient(op: Operation, grad: Tensor, unused: Any) -> list[Any]:
     handle, flow = _gradient_array(op, op.inputs[1])
-    return [None, tensor_array_split_op(handle, grad, op.outputs[1], flow)]
+    return [None, _split[_version(op)](handle, grad, op.outputs[1], flow)]
 
 
-@tensor_array_split_op.gradient
+@_gradient(*_split.values())
 def _split_gradient(op: Operation, flow: Tensor) -> list[Any]:
     handle, gflow = _gradient_array(op, flow)
-    grad, _ = tensor_array_concat_op(handle, gflow, dtype=op.attrs["T"])
+    grad, _ = _concat[_version(op)](handle, gflow, dtype=op.attrs["T"])
     return [None, _known(grad, op.inputs[1]), None, flow]
+
+
+@_gradient(_pack)
+def _pack_gradient(op: Operation, grad: Tensor) -> list[Any]:
+    handle, flow = _gradient_array(op, op.inputs[1])
+    return [None, _unpack(handle, grad, flow)]
+
+
+@_gradient(_unpack)
+def _unpack_gradient(op: Operation, flow: Tensor) -> list[Any]:
+    handle, gflow = _gradient_array(op, flow)
+    grad = _pack(handle, gflow, dtype=op.attrs["T"])
+    return [None, _known(grad, op.inputs[1]), flow]
 
 
 def _known(grad: Tensor, like: Tensor) -> Tensor:

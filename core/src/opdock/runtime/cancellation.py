@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
 
@@ -104,6 +105,15 @@ def patience() -> float | None:
     return _LOOK if threading.current_thread() is threading.main_thread() else None
 
 
+def _until(deadline: float | None) -> float | None:
+    """Seconds for which a thread that waits for a time may sleep."""
+    limit = patience()
+    if deadline is None:
+        return limit
+    left = max(deadline - time.monotonic(), 0.0)
+    return left if limit is None else min(left, limit)
+
+
 def ends_of(session: Cancellation) -> tuple[Cancellation, ...]:
     """What ends the step that this thread runs in a session."""
     return session, *current.get()
@@ -118,7 +128,7 @@ def check(ends: tuple[Cancellation, ...]) -> None:
 
 def wait(
     session: Cancellation, condition: threading.Condition, ready: Callable[[], bool],
-    give_up: Callable[[], None],
+    give_up: Callable[[], None], deadline: float | None = None,
 ) -> None:  # fmt: skip
     """Waits until `ready()`; the caller holds the condition, which is notified of every change.
 
@@ -128,6 +138,8 @@ def wait(
         ready: asked under the condition.
         give_up: called under the condition in the moment in which the waiting is cancelled, by
             whoever cancels it, so that nothing is handed to somebody who is no longer there.
+        deadline: when `ready` is asked at the latest, in seconds of the monotonic clock; it holds
+            from then on.
 
     Raises:
         CancelledError: the session was closed or the step cancelled before.
@@ -156,7 +168,7 @@ def wait(
                     return
                 if postponable.get():
                     raise PostponedError
-                condition.wait(patience())
+                condition.wait(_until(deadline))
     except BaseException:
         # Ctrl-C among them: nothing is to be handed to somebody who is no longer there.
         leave()

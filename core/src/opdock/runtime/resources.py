@@ -261,6 +261,7 @@ class ResourceManager:
         condition: threading.Condition,
         ready: Callable[[], bool],
         give_up: Callable[[], None] = lambda: None,
+        deadline: float | None = None,
     ) -> None:
         """Waits until `ready()`, as a kernel does; the caller holds the condition.
 
@@ -268,7 +269,7 @@ class ResourceManager:
             CancelledError: the session was closed, or the step's time is over; `give_up` was
                 called.
         """
-        wait(self.cancellation, condition, ready, give_up)
+        wait(self.cancellation, condition, ready, give_up, deadline)
 
     def insist(self, work: Callable[[], T], prepare: Callable[[], None]) -> T:
         """The result of some work that waits wherever it has to, rather than be done again."""

@@ -9,6 +9,12 @@ from opdock.contrib.framework.arg_scope import (
     current_arg_scope,
     has_arg_scope,
 )
+from opdock.contrib.framework.conv_orthogonal import (
+    convolutional_delta_orthogonal,
+    convolutional_orthogonal_1d,
+    convolutional_orthogonal_2d,
+    convolutional_orthogonal_3d,
+)
 from opdock.contrib.framework.tensor_util import (
     assert_scalar_int,
     get_graph_from_inputs,
@@ -21,7 +27,9 @@ from opdock.contrib.framework.tensor_util import (
 from opdock.util import nest
 
 __all__ = [
-    "add_arg_scope", "arg_scope", "arg_scoped_arguments", "assert_scalar_int", "current_arg_scope",
+    "add_arg_scope", "arg_scope", "arg_scoped_arguments", "assert_scalar_int",
+    "convolutional_delta_orthogonal", "convolutional_orthogonal_1d", "convolutional_orthogonal_2d",
+    "convolutional_orthogonal_3d", "current_arg_scope",
     "get_graph_from_inputs", "get_name_scope", "has_arg_scope", "nest", "reduce_sum_n",
     "remove_squeezable_dimensions", "with_same_shape", "with_shape",
 ]  # fmt: skip

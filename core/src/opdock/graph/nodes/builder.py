@@ -181,31 +181,36 @@ class Builder:
                 f"shorter than minimum length {minimum}."
             )
         wanted = arg.dtype or values.get(arg.type_attr)
+        if (
+            wanted is None
+            and not value
+            and not self._spec.definition.attrs[arg.type_attr].has_default
+        ):
+            raise TypeError(
+                "Don't know how to infer type variable from empty input list passed to input "
+                f"'{arg.name}' of '{self._spec.name}' Op."
+            )
         if wanted is None:
             typed = next((v for v in value if hasattr(v, "dtype") and hasattr(v, "graph")), None)
             if typed is not None:
                 wanted = dtypes.as_dtype(typed.dtype).base_dtype
-        out: list[Tensor] = []
-        for i, item in enumerate(value):
-            if arg.is_ref:
-                tensor = _as_ref(item)
-            else:
-                tensor = convert_to_tensor(
+        known = values.get(arg.type_attr) is not None
+        try:
+            out = [
+                _as_ref(item)
+                if arg.is_ref
+                else convert_to_tensor(
                     item, None if isinstance(item, Tensor) else wanted, f"{arg.name}_{i}"
                 )
-            wanted = wanted or tensor._dtype.base_dtype
-            if tensor._dtype.base_dtype is not wanted:
-                got = ", ".join(
-                    dtypes.as_dtype(v.dtype).base_dtype.name
-                    if hasattr(v, "dtype")
-                    else "<not a tensor>"
-                    for v in value
-                )
-                raise TypeError(
-                    f"Tensors in list passed to '{arg.name}' of '{self._spec.name}' Op have types "
-                    f"[{got}] that don't all match."
-                )
-            out.append(tensor)
+                for i, item in enumerate(value)
+            ]
+        except (TypeError, ValueError) as e:
+            if _is_graph_error(e):
+                raise
+            raise self._wrong_types(arg, value, wanted, known) from None
+        wanted = wanted or (out[0]._dtype.base_dtype if out else None)
+        if any(t._dtype.base_dtype is not wanted for t in out):
+            raise self._wrong_types(arg, value, wanted, known)
         if arg.type_attr and wanted is not None:
             values[arg.type_attr] = wanted
             self._check_allowed(arg, wanted)
@@ -220,11 +225,19 @@ class Builder:
                 f"List argument '{arg.name}' to '{self._spec.name}' Op with length {len(value)} "
                 f"must match length {len(known)}."
             )
-        out = [
-            convert_to_tensor(v, None if known is None else known[i], f"{arg.name}_{i}")
-            for i, v in enumerate(value)
-        ]
-        values[arg.type_list_attr] = [t._dtype.base_dtype for t in out]
+        try:
+            out = [
+                convert_to_tensor(v, None if known is None else known[i], f"{arg.name}_{i}")
+                for i, v in enumerate(value)
+            ]
+        except (TypeError, ValueError) as e:
+            if _is_graph_error(e):
+                raise
+            raise self._wrong_types(arg, value, None, False) from None
+        found = [t._dtype.base_dtype for t in out]
+        for dtype in found:
+            self._check_allowed(arg, dtype)
+        values[arg.type_list_attr] = found
         return out
 
     # ------------------------------------------------------------ complaints
@@ -242,8 +255,24 @@ class Builder:
             raise TypeError(f"{head} type {wanted.name} of argument '{first}'.")
         raise TypeError(f"{head} expected type of {wanted.name}.")
 
+    def _wrong_types(
+        self, arg: ArgDef, value: Any, wanted: DType | None, inferred: bool
+    ) -> TypeError:
+        """What is wrong with a list whose elements are not all tensors of the type that is due."""
+        head = f"Tensors in list passed to '{arg.name}' of '{self._spec.name}' Op have types "
+        head += f"[{', '.join(_type_name(v) for v in value)}]"
+        if arg.type_list_attr:
+            return TypeError(f"{head} that are invalid. Tensors: {value}")
+        if arg.dtype is not None:
+            return TypeError(f"{head} that do not match expected type {arg.dtype.name}.")
+        if inferred and wanted is not None:
+            return TypeError(
+                f"{head} that do not match type {wanted.name} inferred from earlier arguments."
+            )
+        return TypeError(f"{head} that don't all match.")
+
     def _check_allowed(self, arg: ArgDef, base: DType) -> None:
-        allowed = self._allowed.get(arg.type_attr)
+        allowed = self._allowed.get(arg.type_attr or arg.type_list_attr)
         if allowed is not None and base not in allowed:
             names = ", ".join(t.name for t in sorted(allowed, key=int))
             raise TypeError(
@@ -330,6 +359,15 @@ def _graph_for(inputs: tuple[Any, ...]) -> Graph:
     return default if found is None else found.graph
 
 
+def _type_name(value: Any) -> str:
+    from opdock.graph.nodes.convert import convert_to_tensor
+
+    try:
+        return str(convert_to_tensor(value)._dtype.base_dtype.name)
+    except (TypeError, ValueError):
+        return "<NOT CONVERTIBLE TO TENSOR>"
+
+
 def _as_ref(value: Any) -> Tensor:
     ref = getattr(value, "_ref", None)
     if ref is not None:
@@ -403,6 +441,9 @@ def _coerce(op: str, attr: AttrDef, kind: str, value: Any) -> Any:
         from opdock.io.tensor_proto import make_ndarray
 
         return make_ndarray(value) if hasattr(value, "tensor_shape") else np.asarray(value)
+    if kind == "func":
+        # A function that is called by itself elsewhere knows its graph.
+        return getattr(value, "function_graph", value)
     return value
 
 

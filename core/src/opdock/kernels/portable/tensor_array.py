@@ -52,15 +52,25 @@ class TensorArrayState:
         self._lock = threading.RLock()
         self._gradients: dict[str, TensorArrayState] = {}
 
-    def gradient(self, source: str) -> TensorArrayState:
-        """The array of gradients that one computation collects."""
+    def read(self) -> TensorArrayState:
+        """What a reference refers to, where an op takes it as a string: still the array."""
+        return self
+
+    def gradient(self, source: str, prepend: tuple[int, ...] = ()) -> TensorArrayState:
+        """The array of gradients that one computation collects.
+
+        Args:
+            source: which computation.
+            prepend: dimensions that its elements have in front of those of the array's.
+        """
         with self._lock:
             found = self._gradients.get(source)
             if found is None:
-                found = TensorArrayState(
-                    f"{self.name}@{source}", self.dtype, 0, self.element_shape, adds=True
-                )
-                found.slots = [_Slot(s.shape) for s in self.slots]
+                fits = None if self.element_shape is None else (*prepend, *self.element_shape)
+                found = TensorArrayState(f"{self.name}@{source}", self.dtype, 0, fits, adds=True)
+                found.slots = [
+                    _Slot(None if s.shape is None else (*prepend, *s.shape)) for s in self.slots
+                ]
                 self._gradients[source] = found
             return found
 
@@ -110,7 +120,7 @@ class TensorArrayState:
             )
         self.slots += [_Slot() for _ in range(len(self.slots), index + 1)]
 
-    def read(self, index: int) -> Element | tuple[int, ...]:
+    def take(self, index: int) -> Element | tuple[int, ...]:
         """An element, or the shape of the zeros that stand for one that was not written.
 
         Raises:
@@ -170,7 +180,7 @@ def _buffer(xp: Any, sig: NodeSig, found: Element | tuple[int, ...], dtype: DTyp
 
 
 def _read_many(xp: Any, sig: NodeSig, array: TensorArrayState, indices: Sequence[int]) -> list[Any]:
-    return [_buffer(xp, sig, array.read(i), array.dtype) for i in indices]
+    return [_buffer(xp, sig, array.take(i), array.dtype) for i in indices]
 
 
 def _check_dtype(array: TensorArrayState, wanted: DType) -> None:
@@ -181,11 +191,17 @@ def _check_dtype(array: TensorArrayState, wanted: DType) -> None:
         )
 
 
-@portable("TensorArrayV3", host_inputs=("size",), host_outputs=("handle",))
+def _each(name: str) -> list[str]:
+    """An op in its three generations: to a kernel, whatever is the handle is the array."""
+    return [f"TensorArray{name}{version}" for version in ("", "V2", "V3")]
+
+
+@portable(*_each(""), host_inputs=("size",), host_outputs=("handle",))
 def create(xp: Any, sig: NodeSig) -> Any:
     """A new array for this step."""
     attrs = sig.attrs
     name = attrs["tensor_array_name"] or sig.name
+    older = sig.op != "TensorArrayV3"  # there a flow begins with a constant
     flow = xp.zeros((), dtype=xp.float32)
     if sig.device is not None and not sig.device.is_host:
         flow = sig.device.upload(np.zeros((), np.float32))
@@ -197,23 +213,36 @@ def create(xp: Any, sig: NodeSig) -> Any:
             name, attrs["dtype"].base_dtype, int(size), attrs["element_shape"],
             attrs["dynamic_size"], attrs["clear_after_read"],
         )  # fmt: skip
-        return array, flow
+        return array if older else (array, flow)
 
     return run
 
 
 @portable(
-    "TensorArrayGradV3", host_inputs=("handle",), host_outputs=("grad_handle",), may_alias={1: 1}
+    "TensorArrayGrad", "TensorArrayGradV2", host_inputs=("handle",), host_outputs=("grad_handle",)
 )
 def gradient(xp: Any, sig: NodeSig) -> Any:
     """The array of gradients of one gradient computation."""
     source = sig.attrs["source"]
-    return lambda handle, flow: (_array(handle).gradient(source), flow)
+    return lambda handle, flow: _array(handle).gradient(source)
 
 
 @portable(
-    "TensorArrayWriteV3", host_inputs=("handle", "index"), traced=("index",), may_alias={0: 3}
+    "TensorArrayGradV3", host_inputs=("handle",), host_outputs=("grad_handle",), may_alias={1: 1}
 )
+@portable(
+    "TensorArrayGradWithShape", host_inputs=("handle", "shape_to_prepend"),
+    host_outputs=("grad_handle",), may_alias={1: 1},
+)  # fmt: skip
+def gradient_with_flow(xp: Any, sig: NodeSig) -> Any:
+    """The same, with the flow of what comes after; elements may have dimensions in front."""
+    source = sig.attrs["source"]
+    return lambda handle, flow, prepend=(): (
+        _array(handle).gradient(source, tuple(ints(prepend))), flow
+    )  # fmt: skip
+
+
+@portable(*_each("Write"), host_inputs=("handle", "index"), traced=("index",), may_alias={0: 3})
 def write(xp: Any, sig: NodeSig) -> Any:
     """Stores one element."""
     dtype = sig.attrs["T"].base_dtype
@@ -225,7 +254,7 @@ def write(xp: Any, sig: NodeSig) -> Any:
     return run
 
 
-@portable("TensorArrayReadV3", host_inputs=("handle", "index"), traced=("index",))
+@portable(*_each("Read"), host_inputs=("handle", "index"), traced=("index",))
 def read(xp: Any, sig: NodeSig) -> Any:
     """One element."""
     dtype = sig.attrs["dtype"].base_dtype
@@ -233,20 +262,35 @@ def read(xp: Any, sig: NodeSig) -> Any:
     def run(handle: Any, index: Any, flow: Any) -> Any:
         array = _array(handle)
         _check_dtype(array, dtype)
-        return _buffer(xp, sig, array.read(int(index)), dtype)
+        return _buffer(xp, sig, array.take(int(index)), dtype)
 
     return run
 
 
-@portable("TensorArrayGatherV3", host_inputs=("handle", "indices"), traced=("indices",))
+@portable(*_each("Gather"), host_inputs=("handle", "indices"), traced=("indices",))
 def gather(xp: Any, sig: NodeSig) -> Any:
     """Elements stacked."""
+    stack = _stacker(xp, sig)
+    return lambda handle, indices, flow: stack(_array(handle), ints(indices))
+
+
+@portable("TensorArrayPack", host_inputs=("handle",))
+def pack(xp: Any, sig: NodeSig) -> Any:
+    """All elements stacked."""
+    stack = _stacker(xp, sig)
+
+    def run(handle: Any, flow: Any) -> Any:
+        array = _array(handle)
+        return stack(array, range(len(array.slots)))
+
+    return run
+
+
+def _stacker(xp: Any, sig: NodeSig) -> Callable[[TensorArrayState, Sequence[int]], Any]:
     dtype, declared = sig.attrs["dtype"].base_dtype, sig.attrs["element_shape"]
 
-    def run(handle: Any, indices: Any, flow: Any) -> Any:
-        array = _array(handle)
+    def stack(array: TensorArrayState, wanted: Sequence[int]) -> Any:
         _check_dtype(array, dtype)
-        wanted = ints(indices)
         if wanted:
             parts = _read_many(xp, sig, array, wanted)
             first = tuple(np.shape(parts[0]))
@@ -266,11 +310,11 @@ def gather(xp: Any, sig: NodeSig) -> Any:
             )
         return _buffer(xp, sig, (0, *(int(d or 0) for d in known)), dtype)
 
-    return run
+    return stack
 
 
 @portable(
-    "TensorArrayScatterV3", host_inputs=("handle", "indices"), traced=("indices",), may_alias={0: 3}
+    *_each("Scatter"), host_inputs=("handle", "indices"), traced=("indices",), may_alias={0: 3}
 )
 def scatter(xp: Any, sig: NodeSig) -> Any:
     """Rows of a tensor to places of the array."""
@@ -278,20 +322,50 @@ def scatter(xp: Any, sig: NodeSig) -> Any:
 
     def run(handle: Any, indices: Any, value: Any, flow: Any) -> Any:
         array, places = _array(handle), ints(indices)
-        rows, *shape = np.shape(value)
+        rows = np.shape(value)[0]
         if len(places) != rows:
             raise invalid(
                 f"Expected len(indices) == values.shape[0], but saw: {len(places)} vs. {rows}"
             )
-        for row, place in enumerate(places):
-            part = xp.reshape(take_rows(xp, value, row, row + 1), shape)
-            array.write(place, element(part, sig), dtype, xp.add)
+        if places and not array.dynamic and max(places) >= len(array.slots):
+            raise invalid(
+                f"Max scatter index must be < array size ({max(places)} vs. {len(array.slots)})"
+            )
+        _write_rows(xp, sig, array, places, value, dtype)
         return flow
 
     return run
 
 
-@portable("TensorArrayConcatV3", host_inputs=("handle",), host_outputs=("lengths",))
+@portable("TensorArrayUnpack", host_inputs=("handle",), may_alias={0: 2})
+def unpack(xp: Any, sig: NodeSig) -> Any:
+    """The rows of a tensor to the first places of the array."""
+    dtype = sig.attrs["T"].base_dtype
+
+    def run(handle: Any, value: Any, flow: Any) -> Any:
+        array, rows = _array(handle), np.shape(value)[0]
+        count = max(len(array.slots), rows if array.dynamic else 0)
+        if rows != count:
+            raise invalid(
+                "Input value must have first dimension equal to the array size "
+                f"({rows} vs. {count})"
+            )
+        _write_rows(xp, sig, array, range(rows), value, dtype)
+        return flow
+
+    return run
+
+
+def _write_rows(
+    xp: Any, sig: NodeSig, array: TensorArrayState, places: Sequence[int], value: Any, dtype: DType
+) -> None:
+    shape = np.shape(value)[1:]
+    for row, place in enumerate(places):
+        part = xp.reshape(take_rows(xp, value, row, row + 1), shape)
+        array.write(place, element(part, sig), dtype, xp.add)
+
+
+@portable(*_each("Concat"), host_inputs=("handle",), host_outputs=("lengths",))
 def concat(xp: Any, sig: NodeSig) -> Any:
     """All elements one after another, and their lengths."""
     dtype, rest = sig.attrs["dtype"].base_dtype, sig.attrs["element_shape_except0"]
@@ -317,7 +391,7 @@ def concat(xp: Any, sig: NodeSig) -> Any:
     return run
 
 
-@portable("TensorArraySplitV3", host_inputs=("handle", "lengths"), may_alias={0: 3})
+@portable(*_each("Split"), host_inputs=("handle", "lengths"), may_alias={0: 3})
 def split(xp: Any, sig: NodeSig) -> Any:
     """Consecutive parts of a tensor to the places of the array."""
     dtype = sig.attrs["T"].base_dtype
@@ -344,13 +418,13 @@ def split(xp: Any, sig: NodeSig) -> Any:
     return run
 
 
-@portable("TensorArraySizeV3", host_inputs=("handle",), host_outputs=("size",))
+@portable(*_each("Size"), host_inputs=("handle",), host_outputs=("size",))
 def size(xp: Any, sig: NodeSig) -> Any:
     """The number of places."""
     return lambda handle, flow: np.array(len(_array(handle).slots), np.int32)
 
 
-@portable("TensorArrayCloseV3", host_inputs=("handle",))
+@portable(*_each("Close"), host_inputs=("handle",))
 def close(xp: Any, sig: NodeSig) -> Any:
     """Drops the elements; further use is an error."""
 

@@ -123,12 +123,14 @@ class Resources(Protocol):
         condition: Condition,
         ready: Callable[[], bool],
         give_up: Callable[[], None] = lambda: None,
+        deadline: float | None = None,
     ) -> None:
         """Waits until `ready()`: how a kernel waits for another step.
 
         The caller holds the condition, and whoever changes what `ready` looks at notifies it.
         `give_up` is called, under the condition too, in the moment in which the waiting is
-        cancelled, so that nothing is handed to somebody who is no longer there.
+        cancelled, so that nothing is handed to somebody who is no longer there. Where `ready` holds
+        from some time on, `deadline` is that time, in seconds of the monotonic clock.
 
         Raises:
             CancelledError: the session was closed, or the step's time is over.

@@ -12,6 +12,7 @@ from typing import Any
 
 from opdock import dtypes, errors
 from opdock.dtypes import DType
+from opdock.graph.control.func_graph import FuncGraph
 from opdock.graph.control.function_op import DefinedGraph, FunctionSpec, functions_of
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import Graph, get_default_graph
@@ -136,6 +137,11 @@ class _DefinedFunction:
     def name(self) -> str:
         """The name in the library, which is the op type of calls."""
         return self._spec.name
+
+    @property
+    def function_graph(self) -> FuncGraph:
+        """The body: what an op's attribute means that names the function."""
+        return self._spec.function
 
     @property
     def definition(self) -> Any:

@@ -74,6 +74,26 @@ def resize_images(
     preserve_aspect_ratio: bool = False, name: str | None = None,
 ) -> Tensor:  # fmt: skip
     """Resizes images by a method of choice."""
+
+    def resize(images: Tensor, size: Tensor) -> Tensor:
+        if isinstance(method, Tensor) or method not in _METHODS:
+            raise ValueError("Resize method is not implemented.")
+        return _METHODS[method](images, size, align_corners=align_corners)
+
+    return resized_by(resize, images, size, preserve_aspect_ratio, name, True)
+
+
+def resized_by(
+    resize: Callable[[Tensor, Tensor], Tensor], images: Any, size: Any,
+    preserve_aspect_ratio: bool, name: str | None, keeps: bool,
+) -> Tensor:  # fmt: skip
+    """One image or many, made larger or smaller by a function of a batch and a size.
+
+    Args:
+        resize: the function.
+        images, size, preserve_aspect_ratio, name: as `resize_images` takes them.
+        keeps: whether images that are known to have the size stay what they are.
+    """
     with name_scope(name, "resize", [images, size]):
         images = convert_to_tensor(images, name="images")
         known = images.raw_shape
@@ -88,11 +108,9 @@ def resize_images(
         if preserve_aspect_ratio:
             size = _proportional(images, size)
         wanted = _known_size(size)
-        if None not in wanted and list(known[-3:-1]) == wanted:
+        if keeps and None not in wanted and list(known[-3:-1]) == wanted:
             return squeeze(images, [0]) if is_one else images
-        if isinstance(method, Tensor) or method not in _METHODS:
-            raise ValueError("Resize method is not implemented.")
-        images = _METHODS[method](images, size, align_corners=align_corners)
+        images = resize(images, size)
         images.set_shape([None, *wanted, None])
         return squeeze(images, [0]) if is_one else images
 
@@ -135,6 +153,17 @@ def resize_image_with_pad(
     align_corners: bool = False,
 ) -> Tensor:  # fmt: skip
     """Resizes images within a size, their proportions kept, and pads them to it with zeros."""
+
+    def resize(images: Any, size: Any) -> Tensor:
+        return resize_images(images, size, method, align_corners=align_corners)
+
+    return padded_by(resize, image, target_height, target_width)
+
+
+def padded_by(
+    resize: Callable[[Any, Any], Tensor], image: Any, target_height: Any, target_width: Any
+) -> Tensor:
+    """What a function makes of images that are to lie within a size, with zeros around it."""
     with name_scope(None, "resize_image_with_pad", [image]):
         whole = Batch(image)
         checks = size_checks(whole.images)
@@ -152,6 +181,5 @@ def resize_image_with_pad(
             maximum(0, cast(floor((b - r) / 2), dtypes.int32))
             for b, r in zip(bounds, reached, strict=True)
         ]
-        resized = resize_images(images, size, method, align_corners=align_corners)
         place = (*margins, target_height, target_width)
-        return whole.back(pad_to_bounding_box(resized, *place))
+        return whole.back(pad_to_bounding_box(resize(images, size), *place))

@@ -1,0 +1,43 @@
+"""Where names of TensorFlow's internal modules of ops are in opdock, as data; see `tables`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_RESIZING: Final = "opdock.ops.composed.image_resizing_v2"
+_FUNCTIONAL: Final = "opdock.ops.composed.functional_control"
+
+# Internal module -> opdock's modules.
+OPS_SOURCES: Final[dict[str, tuple[str, ...]]] = {
+    "python.framework.op_def_library": ("opdock.util.op_def_library",),
+    "python.framework.test_ops": (),
+    "python.ops.functional_ops": (_FUNCTIONAL,),
+    "python.ops.linalg.linear_operator_util": ("opdock.linear.helpers",),
+}
+
+# Internal module -> name -> "module:name" of opdock.
+OPS_NAMES: Final[dict[str, dict[str, str]]] = {
+    "python.ops.functional_ops": {
+        "symbolic_gradient": "opdock.ops.composed.defined_function:symbolic_gradient",
+    },
+    "python.framework.test_ops": {"_op_def_lib": "opdock.util.op_def_library:LIBRARY"},
+    "python.ops.cond_v2": {"cond_v2": "opdock:cond"},
+    "python.ops.image_ops_impl": {
+        "ResizeMethod": f"{_RESIZING}:ResizeMethod",
+        "ResizeMethodV1": "opdock:image.ResizeMethod",
+        "extract_glimpse_v2": "opdock.ops.image_crop:extract_glimpse_v2",
+        "resize_image_with_pad_v2": f"{_RESIZING}:resize_image_with_pad_v2",
+        "resize_images_v2": f"{_RESIZING}:resize_images_v2",
+    },
+    "python.ops.nn_impl": {
+        "_compute_sampled_logits": "opdock.ops.composed.sampled_losses:compute_sampled_logits",
+    },
+}
+
+# Public path of TF 2's interface -> "module:name" of opdock, where it is another than TF 1's.
+OPS_V2: Final[dict[str, str]] = {
+    "image.ResizeMethod": f"{_RESIZING}:ResizeMethod",
+    "image.extract_glimpse": "opdock.ops.image_crop:extract_glimpse_v2",
+    "image.resize": f"{_RESIZING}:resize_images_v2",
+    "image.resize_with_pad": f"{_RESIZING}:resize_image_with_pad_v2",
+}
