@@ -16,6 +16,16 @@ CHECKPOINTS: Final = _of_train(
     "init_from_checkpoint", "list_variables", "load_checkpoint", "load_variable"
 )
 
+# Made when TensorFlow was built, so not among its sources: all of their ops are known by name.
+BUILT_MODULES: Final[dict[str, tuple[str, ...]]] = dict.fromkeys(
+    (
+        "contrib.image.ops", "contrib.image.ops.gen_image_ops",
+        "contrib.image.ops.gen_distort_image_ops", "contrib.resampler.ops",
+        "contrib.resampler.ops.gen_resampler_ops",
+    ),
+    (),
+)  # fmt: skip
+
 # Module -> name -> "module:name" of opdock; "opdock:x" is the public tf.x.
 CONTRIB: Final[dict[str, dict[str, str]]] = {
     "contrib.eager": {
@@ -31,6 +41,13 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
     },
     "contrib.framework.python.framework.checkpoint_utils": CHECKPOINTS,
     "contrib.framework.python.ops.variables": GLOBAL_STEP,
+    "contrib.image.python.ops.dense_image_warp": {
+        "_interpolate_bilinear": "opdock.contrib.image.warps:interpolate_bilinear",
+    },
+    "contrib.image.python.ops.sparse_image_warp": {
+        "_get_boundary_locations": "opdock.contrib.image.warps:boundary_locations",
+        "_get_grid_locations": "opdock.contrib.image.warps:grid_locations",
+    },
     "contrib.rnn": {
         "static_rnn": "opdock:nn.static_rnn",
         "static_bidirectional_rnn": "opdock:nn.static_bidirectional_rnn",

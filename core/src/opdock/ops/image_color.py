@@ -28,9 +28,13 @@ adjust_contrast_op = define_op(
 )
 adjust_hue_op = define_op("AdjustHue", "images: T, delta: float -> output: T", _HALF)
 adjust_saturation_op = define_op("AdjustSaturation", "images: T, scale: float -> output: T", _HALF)
+adjust_hsv_in_yiq_op = define_op(
+    "AdjustHsvInYiq", "images: T, delta_h: float, scale_s: float, scale_v: float -> output: T",
+    "T: {uint8, int8, int16, int32, int64, half, float, double}",
+)  # fmt: skip
 rgb_to_hsv_op = define_op("RGBToHSV", "images: T -> output: T", _SPACE)
 hsv_to_rgb_op = define_op("HSVToRGB", "images: T -> output: T", _SPACE).not_differentiable()
-for _op in (adjust_contrast_op, adjust_hue_op, adjust_saturation_op):
+for _op in (adjust_contrast_op, adjust_hue_op, adjust_saturation_op, adjust_hsv_in_yiq_op):
     array_util.no_gradient(_op)
 
 
@@ -38,6 +42,7 @@ for _op in (adjust_contrast_op, adjust_hue_op, adjust_saturation_op):
 @adjust_contrast_op.shape
 @adjust_hue_op.shape
 @adjust_saturation_op.shape
+@adjust_hsv_in_yiq_op.shape
 def _adjusted_shape(sig: ShapeSig) -> Shape:
     if sig.op == "AdjustContrastv2":
         shapes.with_rank(sig.shapes[1], 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -55,6 +55,39 @@ def adjust_contrast(xp: Any, sig: NodeSig) -> Any:
         x = wide(xp, images, dtype)
         mean = xp.mean(x, axis=(-3, -2), keepdims=True)
         return xp.astype((x - mean) * by + mean, images.dtype, copy=False)
+
+    return run
+
+
+# ---------------------------------------------------------------- luma and chroma
+# Red, green and blue as luma and two parts of chroma, and back, with TF's digits.
+_YIQ: Final = np.array(
+    [[0.299, 0.587, 0.114], [0.596, -0.274, -0.322], [0.211, -0.523, 0.312]], np.float32
+)
+_RGB: Final = np.array(
+    [[1, 0.95617069, 0.62143257], [1, -0.2726886, -0.64681324], [1, -1.103744, 1.70062309]],
+    np.float32,
+)
+
+
+@portable("AdjustHsvInYiq", T=FLOATS, host_inputs=("delta_h", "scale_s", "scale_v"))
+def adjust_hsv_in_yiq(xp: Any, sig: NodeSig) -> Any:
+    """Chroma turned and made larger, and all made brighter: one matrix."""
+    dtype = sig.in_dtypes[0].base_dtype
+
+    def run(images: Any, delta_h: Any, scale_s: Any, scale_v: Any) -> Any:
+        _check_image(images)
+        turn, saturation, value = (
+            _scalar(v, name)
+            for v, name in ((delta_h, "delta_h"), (scale_s, "scale_s"), (scale_v, "scale_v"))
+        )
+        along, across = (value * saturation * part for part in (math.cos(turn), math.sin(turn)))
+        change = np.array([[value, 0, 0], [0, along, -across], [0, across, along]], np.float32)
+        x = wide(xp, images, dtype)
+        matrix = xp.asarray(
+            (_RGB @ change @ _YIQ).T, dtype=x.dtype, device=getattr(images, "device", None)
+        )
+        return xp.astype(xp.matmul(x, matrix), dtype_of(xp, dtype), copy=False)
 
     return run
 

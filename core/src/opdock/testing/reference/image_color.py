@@ -62,3 +62,20 @@ def adjust_saturation(attrs: Attrs, images: Array, scale: Array) -> Array:
         return colorsys.hsv_to_rgb(h, min(max(s * float(scale), 0.0), 1.0), v)
 
     return _each(images, richer)
+
+
+@reference("AdjustHsvInYiq")
+def adjust_hsv_in_yiq(
+    attrs: Attrs, images: Array, delta_h: Array, scale_s: Array, scale_v: Array
+) -> Array:
+    """Each colour as luma and chroma, changed there, and back."""
+    to_yiq = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.322], [0.211, -0.523, 0.312]])
+    to_rgb = np.array(
+        [[1, 0.95617069, 0.62143257], [1, -0.2726886, -0.64681324], [1, -1.103744, 1.70062309]]
+    )
+    out = np.empty(images.shape, np.float64)
+    for place in np.ndindex(*images.shape[:-1]):
+        luma, i, q = to_yiq @ images[place].astype(np.float64)
+        chroma = (i + 1j * q) * np.exp(1j * float(delta_h)) * float(scale_s)
+        out[place] = to_rgb @ (float(scale_v) * np.array([luma, chroma.real, chroma.imag]))
+    return out

@@ -83,3 +83,27 @@ def bad_adjusted() -> Iterable[ErrorSample]:
     yield ErrorSample([image[0], one], {}, "ValueError", "must be at least rank 3", "build")
     yield ErrorSample([image[0], one], {}, match="input must be at least 3-D")
     yield ErrorSample([image[..., :3], one[None]], {}, match="must be scalar")
+
+
+@samples("AdjustHsvInYiq")
+def in_yiq(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
+    """Chroma turned, made larger and smaller; nothing changed."""
+    for shape in _SHAPES:
+        for change in ((0.7, 1.5, 0.9), (-2.5, 0.4, 1.2), (0.0, 1.0, 1.0)):
+            inputs = [rng.uniform(shape, 0, 1), *(np.float32(v) for v in change)]
+            yield Sample(
+                inputs, {}, "x".join(map(str, shape)), grad=False,
+                tol=(1e-5, 1e-5) if dtype == np.float64 else None,
+                tol_reason="the matrix is of single precision" if dtype == np.float64 else "",
+            )  # fmt: skip
+
+
+@error_samples("AdjustHsvInYiq")
+def bad_in_yiq() -> Iterable[ErrorSample]:
+    """Images without three channels, changes that are no scalars."""
+    image, one = np.zeros((1, 1, 3), np.float32), np.float32(1)
+    yield ErrorSample([image[..., :2], one, one, one], {}, match="input must have 3 channels")
+    yield ErrorSample(
+        [image, np.zeros(1, np.float32), one, one], {}, match="delta_h must be scalar"
+    )
+    yield ErrorSample([image[0], one, one, one], {}, match="input must be at least 3-D")
