@@ -1,4 +1,4 @@
-"""Writes docs/reference/: what plugins may import from opdock, name by name, from docstrings.
+"""Writes docs/reference/: what plugins may import, and the command line, from docstrings and help.
 
 Run `make reference` after a change; a test fails when a page is stale or a name is missing.
 """
@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+import click
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs/reference"
 
@@ -230,9 +232,49 @@ def companions_page() -> str:
     return "\n".join(parts)
 
 
+def command_page() -> str:
+    """The page of the command line, from what `--help` says."""
+    import opdock.cli.main as cli
+
+    parts = [
+        HEAD,
+        "# The command line\n",
+        "`opdock COMMAND --help` says the same.\n",
+    ]
+    with click.Context(cli.main, info_name="opdock") as top:
+        for name in cli.main.list_commands(top):
+            command = cli.main.get_command(top, name)
+            assert command is not None
+            with click.Context(command, info_name=name, parent=top) as context:
+                parts.append(tidy("\n".join(command_lines(command, context))))
+    return "\n".join(parts)
+
+
+def command_lines(command: click.Command, context: click.Context) -> Iterator[str]:
+    """The section of one command."""
+    yield f"## `{context.command_path}`\n"
+    for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
+        # Click keeps the lines of such a paragraph as they are.
+        kept = paragraph.startswith("\b\n")
+        yield f"```\n{paragraph[2:]}\n```\n" if kept else f"{paragraph}\n"
+    pieces = " ".join(command.collect_usage_pieces(context))
+    yield f"```\n{context.command_path} {pieces}\n```\n"
+    options = (p for p in command.params if isinstance(p, click.Option))
+    rows = [row for p in options if (row := p.get_help_record(context))]
+    if rows:
+        yield "| option | |\n| --- | --- |"
+        for option, text in rows:
+            said = text.replace("|", "\\|")
+            yield f"| `{option.replace('|', chr(92) + '|')}` | {said} |"
+
+
 def pages() -> dict[Path, str]:
     """Path to text."""
-    return {FOLDER / "plugin.md": plugin_page(), FOLDER / "companions.md": companions_page()}
+    return {
+        FOLDER / "plugin.md": plugin_page(),
+        FOLDER / "companions.md": companions_page(),
+        FOLDER / "command-line.md": command_page(),
+    }
 
 
 def main() -> None:

@@ -56,3 +56,14 @@ def test_the_page_of_the_companions_name_by_name(tool: ModuleType) -> None:
 def test_the_pages_say_what_the_docstrings_say(tool: ModuleType) -> None:
     for path, text in tool.pages().items():
         assert path.read_text(encoding="utf-8") == text, f"{path.name} is stale: make reference"
+
+
+def test_the_page_of_the_environment_variable_by_variable() -> None:
+    """What the sources read, and nothing else: names in quotes, but for an attribute of plugins."""
+    read = re.compile(r"[\"'](OPDOCK_[A-Z_]+)[\"']")
+    sources = [
+        p for f in ("core", "backends", "plugins") for p in (ROOT / f).glob("**/src/**/*.py")
+    ]
+    found = {name for p in sources for name in read.findall(p.read_text(encoding="utf-8"))}
+    listed = re.findall(r"^\| `(OPDOCK_[A-Z_]+)` \|", page("environment.md"), re.MULTILINE)
+    assert sorted(listed) == sorted(found - {"OPDOCK_API"})
