@@ -14,6 +14,7 @@ from typing import Any, Final
 from opdock.devices.routes import CopyRoute, RouteTable
 from opdock.kernels.select.selection import Tie
 from opdock.plugins import discovery, hints, loading, ownership, probing
+from opdock.plugins.clusters import ClusterEngineSpec
 from opdock.plugins.opening import OpenDevice, open_device
 from opdock.plugins.records import (
     GraphPass,

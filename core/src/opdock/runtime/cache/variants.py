@@ -37,12 +37,18 @@ class Runnable(Protocol):
     steps_run: int
 
     @property
-    def shared_fetches(self) -> list[bool]: ...
+    def shared_fetches(self) -> list[bool]:
+        """As above."""
+        ...
 
     @property
-    def kept_feeds(self) -> list[int]: ...
+    def kept_feeds(self) -> list[int]:
+        """As above."""
+        ...
 
-    def run(self, feeds: Sequence[Any]) -> Sequence[Any]: ...
+    def run(self, feeds: Sequence[Any]) -> Sequence[Any]:
+        """Runs one step and returns the fetched buffers."""
+        ...
 
 
 class Entry:

@@ -1,4 +1,4 @@
-"""The master of a session over the tasks of a cluster: it places, splits, and has parts compiled."""
+"""The master of a session over a cluster: it places, splits, and has tasks compile their parts."""
 
 from __future__ import annotations
 
@@ -143,7 +143,6 @@ class Master:
                 peer.tell(Message("close", {"session": self._session}))
             except errors.OpError:
                 continue  # it is gone, and the session with it
-        self._peers.clear()
 
     def plain(self, program: Program | ClusterProgram) -> bool:
         """Whether a step may run without a look at its options."""
@@ -208,7 +207,7 @@ class Master:
                 raise located(task, e, graph) from None
 
     def _peer(self, task: str) -> peers.Peer:
-        if not self._peers:
+        if self._cancellation.cancelled:
             raise errors.CancelledError(None, None, self._cancellation.text)
         return self._peers[task]
 

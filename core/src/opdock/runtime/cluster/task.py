@@ -17,7 +17,7 @@ from opdock.io import protos
 from opdock.plugins.clusters import Packet
 from opdock.runtime import servers
 from opdock.runtime.cache.variants import Entry
-from opdock.runtime.cancellation import current
+from opdock.runtime.cancellation import check, current, ends_of
 from opdock.runtime.cluster import peers
 from opdock.runtime.cluster.exchange import Exchange
 from opdock.runtime.cluster.messages import Message, decode, encode, failure
@@ -107,14 +107,16 @@ class TaskSession:
         """Does this task's part of a step.
 
         Raises:
-            AbortedError: the part is not known: the task has been started anew, or was reset.
+            AbortedError: the server was reset.
+            CancelledError: the session was closed.
             OpError: an operation failed, or the step in another task.
         """
-        part = self._parts.get(number)
-        if part is None or self._aborted:
+        check(ends_of(self.engine.resources.cancellation))
+        if self._aborted:
             raise errors.AbortedError(
                 None, None, f"The session was ended in {self._name}: its server was reset."
             )
+        part = self._parts[number]
         end = self.exchange.begin(step)
         before = current.set((*current.get(), end))
         try:
