@@ -22,6 +22,7 @@ from opdock.runtime.cluster import peers
 from opdock.runtime.cluster.exchange import Exchange
 from opdock.runtime.cluster.messages import Message, decode, encode, failure
 from opdock.runtime.engine import Engine
+from opdock.runtime.program.program import Program
 from opdock.runtime.servers import LocalServer
 
 __all__ = ["Task", "TaskSession", "start"]
@@ -34,6 +35,7 @@ class _Part:
     """A part of a step, compiled."""
 
     entry: Entry
+    program: Program
     graph: Graph
 
 
@@ -94,7 +96,7 @@ class TaskSession:
             [graph.get_operation_by_name(n) for n in targets],
             fed,
         )
-        self._parts[number] = _Part(Entry(program, self.engine.plain(program)), graph)
+        self._parts[number] = _Part(Entry(program, self.engine.plain(program)), program, graph)
 
     def release(self, numbers: Sequence[int]) -> None:
         """Forgets parts that no step will run any more."""
@@ -125,7 +127,7 @@ class TaskSession:
             if options is None and entry.plain:
                 raw = entry.program.run(values)
             else:
-                raw = self.engine.run(entry.program, values, options, metadata)
+                raw = self.engine.run(part.program, values, options, metadata)
             return entry.deliver(raw)
         finally:
             current.reset(before)
