@@ -40,6 +40,9 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "Traits", "Control", "Cost", "Fails", "Formatted", "Elementwise", "Reduction", "DropsAxes",
         "PerAxis", "AlongAxis",
     ),
+    "Clusters": (
+        "ClusterEngineSpec", "ClusterEngine", "Serving", "Channel", "Packet", "Handle",
+    ),
     "Conformance": ("Requirement", "ToleranceRow"),
     "Element types": (
         "DType", "as_dtype", "ALL", "NUMBERS", "REALS", "FLOATS", "COMPLEX", "INTS", "SIGNED",
@@ -55,6 +58,8 @@ VALUES: dict[str, str] = {
     "API_VERSION": "The version of the plugin API, (major, minor), independent of any release's.",
     "hookimpl": "Marks a function as the implementation of the hook whose name it has.",
     "HOST": "Stands for host memory as an end of a `CopyRoute`.",
+    "Handle": "What a task makes of a `Packet`, which is another. It raises nothing, may take as "
+    "long as a step does, and is called by many threads at once.",
     "CLUSTER": "The op type of elementwise clusters: a backend with a kernel for it gets them.",
     "Exclusion": "Why a device does without a portable kernel: the reason; reasons by element "
     "type; or a function of the `NodeSig` that gives True or a reason.",

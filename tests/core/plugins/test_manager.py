@@ -69,7 +69,7 @@ def test_registering_again_replaces(manager):
 @pytest.mark.parametrize(
     ("fields", "kind"),
     [
-        ({"api": (1, 2)}, "api-too-new"),
+        ({"api": (1, 3)}, "api-too-new"),
         ({"api": (2, 0)}, "api-too-new"),
         ({"api": (0, 3)}, "api-too-old"),
         ({"api": "1.0"}, "wrong-type"),

@@ -112,6 +112,10 @@ class Engine:
         """How many steps may run at the same time; by default a few, if there are cores."""
         return self._config.inter_op_threads or min(_cores(), _THREADS)
 
+    def alone(self) -> Engine:
+        """What runs steps in this process: the engine itself."""
+        return self
+
     def list_devices(self) -> list[Any]:
         """The devices with name, type and memory limit."""
         return self.devices.attributes()

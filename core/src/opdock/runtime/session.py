@@ -19,16 +19,16 @@ from opdock.runtime.cache.callables import make_callable
 from opdock.runtime.cache.programs import Call, ProgramCache
 from opdock.runtime.cache.variants import Entry, Key
 from opdock.runtime.cluster.master import Master, reset
-from opdock.runtime.cluster.program import ClusterProgram, in_one_task
+from opdock.runtime.cluster.program import in_one_task
 from opdock.runtime.engine import Engine
 from opdock.runtime.fetch import feed_array, feed_items
 from opdock.runtime.inspect.explain import Explanation, explain
 from opdock.runtime.recover.misfit import as_it_runs
+from opdock.runtime.running import Runnable, Runner
 
 if TYPE_CHECKING:
     from opdock.runtime.inspect.bisect import Bisection
     from opdock.runtime.partial import PartialRun
-    from opdock.runtime.program.program import Program
 
 _ARRAY: Final = np.ndarray
 _NOTHING: Final[tuple[Sequence[Any], Key]] = (), ()
@@ -62,7 +62,7 @@ class BaseSession:
         self._partial_runs: dict[str, PartialRun] = {}
         self._partial_count = 0
 
-    def _engine_for(self, address: str | None) -> Engine | Master:
+    def _engine_for(self, address: str | None) -> Runner:
         """What runs the steps: on its own, with a server's state, or over a cluster's tasks."""
         server = None if address is None else servers.at(address)
         alone = server is None or (
@@ -232,7 +232,7 @@ class BaseSession:
                 feed_array(tensor, value)
         return self._cache.compile(call, key)
 
-    def _program(self, fetches: Any, feed_dict: Any = None) -> Program | ClusterProgram:
+    def _program(self, fetches: Any, feed_dict: Any = None) -> Runnable:
         """The program that `run` would take, compiled if there is none."""
         values, key = self._feeds(feed_dict) if feed_dict else _NOTHING
         call = self._cache.find(fetches) or self._prepare(fetches)
@@ -282,8 +282,8 @@ class BaseSession:
         Raises:
             UnimplementedError: the step spans tasks of a cluster.
         """
-        engine = self._engine
         program = in_one_task(self._program(fetches, feed_dict), "Session.explain")
+        engine = self._engine.alone()
         return explain(program, engine.experience, engine.devices.unavailable)
 
     def bisect(

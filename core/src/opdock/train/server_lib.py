@@ -125,8 +125,8 @@ def _message(jobs: dict[str, dict[int, str]]) -> Any:
 class Server:
     """A task of a cluster, in this process; sessions with its target run over the cluster's tasks.
 
-    Tasks of one process find each other. Reaching those of others takes a cluster engine, such as
-    `opdock-ray` brings.
+    Tasks of one process find each other. Reaching those of others takes a cluster engine, which a
+    plugin brings.
 
     Args:
         server_or_cluster_def: a ServerDef, or the cluster as for `ClusterSpec`.

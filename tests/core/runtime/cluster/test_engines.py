@@ -122,8 +122,8 @@ def test_a_step_through_an_engine(threads, cluster):
         assert found[1].tolist() == [b"x!", b"y!"]
         # One call a task, and one for what each sends to the other.
         assert sorted(threads.asked) == ["far:0"] * 2 + ["far:1"] * 2
-        with pytest.raises(tf.errors.UnimplementedError, match="those of another process"):
-            sess._engine.devices  # noqa: B018
+        with pytest.raises(tf.errors.UnimplementedError, match="Session.explain knows"):
+            sess.explain(v)
 
 
 def test_an_error_through_an_engine(threads, cluster):

@@ -413,3 +413,32 @@ def test_parts_that_no_step_will_run_are_forgotten(cluster):
         sess.run(fetched[2], {x: 1.0})
         assert len(session._parts) == 1
     assert not servers["ps"][0]._server.service._sessions
+
+
+def test_monitored_sessions_of_chief_and_worker(cluster, tmp_path):
+    servers = cluster(ps=1, worker=2)
+    done: list[int] = []
+
+    def work(index: int) -> None:
+        with tf.Graph().as_default():
+            with tf.device(
+                tf.train.replica_device_setter(
+                    ps_tasks=1, worker_device=f"/job:worker/task:{index}"
+                )
+            ):
+                _, train, step = model(tf.ones([2, 3]))
+            target = servers["worker"][index].target
+            hooks = [tf.train.StopAtStepHook(last_step=6)]
+            with tf.train.MonitoredTrainingSession(
+                target, is_chief=index == 0, hooks=hooks, log_step_count_steps=None,
+                checkpoint_dir=str(tmp_path) if index == 0 else None,
+            ) as sess:  # fmt: skip
+                while not sess.should_stop():
+                    done.append(sess.run([train, step])[1])
+
+    chief = threading.Thread(target=work, args=(0,))
+    chief.start()
+    chief.join()
+    work(1)
+    assert max(done) >= 5
+    assert tf.train.latest_checkpoint(str(tmp_path)).endswith("-6")

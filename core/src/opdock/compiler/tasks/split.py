@@ -9,7 +9,7 @@ for is sent by somebody who does not wait for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -218,8 +218,6 @@ class _Writer:
         waits = (self._here.get(c) for c in node.control if c.op != FEED)
         made.input.extend(f"^{name}" for name in dict.fromkeys(filter(None, waits)))
         made.device = self._device(node)
-        if "_class" in made.attr:
-            self._keep_group(made)
         self._here[node] = node.name
 
     def send(self, bundle: _Bundle) -> None:
@@ -242,6 +240,14 @@ class _Writer:
     def finished(self) -> Part:
         """The part, with its functions and the number of the step among its feeds."""
         self._functions.finish()
+        graph_def = self.part.graph_def
+        here = {node.name for node in graph_def.node}
+        for node in graph_def.node:
+            _keep_group(node, here)
+        for function in graph_def.library.function:
+            inside = here | {node.name for node in function.node_def}
+            for node in function.node_def:
+                _keep_group(node, inside)
         self.part.feeds.append((f"{self._step}:0", int64, ()))
         return self.part
 
@@ -289,13 +295,15 @@ class _Writer:
             device_type=asked.device_type, device_index=asked.device_index,
         ).to_string()  # fmt: skip
 
-    def _keep_group(self, made: Any) -> None:
-        """Leaves out of a node's colocation group who is in another task."""
-        here = set(self._here.values())
-        kept = [n for n in made.attr["_class"].list.s if n.decode().removeprefix("loc:@") in here]
-        del made.attr["_class"]
-        if kept:
-            made.attr["_class"].list.s.extend(kept)
+
+def _keep_group(node: Any, here: Container[str]) -> None:
+    """Leaves out of a NodeDef's colocation group who is in another task."""
+    if "_class" not in node.attr:
+        return
+    kept = [n for n in node.attr["_class"].list.s if n.decode().removeprefix("loc:@") in here]
+    del node.attr["_class"]
+    if kept:
+        node.attr["_class"].list.s.extend(kept)
 
 
 def _text(value: Value) -> str:

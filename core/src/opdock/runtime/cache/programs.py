@@ -19,8 +19,8 @@ from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Tensor
 from opdock.runtime.cache.keys import LIST, TUPLE, UNKEYED, structure_key
 from opdock.runtime.cache.variants import Compile, Entry, Key, Variants
-from opdock.runtime.engine import Engine
 from opdock.runtime.fetch import FetchPlan
+from opdock.runtime.running import Runner
 from opdock.shapes import Shape
 
 _CALLS: Final = 1024
@@ -137,7 +137,7 @@ class ProgramCache:
         kept: all there is; a change puts an empty one in its place.
     """
 
-    def __init__(self, graph: Graph, engine: Engine) -> None:
+    def __init__(self, graph: Graph, engine: Runner) -> None:
         self._graph = graph
         self._engine = engine
         self._lock = threading.RLock()

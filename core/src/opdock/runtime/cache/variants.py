@@ -7,12 +7,13 @@ dimensions serves the rest, and a shape that keeps coming takes the place of one
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
 from opdock import errors, shapes
 from opdock.graph.nodes.operation import Tensor
+from opdock.runtime.running import Runnable
 from opdock.shapes import Shape
 
 Key = tuple[Any, ...]
@@ -23,26 +24,6 @@ _SETTLED: Final = 32  # uses of one shape that make it worth a program of its ow
 _COUNTED: Final = 256  # shapes whose uses are counted
 _LISTS: Final = 32  # lists of fed tensors
 _ARRAY: Final = np.ndarray
-
-
-class Runnable(Protocol):
-    """What runs a step: a program, or the parts of one in several tasks.
-
-    Attributes:
-        steps_run: how often it ran.
-        shared_fetches: for each fetch whether others may hold its buffer.
-        kept_feeds: the positions of feeds that outlive the step.
-    """
-
-    steps_run: int
-
-    @property
-    def shared_fetches(self) -> list[bool]: ...
-
-    @property
-    def kept_feeds(self) -> list[int]: ...
-
-    def run(self, feeds: Sequence[Any]) -> Sequence[Any]: ...
 
 
 class Entry:

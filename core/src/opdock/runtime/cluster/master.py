@@ -1,4 +1,4 @@
-"""The master of a session over the tasks of a cluster: it places, splits, and has parts compiled."""
+"""The master of a session over a cluster: it places, splits, and has tasks compile their parts."""
 
 from __future__ import annotations
 
@@ -33,9 +33,11 @@ from opdock.runtime.cancellation import Cancellation
 from opdock.runtime.cluster import peers
 from opdock.runtime.cluster.messages import Message
 from opdock.runtime.cluster.program import ClusterProgram, Members, located
+from opdock.runtime.cluster.task import TaskSession
 from opdock.runtime.deadline import with_deadline
+from opdock.runtime.engine import Engine
 from opdock.runtime.program.program import Program
-from opdock.runtime.targets import DeviceInfo, SessionDevices
+from opdock.runtime.targets import DeviceInfo
 from opdock.shapes import Shape
 
 __all__ = ["Master", "reset"]
@@ -77,7 +79,9 @@ class Master:
             self.close()
             raise
         server = servers.at(address)
-        own = None if server is None else server.service.session(self._session)
+        own: TaskSession | None = None
+        if server is not None:
+            own = server.service.session(self._session)
         self._own = own
         self._members = Members(
             self._session, self._peers, None if own is None else (self._home, own),
@@ -114,9 +118,8 @@ class Master:
     def prepare(self) -> None:
         """All devices are open by now."""
 
-    @property
-    def devices(self) -> SessionDevices:
-        """The devices of the master's own task.
+    def alone(self) -> Engine:
+        """The engine of the master's own task.
 
         Raises:
             UnimplementedError: its task is in another process.
@@ -125,7 +128,7 @@ class Master:
             raise errors.UnimplementedError(
                 None, None, f"The devices of {self._home} are those of another process."
             )
-        return self._own.engine.devices
+        return self._own.engine
 
     def list_devices(self) -> list[DeviceInfo]:
         """The devices of all tasks."""
@@ -143,7 +146,6 @@ class Master:
                 peer.tell(Message("close", {"session": self._session}))
             except errors.OpError:
                 continue  # it is gone, and the session with it
-        self._peers.clear()
 
     def plain(self, program: Program | ClusterProgram) -> bool:
         """Whether a step may run without a look at its options."""
@@ -208,7 +210,7 @@ class Master:
                 raise located(task, e, graph) from None
 
     def _peer(self, task: str) -> peers.Peer:
-        if not self._peers:
+        if self._cancellation.cancelled:
             raise errors.CancelledError(None, None, self._cancellation.text)
         return self._peers[task]
 

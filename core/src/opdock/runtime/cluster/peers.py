@@ -97,7 +97,7 @@ def connect(address: str) -> Peer:
         raise errors.UnimplementedError(
             None, None,
             f"No server of this process has the address {address}, and no cluster engine is "
-            "installed that could reach others. `pip install opdock-ray` brings one.",
+            "installed that could reach others.",
         )  # fmt: skip
     return _Elsewhere(found.connect(address))
 

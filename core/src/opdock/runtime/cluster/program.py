@@ -22,6 +22,7 @@ from opdock.runtime.cluster.messages import Message
 from opdock.runtime.cluster.peers import Peer
 from opdock.runtime.cluster.task import TaskSession
 from opdock.runtime.program.program import Program
+from opdock.runtime.running import Runnable
 
 __all__ = ["ClusterProgram", "Members", "in_one_task", "located"]
 
@@ -75,12 +76,19 @@ class ClusterProgram:
         self.steps_run = 0
         self.block = block
         self._members, self._parts, self._graph = members, parts, graph
-        count = len(block.fetches)
         self._fed = {
             i: v.node.attrs["index"] for i, v in enumerate(block.fetches) if v.node.op == FEED
         }
-        self.shared_fetches = [i in self._fed for i in range(count)]
-        self.kept_feeds: list[int] = []
+
+    @property
+    def shared_fetches(self) -> list[bool]:
+        """For each fetch whether others may hold its buffer."""
+        return [i in self._fed for i in range(len(self.block.fetches))]
+
+    @property
+    def kept_feeds(self) -> list[int]:
+        """The positions of feeds that outlive the step: each task keeps its own."""
+        return []
 
     @property
     def tasks(self) -> list[str]:
@@ -113,7 +121,7 @@ class ClusterProgram:
         return results
 
 
-def in_one_task(program: Program | ClusterProgram, what: str) -> Program:
+def in_one_task(program: Runnable, what: str) -> Program:
     """A program that runs in one task.
 
     Args:
@@ -125,6 +133,7 @@ def in_one_task(program: Program | ClusterProgram, what: str) -> Program:
     """
     if isinstance(program, Program):
         return program
+    assert isinstance(program, ClusterProgram)
     raise errors.UnimplementedError(
         None, None,
         f"The step spans the tasks {', '.join(program.tasks)}. {what} knows steps in one task; "

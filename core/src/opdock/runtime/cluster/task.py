@@ -17,11 +17,12 @@ from opdock.io import protos
 from opdock.plugins.clusters import Packet
 from opdock.runtime import servers
 from opdock.runtime.cache.variants import Entry
-from opdock.runtime.cancellation import current
+from opdock.runtime.cancellation import check, current, ends_of
 from opdock.runtime.cluster import peers
 from opdock.runtime.cluster.exchange import Exchange
 from opdock.runtime.cluster.messages import Message, decode, encode, failure
 from opdock.runtime.engine import Engine
+from opdock.runtime.program.program import Program
 from opdock.runtime.servers import LocalServer
 
 __all__ = ["Task", "TaskSession", "start"]
@@ -34,6 +35,7 @@ class _Part:
     """A part of a step, compiled."""
 
     entry: Entry
+    program: Program
     graph: Graph
 
 
@@ -94,7 +96,7 @@ class TaskSession:
             [graph.get_operation_by_name(n) for n in targets],
             fed,
         )
-        self._parts[number] = _Part(Entry(program, self.engine.plain(program)), graph)
+        self._parts[number] = _Part(Entry(program, self.engine.plain(program)), program, graph)
 
     def release(self, numbers: Sequence[int]) -> None:
         """Forgets parts that no step will run any more."""
@@ -107,14 +109,16 @@ class TaskSession:
         """Does this task's part of a step.
 
         Raises:
-            AbortedError: the part is not known: the task has been started anew, or was reset.
+            AbortedError: the server was reset.
+            CancelledError: the session was closed.
             OpError: an operation failed, or the step in another task.
         """
-        part = self._parts.get(number)
-        if part is None or self._aborted:
+        check(ends_of(self.engine.resources.cancellation))
+        if self._aborted:
             raise errors.AbortedError(
                 None, None, f"The session was ended in {self._name}: its server was reset."
             )
+        part = self._parts[number]
         end = self.exchange.begin(step)
         before = current.set((*current.get(), end))
         try:
@@ -123,7 +127,7 @@ class TaskSession:
             if options is None and entry.plain:
                 raw = entry.program.run(values)
             else:
-                raw = self.engine.run(entry.program, values, options, metadata)
+                raw = self.engine.run(part.program, values, options, metadata)
             return entry.deliver(raw)
         finally:
             current.reset(before)

@@ -150,7 +150,7 @@ def bisect(
 # ---------------------------------------------------------------- the graph as it stands
 def _state_of(session: BaseSession) -> dict[tuple[str, str], Array]:
     """The values of the session's variables, by container and name."""
-    engine = session._engine
+    engine = session._engine.alone()
     found = {}
     for key, cell in engine.resources.named("variable").items():
         if cell.initialized:

@@ -11,13 +11,13 @@ from opdock.graph.nodes.graph import Graph
 
 if TYPE_CHECKING:
     from opdock.runtime.cache.variants import Key
-    from opdock.runtime.engine import Engine
+    from opdock.runtime.running import Runner
 
 __all__ = ["as_it_runs"]
 
 
 def as_it_runs(
-    error: errors.OpError, engine: Engine, graph: Graph, values: Sequence[Any], key: Key
+    error: errors.OpError, engine: Runner, graph: Graph, values: Sequence[Any], key: Key
 ) -> errors.OpError:
     """The error of the step, for one of its compilation.
 

@@ -46,6 +46,8 @@ _TABLE: Final[tuple[tuple[Kind, frozenset[Part], str, str], ...]] = (
     ("control", _DATA, "runs functions; level L4 has cond and while_loop against NumPy",
      "If StatelessIf While StatelessWhile"),
     ("host", _DATA, "tells the time; a test of it covers it", "Timestamp"),
+    ("resource", _DATA, "brings values from task to task; tests of clusters cover it",
+     "_ReceiveFromTask _SendToTask"),
     ("control", _DATA, "stands for a function before any pass looks; tests of calls cover it",
      "PartitionedCall StatefulPartitionedCall SymbolicGradient"),
     ("resource", _DATA, "keeps a tensor behind a handle; tests of session handles cover it",

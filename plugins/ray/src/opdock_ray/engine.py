@@ -1,0 +1,180 @@
+"""The engine: tasks find each other by names of Ray's actors, which are their addresses."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Final
+
+import ray
+from ray.exceptions import RayActorError, RayError
+
+from opdock.plugin import Handle, Packet, errors
+from opdock_ray import host
+from opdock_ray.mailbox import Letter, Mailbox
+
+__all__ = ["RayEngine"]
+
+_NAMESPACE: Final = "opdock"
+_SILENCE: Final = "OPDOCK_RAY_SILENCE"
+_DEFAULT_SILENCE: Final = 60.0
+_MOST: Final = 10_000  # packets that a task works on at once: each may wait for another
+_FAREWELL: Final = 15.0
+_LOOK: Final = 0.2
+_log = logging.getLogger("opdock.cluster")
+
+
+class RayEngine:
+    """This process's access to Ray, which it joins, or starts if nobody has."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def _join(self) -> None:
+        """Joins the Ray of `RAY_ADDRESS`, or of this machine, and has one started if there is none.
+
+        Raises:
+            UnavailableError: Ray does not answer, or does not start.
+        """
+        with self._lock:
+            if ray.is_initialized():
+                return
+            try:
+                if os.environ.get("RAY_ADDRESS"):
+                    _init()
+                    return
+                host.use()
+                with host.alone():
+                    try:
+                        _init()
+                    except ConnectionError:
+                        host.start()
+                        _init()
+            except (ConnectionError, RayError, RuntimeError) as e:
+                where = os.environ.get("RAY_ADDRESS") or "this machine"
+                raise errors.UnavailableError(
+                    None, None, f"Ray does not answer (RAY_ADDRESS: {where}): {e}"
+                ) from e
+
+    def serve(self, address: str, handle: Handle) -> _Serving:
+        """Opens the task of an address: an actor of that name, and a thread that gets its mail.
+
+        Raises:
+            UnknownError: another process has the address.
+        """
+        self._join()
+        silence = float(os.environ.get(_SILENCE, _DEFAULT_SILENCE))
+        # It waits for mail and passes it on: it needs no processor of its own.
+        actor = ray.remote(Mailbox).options(  # type: ignore[attr-defined]
+            name=address, namespace=_NAMESPACE, num_cpus=0, max_concurrency=_MOST, max_restarts=0
+        )
+        until = time.monotonic() + _FAREWELL
+        while True:
+            try:
+                made = actor.remote(silence, min(silence / 4, 5.0))
+                return _Serving(address, made, handle)
+            except ValueError as e:
+                # Of a task that has just been killed Ray knows the actor for a while.
+                if time.monotonic() > until:
+                    raise errors.UnknownError(
+                        None, None,
+                        f"Could not start a server at {address}: another process has it ({e})",
+                    ) from None  # fmt: skip
+                time.sleep(_LOOK)
+
+    def connect(self, address: str) -> _Channel:
+        """The way to the task of an address.
+
+        Raises:
+            UnavailableError: nobody has opened it, or not yet.
+        """
+        self._join()
+        try:
+            return _Channel(address, ray.get_actor(address, namespace=_NAMESPACE))
+        except (ValueError, RayError) as e:
+            raise errors.UnavailableError(None, None, f"Ray has no actor {address!r}") from e
+
+
+def _init() -> None:
+    ray.init(address="auto", namespace=_NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
+
+
+class _Channel:
+    """The way to one task."""
+
+    def __init__(self, address: str, actor: Any) -> None:
+        self._address, self._actor = address, actor
+
+    def ask(self, packet: Packet) -> Future[Packet]:
+        """Brings a packet to the task; its answer, or UnavailableError."""
+        answer: Future[Packet] = Future()
+
+        def arrived(found: Future[Any]) -> None:
+            try:
+                answer.set_result(Packet(*found.result()))
+            except Exception as e:
+                answer.set_exception(self._gone(e))
+
+        try:
+            self._actor.post.remote(*packet).future().add_done_callback(arrived)
+        except RayActorError as e:
+            raise self._gone(e) from None
+        return answer
+
+    def tell(self, packet: Packet) -> None:
+        """Brings a packet to the task."""
+        try:
+            self._actor.leave.remote(*packet)
+        except RayActorError as e:
+            raise self._gone(e) from None
+
+    def _gone(self, error: Exception) -> errors.OpError:
+        cause = getattr(error, "cause", None)
+        why = str(cause) if isinstance(cause, TimeoutError) else "its process has ended"
+        if not isinstance(error, RayError):
+            why = f"{type(error).__name__}: {error}"
+        return errors.UnavailableError(
+            None, None, f"The task at {self._address} does not answer: {why}."
+        )
+
+
+class _Serving:
+    """A task that is open.
+
+    Args:
+        address: its own.
+        actor: its mailbox.
+        handle: what it makes of packets.
+    """
+
+    def __init__(self, address: str, actor: Any, handle: Handle) -> None:
+        self._address, self._actor, self._handle = address, actor, handle
+        self._open = True
+        self._workers = ThreadPoolExecutor(_MOST, thread_name_prefix="opdock-task")
+        threading.Thread(target=self._work, daemon=True, name="opdock-mail").start()
+
+    def close(self) -> None:
+        """Lets nobody in any more."""
+        self._open = False
+        ray.kill(self._actor)
+
+    def _work(self) -> None:
+        while self._open:
+            try:
+                letters: list[Letter] = ray.get(self._actor.take.remote())
+            except Exception as e:
+                # Ray is gone, or this process is ending.
+                if self._open:
+                    _log.warning("%s gets no more requests: %s", self._address, e)
+                return
+            for letter in letters:
+                self._workers.submit(self._answer, letter)
+
+    def _answer(self, letter: Letter) -> None:
+        number, header, parts = letter
+        answer = self._handle(Packet(header, parts))
+        if number:
+            self._actor.answer.remote(number, *answer)

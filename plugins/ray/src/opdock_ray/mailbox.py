@@ -1,0 +1,80 @@
+"""The actor of a task: it takes what others send, and the task's process comes for it.
+
+Ray calls actors, not the processes that started them. A task has to be the process that the user
+started, which has the program's Python functions and its devices; so its actor only passes on. It
+belongs to that process, and Ray ends it when the process ends, however it does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, Final
+
+__all__ = ["Letter", "Mailbox"]
+
+Letter = tuple[int, bytes, tuple[Any, ...]]
+"""A number, by which it is answered (0: by nobody), and a packet."""
+
+_LOOK: Final = 1.0
+
+
+class Mailbox:
+    """Mail for one task.
+
+    Args:
+        silence: seconds without a word of the task after which nobody waits for it any more.
+        turn: seconds after which `take` comes back, with nothing if nothing has come.
+    """
+
+    def __init__(self, silence: float, turn: float) -> None:
+        self._silence, self._turn = silence, turn
+        self._come: asyncio.Queue[Letter] = asyncio.Queue()
+        self._waiting: dict[int, asyncio.Future[tuple[bytes, tuple[Any, ...]]]] = {}
+        self._last = 0
+        self._heard = time.monotonic()
+
+    async def post(self, header: bytes, parts: tuple[Any, ...]) -> tuple[bytes, tuple[Any, ...]]:
+        """Takes a packet for the task and gives its answer.
+
+        Raises:
+            TimeoutError: nothing was heard of the task for too long.
+        """
+        self._last += 1
+        number = self._last
+        answer = self._waiting[number] = asyncio.get_running_loop().create_future()
+        self._come.put_nowait((number, header, parts))
+        try:
+            while True:
+                done, _ = await asyncio.wait([answer], timeout=min(_LOOK, self._silence))
+                if done:
+                    return answer.result()
+                silent = time.monotonic() - self._heard
+                if silent > self._silence:
+                    raise TimeoutError(f"nothing was heard of its process for {silent:.0f} s")
+        finally:
+            del self._waiting[number]
+
+    async def leave(self, header: bytes, parts: tuple[Any, ...]) -> None:
+        """Takes a packet for the task that wants no answer."""
+        self._come.put_nowait((0, header, parts))
+
+    async def take(self) -> list[Letter]:
+        """What has come for the task, as soon as anything has."""
+        self._heard = time.monotonic()
+        try:
+            found = [await asyncio.wait_for(self._come.get(), self._turn)]
+        except TimeoutError:
+            return []
+        finally:
+            self._heard = time.monotonic()
+        while not self._come.empty():
+            found.append(self._come.get_nowait())
+        return found
+
+    async def answer(self, number: int, header: bytes, parts: tuple[Any, ...]) -> None:
+        """Takes the task's answer to what came with a number."""
+        self._heard = time.monotonic()
+        waiting = self._waiting.get(number)
+        if waiting is not None and not waiting.done():
+            waiting.set_result((header, parts))
