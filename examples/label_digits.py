@@ -2,29 +2,29 @@
 
     python examples/label_digits.py [--folder logs/inference] [--epochs 8]
 
-Trains a small convolutional network on scikit-learn's handwritten digits, freezes it, rewrites it with
-transforms, makes it compute in bytes whose ranges come from images of the training set, compares
-the three graphs, and has `opdock label-image` say what some images show.
+Trains a small convolutional network on scikit-learn's handwritten digits, freezes it, rewrites it
+with transforms, makes it compute in bytes whose ranges come from images of the training set,
+compares the graphs, and has `opdock label-image` say what some images show.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import io
-import subprocess
-import sys
+import shlex
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from digits import Digits, bundled_digits
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
 import opdock as tf
-from digits import Digits, bundled_digits
 from opdock.transforms import transform_graph
 
 SIDE = 8
@@ -95,11 +95,13 @@ def train(data: Digits, epochs: int, folder: Path, console: Console) -> None:
         tf.train.write_graph(graph, str(folder), "graph.pb", as_text=False)
 
 
-def tool(*arguments: str | Path) -> str:
-    """Runs a command of opdock's; what it prints."""
-    code = "from opdock.cli.main import main; main()"
-    line = [sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.run(line, check=True, capture_output=True, text=True).stdout  # noqa: S603
+def tool(console: Console, name: str, **flags: Any) -> str:
+    """Runs one of opdock's commands; what it prints."""
+    words = [f"--{flag}={value}" for flag, value in flags.items()]
+    console.print(f"opdock {name.replace('_', '-')} {shlex.join(words)}", style="dim")
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        importlib.import_module(f"opdock.tools.{name}").main(words)
+    return printed.getvalue().rstrip()
 
 
 def calibrated(graph_def: Any, images: np.ndarray, log: Path) -> Any:
@@ -150,7 +152,9 @@ def table(reports: list[Report]) -> Table:
     """The graphs beside one another."""
     out = Table("graph", "nodes", "bytes", "accuracy", f"ms a batch of {BATCH}")
     for r in reports:
-        out.add_row(r.name, str(r.nodes), f"{r.size:,}", f"{r.accuracy:.1%}", f"{r.milliseconds:.2f}")
+        out.add_row(
+            r.name, str(r.nodes), f"{r.size:,}", f"{r.accuracy:.1%}", f"{r.milliseconds:.2f}"
+        )
     return out
 
 
@@ -164,28 +168,33 @@ def main() -> None:
     paths = {name: folder / f"{name}.pb" for name in ("frozen", "folded", "8 bits", "8 bits fixed")}
 
     train(data, args.epochs, folder, console)
-    tool("freeze-graph", "--input_graph", folder / "graph.pb", "--input_binary=true",
-         "--input_checkpoint", folder / "model", "--output_node_names", OUTPUT,
-         "--output_graph", paths["frozen"])  # fmt: skip
-    ends = (f"--inputs={INPUT}", f"--outputs={OUTPUT}")
-    for source, target, transforms in (
-        ("frozen", "folded", FOLD), ("folded", "8 bits", QUANTIZE),
-    ):  # fmt: skip
-        told = tool("transform-graph", f"--in_graph={paths[source]}", *ends,
-                    f"--out_graph={paths[target]}", f"--transforms={transforms}")  # fmt: skip
-        console.print(told.strip(), style="dim", highlight=False)
+    tool(
+        console, "freeze_graph", input_graph=folder / "graph.pb", input_binary="true",
+        input_checkpoint=folder / "model", output_node_names=OUTPUT, output_graph=paths["frozen"],
+    )  # fmt: skip
+    for source, target, transforms in (("frozen", "folded", FOLD), ("folded", "8 bits", QUANTIZE)):
+        told = tool(
+            console, "transform_graph", in_graph=paths[source], out_graph=paths[target],
+            inputs=INPUT, outputs=OUTPUT, transforms=transforms,
+        )  # fmt: skip
+        console.print(told, highlight=False)
     eight = tf.GraphDef.FromString(paths["8 bits"].read_bytes())
     fixed = calibrated(eight, as_images(data.train_images), folder / "ranges.log")
     paths["8 bits fixed"].write_bytes(fixed.SerializeToString())
 
-    console.print(table([report(name, path, data) for name, path in paths.items()]))
+    reports = [report(name, path, data) for name, path in paths.items()]
+    console.print(table(reports))
     for path, label in write_images(data, folder, 3):
-        console.print(f"label-image of a {label}, {path}:")
-        told = tool("label-image", f"--image={path}", f"--graph={paths['8 bits fixed']}",
-                    f"--labels={folder / 'labels.txt'}", f"--input_width={SIDE}",
-                    f"--input_height={SIDE}", "--input_mean=0", "--input_std=255",
-                    f"--input_layer={INPUT}", f"--output_layer={OUTPUT}")  # fmt: skip
-        console.print(told.rstrip(), highlight=False)
+        console.print(f"a {label}:")
+        told = tool(
+            console, "label_image", image=path, graph=paths["8 bits fixed"],
+            labels=folder / "labels.txt", input_width=SIDE, input_height=SIDE, input_mean=0,
+            input_std=255, input_layer=INPUT, output_layer=OUTPUT,
+        )  # fmt: skip
+        console.print(told, highlight=False)
+    lost = (reports[0].accuracy - reports[-1].accuracy) * 100
+    share = reports[-1].size / reports[0].size
+    print(f"in bytes: accuracy {lost:.1f} points lower, {share:.0%} of the size")
 
 
 if __name__ == "__main__":
