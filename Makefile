@@ -1,7 +1,7 @@
 # Every target sets up what it needs: on a fresh clone, `make demo` and `make test` are enough. Only
 # tests need more than .venv, an OpenCL device and a C++ compiler, and only for them is apt asked.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test prove lint conformance variants matrices opencl torch jax libraries interop bench crash fuzz soak pictures docs api coverage reference clean
+.PHONY: help setup demo demo-inference test prove lint conformance variants matrices opencl torch jax libraries interop bench crash fuzz soak pictures docs api coverage reference clean
 
 VENV    := .venv/bin
 STAMP   := .venv/.opdock-setup
@@ -14,7 +14,7 @@ ARGS    ?=
 export OPDOCK_PYTHON OPDOCK_CONSTRAINTS
 
 help:  ## this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
 $(STAMP): $(MEMBERS)
 	./tools/make_venv.sh
@@ -29,6 +29,9 @@ setup: $(STAMP)  ## .venv with every workspace member editable (fast the second 
 
 demo: $(STAMP)  ## train a digit classifier and explain where each op ran
 	$(VENV)/python examples/digits.py $(ARGS)
+
+demo-inference: $(STAMP)  ## train, freeze, fold and quantize a classifier, and label images with it
+	$(VENV)/python examples/label_digits.py $(ARGS)
 
 test: $(TESTED)  ## every test but the exhaustive ones (ARGS="-k words" for some)
 	$(VENV)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)

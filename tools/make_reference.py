@@ -34,7 +34,9 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     ),
     "Portable kernels": ("portable", "mount", "Exclusion"),
     "Fusion": ("FusionPattern", "P", "CLUSTER"),
-    "Graphs": ("GraphPass", "GraphView", "NodeView", "ValueView", "Candidate"),
+    "Graphs": (
+        "GraphPass", "GraphTransform", "GraphView", "NodeView", "ValueView", "Candidate",
+    ),
     "Ops": ("define_op", "OpSpec", "ShapeSig", "PartialShape", "find_op", "all_ops"),
     "Traits": (
         "Traits", "Control", "Cost", "Fails", "Formatted", "Elementwise", "Reduction", "DropsAxes",

@@ -184,3 +184,41 @@ def test_safetensors(tmp_path: Path) -> None:
     code, out = call("convert-checkpoint", prefix, path)
     assert (code, "Tensor text has type string" in out) == (1, True)
     assert not [f for f in os.listdir(tmp_path) if "tempstate" in f]
+
+
+def test_rows_and_branches_of_resource_variables_are_frozen() -> None:
+    table = tf.get_variable("table", [4, 2], use_resource=True)
+    scale = tf.get_variable("scale", [], use_resource=True, initializer=tf.ones_initializer())
+    ids = tf.placeholder(tf.int32, [None], name="ids")
+    rows = tf.raw_ops.ResourceGather(resource=table.handle, indices=ids, dtype=tf.float32)
+    cells = tf.raw_ops.ResourceGatherNd(resource=table.handle, indices=[[1, 1]], dtype=tf.float32)
+    handle = tf.identity(scale.handle)
+    read = tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32)
+    tf.add(tf.reduce_sum(rows) * read, cells[0], name="y")
+    graph_def = tf.get_default_graph().as_graph_def()
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        expected = session.run("y:0", {"ids:0": [3, 0]})
+        frozen = tf.graph_util.convert_variables_to_constants(session, graph_def, ["y"])
+        kept = tf.graph_util.convert_variables_to_constants(
+            session, graph_def, ["y"], variable_names_blacklist=["scale"]
+        )
+    assert not {"VarHandleOp", *tf_readers()} & {n.op for n in frozen.node}
+    assert {"VarHandleOp", "ReadVariableOp"} <= {n.op for n in kept.node}
+    assert not {"ResourceGather", "ResourceGatherNd"} & {n.op for n in kept.node}
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.import_graph_def(frozen, name="")
+        np.testing.assert_allclose(session.run("y:0", {"ids:0": [3, 0]}), expected)
+
+
+def tf_readers() -> tuple[str, ...]:
+    return ("ReadVariableOp", "ResourceGather", "ResourceGatherNd")
+
+
+def test_what_a_node_is_colocated_with_is_kept() -> None:
+    with tf.Graph().as_default() as graph:
+        first = tf.constant(1.0, name="first")
+        with tf.colocate_with(first.op):
+            tf.constant(2.0, name="second")
+    kept = tf.graph_util.extract_sub_graph(graph.as_graph_def(), ["second"])
+    assert [n.name for n in kept.node] == ["first", "second"]

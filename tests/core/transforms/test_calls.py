@@ -1,4 +1,4 @@
-"""How transforms and their options are written, and what is said when they are written otherwise."""
+"""How transforms and their options are written, and what is said of what is not."""
 
 from __future__ import annotations
 
@@ -51,8 +51,14 @@ def test_calls() -> None:
         ("a(b=!)", r"Looking for parameter value, but found !\)"),
         ('a(b="c)', 'Looking for parameter value, but found "c'),
         ("a(=b)", r"Looking for parameter name, but found =b\)"),
-        ("fold_constant", "Transform 'fold_constant' not recognized. Did you mean 'fold_constants'?"),
-        ("round_weights(steps=1)", "round_weights has no option 'steps'; it has: ignore_errors, num"),
+        (
+            "fold_constant",
+            "Transform 'fold_constant' not recognized. Did you mean 'fold_con",
+        ),
+        (
+            "round_weights(steps=1)",
+            "round_weights has no option 'steps'; it has: ignore_errors, num",
+        ),
         ("round_weights(num_steps=a)", "interpret the num_steps argument as a number:a"),
         ("round_weights(num_steps=0)", "num_steps is 0, expected 1 or more"),
         ("round_weights(num_steps=1, num_steps=2)", "a single 'num_steps' parameter, but found 2"),
@@ -77,7 +83,9 @@ def test_what_is_wrong_is_named(text: str, message: str) -> None:
 @pytest.mark.parametrize("name", ["fold_constants", "strip_unused_nodes"])
 def test_inputs_and_outputs_must_exist(name: str) -> None:
     for inputs, outputs, what in ((["z"], ["y"], "input"), (["x"], ["z"], "output")):
-        with pytest.raises(tf.errors.InvalidArgumentError, match=f"no node 'z', which is an {what}"):
+        with pytest.raises(
+            tf.errors.InvalidArgumentError, match=f"no node 'z', which is an {what}"
+        ):
             TransformGraph(graph(), inputs, outputs, [name])
     same = TransformGraph(graph(), ["x"], ["z"], [f"{name}(ignore_errors=true)"])
     assert same == graph()

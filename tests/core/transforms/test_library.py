@@ -115,7 +115,9 @@ def test_inputs_may_be_anything() -> None:
     after = transform_graph(made(), ["x"], ["y"], "fold_constants")
     assert ops(after) == ["Const", "Mul", "Placeholder"]
     assert ops(transform_graph(made(), [], ["y"], "fold_constants")) == ["Const"]
-    with pytest.raises(tf.errors.InvalidArgumentError, match="'y' was expected to be a Placeholder"):
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="'y' was expected to be a Placeholder"
+    ):
         transform_graph(made(), ["y"], ["y"], "fold_constants")
 
 
@@ -147,7 +149,8 @@ def test_names_and_attributes() -> None:
         before, ["x"], ["y"],
         "rename_op(old_op_name=Tanh, new_op_name=Sigmoid)"
         " rename_attribute(old_attribute_name=T, new_attribute_name=U, op_name=Mul)"
-        " remove_attribute(attribute_name=T, op_name=Sigmoid) set_device(device=a, if_default=true)",
+        " remove_attribute(attribute_name=T, op_name=Sigmoid)"
+        " set_device(device=a, if_default=true)",
     )  # fmt: skip
     found = nodes(renamed)
     assert found["some/long/name"].op == "Sigmoid"
@@ -255,10 +258,10 @@ def test_trained_ranges_are_kept() -> None:
 
 def test_ranges_of_many_runs_become_constants(tmp_path: Path, capfd: Any) -> None:
     before = network(6, ["conv", "relu", "conv", "bias"])
-    small = transform_graph(before, ["x"], ["y"], "quantize_weights(minimum_size=16) quantize_nodes")
-    call = (
-        'insert_logging(op=RequantizationRange, show_name=true, message="__requant_min_max:")'
+    small = transform_graph(
+        before, ["x"], ["y"], "quantize_weights(minimum_size=16) quantize_nodes"
     )
+    call = 'insert_logging(op=RequantizationRange, show_name=true, message="__requant_min_max:")'
     logged = transform_graph(small, ["x"], ["y"], call)
     capfd.readouterr()
     for factor in (0.5, 0.75, 1.0):

@@ -21,6 +21,8 @@ __all__ = [
 
 _log = logging.getLogger("tensorflow")
 _VARIABLES = ("Variable", "VariableV2", "VarHandleOp")
+_READERS = ("ReadVariableOp", "ResourceGather", "ResourceGatherNd")
+_HANDS_ON = ("Switch", "Enter", "Exit", "Identity", "Merge", "NextIteration")
 
 
 def _node_name(text: str) -> str:
@@ -28,7 +30,7 @@ def _node_name(text: str) -> str:
 
 
 def extract_sub_graph(graph_def: Any, dest_nodes: Iterable[str]) -> Any:
-    """The nodes that the given nodes need.
+    """The nodes that the given nodes need, and those with which they are colocated.
 
     Args:
         graph_def: a `GraphDef`.
@@ -57,6 +59,7 @@ def extract_sub_graph(graph_def: Any, dest_nodes: Iterable[str]) -> Any:
             continue
         keep.add(name)
         waiting.extend(n for n in map(_node_name, nodes[name].input) if n in nodes)
+        waiting.extend(n for n in _colocated(nodes[name]) if n in nodes)
     out = protos.GraphDef()
     out.node.extend(n for n in graph_def.node if n.name in keep)
     out.library.CopyFrom(graph_def.library)
@@ -83,6 +86,8 @@ def convert_variables_to_constants(
 
     Raises:
         tf.errors.FailedPreconditionError: a variable has no value.
+        ValueError: a variable's handle comes from an op that is none, or its rows are gathered in
+            batches.
     """
     graph_def = extract_sub_graph(input_graph_def, output_node_names)
     allowed = None if variable_names_whitelist is None else set(variable_names_whitelist)
@@ -92,38 +97,101 @@ def convert_variables_to_constants(
         for n in graph_def.node
         if n.op in _VARIABLES and (allowed is None or n.name in allowed) and n.name not in denied
     ]
-    resources = {n.name for n in frozen if n.op == "VarHandleOp"}
     values: dict[str, Any] = {}
     if frozen:
-        fetches = [
-            f"{n.name}/Read/ReadVariableOp:0" if n.name in resources else f"{n.name}:0"
-            for n in frozen
-        ]
-        found = sess.run(fetches)
+        reads = {"VarHandleOp": "/Read/ReadVariableOp"}
+        found = sess.run([f"{n.name}{reads.get(n.op, '')}:0" for n in frozen])
         values = {n.name: v for n, v in zip(frozen, found, strict=True)}
+    handed = _ways(graph_def, {n.name for n in frozen if n.op == "VarHandleOp"})
     out = protos.GraphDef()
     for node in graph_def.node:
-        made = out.node.add()
         if node.name in values:
-            made.name, made.op = node.name, "Const"
-            dtype = node.attr["dtype"]
-            made.attr["dtype"].CopyFrom(dtype)
-            value = make_tensor_proto(np.asarray(values[node.name]), dtype=dtype.type)
-            made.attr["value"].tensor.CopyFrom(value)
-        elif node.op == "ReadVariableOp" and _node_name(node.input[0]) in resources:
-            made.name, made.op = node.name, "Identity"
-            made.device = node.device
-            made.input.extend(node.input)
-            made.attr["T"].CopyFrom(node.attr["dtype"])
-            if "_class" in node.attr:
-                made.attr["_class"].CopyFrom(node.attr["_class"])
+            out.node.append(_constant(node.name, node.attr["dtype"].type, values[node.name]))
+        elif node.op in _READERS and _node_name(node.input[0]) in handed:
+            out.node.extend(_read_of_constant(node))
         else:
+            made = out.node.add()
             made.CopyFrom(node)
+            if node.name in handed:
+                made.attr["T"].CopyFrom(handed[node.name])
+                made.attr.pop("_output_shapes", None)
     out.library.CopyFrom(graph_def.library)
     out.versions.CopyFrom(graph_def.versions)
     _log.info("Froze %d variables.", len(values))
     _log.info("Converted %d variables to const ops.", len(values))
     return out
+
+
+def _ways(graph_def: Any, resources: set[str]) -> dict[str, Any]:
+    """The nodes through which the handles of frozen variables come to those that read them, the
+    variables among them, each with the type of the values that it hands on then.
+
+    Raises:
+        ValueError: something else than a variable is read.
+    """
+    nodes = {n.name: n for n in graph_def.node}
+    found: dict[str, Any] = {}
+    for reader in graph_def.node:
+        if reader.op not in _READERS:
+            continue
+        way: dict[str, None] = {}
+        waiting, sources = [_node_name(reader.input[0])], set()
+        while waiting:
+            name = waiting.pop()
+            if name in way:
+                continue
+            way[name] = None
+            op = nodes[name].op
+            if op in _HANDS_ON:
+                # Both ends of a Merge; a Switch has its handle first.
+                count = len(nodes[name].input) if op == "Merge" else 1
+                waiting += map(_node_name, nodes[name].input[:count])
+            elif op == "VarHandleOp":
+                sources.add(name)
+            else:
+                raise ValueError(
+                    f"Cannot find the variable that is an input to the {reader.op}: '{name}' is a "
+                    f"{op}."
+                )
+        if sources <= resources:
+            found.update((name, reader.attr["dtype"]) for name in way)
+    return found
+
+
+def _read_of_constant(node: Any) -> list[Any]:
+    """What reads of a constant as a node reads of a variable."""
+    made = protos.NodeDef(name=node.name, device=node.device, input=node.input)
+    if "_class" in node.attr:
+        made.attr["_class"].CopyFrom(node.attr["_class"])
+    if node.op == "ReadVariableOp":
+        made.op = "Identity"
+        made.attr["T"].CopyFrom(node.attr["dtype"])
+        return [made]
+    made.attr["Tparams"].CopyFrom(node.attr["dtype"])
+    made.attr["Tindices"].CopyFrom(node.attr["Tindices"])
+    if node.op == "ResourceGatherNd":
+        made.op = "GatherNd"
+        return [made]
+    if "batch_dims" in node.attr and node.attr["batch_dims"].i:
+        raise ValueError("batch_dims != 0 is not supported by freeze_graph.")
+    axis = _constant(f"{node.name}/axis", node.attr["Tindices"].type, 0)
+    made.op = "GatherV2"
+    made.input.insert(2, axis.name)
+    made.attr["Taxis"].CopyFrom(node.attr["Tindices"])
+    return [axis, made]
+
+
+def _constant(name: str, dtype: int, value: Any) -> Any:
+    made = protos.NodeDef(name=name, op="Const")
+    made.attr["dtype"].type = dtype
+    made.attr["value"].tensor.CopyFrom(make_tensor_proto(np.asarray(value), dtype=dtype))
+    return made
+
+
+def _colocated(node: Any) -> list[str]:
+    """The nodes with which a node asks to be on one device."""
+    groups = node.attr["_class"].list.s if "_class" in node.attr else ()
+    return [group[5:].decode() for group in groups if group.startswith(b"loc:@")]
 
 
 def remove_training_nodes(input_graph: Any, protected_nodes: Iterable[str] | None = None) -> Any:
@@ -166,8 +234,7 @@ def remove_training_nodes(input_graph: Any, protected_nodes: Iterable[str] | Non
         made = out.node.add()
         made.CopyFrom(node)
         made.input[:] = [resolve(t) for t in inputs[node.name]]
-        groups = made.attr["_class"].list.s if "_class" in made.attr else ()
-        if any(g[5:].decode() in splice for g in groups if g.startswith(b"loc:@")):
+        if any(name in splice for name in _colocated(made)):
             del made.attr["_class"]
     return out
 

@@ -12,9 +12,18 @@ from types import CodeType, FrameType, ModuleType
 from typing import Any, Final, cast
 
 from opdock import version
-from opdock.mapping import missing, modules, resolve, tables
+from opdock.mapping import missing, modules, resolve
 
 DISTRIBUTION: Final = "tensorflow"
+# Modules that programs run with `python -m`, and whose code runs then.
+_PROGRAMS: Final[dict[str, str]] = {
+    "examples.label_image.label_image": "opdock.tools.label_image",
+    "python.tools.freeze_graph": "opdock.tools.freeze_graph",
+    "python.tools.inspect_checkpoint": "opdock.tools.inspect_checkpoint",
+    "python.tools.optimize_for_inference": "opdock.tools.optimize_for_inference_lib",
+    "python.tools.saved_model_cli": "opdock.tools.saved_model_cli",
+    "python.tools.strip_unused": "opdock.tools.strip_unused_lib",
+}
 _IMPORT_SYSTEM: Final = frozenset({"importlib._bootstrap", "opdock._public"})
 
 
@@ -37,7 +46,7 @@ class Finder:
             if _in_from_import():
                 raise missing.import_error(name)
             return None
-        if path in tables.PROGRAMS:  # what `python -m` may run is no package
+        if path in _PROGRAMS:  # what `python -m` may run is no package
             return ModuleSpec(name, cast(Any, self))
         spec = ModuleSpec(name, cast(Any, self), is_package=True)
         spec.submodule_search_locations = []
@@ -56,7 +65,7 @@ class Finder:
 
     def get_code(self, name: str) -> CodeType | None:
         """What `python -m` runs, for the modules that are programs; others have no code."""
-        place = tables.PROGRAMS.get(name.partition(".")[2])
+        place = _PROGRAMS.get(name.partition(".")[2])
         spec = None if place is None else importlib.util.find_spec(place)
         loader = None if spec is None else spec.loader
         return loader.get_code(place) if isinstance(loader, SourceFileLoader) and place else None

@@ -450,15 +450,6 @@ V2: Final[dict[str, str]] = {
     "where": "opdock:where_v2",
 }
 
-# Modules that programs run with `python -m`, and whose code runs then.
-PROGRAMS: Final[dict[str, str]] = {
-    "examples.label_image.label_image": "opdock.tools.label_image",
-    "python.tools.freeze_graph": "opdock.tools.freeze_graph",
-    "python.tools.inspect_checkpoint": "opdock.tools.inspect_checkpoint",
-    "python.tools.optimize_for_inference": "opdock.tools.optimize_for_inference_lib",
-    "python.tools.saved_model_cli": "opdock.tools.saved_model_cli",
-    "python.tools.strip_unused": "opdock.tools.strip_unused_lib",
-}
 # Modules whose functions TensorFlow generates from op definitions, beside those named gen_*_ops.
 GENERATED: Final = frozenset({"python.framework.test_ops"})
 

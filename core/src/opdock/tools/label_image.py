@@ -150,7 +150,9 @@ def _tensor(graph: Graph, option: str, name: str) -> Tensor:
 def _as_type(pixels: np.ndarray[Any, Any], layer: Tensor) -> np.ndarray[Any, Any]:
     """Pixels for a layer of bytes, which a quantized graph may have, are those without a mean."""
     if layer.dtype.base_dtype is dtypes.quint8:
-        return np.clip(np.rint(pixels), 0, 255).astype(np.uint8).view(dtypes.quint8.np)
+        as_bytes = np.clip(np.rint(pixels), 0, 255).astype(np.uint8)
+        quantized: np.ndarray[Any, Any] = as_bytes.view(dtypes.quint8.np)
+        return quantized
     return pixels.astype(layer.dtype.base_dtype.np)
 
 

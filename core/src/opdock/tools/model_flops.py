@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import Any, Final
-
-import numpy as np
+from typing import Final
 
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Operation, Tensor
@@ -35,12 +34,12 @@ def count_flops(graph: Graph, fed: Mapping[Tensor, tuple[int, ...]]) -> int:
 def _multiplications(op: Operation) -> int:
     if op.type not in (*_CONVOLUTIONS, *_PRODUCTS):
         return 0
-    out, weights = op.outputs[0].raw_shape, op.inputs[1].raw_shape
-    left: Any = op.inputs[0].raw_shape
-    if any(shape is None or None in shape for shape in (out, weights, left)):
+    known = [t.raw_shape for t in (op.outputs[0], *op.inputs[:2])]
+    if any(shape is None or None in shape for shape in known):
         return 0
+    out, left, weights = ([size or 0 for size in shape or ()] for shape in known)
     if op.type in _PRODUCTS:
         terms = left[0] if op.attrs["transpose_a"] else left[1]
     else:
-        terms = np.prod(weights[:2]) * (1 if op.type.startswith("Depth") else weights[2])
-    return int(np.prod(out) * terms)
+        terms = weights[0] * weights[1] * (1 if op.type.startswith("Depth") else weights[2])
+    return math.prod(out) * terms

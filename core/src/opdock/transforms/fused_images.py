@@ -44,16 +44,17 @@ def _fuse(editor: Editor, match: Match) -> bool:
     made = type(conv)(name=conv.name, op="FusedPadConv2D", device=conv.device)
     for key in ("T", "strides", "padding"):
         made.attr[key].CopyFrom(conv.attr[key])
+    images: list[str] = []
     if pad is None:
         name = editor.unique(f"{conv.name}_dummy_paddings")
         margins = editor.constant(name, np.zeros((4, 2), np.int32))
         made.attr["mode"].s = b"REFLECT"
-        images = list(resize.input[:2])
     else:
         margins = pad.input[1]
         made.attr["mode"].CopyFrom(pad.attr["mode"])
-        images = list(pad.input[:1] if resize is None else resize.input[:2])
+        images = list(pad.input[:1])
     if resize is not None:
+        images = list(resize.input[:2])
         made.op = "FusedResizeAndPadConv2D"
         made.attr["resize_align_corners"].b = attribute(resize, "align_corners")
     made.input.extend([*images, margins, conv.input[1]])

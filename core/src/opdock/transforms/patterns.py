@@ -79,8 +79,10 @@ def replace(editor: Editor, pattern: Pattern, make: Callable[[Match], bool]) -> 
     """
     count = 0
     for name in in_order(editor, strict=False):
-        node = editor.nodes.get(name)
-        found = None if node is None else pattern.match(node, editor)
+        if name not in editor.nodes:
+            continue
+        node = editor.nodes[name]
+        found = pattern.match(node, editor)
         if found is None:
             continue
         before = list(node.input)

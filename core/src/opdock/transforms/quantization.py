@@ -31,7 +31,8 @@ def to_bytes(value: Array, low: np.float32, high: np.float32) -> Array:
     """Numbers as quint8 of a range."""
     scale = 255 / (np.float64(high) - np.float64(low))
     steps = _rounded(value * scale) - _rounded(low * scale)
-    return np.clip(steps, 0, 255).astype(np.uint8).view(dtypes.quint8.np)
+    as_bytes: Array = np.clip(steps, 0, 255).astype(np.uint8).view(dtypes.quint8.np)
+    return as_bytes
 
 
 def _rounded(value: Any) -> Array:

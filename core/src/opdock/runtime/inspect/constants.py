@@ -46,8 +46,5 @@ def constant_tensors(
     block = prune(tensors, (), [(t, t.dtype, t.raw_shape) for t in given])
     with contextlib.closing(Engine(None)) as engine:
         fold(block, engine.evaluate)
-    return {
-        tensor: value.node.const()
-        for tensor, value in zip(tensors, block.fetches, strict=True)
-        if value.node.is_const
-    }
+    values = zip(tensors, (value.node.const() for value in block.fetches), strict=True)
+    return {tensor: value for tensor, value in values if value is not None}

@@ -45,4 +45,5 @@ def _rounded(value: np.ndarray[Any, Any], steps: np.float32) -> np.ndarray[Any, 
     low, high = widened(value.min(), value.max())
     width = (high - low) / steps
     bucket = np.floor((value - low) / width)
-    return low + width * (np.minimum(bucket, steps - 1) + np.float32(0.5))
+    middles: np.ndarray[Any, Any] = np.minimum(bucket, steps - 1) + np.float32(0.5)
+    return np.asarray(low + width * middles)

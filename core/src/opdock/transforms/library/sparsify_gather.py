@@ -103,8 +103,9 @@ def _look_up(editor: Editor, match: Match, keys: Any, values: Any) -> str:
     """Puts the table and the look-up; returns the node that fills the table."""
     gather, name = match[""], editor.unique(f"{match['weights'].name}/HashTable")
     prefix = name.removesuffix("/HashTable")
-    kinds = {"key_dtype": dtypes.int64, "value_dtype": dtypes.float32}
-    table = editor.make("HashTable", name, shared_name=name, **kinds).name
+    table = editor.make(
+        "HashTable", name, shared_name=name, key_dtype=dtypes.int64, value_dtype=dtypes.float32
+    ).name
     inputs = [
         editor.constant(editor.unique(f"{prefix}/{part}"), value)
         for part, value in (("indices", keys), ("values", values))
@@ -115,8 +116,10 @@ def _look_up(editor: Editor, match: Match, keys: Any, values: Any) -> str:
     )  # fmt: skip
     ids = gather.input[1]
     if attribute(gather, "Tindices") is not dtypes.int64:
-        cast = {"SrcT": attribute(gather, "Tindices"), "DstT": dtypes.int64}
-        ids = editor.make("Cast", editor.unique(f"{gather.name}/Cast"), [ids], **cast).name
+        ids = editor.make(
+            "Cast", editor.unique(f"{gather.name}/Cast"), [ids],
+            SrcT=attribute(gather, "Tindices"), DstT=dtypes.int64,
+        ).name  # fmt: skip
     zero = editor.constant(editor.unique(f"{gather.name}/Const"), np.float32(0))
     found = editor.make(
         "LookupTableFind", editor.unique(f"{gather.name}/LookupTableFind"), [table, ids, zero],
