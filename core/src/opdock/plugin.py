@@ -76,6 +76,7 @@ from opdock.kernels.portable import Exclusion, mount, portable
 from opdock.kernels.select.arguments import flat_inputs, flat_outputs, infer_shapes
 from opdock.kernels.select.cells import Cell, Resources
 from opdock.kernels.select.context import KernelContext
+from opdock.kernels.select.notes import heard, note
 from opdock.kernels.select.selection import Rejection
 from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.select.streams import RandomStream, random_stream
@@ -198,11 +199,13 @@ __all__ = [
     "find_op",
     "flat_inputs",
     "flat_outputs",
+    "heard",
     "hookimpl",
     "host_ops",
     "infer_shapes",
     "load",
     "mount",
+    "note",
     "philox",
     "portable",
     "random_stream",

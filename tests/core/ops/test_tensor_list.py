@@ -17,6 +17,11 @@ def run(fetches, feed=None):
         return session.run(fetches, feed)
 
 
+def nothing_known(items):
+    """A list of whose elements the graph knows nothing."""
+    return tf.placeholder_with_default(items, [])
+
+
 def test_a_reserved_list_reads_as_zeros_until_it_is_written():
     items = lists.tensor_list_reserve([2], 3, tf.float32)
     items = lists.tensor_list_set_item(items, 1, [1.0, 2.0])
@@ -121,7 +126,8 @@ def test_gradients_of_a_loop_that_writes_a_list():
         (lambda: raw.TensorListPushBack(
             input_handle=lists.empty_tensor_list([], tf.float32, 0), tensor=1.0),
          "into a full list list size: 0 max_num_elements: 0"),
-        (lambda: lists.tensor_list_stack(lists.tensor_list_from_tensor([1.0], []), tf.int32),
+        (lambda: lists.tensor_list_stack(
+            nothing_known(lists.tensor_list_from_tensor([1.0], [])), tf.int32),
          "op elements int32 but list elements float"),
         (lambda: lists.tensor_list_stack(lists.empty_tensor_list(None, tf.float32), tf.float32),
          "empty list with non-fully-defined element_shape: <unknown>"),
@@ -138,8 +144,68 @@ def test_gradients_of_a_loop_that_writes_a_list():
          "Length of tensor: 2 Values used: 1"),
         (lambda: tf.add_n([lists.tensor_list_reserve([], n, tf.float32) for n in (1, 2)]),
          "different lengths. One is 1 and the other is 2"),
+        (lambda: tf.add_n([lists.tensor_list_reserve(s, 1, tf.float32) for s in ([], [2])]),
+         r"incompatible element shapes. One is \[\] and the other is \[2\]"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused(make, message):
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
         run(make().op)
+
+
+def test_elements_have_the_static_shape_that_their_list_declares():
+    reserved = lists.tensor_list_reserve([None, 2], 3, tf.float32)
+    with tf.control_dependencies([tf.no_op()]):
+        items = tf.identity(lists.tensor_list_set_item(reserved, 0, [[1.0, 2.0]]))
+    assert lists.tensor_list_get_item(items, 0, tf.float32).shape.as_list() == [None, 2]
+    assert lists.tensor_list_stack(items, tf.float32).shape.as_list() == [None, None, 2]
+    assert lists.tensor_list_gather(items, [0, 1], tf.float32).shape.as_list() == [2, None, 2]
+    rest, element = lists.tensor_list_pop_back(items, tf.float32)
+    assert element.shape.as_list() == [None, 2]
+    assert lists.tensor_list_concat(rest, tf.float32).shape.as_list() == [None, 2]
+    # What the op declares is known too.
+    narrow = lists.tensor_list_get_item(items, 0, tf.float32, element_shape=[1, None])
+    assert narrow.shape.as_list() == [1, 2]
+    assert lists.tensor_list_stack(nothing_known(items), tf.float32).shape.rank is None
+
+
+def test_a_body_knows_the_elements_of_a_list_that_it_captures():
+    items = lists.tensor_list_from_tensor(tf.zeros([3, 4]), [4])
+
+    def body(i, total):
+        row = lists.tensor_list_get_item(items, i, tf.float32)
+        assert row.shape.as_list() == [4]
+        return i + 1, total + row
+
+    _, total = tf.while_loop(lambda i, _: i < 3, body, [0, tf.ones([4])])
+    assert run(total).tolist() == [1.0] * 4
+
+
+def test_long_lists_are_not_walked_again_for_each_element():
+    items = lists.empty_tensor_list([2], tf.float32)
+    for _ in range(300):
+        items = raw.TensorListPushBack(input_handle=items, tensor=[1.0, 2.0])
+    assert lists.tensor_list_stack(items, tf.float32).shape.as_list() == [None, 2]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: lists.tensor_list_stack(lists.tensor_list_from_tensor([1.0], []), tf.int32),
+         "read from list with wrong element dtype. List has type float but expected type int32"),
+        (lambda: lists.tensor_list_get_item(lists.tensor_list_from_tensor([1.0], []), 0, tf.int32),
+         "Expected list with element dtype int32 but got list with element dtype float"),
+        (lambda: raw.TensorListPushBackBatch(
+            input_handles=tf.stack([lists.empty_tensor_list([], tf.float32)] * 2), tensor=[1, 2]),
+         "push to list with wrong element dtype. List has type float but trying to push"),
+        (lambda: raw.TensorListConcatLists(
+            input_a=tf.stack([lists.empty_tensor_list([], tf.float32)]),
+            input_b=tf.stack([lists.empty_tensor_list([1], tf.float32)]), element_dtype=tf.float32),
+         "Shapes must be equal rank, but are 0 and 1"),
+        (lambda: lists.tensor_list_split([1.0, 2.0], [], [1, 1]),
+         "Shapes must be equal rank, but are 1 and 0"),
+    ],
+)  # fmt: skip
+def test_what_static_shapes_refuse(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

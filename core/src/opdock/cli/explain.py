@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -26,6 +26,7 @@ from opdock.cli._report import as_json
 @click.option("--device", help="Place everything that names no device here.")
 @click.option("--no-soft", is_flag=True, help="Do not move ops off the device that they name.")
 @click.option("--rejections", is_flag=True, help="Show why each other kernel lost.")
+@click.option("--time", "timed", is_flag=True, help="Run it, and show what each node took.")
 @click.option("--json", "json_output", is_flag=True, help="Print JSON.")
 def command(
     graph: Path,
@@ -34,11 +35,12 @@ def command(
     device: str | None,
     no_soft: bool,
     rejections: bool,
+    timed: bool,
     json_output: bool,
 ) -> None:
     """Say where each op of a GraphDef would run, with which kernel, and why."""
     try:
-        found = explain_file(graph, fetches, feeds, device, soft=not no_soft)
+        found = explain_file(graph, fetches, feeds, device, soft=not no_soft, timed=timed)
     except (errors.OpError, ValueError, KeyError, TypeError) as e:
         raise click.ClickException(str(e)) from e
     if json_output:
@@ -50,8 +52,9 @@ def command(
 
 
 def explain_file(
-    path: Path, fetches: tuple[str, ...], feeds: tuple[str, ...], device: str | None, soft: bool
-) -> Any:
+    path: Path, fetches: tuple[str, ...], feeds: tuple[str, ...], device: str | None, soft: bool,
+    timed: bool = False,
+) -> Any:  # fmt: skip
     """The `Explanation` of a graph file; see the command for the arguments.
 
     Raises:
@@ -72,7 +75,24 @@ def explain_file(
     config = tf.ConfigProto(allow_soft_placement=soft)
     with tf.Session(graph=graph, config=config) as session:
         wanted = [graph.as_graph_element(f) for f in fetches] or _outputs(graph)
-        return session.explain(wanted, _feeds(graph, wanted, feeds))
+        given = _feeds(graph, wanted, feeds)
+        return session.explain(wanted, given, _traced(session, wanted, given) if timed else None)
+
+
+_WARM: Final = 2
+"""Steps before the one that is timed: the first binds, and code is compiled beside it."""
+
+
+def _traced(session: Any, wanted: list[Any], feeds: dict[Any, Any]) -> Any:
+    """The RunMetadata of a step that is not the first."""
+    import opdock as tf
+
+    for _ in range(_WARM):
+        session.run(wanted, feeds)
+    metadata = tf.RunMetadata()
+    options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+    session.run(wanted, feeds, options=options, run_metadata=metadata)
+    return metadata
 
 
 def _outputs(graph: Any) -> list[Any]:

@@ -13,6 +13,7 @@ from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.registry import Handle
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import expand_dims, rank, shape, shape_n_op, squeeze
 from opdock.ops.cast import cast
@@ -224,6 +225,13 @@ def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
 # ---------------------------------------------------------------- Pack
 pack_op = define_op("Pack", "values: N * T -> output: T", "N: int >= 1, T: type, axis: int = 0")
 pack_op.declare(Traits(fails=Fails.NEVER))
+
+
+@pack_op.elements
+def _packed_elements(sig: ShapeSig) -> Handle | None:
+    """Handles that tell the same, together."""
+    told = {sig.handle(i) for i in range(len(sig.shapes))}
+    return told.pop() if len(told) == 1 else None
 
 
 @pack_op.known

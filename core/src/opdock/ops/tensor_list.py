@@ -7,10 +7,11 @@ stands for zeros, of any length.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from opdock import dtypes, shapes
 from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.registry import Handle
 from opdock.ops.registry import ShapeSig, define_op, get
 from opdock.shapes import Shape
 
@@ -69,33 +70,87 @@ def _scalar_shape(sig: ShapeSig) -> Shape:
 
 @tensor_list_element_shape_op.shape
 def _element_shape_shape(sig: ShapeSig) -> Shape:
-    return None  # A scalar where the rank is unknown.
+    elements = sig.handle(0)
+    if elements is None or elements.shape is None:
+        return None  # A scalar where the rank is unknown.
+    return (len(elements.shape),)
 
 
 @tensor_list_get_item_op.shape
 def _item_shape(sig: ShapeSig) -> Shape:
     shapes.with_rank(sig.shapes[1], 0)
-    return known_elements(sig, 2)
+    return element_shape(sig, declared_by=2)
 
 
 @tensor_list_push_back_op.shape
 def _push_shape(sig: ShapeSig) -> Shape:
     shapes.with_rank(sig.shapes[0], 0)
+    element_shape(sig)
     return ()
 
 
 @tensor_list_pop_back_op.shape
 def _pop_shape(sig: ShapeSig) -> list[Shape]:
     shapes.with_rank(sig.shapes[0], 0)
-    return [(), known_elements(sig, 1)]
+    found, declared = element_shape(sig), known_elements(sig, 1)
+    # Where they contradict each other, the error comes when the element turns out to be missing.
+    return [(), shapes.merge(found, declared) if shapes.is_compatible(found, declared) else found]
+
+
+@empty_tensor_list_op.elements
+@tensor_list_reserve_op.elements
+def _declared_elements(sig: ShapeSig) -> Handle | None:
+    if "_zeros" in sig.attrs:
+        return None  # Of any type.
+    return Handle(sig.attrs["element_dtype"], known_elements(sig, 0))
+
+
+@tensor_list_push_back_op.elements
+@tensor_list_pop_back_op.elements
+@tensor_list_set_item_op.elements
+@tensor_list_resize_op.elements
+def _same_elements(sig: ShapeSig) -> int:
+    return 0
 
 
 def known_elements(sig: ShapeSig, index: int) -> Shape:
-    """What an input `element_shape` says when the graph is built."""
-    known = sig.const(index)
-    if known is None or known.ndim == 0:
-        return None
-    return tuple(None if d < 0 else int(d) for d in known)
+    """What an input `element_shape` says when the graph is built; a scalar says nothing."""
+    return None if sig.shapes[index] == () else sig.const_shape(index)
+
+
+_OTHER: Final = "Expected list with element dtype {1} but got list with element dtype {0}"
+_READ: Final = (
+    "Trying to read from list with wrong element dtype. List has type {} but expected type {}"
+)
+_PUSHED: Final = (
+    "Trying to push to list with wrong element dtype. List has type {} but trying to push element "
+    "with type {}"
+)
+_WRONG: Final = {
+    **dict.fromkeys(("TensorListPushBack", "TensorListPushBackBatch"), _PUSHED),
+    **dict.fromkeys(("TensorListPopBack", "TensorListStack"), _READ),
+    **dict.fromkeys(("TensorListConcat", "TensorListConcatV2"), _READ),
+}
+
+
+def element_shape(sig: ShapeSig, declared_by: int | None = None) -> Shape:
+    """The static shape of the elements of the list that is input 0.
+
+    Args:
+        sig: a node that takes such elements out of the list, or puts them in.
+        declared_by: the input that says once more which shape they have.
+
+    Raises:
+        ValueError: the list has elements of another type, or of a shape that does not fit.
+    """
+    declared = None if declared_by is None else known_elements(sig, declared_by)
+    elements, wanted = sig.handle(0), sig.attrs["element_dtype"]
+    if elements is None:
+        return declared
+    if elements.dtype is not wanted:
+        names = dtypes.proto_name(elements.dtype), dtypes.proto_name(wanted)
+        raise ValueError(_WRONG.get(sig.op, _OTHER).format(*names))
+    return shapes.merge(declared, elements.shape)
 
 
 @tensor_list_push_back_op.gradient

@@ -8,8 +8,14 @@ from opdock import dtypes, shapes
 from opdock.dtypes import DType
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.registry import Handle
 from opdock.ops.registry import ShapeSig, define_op, get
-from opdock.ops.tensor_list import as_long_as, known_elements, tensor_list_length_op
+from opdock.ops.tensor_list import (
+    as_long_as,
+    element_shape,
+    known_elements,
+    tensor_list_length_op,
+)
 from opdock.shapes import Shape
 
 __all__: list[str] = []
@@ -73,14 +79,14 @@ tensor_list_concat_lists_op = define_op(
 # ---------------------------------------------------------------- shapes
 @tensor_list_stack_op.shape
 def _stack_shape(sig: ShapeSig) -> Shape:
-    rest, count = known_elements(sig, 1), sig.attrs["num_elements"]
+    rest, count = element_shape(sig, declared_by=1), sig.attrs["num_elements"]
     return None if rest is None else (None if count < 0 else count, *rest)
 
 
 @tensor_list_gather_op.shape
 def _gather_shape(sig: ShapeSig) -> Shape:
     (count,) = shapes.with_rank(sig.shapes[1], 1)
-    rest = known_elements(sig, 2)
+    rest = element_shape(sig, declared_by=2)
     return None if rest is None else (count, *rest)
 
 
@@ -90,8 +96,42 @@ def _gather_shape(sig: ShapeSig) -> Shape:
 def _rows_shape(sig: ShapeSig) -> Shape:
     tensor = shapes.with_rank_at_least(sig.shapes[0], 1)
     declared = known_elements(sig, 1 if sig.op == "TensorListFromTensor" else 2)
-    shapes.merge(declared, None if tensor is None else tensor[1:])
+    shapes.merge(None if tensor is None else tensor[1:], declared)
     return ()
+
+
+@tensor_list_from_tensor_op.elements
+@tensor_list_split_op.elements
+def _elements_of_tensor(sig: ShapeSig) -> Handle:
+    return Handle(sig.attrs["element_dtype"], known_elements(sig, 1))
+
+
+@tensor_list_scatter_op.elements
+@tensor_list_scatter_v2_op.elements
+def _scattered_elements(sig: ShapeSig) -> Handle:
+    return Handle(sig.attrs["element_dtype"], known_elements(sig, 2))
+
+
+@tensor_list_scatter_into_op.elements
+@tensor_list_push_back_batch_op.elements
+def _same_elements(sig: ShapeSig) -> int:
+    return 0
+
+
+@tensor_list_concat_lists_op.elements
+def _elements_of_both(sig: ShapeSig) -> Handle:
+    dtype, merged = sig.attrs["element_dtype"], None
+    for i, name in enumerate("ab"):
+        handle = sig.handle(i)
+        if handle is None:
+            continue
+        if handle.dtype is not dtype:
+            raise ValueError(
+                f"input_{name}.type != element_dtype: {dtypes.proto_name(handle.dtype)} vs. "
+                f"{dtypes.proto_name(dtype)}"
+            )
+        merged = shapes.merge(merged, handle.shape)
+    return Handle(dtype, merged)
 
 
 @tensor_list_scatter_into_op.shape
@@ -107,26 +147,33 @@ def _scatter_into_shape(sig: ShapeSig) -> Shape:
 def _concat_shape(sig: ShapeSig) -> list[Shape]:
     shapes.with_rank(sig.shapes[0], 0)
     versioned = sig.op == "TensorListConcatV2"
-    known = known_elements(sig, 1) if versioned else sig.attrs["element_shape"]
+    known = element_shape(sig, declared_by=1 if versioned else None)
+    if not versioned:
+        known = shapes.merge(sig.attrs["element_shape"], known)
     return [(None, *known[1:]) if known else None, (None,)]
 
 
 @tensor_list_split_op.shape
 def _split_shape(sig: ShapeSig) -> Shape:
-    shapes.with_rank_at_least(sig.shapes[0], 1)
+    tensor = shapes.with_rank_at_least(sig.shapes[0], 1)
     shapes.with_rank(sig.shapes[2], 1)
+    # An element is a number of rows.
+    rows = None if tensor is None else (None, *tensor[1:])
+    shapes.merge(rows, known_elements(sig, 1))
     return ()
 
 
 @tensor_list_push_back_batch_op.shape
 def _batch_shape(sig: ShapeSig) -> Shape:
     handles = shapes.with_rank(sig.shapes[0], 1)
+    element_shape(sig)
     rows = shapes.with_rank_at_least(sig.shapes[1], 1)
     return handles if rows is None else shapes.merge(handles, rows[:1])
 
 
 @tensor_list_concat_lists_op.shape
 def _concat_lists_shape(sig: ShapeSig) -> Shape:
+    _elements_of_both(sig)
     return shapes.merge(*sig.shapes)
 
 

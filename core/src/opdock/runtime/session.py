@@ -274,17 +274,22 @@ class BaseSession:
             del self._partial_runs[handle]
         return result
 
-    def explain(self, fetches: Any, feed_dict: Any = None) -> Explanation:
+    def explain(self, fetches: Any, feed_dict: Any = None, run_metadata: Any = None) -> Explanation:
         """Where each op of `fetches` runs, with which kernel of which plugin, and why.
 
         Compiles the program if needed; runs nothing.
+
+        Args:
+            fetches: as for `run`.
+            feed_dict: as for `run`.
+            run_metadata: that of a traced step of the same, which says what each node took.
 
         Raises:
             UnimplementedError: the step spans tasks of a cluster.
         """
         program = in_one_task(self._program(fetches, feed_dict), "Session.explain")
         engine = self._engine.alone()
-        return explain(program, engine.experience, engine.devices.unavailable)
+        return explain(program, engine.experience, engine.devices.unavailable, run_metadata)
 
     def bisect(
         self,

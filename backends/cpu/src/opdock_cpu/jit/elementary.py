@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, codegen, dtypes
+from opdock.plugin import KernelTable, NodeSig, codegen, dtypes, heard
 from opdock_cpu.jit import llvm, render
 from opdock_cpu.jit.generated import Generated
 from opdock_cpu.portable import portable_kernel
@@ -58,6 +58,7 @@ def _bind(sig: NodeSig) -> Callable[..., Any]:
     few, dtype = portable_kernel(sig), sig.out_dtypes[0]
 
     @functools.lru_cache(maxsize=_SHAPES)
+    @heard
     def generated(*shapes: tuple[int, ...]) -> Generated | None:
         shape = _broadcast(shapes)
         if shape is None or math.prod(shape) < _MANY:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import DType, FusionPattern, KernelTable, NodeSig, P, checks, dtypes
+from opdock.plugin import DType, FusionPattern, KernelTable, NodeSig, P, checks, dtypes, note
 from opdock_cpu.crew import Loop
 from opdock_cpu.jit import llvm
 from opdock_cpu.jit.compiled import Function, caller, ffi, request
@@ -218,6 +218,7 @@ class _Rows:
             lambda name: _source(dtype, index, scaled).replace("@NAME(", f"@{name}(")
         )
         self._threads, self._loop = threads(), Loop()
+        note(f"generated code on up to {self._threads} threads")
         self._call: Any = None
 
     def __call__(

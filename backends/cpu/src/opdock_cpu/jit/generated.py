@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import DType, codegen, dtypes
+from opdock.plugin import DType, codegen, dtypes, note
 from opdock_cpu.crew import Loop, alone
 from opdock_cpu.jit import loops
 from opdock_cpu.jit.compiled import caller, ffi, request
@@ -131,6 +131,9 @@ class Generated:
         self._width = int(self._sizes[-1])
         self._threads = threads()
         self._chunks = _chunks(count * _cost(line, [*taken, *given]), count, self._width)
+        alone = self._chunks == 1 or self._threads == 1
+        most = min(self._threads, self._chunks)
+        note("generated code" if alone else f"generated code on up to {most} threads")
         self._inputs = len(inputs)
         self._outs = [(s, t.np) for t, s in outputs]
         self._raw = [t is dtypes.bfloat16 for t in (*taken, *given)]

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from opdock.plugin import note
 from opdock_cpu.crew import Loop, why_none
 from opdock_cpu.jit import llvm
 from opdock_cpu.jit.compiled import caller
@@ -103,6 +104,7 @@ class Parts:
         self._room = -(-room // _LINE) * _LINE
         self._free: list[_Call] = []
         self._loop, self._limit = Loop(), threads()
+        note(f"{len(parts)} parts on up to {min(self._limit, len(parts))} threads")
         self.run = self._bind()
 
     def _bind(self) -> Callable[..., None]:

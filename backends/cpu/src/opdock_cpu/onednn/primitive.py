@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from opdock.plugin import note
 from opdock_cpu.onednn.api import Api, api
 from opdock_cpu.onednn.declarations import Arg, Query, Scratch
 from opdock_cpu.onednn.governed import governed
@@ -206,6 +207,8 @@ class Primitive:
         self.plan = plan
         self.threads = plan.threads
         self.args = tuple(args)
+        shared = f" on up to {self.threads} threads" if self.threads > 1 else ""
+        note(f"oneDNN {plan.implementation}{shared}")
         # What a primitive lays out for its threads must be met by the threads that run it.
         with _on(self.threads):
             self.ptr = a.make(

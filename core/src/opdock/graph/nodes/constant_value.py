@@ -17,7 +17,7 @@ import numpy as np
 from opdock import dtypes, shapes
 from opdock.graph.nodes import shape_arithmetic
 from opdock.graph.nodes.operation import Operation, Tensor, is_tensor
-from opdock.graph.nodes.registry import Handle, PartialShape
+from opdock.graph.nodes.registry import Handle, PartialShape, ShapeSig
 from opdock.shapes import Shape
 
 Array = np.ndarray[Any, Any]
@@ -107,7 +107,7 @@ def _stacked(parts: list[Any]) -> Array:
 # ---------------------------------------------------------------- what shape functions may ask
 def constant_for_shapes(tensor: Tensor) -> Array | PartialShape | Handle | None:
     """The value of `tensor`, or what is known of it when it is a shape vector or a handle."""
-    if tensor._dtype is dtypes.resource:
+    if tensor._dtype._is_handle:
         return handle_of(tensor)
     value = _value(tensor, 0)
     if value is not None:
@@ -120,12 +120,25 @@ def constant_for_shapes(tensor: Tensor) -> Array | PartialShape | Handle | None:
 
 
 def handle_of(tensor: Tensor) -> Handle | None:
-    """The variable of which a tensor is the handle, in this graph or in one around it."""
-    seen = 0
-    while seen < _MAX_DEPTH:
-        op, seen = tensor._op, seen + 1
+    """What is known of the variable or the list of which a tensor is the handle.
+
+    It may be made in this graph or in one around it.
+    """
+    passed: list[Tensor] = []  # lists with the elements of another
+    found: Handle | None = None
+    for _ in range(_MAX_DEPTH):
+        op = tensor._op
         if op.type == "VarHandleOp":
             return Handle(op.attrs["dtype"], op.attrs["shape"])
+        if op._spec.elements_fn is not None and tensor._value_index == 0:
+            passed.append(tensor)
+            kept = op.graph._known_values.get(tensor)
+            known = _elements(op) if kept is None else kept
+            if not isinstance(known, int):
+                found = known
+                break
+            tensor = op._inputs[known]
+            continue
         if op.type in _SAME:
             tensor = op._inputs[tensor._value_index]
             continue
@@ -134,7 +147,20 @@ def handle_of(tensor: Tensor) -> Handle | None:
         if outer is None:
             return None
         tensor = outer
-    return None
+    if found is not None:
+        for tensor in passed:
+            tensor.graph._known_values[tensor] = found
+    return found
+
+
+def _elements(op: Operation) -> Handle | int | None:
+    inputs, fn = op._inputs, op._spec.elements_fn
+    assert fn is not None
+    sig = ShapeSig(
+        op._spec, op.name, [t._shape for t in inputs], [t._dtype for t in inputs], op.attrs,
+        len(op.outputs), lambda i: constant_for_shapes(inputs[i]),
+    )  # fmt: skip
+    return fn(sig)
 
 
 def known_shape(tensor: Tensor) -> Shape:
@@ -166,8 +192,8 @@ def _value(tensor: Tensor, depth: int) -> Array | None:
         entry = _entry_of_shape(op, tensor, depth + 1)
         if entry is not None:
             return entry
-    known: dict[Operation, list[Array]] = op.graph._known_values
-    results = known.get(op)
+    known = op.graph._known_values
+    results: list[Array] | None = known.get(op)
     if results is None:
         if not _computable(op):
             return None

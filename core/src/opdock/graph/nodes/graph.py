@@ -37,7 +37,7 @@ class Graph(GraphContents):
         self._current_original_op: Operation | None = None
         self._gradient_overrides: dict[str, str] = {}
         self._kernel_labels: dict[str, str] = {}
-        self._known_values: dict[Operation, Any] = {}  # see `constant_value`
+        self._known_values: dict[Operation | Tensor, Any] = {}  # see `constant_value`
         # By `Operation._update_input`.
         self._mistyped: dict[tuple[Operation, int], tuple[DType, str]] = {}
         self._scoped_state: dict[Any, Any] = {}

@@ -72,7 +72,7 @@ class ShapeSig:
         return value if isinstance(value, np.ndarray) else getattr(value, "array", None)
 
     def handle(self, index: int) -> Handle | None:
-        """What is known of the variable of which input `index` is the handle."""
+        """What is known of the variable, or of a list's elements, whose handle input `index` is."""
         value = self.known(index)
         return value if isinstance(value, Handle) else None
 
@@ -94,7 +94,7 @@ class ShapeSig:
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """What is known of a variable's handle: the variable's type and static shape."""
+    """What a handle tells: type and static shape of a variable, or of the elements of a list."""
 
     dtype: DType
     shape: Shape
@@ -139,6 +139,7 @@ class OpSpec:
         self.is_differentiable = True
         self.decomposition_fn: Callable[..., Any] | None = None
         self.known_fn: Callable[[ShapeSig], Sequence[Any]] | None = None
+        self.elements_fn: Callable[[ShapeSig], Handle | int | None] | None = None
         self.callee_fn: Callable[[dict[str, Any]], Any] | None = None
         self.rows_fn: RowsFn | None = None
         self.traits = PLAIN
@@ -207,6 +208,15 @@ class OpSpec:
         A value is an array, a `PartialShape` for a vector of which some entries are known, or None.
         """
         self.known_fn = fn
+        return fn
+
+    def elements(self, fn: _F) -> _F:
+        """Attaches `fn(sig) -> handle`: what is known of the elements of the list that is output 0.
+
+        Instead of a `Handle` it may be the index of an input, a list whose elements are like these,
+        or None.
+        """
+        self.elements_fn = fn
         return fn
 
     def declare(self, traits: Traits) -> OpSpec:

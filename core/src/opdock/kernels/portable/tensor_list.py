@@ -199,6 +199,11 @@ def _sum(xp: Any, sig: NodeSig, a: TensorList, b: TensorList) -> TensorList:
             "Trying to add two lists of tensors of different dtypes. One is "
             f"{getattr(a.dtype, 'name', None)} and the other is {getattr(b.dtype, 'name', None)}"
         )
+    if not shapes.is_compatible(a.known, b.known):
+        raise invalid(
+            "Trying to add two lists of tensors with incompatible element shapes. One is "
+            f"{shapes.text(a.known)} and the other is {shapes.text(b.known)}"
+        )
     if a.length != b.length and None not in (a.dtype, b.dtype):
         raise invalid(
             "Trying to add two lists of tensors with different lengths. One is "

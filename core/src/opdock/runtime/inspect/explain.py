@@ -37,6 +37,9 @@ class Row:
         members: for a node that stands for others, their names.
         into: for a node that was fused, the op type that took it in.
         missed: each fusion that was found here and not applied, and why.
+        means: what the kernel says of how it computes: by which library, on how many threads.
+        us: the microseconds that it took in the traced step, all its calls together; None where
+            none was traced, or the node did not run by itself.
     """
 
     node: str
@@ -53,6 +56,8 @@ class Row:
     into: str = ""
     missed: tuple[str, ...] = ()
     plugin: str = ""
+    means: tuple[str, ...] = ()
+    us: float | None = None
 
 
 @dataclass(slots=True)
@@ -77,6 +82,11 @@ class Explanation:
     segments: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
     devices: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def traced(self) -> bool:
+        """Whether it is known what nodes took."""
+        return any(r.us is not None for r in self.rows)
 
     def counts(self) -> dict[str, int]:
         """How many nodes ran each way."""
@@ -117,11 +127,18 @@ class Explanation:
 
     def table(self, rejections: bool = False) -> str:
         """All rows as aligned text, with the rejections below each when asked for."""
-        head = ("node", "op", "device", "how", "kernel", "why")
-        body = [
-            (r.node, r.op, r.device.rsplit("/device:", 1)[-1], r.how, r.kernel, r.why)
+        head: tuple[str, ...] = ("node", "op", "device", "how", "kernel", "computed by", "why")
+        body: list[tuple[str, ...]] = [
+            (
+                r.node, r.op, r.device.rsplit("/device:", 1)[-1], r.how, r.kernel,
+                "; ".join(r.means), r.why,
+            )
             for r in self.rows
-        ]
+        ]  # fmt: skip
+        if self.traced:
+            head = (*head[:4], "us", *head[4:])
+            times = ["" if r.us is None else f"{r.us:.1f}" for r in self.rows]
+            body = [(*b[:4], us, *b[4:]) for b, us in zip(body, times, strict=True)]
         widths = [max(len(str(x[i])) for x in [head, *body]) for i in range(len(head))]
         lines = ["  ".join(c.ljust(w) for c, w in zip(head, widths, strict=True)).rstrip()]
         for cells, row in zip(body, self.rows, strict=True):
@@ -149,20 +166,25 @@ class Explanation:
 
 
 def explain(
-    program: Program, experience: Experience, unavailable: Callable[[str], str | None]
-) -> Explanation:
+    program: Program, experience: Experience, unavailable: Callable[[str], str | None],
+    traced: Any = None,
+) -> Explanation:  # fmt: skip
     """The explanation of a compiled program.
 
     Args:
         program: what was compiled.
         experience: what moved in the session.
         unavailable: why there is no device of a type, or None if there is one.
+        traced: the RunMetadata of a traced step, which says what nodes took, or None.
     """
     missed: dict[str, list[str]] = {}
     for name, fusion, why in program.block.missed:
         missed.setdefault(name, []).append(f"fusion '{fusion}': {why}")
     nodes = program.block.nodes
-    rows = [_row(n, missed) for n in nodes]
+    steps = zip(program.schedule.steps, program.bound.notes, strict=True)
+    means = {step.node: tuple(said) for step, said in steps if said}
+    times = {} if traced is None else _times(traced.step_stats)
+    rows = [replace(_row(n, missed), means=means.get(n, ()), us=times.get(n.name)) for n in nodes]
     rows += [_fused_row(m, n, missed) for n in nodes if n.fused for m in n.fused.members]
     rows += [
         Row(node=name, op=op, requested="", device="", how="removed", kernel="", why=why)
@@ -172,6 +194,17 @@ def explain(
     asked = sorted({parsed(r.requested).device_type or "" for r in rows if r.requested} - {""})
     missing = [reason for kind in asked if (reason := unavailable(kind))]
     return Explanation(rows, program.plan, experience.told(), segments, missing, _told(nodes))
+
+
+def _times(stats: Any) -> dict[str, float]:
+    """Microseconds by node, all calls of a node together."""
+    found: dict[str, float] = {}
+    for device in stats.dev_stats:
+        # What a device says of its own kernels is a part of what their nodes took.
+        for record in device.node_stats if "/stream:" not in device.device else ():
+            took = record.all_end_rel_nanos / 1e3 or record.all_end_rel_micros
+            found[record.node_name] = found.get(record.node_name, 0.0) + took
+    return found
 
 
 def _told(nodes: Sequence[Node]) -> dict[str, str]:

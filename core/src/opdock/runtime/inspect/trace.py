@@ -109,7 +109,8 @@ class Tracer:
     def _add(self, device: Any, step: Step, begin: float, end: float, outputs: list[Any]) -> None:
         node = step.node
         micros = int((begin + self._offset) * 1e6)
-        length = max(int((end - begin) * 1e6), 0)
+        nanos = max(int((end - begin) * 1e9), 0)
+        length = nanos // 1000
         name = f"{node.name}/read" if step.kind == "read" else node.name
         op = (
             _copy_label(node)
@@ -124,6 +125,8 @@ class Tracer:
             timeline_label=f"{name} = {op}({', '.join(v.node.name for v in node.inputs)})"
             + (_copy_details(node, outputs) if node.op == COPY else _members(node)),
             scheduled_micros=micros, thread_id=threading.get_ident() % 2**31,
+            all_start_nanos=int((begin + self._offset) * 1e9), op_end_rel_nanos=nanos,
+            all_end_rel_nanos=nanos, scheduled_nanos=int((begin + self._offset) * 1e9),
         )  # fmt: skip
         for slot, (shape, nbytes) in enumerate(outputs):
             output = record.output.add(slot=slot)

@@ -18,6 +18,7 @@ from opdock.compiler.place.ladder import node_sig
 from opdock.compiler.place.target import Target, memory_of
 from opdock.kernels.select.cells import Cell, UserFunction
 from opdock.kernels.select.context import KernelContext
+from opdock.kernels.select.notes import Noting
 from opdock.runtime.cancellation import Cancellation, check, ends_of
 from opdock.runtime.program.builtin import BUILTINS, check_temporaries, variable_cell
 from opdock.runtime.program.checks import Checks
@@ -67,9 +68,10 @@ class Bound:
         calls: a callable for each step.
         buffers: the planned ones.
         limited: the devices on which the session's steps run within limits.
+        notes: what each step's kernel said of how it computes.
     """
 
-    __slots__ = ("buffers", "calls", "compiled", "limited", "presets", "schedule")
+    __slots__ = ("buffers", "calls", "compiled", "limited", "notes", "presets", "schedule")
 
     def __init__(self, compiled: Compiled, services: Services) -> None:
         self.schedule = compiled.schedule
@@ -77,8 +79,12 @@ class Bound:
         self.presets = {s: _preset(n, services) for s, n in self.schedule.presets.items()}
         targets = {s.node.target: None for s in self.schedule.steps if s.node.target is not None}
         self.limited = [target for target in targets if target.within() is not None]
+        self.notes: list[list[str]] = [[] for _ in self.schedule.steps]
         with within(self.limited):
-            self.calls = [_bind_or_fail(step, services) for step in self.schedule.steps]
+            self.calls = [
+                _bind_or_fail(step, services, said)
+                for step, said in zip(self.schedule.steps, self.notes, strict=True)
+            ]
         for i in compiled.pauses:
             self.calls[i] = _unless_ended(self.calls[i], services.resources.cancellation)
         try:
@@ -140,13 +146,14 @@ def _preset(node: Node, services: Services) -> Any:
         raise services.losses.meet(node, found) or found from e
 
 
-def _bind_or_fail(step: Step, services: Services) -> Call:
+def _bind_or_fail(step: Step, services: Services, said: list[str]) -> Call:
     """The callable of a step; one that raises, where the step cannot be bound.
 
     The step may wait for a check that has better words, or may be one that nothing comes to.
     """
     try:
-        return _bind(step, services)
+        with Noting(said):
+            return _bind(step, services)
     except errors.OpError as e:
         return functools.partial(_fail, e)
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import DType, NodeSig, dtypes, errors
+from opdock.plugin import DType, NodeSig, dtypes, errors, heard
 from opdock_cpu.onednn.library import reason
 from opdock_cpu.onednn.memory import TYPES, dense
 from opdock_cpu.onednn.parts import OPENMP_FROM
@@ -110,7 +110,7 @@ class PerShape(Generic[Result]):
     """
 
     def __init__(self, make: Callable[..., Callable[..., Result]]) -> None:
-        self._make = make
+        self._make = heard(make)
         self._known: dict[Any, Callable[..., Result]] = {}
 
     def find(self, key: Any, *arrays: Any) -> Callable[..., Result]:

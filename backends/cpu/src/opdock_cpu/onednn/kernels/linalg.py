@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, checks, dtypes
+from opdock.plugin import KernelTable, NodeSig, checks, dtypes, note
 from opdock_cpu import blas
 from opdock_cpu.onednn.kernels.common import (
     PRIORITY,
@@ -67,6 +67,7 @@ def blas_product(a: Desc, b: Desc, transpose_a: bool, transpose_b: bool) -> Call
     def call(a: Array, b: Array, out: Array | None) -> Array:
         return np.dot(a.T if transpose_a else a, b.T if transpose_b else b, out)
 
+    note("BLAS on this thread")
     shared = blas.shares(a.dims[0], a.dims[1], b.dims[1])
     return blas.unshared(call) if shared else call
 
