@@ -24,7 +24,6 @@ OUT: Final[dict[str, str]] = {
     "function": "eager execution",
     "saved_model.save": "functions of eager execution; tf.saved_model.Builder saves a session's",
     "saved_model.experimental": "functions of eager execution; see tf.saved_model.Builder",
-    "saved_model.load_v2": "functions of eager execution; tf.saved_model.load loads its signatures",
     "wrap_function": "eager execution",
     "keras.experimental": "models of TF 2's time",
     "keras.mixed_precision": "models of TF 2's time",

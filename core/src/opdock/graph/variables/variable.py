@@ -375,7 +375,10 @@ class Variable(TrackableVariable, metaclass=Flavoured):
         self._initializer_op = graph.as_graph_element(scoped(proto.initializer_name))
         if isinstance(self._initializer_op, Tensor):
             self._initializer_op = self._initializer_op.op
-        self._snapshot = graph.as_graph_element(scoped(proto.snapshot_name))
+        # Older graphs do not name the read that goes with a resource.
+        read = f"{self._handle.op.name}/Read/ReadVariableOp:0"
+        snapshot = scoped(proto.snapshot_name) if proto.snapshot_name else read
+        self._snapshot = graph.as_graph_element(snapshot)
         self._initial_value = (
             graph.as_graph_element(scoped(proto.initial_value_name))
             if proto.initial_value_name
