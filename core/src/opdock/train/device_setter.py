@@ -59,7 +59,7 @@ def replica_device_setter(
         if (
             op.type in kinds
             and current.job in (None, chosen.job)
-            and ps_device
+            and chosen.job
             and chosen.task is None
         ):
             chosen.task = strategy(op)
