@@ -396,10 +396,9 @@ class Importer:
         self._bind_flat(attrs, [t.raw_shape for t in inputs])
         for name, value in attrs.items():
             attrs[name] = self._with_functions(value)
-        if attrs.get("_class"):
-            groups = [self._colocation(node, g) for g in attrs.pop("_class")]
-            if any(groups):
-                attrs["_class"] = [g for g in groups if g]
+        groups = [self._colocation(node, g) for g in attrs.pop("_class", None) or ()]
+        if any(groups):
+            attrs["_class"] = [g for g in groups if g]
         return attrs
 
     def _bind_flat(self, attrs: dict[str, Any], shapes: list[Shape]) -> None:
