@@ -34,3 +34,11 @@ def test_strategy():
         setter = tf.train.replica_device_setter(ps_tasks=4, ps_strategy=lambda op: 2)
         with tf.device(setter):
             assert tf.Variable(1.0).device == "/job:ps/task:2"
+
+
+def test_a_parameter_device_without_a_job_has_no_task():
+    with tf.Graph().as_default():
+        setter = tf.train.replica_device_setter(ps_tasks=1, ps_device="/cpu:0")
+        with tf.device(setter):
+            v = tf.Variable(1.0)
+    assert v.device == "/device:CPU:0"

@@ -4,31 +4,11 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
-from opdock.mapping import libraries, names, removed, resolve
+from opdock.mapping import left_out, libraries, names, removed, resolve
 
 Status = Literal["there", "library", "planned", "out"]
-
-# Module, or one name -> the reason why it is not meant to come.
-OUT: Final[dict[str, str]] = {
-    "autograph": "rewrites Python into graphs; TF 1 programs call tf.cond and tf.while_loop",
-    "config": "settings of TF 2's runtime",
-    "distribute": "strategies of TF 2; devices are placed with tf.device",
-    "experimental": "settings of TF 2's runtime",
-    "lite": "a converter for another runtime",
-    "tpu": "needs a TPU's own runtime",
-    "xla": "compilers are plugins; see docs/reference/plugin.md",
-    "GradientTape": "eager execution; TF 1 programs call tf.gradients",
-    "enable_eager_execution": "eager execution",
-    "function": "eager execution",
-    "saved_model.save": "functions of eager execution; tf.saved_model.Builder saves a session's",
-    "saved_model.experimental": "functions of eager execution; see tf.saved_model.Builder",
-    "saved_model.load_v2": "functions of eager execution; tf.saved_model.load loads its signatures",
-    "wrap_function": "eager execution",
-    "keras.experimental": "models of TF 2's time",
-    "keras.mixed_precision": "models of TF 2's time",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +35,8 @@ def status_of(path: str) -> Entry | None:
         return Entry(path, kind, "there")
     if kind == "module" and _any_below(path):
         return Entry(path, kind, "there")
-    parts = path.split(".")
-    for place in (".".join(parts[: i + 1]) for i in range(len(parts))):
-        if place in OUT:
-            return Entry(path, kind, "out", OUT[place])
+    if (why_not := left_out.reason(path)) is not None:
+        return Entry(path, kind, "out", why_not)
     if (library := libraries.library_of(path)) is not None:
         return Entry(path, kind, "library", library.distribution)
     return Entry(path, kind, "planned", module or "tf")

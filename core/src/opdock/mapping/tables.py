@@ -447,6 +447,7 @@ V2: Final[dict[str, str]] = {
     "nn.sparse_softmax_cross_entropy_with_logits": (
         "opdock:nn.sparse_softmax_cross_entropy_with_logits"
     ),
+    "saved_model.load": "opdock.saved_model.imported:load_v2",
     "where": "opdock:where_v2",
 }
 

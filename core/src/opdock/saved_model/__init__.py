@@ -24,6 +24,7 @@ _WHERE: dict[str, str] = {
     "signature_constants": _SIGNATURE_CONSTANTS,
     "tag_constants": "GPU SERVING TPU TRAINING",
     "builder": "Builder",
+    "imported": "load_v2",
     "loader": "contains_saved_model load maybe_saved_model_directory",
     "main_op": "main_op_with_restore",
     "signature_def_utils": (

@@ -103,12 +103,20 @@ def like(structure: Any, items: list[Any]) -> Any:
     return type(structure)(items)
 
 
-def map_structure(fn: Callable[..., Any], *structures: Any, **kwargs: Any) -> Any:
-    """`fn` of the leaves of equal structures, in that structure."""
+def map_structure(
+    fn: Callable[..., Any], *structures: Any, check_types: bool = True,
+    expand_composites: bool = False,
+) -> Any:  # fmt: skip
+    """`fn` of the leaves of equal structures, in that structure; of composites' tensors if asked.
+
+    Raises:
+        TypeError, ValueError: the structures differ.
+    """
     for other in structures[1:]:
-        assert_same_structure(structures[0], other)
-    flat = [flatten(s) for s in structures]
-    return pack_sequence_as(structures[0], [fn(*leaves) for leaves in zip(*flat, strict=True)])
+        assert_same_structure(structures[0], other, check_types, expand_composites)
+    flat = [flatten(s, expand_composites) for s in structures]
+    found = [fn(*leaves) for leaves in zip(*flat, strict=True)]
+    return pack_sequence_as(structures[0], found, expand_composites)
 
 
 def assert_same_structure(

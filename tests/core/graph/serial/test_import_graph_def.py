@@ -98,6 +98,26 @@ def test_devices_and_colocation() -> None:
     assert q.device == "/job:w/device:GPU:1"
 
 
+def test_a_branch_may_be_beside_what_is_around_it() -> None:
+    with tf.Graph().as_default() as graph:
+        v = tf.Variable(2.0, name="v", use_resource=False)
+
+        def beside() -> tf.Tensor:
+            with tf.colocate_with(v, ignore_existing=True):
+                return tf.zeros([])
+
+        tf.identity(tf.cond(v > 1.0, beside, lambda: v + 1.0), name="y")
+        written = graph.as_graph_def()
+    y, assign, start = tf.import_graph_def(
+        written, return_elements=["y:0", "v/Assign", "v/initial_value:0"]
+    )
+    with tf.Session() as session:
+        session.run(assign)
+        assert session.run(y) == 0.0
+        session.run(assign, {start: 1.0})
+        assert session.run(y) == 2.0
+
+
 def test_a_colocated_node_takes_its_partners_device_whatever_its_own() -> None:
     graph_def = small()
     node(graph_def, "q").device = "/gpu:1"

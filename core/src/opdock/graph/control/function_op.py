@@ -180,12 +180,12 @@ def copied_into(function: FuncGraph, arguments: Sequence[Tensor]) -> list[Tensor
 
 
 def copy_operations(
-    function: FuncGraph, needed: Container[Operation], values: dict[Tensor, Tensor]
+    function: Graph, needed: Container[Operation], values: dict[Tensor, Tensor]
 ) -> dict[Operation, Operation]:
     """Adds some of a function's operations to the default graph.
 
     Args:
-        function: the function.
+        function: the function, or another graph.
         needed: which ones; parameters are none of them.
         values: what stands in for tensors of the function; gets the results of the copies, but for
             tensors that have a stand-in.

@@ -161,6 +161,7 @@ class Importer:
         self._new: dict[str, Operation] = {}
         self._names: dict[str, str] = {}
         self._functions = functions
+        self._is_body = functions is not None  # which it is whose functions are known already
 
     def run(self, return_elements: list[str] | None) -> list[Any] | None:
         """Adds the nodes; the elements that are asked for in order, if any are."""
@@ -395,11 +396,12 @@ class Importer:
         self._bind_flat(attrs, [t.raw_shape for t in inputs])
         for name, value in attrs.items():
             attrs[name] = self._with_functions(value)
-        groups = attrs.get("_class")
-        if groups:
-            if not isinstance(groups, list):
-                raise ValueError(f"Attr '_class' of node '{node.name}' is no list of groups")
-            attrs["_class"] = [self._colocation(node, g) for g in groups]
+        named = attrs.pop("_class", None) or []
+        if not isinstance(named, list):
+            raise ValueError(f"Attr '_class' of node '{node.name}' is no list of groups")
+        groups = [self._colocation(node, g) for g in named]
+        if any(groups):
+            attrs["_class"] = [g for g in groups if g]
         return attrs
 
     def _bind_flat(self, attrs: dict[str, Any], shapes: list[Shape]) -> None:
@@ -432,11 +434,14 @@ class Importer:
         return self._functions
 
     def _colocation(self, node: Any, group: Any) -> Any:
+        """A group by the new name of its node; empty where a body's node is beside none of it."""
         text = group.decode(errors="backslashreplace") if isinstance(group, bytes) else group
         if not isinstance(text, str) or not text.startswith("loc:@"):
             return group
         target = text[5:]
         if target not in self._nodes:
+            if self._is_body:
+                return ""  # a node around the function, which gets what it works on from there
             raise ValueError(
                 f"Node '{node.name}' expects to be colocated with unknown node '{target}'"
             )

@@ -372,10 +372,11 @@ class Variable(TrackableVariable, metaclass=Flavoured):
             return f"{import_scope}/{text}" if import_scope else text
 
         self._handle = graph.as_graph_element(scoped(proto.variable_name))
-        self._initializer_op = graph.as_graph_element(scoped(proto.initializer_name))
-        if isinstance(self._initializer_op, Tensor):
-            self._initializer_op = self._initializer_op.op
-        self._snapshot = graph.as_graph_element(scoped(proto.snapshot_name))
+        begin = graph.as_graph_element(scoped(proto.initializer_name))
+        self._initializer_op = begin.op if isinstance(begin, Tensor) else begin
+        # Older graphs do not name the read that goes with a resource.
+        snapshot = proto.snapshot_name or f"{proto.variable_name[:-2]}/Read/ReadVariableOp:0"
+        self._snapshot = graph.as_graph_element(scoped(snapshot))
         self._initial_value = (
             graph.as_graph_element(scoped(proto.initial_value_name))
             if proto.initial_value_name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import threading
 from collections import deque
@@ -129,10 +130,13 @@ class _Deal(Crew):
             self.condition.notify_all()
         return settled(outcome)
 
+    def _has_room(self, waiting: deque[Outcome]) -> bool:
+        return len(waiting) < self._limit
+
     def _hand_out(self) -> None:
         for waiting in itertools.cycle(self._waiting):
             with self.condition:
-                self.wait(lambda waiting=waiting: len(waiting) < self._limit)
+                self.wait(functools.partial(self._has_room, waiting))
             outcome = drawn(self.source)
             with self.condition:
                 self._over = outcome == (None, None)

@@ -1,0 +1,33 @@
+"""What of TensorFlow 1.15's public interface is not meant to come, and why."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["reason"]
+
+# Module, or one name -> the reason why it is not meant to come.
+_OUT: Final[dict[str, str]] = {
+    "autograph": "rewrites Python into graphs; TF 1 programs call tf.cond and tf.while_loop",
+    "config": "settings of TF 2's runtime",
+    "distribute": "strategies of TF 2; devices are placed with tf.device",
+    "experimental": "settings of TF 2's runtime",
+    "lite": "a converter for another runtime",
+    "tpu": "needs a TPU's own runtime",
+    "xla": "compilers are plugins; see docs/reference/plugin.md",
+    "GradientTape": "eager execution; TF 1 programs call tf.gradients",
+    "enable_eager_execution": "eager execution",
+    "function": "eager execution",
+    "saved_model.save": "functions of eager execution; tf.saved_model.Builder saves a session's",
+    "saved_model.experimental": "functions of eager execution; see tf.saved_model.Builder",
+    "wrap_function": "eager execution",
+    "keras.experimental": "models of TF 2's time",
+    "keras.mixed_precision": "models of TF 2's time",
+}
+
+
+def reason(path: str) -> str | None:
+    """Why a public path, or a module that it is in, is left out; None where it is not."""
+    parts = path.split(".")
+    places = (".".join(parts[: i + 1]) for i in range(len(parts)))
+    return next((_OUT[place] for place in places if place in _OUT), None)

@@ -1,0 +1,142 @@
+"""`tf.saved_model.load_v2`: models as objects, whose signatures are functions of tensors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opdock as tf
+from opdock.mapping import missing
+from opdock.saved_model.imported import load_v2
+
+
+@pytest.fixture(autouse=True)
+def fresh_graph():
+    with tf.Graph().as_default():
+        yield
+
+
+def saved(folder: Path, use_resource: bool = True) -> str:
+    """A model with a variable, a local one, and one that nobody needs."""
+    path = str(folder / "model")
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [None], name="x")
+        tf.Variable([-1.0], name="distractor", use_resource=False)
+        v = tf.Variable(3.0, name="v", use_resource=use_resource)
+        local = tf.Variable(
+            2.0, collections=["local_variables"], trainable=False, use_resource=True, name="l"
+        )
+        y = tf.identity(x * v * local, name="y")
+        session.run(tf.global_variables_initializer())
+        session.run(v.assign(5.0))
+        tf.saved_model.simple_save(
+            session, path, {"x": x}, {"y": y, "rows": tf.sparse.from_dense(x)},
+            legacy_init_op=local.initializer,
+        )  # fmt: skip
+    return path
+
+
+def run(fetches: Any) -> Any:
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        session.run(tf.tables_initializer())
+        return session.run(fetches)
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_signatures_are_functions_over_the_variables_of_the_model(tmp_path, use_resource) -> None:
+    model = load_v2(saved(tmp_path, use_resource))
+    assert list(model.signatures) == ["serving_default"]
+    function = model.signatures["serving_default"]
+    once, again = function([1.0, 0.0]), function(x=tf.constant([0.0, 7.0, 1.0]))
+    found = run([once["y"], again["y"], again["rows"].values])
+    assert [f.tolist() for f in found] == [[10, 0], [0, 70, 10], [7, 1]]
+
+
+def test_variables_can_be_changed_and_trained(tmp_path) -> None:
+    model = load_v2(saved(tmp_path))
+    v, local = model.variables
+    assert v in tf.trainable_variables()
+    assert local not in tf.trainable_variables()
+    result = model.signatures["serving_default"](x=[3.0])["y"]
+    (slope,) = tf.gradients(result, v)
+    with tf.Session() as session:
+        session.run(model.initializer)
+        assert session.run([result, slope, v.assign(1.0)])[:2] == [[30.0], 6.0]
+        assert session.run(result) == [6.0]
+
+
+def test_two_models_do_not_meet(tmp_path) -> None:
+    path = saved(tmp_path)
+    first, second = load_v2(path), load_v2(path)
+    with tf.Session() as session:
+        session.run([first.initializer, second.initializer])
+        session.run(first.variables[0].assign(0.0))
+        assert session.run([m.variables[0] for m in (first, second)]) == [0.0, 5.0]
+
+
+def test_a_function_from_any_tensors_to_others(tmp_path) -> None:
+    model = load_v2(saved(tmp_path))
+    double = model.prune("mul:0", {"y": "y:0"})
+    assert run(double([4.0])["y"]) == [8.0]
+    with pytest.raises(TypeError, match="takes"):
+        double(1.0, 2.0)
+
+
+def test_tables_and_assets(tmp_path) -> None:
+    words = tmp_path / "words.txt"
+    words.write_text("a\nb\nc\n")
+    path = str(tmp_path / "model")
+    with tf.Graph().as_default(), tf.Session() as session:
+        table = tf.contrib.lookup.index_table_from_file(str(words), default_value=-1)
+        x = tf.placeholder(tf.string, [None])
+        session.run(table.initializer)
+        tf.saved_model.simple_save(
+            session, path, {"x": x}, {"y": table.lookup(x)}, legacy_init_op=table.initializer
+        )
+    words.unlink()
+    model = load_v2(path, ["serve"])
+    assert [Path(p.decode()).name for p in model.asset_paths] == ["words.txt"]
+    found = run(model.signatures["serving_default"](["c", "a", "z"])["y"])
+    np.testing.assert_array_equal(found, [2, 0, -1])
+
+
+def test_inputs_are_named(tmp_path) -> None:
+    function = load_v2(saved(tmp_path)).signatures["serving_default"]
+    for args, kwargs in (((), {}), (([1.0], [2.0]), {}), (([1.0],), {"x": [1.0]}), ((), {"z": 1})):
+        with pytest.raises(TypeError, match="x"):
+            function(*args, **kwargs)
+
+
+def test_what_cannot_be_loaded_says_why(tmp_path) -> None:
+    path = str(tmp_path / "two")
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [], name="x")
+        info = tf.saved_model.build_tensor_info
+        signature = tf.saved_model.build_signature_def({}, {"y": info(x + 1)})
+        builder = tf.saved_model.Builder(path)
+        builder.add_meta_graph_and_variables(session, ["a"])
+        builder.add_meta_graph(["b"], signature_def_map={"key": signature})
+        builder.save()
+    with pytest.raises(ValueError, match="2 MetaGraphs"):
+        load_v2(path)
+    with pytest.raises(RuntimeError, match="could not be found"):
+        load_v2(path, "c")
+    assert list(load_v2(path, "a").signatures) == []
+    with pytest.raises(ValueError, match="needs an input for each placeholder"):
+        load_v2(path, {"b"})
+    assert "functions of eager execution" in missing.why("saved_model", "save")
+    assert tf.compat.v2.saved_model.load is load_v2 is tf.saved_model.load_v2
+
+
+def test_models_of_tensorflow_2_are_told_apart(tmp_path) -> None:
+    path = saved(tmp_path)
+    file = Path(path, "saved_model.pb")
+    model = tf.saved_model.loader.parse_saved_model(path)
+    model.meta_graphs[0].object_graph_def.nodes.add()
+    file.write_bytes(model.SerializeToString())
+    with pytest.raises(tf.errors.UnimplementedError, match="tf.saved_model.load"):
+        load_v2(path)
