@@ -20,7 +20,7 @@ import numpy as np
 
 from opdock.plugin import DType, as_dtype, dtypes
 from opdock_cpu.jit import render
-from opdock_cpu.jit.mathematics import DEFINED, definition, number
+from opdock_cpu.jit.mathematics import BINARY, DEFINED, definition, number
 
 __all__ = ["CALLS", "Parameters", "core", "known", "parameters"]
 
@@ -40,7 +40,17 @@ _TESTS: Final[dict[type[ast.cmpop], tuple[str, str]]] = {
 }  # fmt: skip
 _INTRINSICS: Final = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil"}
 CALLS: Final = frozenset(
-    {"int", "double", "single", "isnan", "min", "max", "abs", *_INTRINSICS, *DEFINED}
+    {
+        "int",
+        "double",
+        "single",
+        "isnan",
+        "min",
+        "max",
+        "abs",
+        *_INTRINSICS,
+        *(DEFINED.keys() - BINARY),
+    }
 )
 """Functions of Python and of `math`; `single` and `double` are numpy.float32 and float64."""
 
