@@ -12,7 +12,7 @@ FAMILIES = (
     "bitwise", "candidate_sampling", "cast", "clustering", "compare", "complex", "conv", "ctc",
     "decompositions", "depthwise", "edit_distance", "einsum", "elementary", "encoding", "fft",
     "fill", "gather", "hashing", "histogram", "image_boxes", "image_codec", "image_crop",
-    "inplace", "io", "joining", "linalg", "lookup", "loss", "matrix", "matrix_functions",
+    "inplace", "io", "joining", "linalg", "lookup", "loss", "lrn", "matrix", "matrix_functions",
     "morphology", "mutex", "ngrams", "nn", "norm", "padding", "parsing", "partition",
     "quantize", "quantized", "quantized_nn", "queues", "ragged", "ragged_padding", "random",
     "random_dist", "readers", "record_input", "reduce", "regex", "remapping", "scan", "scatter",
