@@ -165,3 +165,19 @@ def test_local_response_normalization(both: Any, radius: int, beta: float) -> No
         return [y, *tf.gradients(y * y, x)]
 
     _same(both(build, "_lrn", "_lrn_grad"), rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [[5, 4], [1, 3], [3, 1]])
+@pytest.mark.parametrize("method", ["bilinear", "nearest"])
+def test_gradients_of_crops(both: Any, size: list[int], method: str) -> None:
+    boxes = np.concatenate([RNG.uniform(-0.2, 1.2, (6, 4)), [[0, 0, 1, 1], [1, 1, 0, 0]]])
+
+    def build() -> Any:
+        image = _array(3, 7, 9, 5)
+        held = tf.py_func(lambda: boxes.astype(np.float32), [], tf.float32)
+        held.set_shape(boxes.shape)
+        crops = tf.image.crop_and_resize(image, held, [0, 2, 2, 0, 0, 2, 2, 0], size, method)
+        wanted = [image, held] if method == "bilinear" else [image]
+        return tf.gradients(crops * crops, wanted)
+
+    _same(both(build, "_image", *["_boxes"] * (method == "bilinear")), rtol=2e-4, atol=2e-4)
