@@ -1,4 +1,4 @@
-"""NumPy's BLAS without its threads.
+"""NumPy's BLAS, and SciPy's, without their threads.
 
 OpenBLAS shares even a short product out over its own threads, and these then spin for some 100 ms
 in case another comes. Where OpenMP's threads do the heavy work, that is a core taken from them:
@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-__all__ = ["shares", "unshared"]
+__all__ = ["shares", "solve_triangle", "unshared"]
 
 Result = TypeVar("Result")
 
@@ -52,9 +52,14 @@ class _Limit:
                 self._put(self._before)
 
 
-def unshared(call: Callable[..., Result]) -> Callable[..., Result]:
-    """`call` with BLAS on the calling thread alone; `call` itself where BLAS is no OpenBLAS."""
-    limit = _limit()
+def unshared(call: Callable[..., Result], library: str = "numpy") -> Callable[..., Result]:
+    """`call` with BLAS on the calling thread alone; `call` itself where BLAS is no OpenBLAS.
+
+    Args:
+        call: any function.
+        library: whose BLAS it calls, "numpy" or "scipy"; that is imported.
+    """
+    limit = _limit(library)
     if limit is None:
         return call
 
@@ -66,8 +71,8 @@ def unshared(call: Callable[..., Result]) -> Callable[..., Result]:
 
 
 @functools.cache
-def _limit() -> _Limit | None:
-    """The limit of NumPy's OpenBLAS; None without one, or where several libraries could be it.
+def _limit(library: str) -> _Limit | None:
+    """The limit of a library's OpenBLAS; None without one, or where several could be it.
 
     NumPy's wheels bring their own, and SciPy's another; distributions have one for all.
     """
@@ -76,5 +81,33 @@ def _limit() -> _Limit | None:
 
     every = threadpoolctl.ThreadpoolController().select(internal_api="openblas").lib_controllers
     found = [c for c in every if c.threading_layer == "pthreads"]
-    ours = [c for c in found if "numpy" in (c.filepath or "")] or found
+    ours = [c for c in found if library in (c.filepath or "")] or found
     return _Limit(ours[0].get_num_threads, ours[0].set_num_threads) if len(ours) == 1 else None
+
+
+@functools.cache
+def _triangles(kind: str) -> Callable[..., Any]:
+    """LAPACK's solution of triangular systems for an element type's letter."""
+    from scipy.linalg import lapack
+
+    return unshared(getattr(lapack, f"{kind}trtrs"), "scipy")
+
+
+def solve_triangle(triangle: Any, rhs: Any, lower: bool, adjoint: bool = False) -> Any:
+    """Solves one system of which the matrix is a triangle, or its conjugate transpose.
+
+    Args:
+        triangle: [n, n], real or complex in single or double precision; no zero on the diagonal.
+        rhs: [n, m] of the same type.
+        lower: which of its triangles counts.
+        adjoint: whether the conjugate transpose is the matrix.
+    """
+    import numpy as np
+
+    kind = {"f": "s", "d": "d", "F": "c", "D": "z"}[triangle.dtype.char]
+    # LAPACK counts along columns, so what it sees is the transpose.
+    turned = adjoint and kind in "cz"
+    solved, _ = _triangles(kind)(
+        triangle.T, np.conj(rhs) if turned else rhs, lower=not lower, trans=0 if adjoint else 1
+    )
+    return np.ascontiguousarray(np.conj(solved) if turned else solved)
