@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 __all__ = ["shares", "solve_triangle", "unshared"]
@@ -63,9 +64,9 @@ def unshared(call: Callable[..., Result], library: str = "numpy") -> Callable[..
     if limit is None:
         return call
 
-    def alone(*args: Any) -> Result:
+    def alone(*args: Any, **words: Any) -> Result:
         with limit:
-            return call(*args)
+            return call(*args, **words)
 
     return alone
 
@@ -81,8 +82,13 @@ def _limit(library: str) -> _Limit | None:
 
     every = threadpoolctl.ThreadpoolController().select(internal_api="openblas").lib_controllers
     found = [c for c in every if c.threading_layer == "pthreads"]
-    ours = [c for c in found if library in (c.filepath or "")] or found
+    ours = [c for c in found if _belongs(c.filepath or "", library)] or found
     return _Limit(ours[0].get_num_threads, ours[0].set_num_threads) if len(ours) == 1 else None
+
+
+def _belongs(path: str, library: str) -> bool:
+    """Whether a file came with a library: it lies in "numpy.libs", or in "numpy/.dylibs"."""
+    return any(part.startswith(library) for part in Path(path).parent.parts[-2:])
 
 
 @functools.cache
