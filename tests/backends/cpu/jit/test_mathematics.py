@@ -83,26 +83,19 @@ def test_error_is_within_two_units_in_the_last_place(function: str, kind: str) -
 PAIRS = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -3.0, 2.5, np.inf, -np.inf, np.nan, 1e-40, 3e38, -2e9 - 1]
 
 
-@pytest.mark.parametrize("function", ["pow", "atan2"])
-def test_functions_of_two_arguments(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_angles_of_points(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPDOCK_JIT", "sync")
     rng = np.random.default_rng(3)
-    x = np.concatenate([np.repeat(PAIRS, len(PAIRS)), rng.normal(0, 9, 40_000)])
-    y = np.concatenate([np.tile(PAIRS, len(PAIRS)), rng.normal(0, 9, 40_000)])
-    x[-20_000:] = abs(x[-20_000:])
-    y[-9_000:] = np.round(y[-9_000:])
+    y = np.concatenate([np.repeat(PAIRS, len(PAIRS)), rng.normal(0, 9, 40_000)])
+    x = np.concatenate([np.tile(PAIRS, len(PAIRS)), rng.normal(0, 9, 40_000)])
     x, y = x.astype(np.float32), y.astype(np.float32)
-    op = {"pow": tf.pow, "atan2": tf.atan2}[function]
     with tf.Graph().as_default(), tf.Session() as session:
         held = [tf.placeholder(tf.float32, [len(x)]) for _ in range(2)]
-        found = session.run(op(*held), dict(zip(held, (x, y), strict=True)))
-    with np.errstate(all="ignore"):
-        exact = getattr(np, {"pow": "power", "atan2": "arctan2"}[function])(
-            x.astype(np.longdouble), y.astype(np.longdouble)
-        )
-        rounded = exact.astype(np.float32)
-    finite = np.isfinite(rounded)
-    np.testing.assert_array_equal(found[~finite], rounded[~finite])
-    np.testing.assert_array_equal(np.signbit(found[finite]), np.signbit(rounded[finite]))
-    unit = np.spacing(np.abs(rounded[finite])).astype(np.longdouble)
-    assert (np.abs(found[finite].astype(np.longdouble) - exact[finite]) / unit).max() <= ULPS
+        found = session.run(tf.atan2(*held), dict(zip(held, (y, x), strict=True)))
+    exact = np.arctan2(y.astype(np.longdouble), x.astype(np.longdouble))
+    rounded = exact.astype(np.float32)
+    known = ~np.isnan(rounded)
+    np.testing.assert_array_equal(np.isnan(found), ~known)
+    np.testing.assert_array_equal(np.signbit(found[known]), np.signbit(rounded[known]))
+    unit = np.spacing(np.abs(rounded[known])).astype(np.longdouble)
+    assert (np.abs(found[known].astype(np.longdouble) - exact[known]) / unit).max() <= ULPS

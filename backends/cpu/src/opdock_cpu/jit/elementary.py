@@ -24,7 +24,7 @@ table = KernelTable()
 OPS: Final = (
     "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atan2", "Atanh", "Cosh", "DivNoNan",
     "Elu", "EluGrad", "Erf", "Exp", "Expm1", "LeakyRelu", "LeakyReluGrad", "Log", "Log1p",
-    "Pow", "ReciprocalGrad", "Relu6Grad", "Rsqrt", "RsqrtGrad", "Selu", "SeluGrad", "Sigmoid",
+    "ReciprocalGrad", "Relu6Grad", "Rsqrt", "RsqrtGrad", "Selu", "SeluGrad", "Sigmoid",
     "SigmoidGrad", "Sinh", "Softplus", "SoftplusGrad", "Softsign", "SoftsignGrad", "SqrtGrad",
     "SquaredDifference", "Tanh", "TanhGrad",
 )  # fmt: skip

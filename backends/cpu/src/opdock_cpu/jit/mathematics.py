@@ -383,43 +383,19 @@ def _atan2(b: _Body) -> str:
     return _signed(b, b.pick(back, b.op("fsub", b.c(_PI), angle), angle))
 
 
-def _pow(b: _Body) -> str:
-    """%x to the power of %y, both from single precision, as C's."""
-    one, zero = b.c(1.0), b.c(0.0)
-    size = b.unary("fabs", "%x")
-    exponent = b.op("fmul", "%y", _log_edges(b, size, _log_of(b, size)))
-    r, n = _exp_reduced(b, _clamped(b, exponent, -200.0, 200.0))
-    value = b.op("fmul", b.op("fadd", _expm1_of(b, r), one), _power_of_two(b, n))
-    value = b.pick(b.test("uno", exponent, exponent), exponent, value)
-    value = b.pick(b.test("oeq", size, one), one, value)
-    half = b.op("fmul", "%y", b.c(0.5))
-    whole = b.test("oeq", b.unary("floor", "%y"), "%y")
-    odd = b.put(f"and i1 {whole}, {b.test('une', b.unary('floor', half), half)}")
-    negative = b.put(f"icmp slt i64 {b.bits('%x')}, 0")
-    turned = b.put(f"fneg {b.kind} {value}")
-    value = b.pick(b.put(f"and i1 {negative}, {odd}"), turned, value)
-    below = b.put(f"and i1 {b.test('olt', '%x', zero)}, {b.put(f'xor i1 {whole}, 1')}")
-    below = b.put(f"and i1 {below}, {b.test('olt', size, b.c(float('inf')))}")
-    value = b.pick(below, b.c(float("nan")), value)
-    value = b.pick(b.test("uno", "%y", "%y"), "%y", value)
-    value = b.pick(b.test("uno", "%x", "%x"), "%x", value)
-    certain = b.put(f"or i1 {b.test('oeq', '%x', one)}, {b.test('oeq', '%y', zero)}")
-    return b.pick(certain, one, value)
-
-
 DEFINED: dict[str, Callable[[_Body], str]] = {
     "exp": _exp, "expm1": _expm1, "log": _log, "log1p": _log1p, "tanh": _tanh, "erf": _erf,
     "asin": _asin, "acos": _acos, "atan": _atan, "asinh": _asinh, "acosh": _acosh,
-    "atanh": _atanh, "sinh": _sinh, "cosh": _cosh, "atan2": _atan2, "pow": _pow,
+    "atanh": _atanh, "sinh": _sinh, "cosh": _cosh, "atan2": _atan2,
 }  # fmt: skip
 """The functions by their names in scalar expressions."""
-BINARY: Final = frozenset({"atan2", "pow"})
+BINARY: Final = frozenset({"atan2"})
 """Those of two arguments."""
 _WIDE: Final = frozenset({
-    "asin", "acos", "atan", "asinh", "acosh", "atanh", "sinh", "cosh", "atan2", "pow",
+    "asin", "acos", "atan", "asinh", "acosh", "atanh", "sinh", "cosh", "atan2",
 })  # fmt: skip
 """Those that are computed in double precision for single precision too."""
-_SINGLE: Final = frozenset({"erf", "asin", "asinh", "acosh", "atanh", "sinh", "cosh", "pow"})
+_SINGLE: Final = frozenset({"erf", "asin", "asinh", "acosh", "atanh", "sinh", "cosh"})
 """Those that are not exact enough for double precision."""
 
 
