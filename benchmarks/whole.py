@@ -23,8 +23,8 @@ from pathlib import Path
 MODULES = {"opdock": "opdock", "tensorflow": "tensorflow.compat.v1"}
 PROGRAMS = Path(__file__).resolve().parents[1] / "tests" / "programs" / "real"
 USUAL = (
-    "attention", "char_rnn", "dqn", "gan", "layers_cnn", "lenet", "logistic_regression", "vae",
-    "while_rnn", "word2vec",
+    "autoencoder", "char_rnn", "dqn", "gan", "lenet", "logistic_regression", "matrix_factorization",
+    "vae", "while_rnn", "word2vec",
 )  # fmt: skip
 """Of networks, agents and loops some of each."""
 

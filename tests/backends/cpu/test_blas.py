@@ -68,3 +68,38 @@ def test_callers_beside_each_other():
     for t in threads:
         t.join(60)
     assert not any(t.is_alive() for t in threads) and pools() == before
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("adjoint", [True, False])
+def test_triangles(dtype, lower, adjoint):
+    rng = np.random.default_rng(2)
+    matrix = rng.normal(size=(60, 60)) + 60 * np.eye(60) + 1j * rng.normal(size=(60, 60))
+    matrix = (matrix if np.dtype(dtype).kind == "c" else matrix.real).astype(dtype)
+    rhs = rng.normal(size=(60, 3)).astype(dtype)
+    kept = np.tril(matrix) if lower else np.triu(matrix)
+    solved = blas.solve_triangle(matrix, rhs, lower, adjoint)
+    assert solved.dtype == dtype and solved.flags.c_contiguous
+    np.testing.assert_allclose((kept.conj().T if adjoint else kept) @ solved, rhs, atol=1e-4)
+
+
+def test_files_belong_to_the_library_in_whose_folder_they_lie():
+    mine = "/lib/site-packages/numpy.libs/libscipy_openblas64_-1.so"
+    assert blas._belongs(mine, "numpy") and not blas._belongs(mine, "scipy")
+    assert blas._belongs("/lib/site-packages/scipy/.dylibs/libscipy_openblas.dylib", "scipy")
+
+
+@pytest.mark.parametrize("name", ["cholesky", "det", "eigh", "inv", "qr", "slogdet", "svd"])
+def test_factorisations_of_middle_sizes_take_what_numpys_take(name):
+    from array_api_compat.numpy import linalg
+
+    from opdock_cpu.namespace import namespace
+
+    square = np.random.default_rng(1).normal(size=(60, 60))
+    square = square @ square.T + np.eye(60)
+    words = {"full_matrices": False} if name == "svd" else {}
+    found = getattr(namespace.linalg, name)(square, **words)
+    wanted = getattr(linalg, name)(square, **words)
+    for a, b in zip(found, wanted, strict=True) if isinstance(wanted, tuple) else [(found, wanted)]:
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)

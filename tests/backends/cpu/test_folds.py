@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from opdock_cpu import folds
-from opdock_cpu.jit import llvm
+from opdock_cpu.jit import llvm, looped
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPDOCK_JIT", "sync")
+    monkeypatch.setattr(looped, "_SMALL", 0)
+
 
 UFUNCS = [np.add, np.multiply, np.maximum, np.minimum]
 
@@ -24,7 +31,6 @@ def _folded(ufunc: np.ufunc, rows: np.ndarray, ids: np.ndarray, old: bool = Fals
 def test_both_ways_agree(
     ufunc: np.ufunc, dtype: str, n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("OPDOCK_JIT", "sync")
     rng = np.random.default_rng(n)
     rows = rng.integers(1, 3, (n, 5)).astype(dtype)
     ids = rng.integers(-2, 9, n).astype(np.int32 if n % 2 else np.int64)
@@ -36,10 +42,7 @@ def test_both_ways_agree(
     np.testing.assert_array_equal(found, _folded(ufunc, rows, ids, old))
 
 
-def test_a_row_that_is_nan_stays_and_one_that_is_minus_zero_too(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("OPDOCK_JIT", "sync")
+def test_a_row_that_is_nan_stays_and_one_that_is_minus_zero_too() -> None:
     rows = np.array([[1.0, -0.0], [np.nan, -0.0], [2.0, -0.0]])
     for ufunc in (np.maximum, np.minimum, np.add):
         (first, *_) = _folded(ufunc, rows, np.zeros(3, np.int64))
@@ -48,7 +51,6 @@ def test_a_row_that_is_nan_stays_and_one_that_is_minus_zero_too(
 
 
 def test_shares_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPDOCK_JIT", "sync")
     rng = np.random.default_rng(5)
     rows, ids = rng.normal(size=(4000, 64)).astype(np.float32), rng.integers(0, 9, 4000)
     shared = _folded(np.add, rows, ids)
@@ -56,8 +58,7 @@ def test_shares_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(shared, _folded(np.add, rows, ids))
 
 
-def test_picked_rows_are_taken_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPDOCK_JIT", "sync")
+def test_picked_rows_are_taken_in_order() -> None:
     rows = np.arange(12.0).reshape(4, 3)
     index, ids = np.array([3, 0, 3]), np.array([1, 1, 0])
     out, present = np.zeros((3, 3)), np.zeros(3, np.bool_)

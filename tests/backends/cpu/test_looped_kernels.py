@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
-from opdock_cpu.jit import llvm
+from opdock_cpu.jit import llvm, looped
 from opdock_cpu.jit.looped import Looped
 
 
@@ -20,6 +20,7 @@ def both(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[Any], list
     def run(build: Callable[[], Any], *names: str) -> tuple[list[Any], list[Any]]:
         with tf.Graph().as_default(), tf.Session() as session, monkeypatch.context() as patch:
             patch.setenv("OPDOCK_JIT", "sync")
+            patch.setattr(looped, "_SMALL", 0)
             assert llvm.available()
             ran: list[str] = []
             original = Looped.__call__
@@ -154,3 +155,29 @@ def test_ctc_loss(both: Any, merge: bool, collapse: bool) -> None:
         return [loss, *tf.gradients(loss, x)]
 
     _same(both(build, "_align"), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("radius", "beta"), [(5, 0.5), (1, 0.75), (9, 1.3)])
+def test_local_response_normalization(both: Any, radius: int, beta: float) -> None:
+    def build() -> Any:
+        x = _array(2, 9, 8, 7)
+        y = tf.nn.lrn(x, radius, bias=0.5, alpha=0.3, beta=beta)
+        return [y, *tf.gradients(y * y, x)]
+
+    _same(both(build, "_lrn", "_lrn_grad"), rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [[5, 4], [1, 3], [3, 1]])
+@pytest.mark.parametrize("method", ["bilinear", "nearest"])
+def test_gradients_of_crops(both: Any, size: list[int], method: str) -> None:
+    boxes = np.concatenate([RNG.uniform(-0.2, 1.2, (6, 4)), [[0, 0, 1, 1], [1, 1, 0, 0]]])
+
+    def build() -> Any:
+        image = _array(3, 7, 9, 5)
+        held = tf.py_func(lambda: boxes.astype(np.float32), [], tf.float32)
+        held.set_shape(boxes.shape)
+        crops = tf.image.crop_and_resize(image, held, [0, 2, 2, 0, 0, 2, 2, 0], size, method)
+        wanted = [image, held] if method == "bilinear" else [image]
+        return tf.gradients(crops * crops, wanted)
+
+    _same(both(build, "_image", *["_boxes"] * (method == "bilinear")), rtol=2e-4, atol=2e-4)

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
-__all__ = ["at_most", "shares", "unshared"]
+__all__ = ["at_most", "shares", "solve_triangle", "unshared"]
 
 Result = TypeVar("Result")
 
@@ -52,6 +54,10 @@ class _Limit:
             self._put(min([self._before, *self._wanted]))
 
 
+_limits: Final[dict[str, _Limit]] = {}
+"""By the file of the library: there is one for each, whoever finds it."""
+
+
 @contextlib.contextmanager
 def at_most(count: int) -> Iterator[None]:
     """Every BLAS of the process on so many threads, for as long as this lasts."""
@@ -65,16 +71,21 @@ def at_most(count: int) -> Iterator[None]:
             limit.leave(count)
 
 
-def unshared(call: Callable[..., Result]) -> Callable[..., Result]:
-    """`call` with BLAS on the calling thread alone; `call` itself where BLAS is no OpenBLAS."""
-    limit = _numpys()
+def unshared(call: Callable[..., Result], library: str = "numpy") -> Callable[..., Result]:
+    """`call` with BLAS on the calling thread alone; `call` itself where BLAS is no OpenBLAS.
+
+    Args:
+        call: any function.
+        library: whose BLAS it calls, "numpy" or "scipy"; that is imported.
+    """
+    limit = _limit_of(library)
     if limit is None:
         return call
 
-    def alone(*args: Any) -> Result:
+    def alone(*args: Any, **words: Any) -> Result:
         limit.enter(1)
         try:
-            return call(*args)
+            return call(*args, **words)
         finally:
             limit.leave(1)
 
@@ -82,24 +93,61 @@ def unshared(call: Callable[..., Result]) -> Callable[..., Result]:
 
 
 @functools.cache
-def _libraries() -> list[tuple[_Limit, Any]]:
-    """Each BLAS that is loaded with its limit: NumPy's, which is there first, and maybe SciPy's."""
+def _loaded(with_scipy: bool) -> list[tuple[_Limit, Any]]:
     import numpy  # noqa: F401, ICN001 - its BLAS must be there to be found
     import threadpoolctl
 
     found = threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers
-    return [(_Limit(library), library) for library in found]
+    return [(_limits.setdefault(str(c.filepath), _Limit(c)), c) for c in found]
 
 
-def _numpys() -> _Limit | None:
-    """The limit of NumPy's OpenBLAS; None without one, or where several libraries could be it.
+def _libraries() -> list[tuple[_Limit, Any]]:
+    """Each BLAS that is loaded, with its limit: NumPy's, and SciPy's once that is imported."""
+    return _loaded("scipy.linalg" in sys.modules)
+
+
+def _limit_of(library: str) -> _Limit | None:
+    """The limit of a library's OpenBLAS; None without one, or where several could be it.
 
     NumPy's wheels bring their own, and SciPy's another; distributions have one for all.
     """
     found = [
-        (limit, library) for limit, library in _libraries()
-        if library.internal_api == "openblas" and library.threading_layer == "pthreads"
+        (limit, c) for limit, c in _libraries()
+        if c.internal_api == "openblas" and c.threading_layer == "pthreads"
     ]  # fmt: skip
-    ours = [limit for limit, library in found if "numpy" in (library.filepath or "")]
+    ours = [limit for limit, c in found if _belongs(c.filepath or "", library)]
     ours = ours or [limit for limit, _ in found]
     return ours[0] if len(ours) == 1 else None
+
+
+def _belongs(path: str, library: str) -> bool:
+    """Whether a file came with a library: it lies in "numpy.libs", or in "numpy/.dylibs"."""
+    return any(part.startswith(library) for part in Path(path).parent.parts[-2:])
+
+
+@functools.cache
+def _triangles(kind: str) -> Callable[..., Any]:
+    """LAPACK's solution of triangular systems for an element type's letter."""
+    from scipy.linalg import lapack
+
+    return unshared(getattr(lapack, f"{kind}trtrs"), "scipy")
+
+
+def solve_triangle(triangle: Any, rhs: Any, lower: bool, adjoint: bool = False) -> Any:
+    """Solves one system of which the matrix is a triangle, or its conjugate transpose.
+
+    Args:
+        triangle: [n, n], real or complex in single or double precision; no zero on the diagonal.
+        rhs: [n, m] of the same type.
+        lower: which of its triangles counts.
+        adjoint: whether the conjugate transpose is the matrix.
+    """
+    import numpy as np
+
+    kind = {"f": "s", "d": "d", "F": "c", "D": "z"}[triangle.dtype.char]
+    # LAPACK counts along columns, so what it sees is the transpose.
+    turned = adjoint and kind in "cz"
+    solved, _ = _triangles(kind)(
+        triangle.T, np.conj(rhs) if turned else rhs, lower=not lower, trans=0 if adjoint else 1
+    )
+    return np.ascontiguousarray(np.conj(solved) if turned else solved)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opdock_cpu.jit import llvm
+from opdock_cpu.jit import llvm, looped
 from opdock_cpu.jit.looped import Array, Looped, double, single
 from opdock_cpu.jit.translate import core, parameters
 
@@ -16,6 +16,7 @@ from opdock_cpu.jit.translate import core, parameters
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPDOCK_JIT", "sync")
+    monkeypatch.setattr(looped, "_SMALL", 0)
     assert llvm.available()
 
 

@@ -22,7 +22,7 @@ __all__ = ["OPS", "table"]
 
 table = KernelTable()
 OPS: Final = (
-    "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cosh", "DivNoNan",
+    "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atan2", "Atanh", "Cosh", "DivNoNan",
     "Elu", "EluGrad", "Erf", "Exp", "Expm1", "LeakyRelu", "LeakyReluGrad", "Log", "Log1p",
     "ReciprocalGrad", "Relu6Grad", "Rsqrt", "RsqrtGrad", "Selu", "SeluGrad", "Sigmoid",
     "SigmoidGrad", "Sinh", "Softplus", "SoftplusGrad", "Softsign", "SoftsignGrad", "SqrtGrad",

@@ -14,7 +14,7 @@ from typing import Final
 
 from opdock.plugin import codegen
 
-__all__ = ["DEFINED", "defined", "definition"]
+__all__ = ["BINARY", "DEFINED", "defined", "definition"]
 
 
 def number(value: float, kind: str) -> str:
@@ -25,7 +25,7 @@ def number(value: float, kind: str) -> str:
 
 
 class _Body:
-    """Instructions of a function of one argument %x, in the order they are written."""
+    """Instructions of a function of %x, and %y if it has two arguments, as they are written."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -278,8 +278,9 @@ _ASIN_Q = (1.0, -1.474091372988853791896e1, 7.049610280856842141659e1, -1.471791
            1.395105614657485689735e2, -4.918853881490881290097e1)  # fmt: skip
 
 
-def _atan(b: _Body) -> str:
-    x = b.unary("fabs", "%x")
+def _atan(b: _Body, x: str = "") -> str:
+    """Of %x, or of an x that is not negative."""
+    odd, x = not x, x or b.unary("fabs", "%x")
     far, near = b.test("ogt", x, b.c(2.41421356237309504880)), b.test("ole", x, b.c(0.66))
 
     def by_range(one: str, other: str, rest: str) -> str:
@@ -292,7 +293,8 @@ def _atan(b: _Body) -> str:
     ratio = b.op("fdiv", b.op("fmul", z, b.poly(z, _ATAN_P)), b.poly(z, _ATAN_Q))
     rest = by_range(b.c(_PI_REST / 2), b.c(0.0), b.c(_PI_REST / 4))
     start = by_range(b.c(_PI / 2), b.c(0.0), b.c(_PI / 4))
-    return _signed(b, b.op("fadd", start, b.op("fadd", b.fma(t, ratio, t), rest)))
+    value = b.op("fadd", start, b.op("fadd", b.fma(t, ratio, t), rest))
+    return _signed(b, value) if odd else value
 
 
 def _asin_of(b: _Body, x: str) -> str:
@@ -368,13 +370,30 @@ def _cosh(b: _Body) -> str:
     return _nan_kept(b, b.op("fmul", b.c(0.5), value))
 
 
+def _atan2(b: _Body) -> str:
+    """The angle of the point (%y, %x)."""
+    one, zero, infinity = b.c(1.0), b.c(0.0), b.c(float("inf"))
+    over, beside = b.unary("fabs", "%x"), b.unary("fabs", "%y")
+    # The first argument is the height. Two infinities are as far from both axes.
+    far = b.put(f"and i1 {b.test('oeq', over, infinity)}, {b.test('oeq', beside, infinity)}")
+    ratio = b.pick(far, one, b.op("fdiv", over, beside))
+    nowhere = b.put(f"and i1 {b.test('oeq', over, zero)}, {b.test('oeq', beside, zero)}")
+    angle = b.pick(nowhere, zero, _atan(b, ratio))
+    back = b.put(f"icmp slt i64 {b.bits('%y')}, 0")
+    return _signed(b, b.pick(back, b.op("fsub", b.c(_PI), angle), angle))
+
+
 DEFINED: dict[str, Callable[[_Body], str]] = {
     "exp": _exp, "expm1": _expm1, "log": _log, "log1p": _log1p, "tanh": _tanh, "erf": _erf,
     "asin": _asin, "acos": _acos, "atan": _atan, "asinh": _asinh, "acosh": _acosh,
-    "atanh": _atanh, "sinh": _sinh, "cosh": _cosh,
+    "atanh": _atanh, "sinh": _sinh, "cosh": _cosh, "atan2": _atan2,
 }  # fmt: skip
 """The functions by their names in scalar expressions."""
-_WIDE: Final = frozenset({"asin", "acos", "atan", "asinh", "acosh", "atanh", "sinh", "cosh"})
+BINARY: Final = frozenset({"atan2"})
+"""Those of two arguments."""
+_WIDE: Final = frozenset({
+    "asin", "acos", "atan", "asinh", "acosh", "atanh", "sinh", "cosh", "atan2",
+})  # fmt: skip
 """Those that are computed in double precision for single precision too."""
 _SINGLE: Final = frozenset({"erf", "asin", "asinh", "acosh", "atanh", "sinh", "cosh"})
 """Those that are not exact enough for double precision."""
@@ -386,7 +405,7 @@ def defined(name: str, kind: str) -> bool:
 
 
 def definition(name: str, kind: str) -> str:
-    """The function `@od_<name>_<kind>` of one argument.
+    """The function `@od_<name>_<kind>` of one argument, or two.
 
     Args:
         name: a key of `DEFINED`.
@@ -395,14 +414,15 @@ def definition(name: str, kind: str) -> str:
     widened = kind == "float" and name in _WIDE
     body = _Body("double" if widened else kind)
     result = DEFINED[name](body)
-    lines, given = body.lines, "%x"
+    names = ("x", "y") if name in BINARY else ("x",)
+    lines = body.lines
     if widened:
-        given = "%narrow"
-        lines = ["  %x = fpext float %narrow to double", *lines]
+        lines = [*(f"  %{n} = fpext float %narrow.{n} to double" for n in names), *lines]
         lines.append(f"  %rounded = fptrunc double {result} to float")
         result = "%rounded"
+    given = ", ".join(f"{kind} %{'narrow.' * widened}{n}" for n in names)
     text = "\n".join(lines)
     return (
-        f"define internal {kind} @od_{name}_{kind}({kind} {given}) alwaysinline {{\n{text}\n"
+        f"define internal {kind} @od_{name}_{kind}({given}) alwaysinline {{\n{text}\n"
         f"  ret {kind} {result}\n}}\n"
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from opdock.plugin import DType, codegen, dtypes
-from opdock_cpu.jit.mathematics import DEFINED, defined, number
+from opdock_cpu.jit.mathematics import BINARY, DEFINED, defined, number
 
 __all__ = ["Emit", "body", "computed", "loaded", "needs", "renders", "stored", "stored_as"]
 
@@ -94,7 +94,8 @@ def _float(put: Emit, name: str, kind: str, a: list[str]) -> str:
     if name in _INTRINSICS:
         return _intrinsic(put, _INTRINSICS[name], kind, a[0])
     if defined(name, kind):
-        return put(f"call {kind} @od_{name}_{kind}({kind} {a[0]})")
+        given = a[: 2 if name in BINARY else 1]
+        return put(f"call {kind} @od_{name}_{kind}({', '.join(f'{kind} {v}' for v in given)})")
     if name == "neg":
         return put(f"fneg {kind} {a[0]}")
     if name in ("max", "min"):

@@ -20,7 +20,7 @@ import numpy as np
 
 from opdock.plugin import DType, as_dtype, dtypes
 from opdock_cpu.jit import render
-from opdock_cpu.jit.mathematics import DEFINED, definition, number
+from opdock_cpu.jit.mathematics import BINARY, DEFINED, definition, number
 
 __all__ = ["CALLS", "Parameters", "core", "known", "parameters"]
 
@@ -38,9 +38,20 @@ _TESTS: Final[dict[type[ast.cmpop], tuple[str, str]]] = {
     ast.Lt: ("slt", "olt"), ast.LtE: ("sle", "ole"), ast.Gt: ("sgt", "ogt"),
     ast.GtE: ("sge", "oge"), ast.Eq: ("eq", "oeq"), ast.NotEq: ("ne", "une"),
 }  # fmt: skip
-_INTRINSICS: Final = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil"}
+_ROUNDED: Final = ("floor", "ceil")
 CALLS: Final = frozenset(
-    {"int", "double", "single", "isnan", "min", "max", "abs", *_INTRINSICS, *DEFINED}
+    {
+        "int",
+        "double",
+        "single",
+        "isnan",
+        "min",
+        "max",
+        "abs",
+        "sqrt",
+        *_ROUNDED,
+        *(DEFINED.keys() - BINARY),
+    }
 )
 """Functions of Python and of `math`; `single` and `double` are numpy.float32 and float64."""
 
@@ -393,8 +404,9 @@ class _Translation:
         if name in DEFINED:
             self._functions.add((name, k))
             return _Value(k, self._put(f"call {k} @od_{name}_{k}({k} {a.name})"))
-        how = "fabs" if name == "abs" else _INTRINSICS[name]
-        return _Value(k, self._put(f"call {k} @llvm.{how}.{suffix}({k} {a.name})"))
+        how = "fabs" if name == "abs" else name
+        found = _Value(k, self._put(f"call {k} @llvm.{how}.{suffix}({k} {a.name})"))
+        return self._whole(found) if name in _ROUNDED else found
 
     def _extreme(self, name: str, a: _Value, b: _Value) -> _Value:
         """As Python's: the second where it is the larger or smaller, else the first."""

@@ -1,4 +1,4 @@
-"""The factorisation that the array API lacks: LU."""
+"""The factorisation that the array API lacks, LU, and Cholesky's gradient by substitution."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from opdock.plugin import COMPLEX, KernelTable, NodeSig, checks, dtypes
+from opdock_cpu.blas import solve_triangle
+from opdock_cpu.namespace import namespace
+from opdock_cpu.portable import portable_kernel
 
 __all__ = ["table"]
 
@@ -88,5 +91,34 @@ def _lu(sig: NodeSig) -> Callable[[Array], tuple[Array, Array]]:
         packed = np.array(x, order="C").reshape(-1, *x.shape[-2:])
         order = _factor(packed)
         return packed.reshape(x.shape), order.reshape(x.shape[:-1]).astype(index)
+
+    return run
+
+
+# ---------------------------------------------------------------- the gradient of Cholesky
+_LARGE = 48
+"""Columns from which substitution pays for calls for each matrix."""
+
+
+@table.binder("CholeskyGrad", T={dtypes.float32, dtypes.float64})
+def _cholesky_grad(sig: NodeSig) -> Callable[[Array, Array], Array]:
+    plain = portable_kernel(sig)
+
+    def run(lower: Array, grad: Array) -> Array:
+        if lower.ndim < 2 or lower.shape[-1] < _LARGE or lower.shape != grad.shape:
+            return plain(lower, grad)
+        checks.check_square(lower)
+        out = np.empty_like(lower)
+        for where in np.ndindex(*lower.shape[:-2]):
+            factor, diagonal = np.tril(lower[where]), np.diagonal(lower[where])
+            if not diagonal.all():
+                return plain(lower, grad)
+            middle = np.tril(namespace.matmul(factor.T, np.tril(grad[where])))
+            # The diagonal counts half, as it lies in both triangles.
+            middle = (middle + np.tril(middle, -1)) / 2
+            half = solve_triangle(factor, middle, lower=True, adjoint=True)
+            whole = solve_triangle(factor, half.T, lower=True, adjoint=True)
+            out[where] = (whole + whole.T) / 2
+        return out
 
     return run

@@ -1,4 +1,4 @@
-"""CPU kernels of crops: glimpses, whose margins are noise."""
+"""CPU kernels of crops: their gradients, and glimpses, whose margins are noise."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, checks
+from opdock.plugin import KernelTable, NodeSig, checks, dtypes
+from opdock_cpu.crops import BOXES, IMAGE
+from opdock_cpu.portable import portable_kernel
 
 __all__ = ["table"]
 
@@ -107,3 +109,52 @@ def _check(images: Array, size: Array, offsets: Array) -> None:
         raise checks.invalid(f"first dimension should be batch{dims(offsets.shape)}")
     if offsets.shape[1] != 2:
         raise checks.invalid(f"second dimension should be of size 2 (y,x){dims(offsets.shape)}")
+
+
+# ---------------------------------------------------------------- gradients of crops
+_F32: Final = frozenset({dtypes.float32})
+
+
+def _fit(grads: Array, boxes: Array, which: Array, batch: int, depth: int) -> bool:
+    """Whether there is something to do, and nothing wrong that the portable kernel would tell."""
+    return (
+        grads.ndim == 4
+        and grads.size > 0
+        and boxes.shape == (len(grads), 4)
+        and which.shape == (len(grads),)
+        and grads.shape[3] == depth
+        and 0 <= which.min() <= which.max() < batch
+    )
+
+
+@table.binder("CropAndResizeGradImage", T=_F32, host_inputs=("image_size",))
+def crop_and_resize_grad_image(sig: NodeSig) -> Callable[..., Array]:
+    """Sums what crops got of each pixel."""
+    plain, nearest = portable_kernel(sig), sig.attrs["method"] == "nearest"
+
+    def run(grads: Array, boxes: Array, which: Array, image_size: Array) -> Array:
+        shape = tuple(checks.ints(image_size))
+        if len(shape) == 4 and min(shape) > 0 and _fit(grads, boxes, which, shape[0], shape[3]):
+            out = np.zeros(shape, np.float32)
+            numbers = (*grads.shape[:3], *shape[1:], int(nearest))
+            if IMAGE(shape[0], 8 * grads.size, out, grads, boxes, which, *numbers):
+                return out
+        return plain(grads, boxes, which, image_size)
+
+    return run
+
+
+@table.binder("CropAndResizeGradBoxes", T=_F32)
+def crop_and_resize_grad_boxes(sig: NodeSig) -> Callable[..., Array]:
+    """How crops change with the edges of their boxes."""
+    plain = portable_kernel(sig)
+
+    def run(grads: Array, image: Array, boxes: Array, which: Array) -> Array:
+        if image.ndim == 4 and image.size and _fit(grads, boxes, which, len(image), image.shape[3]):
+            out = np.empty((len(grads), 4), np.float32)
+            numbers = (*grads.shape[1:3], *image.shape[1:])
+            if BOXES(len(grads), 8 * grads.size, out, grads, image, boxes, which, *numbers):
+                return out
+        return plain(grads, image, boxes, which)
+
+    return run

@@ -1,4 +1,4 @@
-"""Linear systems: many small ones as generated loops, substitution by blocks, least squares."""
+"""Linear systems: many small ones as generated loops, substitution, least squares."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from opdock.plugin import COMPLEX, KernelTable, NodeSig, checks, dtypes
+from opdock_cpu.blas import solve_triangle
 from opdock_cpu.jit.looped import Looped, double
-from opdock_cpu.namespace import namespace
 from opdock_cpu.portable import portable_kernel
 
 __all__ = ["table"]
@@ -151,18 +151,15 @@ def _adjoint(x: Array) -> Array:
     return np.conj(turned) if x.dtype.kind == "c" else turned
 
 
-def _substitute(triangle: Array, rhs: Array, lower: bool) -> Array:
-    """Solves with triangular matrices: half, what it leaves of the rest, the other half."""
-    n = triangle.shape[-1]
-    if n <= _BLOCK:
-        solved: Array = np.linalg.solve(np.tril(triangle) if lower else np.triu(triangle), rhs)
+def _substitute(triangle: Array, rhs: Array, lower: bool, adjoint: bool) -> Array:
+    """Solves with triangular matrices, or their adjoints."""
+    if triangle.shape[-1] <= _BLOCK:
+        kept = np.tril(triangle) if lower else np.triu(triangle)
+        solved: Array = np.linalg.solve(_adjoint(kept) if adjoint else kept, rhs)
         return solved
-    half = n // 2
-    first, second = (slice(0, half), slice(half, n)) if lower else (slice(half, n), slice(0, half))
     out = np.empty_like(rhs)
-    out[..., first, :] = _substitute(triangle[..., first, first], rhs[..., first, :], lower)
-    rest = rhs[..., second, :] - namespace.matmul(triangle[..., second, first], out[..., first, :])
-    out[..., second, :] = _substitute(triangle[..., second, second], rest, lower)
+    for where in np.ndindex(*triangle.shape[:-2]):
+        out[where] = solve_triangle(triangle[where], rhs[where], lower, adjoint)
     return out
 
 
@@ -176,9 +173,7 @@ def _triangular_solve(sig: NodeSig) -> Callable[[Array, Array], Array]:
             return np.zeros_like(rhs)
         if np.any(np.diagonal(matrix, axis1=-2, axis2=-1) == 0):
             raise checks.invalid("Input matrix is not invertible.")
-        if of_adjoint:
-            return _substitute(_adjoint(matrix), rhs, not lower)
-        return _substitute(matrix, rhs, lower)
+        return _substitute(matrix, rhs, lower, of_adjoint)
 
     return run
 

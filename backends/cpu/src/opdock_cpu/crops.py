@@ -1,0 +1,116 @@
+"""Crops of images and their gradients as loops over boxes.
+
+Where samples lie is computed in single precision, step by step as the portable kernels do it: one
+that is at the very edge of an image is inside for both.
+"""
+
+from __future__ import annotations
+
+from math import ceil, floor
+from typing import Final
+
+from opdock_cpu.jit.looped import Array, Looped, double, single
+
+__all__ = ["BOXES", "IMAGE"]
+
+
+def _image(
+    begin: int, end: int, out: Array, grad: Array, boxes: Array, which: Array,
+    count: int, rows: int, columns: int, height: int, width: int, depth: int, nearest: int,
+) -> None:  # fmt: skip
+    """A turn is an image: what crops got of its pixels goes back to them."""
+    for image in range(begin, end):
+        for b in range(count):
+            if which[b] != image:
+                continue
+            y1, x1, y2, x2 = boxes[4 * b], boxes[4 * b + 1], boxes[4 * b + 2], boxes[4 * b + 3]
+            down = (y2 - y1) * (height - 1) / max(rows - 1, 1)
+            right = (x2 - x1) * (width - 1) / max(columns - 1, 1)
+            for i in range(rows):
+                y = y1 * (height - 1) + i * down
+                if rows == 1:
+                    y = (y1 + y2) * 0.5 * (height - 1)
+                if not (y >= 0 and y <= height - 1):
+                    continue
+                for j in range(columns):
+                    x = x1 * (width - 1) + j * right
+                    if columns == 1:
+                        x = (x1 + x2) * 0.5 * (width - 1)
+                    if not (x >= 0 and x <= width - 1):
+                        continue
+                    g = ((b * rows + i) * columns + j) * depth
+                    if nearest > 0:
+                        row = min(floor(y + 0.5), height - 1)
+                        at = ((image * height + row) * width) * depth
+                        at += min(floor(x + 0.5), width - 1) * depth
+                        for c in range(depth):
+                            out[at + c] = out[at + c] + grad[g + c]
+                        continue
+                    low, high = floor(y), ceil(y)
+                    left, beside = floor(x), ceil(x)
+                    under, over = y - low, x - left
+                    above = (image * height + low) * width * depth
+                    below = (image * height + high) * width * depth
+                    for c in range(depth):
+                        upper, lower = grad[g + c] * (1 - under), grad[g + c] * under
+                        at = above + left * depth + c
+                        out[at] = out[at] + upper * (1 - over)
+                        at = above + beside * depth + c
+                        out[at] = out[at] + upper * over
+                        at = below + left * depth + c
+                        out[at] = out[at] + lower * (1 - over)
+                        at = below + beside * depth + c
+                        out[at] = out[at] + lower * over
+
+
+def _boxes(
+    begin: int, end: int, out: Array, grad: Array, pixels: Array, boxes: Array, which: Array,
+    rows: int, columns: int, height: int, width: int, depth: int,
+) -> None:  # fmt: skip
+    """A turn is a box: how its crop changes with its edges."""
+    for b in range(begin, end):
+        y1, x1, y2, x2 = boxes[4 * b], boxes[4 * b + 1], boxes[4 * b + 2], boxes[4 * b + 3]
+        down = (y2 - y1) * (height - 1) / max(rows - 1, 1)
+        right = (x2 - x1) * (width - 1) / max(columns - 1, 1)
+        first_y, first_x, last_y, last_x = double(0), double(0), double(0), double(0)
+        for i in range(rows):
+            y = y1 * (height - 1) + i * down
+            if rows == 1:
+                y = (y1 + y2) * 0.5 * (height - 1)
+            if not (y >= 0 and y <= height - 1):
+                continue
+            for j in range(columns):
+                x = x1 * (width - 1) + j * right
+                if columns == 1:
+                    x = (x1 + x2) * 0.5 * (width - 1)
+                if not (x >= 0 and x <= width - 1):
+                    continue
+                low, left = floor(y), floor(x)
+                under, over = y - low, x - left
+                above = (which[b] * height + low) * width * depth
+                below = (which[b] * height + ceil(y)) * width * depth
+                near, far = left * depth, ceil(x) * depth
+                g = ((b * rows + i) * columns + j) * depth
+                along_y, along_x = single(0), single(0)
+                for c in range(depth):
+                    upper_left, upper_right = pixels[above + near + c], pixels[above + far + c]
+                    lower_left, lower_right = pixels[below + near + c], pixels[below + far + c]
+                    step = (1 - over) * (lower_left - upper_left)
+                    along_y += grad[g + c] * (step + over * (lower_right - upper_right))
+                    step = (1 - under) * (upper_right - upper_left)
+                    along_x += grad[g + c] * (step + under * (lower_right - lower_left))
+                # How far the sample moves with the first edge and with the last.
+                part = double(i) / (rows - 1) if rows > 1 else 0.5
+                first_y += along_y * (1 - part) * (height - 1)
+                last_y += along_y * part * (height - 1)
+                part = double(j) / (columns - 1) if columns > 1 else 0.5
+                first_x += along_x * (1 - part) * (width - 1)
+                last_x += along_x * part * (width - 1)
+        out[4 * b] = first_y
+        out[4 * b + 1] = first_x
+        out[4 * b + 2] = last_y
+        out[4 * b + 3] = last_x
+
+
+IMAGE: Final = Looped(_image)
+BOXES: Final = Looped(_boxes)
