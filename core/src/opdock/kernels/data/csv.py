@@ -177,15 +177,20 @@ class _Lines:
         return line
 
     def _split(self, parts: Iterator[bytes]) -> Iterator[tuple[bytes, bytes]]:
-        rest = b""
+        begun: list[bytes] = []  # of a line that may be longer than any part
+        held = b""
         for part in parts:
-            rest += part
-            held = rest.endswith(b"\r")  # a line feed may follow
-            *pieces, rest = re.split(rb"(\r\n|\r|\n)", rest[:-1] if held else rest)
-            rest += b"\r" if held else b""
-            yield from zip(pieces[::2], pieces[1::2], strict=True)
-        if rest:
-            yield rest.removesuffix(b"\r"), b""
+            whole = held + part
+            held = b"\r" if whole.endswith(b"\r") else b""  # a line feed may follow
+            *pieces, rest = re.split(rb"(\r\n|\r|\n)", whole.removesuffix(held))
+            if pieces:
+                pieces[0] = b"".join([*begun, pieces[0]])
+                begun = []
+                yield from zip(pieces[::2], pieces[1::2], strict=True)
+            begun.append(rest)
+        line = b"".join(begun)
+        if line or held:
+            yield line, b""
 
 
 def _reader(index: int, dtype: DType, default: Any) -> Callable[[bytes], Any]:
