@@ -134,8 +134,8 @@ def _quoted(line: bytes, at: int, mark: bytes, more: _Lines) -> tuple[bytes, byt
     """A field from behind its first quote.
 
     Returns:
-        The field, the line with what it took of the following ones, where the next field begins,
-        and whether every quote in it was escaped.
+        The field, the line in which it ends, where the next field begins there, and whether every
+        quote in it was escaped.
     """
     parts: list[bytes] = []
     well = True
@@ -148,7 +148,8 @@ def _quoted(line: bytes, at: int, mark: bytes, more: _Lines) -> tuple[bytes, byt
                 raise ValueError(_UNESCAPED)
             if following is None:
                 raise ValueError("Reached end of file without closing quoted field in record")
-            line += ended + following
+            parts.append(line[at:] + ended)
+            line, at = following, 0
             continue
         after = line[end + 1 : end + 2]
         if after in (b"", mark):
