@@ -129,12 +129,14 @@ ROUNDS: Sequence[Callable[[bool], Any]] = (training, iterating, queueing, failin
 
 def soak(rounds: int, minutes: float) -> str:
     """Takes the rounds, or so many as fit into the time; what has grown."""
-    end = time.monotonic() + 60 * minutes
+    begin = time.monotonic()
+    end, warm_end = begin + 60 * minutes, begin + 6 * minutes
     warm = max(rounds // 10, 20)
     start = None
     for number in range(rounds):
         ROUNDS[number % len(ROUNDS)](number // len(ROUNDS) % 2 == 0)
-        if number == warm:
+        late = number >= 20 and time.monotonic() > warm_end
+        if start is None and (number == warm or late):
             start = Level.now()
             print(f"after {number} rounds: {start}", flush=True)
         if time.monotonic() > end:

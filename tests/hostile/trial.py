@@ -88,10 +88,10 @@ def judge(kind: Format, data: bytes, folder: Path) -> tuple[str, str] | None:
     return None
 
 
-def limit_memory() -> None:
-    """Leaves this process a gigabyte more than it has."""
+def limit_memory(more: int = MEMORY) -> None:
+    """Leaves this process so much more memory than it has."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    limit = pages * resource.getpagesize() + MEMORY
+    limit = pages * resource.getpagesize() + more
     resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
 
 

@@ -67,7 +67,7 @@ class Program:
 
     def fails(self, thread: int, turn: int) -> None:
         """A step that fails, and a feed that does not fit."""
-        with pytest.raises(tf.errors.InvalidArgumentError, match=r"indices = 64 is not in \[0, [1-5]\)"):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="64 is not in"):
             self.session.run(self.bad, {self.x: np.ones((thread % 5 + 1, 3), np.float32)})
         with pytest.raises(ValueError, match="Cannot feed value of shape"):
             self.session.run(self.y, {self.x: np.ones((2, 2), np.float32)})

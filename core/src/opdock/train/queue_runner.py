@@ -168,7 +168,7 @@ class QueueRunner:
                         with contextlib.suppress(Exception):
                             sess.run(self._close_op)
                     return
-        except Exception as e:
+        except BaseException as e:  # in a thread nobody else would hear of it
             if coord:
                 # The end of the session is how those end who wait when the coordinator has stopped.
                 if not (coord.should_stop() and isinstance(e, errors.CancelledError)):

@@ -92,6 +92,16 @@ class Experience:
         self._changed()
         return f"{device}: {kernel}: {text}"
 
+    def barred(self, node: Node) -> frozenset[tuple[str, str, str]]:
+        """The bans of a node, as keys of `bans`."""
+        return frozenset(key for key in list(self.bans) if key[0] == node.name)
+
+    def absolve(self, node: Node, earlier: frozenset[tuple[str, str, str]]) -> None:
+        """Takes back the bans of a node but the earlier ones: it would have no kernel left."""
+        for key in self.barred(node) - earlier:
+            self.bans.pop(key, None)
+        self._changed()
+
     def banned(self, node: Node, device: str, kernel: str = ALL) -> str | None:
         """Why a kernel of a device may not run a node any more, or None."""
         if kernel == ALL and device in self.lost:

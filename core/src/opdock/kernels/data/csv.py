@@ -134,8 +134,8 @@ def _quoted(line: bytes, at: int, mark: bytes, more: _Lines) -> tuple[bytes, byt
     """A field from behind its first quote.
 
     Returns:
-        The field, the line with what it took of the following ones, where the next field begins,
-        and whether every quote in it was escaped.
+        The field, the line in which it ends, where the next field begins there, and whether every
+        quote in it was escaped.
     """
     parts: list[bytes] = []
     well = True
@@ -148,7 +148,8 @@ def _quoted(line: bytes, at: int, mark: bytes, more: _Lines) -> tuple[bytes, byt
                 raise ValueError(_UNESCAPED)
             if following is None:
                 raise ValueError("Reached end of file without closing quoted field in record")
-            line += ended + following
+            parts.append(line[at:] + ended)
+            line, at = following, 0
             continue
         after = line[end + 1 : end + 2]
         if after in (b"", mark):
@@ -177,15 +178,20 @@ class _Lines:
         return line
 
     def _split(self, parts: Iterator[bytes]) -> Iterator[tuple[bytes, bytes]]:
-        rest = b""
+        begun: list[bytes] = []  # of a line that may be longer than any part
+        held = b""
         for part in parts:
-            rest += part
-            held = rest.endswith(b"\r")  # a line feed may follow
-            *pieces, rest = re.split(rb"(\r\n|\r|\n)", rest[:-1] if held else rest)
-            rest += b"\r" if held else b""
-            yield from zip(pieces[::2], pieces[1::2], strict=True)
-        if rest:
-            yield rest.removesuffix(b"\r"), b""
+            whole = held + part
+            held = b"\r" if whole.endswith(b"\r") else b""  # a line feed may follow
+            *pieces, rest = re.split(rb"(\r\n|\r|\n)", whole.removesuffix(held))
+            if pieces:
+                pieces[0] = b"".join([*begun, pieces[0]])
+                begun = []
+                yield from zip(pieces[::2], pieces[1::2], strict=True)
+            begun.append(rest)
+        line = b"".join(begun)
+        if line or held:
+            yield line, b""
 
 
 def _reader(index: int, dtype: DType, default: Any) -> Callable[[bytes], Any]:

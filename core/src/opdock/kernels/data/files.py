@@ -237,15 +237,22 @@ class FixedLengthRecordDataset(StringsDataset):
             if not self.compression:
                 self._check(filename, file.seek(0, 2))
                 file.seek(0)
-            held, begun = b"", False
+            parts: list[bytes] = []  # of what may be longer than any chunk
+            ahead, left = 0, self._header
             for part in chunks(file):
-                held, total = held + part, total + len(part)
-                if not begun and len(held) >= self._header:
-                    held, begun = held[self._header :], True
-                whole = max(0, len(held) - self._footer) // size if begun else 0
+                total += len(part)
+                skipped = min(left, len(part))
+                left -= skipped
+                parts.append(part[skipped:])
+                ahead += len(parts[-1])
+                if left or ahead < size + self._footer:
+                    continue
+                held = b"".join(parts)
+                whole = (ahead - self._footer) // size
                 for i in range(whole):
                     yield held[i * size : (i + 1) * size]
-                held = held[whole * size :]
+                parts = [held[whole * size :]]
+                ahead = len(parts[0])
         self._check(filename, total)
 
     def _check(self, filename: str, length: int) -> None:

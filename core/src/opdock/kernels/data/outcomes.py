@@ -13,17 +13,23 @@ __all__ = [
     "Outcome", "drawn", "load_error", "load_outcomes", "save_error", "save_outcomes", "settled",
 ]  # fmt: skip
 
-Outcome = tuple[Element | None, Exception | None]
+Outcome = tuple[Element | None, BaseException | None]
 """An element or None at the end, or the error in its place."""
 
 
-def drawn(source: DatasetIterator) -> Outcome:
-    """What a source gives next."""
+def drawn(source: DatasetIterator, caught: type[BaseException] = Exception) -> Outcome:
+    """What a source gives next.
+
+    Args:
+        source: the source.
+        caught: what stands in the place of an element. A thread of the pipeline's own catches
+            `BaseException`, as nobody else would hear of it, and whoever waits would wait on.
+    """
     try:
         return source.next(), None
     except errors.CancelledError:
         raise
-    except Exception as e:  # it is raised where the element would have come
+    except caught as e:  # it is raised where the element would have come
         return None, e
 
 
@@ -39,7 +45,7 @@ def settled(outcome: Outcome) -> Element | None:
     return element
 
 
-def save_error(error: Exception | None) -> Any:
+def save_error(error: BaseException | None) -> Any:
     """An error as part of a state."""
     if error is None:
         return None

@@ -142,7 +142,7 @@ class _Buffer(Crew):
             with self.condition:
                 self.wait(lambda: len(self.waiting) < self.limit)
             with self.turn:
-                outcome = drawn(self.source)
+                outcome = drawn(self.source, BaseException)
                 with self.condition:
                     if outcome == (None, None):
                         self.over = True

@@ -164,7 +164,7 @@ class _Jobs(Crew):
                     if self.closed:
                         raise
                     outcome = None, errors.CancelledError(None, None, "The function was cancelled")
-                except Exception as e:  # it is raised where the element would have come
+                except BaseException as e:  # it is raised where the element would have come
                     outcome = None, e
                 job.outcome = outcome
             with self.condition:
@@ -186,7 +186,7 @@ class _Jobs(Crew):
                 self.wait(lambda: True)
                 if self.over:
                     return None
-            element, error = drawn(self.source)
+            element, error = drawn(self.source, BaseException)
             job = _Job(element, None if error is None else (None, error))
             if self.room is not None and element is not None:
                 self.room.lead(job)

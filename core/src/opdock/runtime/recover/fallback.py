@@ -50,6 +50,7 @@ class Fallback:
         if not self._placer.soft or node.target is None or node.kernel is None:
             return None
         reason = error.message.split("\n", 1)[0]
+        earlier = self._placer.experience.barred(node)
         lost = [self._ban(node, reason, error)]
         feeds = _feeds(node)
         for target in self._order(node):
@@ -85,6 +86,8 @@ class Fallback:
                 continue
             self._moved(node, target.name, reason)
             return results
+        # Memory may be free in the next step, and what was declined has been said.
+        self._placer.experience.absolve(node, earlier)
         cls: Any = type(error)
         table = "\n".join(f"  {line}" for line in lost)
         raise cls(None, node.origin, f"{error.message}\nNo other kernel could take over:\n{table}")
