@@ -12,6 +12,7 @@ OPS_SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.framework.op_def_library": ("opdock.util.op_def_library",),
     "python.framework.test_ops": (),
     "python.ops.functional_ops": (_FUNCTIONAL,),
+    "python.ops.ragged.ragged_map_ops": ("opdock.ops.composed.ragged_map",),
     "python.ops.linalg.linear_operator_util": ("opdock.linear.helpers",),
 }
 
@@ -28,6 +29,9 @@ OPS_NAMES: Final[dict[str, dict[str, str]]] = {
         "extract_glimpse_v2": "opdock.ops.image_crop:extract_glimpse_v2",
         "resize_image_with_pad_v2": f"{_RESIZING}:resize_image_with_pad_v2",
         "resize_images_v2": f"{_RESIZING}:resize_images_v2",
+    },
+    "python.ops.ragged.ragged_tensor": {
+        "RaggedTensorType": "opdock.ops.composed.ragged_map:RaggedTensorType",
     },
     "python.ops.nn_impl": {
         "_compute_sampled_logits": "opdock.ops.composed.sampled_losses:compute_sampled_logits",
