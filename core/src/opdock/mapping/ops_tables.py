@@ -9,6 +9,7 @@ _FUNCTIONAL: Final = "opdock.ops.composed.functional_control"
 
 # Internal module -> opdock's modules.
 OPS_SOURCES: Final[dict[str, tuple[str, ...]]] = {
+    "python.ops.spectral_ops_test_util": ("opdock.util.for_tests",),
     "python.framework.op_def_library": ("opdock.util.op_def_library",),
     "python.framework.test_ops": (),
     "python.ops.functional_ops": (_FUNCTIONAL,),
