@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from opdock.mapping import libraries, names, removed, resolve
+from opdock.mapping import libraries, names, op_gaps, removed, resolve
 
 PAGE = "docs/reference/coverage.md"
 
@@ -33,6 +33,9 @@ def why(path: str, name: str) -> str:
     if hint:
         return hint
     if name in names.table().public.get(path, {}):
+        gap = op_gaps.gap_of(name) if path == "raw_ops" else None
+        if gap is not None and gap.out:
+            return f"tf.{full} is not meant to come: {gap.why}"
         return f"opdock does not cover tf.{full} yet ({PAGE} says what is planned)"
     if path.startswith("compat.v2"):
         return "opdock is TensorFlow 1's interface; of TF 2's it has the names that 1.x shares"
