@@ -23,7 +23,8 @@ Every public name of TensorFlow 1.15, as its own interface files list them, and 
 it: under `import opdock as tf` as under `opdock run`. Names *in a library* are looked up in the
 library that part of TensorFlow has become, an [extra](../dependencies.md) of opdock: its version
 says which of them it has. *Planned* names are not there yet; *out* says why a name is not meant to
-come. For a function that is named after an op, the last column has the devices that pass the
+come. Ops are listed under [`tf.raw_ops`](#tfraw_ops), those that are missing with what they are
+for. For a function that is named after an op, the last column has the devices that pass the
 conformance suite for that op ([their pages](../conformance.md)); an op without a kernel on a device
 runs on another one, as `Session.explain` tells.
 
@@ -31,6 +32,10 @@ runs on another one, as `Session.explain` tells.
 that are not there.
 """
 STATUSES = get_args(coverage.Status)
+# How the names of each kind are announced, in the order of the page.
+SAID = {
+    "there": "There", "planned": "Planned", "library": "In the library", "out": "Out",
+}  # fmt: skip
 DEVICES = ("cpu", "cuda", "opencl", "torch", "jax", "echo")
 
 
@@ -87,14 +92,11 @@ def _section(
         lines.append(f"| `{entry.path}` | {entry.kind} | {has} |")
     if there:
         lines.append("")
-    planned = [f"`{e.path.rpartition('.')[2]}`" for e in entries if e.status == "planned"]
-    if planned:
-        lines += [f"Planned: {', '.join(planned)}.", ""]
     noted: dict[str, list[str]] = defaultdict(list)
-    for entry in entries:
-        if entry.status in ("library", "out"):
-            said = "In the library" if entry.status == "library" else "Out"
-            noted[f"{said} ({entry.note})"].append(f"`{entry.path.rpartition('.')[2]}`")
+    for entry in sorted(entries, key=lambda e: list(SAID).index(e.status)):
+        if entry.status != "there":
+            note = f" ({entry.note})" if entry.note else ""
+            noted[f"{SAID[entry.status]}{note}"].append(f"`{entry.path.rpartition('.')[2]}`")
     for note, names_ in noted.items():
         lines += [f"{note}: {', '.join(names_)}.", ""]
     return lines

@@ -54,9 +54,13 @@ DELIBERATE = {
     ("FusedBatchNormV3", "attrs"): _AVERAGE,
     ("MatchingFiles", "is_stateful"): _READS,
     ("ReadFile", "is_stateful"): _READS,
-    ("StackPushV2", "is_stateful"): _STACKS,
-    ("StackPopV2", "is_stateful"): _STACKS,
-    ("StackCloseV2", "is_stateful"): _STACKS,
+    **{(f"Stack{name}", "is_stateful"): _STACKS for name in ("Push", "Pop", "Close")},
+    **{
+        (f"TensorArray{name}{version}", "is_stateful"): _STACKS
+        for name in ("Close", "Concat", "Gather", "Read", "Scatter", "Size", "Split", "Write")
+        for version in ("", "V2")
+    },
+    **{(f"TensorArray{name}", "is_stateful"): _STACKS for name in ("Pack", "Unpack")},
 }
 _FLAGS = ("is_stateful", "is_commutative", "is_aggregate", "allows_uninitialized_input")
 

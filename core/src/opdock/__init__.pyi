@@ -282,6 +282,7 @@ from opdock.ops.composed.modes import enable_tensor_equality as enable_tensor_eq
 from opdock.ops.composed.modes import enable_v2_behavior as enable_v2_behavior
 from opdock.ops.composed.modes import enable_v2_tensorshape as enable_v2_tensorshape
 from opdock.ops.composed.modes import executing_eagerly as executing_eagerly
+from opdock.ops.composed.modes import load_file_system_library as load_file_system_library
 from opdock.ops.composed.modes import load_library as load_library
 from opdock.ops.composed.modes import load_op_library as load_op_library
 from opdock.ops.composed.numerics import add_check_numerics_ops as add_check_numerics_ops

@@ -327,6 +327,7 @@ NAMES: Final[dict[str, tuple[str, str]]] = {
     "lgamma": ("opdock.ops.special", "lgamma"),
     "lin_space": ("opdock.ops.fill", "lin_space"),
     "linspace": ("opdock.ops.fill", "linspace"),
+    "load_file_system_library": ("opdock.ops.composed.modes", "load_file_system_library"),
     "load_library": ("opdock.ops.composed.modes", "load_library"),
     "load_op_library": ("opdock.ops.composed.modes", "load_op_library"),
     "local_resources": ("opdock.ops.composed.resources", "local_resources"),

@@ -127,12 +127,14 @@ def test_logging(caplog):
         tf.logging.info("step %d", 3)
         tf.logging.debug("unseen")
         tf.logging.warn("careful")
+        tf.logging.TaskLevelStatusMessage("of the task")
         for i in range(4):
             tf.logging.log_every_n(tf.logging.ERROR, "every %d", 2, i)
             tf.logging.log_first_n(tf.logging.INFO, "first %d", 1, i)
     assert [r.getMessage() for r in caplog.records] == [
         "step 3",
         "careful",
+        "of the task",
         "every 0",
         "first 0",
         "every 2",
@@ -195,5 +197,7 @@ def test_compat_nest_and_contrib():
     assert np.isscalar(3)
     with pytest.raises(tf.errors.UnimplementedError, match="opdock_kernels"):
         tf.load_op_library("x.so")
+    with pytest.raises(tf.errors.UnimplementedError, match="opened by fsspec"):
+        tf.load_file_system_library("x.so")
     with pytest.raises(tf.errors.UnimplementedError, match="eager"):
         tf.enable_eager_execution()

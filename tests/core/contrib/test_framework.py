@@ -65,3 +65,43 @@ def test_the_graph_of_tensors() -> None:
             framework.get_graph_from_inputs([here], graph=other)
         with tf.name_scope("a"), tf.name_scope("b"):
             assert framework.get_name_scope() == "a/b"
+
+
+def _whole(kernel: np.ndarray, size: int) -> np.ndarray:
+    """The matrix of a convolution over a ring (or torus) of pixels."""
+    space = kernel.ndim - 2
+    inputs, outputs = kernel.shape[-2:]
+    pixels = list(np.ndindex(*[size] * space))
+    whole = np.zeros((len(pixels) * inputs, len(pixels) * outputs))
+    for row, at in enumerate(pixels):
+        for step in np.ndindex(*kernel.shape[:space]):
+            to = pixels.index(tuple((a + s) % size for a, s in zip(at, step, strict=True)))
+            block = whole[row * inputs :, to * outputs :]
+            block[:inputs, :outputs] += kernel[step]
+    return whole
+
+
+@pytest.mark.parametrize(("name", "shape"), [
+    ("delta_orthogonal", [3, 2, 4]), ("orthogonal_1d", [4, 2, 3]), ("orthogonal_2d", [3, 3, 2, 3]),
+    ("orthogonal_2d", [1, 1, 3, 3]), ("orthogonal_3d", [2, 2, 2, 2, 2]),
+])  # fmt: skip
+def test_convolutions_that_keep_lengths(name: str, shape: list[int]) -> None:
+    make = getattr(framework, f"convolutional_{name}")(gain=2.0, seed=5, dtype=tf.float64)
+    with tf.Session() as session:
+        kernel = session.run(make(shape))
+    assert kernel.shape == tuple(shape)
+    whole = _whole(kernel, 4)
+    np.testing.assert_allclose(whole @ whole.T, 4.0 * np.eye(len(whole)), atol=1e-9)
+
+
+def test_kernels_that_cannot_keep_lengths() -> None:
+    with pytest.raises(ValueError, match="In_filters cannot be greater than out_filters"):
+        framework.convolutional_delta_orthogonal()([3, 3, 4, 2])
+    with pytest.raises(ValueError, match="must be four-dimensional"):
+        framework.convolutional_orthogonal_2d()([3, 2, 2])
+    with pytest.raises(ValueError, match="Kernel sizes must be equal"):
+        framework.convolutional_orthogonal_2d()([3, 2, 2, 2])
+    with pytest.raises(ValueError, match="Expected floating point type"):
+        framework.convolutional_orthogonal_1d(dtype=tf.int32)
+    with pytest.raises(ValueError, match="at least three-dimensional"):
+        framework.convolutional_delta_orthogonal()([4, 4])

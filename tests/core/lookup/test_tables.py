@@ -216,6 +216,21 @@ def test_a_saver_saves_tables(tmp_path):
             assert sess.run(table.lookup(tf.constant(["b", "c"]))).tolist() == [4, -1]
 
 
+def test_a_checkpoint_of_objects_has_tables(tmp_path):
+    def build():
+        table = lookup.MutableHashTable(tf.string, tf.int64, -1, name="t")
+        return table, tf.train.Checkpoint(words=table)
+
+    with tf.Graph().as_default(), tf.Session() as sess:
+        table, checkpoint = build()
+        sess.run(table.insert(tf.constant(["a", "b"]), _int64(3, 4)))
+        path = checkpoint.save(str(tmp_path / "model"), sess)
+    with tf.Graph().as_default(), tf.Session() as sess:
+        table, checkpoint = build()
+        checkpoint.restore(path).assert_consumed().run_restore_ops(sess)
+        assert sess.run(table.lookup(tf.constant(["b", "c"]))).tolist() == [4, -1]
+
+
 def test_sessions_have_tables_of_their_own():
     table = lookup.MutableHashTable(tf.int64, tf.int64, -1)
     insert, size = table.insert(_int64(1), _int64(1)), table.size()

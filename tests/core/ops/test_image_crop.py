@@ -57,3 +57,11 @@ def test_margins_of_glimpses_have_the_images_values():
         assert (got[0] >= images[0].min() - 1e-4).all()
         assert (got[0] <= images[0].max() + 1e-4).all()
         assert len(np.unique(got[0, :3])) > 9
+
+
+def test_what_lies_outside_may_be_zeros():
+    glimpse = tf.compat.v2.image.extract_glimpse(
+        np.ones((1, 2, 2, 1), np.float32), [2, 2], [[0.0, 0.0]], centered=False,
+        normalized=False, noise="zero",
+    )  # fmt: skip
+    assert run(glimpse)[0, :, :, 0].tolist() == [[0, 0], [0, 1]]

@@ -78,3 +78,23 @@ def test_margins_fill_what_proportions_leave():
     assert padded.shape.as_list() == [None, 2, 6, 1]
     got = run(padded, {batch: image[None]})
     assert np.array_equal(got[0, 0, :, 0], [0, 9, 9, 9, 9, 0])
+
+
+def test_resizing_as_tf_2_has_it():
+    image = tf.compat.v2.image
+    assert image.ResizeMethod.LANCZOS3 == "lanczos3" and tf.image.ResizeMethod.BILINEAR == 0
+    pair = np.array([[[0.0], [8.0]]], np.float32)
+    # The centres of the new pixels are at 1/4, 3/4, 5/4 and 7/4 of the old ones.
+    wide = run(image.resize(pair, [1, 4]))
+    assert wide.ravel().tolist() == [0, 2, 6, 8]
+    row = np.array([0, 0, 0, 8, 0, 0, 0, 0], np.float32).reshape(1, 8, 1)
+    seen, missed = run([image.resize(row, [1, 2], antialias=a) for a in (True, False)])
+    assert seen[0, 0, 0] > 0 and missed.ravel().tolist() == [0, 0]
+    for method in ("lanczos3", "lanczos5", "gaussian", "mitchellcubic", "bicubic", "area"):
+        flat = run(image.resize(np.full((4, 4, 1), 3.0, np.float32), [2, 7], method))
+        np.testing.assert_allclose(flat, np.full((2, 7, 1), 3.0), rtol=1e-5)
+    assert image.resize(IMAGE, [2, 2], "nearest").dtype == tf.uint8
+    framed = run(image.resize_with_pad(np.ones((2, 4, 1), np.float32), 4, 4))
+    assert framed[..., 0].tolist() == [[0] * 4, [1] * 4, [1] * 4, [0] * 4]
+    with pytest.raises(ValueError, match="Resize method is not implemented"):
+        image.resize(IMAGE, [2, 3], "best")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.ops.composed import ragged_map
 
 
 def run(fetch, feeds=None):
@@ -229,3 +230,28 @@ def test_control_flow_carries_ragged_tensors():
     assert run(chosen, {flag: False}) == ROWS and run(chosen, {flag: True})[3] == [10]
     _, doubled = tf.while_loop(lambda i, r: i < 3, lambda i, r: (i + 1, r * 2), [0, rt])
     assert run(doubled) == [[24, 8, 32], [], [8, 40], [72]]
+
+
+def test_a_function_of_each_row():
+    ragged = ragged_map.RaggedTensorType
+    rows = tf.ragged.constant(ROWS)
+    assert run(ragged_map.map_fn(tf.reduce_sum, rows)) == [8, 0, 6, 9]
+    longer = ragged_map.map_fn(
+        lambda row: tf.concat([row, row], 0), rows, ragged(tf.int32, 1), infer_shape=False
+    )
+    assert run(longer) == [2 * row for row in ROWS]
+    deep = tf.ragged.constant(DEEP)
+    sums = ragged_map.map_fn(
+        lambda row: tf.reduce_sum(row, axis=1), deep, ragged(tf.int32, 1), infer_shape=False
+    )
+    assert run(sums) == [[3, 3], [], [0, 15]]
+    counted, same = ragged_map.map_fn(
+        lambda x: (tf.range(x[0]), x[1]), (tf.constant([2, 0, 1, 3]), rows),
+        (ragged(tf.int32, 1, tf.int32), ragged(tf.int32, 1, tf.int32)), infer_shape=False,
+    )  # fmt: skip
+    assert counted.row_splits.dtype is tf.int32
+    assert run(counted) == [[0, 1], [], [0], [0, 1, 2]] and run(same) == ROWS
+    with pytest.raises(ValueError, match=r"declared ragged rank \(3\) mismatches the result \(1\)"):
+        ragged_map.map_fn(lambda row: row, rows, ragged(tf.int32, 3))
+    with pytest.raises(ValueError, match="not a scalar"):
+        ragged_map.map_fn(lambda row: row, 3)

@@ -83,6 +83,11 @@ def fatal(msg: str, *args: Any, **kwargs: Any) -> None:
     _get_logger().critical(msg, *args, **kwargs)
 
 
+def TaskLevelStatusMessage(msg: str) -> None:
+    """Logs at ERROR."""
+    error(msg)
+
+
 def vlog(level: int, msg: str, *args: Any, **kwargs: Any) -> None:
     """Logs at a level given as a number."""
     _get_logger().log(level, msg, *args, **kwargs)
@@ -118,7 +123,7 @@ def _count() -> int:
 
 
 __all__ = [
-    "DEBUG", "ERROR", "FATAL", "INFO", "WARN", "debug", "error", "fatal", "flush", "get_logger",
-    "get_verbosity", "info", "log", "log_every_n", "log_first_n", "log_if", "set_verbosity", "vlog",
-    "warn", "warning",
+    "DEBUG", "ERROR", "FATAL", "INFO", "WARN", "TaskLevelStatusMessage", "debug", "error", "fatal",
+    "flush", "get_logger", "get_verbosity", "info", "log", "log_every_n", "log_first_n", "log_if",
+    "set_verbosity", "vlog", "warn", "warning",
 ]  # fmt: skip

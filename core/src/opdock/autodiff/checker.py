@@ -5,6 +5,7 @@ Compares the Jacobian by reverse mode with central differences.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,43 @@ def compute_gradient_error(
     )
     pairs = result if isinstance(result, list) else [result]
     return max((np.abs(a - b).max() if a.size else 0.0) for a, b in pairs)
+
+
+def compute_gradient_of(
+    f: Callable[..., Tensor], x: Sequence[Any], delta: float = 1e-3
+) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """The Jacobians of a function, as TF 2's `tf.test.compute_gradient` gives them.
+
+    Args:
+        f: of as many tensors as there are in `x`.
+        x: where to differentiate: a list of arrays or tensors.
+        delta: the step of the central difference.
+
+    Returns:
+        The theoretical Jacobians, one an argument, of shape [x size, y size], and the numerical
+        ones.
+
+    Raises:
+        ValueError: `x` is no list, or there is no default session.
+    """
+    if not isinstance(x, list):
+        raise ValueError(f"`x` must be a list of Tensors (arguments to `f`), not a {type(x)}")
+    session = get_default_session()
+    if session is None:
+        raise ValueError("compute_gradient needs a default session.")
+    tensors = [convert_to_tensor(v) for v in x]
+    values = session.run(tensors)
+    arguments = [get("Placeholder")(dtype=t.dtype.base_dtype, shape=None) for t in tensors]
+    y = f(*arguments)
+    shape = np.shape(session.run(y, dict(zip(arguments, values, strict=True))))
+    found = compute_gradient(arguments, [np.shape(v) for v in values], y, shape, values, delta)
+    return tuple(t for t, _ in found), tuple(n for _, n in found)
+
+
+def max_error(grad1: Sequence[Array], grad2: Sequence[Array]) -> float:
+    """The largest difference between two lists of arrays."""
+    gaps = [np.abs(a - b).max() for a, b in zip(grad1, grad2, strict=True) if a.size]
+    return float(max(gaps, default=0.0))
 
 
 def _random(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:

@@ -145,7 +145,8 @@ def matrix_solve_with_broadcast(
 ) -> Any:
     """`tf.matrix_solve` of matrices whose batches broadcast."""
     with name_scope(name, "MatrixSolveWithBroadcast"):
-        return matrix_solve(*_equations(matrix, rhs), adjoint=adjoint)
+        matrix, rhs = _equations(matrix, rhs)
+        return matrix_solve(matrix, rhs, adjoint=adjoint)
 
 
 def matrix_triangular_solve_with_broadcast(
@@ -153,14 +154,15 @@ def matrix_triangular_solve_with_broadcast(
 ) -> Any:
     """`tf.matrix_triangular_solve` of matrices whose batches broadcast."""
     with name_scope(name, "MatrixTriangularSolve"):
-        equations = _equations(matrix, rhs)
-        return matrix_triangular_solve(*equations, lower=lower, adjoint=adjoint)
+        matrix, rhs = _equations(matrix, rhs)
+        return matrix_triangular_solve(matrix, rhs, lower=lower, adjoint=adjoint)
 
 
 def cholesky_solve_with_broadcast(chol: Any, rhs: Any, name: str | None = None) -> Any:
     """`tf.cholesky_solve` of matrices whose batches broadcast."""
     with name_scope(name, "CholeskySolveWithBroadcast"):
-        return cholesky_solve(*broadcast_matrix_batch_dims([chol, rhs]))
+        chol, rhs = broadcast_matrix_batch_dims([chol, rhs])
+        return cholesky_solve(chol, rhs)
 
 
 def _equations(matrix: Any, rhs: Any) -> list[Any]:

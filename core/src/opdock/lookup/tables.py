@@ -11,6 +11,7 @@ from opdock.graph.nodes.composite import SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import init_scope, name_scope
+from opdock.graph.variables.trackable import Trackable
 from opdock.lookup.initializers import TableInitializerBase
 from opdock.ops.registry import get
 
@@ -19,7 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class LookupInterface:
+class LookupInterface(Trackable):
     """A table from keys to values that outlives a step.
 
     Args:

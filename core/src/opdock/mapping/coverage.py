@@ -6,7 +6,7 @@ import functools
 from dataclasses import dataclass
 from typing import Literal
 
-from opdock.mapping import left_out, libraries, names, removed, resolve
+from opdock.mapping import left_out, libraries, names, op_gaps, removed, resolve
 
 Status = Literal["there", "library", "planned", "out"]
 
@@ -16,7 +16,8 @@ class Entry:
     """One public name: its path without `tf.`, what it is, and whether opdock has it.
 
     "library" is said of names that are looked up in a library, installed or not: the entries are
-    the same in every environment.
+    the same in every environment. The note is the library, the reason why a name is not meant to
+    come, or of a planned one what it is for, where that is known.
     """
 
     path: str
@@ -39,7 +40,10 @@ def status_of(path: str) -> Entry | None:
         return Entry(path, kind, "out", why_not)
     if (library := libraries.library_of(path)) is not None:
         return Entry(path, kind, "library", library.distribution)
-    return Entry(path, kind, "planned", module or "tf")
+    gap = op_gaps.gap_of(name) if module == "raw_ops" else None
+    if gap is None:
+        return Entry(path, kind, "planned")
+    return Entry(path, kind, "out" if gap.out else "planned", gap.why)
 
 
 def _any_below(path: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from opdock.mapping import left_out, libraries, names, removed, resolve
+from opdock.mapping import left_out, libraries, names, op_gaps, removed, resolve
 
 PAGE = "docs/reference/coverage.md"
 
@@ -35,6 +35,9 @@ def why(path: str, name: str) -> str:
     if name in names.table().public.get(path, {}):
         if (why_not := left_out.reason(full)) is not None:
             return f"opdock leaves tf.{full} out: {why_not}"
+        gap = op_gaps.gap_of(name) if path == "raw_ops" else None
+        if gap is not None and gap.out:
+            return f"opdock leaves tf.{full} out: {gap.why}"
         return f"opdock does not cover tf.{full} yet ({PAGE} says what is planned)"
     if path.startswith("compat.v2"):
         return "opdock is TensorFlow 1's interface; of TF 2's it has the names that 1.x shares"

@@ -9,9 +9,12 @@ _FUNCTIONAL: Final = "opdock.ops.composed.functional_control"
 
 # Internal module -> opdock's modules.
 OPS_SOURCES: Final[dict[str, tuple[str, ...]]] = {
+    "python.ops.spectral_ops_test_util": ("opdock.util.for_tests",),
     "python.framework.op_def_library": ("opdock.util.op_def_library",),
     "python.framework.test_ops": (),
     "python.ops.functional_ops": (_FUNCTIONAL,),
+    "python.ops.parallel_for.gradients": ("opdock.autodiff.jacobians",),
+    "python.ops.ragged.ragged_map_ops": ("opdock.ops.composed.ragged_map",),
     "python.ops.linalg.linear_operator_util": ("opdock.linear.helpers",),
 }
 
@@ -21,6 +24,10 @@ OPS_NAMES: Final[dict[str, dict[str, str]]] = {
         "symbolic_gradient": "opdock.ops.composed.defined_function:symbolic_gradient",
     },
     "python.framework.test_ops": {"_op_def_lib": "opdock.util.op_def_library:LIBRARY"},
+    "python.ops.gradient_checker_v2": {
+        "compute_gradient": "opdock.autodiff.checker:compute_gradient_of",
+        "max_error": "opdock.autodiff.checker:max_error",
+    },
     "python.ops.cond_v2": {"cond_v2": "opdock:cond"},
     "python.ops.image_ops_impl": {
         "ResizeMethod": f"{_RESIZING}:ResizeMethod",
@@ -28,6 +35,9 @@ OPS_NAMES: Final[dict[str, dict[str, str]]] = {
         "extract_glimpse_v2": "opdock.ops.image_crop:extract_glimpse_v2",
         "resize_image_with_pad_v2": f"{_RESIZING}:resize_image_with_pad_v2",
         "resize_images_v2": f"{_RESIZING}:resize_images_v2",
+    },
+    "python.ops.ragged.ragged_tensor": {
+        "RaggedTensorType": "opdock.ops.composed.ragged_map:RaggedTensorType",
     },
     "python.ops.nn_impl": {
         "_compute_sampled_logits": "opdock.ops.composed.sampled_losses:compute_sampled_logits",
@@ -40,4 +50,5 @@ OPS_V2: Final[dict[str, str]] = {
     "image.extract_glimpse": "opdock.ops.image_crop:extract_glimpse_v2",
     "image.resize": f"{_RESIZING}:resize_images_v2",
     "image.resize_with_pad": f"{_RESIZING}:resize_image_with_pad_v2",
+    "test.compute_gradient": "opdock.autodiff.checker:compute_gradient_of",
 }

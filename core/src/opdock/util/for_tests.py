@@ -30,8 +30,8 @@ __all__ = [
     "assert_no_new_pyobjects_executing_eagerly", "assert_no_new_tensors", "assert_ops_in_graph",
     "build_as_function_and_v1_graph", "deprecated_graph_mode_only", "device", "disable_all_xla",
     "disable_control_flow_v2", "disable_xla", "enable_c_shapes", "enable_control_flow_v2",
-    "enable_output_all_intermediates", "enable_tf_xla_constant_folding", "for_all_test_methods",
-    "force_cpu", "force_gpu", "generate_combinations_with_testcase_name",
+    "enable_output_all_intermediates", "enable_tf_xla_constant_folding", "fft_kernel_label_map",
+    "for_all_test_methods", "force_cpu", "force_gpu", "generate_combinations_with_testcase_name",
     "get_node_def_from_graph", "gpu_device_name", "is_gpu_available", "is_xla_enabled",
     "no_xla_auto_jit", "py_func_if_in_function", "run_all_in_graph_and_eager_modes",
     "run_all_without_tensor_float_32", "run_cuda_only", "run_deprecated_v1", "run_gpu_only",
@@ -144,6 +144,11 @@ def generate_combinations_with_testcase_name(**kwargs: Any) -> list[dict[str, An
 
 def _plain(value: Any) -> str:
     return "".join(filter(str.isalnum, str(value)))
+
+
+def fft_kernel_label_map() -> contextlib.AbstractContextManager[None]:
+    """Where TF's tests ask for its own Fourier transforms; there is one kind here."""
+    return contextlib.nullcontext()
 
 
 def get_node_def_from_graph(node_name: str, graph_def: Any) -> Any:

@@ -159,3 +159,14 @@ def test_a_tensor_says_the_type_of_the_parts():
         tf.create_partitioned_variables([2, 5], [1, 2], whole)
     with pytest.raises(ValueError, match="more slices than elements"):
         tf.create_partitioned_variables([2, 4], [3, 1], whole)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_parts_of_an_identity_matrix_make_one(axis):
+    make = tf.initializers.identity(gain=3.0)
+    v = tf.get_variable(
+        "v", [5, 4], initializer=make, partitioner=tf.fixed_size_partitioner(2, axis)
+    )
+    with tf.Session() as session:
+        session.run(v.initializer)
+        assert session.run(v.as_tensor()).tolist() == (3 * np.eye(5, 4)).tolist()

@@ -162,7 +162,7 @@ convolutional_orthogonal_3d = ConvolutionOrthogonal3D
 
 
 def _dims(shape: Any) -> list[int]:
-    return [int(d) for d in as_shape(shape) or ()]
+    return [d or 0 for d in as_shape(shape) or ()]
 
 
 def _matrix(size: int, seed: int | None, dtype: Any) -> Tensor:

@@ -385,11 +385,13 @@ class Identity(Initializer):
         self.gain, self.dtype = gain, _floating(dtype)
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
-        """The matrix; ValueError for another rank."""
+        """The matrix, or a part's share of it; ValueError for another rank."""
         dims, found = _dims(shape), self._dtype(dtype)
-        if len(dims) != 2:
+        whole = dims if partition_info is None else _dims(partition_info.full_shape)
+        if len(whole) != 2:
             raise ValueError("Identity matrix initializer can only be used for 2D matrices.")
-        eye = np.eye(dims[0], dims[1], dtype=np.float64)
+        start = (0, 0) if partition_info is None else partition_info.var_offset
+        eye = np.eye(dims[0], dims[1], start[0] - start[1], dtype=np.float64)
         return constant((self.gain * eye).astype(found.np), found)
 
     def get_config(self) -> dict[str, Any]:

@@ -146,12 +146,12 @@ def For(
     def turn(i: Any, turns: Any, first: Any, step: Any, *values: Any) -> Any:
         return (i + 1, turns, first, step, *_results(body(first + i * step, *values)))
 
-    made = [
+    cond, loop_body = (
         Defun(*kinds, func_name=f"{body.name}_{part}" if rewrite_with_while else None)(function)
         for part, function in (("Cond", goes_on), ("Body", turn))
-    ]
+    )
     name = name or ("While" if rewrite_with_while else "For")
-    return While([0, turns, first, step, *inputs], *made, name=name)[4:]
+    return While([0, turns, first, step, *inputs], cond, loop_body, name=name)[4:]
 
 
 def _scalar(value: Any, name: str) -> Tensor:

@@ -10,8 +10,8 @@ __all__ = [
     "control_flow_v2_enabled", "disable_control_flow_v2", "disable_eager_execution",
     "disable_tensor_equality", "disable_v2_behavior", "disable_v2_tensorshape",
     "enable_control_flow_v2", "enable_eager_execution", "enable_tensor_equality",
-    "enable_v2_behavior", "enable_v2_tensorshape", "executing_eagerly", "load_library",
-    "load_op_library",
+    "enable_v2_behavior", "enable_v2_tensorshape", "executing_eagerly",
+    "load_file_system_library", "load_library", "load_op_library",
 ]  # fmt: skip
 
 
@@ -116,3 +116,12 @@ def load_op_library(library_filename: str) -> NoReturn:
 def load_library(library_location: str) -> NoReturn:
     """Raises UnimplementedError; see `load_op_library`."""
     load_op_library(library_location)
+
+
+def load_file_system_library(library_filename: str) -> NoReturn:
+    """Raises UnimplementedError: file systems come to opdock through fsspec."""
+    raise errors.UnimplementedError(
+        None, None,
+        f"Cannot load '{library_filename}': it is built for TensorFlow's C++ interface. Paths such "
+        "as s3://bucket/file are opened by fsspec; install the file system's package for it.",
+    )  # fmt: skip

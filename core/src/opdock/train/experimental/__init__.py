@@ -1,4 +1,4 @@
-"""`tf.train.experimental`: loss scaling and mixed precision."""
+"""`tf.train.experimental`: loss scaling, mixed precision, and Python state in checkpoints."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from opdock.train.experimental.mixed_precision import (
     disable_mixed_precision_graph_rewrite,
     enable_mixed_precision_graph_rewrite,
 )
+from opdock.train.tracking.base import PythonState
 
 __all__ = [
     "DynamicLossScale", "FixedLossScale", "LossScale", "MixedPrecisionLossScaleOptimizer",
-    "disable_mixed_precision_graph_rewrite", "enable_mixed_precision_graph_rewrite",
+    "PythonState", "disable_mixed_precision_graph_rewrite", "enable_mixed_precision_graph_rewrite",
 ]  # fmt: skip
