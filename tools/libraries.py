@@ -6,7 +6,8 @@
 opdock's folders editable and NumPy 1.26, the last that has what their tests take for granted. Each
 suite runs under `opdock run -m pytest`, with the tests that its wheel or source archive brings. It
 prints how many passed and failed, and why: failures with one message are one line. The page has the
-last report of every suite; `--check` fails where fewer tests pass than the page says.
+last report of every suite, and keeps what it says of those that were not run here; `--check` fails
+where fewer tests pass than it says.
 """
 
 from __future__ import annotations
@@ -86,6 +87,7 @@ SUITES = (
         "trfl", "trfl==1.1.0", ("trfl",),
         needs=("tensorflow-probability==0.7.0", "decorator", "cloudpickle"),
     ),
+    Suite("t3f", "t3f==1.1.0", ("t3f",)),
 )  # fmt: skip
 # What a message means; the first that matches counts.
 REASONS = (
@@ -203,8 +205,49 @@ def reason(message: str) -> str:
     return next((why for pattern, why in REASONS if re.search(pattern, message)), "")
 
 
-def page(found: dict[str, tuple[Counter[str], Counter[str]]]) -> str:
-    """The page of what passes and what does not."""
+def row(suite: Suite, numbers: Counter[str]) -> str:
+    """A suite's row of the table."""
+    left = "; ".join(f"`{path}`: {why}" for path, why in suite.left_out.items())
+    return (
+        f"| {suite.requirement} | {numbers['passed']} | {numbers['failed']} | "
+        f"{numbers['skipped']} | {left} |"
+    )
+
+
+def section(suite: Suite, messages: Counter[str]) -> str:
+    """What the page says of a suite's failures; nothing if there are none."""
+    if not messages:
+        return ""
+    lines = [
+        f"## What fails in {suite.name}",
+        "",
+        "| tests | message | why |",
+        "| --: | --- | --- |",
+    ]
+    lines += [
+        f"| {n} | `{message.replace('|', '/').replace('`', '')}` | {reason(message)} |"
+        for message, n in messages.most_common()
+    ]
+    return "\n".join(lines)
+
+
+def page(found: dict[str, tuple[Counter[str], Counter[str]]], before: str) -> str:
+    """The page of what passes and what does not.
+
+    Args:
+        found: the reports, by the names of suites.
+        before: the page as it was, for what it says of the others.
+    """
+    rows, sections = [], []
+    for suite in SUITES:
+        if suite.name in found:
+            numbers, messages = found[suite.name]
+            rows.append(row(suite, numbers))
+            sections.append(section(suite, messages))
+            continue
+        name, title = re.escape(suite.requirement), re.escape(f"## What fails in {suite.name}")
+        rows += re.findall(rf"^\| {name} \|.*$", before, re.MULTILINE)
+        sections += re.findall(rf"^{title}\n(?:\n|\|.*\n)*", before, re.MULTILINE)
     lines = [
         "<!-- written by tools/libraries.py: `make libraries` -->",
         "# Libraries of TensorFlow 1's years",
@@ -213,36 +256,15 @@ def page(found: dict[str, tuple[Counter[str], Counter[str]]]) -> str:
         "",
         "| library | passed | failed | skipped by itself | left out |",
         "| --- | --: | --: | --: | --- |",
+        *rows,
     ]
-    for suite in SUITES:
-        if suite.name not in found:
-            continue
-        numbers, _ = found[suite.name]
-        left = "; ".join(f"`{path}`: {why}" for path, why in suite.left_out.items())
-        lines.append(
-            f"| {suite.requirement} | {numbers['passed']} | {numbers['failed']} | "
-            f"{numbers['skipped']} | {left} |"
-        )
-    lines += [
-        f"\nTests of {suite.name} that fail are run again, up to {AGAIN} times: {suite.races}."
+    races = [
+        f"Tests of {suite.name} that fail are run again, up to {AGAIN} times: {suite.races}."
         for suite in SUITES
-        if suite.name in found and suite.races
+        if suite.races
     ]
-    for name, (_, messages) in found.items():
-        if not messages:
-            continue
-        lines += [
-            "",
-            f"## What fails in {name}",
-            "",
-            "| tests | message | why |",
-            "| --: | --- | --- |",
-        ]
-        lines += [
-            f"| {n} | `{message.replace('|', '/').replace('`', '')}` | {reason(message)} |"
-            for message, n in messages.most_common()
-        ]
-    return "\n".join(lines) + "\n"
+    parts = ["\n".join(lines), *races, *(s.strip() for s in sections if s)]
+    return "\n\n".join(parts) + "\n"
 
 
 def recorded(name: str) -> int:
@@ -278,7 +300,8 @@ def main() -> None:
             fewer.append(suite.requirement)
     if given.write:
         reports = {s.name: counted(s) for s in SUITES if report_of(s).exists()}
-        given.write.write_text(page(reports), encoding="utf-8")
+        before = given.write.read_text(encoding="utf-8") if given.write.exists() else ""
+        given.write.write_text(page(reports, before), encoding="utf-8")
     if given.check and fewer:
         sys.exit(f"fewer tests pass than {PAGE.name} says: {', '.join(fewer)}")
 

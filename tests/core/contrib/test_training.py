@@ -1,7 +1,8 @@
-"""`tf.contrib.training`: hyperparameters."""
+"""`tf.contrib.training`: hyperparameters, buckets, samples."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import opdock as tf
@@ -123,3 +124,84 @@ def test_lists_by_bucket_that_do_not_fit() -> None:
         bucket([tf.constant(1)], 0, [1, 2, 3], 2)
     with pytest.raises(ValueError, match=r"must have exactly num_buckets \(2\) elements"):
         bucket([tf.constant(1)], 0, 1, 2, bucket_capacities=[1])
+
+
+# ---------------------------------------------------------------- samples
+def test_classes_come_as_often_as_wanted() -> None:
+    with tf.Graph().as_default():
+        tf.set_random_seed(1)
+        labels = tf.cast(tf.random_uniform([20], seed=2) < 0.1, tf.int32)
+        values = tf.cast(labels, tf.float32) + 5
+        (value,), label = tf.contrib.training.stratified_sample(
+            [values], labels, [0.5, 0.5], 10, init_probs=[0.9, 0.1], enqueue_many=True
+        )
+        found = batches([value, label], 20)
+    shares = np.array([label for _, label in found])
+    assert 0.35 < shares.mean() < 0.65
+    np.testing.assert_array_equal(np.array([value for value, _ in found]), shares + 5)
+
+
+def test_examples_are_taken_with_their_probability() -> None:
+    with tf.Graph().as_default():
+        x = tf.random_uniform([], seed=4)
+        (taken,) = tf.contrib.training.rejection_sample(
+            [x], lambda found: tf.cast(found[0] > 0.5, tf.float32), 8, runtime_checks=True
+        )
+        assert np.min(batches(taken, 2)) > 0.5
+        (never,) = tf.contrib.training.rejection_sample(
+            [x], lambda found: found[0] + 1.5, 8, runtime_checks=True
+        )
+        with tf.Session() as session, pytest.raises(tf.errors.InvalidArgumentError):
+            session.run("rejection_sample_1/prob_with_checks:0")
+        assert never.shape.as_list() == [8]
+
+
+def test_shares_are_checked() -> None:
+    sample = tf.contrib.training.stratified_sample
+    with tf.Graph().as_default():
+        labels, x = tf.constant([0, 1]), tf.constant([[1.0], [2.0]])
+        with pytest.raises(ValueError, match="must have the same length"):
+            sample([x], labels, [0.5, 0.5], 2, init_probs=[1.0, 0.0, 0.0], enqueue_many=True)
+        with pytest.raises(ValueError, match="not compatible"):
+            sample([x[:1]], labels, [0.5, 0.5], 2, init_probs=[0.5, 0.5], enqueue_many=True)
+
+
+def test_examples_come_in_proportion_to_weights() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.set_random_seed(1)
+        ids = tf.range(1000)
+        weights = tf.cast(ids % 2, tf.float32) * 2 + 1
+        (found,), rates = tf.contrib.training.weighted_resample([ids], weights, 0.5, seed=2)
+        (all_twice,) = tf.contrib.training.resample_at_rate([ids], tf.fill([1000], 2.0), seed=3)
+        session.run([tf.local_variables_initializer(), tf.global_variables_initializer()])
+        some, rate, twice = session.run([found, rates, all_twice])
+    assert 400 < len(some) < 600 and 1850 < len(twice) < 2150
+    odd = some % 2 == 1
+    assert 0.65 < odd.mean() < 0.85
+    np.testing.assert_allclose(rate, np.where(odd, 0.75, 0.25), rtol=1e-4)
+
+
+def test_the_rate_falls_and_begins_anew() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        step = tf.placeholder(tf.int32, [])
+        same = tf.contrib.training.sgdr_decay(2.0, step, 10, t_mul=1.0, m_mul=0.5)
+        longer = tf.contrib.training.sgdr_decay(2.0, step, 10)
+        found = [session.run([same, longer], {step: n}) for n in (0, 5, 10, 20, 30)]
+    np.testing.assert_allclose(np.array(found)[:, 0], [2, 1, 1, 0.5, 0.25], atol=1e-5)
+    np.testing.assert_allclose(np.array(found)[:, 1], [2, 1, 2, 1, 2], atol=1e-2)
+    with pytest.raises(ValueError, match="global_step is required"):
+        tf.contrib.training.sgdr_decay(2.0, None, 10)
+
+
+def test_variables_go_where_there_is_room() -> None:
+    training = tf.contrib.training
+    strategy = training.GreedyLoadBalancingStrategy(2, training.byte_size_load_fn)
+    with tf.Graph().as_default():
+        with tf.device(tf.train.replica_device_setter(2, ps_strategy=strategy)):
+            found = [tf.Variable(tf.zeros([n])) for n in (100, 10, 10, 200)]
+        assert [v.device[-1] for v in found] == ["0", "1", "1", "1"]
+        other = training.RandomStrategy(7)
+        assert {other(v.op) for v in found} <= set(range(7))
+        assert other(found[0].op) == training.RandomStrategy(7)(found[0].op)
+        with pytest.raises(ValueError, match="must have a single output"):
+            training.byte_size_load_fn(tf.no_op())

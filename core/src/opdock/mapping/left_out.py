@@ -23,6 +23,9 @@ _OUT: Final[dict[str, str]] = {
     "wrap_function": "eager execution",
     "keras.experimental": "models of TF 2's time",
     "keras.mixed_precision": "models of TF 2's time",
+    "errors.raise_exception_on_not_ok_status": "statuses of TF's C interface",
+    "pywrap_tensorflow": "TF's C interface",
+    "user_ops": "an op of TF's that is a joke",
 }
 
 
