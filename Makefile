@@ -1,7 +1,7 @@
 # Every target sets up what it needs: on a fresh clone, `make demo` and `make test` are enough. Only
 # tests need more than .venv, an OpenCL device and a C++ compiler, and only for them is apt asked.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-inference test prove lint conformance variants matrices opencl torch jax libraries interop bench crash fuzz soak pictures docs api coverage reference clean
+.PHONY: help setup demo demo-inference test prove lint conformance variants matrices opencl torch jax libraries interop bench crash fuzz soak pictures site docs api coverage reference clean
 
 VENV    := .venv/bin
 STAMP   := .venv/.opdock-setup
@@ -87,9 +87,10 @@ crash: $(STAMP)  ## kill training runs at random moments; their weights must be 
 fuzz: $(TESTED)  ## read 100,000 hostile files of each kind (ARGS="--formats graph,png --minutes 60"); goes on where it stopped
 	$(VENV)/python -m tests.hostile $(ARGS)
 
-pictures: $(TESTED)  ## have Chromium draw what TensorBoard shows of the demonstration: a test, and the documentation's
+pictures: $(TESTED)  ## have Chromium draw the site, and what TensorBoard shows of the demonstration: tests, and the documentation's
 	./tools/setup_browser.sh
-	$(VENV)/python -m pytest -m browser tests/programs/test_pages.py
+	$(MAKE) site
+	$(VENV)/python -m pytest -m browser tests/programs/test_pages.py tests/programs/test_site.py
 	$(VENV)/python tools/pictures.py $(ARGS)
 
 soak: $(STAMP)  ## open and drop 10,000 sessions, graphs, iterators and threads (ARGS="--minutes 60"): what is left
@@ -102,6 +103,10 @@ libraries: $(STAMP)  ## run the own tests of tf_slim, Keras, tflearn, tensorlaye
 # TensorFlow is large and has dependencies of its own: build/tensorflow.
 interop: $(STAMP)  ## install TensorFlow beside, and have each library read what the other writes
 	$(VENV)/python tools/interop.py $(ARGS)
+
+site: $(STAMP)  ## build the documentation's site in build/site, to be read without network (ARGS=--serve while it is worked on)
+	$(VENV)/python -m pip --disable-pip-version-check install --quiet -c $(or $(OPDOCK_CONSTRAINTS),constraints.txt) --group site
+	$(VENV)/python tools/make_site.py $(ARGS)
 
 api: $(STAMP)  ## write the table of public names (opdock/_api.py, __init__.pyi)
 	$(VENV)/python tools/make_api.py

@@ -140,7 +140,7 @@ def rendered(doc: str) -> Iterator[str]:
                 code = is_code
             section = section if line.startswith(" ") or not line or section == "Example" else ""
             yield line[4:] if code else line
-        elif re.match(r" {2,4}\S", line):
+        elif re.match(r" {2,4}\S", line) and section not in PROSE:
             yield from done()
             entry.append(line.strip())
         elif line.strip():
@@ -174,7 +174,8 @@ def signature(found: Any, bound: bool = False) -> str:
         return ""
     names = []
     starred = False
-    for p in parameters[bound and parameters[0].name == "self" :]:
+    bound = bound and bool(parameters) and parameters[0].name == "self"
+    for p in parameters[bound:]:
         if p.kind is p.KEYWORD_ONLY and not starred:
             starred = True
             names.append("*")
