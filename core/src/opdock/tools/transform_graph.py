@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from opdock import errors
-from opdock.graph.serial.importer import parse_input
+from opdock.graph.serial.import_arguments import parse_input
 from opdock.tools.arguments import add_switch, listed
 from opdock.tools.protos_in_files import read_graph, write_message
 from opdock.transforms import find_transform, transform_graph, transform_names

@@ -11,7 +11,7 @@ import numpy as np
 from opdock import errors
 from opdock.graph.nodes import registry
 from opdock.graph.serial.attr_proto import encode_attr
-from opdock.graph.serial.importer import parse_input
+from opdock.graph.serial.import_arguments import parse_input
 from opdock.io import protos
 from opdock.io.tensor_proto import make_ndarray, make_tensor_proto
 

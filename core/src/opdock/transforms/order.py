@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from opdock import errors
-from opdock.graph.serial.importer import parse_input
+from opdock.graph.serial.import_arguments import parse_input
 
 __all__ = ["in_order"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from opdock.graph.serial.importer import parse_input
+from opdock.graph.serial.import_arguments import parse_input
 from opdock.transforms.editor import Editor
 from opdock.transforms.order import in_order
 

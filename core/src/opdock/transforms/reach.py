@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opdock import errors
-from opdock.graph.serial.importer import parse_input
+from opdock.graph.serial.import_arguments import parse_input
 from opdock.transforms.editor import Editor
 from opdock.transforms.registry import Context
 

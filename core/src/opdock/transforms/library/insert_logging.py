@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock.graph.serial.importer import parse_input
+from opdock.graph.serial.import_arguments import parse_input
 from opdock.transforms.definitions import output_types
 from opdock.transforms.editor import Editor, tensor_text
 from opdock.transforms.registry import Context

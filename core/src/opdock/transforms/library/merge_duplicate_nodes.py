@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock.graph.nodes import registry
-from opdock.graph.serial.importer import parse_input
+from opdock.graph.serial.import_arguments import parse_input
 from opdock.transforms.editor import Editor, copied, tensor_text
 from opdock.transforms.order import in_order
 from opdock.transforms.registry import Context

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any, Final
 
-from opdock.graph.serial.importer import parse_input
+from opdock.graph.serial.import_arguments import parse_input
 from opdock.io import protos
 from opdock.transforms.editor import node_name, tensor_text
 from opdock.transforms.registry import Context
