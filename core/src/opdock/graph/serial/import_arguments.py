@@ -11,6 +11,7 @@ from opdock.graph.nodes.scopes import name_scope
 from opdock.io import protos
 
 __all__ = [
+    "NODE_NAME",
     "checked_graph_def",
     "checked_input_map",
     "checked_return_elements",
@@ -18,10 +19,11 @@ __all__ = [
     "parse_input",
 ]
 
-_NODE_NAME: Final = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
+NODE_NAME: Final = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
 
 
 def checked_graph_def(graph_def: Any) -> Any:
+    """A GraphDef, whoever's class it is of; TypeError if it is none."""
     if isinstance(graph_def, protos.GraphDef):
         return graph_def
     # A GraphDef of TensorFlow's own generated module has the same wire format.
@@ -32,6 +34,7 @@ def checked_graph_def(graph_def: Any) -> Any:
 
 
 def checked_input_map(input_map: Any) -> dict[str, Any]:
+    """The map with text as its keys; TypeError if it is no such map."""
     if input_map is None:
         return {}
     if not (isinstance(input_map, dict) and all(isinstance(k, (str, bytes)) for k in input_map)):
@@ -40,6 +43,7 @@ def checked_input_map(input_map: Any) -> dict[str, Any]:
 
 
 def checked_return_elements(elements: Any) -> list[str] | None:
+    """The names as text; TypeError if they are no such list."""
     if elements is None:
         return None
     if isinstance(elements, str) or not all(isinstance(e, (str, bytes)) for e in elements):
@@ -78,6 +82,6 @@ def parse_input(text: str) -> tuple[str, int]:
             raise ValueError(f"Cannot convert {text!r} to a tensor name.")
         index = int(number) if colon else 0
     # An exported scope names what it needs from outside with a "$", for an input_map to give.
-    if not _NODE_NAME.match(name.removeprefix("$")):
+    if not NODE_NAME.match(name.removeprefix("$")):
         raise ValueError(f"Cannot convert {text!r} to a tensor name.")
     return name, index

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 from opdock import errors
@@ -17,6 +16,7 @@ from opdock.graph.serial.attr_proto import native_attr
 from opdock.graph.serial.function_def import FunctionLibraryReader, common_shape
 from opdock.graph.serial.graphdef import build_node
 from opdock.graph.serial.import_arguments import (
+    NODE_NAME,
     checked_graph_def,
     checked_input_map,
     checked_return_elements,
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from opdock.graph.nodes.registry import OpSpec
 
 _RESERVED: Final = {"_class": "list(string)", "_output_shapes": "list(shape)"}
-_NODE_NAME: Final = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
 
 
 def import_graph_def(
@@ -179,7 +178,7 @@ class Importer:
     def _check_nodes(self) -> None:
         self._nodes.clear()
         for node in self._def.node:
-            if not _NODE_NAME.match(node.name):
+            if not NODE_NAME.match(node.name):
                 raise ValueError(
                     f"Node '{node.name}': Node name contains invalid characters (op {node.op})"
                 )
