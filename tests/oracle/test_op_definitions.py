@@ -16,8 +16,8 @@ import pytest
 from google.protobuf import text_format
 
 from opdock.dtypes import as_dtype
-from opdock.graph.serial.attr_proto import decode_array
 from opdock.io import protos
+from opdock.io.tensor_proto import decode_array
 from opdock.ops.registry import all_ops
 
 LISTING = os.environ.get("OPDOCK_TF_OPS")
@@ -32,13 +32,19 @@ NEWER = {
     "Ndtri": "from TF 2.2: tf.math.ndtri",
     "TensorScatterMax": "from TF 2.3: programs of later compat.v1 use it",
     "TensorScatterMin": "from TF 2.3: programs of later compat.v1 use it",
+    "GatherTree": "of tf.contrib.seq2seq, whose ops the listing leaves out",
     "_Arg": "a function's argument: internal, so no listing has it",
+    "_DeadValue": "what a branch that is not taken gives: internal",
+    "_OpenCheckpoint": "what a restore of many tensors is made of: internal",
+    "_ReadCheckpoint": "what a restore of many tensors is made of: internal",
 }
 _AXIS = "attributes of TF 2: graphs that it quantized have them; the defaults are 1.15's behaviour"
 _AVERAGE = "an attribute of TF 2 that tf.keras there writes; the default is 1.15's behaviour"
 _LISTING_IS_OLDER = "1.15's math_ops.cc has it, though the listing does not"
 _READS = "a file may change between steps, so its content is no constant"
 _STACKS = "it changes what its handle stands for, and must be neither merged nor left out"
+_TABLES = "it reads or changes a table behind a reference, which must not be folded or merged"
+_BY_TRAITS = "its traits say what it changes; TF flags it for its handle alone"
 # (op, what differs) -> why that is on purpose.
 DELIBERATE = {
     ("Abs", "T allowed"): _LISTING_IS_OLDER,
@@ -52,8 +58,32 @@ DELIBERATE = {
     ("FusedBatchNorm", "attrs"): _AVERAGE,
     ("FusedBatchNormV2", "attrs"): _AVERAGE,
     ("FusedBatchNormV3", "attrs"): _AVERAGE,
+    ("GenerateVocabRemapping", "is_stateful"): _READS,
     ("MatchingFiles", "is_stateful"): _READS,
     ("ReadFile", "is_stateful"): _READS,
+    **{
+        (op, "is_stateful"): _TABLES
+        for op in (
+            "InitializeTable",
+            "InitializeTableFromTextFile",
+            "LookupTableExport",
+            "LookupTableFind",
+            "LookupTableImport",
+            "LookupTableInsert",
+            "LookupTableSize",
+        )
+    },
+    **{
+        (op, "is_stateful"): _BY_TRAITS
+        for op in (
+            "ResourceAccumulatorApplyGradient",
+            "ResourceAccumulatorNumAccumulated",
+            "ResourceAccumulatorSetGlobalStep",
+            "ResourceAccumulatorTakeGradient",
+            "SetStatsAggregatorDataset",
+        )
+    },
+    ("TensorListResize", "is_stateful"): "a list is a value, and this a function of one",
     **{(f"Stack{name}", "is_stateful"): _STACKS for name in ("Push", "Pop", "Close")},
     **{
         (f"TensorArray{name}{version}", "is_stateful"): _STACKS

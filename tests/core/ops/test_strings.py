@@ -76,3 +76,9 @@ def test_strings_without_a_mark_are_big_endian(encoding):
         with tf.Session() as session:
             got = session.run(tf.strings.unicode_transcode(raw, encoding, "UTF-8"))
         assert got == text.encode()
+
+
+def test_splitting_as_tf_2_has_it():
+    parts = tf.compat.v2.strings.split([["a b", "c"], ["", " d  e "]])
+    with tf.Session() as session:
+        assert session.run(parts).to_list() == [[[b"a", b"b"], [b"c"]], [[], [b"d", b"e"]]]

@@ -36,6 +36,14 @@ OPS_NAMES: Final[dict[str, dict[str, str]]] = {
         "resize_image_with_pad_v2": f"{_RESIZING}:resize_image_with_pad_v2",
         "resize_images_v2": f"{_RESIZING}:resize_images_v2",
     },
+    "python.ops.string_ops": {
+        "string_split": "opdock:string_split",
+        "string_split_v2": "opdock:strings.split",
+    },
+    "python.ops.ragged.ragged_string_ops": {
+        "string_split_v2": "opdock.ops.strings:split_v2",
+        "strings_split_v1": "opdock:strings.split",
+    },
     "python.ops.ragged.ragged_tensor": {
         "RaggedTensorType": "opdock.ops.composed.ragged_map:RaggedTensorType",
     },
@@ -50,5 +58,6 @@ OPS_V2: Final[dict[str, str]] = {
     "image.extract_glimpse": "opdock.ops.image_crop:extract_glimpse_v2",
     "image.resize": f"{_RESIZING}:resize_images_v2",
     "image.resize_with_pad": f"{_RESIZING}:resize_image_with_pad_v2",
+    "strings.split": "opdock.ops.strings:split_v2",
     "test.compute_gradient": "opdock.autodiff.checker:compute_gradient_of",
 }

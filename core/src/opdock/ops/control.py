@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from opdock import dtypes, errors, shapes
+from opdock import dtypes, shapes
 from opdock.graph.control.func_graph import FuncGraph
 from opdock.graph.nodes.composite import IndexedSlices, SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
@@ -22,6 +22,7 @@ from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import control_dependencies, device, name_scope
 from opdock.ops.registry import Control, Fails, ShapeSig, Traits, define_op, get
+from opdock.ops.support.bodies import check_loop
 from opdock.ops.support.common_shapes import no_outputs
 from opdock.shapes import Shape
 from opdock.util import nest
@@ -69,16 +70,7 @@ for _op in (while_op, stateless_while_op):
 @while_op.shape
 @stateless_while_op.shape
 def _loop_shape(sig: ShapeSig) -> list[Shape]:
-    cond, body = (getattr(sig.attrs[part], "outputs", None) for part in ("cond", "body"))
-    if cond is not None and len(cond) != 1:
-        raise errors.InvalidArgumentError(
-            None, None, f"Expected a single scalar return value, got {len(cond)} tensors."
-        )
-    if body is not None and len(body) != sig.n_outputs:
-        raise errors.InvalidArgumentError(
-            None, None,
-            f"While loop body returned {len(body)} arguments. Expected: {sig.n_outputs}",
-        )  # fmt: skip
+    check_loop(sig.attrs["cond"], sig.attrs["body"], sig.n_outputs)
     return _declared(sig)
 
 

@@ -70,7 +70,7 @@ parse_single_sequence_example_op = define_op(
 )
 decode_csv_op = define_op(
     "DecodeCSV", "records: string, record_defaults: OUT_TYPE -> output: OUT_TYPE",
-    "OUT_TYPE: list({float, double, int32, int64, string}), field_delim: string = ',', "
+    "OUT_TYPE: list({float, double, int32, int64, string}) >= 1, field_delim: string = ',', "
     "use_quote_delim: bool = true, na_value: string = '', select_cols: list(int) = []",
 )  # fmt: skip
 decode_json_example_op = define_op(

@@ -27,7 +27,7 @@ py_func_stateless_op = define_op(
 ).not_differentiable()  # fmt: skip
 eager_py_func_op = define_op(
     "EagerPyFunc", "input: Tin -> output: Tout",
-    "token: string, Tin: list(type) >= 0, Tout: list(type) >= 0",
+    "token: string, is_async: bool = false, Tin: list(type) >= 0, Tout: list(type) >= 0",
     stateful=True,
 )  # fmt: skip
 for _op in (py_func_op, py_func_stateless_op, eager_py_func_op):

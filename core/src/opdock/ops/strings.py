@@ -352,6 +352,11 @@ def split(
         return parts.to_sparse() if result_type == "SparseTensor" else parts
 
 
+def split_v2(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = None) -> Any:
+    """`tf.strings.split` as TF 2 has it: its result is ragged."""
+    return split(input, sep, maxsplit, "RaggedTensor", name=name)
+
+
 def _check_result_type(result_type: str) -> None:
     if result_type not in ("SparseTensor", "RaggedTensor"):
         raise ValueError("result_type must be 'RaggedTensor' or 'SparseTensor'.")

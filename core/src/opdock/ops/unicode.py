@@ -36,7 +36,8 @@ unicode_decode_with_offsets_op = define_op(
 )
 unicode_encode_op = define_op(
     "UnicodeEncode", "input_values: int32, input_splits: Tsplits -> output: string",
-    f"{_POLICY}, {_OUTPUT}, Tsplits: {{int32, int64}} = DT_INT64",
+    f"errors: {{'ignore', 'replace', 'strict'}} = 'replace', {_OUTPUT}, "
+    "replacement_char: int = 65533, Tsplits: {int32, int64} = DT_INT64",
 )  # fmt: skip
 unicode_transcode_op = define_op(
     "UnicodeTranscode", "input: string -> output: string",
