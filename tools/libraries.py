@@ -85,7 +85,8 @@ SUITES = (
     ),
     Suite(
         "trfl", "trfl==1.1.0", ("trfl",),
-        needs=("tensorflow-probability==0.7.0", "decorator", "cloudpickle"),
+        needs=("tensorflow-probability==0.7.0", "decorator", "cloudpickle", "dm-tree",
+               "keras-applications==1.0.8", "keras-preprocessing==1.1.2", "Keras==2.2.5"),
     ),
     Suite("t3f", "t3f==1.1.0", ("t3f",)),
 )  # fmt: skip

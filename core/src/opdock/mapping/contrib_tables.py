@@ -17,13 +17,12 @@ CHECKPOINTS: Final = _of_train(
 )
 
 # Made when TensorFlow was built, so not among its sources: all of their ops are known by name.
-BUILT_MODULES: Final[dict[str, tuple[str, ...]]] = dict.fromkeys(
-    (
+BUILT_MODULES: Final = frozenset(
+    {
         "contrib.image.ops", "contrib.image.ops.gen_image_ops",
         "contrib.image.ops.gen_distort_image_ops", "contrib.resampler.ops",
         "contrib.resampler.ops.gen_resampler_ops",
-    ),
-    (),
+    }
 )  # fmt: skip
 
 # Module -> name -> "module:name" of opdock; "opdock:x" is the public tf.x.

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from opdock import _api
-from opdock.mapping import libraries, names, removed, tables, v2_order
+from opdock.mapping import contrib_tables, libraries, names, removed, tables, v2_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def is_module(path: str) -> bool:
         return path.removeprefix("compat.v2.") in _v2_modules()
     if path in known.public or known.is_internal(path) or path in tables.SOURCES:
         return True
-    if libraries.is_module(path):
+    if libraries.is_module(path) or path in contrib_tables.BUILT_MODULES:
         return True
     return path.startswith(("contrib.", "python.", "examples.")) and _own(path) is not None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from opdock.mapping.contrib_tables import BUILT_MODULES, CONTRIB
+from opdock.mapping.contrib_tables import CONTRIB
 from opdock.mapping.feature_tables import FEATURE_COLUMN_NAMES, FEATURE_COLUMNS
 from opdock.mapping.ops_tables import OPS_NAMES, OPS_SOURCES, OPS_V2
 
@@ -66,7 +66,6 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.distribute.estimator_training": ("opdock.util.one_replica",),
     "python.distribute.reduce_util": ("opdock.util.one_replica",),
     "python.keras.utils.losses_utils": ("opdock.util.one_replica",),
-    **BUILT_MODULES,
     "contrib.tpu.python.tpu.tpu_function": ("opdock.util.no_tpu",),
     "python.tpu.tensor_tracer": ("opdock.util.no_tpu",),
     "python.tpu.tpu_function": ("opdock.util.no_tpu",),

@@ -6,6 +6,7 @@ from typing import Any
 
 from opdock.contrib.graph_editor import reroute, select, subgraph, util
 from opdock.contrib.graph_editor.subgraph import SubGraphView
+from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Tensor
 from opdock.ops.identity import placeholder
 
@@ -18,6 +19,12 @@ __all__ = [
     "detach_inputs",
     "detach_outputs",
 ]
+
+
+def _graph_of(view: SubGraphView) -> Graph:
+    if view.graph is None:
+        raise ValueError("The subgraph is empty.")
+    return view.graph
 
 
 def detach_control_inputs(sgv: Any) -> None:
@@ -60,9 +67,12 @@ def detach_inputs(sgv: Any, control_inputs: bool = False) -> tuple[SubGraphView,
 
     Returns:
         The view, and the placeholders.
+
+    Raises:
+        ValueError: the view is empty.
     """
     view = subgraph.make_view(sgv)
-    with view.graph.as_default():
+    with _graph_of(view).as_default():
         placeholders = [placeholder(t.dtype, name=util.placeholder_name(t)) for t in view.inputs]
     reroute.swap_inputs(view, placeholders)
     if control_inputs:
@@ -79,12 +89,15 @@ def detach_outputs(sgv: Any, control_outputs: Any = None) -> tuple[SubGraphView,
 
     Returns:
         A view with the outputs that were used, and the placeholders.
+
+    Raises:
+        ValueError: the view is empty.
     """
     whole = subgraph.make_view(sgv)
     view = whole.remap_outputs([i for i, t in enumerate(whole.outputs) if t.consumers()])
     users = SubGraphView(view.consumers())
     users = users.remap_inputs([i for i, t in enumerate(users.inputs) if t in view.outputs])
-    with whole.graph.as_default():
+    with _graph_of(whole).as_default():
         placeholders = [util.make_placeholder_from_tensor(t) for t in users.inputs]
     reroute.swap_outputs(view, placeholders)
     if control_outputs is not None:

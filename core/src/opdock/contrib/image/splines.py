@@ -48,7 +48,7 @@ def interpolate_spline(
         points, values = convert_to_tensor(train_points), convert_to_tensor(train_values)
         places = convert_to_tensor(query_points)
         for tensor, what in ((points, "input points (d)"), (values, "output values (k)")):
-            if tensor.shape.ndims is None or tensor.raw_shape[-1] is None:
+            if _last(tensor) is None:
                 raise ValueError(f"The dimensionality of the {what} must be statically-inferrable.")
         weights, plane = _solved(points, values, order, regularization_weight)
         bumps = _radial(_squared_distances(places, points), order)
@@ -64,13 +64,17 @@ def _solved(
     if regularization_weight > 0:
         bumps += regularization_weight * expand_dims(eye(count, dtype=points.dtype), 0)
     flat = _affine(points)
-    size = flat.raw_shape[-1]
+    size = _last(flat)
     # The bumps have no part that a plane could have: their sums over the points are zero.
     above = concat([bumps, flat], 2)
     below = concat([transpose(flat, [0, 2, 1]), zeros([batch, size, size], points.dtype)], 2)
-    right = concat([values, zeros([batch, size, values.raw_shape[-1]], points.dtype)], 1)
+    right = concat([values, zeros([batch, size, _last(values)], points.dtype)], 1)
     found = matrix_solve(concat([above, below], 1), right)
     return found[:, :count], found[:, count:]
+
+
+def _last(tensor: Tensor) -> int | None:
+    return tensor.raw_shape[-1] if tensor.raw_shape else None
 
 
 def _affine(points: Tensor) -> Tensor:
@@ -80,18 +84,16 @@ def _affine(points: Tensor) -> Tensor:
 def _squared_distances(x: Tensor, y: Tensor) -> Tensor:
     """Between all points of two sets: [batch, n, m]."""
     of_x, of_y = (reduce_sum(square(p), 2) for p in (x, y))
-    return expand_dims(of_x, 2) - 2 * matmul(x, y, transpose_b=True) + expand_dims(of_y, 1)
+    found: Tensor = expand_dims(of_x, 2) - 2 * matmul(x, y, transpose_b=True)
+    return found + expand_dims(of_y, 1)
 
 
 def _radial(squared: Tensor, order: int) -> Tensor:
     """The bump at a squared distance: r^order, times log r where the order is even."""
     apart = maximum(squared, _LEAST)
-    if order == 1:
-        return sqrt(apart)
-    if order == 2:
-        return 0.5 * squared * log(apart)
-    if order == 4:
-        return 0.5 * square(squared) * log(apart)
-    if order % 2 == 0:
-        return 0.5 * pow_(apart, 0.5 * order) * log(apart)
-    return pow_(apart, 0.5 * order)
+    if order % 2:
+        power: Tensor = sqrt(apart) if order == 1 else pow_(apart, 0.5 * order)
+        return power
+    # Where the power is known to be whole, it is exact at zero too.
+    power = {2: squared, 4: square(squared)}.get(order, pow_(apart, 0.5 * order))
+    return 0.5 * power * log(apart)

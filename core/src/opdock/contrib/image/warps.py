@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock import dtypes
+from opdock import dtypes, shapes
 from opdock.contrib.image.splines import interpolate_spline
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
@@ -131,13 +131,16 @@ def sparse_image_warp(
 
     Returns:
         The images, and the flow of each of their pixels, [batch, height, width, 2].
+
+    Raises:
+        ValueError: the shape of `image` is not known.
     """
     images = convert_to_tensor(image)
     source = convert_to_tensor(source_control_point_locations)
     goal = convert_to_tensor(dest_control_point_locations)
     flows = goal - source
     with name_scope(name):
-        batch, height, width, _ = images.shape.as_list()
+        batch, height, width = _static_size(images)
         pixels = grid_locations(height, width).reshape(-1, 2)
         if num_boundary_points > 0:
             still = boundary_locations(height, width, num_boundary_points - 1)
@@ -153,7 +156,7 @@ def sparse_image_warp(
 
 def grid_locations(image_height: int, image_width: int) -> Array:
     """The rows and columns of all pixels, [height, width, 2]."""
-    return np.stack(np.mgrid[:image_height, :image_width], axis=-1).astype(np.float64)
+    return np.moveaxis(np.indices((image_height, image_width), np.float64), 0, -1)
 
 
 def boundary_locations(image_height: int, image_width: int, num_points_per_edge: int) -> Array:
@@ -165,6 +168,13 @@ def boundary_locations(image_height: int, image_width: int, num_points_per_edge:
     y, x = np.meshgrid(rows, columns, indexing="ij")
     edge = (x == 0) | (x == image_width - 1) | (y == 0) | (y == image_height - 1)
     return np.stack([y[edge], x[edge]], axis=-1)
+
+
+def _static_size(images: Tensor) -> tuple[int, int, int]:
+    batch, height, width, _ = shapes.with_rank(images.raw_shape, 4)
+    if batch is None or height is None or width is None:
+        raise ValueError(f"The shape of image must be known, but is {images.shape}.")
+    return batch, height, width
 
 
 def _for_each(points: Array, batch: int, dtype: dtypes.DType) -> Tensor:

@@ -55,7 +55,8 @@ def pairwise_distance(feature: Any, squared: bool = False) -> Tensor:
     if not squared:
         # The root's slope at zero is infinite: none is taken there.
         found = sqrt(where_v2(apart, found, 1.0))
-    return where_v2(apart, found, 0.0)
+    distances: Tensor = where_v2(apart, found, 0.0)
+    return distances
 
 
 def _alike(labels: Any) -> Tensor:

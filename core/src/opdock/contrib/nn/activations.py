@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, Final
+
+import numpy as np
 
 from opdock import shapes
 from opdock.graph.nodes.constant_value import constant_value
@@ -46,7 +47,7 @@ def alpha_dropout(
     """
     with name_scope(name, "alpha_dropout", [x]):
         x = convert_to_tensor(x, name="x")
-        if isinstance(keep_prob, Real) and not 0 < keep_prob <= 1:
+        if isinstance(keep_prob, int | float | np.number) and not 0 < keep_prob <= 1:
             raise ValueError(
                 "keep_prob must be a scalar tensor or a float in the range (0, 1], got "
                 f"{float(keep_prob):g}"
@@ -63,7 +64,8 @@ def alpha_dropout(
         least = _SELU_OF_MINUS_INFINITY
         dropped = x * mask + least * (1 - mask)
         scale = (keep + keep * (1 - keep) * least**2) ** -0.5
-        return scale * dropped - scale * least * (1 - keep)
+        found: Tensor = scale * dropped - scale * least * (1 - keep)
+        return found
 
 
 def scaled_softplus(x: Any, alpha: Any, clip: Any = None, name: str | None = None) -> Tensor:

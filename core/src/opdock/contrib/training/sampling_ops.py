@@ -147,7 +147,8 @@ def _estimate_data_distribution(
     )  # fmt: skip
     now: Any = seen.assign_add(reduce_sum(one_hot(labels, num_classes, dtype=dtypes.int64), 0))
     now = now + 0  # what others count meanwhile does not change it
-    return cast(now / reduce_sum(now), dtypes.float32)
+    share: Tensor = cast(now / reduce_sum(now), dtypes.float32)
+    return share
 
 
 def _verify_input(

@@ -54,4 +54,5 @@ def sgdr_decay(
             return [number, (periods - before) / longer**number]
 
         number, part = cond(equal(longer, 1), as_long, longer_and_longer)
-        return 0.5 * rate * higher**number * (cos(part * math.pi) + 1)
+        found: Tensor = 0.5 * rate * higher**number * (cos(part * math.pi) + 1)
+        return found

@@ -178,6 +178,10 @@ class Operation:
             types += some if arg.is_ref else [t.base_dtype for t in some]
         return types
 
+    @property
+    def _outputs(self) -> list[Tensor]:
+        return self.outputs  # as `_inputs`: programs that edit graphs ask for both
+
     # ------------------------------------------------------------ edits
     @property
     def _control_outputs(self) -> list[Operation]:
