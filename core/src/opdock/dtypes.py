@@ -98,6 +98,11 @@ class DType:
         return self._other if self._is_ref_dtype else self
 
     @property
+    def _is_data(self) -> builtins.bool:
+        """Whether values can be kept outside of a step: they are no reference and no handle."""
+        return not (self._is_ref_dtype or self._is_handle)
+
+    @property
     def as_ref(self) -> DType:
         """The reference flavour of this type."""
         return self if self._is_ref_dtype else self._other

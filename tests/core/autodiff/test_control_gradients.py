@@ -41,6 +41,70 @@ def test_second_and_third_order_through_a_loop():
     assert run(third) == pytest.approx(24 * 3.0)
 
 
+def nested(x):
+    def turn(i, a):
+        inner = tf.while_loop(lambda j, _: j < 2, lambda j, b: (j + 1, b * a), [0, a])[1]
+        return i + 1, inner * 0.5 + x
+
+    return tf.while_loop(lambda i, _: i < 3, turn, [0, x])[1]
+
+
+def branching(x):
+    def turn(i, a):
+        return i + 1, tf.cond(tf.equal(i % 2, 0), lambda: a * x, lambda: tf.tanh(a) + a * a)
+
+    return tf.while_loop(lambda i, _: i < 4, turn, [0, x])[1]
+
+
+def through_arrays(x):
+    array = tf.TensorArray(tf.float64, 4, clear_after_read=False)
+    array = tf.while_loop(
+        lambda i, *_: i < 4, lambda i, t, a: (i + 1, t.write(i, a * a), a * x), [0, array, x]
+    )[1]
+    return array.stack() * array.read(1)
+
+
+def by_its_own_gradient(x):
+    def turn(i, a):
+        return i + 1, tf.gradients(a * a * x, a)[0] * 0.5 + a
+
+    return tf.while_loop(lambda i, _: i < 3, turn, [0, x])[1]
+
+
+def growing(x):
+    return tf.while_loop(
+        lambda i, _: i < 2, lambda i, a: (i + 1, tf.concat([a, a[-1:] * x[:1]], 0)), [0, x * x],
+        shape_invariants=[tf.TensorShape([]), tf.TensorShape([None])],
+    )[1]  # fmt: skip
+
+
+def until_large(x):
+    return tf.while_loop(lambda a: tf.reduce_sum(a) < 30.0, lambda a: (a * x + a,), [x])
+
+
+def scanned(x):
+    return tf.scan(lambda a, e: a * e * x, tf.stack([x, x * 2, x * x]))
+
+
+@pytest.mark.parametrize(
+    "build",
+    [nested, branching, through_arrays, by_its_own_gradient, growing, until_large, scanned],
+)
+def test_higher_derivatives_of_loops_are_those_of_differences(build):
+    """TensorFlow 1 refuses them, as its recording loops cannot be recorded again; these can."""
+    x = tf.placeholder(tf.float64, [2])
+    slopes = [build(x)]
+    for _ in range(3):
+        slopes.append(tf.gradients(slopes[-1], x)[0])
+    at, step = np.array([0.7, 1.2]), 1e-4
+    with tf.Session() as session:
+        values = session.run(slopes[2:], {x: at})
+        for lower, found in zip(slopes[1:], values, strict=False):
+            for i, unit in enumerate(np.eye(2) * step):
+                above, below = (session.run(lower, {x: v}).sum() for v in (at + unit, at - unit))
+                assert found[i] == pytest.approx((above - below) / (2 * step), rel=1e-5)
+
+
 def test_a_variable_that_one_branch_reads_has_a_gradient_of_its_own_type():
     p = tf.placeholder(tf.bool, [])
     v = tf.get_variable("v", initializer=[2.0, 3.0], use_resource=True)

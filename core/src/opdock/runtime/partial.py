@@ -81,7 +81,9 @@ class PartialRun:
         later = self._whole - needed - self._done
         used = {t for op in later for t in op.inputs} | (self._open & set(self._tensors(needed)))
         kept = [
-            t for t in self._tensors(needed) if t in used and t not in self._values and _is_data(t)
+            t
+            for t in self._tensors(needed)
+            if t in used and t not in self._values and t.dtype._is_data
         ]
         order = list(dict.fromkeys([*fresh, *kept]))
         if order or targets:
@@ -125,11 +127,6 @@ def _ancestors(ends: list[Operation], known: set[Tensor]) -> set[Operation]:
         stack += [t.op for t in op.inputs if t not in known]
         stack += op.control_inputs
     return seen
-
-
-def _is_data(tensor: Tensor) -> bool:
-    """Whether the value can be kept outside of the step."""
-    return not tensor.dtype._is_ref_dtype and tensor.dtype.name not in ("resource", "variant")
 
 
 def _has_effect(op: Operation) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from opdock.autodiff.gradients import gradients
 from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.composite import IndexedSlices, internal_convert_to_tensor_or_indexed_slices
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.frames import frames_known
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.registry import get
@@ -186,6 +188,13 @@ class Optimizer(TrackedSlots, AppliedUpdates):
             raise ValueError(
                 f"No gradients provided for any variable: {[str(v) for _, v in converted]}."
             )
+        with frames_known(sys._getframe()):
+            return self._applied(converted, variables, global_step, name)
+
+    def _applied(
+        self, converted: list[tuple[Any, Any]], variables: list[Any], global_step: Any,
+        name: str | None,
+    ) -> Any:  # fmt: skip
         self._make_slots(variables)
         updates = []
         with name_scope(name, self._name, _tensors(converted)) as scope:

@@ -11,7 +11,7 @@ from opdock import errors, shapes
 from opdock.compiler.clean.fold import Evaluate, fold
 from opdock.compiler.clean.prune import give, prune, refine_shapes
 from opdock.compiler.ir.block import Block, Node, Value
-from opdock.compiler.ir.state import has_effect
+from opdock.compiler.ir.state import follow_effects, has_effect
 from opdock.graph.nodes.traits import Control
 
 if TYPE_CHECKING:
@@ -37,8 +37,7 @@ def branches(block: Block, evaluate: Evaluate) -> bool:
     effects: set[Node] = set()
     for node in block.nodes:
         node.inputs = [mapping.get(v, v) for v in node.inputs]
-        if has_effect(node) or any(n in effects for n in (*node.control, *_made_by(node))):
-            effects.add(node)
+        follow_effects(node, effects)
         found = None
         control = node.traits.control
         if control is Control.COND:
@@ -62,10 +61,6 @@ def branches(block: Block, evaluate: Evaluate) -> bool:
     block.replace(mapping, controls)
     block.sweep()
     return True
-
-
-def _made_by(node: Node) -> list[Node]:
-    return [v.node for v in node.inputs]
 
 
 # ---------------------------------------------------------------- If

@@ -25,7 +25,7 @@ def dead(block: Block) -> None:
     for node in block.nodes:
         if node in data or node in kept or node not in users or not needless(node):
             continue
-        before = list(dict.fromkeys([*(v.node for v in node.inputs), *node.control]))
+        before = list(dict.fromkeys(node.needs()))
         waiting = users[node]
         if len(before) > 1 and waiting > 1 and len(before) * waiting > len(before) + waiting:
             continue  # It saves more waiting than it makes.

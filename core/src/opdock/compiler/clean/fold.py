@@ -5,14 +5,14 @@ Values come from the session's own host kernels, so folding never changes a resu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
 from opdock import dtypes, errors, shapes
 from opdock.compiler.ir.block import Array, Block, Node, Value
-from opdock.compiler.ir.state import has_effect
+from opdock.compiler.ir.state import follow_effects
 from opdock.graph.nodes.constant import const_op
 
 Evaluate = Callable[[Node, list[Any]], "list[Any] | None"]
@@ -35,8 +35,7 @@ def fold(block: Block, evaluate: Evaluate) -> None:
         before = node.inputs
         if mapping:
             node.inputs = [mapping.get(v, v) for v in before]
-        if has_effect(node) or (effects and not effects.isdisjoint(_before(node))):
-            effects.add(node)
+        follow_effects(node, effects)
         if _may_fold(node):
             # A shape is known without its tensor, but what makes the tensor may have to run.
             results = None if node in effects else _facts(node)
@@ -65,11 +64,6 @@ def fold(block: Block, evaluate: Evaluate) -> None:
 
 def _has_unknown(node: Node) -> bool:
     return bool(node.inputs) and any(s is None or None in s for s in node.out_shapes)
-
-
-def _before(node: Node) -> Iterator[Node]:
-    yield from (v.node for v in node.inputs)
-    yield from node.control
 
 
 def _may_fold(node: Node) -> bool:

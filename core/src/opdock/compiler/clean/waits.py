@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from opdock.compiler.clean.dead import asked_for, needless
 from opdock.compiler.ir.block import Block, Node
-from opdock.compiler.ir.state import has_effect
+from opdock.compiler.ir.state import follow_effects, has_effect
 
 
 def waits(block: Block) -> None:
@@ -22,8 +22,7 @@ def waits(block: Block) -> None:
         return
     effects: set[Node] = set()  # nodes that have an effect or wait for one
     for node in block.nodes:
-        if has_effect(node) or (effects and not effects.isdisjoint(_before(node))):
-            effects.add(node)
+        follow_effects(node, effects)
     live = _live(block, effects)
     kept = asked_for(block)
     idle: set[Node] = set()
@@ -31,14 +30,10 @@ def waits(block: Block) -> None:
         if node.control and node not in kept and not has_effect(node):
             node.control = [c for c in node.control if c not in idle]
         if node not in effects and (
-            node in live or (needless(node) and all(n in idle for n in _before(node)))
+            node in live or (needless(node) and idle.issuperset(node.needs()))
         ):
             idle.add(node)
     block.sweep()
-
-
-def _before(node: Node) -> list[Node]:
-    return [*(v.node for v in node.inputs), *node.control]
 
 
 def _live(block: Block, effects: set[Node]) -> set[Node]:

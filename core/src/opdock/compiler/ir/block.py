@@ -138,6 +138,10 @@ class Node:
         """All outputs."""
         return [Value(self, i) for i in range(len(self.out_dtypes))]
 
+    def needs(self) -> list[Node]:
+        """What must run before the node; some may come twice."""
+        return [*[before for before, _ in self.inputs], *self.control]
+
     def infer(self) -> None:
         """Refines the output shapes by running the shape function on the current input shapes.
 

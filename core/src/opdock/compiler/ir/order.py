@@ -71,9 +71,7 @@ def root_of(node: Node, known: dict[Node, Any]) -> Any:
 
 def preceding(node: Node, before: Mapping[Node, list[Node]]) -> Iterator[Node]:
     """All that must run before a node; some may come twice."""
-    for value in node.inputs:
-        yield value.node
-    yield from node.control
+    yield from node.needs()
     yield from before.get(node, ())
 
 

@@ -87,6 +87,12 @@ def has_effect(node: Node) -> bool:
     return node.spec.has_effect or not node.traits.drop or (node.stateful and bool(written(node)))
 
 
+def follow_effects(node: Node, effects: set[Node]) -> None:
+    """Adds a node to those that have an effect or wait for one; all before it have been asked."""
+    if has_effect(node) or (effects and not effects.isdisjoint(node.needs())):
+        effects.add(node)
+
+
 def _control_cells(node: Node) -> frozenset[int]:
     """Inputs of a control-flow node that its bodies take as variables."""
     first = 1 if node.traits.control is Control.COND else 0

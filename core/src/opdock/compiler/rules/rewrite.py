@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from opdock.compiler.ir.block import FEED, Array, Block, Node, Value
-from opdock.compiler.ir.state import has_effect
+from opdock.compiler.ir.state import follow_effects, has_effect
 from opdock.dtypes import DType, as_dtype
 from opdock.graph.nodes import registry
 from opdock.graph.nodes.constant import const_op
@@ -145,8 +145,7 @@ class _Walk:
     def visit(self, node: Node, depth: int) -> None:
         """Keeps the node, or what the first rule that applies puts in its place."""
         self.block.looked_at("rewrite", 1)
-        if has_effect(node) or (self.effects and not self.effects.isdisjoint(_before(node))):
-            self.effects.add(node)
+        follow_effects(node, self.effects)
         rules = self.table.get(FORWARDS if node.is_alias else node.op, ())
         if rules and depth < MAX_DEPTH and self.open(node):
             for name, rule in rules:
@@ -226,11 +225,6 @@ def _reach(values: set[Value]) -> set[Value]:
         last = {v for value in last for v in value.node.inputs} - reached
         reached |= last
     return reached
-
-
-def _before(node: Node) -> Iterable[Node]:
-    yield from (v.node for v in node.inputs)
-    yield from node.control
 
 
 # ---------------------------------------------------------------- what rules ask

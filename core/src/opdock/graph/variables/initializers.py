@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -327,26 +327,29 @@ def _fans(shape: Any) -> tuple[float, float]:
     return float(dims[-2] * receptive), float(dims[-1] * receptive)
 
 
-class GlorotUniform(VarianceScaling):
+class _Glorot(VarianceScaling):
+    """Variance 2 / (fan_in + fan_out) (Glorot & Bengio 2010)."""
+
+    _drawn: ClassVar[str]
+
+    def __init__(self, seed: int | None = None, dtype: Any = dtypes.float32) -> None:
+        super().__init__(1.0, "fan_avg", self._drawn, seed, dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments."""
+        return {"seed": self.seed, "dtype": self.dtype.name}
+
+
+class GlorotUniform(_Glorot):
     """Uniform with variance 2 / (fan_in + fan_out) (Glorot & Bengio 2010)."""
 
-    def __init__(self, seed: int | None = None, dtype: Any = dtypes.float32) -> None:
-        super().__init__(1.0, "fan_avg", "uniform", seed, dtype)
-
-    def get_config(self) -> dict[str, Any]:
-        """The arguments."""
-        return {"seed": self.seed, "dtype": self.dtype.name}
+    _drawn = "uniform"
 
 
-class GlorotNormal(VarianceScaling):
+class GlorotNormal(_Glorot):
     """Truncated normal with variance 2 / (fan_in + fan_out) (Glorot & Bengio 2010)."""
 
-    def __init__(self, seed: int | None = None, dtype: Any = dtypes.float32) -> None:
-        super().__init__(1.0, "fan_avg", "truncated_normal", seed, dtype)
-
-    def get_config(self) -> dict[str, Any]:
-        """The arguments."""
-        return {"seed": self.seed, "dtype": self.dtype.name}
+    _drawn = "truncated_normal"
 
 
 class Orthogonal(_Random):

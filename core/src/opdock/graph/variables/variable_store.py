@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,6 +12,7 @@ from opdock.dtypes import DType
 from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.scopes import colocate_with, name_scope
+from opdock.graph.variables import initializers
 from opdock.graph.variables.flavour import VariableAggregation, VariableSynchronization
 from opdock.graph.variables.partitioned import get_partitioned
 from opdock.graph.variables.variable import Variable
@@ -223,8 +225,6 @@ class VariableStore:
 
 def default_initializer(name: str, dtype: DType) -> Any:
     """What fills a variable for which nobody says what; ValueError for a type without a default."""
-    from opdock.graph.variables import initializers
-
     if dtype.is_floating:
         return initializers.glorot_uniform_initializer()
     if dtype.is_integer or dtype.is_unsigned or dtype.is_bool or dtype is dtypes.string:
@@ -234,10 +234,19 @@ def default_initializer(name: str, dtype: DType) -> Any:
 
 def _parameters(initializer: Any) -> Mapping[str, inspect.Parameter]:
     """What a callable takes; nothing where Python cannot tell."""
+    if isinstance(initializer, initializers.Initializer):
+        return _parameters_of(type(initializer))
     try:
         return inspect.signature(initializer).parameters
     except (TypeError, ValueError):
         return {}
+
+
+@functools.cache
+def _parameters_of(kind: type[initializers.Initializer]) -> Mapping[str, inspect.Parameter]:
+    """What initializers of a class take: models have many of few classes."""
+    _, *parameters = inspect.signature(kind.__call__).parameters.values()
+    return {p.name: p for p in parameters}
 
 
 def _wants_shape(parameters: Mapping[str, inspect.Parameter]) -> bool:

@@ -174,10 +174,6 @@ def _typed(feeds: dict[Tensor, Any]) -> list[tuple[Tensor, DType, Shape]]:
     return [(t, t.dtype.base_dtype, np.shape(v)) for t, v in feeds.items()]
 
 
-def _is_data(tensor: Tensor) -> bool:
-    return not tensor.dtype._is_ref_dtype and tensor.dtype.name not in ("resource", "variant")
-
-
 def _is_drawn(op: Operation) -> bool:
     """Whether the op draws without a seed, so that no two runs are alike."""
     seeds = [op.attrs.get(name) for name in ("seed", "seed2")]
@@ -188,7 +184,7 @@ def _variable_of(tensor: Tensor) -> Operation | None:
     """The variable that a reference or a handle leads to."""
     op = tensor.op
     while not op.spec.traits.holds:
-        behind = [t for t in op.inputs if not _is_data(t)]
+        behind = [t for t in op.inputs if not t.dtype._is_data]
         if not behind:
             return None
         op = behind[0].op
@@ -223,7 +219,7 @@ class _Walk:
         _check_device(self._engine, scope)
         self._feeds = list(feeds.values())
         self._tensors = [
-            t for op in order for t in op.outputs if _is_data(t) and t not in feeds
+            t for op in order for t in op.outputs if t.dtype._is_data and t not in feeds
         ]  # fmt: skip
         block = prune(self._tensors, [*plan.targets, *order], _typed(feeds))
         for node in block.nodes:
@@ -261,7 +257,7 @@ class _Walk:
     def _cells(self, op: Operation) -> dict[int, Array | None]:
         found: dict[int, Array | None] = {}
         for i, tensor in enumerate(op.inputs):
-            variable = None if _is_data(tensor) else _variable_of(tensor)
+            variable = None if tensor.dtype._is_data else _variable_of(tensor)
             if variable is None:
                 continue
             cell = self._engine.resources.get("variable", *_cell_key(variable))
@@ -275,7 +271,7 @@ def _with_variables(step: Step) -> Operation | None:
     op = step.node.origin
     if op is None or step.kind in ("read", "copy"):
         return None
-    return None if all(map(_is_data, op.inputs)) else op
+    return None if all(t.dtype._is_data for t in op.inputs) else op
 
 
 def _cell_key_of(attrs: dict[str, Any], name: str) -> tuple[str, str]:
@@ -307,12 +303,12 @@ def _obstacle(op: Operation, truth: _Walk) -> str:
     if _is_drawn(op):
         return "it draws random numbers without a seed"
     for i, tensor in enumerate(op.inputs):
-        if _is_data(tensor):
+        if tensor.dtype._is_data:
             if tensor not in truth.values:
                 return f"its input {tensor.name} cannot be kept"
         elif tensor.dtype.name == "variant" or i not in truth.taken.get(op, {}):
             return f"its input {tensor.name} is neither a value nor a variable"
-    if not any(map(_is_data, op.outputs)) and not truth.left.get(op):
+    if not any(t.dtype._is_data for t in op.outputs) and not truth.left.get(op):
         return "it has no result to compare"
     if any(t.dtype.name in ("resource", "variant") for t in op.outputs):
         return "its result is a handle"
@@ -335,14 +331,14 @@ class _Single:
         op, truth = self._op, self._truth
         refs = self._ref_inputs()
         inputs = [
-            self._value(i, truth.values[t]) if _is_data(t)
+            self._value(i, truth.values[t]) if t.dtype._is_data
             else self._variable(i, t) if i in refs or t.dtype.name == "resource"
             else self._value(i, truth.taken[op][i])
             for i, t in enumerate(op.inputs)
         ]  # fmt: skip
         attrs = {k: v for k, v in op.attrs.items() if k != "_class"}
         build_node(self._graph, op.spec, op.name, inputs, attrs)
-        kept = [t for t in op.outputs if _is_data(t)]
+        kept = [t for t in op.outputs if t.dtype._is_data]
         return Case(
             to_graph_def(self._graph), self._feeds, [t.name for t in kept],
             [truth.values[t] for t in kept], self._init, [n for n, _ in self._state.values()],
@@ -352,7 +348,7 @@ class _Single:
 
     def _ref_inputs(self) -> frozenset[int]:
         """The inputs that take a variable itself rather than its value."""
-        fed = [(t, t.dtype.base_dtype, t.raw_shape) for t in self._op.inputs if _is_data(t)]
+        fed = [(t, t.dtype.base_dtype, t.raw_shape) for t in self._op.inputs if t.dtype._is_data]
         return cell_inputs(prune([], [self._op], fed).nodes[-1])
 
     def _add(self, kind: str, name: str, inputs: list[Tensor], **attrs: Any) -> Operation:
@@ -415,7 +411,9 @@ def _drift(
     slack: tuple[float | None, float | None],
 ) -> Divergence | None:
     """The first op whose value differs when everything runs on the second device."""
-    drawn = {t: truth.values[t] for op in order if _is_drawn(op) for t in op.outputs if _is_data(t)}
+    drawn = {
+        t: truth.values[t] for op in order if _is_drawn(op) for t in op.outputs if t.dtype._is_data
+    }
     walk = _Walk(scope, order, plan, {**feeds, **drawn}, state)
     walk.run()
     for op, wanted, got, name in _pairs(order, truth, walk):
