@@ -1,7 +1,7 @@
 # Every target sets up what it needs: on a fresh clone, `make demo` and `make test` are enough. Only
 # tests need more than .venv, an OpenCL device and a C++ compiler, and only for them is apt asked.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-inference test prove lint conformance variants matrices opencl torch jax libraries interop bench crash fuzz soak pictures site docs api coverage reference clean
+.PHONY: help setup demo demo-inference test prove lint conformance variants matrices opencl torch jax libraries interop bench crash fuzz numbers soak pictures site docs api coverage reference clean
 
 VENV    := .venv/bin
 STAMP   := .venv/.opdock-setup
@@ -84,8 +84,12 @@ jax: $(STAMP)  ## install JAX and opdock-jax, and prove that backend
 crash: $(STAMP)  ## kill training runs at random moments; their weights must be those of an undisturbed one
 	$(VENV)/python tools/crash_training.py $(ARGS)
 
-fuzz: $(TESTED)  ## read 100,000 hostile files of each kind (ARGS="--formats graph,png --minutes 60"); goes on where it stopped
+fuzz: $(TESTED)  ## read 100,000 hostile files of each kind (ARGS="--formats png --minutes 60", or --guided by coverage)
+	$(if $(findstring --guided,$(ARGS)),$(VENV)/python -m pip --disable-pip-version-check install --quiet -c $(or $(OPDOCK_CONSTRAINTS),constraints.txt) --group fuzz)
 	$(VENV)/python -m tests.hostile $(ARGS)
+
+numbers: $(STAMP)  ## compute with nan, infinities, least and largest numbers by each form of the CPU's kernels
+	$(VENV)/python -W ignore tools/special_values.py $(ARGS)
 
 pictures: $(TESTED)  ## have Chromium draw the site, and what TensorBoard shows of the demonstration: tests, and the documentation's
 	./tools/setup_browser.sh

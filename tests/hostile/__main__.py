@@ -1,6 +1,7 @@
 """Reads very many hostile files: `make fuzz`.
 
     python -m tests.hostile --cases 100000 --formats graph,png --seed 0 --minutes 60
+    python -m tests.hostile --guided --formats graph,png --minutes 60
 
 Goes on where it stopped (build/fuzz), whether it was told to stop or a case broke it. A case is
 known by its format, the seed and its number; `--show FORMAT:SEED:NUMBER` reads one of them here.
@@ -54,6 +55,21 @@ def faults(name: str, seed: int) -> dict[str, dict[str, object]]:
     return {r["where"]: r for r in map(json.loads, reversed(lines))}
 
 
+def guided(names: list[str], minutes: float) -> int:
+    """Has coverage guide the changes, so many minutes for all kinds together; 1 for any fault."""
+    seconds = max(int(60 * min(minutes, 60.0 * len(names)) / len(names)), 1)
+    bad = False
+    for name in names:
+        words = [sys.executable, "-m", "tests.hostile.guided", name, str(seconds)]
+        with (FOLDER / f"{name}-guided.log").open("w") as log:
+            subprocess.run(words, check=False, stderr=log, stdout=log)
+        wrong = sorted(p.name for p in (FOLDER / f"{name}-faults").iterdir())
+        print(f"{name}: {seconds} s by coverage, {len(wrong)} files with faults", flush=True)
+        print("".join(f"  {FOLDER}/{name}-faults/{w}\n" for w in wrong), end="", flush=True)
+        bad = bad or bool(wrong)
+    return bad
+
+
 def show(case: str) -> int:
     """Reads one case in this process."""
     name, seed, number = case.split(":")
@@ -73,10 +89,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--show")
+    parser.add_argument("--guided", action="store_true", help="by coverage, through atheris")
     args = parser.parse_args()
     if args.show:
         return show(args.show)
     FOLDER.mkdir(parents=True, exist_ok=True)
+    if args.guided:
+        return guided(args.formats.split(","), args.minutes)
     end = time.monotonic() + 60 * args.minutes
     bad = 0
     for name in args.formats.split(","):
