@@ -49,6 +49,13 @@ class Builder:
         ]
         return self.normal(tf.concat(parts, 3))
 
+    def atrous(self, x: Any) -> Any:
+        odd = [size % 2 for size in x.shape.as_list()[1:3]]
+        spread = tf.space_to_batch_nd(x, [2, 2], [[2, 2 + more] for more in odd])
+        weights = self.weights(3, 3, x.shape.as_list()[-1], 4)
+        conv = tf.nn.conv2d(spread, weights, [1, 1, 1, 1], "VALID")
+        return tf.batch_to_space_nd(conv, [2, 2], [[0, more] for more in odd])
+
     def layer(self, kind: str, x: Any) -> Any:
         size = x.shape.as_list()[1]
         made = {
@@ -60,13 +67,7 @@ class Builder:
             "fused norm": lambda: self.normal(self.conv(x)),
             "older norm": lambda: self.normal(self.conv(x), older=True),
             "two normal convs": lambda: self.two_normal_convs(x),
-            "atrous": lambda: tf.batch_to_space_nd(
-                tf.nn.conv2d(
-                    tf.space_to_batch_nd(x, [2, 2], [[2, 2 + size % 2], [2, 2 + size % 2]]),
-                    self.weights(3, 3, x.shape.as_list()[-1], 4), [1, 1, 1, 1], "VALID",
-                ),
-                [2, 2], [[0, size % 2], [0, size % 2]],
-            ),
+            "atrous": lambda: self.atrous(x),
             "resized": lambda: self.conv(tf.image.resize_bilinear(x, [size + 1, size + 2])),
             "mirrored": lambda: self.conv(tf.pad(x, [[0, 0], [1, 1], [1, 0], [0, 0]], "REFLECT")),
             "relu": lambda: tf.nn.relu(x),

@@ -161,3 +161,19 @@ def test_names_of_transforms_are_words_and_not_cores() -> None:
             plugin.register(module, "thief")
     finally:
         manager.reset_manager()
+
+
+def test_hostile_graphs() -> None:
+    broken = graph()
+    broken.node.add(name="z", op="Neg", input=["y:5"]).attr["T"].type = tf.float32.as_datatype_enum
+    with pytest.raises(tf.errors.InvalidArgumentError, match="'y' has no output 5"):
+        transform_graph(broken, ["x"], ["z"], "insert_logging")
+    huge = tf.GraphDef()
+    value = huge.node.add(name="c", op="Const").attr["value"].tensor
+    value.dtype = tf.float32.as_datatype_enum
+    value.float_val.append(1.0)
+    value.tensor_shape.dim.add(size=1 << 48)
+    huge.node[0].attr["dtype"].type = value.dtype
+    with pytest.raises(tf.errors.ResourceExhaustedError, match="quantize_weights: Unable to alloc"):
+        transform_graph(huge, [], ["c"], "quantize_weights")
+    assert transform_graph(huge, [], ["c"], "fold_constants") == huge

@@ -38,6 +38,7 @@ def transform_graph(
     Raises:
         InvalidArgumentError: a transform or an option is unknown, malformed or missing, or the
             graph is not what a transform asks for.
+        ResourceExhaustedError: a constant does not fit into memory.
         InternalError: a transform leaves inputs of nodes that do not exist.
     """
     context = Context(tuple(inputs), tuple(outputs))
@@ -63,6 +64,8 @@ def _applied(
     tolerant = options.pop("ignore_errors", False)
     try:
         out = transform.run(graph_def, context, **options)
+    except MemoryError as e:
+        raise errors.ResourceExhaustedError(None, None, f"{transform.name}: {e}") from None
     except errors.OpError as e:
         if not tolerant:
             raise

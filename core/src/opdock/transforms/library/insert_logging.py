@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from opdock import errors
 from opdock.graph.serial.import_arguments import parse_input
 from opdock.transforms.definitions import output_types
 from opdock.transforms.editor import Editor, tensor_text
@@ -48,6 +49,10 @@ def insert_logging(
         name = editor.unique(f"{node.name}__print__")
         told = f";{node.op};" * show_op + f";{name};" * show_name + message
         types = output_types(node)
+        if taken[-1] >= len(types):
+            raise errors.InvalidArgumentError(
+                None, None, f"insert_logging: '{node.name}' has no output {taken[-1]}"
+            )
         # Everybody takes the first output through the Print, so that it runs.
         editor.redirect(node.name, name)
         editor.make(
