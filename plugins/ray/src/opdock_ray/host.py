@@ -1,8 +1,8 @@
 """The process that has a Ray of this machine in its care, while anybody uses it.
 
-Whichever task begins first would end Ray for all others if it were its parent. So Ray is started by a
-process of its own, which watches a lock: everybody who uses Ray holds a share of it, and the kernel
-lets go of that when a process ends, however it does.
+Whichever task begins first would end Ray for all others if it were its parent. So Ray is started by
+a process of its own, which watches a lock: everybody who uses Ray holds a share of it, and the
+kernel lets go of that when a process ends, however it does.
 """
 
 from __future__ import annotations
