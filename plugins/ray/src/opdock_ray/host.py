@@ -25,6 +25,7 @@ __all__ = ["alone", "main", "start", "use"]
 _LOOK: Final = 1.0
 _READY: Final = b"ready\n"
 _held: list[int] = []
+_started: list[subprocess.Popen[bytes]] = []
 
 
 def _opened(name: str) -> int:
@@ -60,6 +61,7 @@ def start() -> None:
         [sys.executable, "-m", "opdock_ray.host"],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
+    _started.append(process)  # which goes on when this process has ended
     assert process.stdout is not None
     with process.stdout as told:
         if told.readline() != _READY:
