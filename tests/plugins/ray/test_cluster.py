@@ -81,6 +81,7 @@ def until(process: subprocess.Popen[str], words: str) -> list[str]:
     raise AssertionError(f"ended without {words!r}:\n{''.join(lines)}")
 
 
+@pytest.mark.timeout(290)  # a worker looks every 30 s whether the chief has made the variables
 def test_a_program_of_three_processes_as_it_stands():
     run = subprocess.run(
         [sys.executable, "-m", "opdock.cli.main", "launch", "--ps", "1", "--workers", "2",
@@ -102,7 +103,7 @@ def test_training_goes_on_when_a_server_is_killed_and_started_again(cluster, tmp
     ps.wait()
     tasks.start("ps", 0)
     # The session is made anew, from the last checkpoint.
-    until(worker, "Restoring parameters")
+    until(worker, "session made")
     again = until(worker, r"step \d+")[-1]
     assert int(again.split()[-1]) >= 5
     assert worker.poll() is None

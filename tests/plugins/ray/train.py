@@ -12,6 +12,13 @@ flags.DEFINE_integer("steps", 30, "of all workers")
 FLAGS = flags.FLAGS
 
 
+class Tell(tf.train.SessionRunHook):
+    """Says when a session has been made."""
+
+    def after_create_session(self, session, coord):
+        print("session made", flush=True)
+
+
 def main(_):
     cluster = tf.train.ClusterSpec(
         {"ps": FLAGS.ps_hosts.split(","), "worker": FLAGS.worker_hosts.split(",")}
@@ -28,12 +35,11 @@ def main(_):
         loss = tf.reduce_mean(tf.square(tf.matmul(x, w) - tf.reduce_sum(x, 1, keepdims=True)))
         step = tf.train.get_or_create_global_step()
         train = tf.train.GradientDescentOptimizer(0.5).minimize(loss, global_step=step)
-    hooks = [tf.train.StopAtStepHook(last_step=FLAGS.steps)]
+    hooks = [tf.train.StopAtStepHook(last_step=FLAGS.steps), Tell()]
     with tf.train.MonitoredTrainingSession(
         server.target, is_chief=FLAGS.task_index == 0, hooks=hooks,
         checkpoint_dir=FLAGS.checkpoints or None, save_checkpoint_steps=5,
     ) as sess:  # fmt: skip
-        print("began", flush=True)
         while not sess.should_stop():
             at, error = sess.run([step, loss, train])[:2]
             print("step", at, flush=True)
