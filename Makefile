@@ -1,7 +1,7 @@
 # Every target sets up what it needs: on a fresh clone, `make demo` and `make test` are enough. Only
 # tests need more than .venv, an OpenCL device and a C++ compiler, and only for them is apt asked.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-inference test prove lint conformance variants matrices opencl torch jax libraries interop bench crash fuzz numbers soak pictures site docs api coverage reference clean
+.PHONY: help setup demo demo-inference test prove lint conformance variants matrices opencl torch jax ray libraries interop bench crash fuzz numbers soak pictures site docs api coverage reference clean
 
 VENV    := .venv/bin
 STAMP   := .venv/.opdock-setup
@@ -80,6 +80,11 @@ jax: $(STAMP)  ## install JAX and opdock-jax, and prove that backend
 	$(VENV)/python -m pip --disable-pip-version-check install --quiet --no-build-isolation \
 	  -c $(or $(OPDOCK_CONSTRAINTS),constraints.txt) jax==0.10.2 -e plugins/jax
 	$(VENV)/python -m pytest tests/plugins/jax $(ARGS)
+
+ray: $(STAMP)  ## install Ray and opdock-ray, and prove clusters of several processes
+	$(VENV)/python -m pip --disable-pip-version-check install --quiet --no-build-isolation \
+	  -c $(or $(OPDOCK_CONSTRAINTS),constraints.txt) ray==2.60.0 -e plugins/ray
+	$(VENV)/python -m pytest tests/plugins/ray $(ARGS)
 
 crash: $(STAMP)  ## kill training runs at random moments; their weights must be those of an undisturbed one
 	$(VENV)/python tools/crash_training.py $(ARGS)

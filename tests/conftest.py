@@ -25,6 +25,12 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
+# Clusters within one process need no engine, and an installed one would open them to others: only
+# its own tests ask for it.
+if not any("plugins/ray" in argument for argument in sys.argv):
+    os.environ["OPDOCK_DISABLE"] = ",".join(filter(None, (os.environ.get("OPDOCK_DISABLE"), "ray")))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Collects the tests without collections of garbage, and keeps them out of later ones.

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -15,7 +13,6 @@ from typing import Any, Final
 
 import click
 
-_PARENT_DIED: Final = 1  # PR_SET_PDEATHSIG
 _PATIENCE: Final = 10.0
 
 
@@ -44,7 +41,7 @@ def command(ps: int, workers: int, flags: bool, script: str, arguments: tuple[st
     cluster = {job: tasks for job, tasks in cluster.items() if tasks}
     if not cluster.get("worker"):
         raise click.UsageError("a cluster needs a worker")
-    line = [sys.executable, "-m", "opdock.cli.main", "run", script, *arguments]
+    line = [sys.executable, "-m", "opdock.cli._launched", str(os.getpid()), script, *arguments]
     tasks = [
         _Task(job, index, [*line, *(_flags(cluster, job, index) if flags else ())], cluster)
         for job, addresses in cluster.items()
@@ -79,7 +76,7 @@ class _Task:
         config = {"cluster": cluster, "task": {"type": job, "index": index}}
         self.process = subprocess.Popen(
             line, env={**os.environ, "TF_CONFIG": json.dumps(config)}, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=_end_with_parent,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
 
     def follow(self, ended: Any) -> None:
@@ -89,12 +86,6 @@ class _Task:
             click.echo(f"[{self.name}] {line.decode(errors='replace')}", nl=False)
         self.process.wait()
         ended(self)
-
-
-def _end_with_parent() -> None:
-    """Has the kernel end this process when the launcher ends, however it does."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PARENT_DIED, signal.SIGTERM)
 
 
 def _watch(tasks: Sequence[_Task]) -> int:

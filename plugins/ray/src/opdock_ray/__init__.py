@@ -9,5 +9,5 @@ from opdock.plugin import ClusterEngineSpec, hookimpl
 
 @hookimpl
 def opdock_cluster_engines() -> Iterator[ClusterEngineSpec]:
-    """Tasks are the processes that call `tf.train.Server`; each has an actor that takes its mail."""
+    """Tasks are the processes that call `tf.train.Server`; an actor takes the mail of each."""
     yield ClusterEngineSpec(name="ray", engine="opdock_ray.engine:RayEngine")

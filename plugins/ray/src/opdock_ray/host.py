@@ -1,8 +1,8 @@
 """The process that has a Ray of this machine in its care, while anybody uses it.
 
-Whichever task begins first would end Ray for all others if it were its parent. So Ray is started by a
-process of its own, which watches a lock: everybody who uses Ray holds a share of it, and the kernel
-lets go of that when a process ends, however it does.
+Whichever task begins first would end Ray for all others if it were its parent. So Ray is started by
+a process of its own, which watches a lock: everybody who uses Ray holds a share of it, and the
+kernel lets go of that when a process ends, however it does.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ __all__ = ["alone", "main", "start", "use"]
 _LOOK: Final = 1.0
 _READY: Final = b"ready\n"
 _held: list[int] = []
+_started: list[subprocess.Popen[bytes]] = []
 
 
 def _opened(name: str) -> int:
@@ -60,6 +61,7 @@ def start() -> None:
         [sys.executable, "-m", "opdock_ray.host"],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
+    _started.append(process)  # which goes on when this process has ended
     assert process.stdout is not None
     with process.stdout as told:
         if told.readline() != _READY:

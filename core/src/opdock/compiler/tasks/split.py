@@ -9,7 +9,7 @@ for is sent by somebody who does not wait for it.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ from opdock.graph.nodes.devicespec import DeviceSpec
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.serial.attr_proto import encode_attr
 from opdock.graph.serial.function_writer import FunctionLibraryWriter
-from opdock.graph.serial.node_def import fill_node_def
+from opdock.graph.serial.node_def import fill_node_def, keep_group
 from opdock.io import protos
 from opdock.shapes import Shape
 
@@ -243,11 +243,7 @@ class _Writer:
         graph_def = self.part.graph_def
         here = {node.name for node in graph_def.node}
         for node in graph_def.node:
-            _keep_group(node, here)
-        for function in graph_def.library.function:
-            inside = here | {node.name for node in function.node_def}
-            for node in function.node_def:
-                _keep_group(node, inside)
+            keep_group(node, here)
         self.part.feeds.append((f"{self._step}:0", int64, ()))
         return self.part
 
@@ -294,16 +290,6 @@ class _Writer:
             job=self._own.job, replica=self._own.replica, task=self._own.task,
             device_type=asked.device_type, device_index=asked.device_index,
         ).to_string()  # fmt: skip
-
-
-def _keep_group(node: Any, here: Container[str]) -> None:
-    """Leaves out of a NodeDef's colocation group who is in another task."""
-    if "_class" not in node.attr:
-        return
-    kept = [n for n in node.attr["_class"].list.s if n.decode().removeprefix("loc:@") in here]
-    del node.attr["_class"]
-    if kept:
-        node.attr["_class"].list.s.extend(kept)
 
 
 def _text(value: Value) -> str:

@@ -9,7 +9,7 @@ from opdock.graph.control.func_graph import FuncGraph
 from opdock.graph.control.function_op import FunctionSpec
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.serial.attr_proto import encode_attr, encode_shape
-from opdock.graph.serial.node_def import fill_node_def
+from opdock.graph.serial.node_def import fill_node_def, keep_group
 from opdock.io import protos
 
 
@@ -90,12 +90,14 @@ def write_function(
     # Readers run every stateful node, so what nobody needs is left out.
     needed = function.needed()
     operations = [op for op in function.get_operations() if op in needed and op.type != "_Arg"]
+    names = {op.name for op in operations}
     for op in operations:
         node = proto.node_def.add()
         fill_node_def(op, node, functions)
         del node.input[:]
         node.input.extend(_edge(t, arg_names) for t in op.inputs)
         node.input.extend(f"^{c.name}" for c in op.control_inputs if c.type != "_Arg")
+        keep_group(node, names)
     for i, tensor in enumerate(function.outputs):
         out = output_names[i] if output_names else f"output_{i}"
         proto.signature.output_arg.add(name=out, type=tensor.dtype.base_dtype.as_datatype_enum)

@@ -63,9 +63,9 @@ def _array(value: Any) -> tuple[np.ndarray[Any, Any], dtypes.DType]:
 
 
 def _bytes(array: np.ndarray[Any, Any], dtype: dtypes.DType) -> Any:
-    if array.dtype.hasobject:
+    if array.dtype.hasobject or dtype is dtypes.string:
         try:
-            return encode_array(array, dtypes.string).SerializeToString()
+            return encode_array(array.astype(object), dtypes.string).SerializeToString()
         except TypeError as e:
             raise errors.UnimplementedError(
                 None, None, f"What is no data cannot leave its task: {e}"
