@@ -243,7 +243,7 @@ def _parameters(initializer: Any) -> Mapping[str, inspect.Parameter]:
 
 
 @functools.cache
-def _parameters_of(kind: type[initializers.Initializer]) -> Mapping[str, inspect.Parameter]:
+def _parameters_of(kind: type[Any]) -> Mapping[str, inspect.Parameter]:
     """What initializers of a class take: models have many of few classes."""
     _, *parameters = inspect.signature(kind.__call__).parameters.values()
     return {p.name: p for p in parameters}
