@@ -25,7 +25,8 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     ),
     "Kernels": (
         "Kernel", "KernelTable", "NodeSig", "KernelContext", "Cell", "Resources", "RandomStream",
-        "random_stream", "flat_inputs", "flat_outputs", "infer_shapes", "Rejection", "note", "heard",
+        "random_stream", "flat_inputs", "flat_outputs", "infer_shapes", "Rejection", "note",
+        "heard",
     ),
     "Segments": (
         "Segment", "SegmentNode", "SegmentValue", "SegmentVariable", "SegmentStream",
