@@ -22,11 +22,13 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Plugins": ("API_VERSION", "hookimpl", "register", "unregister", "load", "PluginError"),
     "Backends and devices": (
         "BackendSpec", "Probe", "DeviceAttributes", "Device", "BaseDevice", "Buffer", "MemoryStats",
-        "KernelTime", "RecordingDevice", "Recording", "ArenaDevice", "CopyRoute", "HOST",
+        "KernelTime", "RecordingDevice", "Recording", "ArenaDevice", "LimitedDevice", "CopyRoute",
+        "HOST",
     ),
     "Kernels": (
         "Kernel", "KernelTable", "NodeSig", "KernelContext", "Cell", "Resources", "RandomStream",
-        "random_stream", "flat_inputs", "flat_outputs", "infer_shapes", "Rejection",
+        "random_stream", "flat_inputs", "flat_outputs", "infer_shapes", "Rejection", "note",
+        "heard",
     ),
     "Segments": (
         "Segment", "SegmentNode", "SegmentValue", "SegmentVariable", "SegmentStream",

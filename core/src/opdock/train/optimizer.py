@@ -189,9 +189,9 @@ class Optimizer(TrackedSlots, AppliedUpdates):
                 f"No gradients provided for any variable: {[str(v) for _, v in converted]}."
             )
         with frames_known(sys._getframe()):
-            return self._applied(converted, variables, global_step, name)
+            return self._apply_pairs(converted, variables, global_step, name)
 
-    def _applied(
+    def _apply_pairs(
         self, converted: list[tuple[Any, Any]], variables: list[Any], global_step: Any,
         name: str | None,
     ) -> Any:  # fmt: skip

@@ -54,6 +54,27 @@ def test_rank_is_priority_then_specificity_then_order():
     ]  # fmt: skip
 
 
+def test_what_types_decide_is_found_once_and_forgotten_with_new_kernels():
+    found = index(kernel("floats", dtypes={"T": FLOATS}), kernel("any"))
+    first = found.judged("Op", {"T": float32})
+    assert first.settled is not None and tags(first.settled) == ["floats", "any"]
+    assert found.judged("Op", {"T": float32, "N": 3}) is first
+    assert select(sig(), found) is first.settled
+    other = found.judged("Op", {"T": int32}).settled
+    assert tags(other) == ["any"] and list(reasons(other)) == ["floats"]
+    found.add([kernel("late", priority=1)], "q", "dist-q")
+    assert tags(select(sig(), found)) == ["late", "floats", "any"]
+
+
+def test_a_kernel_that_asks_for_more_than_types_is_asked_each_time():
+    asked = []
+    found = index(kernel("picky", when=lambda s: asked.append(s.name) or True), kernel("any"))
+    assert found.judged("Op", {"T": float32}).settled is None
+    for _ in range(2):
+        assert tags(select(sig(), found)) == ["picky", "any"]
+    assert asked == ["node", "node"]
+
+
 def test_a_label_is_used_only_on_request():
     found = index(kernel("own"), kernel("fast", label="fast", priority=9))
     plain = select(sig(), found)

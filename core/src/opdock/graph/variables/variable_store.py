@@ -235,7 +235,7 @@ def default_initializer(name: str, dtype: DType) -> Any:
 def _parameters(initializer: Any) -> Mapping[str, inspect.Parameter]:
     """What a callable takes; nothing where Python cannot tell."""
     if isinstance(initializer, initializers.Initializer):
-        return _parameters_of(type(initializer))
+        return _parameters_of(type(initializer).__call__)
     try:
         return inspect.signature(initializer).parameters
     except (TypeError, ValueError):
@@ -243,9 +243,9 @@ def _parameters(initializer: Any) -> Mapping[str, inspect.Parameter]:
 
 
 @functools.cache
-def _parameters_of(kind: type[initializers.Initializer]) -> Mapping[str, inspect.Parameter]:
-    """What initializers of a class take: models have many of few classes."""
-    _, *parameters = inspect.signature(kind.__call__).parameters.values()
+def _parameters_of(method: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """What a method takes beside its object: models have many initializers of few classes."""
+    _, *parameters = inspect.signature(method).parameters.values()
     return {p.name: p for p in parameters}
 
 
