@@ -11,6 +11,7 @@ import pytest
 
 import opdock as tf
 from opdock.contrib import batching
+from opdock.kernels.portable.batching import Batcher, _Task
 from tests.threads import start
 
 LONG = 10**9
@@ -129,6 +130,41 @@ def test_an_error_comes_to_all_and_the_next_batch_is_none_of_it() -> None:
             assert isinstance(error, tf.errors.FailedPreconditionError)
             assert "does not equal the sum" in error.message
         assert sess.run(result, {x: [1, 2, 3, 4]})[0].tolist() == [1, 2, 3, 4]
+
+
+def test_who_leaves_a_batch_leaves_it_to_the_others() -> None:
+    batcher, one = Batcher(1, 4, LONG, 10, []), np.zeros(1)
+    last = _Task([one])
+    held, released, seen = threading.Event(), threading.Event(), []
+
+    def wait(condition: Any, ready: Any, give_up: Any = None, deadline: Any = None) -> None:
+        while not ready():
+            condition.wait()
+
+    def interrupted(condition: Any, ready: Any, give_up: Any = None, deadline: Any = None) -> None:
+        if deadline is None:  # it is the last of a batch that is full, and another is computed
+            raise KeyboardInterrupt
+        wait(condition, ready)
+
+    def hold(batch: Any) -> None:
+        held.set()
+        released.wait()
+
+    full = start(lambda: batcher.run(_Task([np.zeros(4)]), hold, wait))
+    held.wait()
+    others = [
+        start(lambda: batcher.run(_Task([one]), lambda b: seen.append(b.size), wait))
+        for _ in range(3)
+    ]
+    with batcher.changed:
+        while batcher._open is None or len(batcher._open.tasks) < 3:
+            batcher.changed.wait(0.01)
+    with pytest.raises(KeyboardInterrupt):
+        batcher.run(last, hold, interrupted)
+    released.set()
+    for join in (full, *others):
+        join()
+    assert seen == [3] and batcher._waiting == batcher._running == 0
 
 
 def test_the_end_of_a_session_ends_the_waiting() -> None:

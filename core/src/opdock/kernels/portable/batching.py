@@ -52,7 +52,7 @@ class _Batch:
     def __init__(self, deadline: float) -> None:
         self.deadline = deadline
         self.tasks: list[_Task] = []
-        self.closed = self.done = False
+        self.closed = self.begun = self.done = False
         self.error: BaseException | None = None
 
     @property
@@ -126,26 +126,34 @@ class Batcher:
         """
         with self.changed:
             batch = self._join(task)
+
+            def leave() -> None:
+                self._withdraw(batch, task)
+
+            def turn() -> bool:
+                return batch.done or (
+                    not batch.begun and batch.tasks[-1] is task and self._running < self._threads
+                )
+
             try:
-                wait(
-                    self.changed, lambda: batch.due, lambda: self._withdraw(batch, task),
-                    deadline=batch.deadline,
-                )  # fmt: skip
+                wait(self.changed, lambda: batch.due, leave, deadline=batch.deadline)
                 self._close(batch)
-                if batch.tasks[-1] is not task:
-                    wait(self.changed, lambda: batch.done)
-                else:
-                    wait(self.changed, lambda: self._running < self._threads)
-            except BaseException as e:
-                self._withdraw(batch, task, e)
+                wait(self.changed, turn, leave)
+            except BaseException:
+                leave()
                 raise
-            if batch.done:
-                if batch.error is not None:
-                    raise batch.error
-                return
-            self._running += 1
-            self._waiting -= 1
-        self._carry_out(batch, work)
+            if not batch.done:
+                batch.begun = True
+                self._running += 1
+                self._waiting -= 1
+        if batch.begun and batch.tasks[-1] is task:
+            self._carry_out(batch, work)
+        elif isinstance(batch.error, Exception):
+            raise batch.error
+        elif batch.error is not None:
+            raise errors.AbortedError(
+                None, None, "The step that computed the batch was interrupted."
+            )
 
     def _carry_out(self, batch: _Batch, work: Work) -> None:
         try:
@@ -186,18 +194,14 @@ class Batcher:
             batch.closed = True
             self.changed.notify_all()
 
-    def _withdraw(self, batch: _Batch, task: _Task, error: BaseException | None = None) -> None:
-        """A task goes before its batch is computed; one that was to compute it ends it for all."""
-        if batch.done or task not in batch.tasks:
+    def _withdraw(self, batch: _Batch, task: _Task) -> None:
+        """A task goes before its batch is computed, which is another's to compute if it was its."""
+        if batch.begun or task not in batch.tasks:
             return
-        if not batch.closed:
-            batch.tasks.remove(task)
-        elif batch.tasks[-1] is task:
-            batch.error, batch.done = error, True
+        batch.tasks.remove(task)
         if not batch.tasks:
-            batch.done = True
             self._close(batch)
-        self._waiting -= batch.done
+            self._waiting -= 1
         self.changed.notify_all()
 
 
