@@ -35,6 +35,10 @@ AGAIN = 9  # times that a test of a library that races is run again; one in thre
 NOT_INSTALLED = 3  # the exit status where pip fails
 
 
+# `tf.keras`, for those whose tests ask for it.
+KERAS = ("keras-applications==1.0.8", "keras-preprocessing==1.1.2", "Keras==2.2.5")
+
+
 @dataclass(frozen=True)
 class Suite:
     """A library, and where its tests are: in site-packages, or in its unpacked source archive."""
@@ -85,10 +89,9 @@ SUITES = (
     ),
     Suite(
         "trfl", "trfl==1.1.0", ("trfl",),
-        needs=("tensorflow-probability==0.7.0", "decorator", "cloudpickle", "dm-tree",
-               "keras-applications==1.0.8", "keras-preprocessing==1.1.2", "Keras==2.2.5"),
+        needs=("tensorflow-probability==0.7.0", "decorator", "cloudpickle", "dm-tree", *KERAS),
     ),
-    Suite("t3f", "t3f==1.1.0", ("t3f",)),
+    Suite("t3f", "t3f==1.1.0", ("t3f",), needs=KERAS),
 )  # fmt: skip
 # What a message means; the first that matches counts.
 REASONS = (

@@ -72,7 +72,8 @@ def _alike(labels: Any) -> Tensor:
 
 def _others(alike: Tensor) -> Tensor:
     """1 for each pair of two with equal labels."""
-    return cast(alike, dtypes.float32) - eye(shape(alike)[0])
+    found: Tensor = cast(alike, dtypes.float32) - eye(shape(alike)[0])
+    return found
 
 
 # ---------------------------------------------------------------- losses of distances
