@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["below", "read", "write"]
+__all__ = ["below", "how", "read", "write"]
 
 _PART: Final = 1 / 3
 
@@ -35,6 +35,12 @@ def read(path: Path) -> dict[str, float]:
     """The floors by row."""
     floors: dict[str, float] = json.loads(path.read_text(encoding="utf-8"))["floors"]
     return floors
+
+
+def how(path: Path) -> tuple[int, str]:
+    """With how many threads and by which clock they were measured."""
+    about = json.loads(path.read_text(encoding="utf-8"))["about"]
+    return about["threads"], about["clock"]
 
 
 def below(floors: Mapping[str, float], rows: Iterable[Mapping[str, Any]], peer: str) -> list[str]:

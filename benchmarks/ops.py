@@ -168,6 +168,8 @@ def main(words: Sequence[str]) -> int:
         (Side("opdock"), *args.peer), args.threads, args.device,
         effort=EFFORT, processor=args.processor, settled=True,
     )  # fmt: skip
+    if args.floor and (asked := tuple(told_of(setting).values())) != floors.how(args.floor):
+        parser.error(f"these floors were measured with {floors.how(args.floor)}, not {asked}")
     found = list(measured(setting, chosen))
     about = {
         **report.machine(),

@@ -59,11 +59,15 @@ def test_floors_are_kept_and_name_what_is_below(tmp_path: Path) -> None:
         {"name": "B.small", "ratios": {"tensorflow": 0.3}},
         {"name": "C.small", "wrong": {"opdock": "results are 1 apart"}},
     ]
-    floors.write(path, {"cpu": "one"}, rows, "tensorflow")
+    floors.write(path, {"threads": 1, "clock": "the processors'"}, rows, "tensorflow")
     floors.write(
-        path, {"cpu": "one"}, [{"name": "D.small", "ratios": {"tensorflow": 6.0}}], "tensorflow"
+        path,
+        {"threads": 1, "clock": "the processors'"},
+        [{"name": "D.small", "ratios": {"tensorflow": 6.0}}],
+        "tensorflow",
     )
     least = floors.read(path)
+    assert floors.how(path) == (1, "the processors'")
     assert least == {"A.small": 1.0, "B.small": 0.1, "D.small": 2.0}
     now = [
         {"name": "A.small", "ratios": {"tensorflow": 1.1}},

@@ -16,7 +16,13 @@ from opdock_cpu.jit.looped import Array, Looped
 
 __all__ = ["fold_onto", "fold_rows", "runs"]
 
-_KINDS: Final = {np.add: 0, np.subtract: 1, np.multiply: 2, np.maximum: 3, np.minimum: 4}
+_KINDS: Final[dict[Any, int]] = {
+    np.add: 0,
+    np.subtract: 1,
+    np.multiply: 2,
+    np.maximum: 3,
+    np.minimum: 4,
+}
 _HALVES: Final = frozenset({"float16", "bfloat16"})
 _SHARED: Final = 1 << 15
 """Elements of rows from which two shares of them pay."""

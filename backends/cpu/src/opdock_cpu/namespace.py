@@ -38,4 +38,6 @@ for _name in ("cholesky", "det", "eigh", "eigvalsh", "inv", "qr", "slogdet", "so
 
 namespace: Any = ModuleType("opdock_cpu.namespace.namespace")
 # Attributes of its own: to pass each look-up on would cost more than many a kernel.
-vars(namespace).update(vars(xp), fold_rows=fold_rows, linalg=linalg, matmul=_factored(xp.matmul))
+vars(namespace).update(
+    vars(xp), fold_rows=fold_rows, linalg=linalg, matmul=_factored(vars(xp)["matmul"])
+)

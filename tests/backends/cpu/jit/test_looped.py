@@ -116,3 +116,13 @@ def test_what_is_not_translated_says_so(function: Any, why: str) -> None:
 def test_without_llvm_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(llvm, "available", lambda: False)
     assert not Looped(_positive)(1, 1 << 30, np.zeros(1, np.bool_), np.ones(1))
+
+
+def test_a_function_without_its_source_does_not_run() -> None:
+    names: dict[str, Any] = {}
+    exec(
+        "def gone(begin: int, end: int, out: Array) -> None:\n    pass",
+        names | {"Array": Array},
+        names,
+    )
+    assert not Looped(names["gone"])(1, 1 << 30, np.zeros(1))

@@ -59,8 +59,12 @@ class Looped:
         self._codes: dict[tuple[np.dtype[Any], ...], _Bound] = {}
 
     @cached_property
-    def _about(self) -> Parameters:
-        return parameters(self._function)
+    def _about(self) -> Parameters | None:
+        """What the function takes; None where its source was not installed with it."""
+        try:
+            return parameters(self._function)
+        except OSError:
+            return None
 
     def __call__(self, turns: int, steps: float, *args: Any, most: int = _CHUNKS) -> bool:
         """Runs it, if there is code.
@@ -79,6 +83,8 @@ class Looped:
         if (steps < _SMALL and not llvm.started()) or not llvm.available():
             return False
         about = self._about
+        if about is None:
+            return False
         arrays = [np.ascontiguousarray(a) for a in args[: len(about.arrays)]]
         key = tuple(a.dtype for a in arrays)
         bound = self._codes.get(key)
@@ -109,7 +115,9 @@ class _Bound:
 
     def __call__(self, arrays: list[Array], wholes: Any, reals: Any, chunks: int) -> None:
         if self._call is None:
-            self._call = caller(self._arguments)(self.function.address)
+            address = self.function.address
+            assert address is not None
+            self._call = caller(self._arguments)(address)
         values = [*arrays, np.array(wholes, np.int64), np.array(reals, np.float64)]
         pointers = list(map(ffi().from_buffer, values))
         chunks = min(chunks, wholes[0])

@@ -63,14 +63,12 @@ class Parameters:
     Attributes:
         tree: the function.
         arrays, wholes, reals: the names of flat arrays, whole and real numbers.
-        written: the arrays that are stored to.
     """
 
     tree: ast.FunctionDef
     arrays: tuple[str, ...]
     wholes: tuple[str, ...]
     reals: tuple[str, ...]
-    written: frozenset[str]
 
 
 def parameters(function: Callable[..., None]) -> Parameters:
@@ -80,15 +78,8 @@ def parameters(function: Callable[..., None]) -> Parameters:
     kinds: dict[str, list[str]] = {"Array": [], "int": [], "float": []}
     for arg in tree.args.args[2:]:
         kinds[ast.unparse(arg.annotation) if arg.annotation else ""].append(arg.arg)
-    stored = {
-        node.value.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Subscript)
-        and isinstance(node.ctx, ast.Store)
-        and isinstance(node.value, ast.Name)
-    }
-    found = (tuple(kinds[k]) for k in ("Array", "int", "float"))
-    return Parameters(tree, *found, frozenset(stored))
+    arrays, wholes, reals = (tuple(kinds[k]) for k in ("Array", "int", "float"))
+    return Parameters(tree, arrays, wholes, reals)
 
 
 def known(elements: Sequence[np.dtype[Any]]) -> bool:

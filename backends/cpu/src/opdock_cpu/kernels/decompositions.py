@@ -102,7 +102,7 @@ _LARGE = 48
 
 @table.binder("CholeskyGrad", T={dtypes.float32, dtypes.float64})
 def _cholesky_grad(sig: NodeSig) -> Callable[[Array, Array], Array]:
-    plain = portable_kernel(sig)
+    plain: Callable[..., Array] = portable_kernel(sig)
 
     def run(lower: Array, grad: Array) -> Array:
         if lower.ndim < 2 or lower.shape[-1] < _LARGE or lower.shape != grad.shape:

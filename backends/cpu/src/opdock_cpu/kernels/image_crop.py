@@ -130,7 +130,8 @@ def _fit(grads: Array, boxes: Array, which: Array, batch: int, depth: int) -> bo
 @table.binder("CropAndResizeGradImage", T=_F32, host_inputs=("image_size",))
 def crop_and_resize_grad_image(sig: NodeSig) -> Callable[..., Array]:
     """Sums what crops got of each pixel."""
-    plain, nearest = portable_kernel(sig), sig.attrs["method"] == "nearest"
+    plain: Callable[..., Array] = portable_kernel(sig)
+    nearest = sig.attrs["method"] == "nearest"
 
     def run(grads: Array, boxes: Array, which: Array, image_size: Array) -> Array:
         shape = tuple(checks.ints(image_size))
@@ -147,7 +148,7 @@ def crop_and_resize_grad_image(sig: NodeSig) -> Callable[..., Array]:
 @table.binder("CropAndResizeGradBoxes", T=_F32)
 def crop_and_resize_grad_boxes(sig: NodeSig) -> Callable[..., Array]:
     """How crops change with the edges of their boxes."""
-    plain = portable_kernel(sig)
+    plain: Callable[..., Array] = portable_kernel(sig)
 
     def run(grads: Array, image: Array, boxes: Array, which: Array) -> Array:
         if image.ndim == 4 and image.size and _fit(grads, boxes, which, len(image), image.shape[3]):

@@ -115,7 +115,8 @@ def _fits(x: Array, kernel: Array) -> bool:
 @table.binder("Dilation2D", T=_FLOATS, when=_when)
 def dilation2d(sig: NodeSig) -> Callable[[Array, Array], Array]:
     """The maximum over the window of input plus filter."""
-    layout, plain = windows.Layout(sig.attrs), portable_kernel(sig)
+    layout = windows.Layout(sig.attrs)
+    plain: Callable[..., Array] = portable_kernel(sig)
 
     def run(x: Array, kernel: Array) -> Array:
         found = _Dilation(layout, x, kernel).maxima() if _fits(x, kernel) else None
@@ -127,7 +128,8 @@ def dilation2d(sig: NodeSig) -> Callable[[Array, Array], Array]:
 @table.binder("Dilation2DBackpropInput", "Dilation2DBackpropFilter", T=_FLOATS, when=_when)
 def dilation2d_backprop(sig: NodeSig) -> Callable[[Array, Array, Array], Array]:
     """The gradient goes to the elements of input and filter that won."""
-    layout, plain = windows.Layout(sig.attrs), portable_kernel(sig)
+    layout = windows.Layout(sig.attrs)
+    plain: Callable[..., Array] = portable_kernel(sig)
     of_input = sig.op.endswith("Input")
 
     def run(x: Array, kernel: Array, grad: Array) -> Array:

@@ -102,7 +102,8 @@ def _is_square(matrix: Array) -> bool:
 
 @table.binder("MatrixDeterminant", T=_REALS)
 def _determinant(sig: NodeSig) -> Callable[[Array], Array]:
-    plain, dtype = portable_kernel(sig), sig.in_dtypes[0].np
+    plain: Callable[..., Array] = portable_kernel(sig)
+    dtype = sig.in_dtypes[0].np
 
     def run(matrix: Array) -> Array:
         found = _eliminated(matrix, None) if _is_square(matrix) else None
@@ -113,7 +114,8 @@ def _determinant(sig: NodeSig) -> Callable[[Array], Array]:
 
 @table.binder("MatrixInverse", T=_REALS)
 def _inverse(sig: NodeSig) -> Callable[[Array], Array]:
-    plain, of_adjoint = portable_kernel(sig), sig.attrs["adjoint"]
+    plain: Callable[..., Array] = portable_kernel(sig)
+    of_adjoint = sig.attrs["adjoint"]
 
     def run(matrix: Array) -> Array:
         found = None
@@ -131,7 +133,8 @@ def _inverse(sig: NodeSig) -> Callable[[Array], Array]:
 
 @table.binder("MatrixSolve", T=_REALS)
 def _solve(sig: NodeSig) -> Callable[[Array, Array], Array]:
-    plain, of_adjoint = portable_kernel(sig), sig.attrs["adjoint"]
+    plain: Callable[..., Array] = portable_kernel(sig)
+    of_adjoint = sig.attrs["adjoint"]
 
     def run(matrix: Array, rhs: Array) -> Array:
         checks.check_solve(matrix, rhs)
