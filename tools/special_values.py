@@ -99,11 +99,16 @@ def make(wanted: frozenset[str]) -> None:
                     if built.variables:
                         continue
                     given = {t.name: a for t, a in built.feeds.items()}
-                    if not plain:
+                    fetches = list(built.fetches)
+                    if plain:  # with a neighbour, without which nothing is generated
+                        one = tf.placeholder(dtype, [])
+                        given[one.name] = np.ones((), dtype.np)
+                        fetches += [t * one for t in built.outputs if t.dtype == dtype]
+                    else:
                         given |= {t.name: filled(a, i) for i, (t, a) in enumerate(built.data)}
                     feeds |= {f"{name}|{k}": v for k, v in given.items() if v.dtype != object}
                     if all(v.dtype != object for v in given.values()):
-                        cases.append((name, op, dtype.name, tag, [t.name for t in built.fetches]))
+                        cases.append((name, op, dtype.name, tag, [t.name for t in fetches]))
         (FOLDER / "graph.pb").write_bytes(graph.as_graph_def().SerializeToString())
     np.savez(FOLDER / "feeds.npz", **feeds)
     (FOLDER / "cases.json").write_text(json.dumps(cases))
