@@ -93,6 +93,19 @@ def test_control_inputs_stay() -> None:
     assert not any(text.startswith("^") for node in bare.node for text in node.input)
 
 
+def test_what_goes_hands_on_what_it_waited_for() -> None:
+    builder = Builder(9)
+    x = tf.placeholder(tf.float32, [1, 4, 4, 3], name="x")
+    size = tf.constant([5, 5])
+    with tf.control_dependencies([tf.no_op(name="first")]):
+        resized = tf.raw_ops.ResizeBilinear(images=x, size=size)
+    tf.nn.conv2d(resized, builder.weights(1, 1, 3, 2), [1, 1, 1, 1], "SAME", name="y")
+    after = nodes(transform_graph(made(), ["x"], ["y"], "fuse_resize_and_conv"))
+    assert after["y"].op == "FusedResizeAndPadConv2D"
+    assert after["y"].input[-1] == "^first"
+    assert "first" in after
+
+
 def test_folding_leaves_what_is_excluded_or_large() -> None:
     x = tf.placeholder(tf.float32, [2], name="x")
     two = tf.exp(tf.constant([1.0, 2.0]), name="two")

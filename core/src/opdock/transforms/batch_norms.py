@@ -57,11 +57,13 @@ def scale_and_offset(
     for part in (*kernels, *parts):
         if part.op != "Const":
             return f"'{part.name}' is a {part.op} and no Const; is the graph frozen?"
-    gamma, beta, mean, variance = (constant_value(part).astype(np.float64) for part in parts)
+    gamma, beta, mean, variance = (constant_value(part) for part in parts)
     for part, value in zip(parts, (gamma, beta, mean, variance), strict=True):
         if value.ndim != 1 or value.shape != mean.shape:
             return f"'{part.name}' has the shape {list(value.shape)}, not {list(mean.shape)}"
-    scale = 1 / np.sqrt(variance + attribute(norm, where.epsilon))
+    # As the op adds them up: then what is folded differs least from it.
+    shifted = variance + variance.dtype.type(attribute(norm, where.epsilon))
+    scale = 1 / np.sqrt(shifted.astype(np.float64))
     if fused or attribute(norm, "scale_after_normalization"):
         scale = scale * gamma
     return scale, beta - mean * scale

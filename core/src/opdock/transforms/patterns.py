@@ -66,7 +66,8 @@ def replace(editor: Editor, pattern: Pattern, make: Callable[[Match], bool]) -> 
     """Offers all matches of a pattern to a function that may replace their outermost nodes.
 
     Nodes are visited after their inputs, so a match finds what was made of those before it. Nodes
-    that only a replaced one used go; control inputs of the replaced node stay with its name.
+    that only a replaced one used go; what it, or a named node of the pattern, waited for, the new
+    node waits for.
 
     Args:
         editor: is changed.
@@ -86,11 +87,11 @@ def replace(editor: Editor, pattern: Pattern, make: Callable[[Match], bool]) -> 
         if found is None:
             continue
         before = list(node.input)
+        waits = dict.fromkeys(t for n in found.values() for t in n.input if t.startswith("^"))
         if not make(found):
             continue
         count += 1
         made = editor.nodes[name]
-        kept = [t for t in before if t.startswith("^") and t not in made.input]
-        editor.set_inputs(made, [*made.input, *kept])
+        editor.set_inputs(made, [*made.input, *(t for t in waits if t not in made.input)])
         editor.sweep(parse_input(text)[0] for text in before)
     return count
