@@ -68,7 +68,7 @@ class RayEngine:
         self._join()
         silence = float(os.environ.get(_SILENCE, _DEFAULT_SILENCE))
         # It waits for mail and passes it on: it needs no processor of its own.
-        actor = ray.remote(Mailbox).options(  # type: ignore[attr-defined]
+        actor = ray.remote(Mailbox).options(
             name=address, namespace=_NAMESPACE, num_cpus=0, max_concurrency=_MOST, max_restarts=0
         )
         until = time.monotonic() + _FAREWELL

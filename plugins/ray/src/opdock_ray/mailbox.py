@@ -42,6 +42,7 @@ class Mailbox:
         """
         self._last += 1
         number = self._last
+        answer: asyncio.Future[tuple[bytes, tuple[Any, ...]]]
         answer = self._waiting[number] = asyncio.get_running_loop().create_future()
         self._come.put_nowait((number, header, parts))
         try:
