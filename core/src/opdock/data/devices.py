@@ -1,7 +1,7 @@
 """Datasets whose elements lie in the memory of a device: what makes them runs where they come from.
 
-Such a dataset is TF's GeneratorDataset, placed on the device and marked `_held`. Its functions, whose ops name the
-device of the source, make an iterator there, ask it for elements, and end it.
+Such a dataset is TF's GeneratorDataset, placed on the device and marked `_held`. Its functions,
+whose ops name the device of the source, make an iterator there, ask it for elements, and end it.
 """
 
 from __future__ import annotations
