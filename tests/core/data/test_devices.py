@@ -191,6 +191,15 @@ def test_where_it_stands_is_not_saved() -> None:
             )
 
 
+def test_generators_under_a_device_stay_on_the_host() -> None:
+    with tf.device(HOLDER):
+        dataset = Dataset.from_generator(lambda: iter(range(3)), tf.int64, [])
+        total = dataset.batch(3).make_one_shot_iterator().get_next()
+    with tf.Session() as session:
+        assert session.run(total).tolist() == [0, 1, 2]
+    assert [shape for _, shape in ups if shape == ()] == []
+
+
 def test_names_of_devices_are_checked() -> None:
     with pytest.raises(ValueError, match="Unknown attribute"):
         copy_to_device("/no:such:thing:0")

@@ -1,7 +1,7 @@
 """Datasets whose elements lie in the memory of a device: what makes them runs where they come from.
 
-Such a dataset is TF's GeneratorDataset, placed on the device. Its functions, whose ops name the
-device of the source, make an iterator there, ask it for elements, and end it.
+Such a dataset is TF's GeneratorDataset, placed on the device and marked `_held`. Its functions,
+whose ops name the device of the source, make an iterator there, ask it for elements, and end it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from opdock.data.options import Options
 from opdock.data.steps import DatasetLike, Made
 from opdock.data.util import structure
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation
 from opdock.graph.nodes.scopes import control_dependencies, device
 from opdock.ops import data_iterators as iterators
@@ -59,7 +60,9 @@ def copied(dataset: DatasetLike, target_device: str, source_device: str) -> Made
 
 
 def _generator(target_device: str, begin: Fn, step: Fn, end: Fn) -> Made:
-    with device(None), device(target_device):
+    # A generator that just happens to be made under `tf.device` keeps its elements on the host.
+    held = get_default_graph()._attr_scope({"_held": True})
+    with device(None), device(target_device), held:
         return steps.generator(0, begin, step, end)
 
 

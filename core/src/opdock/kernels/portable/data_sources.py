@@ -48,7 +48,7 @@ def sparse_tensor_slice(sig: NodeSig) -> Make:
     "GeneratorDataset", inputs="init_func_other_args next_func_other_args finalize_func_other_args"
 )
 def generator(sig: NodeSig) -> Make:
-    """What functions of the user's give, in the memory of the device that the node is on."""
+    """What functions give; where `_held` says so, in the memory of the node's device."""
     types, shapes = declared(sig)
     first = len(sig.attrs["Tinit_func_args"])
     second = first + len(sig.attrs["Tnext_func_args"])
@@ -59,7 +59,7 @@ def generator(sig: NodeSig) -> Make:
             captured(sig, "next_func", values[first:second]),
             captured(sig, "finalize_func", values[second:]), types, shapes,
         )  # fmt: skip
-        return held(dataset, sig.device)
+        return held(dataset, sig.device) if sig.attrs.get("_held") else dataset
 
     return run
 
