@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opdock as tf
-from opdock.compiler.emit.arena import ALIGNMENT, Buffers, Form, allocate
+from opdock.compiler.emit.arena import ALIGNMENT, Buffers, Forms, allocate
 
 
 class Target:
@@ -31,9 +31,10 @@ class Target:
                           st.integers(0, 30)), max_size=60))  # fmt: skip
 def test_places_in_use_never_meet(requests):
     buffers, place = Buffers(), Target()
+    forms = Forms()
     live = []
     for size, dtype, age in requests:
-        index = buffers.take(Form.of(place, (size,), dtype))
+        index = buffers.take(forms.of(place, (size,), dtype))
         offset, nbytes = buffers.planned[index].offset, buffers.planned[index].form.nbytes
         assert offset % ALIGNMENT == 0
         assert offset + nbytes <= buffers.blocks[place].size
@@ -51,13 +52,14 @@ def test_places_in_use_never_meet(requests):
 
 def test_what_is_free_serves_any_shape():
     buffers, place = Buffers(), Target()
-    first = buffers.take(Form.of(place, (100,), tf.float32))
+    forms = Forms()
+    first = buffers.take(forms.of(place, (100,), tf.float32))
     buffers.give(first)
-    second = buffers.take(Form.of(place, (10, 5), tf.float64))
+    second = buffers.take(forms.of(place, (10, 5), tf.float64))
     assert buffers.planned[second].offset == buffers.planned[first].offset
     assert buffers.nbytes == buffers.blocks[place].size == 448
     buffers.give(second)
-    assert buffers.take(Form.of(place, (100,), tf.float32)) == first
+    assert buffers.take(forms.of(place, (100,), tf.float32)) == first
     made = allocate(buffers.planned, {place: buffers.nbytes})
     assert [m.shape for m in made] == [(100,), (10, 5)]
     assert np.shares_memory(*made)
@@ -65,10 +67,11 @@ def test_what_is_free_serves_any_shape():
 
 def test_other_devices_share_buffers_of_one_form():
     buffers, place = Buffers(), Target(arena=False)
-    first = buffers.take(Form.of(place, (100,), tf.float32))
+    forms = Forms()
+    first = buffers.take(forms.of(place, (100,), tf.float32))
     buffers.give(first)
-    assert buffers.take(Form.of(place, (50,), tf.float64)) != first
-    assert buffers.take(Form.of(place, (100,), tf.float32)) == first
+    assert buffers.take(forms.of(place, (50,), tf.float64)) != first
+    assert buffers.take(forms.of(place, (100,), tf.float32)) == first
     assert not buffers.blocks
     assert buffers.nbytes == 800
     made = allocate(buffers.planned, {})
