@@ -397,8 +397,6 @@ class Importer:
             attrs[name] = self._with_functions(value)
         groups = attrs.get("_class")
         if groups:
-            if not isinstance(groups, list):
-                raise ValueError(f"Attr '_class' of node '{node.name}' is no list of groups")
             attrs["_class"] = [self._colocation(node, g) for g in groups]
         return attrs
 
