@@ -156,11 +156,18 @@ def _change_scalars(rng: Random, message: Any, field: Any, texts: Sequence[Any])
     getattr(message, field.name)[:] = items
 
 
+def _copy(message: Any) -> Any:
+    """A copy: protobuf breaks where a message is copied into a part of itself."""
+    copy = type(message)()
+    copy.CopyFrom(message)
+    return copy
+
+
 def _change_messages(rng: Random, message: Any, field: Any, everything: Sequence[Any]) -> None:
     others = [m for m in everything if m.DESCRIPTOR is field.message_type]
     if not _is_repeated(getattr(message, field.name)):
         if others and rng.random() < 0.7:
-            getattr(message, field.name).CopyFrom(rng.choice(others))
+            getattr(message, field.name).CopyFrom(_copy(rng.choice(others)))
         else:
             getattr(message, field.name).SetInParent()
         return
@@ -171,7 +178,7 @@ def _change_messages(rng: Random, message: Any, field: Any, everything: Sequence
     elif choice == 1 and len(items) > 1:
         items.reverse()
     elif others:
-        items.add().CopyFrom(rng.choice(others))
+        items.add().CopyFrom(_copy(rng.choice(others)))
     else:
         items.add()
 
@@ -194,8 +201,7 @@ def _change_map(rng: Random, message: Any, field: Any, texts: Sequence[Any]) -> 
 
 def mutate_message(rng: Random, message: Any) -> Any:
     """A copy of the message after one to four changes of its fields."""
-    copy = type(message)()
-    copy.CopyFrom(message)
+    copy = _copy(message)
     for _ in range(rng.choice((1, 1, 1, 2, 3, 4))):
         everything = _messages(copy)
         target = rng.choice(everything)

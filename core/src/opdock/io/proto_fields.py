@@ -120,7 +120,7 @@ def is_repeated(field: Any) -> bool:
 
 def _plain(field: Any, value: Any) -> Any:
     if field.type in _MESSAGES:
-        return value.SerializeToString()
+        return value.SerializePartialToString()  # a part of it may be all there is
     return value.encode() if isinstance(value, str) else value
 
 

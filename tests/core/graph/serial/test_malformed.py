@@ -215,3 +215,16 @@ def test_ranges_without_end(limit: float) -> None:
         pytest.raises(tf.errors.InvalidArgumentError, match="Requires .* <= 9223372036854775807"),
     ):
         session.run(tf.range(0.0, fed), {fed: limit})
+
+
+def test_a_group_that_is_no_text() -> None:
+    """As a hostile file had it: bytes that are no UTF-8, and no list at all."""
+    for value, words in ((b"loc:@\xff", "unknown node"), (None, "value of type int")):
+        graph_def = tf.GraphDef()
+        node = graph_def.node.add(name="n", op="NoOp")
+        if value is None:
+            node.attr["_class"].i = 5
+        else:
+            node.attr["_class"].list.s.append(value)
+        with tf.Graph().as_default(), pytest.raises(ValueError, match=words):
+            tf.import_graph_def(graph_def, name="")

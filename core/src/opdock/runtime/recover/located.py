@@ -21,7 +21,9 @@ _TRANSLATED: Final[tuple[tuple[type[Exception], type[errors._CodedError]], ...]]
     (ZeroDivisionError, errors.InvalidArgumentError),
 )
 
-_WORDLESS: Final[dict[type[Exception], str]] = {MemoryError: "The op does not fit into the host's memory"}
+_WORDLESS: Final[dict[type[Exception], str]] = {
+    MemoryError: "The op does not fit into the host's memory"
+}
 
 
 def as_op_error(error: Exception, node: Node, what: str = "") -> errors.OpError:
