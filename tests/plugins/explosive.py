@@ -19,6 +19,7 @@ from opdock.plugin import (
     register,
     unregister,
 )
+from opdock.plugins.manager import get_manager
 
 blast_op = define_op("explosive>Blast", "x: float -> y: float")
 blast_op.declare(Traits(fold=False))
@@ -69,10 +70,12 @@ def opdock_kernels(backend: str, device: DeviceAttributes) -> Iterator[KernelTab
 
 
 def install() -> None:
-    """Registers the plugin."""
+    """Registers the plugin; devices take kernels when they are opened, so they are opened anew."""
+    get_manager().close()
     register(sys.modules[__name__], "explosive")
 
 
 def uninstall() -> None:
-    """Forgets it."""
+    """Forgets it, and its kernels."""
     unregister("explosive")
+    get_manager().close()

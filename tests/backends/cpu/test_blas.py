@@ -103,3 +103,25 @@ def test_factorisations_of_middle_sizes_take_what_numpys_take(name):
     wanted = getattr(linalg, name)(square, **words)
     for a, b in zip(found, wanted, strict=True) if isinstance(wanted, tuple) else [(found, wanted)]:
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)
+
+
+@needs_openblas
+def test_whoever_leaves_last_puts_back_what_was_before():
+    """Whichever threads came and left in between, the one that asked first or another."""
+    before = pools()
+    inside, leave = threading.Event(), threading.Event()
+
+    def first():
+        with blas.at_most(1):
+            inside.set()
+            leave.wait()
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    inside.wait()
+    with blas.at_most(2):
+        assert set(pools()) == {1}
+        leave.set()
+        thread.join()
+        assert set(pools()) == {2}
+    assert pools() == before

@@ -39,7 +39,7 @@ def test_an_unknown_command_is_refused():
 
 def test_doctor_as_json():
     report = json.loads(run("doctor", "--json", "--open"))
-    assert report["api_version"] == [1, 1]
+    assert report["api_version"] == [1, 2]
     assert {"python", "numpy", "opdock-core"} <= set(report["versions"])
     states = {p["name"]: p["state"] for p in report["plugins"]}
     assert states["cpu"] == "open"
@@ -49,7 +49,7 @@ def test_doctor_as_json():
 
 def test_doctor_for_people():
     text = run("doctor", "--traceback")
-    assert "plugin API 1.1" in text and "opdock-cpu" in text and "/device:CPU:0" in text
+    assert "plugin API 1.2" in text and "opdock-cpu" in text and "/device:CPU:0" in text
 
 
 def test_devices():

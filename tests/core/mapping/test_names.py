@@ -49,7 +49,7 @@ def test_the_page_says_what_missing_ops_are_for() -> None:
     assert [e and (e.status, bool(e.note)) for e in found.values()] == [
         ("out", True), ("planned", True), ("there", False),
     ]  # fmt: skip
-    assert "not meant to come: weights in an order" in missing.why("raw_ops", "CudnnRNN")
+    assert "out: weights in an order" in missing.why("raw_ops", "CudnnRNN")
     assert "does not cover tf.raw_ops.SdcaFprint yet" in missing.why("raw_ops", "SdcaFprint")
 
 

@@ -9,7 +9,9 @@ measured, convolutions take twice as long after one row times a matrix
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
+import itertools
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -31,12 +33,28 @@ def shares(rows: int, inner: int, columns: int) -> bool:
     return rows * inner * columns >= (_VECTOR if min(rows, columns) < 2 else _MATRICES)
 
 
+def _setter(library: Any) -> Callable[[int], None]:
+    """What sets the number of threads of a threadpoolctl's library.
+
+    Its own method heeds one thread of the process alone, that which was the first to call it. Here
+    whoever leaves last puts back what was before, so OpenBLAS itself is asked.
+    """
+    if library.internal_api == "openblas":
+        loaded = ctypes.CDLL(library.filepath)
+        for before, behind in itertools.product(("scipy_", ""), ("64_", "_64", "")):
+            found = getattr(loaded, f"{before}openblas_set_num_threads{behind}", None)
+            if found is not None:
+                found.argtypes, found.restype = [ctypes.c_int], None
+                return found  # type: ignore[no-any-return]
+    return library.set_num_threads  # type: ignore[no-any-return]
+
+
 class _Limit:
     """As few threads for a BLAS as anybody wants who is inside; then what it had before."""
 
     def __init__(self, library: Any) -> None:
         self._get: Callable[[], int] = library.get_num_threads
-        self._put: Callable[[int], None] = library.set_num_threads
+        self._put: Callable[[int], None] = _setter(library)
         self._lock = threading.Lock()
         self._wanted: list[int] = []
         self._before = 0

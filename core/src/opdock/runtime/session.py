@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
@@ -60,7 +61,7 @@ class BaseSession:
         self._engine.prepare()
         self._cache = ProgramCache(self._graph, self._engine)
         self._partial_runs: dict[str, PartialRun] = {}
-        self._partial_count = 0
+        self._partial_count = itertools.count(1)
 
     def _engine_for(self, address: str | None) -> Runner:
         """What runs the steps: on its own, with a server's state, or over a cluster's tasks."""
@@ -251,8 +252,7 @@ class BaseSession:
         """
         from opdock.runtime.partial import PartialRun
 
-        self._partial_count += 1
-        handle = f"partial_run_{self._partial_count}"
+        handle = f"partial_run_{next(self._partial_count)}"
         self._partial_runs[handle] = PartialRun(self, fetches, feeds)
         return handle
 
@@ -260,18 +260,20 @@ class BaseSession:
         """Goes on with a step: feeds and fetches a part of what was announced.
 
         Raises:
+            RuntimeError: the session is closed.
             InvalidArgumentError: there is no such step, it is complete, or a feed or fetch was not
                 announced or had its turn.
             UnimplementedError: an operation with effects would have to run a second time.
         """
         step = self._partial_runs.get(handle)
         if step is None:
+            self._check_runs()
             raise errors.InvalidArgumentError(
                 None, None, "Must run 'setup' before performing partial runs!"
             )
         result = step.run(fetches, feed_dict)
         if step.finished:
-            del self._partial_runs[handle]
+            self._partial_runs.pop(handle, None)  # a session that closes forgets them all
         return result
 
     def explain(self, fetches: Any, feed_dict: Any = None, run_metadata: Any = None) -> Explanation:
