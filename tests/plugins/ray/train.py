@@ -35,10 +35,14 @@ def main(_):
         loss = tf.reduce_mean(tf.square(tf.matmul(x, w) - tf.reduce_sum(x, 1, keepdims=True)))
         step = tf.train.get_or_create_global_step()
         train = tf.train.GradientDescentOptimizer(0.5).minimize(loss, global_step=step)
+    # A worker waits for all tasks that its session spans: without filters for a chief that may have
+    # ended already.
+    own = f"/job:worker/task:{FLAGS.task_index}"
+    config = tf.ConfigProto(device_filters=["/job:ps", own])
     hooks = [tf.train.StopAtStepHook(last_step=FLAGS.steps), Tell()]
     with tf.train.MonitoredTrainingSession(
         server.target, is_chief=FLAGS.task_index == 0, hooks=hooks,
-        checkpoint_dir=FLAGS.checkpoints or None, save_checkpoint_steps=5,
+        checkpoint_dir=FLAGS.checkpoints or None, save_checkpoint_steps=5, config=config,
     ) as sess:  # fmt: skip
         while not sess.should_stop():
             at, error = sess.run([step, loss, train])[:2]
