@@ -36,10 +36,18 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     own.dismiss()
 
 
+@pytest.fixture
+def eight_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit that the machine does not reach is none."""
+    monkeypatch.setattr(threads_module, "_processors", lambda: 8)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+
+
 def session(intra: int) -> tf.Session:
     return tf.Session(config=tf.ConfigProto(intra_op_parallelism_threads=intra))
 
 
+@pytest.mark.usefixtures("eight_processors")
 @pytest.mark.skipif(bool(why_none()), reason=why_none() or "there are helpers")
 def test_each_session_keeps_to_its_own_limit(asked: list[int]) -> None:
     with tf.Graph().as_default() as graph:
@@ -58,6 +66,7 @@ def blas() -> set[int]:
     return {i["num_threads"] for i in threadpoolctl.threadpool_info() if i["user_api"] == "blas"}
 
 
+@pytest.mark.usefixtures("eight_processors")
 def test_blas_is_limited_while_the_session_computes() -> None:
     seen: list[Any] = []
 
@@ -77,6 +86,7 @@ def test_blas_is_limited_while_the_session_computes() -> None:
                 assert seen[-1] == {count} and blas() == {4}
 
 
+@pytest.mark.usefixtures("eight_processors")
 def test_tf_config_limits_sessions_without_a_config() -> None:
     seen: list[Any] = []
     before = tf.config.threading.get_intra_op_parallelism_threads()
@@ -91,6 +101,7 @@ def test_tf_config_limits_sessions_without_a_config() -> None:
     assert seen == [{1}]
 
 
+@pytest.mark.usefixtures("eight_processors")
 def test_a_failed_step_gives_the_threads_back() -> None:
     def fail() -> Any:
         raise RuntimeError("no")
@@ -103,9 +114,8 @@ def test_a_failed_step_gives_the_threads_back() -> None:
     assert blas() == before
 
 
-def test_the_lowest_limit_holds_inside_and_none_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads_module, "_processors", lambda: 8)
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+@pytest.mark.usefixtures("eight_processors")
+def test_the_lowest_limit_holds_inside_and_none_outside() -> None:
     with threadpoolctl.threadpool_limits(4, user_api="blas"):
         with at_most(3):
             assert threads() == 3 and blas() == {3}
@@ -115,6 +125,7 @@ def test_the_lowest_limit_holds_inside_and_none_outside(monkeypatch: pytest.Monk
         assert threads() == 8 and blas() == {4}
 
 
+@pytest.mark.usefixtures("eight_processors")
 def test_heavy_steps_on_helpers_keep_to_the_limit() -> None:
     """A helper of the session's computes within what the session allows, like its caller."""
     seen: list[int] = []

@@ -11,7 +11,7 @@ import numpy as np
 from opdock.plugin import BaseDevice, DType, MemoryStats, errors
 from opdock_cpu.crew import sharing
 from opdock_cpu.namespace import namespace
-from opdock_cpu.threads import at_most
+from opdock_cpu.threads import at_most, threads
 
 _LINE: Final = 64
 
@@ -60,9 +60,10 @@ class CpuDevice(BaseDevice):
         """Limits the threads of generated code, of oneDNN and of NumPy's linear algebra.
 
         The limit is the option "intra_op_parallelism_threads"; see `opdock_cpu.threads.at_most`.
+        One that the machine does not reach limits nothing, and costs no step anything.
         """
-        threads = int(options.get("intra_op_parallelism_threads") or 0)
-        return at_most(threads) if threads > 0 else None
+        asked = int(options.get("intra_op_parallelism_threads") or 0)
+        return at_most(asked) if 0 < asked < threads() else None
 
     def told(self) -> str:
         """How work is shared out over threads, in the process."""
