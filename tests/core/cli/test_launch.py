@@ -30,7 +30,7 @@ def launched(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str
     front = [a for a in arguments if a == "--flags"]
     rest = [a for a in arguments if a != "--flags"]
     return subprocess.run(
-        [*line, *front, str(script), *rest], capture_output=True, text=True, timeout=50
+        [*line, *front, str(script), *rest], capture_output=True, text=True, timeout=300
     )
 
 

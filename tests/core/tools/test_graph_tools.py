@@ -194,7 +194,7 @@ def test_tensorflows_modules_are_programs(saved_graph: Path) -> None:
         [sys.executable, "-c", code, "run", "-m", "tensorflow.python.tools.freeze_graph",
          "--input_graph=g.pbtxt", "--input_checkpoint=c", "--input_binary=false",
          "--output_node_names=y", "--output_graph=frozen.pb"],
-        cwd=saved_graph, check=False, capture_output=True, text=True, timeout=60,
+        cwd=saved_graph, check=False, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     frozen = tf.GraphDef.FromString((saved_graph / "frozen.pb").read_bytes())
