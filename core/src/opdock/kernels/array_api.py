@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from opdock import dtypes, errors
 from opdock.dtypes import DType
@@ -15,6 +16,13 @@ from opdock.kernels.select.signature import NodeSig
 def ints(value: Any) -> list[int]:
     """A host array of integers as a flat list."""
     return [int(v) for v in np.asarray(value).reshape(-1)]
+
+
+def fetched(xp: Any, integers: Any) -> npt.NDArray[np.int64]:
+    """An array of integers on the host, read one by one: for what an error is to say."""
+    flat = xp.reshape(integers, (-1,))
+    found = [int(flat[i]) for i in range(flat.shape[0])]
+    return np.array(found, np.int64).reshape(integers.shape)
 
 
 def dtype_of(xp: Any, dtype: DType) -> Any:
@@ -34,6 +42,8 @@ def full(xp: Any, shape: Any, value: Any, dtype: DType, like: Any = None) -> Any
         return np.full(shape, value, element[0]).view(element)
     if dtype.base_dtype is dtypes.bool:
         value = bool(value)
+    elif isinstance(value, np.number):
+        value = value.item()  # the standard takes numbers of Python alone
     return xp.full(shape, value, dtype=element, device=device)
 
 
@@ -115,13 +125,6 @@ def device_ints(xp: Any, values: Any, like: Any) -> Any:
 def home(sig: NodeSig) -> Any:
     """Where the namespace should make an array that has no input to follow."""
     return None if sig.device is None else sig.device.namespace_device
-
-
-def holds(sig: NodeSig, *types: DType) -> bool | str:
-    """Whether the node's device can hold arrays of all these types; else why not."""
-    held = None if sig.device is None else sig.device.dtypes
-    lacking = [t.name for t in types if held is not None and t not in held]
-    return not lacking or f"it computes in {' and '.join(lacking)}, which the device does not hold"
 
 
 def invalid(message: str) -> errors.InvalidArgumentError:

@@ -113,7 +113,8 @@ class BackendSpec:
             within a time limit.
         device: "pkg.mod:Class"; called with a `DeviceAttributes`.
         kernels: "pkg.mod:table" each, imported when its first device opens. A callable in place of
-            a table is called with the device.
+            a table is called with the device. None of them for a device that gets by with the
+            portable kernels.
         fusions: "pkg.mod:patterns" each, sequences of `FusionPattern`.
         compiler: "pkg.mod:function", called with a `Segment`: compiles what one of its devices does
             between two steps of others as a whole, or says why not.
@@ -136,7 +137,7 @@ class BackendSpec:
     priority: int = 100
     probe: str
     device: str
-    kernels: tuple[str, ...]
+    kernels: tuple[str, ...] = ()
     fusions: tuple[str, ...] = ()
     install_hint: str = ""
     automatic: bool = True

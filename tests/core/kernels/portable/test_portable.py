@@ -73,6 +73,15 @@ def test_a_fixed_type_that_the_device_lacks():
     assert restrict(shape, frozenset({float32})).dtypes == {"T": {float32}}
 
 
+def test_a_type_that_a_kernel_computes_in_and_the_device_lacks():
+    kernel = Kernel(op="Softmax", bind=lambda sig: None, computes_in=float64)
+    assert restrict(kernel, frozenset({float32, float64})).refused == ""
+    narrowed = restrict(kernel, frozenset({float32}))
+    assert narrowed.refused == "it computes in float64, which the device does not hold"
+    with pytest.raises(TypeError, match="Softmax: computes_in= must be a set of DType"):
+        Kernel(op="Softmax", bind=lambda sig: None, computes_in={"float64"})
+
+
 def test_every_family_of_core_mounts():
     table = portable.mount(xp)
     assert all(k.is_portable for k in table)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes
-from opdock.kernels.array_api import dims, dtype_of, holds, invalid
+from opdock.kernels.array_api import dims, dtype_of, invalid
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
@@ -24,7 +24,8 @@ def _compared_in(sig: NodeSig) -> dtypes.DType:
     return dtypes.float32 if exact else dtypes.float64
 
 
-@portable("Bucketize", T=_TYPES, when=lambda sig: holds(sig, _compared_in(sig)))
+@portable("Bucketize", T=dtypes.float32)
+@portable("Bucketize", T=_TYPES - {dtypes.float32}, computes_in=dtypes.float64)
 def bucketize(xp: Any, sig: NodeSig) -> Any:
     """How many boundaries are not above each number."""
     limits = np.asarray(sig.attrs["boundaries"], np.float32).astype(_compared_in(sig).np)

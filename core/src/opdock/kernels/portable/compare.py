@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from typing import Any
 
+import numpy as np
+
 from opdock import dtypes
+from opdock.dtypes import DType
 from opdock.kernels.array_api import dims, invalid
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
@@ -38,16 +43,25 @@ def select(xp: Any, sig: NodeSig) -> Any:
 @portable("ApproximateEqual", T=dtypes.NUMBERS)
 def approximate_equal(xp: Any, sig: NodeSig) -> Any:
     """Whether the difference is below the tolerance."""
-    tolerance = sig.attrs["tolerance"]
-    narrow = sig.in_dtypes[0].base_dtype in (dtypes.float16, dtypes.bfloat16)
+    tolerance = float(np.float32(sig.attrs["tolerance"]))
+    dtype = sig.in_dtypes[0].base_dtype
+    if dtype.is_integer:
+        return functools.partial(_whole_numbers_near, xp, _largest_below(tolerance, dtype))
 
     def compare(x: Any, y: Any) -> Any:
-        if narrow:
+        if dtype.size == 2:
             x, y = xp.astype(x, xp.float32), xp.astype(y, xp.float32)
-        # The larger less the smaller: an unsigned difference the other way would wrap around.
-        if sig.in_dtypes[0].is_complex:
-            return xp.abs(x - y) < tolerance
-        difference = xp.maximum(x, y) - xp.minimum(x, y)
-        return xp.astype(difference, xp.float64) < tolerance
+        return xp.abs(x - y) < tolerance
 
     return compare
+
+
+def _largest_below(limit: float, dtype: DType) -> int:
+    """The largest number of a type below a limit, or -1 where only negative ones are."""
+    return math.ceil(min(limit, dtype.max + 1)) - 1 if limit > 0 else -1
+
+
+def _whole_numbers_near(xp: Any, most: int, x: Any, y: Any) -> Any:
+    # The larger less the smaller: an unsigned difference the other way would wrap around.
+    difference = xp.maximum(x, y) - xp.minimum(x, y)
+    return difference <= most if most >= 0 else xp.zeros_like(difference, dtype=xp.bool)

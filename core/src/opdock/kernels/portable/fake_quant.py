@@ -201,7 +201,7 @@ class _Rounding:
         low, high = (
             xp.astype(xp.asarray(e, device=device), x.dtype, copy=False) for e in (low, high)
         )
-        return xp.reshape(low, shape), xp.reshape(high, shape)
+        return xp.reshape(low, tuple(shape)), xp.reshape(high, tuple(shape))
 
 
 def _scaled(xp: Any, low: Any, high: Any, least: float, most: float) -> tuple[Any, Any, Any, Any]:

@@ -124,7 +124,7 @@ def fractional_pool(xp: Any, sig: NodeSig) -> Any:
 
 
 def _along(axis: int, place: Any) -> tuple[Any, ...]:
-    return (*(slice(None),) * axis, place)
+    return (*(slice(None),) * axis, place, ...)
 
 
 def _divided(xp: Any, x: Array, counts: Any) -> Array:
@@ -154,7 +154,7 @@ def fractional_avg_pool_grad(xp: Any, sig: NodeSig) -> Any:
         for i, row in enumerate(places[0]):
             for j, column in enumerate(places[1]):
                 own = share[:, i : i + 1, j : j + 1, :]
-                out = put(xp, out, (slice(None), row, column), own, add=True)
+                out = put(xp, out, (slice(None), row, column, ...), own, add=True)
         return out
 
     return run
@@ -179,7 +179,7 @@ def fractional_max_pool_grad(xp: Any, sig: NodeSig) -> Any:
                 order = device_ints(xp, np.arange(height * width)[None, :, None], x)
                 own = xp.where(order == first, grad[:, i, j, :][:, None, :], 0)
                 own = xp.reshape(xp.astype(own, grad.dtype), seen.shape)
-                out = put(xp, out, (slice(None), row, column), own, add=True)
+                out = put(xp, out, (slice(None), row, column, ...), own, add=True)
         return out
 
     return run

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from opdock import axes
-from opdock.kernels.array_api import device_ints, dims, fails, invalid, zeros
+from opdock.kernels.array_api import device_ints, dims, fails, fetched, invalid, zeros
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
@@ -18,8 +18,7 @@ def check_indices(xp: Any, indices: Any, limit: int) -> None:
     if math.prod(indices.shape) == 0:
         return
     if fails(xp, (xp.min(indices) < 0) | (xp.max(indices) >= limit)):
-        host = np.asarray([int(i) for i in xp.reshape(indices, (-1,))]).reshape(indices.shape)
-        raise not_in(host, limit)
+        raise not_in(fetched(xp, indices), limit)
 
 
 def not_in(indices: Any, limit: int, name: str = "indices") -> Exception:
@@ -119,8 +118,7 @@ def flat_positions(xp: Any, indices: Any, shape: Any, what: str = "shape") -> tu
     for i in range(depth):
         column = table[:, i]
         if count and fails(xp, (xp.min(column) < 0) | (xp.max(column) >= shape[i])):
-            host = np.asarray([[int(v) for v in row] for row in table])
-            raise outside(host.reshape(indices.shape), shape, what)
+            raise outside(fetched(xp, indices), shape, what)
         flat = flat * shape[i] + column
     return flat, math.prod(shape[:depth])
 

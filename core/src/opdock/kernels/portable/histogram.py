@@ -7,13 +7,9 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes
-from opdock.kernels.array_api import device_ints, dtype_of, holds, invalid
+from opdock.kernels.array_api import device_ints, dtype_of, invalid
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
-
-
-def _when(sig: NodeSig) -> bool | str:
-    return holds(sig, dtypes.float64)
 
 
 def bins_of(value_range: Any, nbins: Any) -> tuple[Any, Any, int]:
@@ -33,7 +29,7 @@ def bins_of(value_range: Any, nbins: Any) -> tuple[Any, Any, int]:
     return low, high, count
 
 
-@portable("HistogramFixedWidth", host_inputs=("value_range", "nbins"), when=_when)
+@portable("HistogramFixedWidth", host_inputs=("value_range", "nbins"), computes_in=dtypes.float64)
 def histogram_fixed_width(xp: Any, sig: NodeSig) -> Any:
     """How many values fall into each of equal bins; what lies outside goes to the ends."""
     element = dtype_of(xp, sig.out_dtypes[0])

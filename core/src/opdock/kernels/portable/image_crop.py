@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from opdock import dtypes, errors
-from opdock.kernels.array_api import device_ints, dims, dtype_of, fails, holds, ints, invalid, zeros
+from opdock.kernels.array_api import device_ints, dims, dtype_of, fails, ints, invalid, zeros
 from opdock.kernels.portable import portable
 from opdock.kernels.portable.segment import sum_at
 from opdock.kernels.select.signature import NodeSig
+
+_IN: Final = (dtypes.float32, dtypes.int64)
 
 
 # ---------------------------------------------------------------- checks
@@ -135,12 +137,8 @@ class _Pixels:
         return [self.at(row, column) for row in (y.low, y.high) for column in (x.low, x.high)]
 
 
-def _computes(sig: NodeSig) -> bool | str:
-    return holds(sig, dtypes.float32, dtypes.int64)
-
-
 # ---------------------------------------------------------------- crops
-@portable("CropAndResize", host_inputs=("crop_size",), when=_computes)
+@portable("CropAndResize", host_inputs=("crop_size",), computes_in=_IN)
 def crop_and_resize(xp: Any, sig: NodeSig) -> Any:
     """Boxes of images at one size."""
     outside, nearest = float(sig.attrs["extrapolation_value"]), sig.attrs["method"] == "nearest"
@@ -175,7 +173,7 @@ def crop_and_resize(xp: Any, sig: NodeSig) -> Any:
 
 
 # ---------------------------------------------------------------- gradients
-@portable("CropAndResizeGradImage", host_inputs=("image_size",), when=_computes)
+@portable("CropAndResizeGradImage", host_inputs=("image_size",), computes_in=_IN)
 def crop_and_resize_grad_image(xp: Any, sig: NodeSig) -> Any:
     """Sums what crops got of each pixel."""
     nearest, dtype = sig.attrs["method"] == "nearest", sig.out_dtypes[0]
@@ -217,7 +215,7 @@ def crop_and_resize_grad_image(xp: Any, sig: NodeSig) -> Any:
     return run
 
 
-@portable("CropAndResizeGradBoxes", when=_computes)
+@portable("CropAndResizeGradBoxes", computes_in=_IN)
 def crop_and_resize_grad_boxes(xp: Any, sig: NodeSig) -> Any:
     """How crops change with the edges of their boxes."""
 

@@ -12,7 +12,7 @@ import numpy as np
 from opdock import dtypes
 from opdock.dtypes import DType
 from opdock.kernels import resampling
-from opdock.kernels.array_api import dims, dtype_of, holds, ints, invalid, zeros
+from opdock.kernels.array_api import dims, dtype_of, ints, invalid, zeros
 from opdock.kernels.portable import portable
 from opdock.kernels.resampling import Lines, resampled
 from opdock.kernels.select.signature import NodeSig
@@ -78,11 +78,7 @@ def computed_in(xp: Any, x: Any, dtype: DType) -> Any:
     return xp.astype(x, dtype_of(xp, dtype), copy=False)
 
 
-def _on_single(sig: NodeSig) -> bool | str:
-    return holds(sig, dtypes.float32)
-
-
-@portable(*_FLOAT, host_inputs=("size",), when=_on_single)
+@portable(*_FLOAT, host_inputs=("size",), computes_in=dtypes.float32)
 def resize(xp: Any, sig: NodeSig) -> Any:
     """Images of another size, in single precision whatever they were."""
     columns_first = sig.op == "ResizeBilinear"
@@ -132,7 +128,7 @@ def _back(xp: Any, grads: Any, rows: int, columns: int, find: Finder) -> Any:
     return resampled(xp, out, 2, find(columns, width).turned(columns))
 
 
-@portable("ResizeBilinearGrad", "ResizeBicubicGrad", when=_on_single)
+@portable("ResizeBilinearGrad", "ResizeBicubicGrad", computes_in=dtypes.float32)
 def resize_grad(xp: Any, sig: NodeSig) -> Any:
     """The gradient of interpolation, by the shape of the images that were resized."""
     dtype = sig.out_dtypes[0]
@@ -212,7 +208,9 @@ def _span(
     return resampling.spans(old, new, scale, translation, kernel, antialias)
 
 
-@portable("ScaleAndTranslate", host_inputs=("size", "scale", "translation"), when=_on_single)
+@portable(
+    "ScaleAndTranslate", host_inputs=("size", "scale", "translation"), computes_in=dtypes.float32
+)
 def scale_and_translate(xp: Any, sig: NodeSig) -> Any:
     """Images seen through a scale and a translation, under a sampling kernel."""
 

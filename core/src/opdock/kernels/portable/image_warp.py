@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from opdock import dtypes, errors
 from opdock.dtypes import FLOATS
-from opdock.kernels.array_api import device_ints, dims, holds, ints, invalid
+from opdock.kernels.array_api import device_ints, dims, ints, invalid
 from opdock.kernels.portable import portable
 from opdock.kernels.portable.segment import sum_at, wide
 from opdock.kernels.select.signature import NodeSig
+
+_IN: Final = (dtypes.float32, dtypes.int64)
 
 
 class _Pixels:
@@ -70,10 +72,6 @@ def _has_room(xp: Any, *arrays: Any) -> bool:
 
 
 # ---------------------------------------------------------------- projective transforms
-def _needs_float32(sig: NodeSig) -> bool | str:
-    return holds(sig, dtypes.float32, dtypes.int64)
-
-
 def _round(xp: Any, x: Any) -> Any:
     """To the nearest whole number, halves away from zero."""
     whole = xp.trunc(x)
@@ -96,8 +94,8 @@ def _sources(xp: Any, transforms: Any, height: int, width: int) -> tuple[Any, An
     return xp.where(at_infinity, outside, found_y), xp.where(at_infinity, outside, found_x)
 
 
-@portable("ImageProjectiveTransform", when=_needs_float32)
-@portable("ImageProjectiveTransformV2", host_inputs=("output_shape",), when=_needs_float32)
+@portable("ImageProjectiveTransform", computes_in=_IN)
+@portable("ImageProjectiveTransformV2", host_inputs=("output_shape",), computes_in=_IN)
 def image_projective_transform(xp: Any, sig: NodeSig) -> Any:
     """Each pixel of the output from where its transform says, in single precision."""
     nearest = sig.attrs["interpolation"] == "NEAREST"

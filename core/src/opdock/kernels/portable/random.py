@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from opdock import dtypes
 from opdock.dtypes import FLOATS, DType
-from opdock.kernels.array_api import copy, device_ints, dtype_of, holds, home
+from opdock.kernels.array_api import copy, device_ints, dtype_of, home
 from opdock.kernels.philox import (
     RESERVED,
     Place,
@@ -26,25 +26,30 @@ from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.select.streams import random_stream
 
+_F = TypeVar("_F", bound=Callable[..., Any])
 Array = Any
 Draw = Callable[..., list[Array]]
 """What some blocks give: an array for each output that a block fills."""
 
 _INTS: Final = frozenset({dtypes.int32, dtypes.int64})
+WORDS: Final = frozenset({dtypes.int64})
+"""What random bits are arrays of."""
 _BITS: Final = {dtypes.float16: 10, dtypes.bfloat16: 7}
+_HALVES: Final = frozenset(_BITS)
 _TURN: Final = divmod(int(2.0 * math.pi * 2.0**50), 1 << 13)
 """A full turn in units of 2**-37, and the rest in units of 2**-50: times 23 bits int64 has room."""
 
 
-def holds_words(sig: NodeSig) -> bool | str:
-    """Whether the device can hold words, and the single precision in which halves are computed."""
-    half = sig.out_dtypes[0].base_dtype in _BITS
-    return holds(sig, dtypes.int64, *([dtypes.float32] if half else []))
+def draws_floats(*ops: str, **options: Any) -> Callable[[_F], _F]:
+    """`portable` for ops that draw floating-point numbers: halves come from single precision."""
 
+    def attach(function: _F) -> _F:
+        halves = portable(*ops, dtype=_HALVES, computes_in=WORDS | {dtypes.float32}, **options)
+        return portable(*ops, dtype=FLOATS - _HALVES, computes_in=WORDS, **options)(
+            halves(function)
+        )
 
-def holds_doubles(sig: NodeSig) -> bool | str:
-    """Whether the device can hold words and double precision."""
-    return holds(sig, dtypes.int64, dtypes.float64)
+    return attach
 
 
 # ---------------------------------------------------------------- from words to floats
@@ -175,10 +180,7 @@ def _rows(
     return starts, rest, have
 
 
-@portable(
-    "RandomUniform", "RandomStandardNormal", "TruncatedNormal", dtype=FLOATS,
-    host_inputs=("shape",), when=holds_words,
-)  # fmt: skip
+@draws_floats("RandomUniform", "RandomStandardNormal", "TruncatedNormal", host_inputs=("shape",))
 def stateful(xp: Any, sig: NodeSig) -> Callable[[Any], Array]:
     """The next stretch of the node's stream."""
     fill, stream = filler(xp, sig), random_stream(sig)
@@ -190,9 +192,9 @@ def stateful(xp: Any, sig: NodeSig) -> Callable[[Any], Array]:
     return run
 
 
-@portable(
-    "StatelessRandomUniform", "StatelessRandomNormal", "StatelessTruncatedNormal", dtype=FLOATS,
-    host_inputs=("shape", "seed"), when=holds_words,
+@draws_floats(
+    "StatelessRandomUniform", "StatelessRandomNormal", "StatelessTruncatedNormal",
+    host_inputs=("shape", "seed"),
 )  # fmt: skip
 def stateless(xp: Any, sig: NodeSig) -> Callable[[Any, Any], Array]:
     """A function of the seed."""
@@ -241,7 +243,7 @@ def integers(xp: Any, sig: NodeSig) -> Callable[..., Array]:
 
 
 @portable(
-    "RandomUniformInt", Tout=_INTS, host_inputs=("shape", "minval", "maxval"), when=holds_words
+    "RandomUniformInt", Tout=_INTS, host_inputs=("shape", "minval", "maxval"), computes_in=WORDS
 )
 def random_uniform_int(xp: Any, sig: NodeSig) -> Callable[[Any, Any, Any], Array]:
     """Integers of the next stretch of the node's stream."""
@@ -256,7 +258,7 @@ def random_uniform_int(xp: Any, sig: NodeSig) -> Callable[[Any, Any, Any], Array
 
 @portable(
     "StatelessRandomUniformInt", dtype=_INTS, host_inputs=("shape", "seed", "minval", "maxval"),
-    when=holds_words,
+    computes_in=WORDS,
 )  # fmt: skip
 def stateless_uniform_int(xp: Any, sig: NodeSig) -> Callable[[Any, Any, Any, Any], Array]:
     """Integers that are a function of the seed."""
@@ -265,7 +267,7 @@ def stateless_uniform_int(xp: Any, sig: NodeSig) -> Callable[[Any, Any, Any, Any
 
 
 # ---------------------------------------------------------------- shuffles
-@portable("RandomShuffle", when=lambda sig: holds(sig, dtypes.int64))
+@portable("RandomShuffle", computes_in=WORDS)
 def random_shuffle(xp: Any, sig: NodeSig) -> Callable[[Array], Array]:
     """The rows in another order: the order comes from the host, the rows stay on the device."""
     stream = random_stream(sig)

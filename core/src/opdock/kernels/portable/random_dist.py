@@ -11,13 +11,14 @@ from opdock.dtypes import REALS
 from opdock.kernels.array_api import dtype_of
 from opdock.kernels.philox import RESERVED, Place, blocks, sample_counts, stateless_place
 from opdock.kernels.portable import portable
-from opdock.kernels.portable.random import holds_doubles, interleaved, uniform
+from opdock.kernels.portable.random import WORDS, interleaved, uniform
 from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.select.streams import random_stream
 
 Array = Any
 
 _INTS: Final = frozenset({dtypes.int32, dtypes.int64})
+_IN: Final = WORDS | {dtypes.float64}
 
 
 def _classes(xp: Any, place: Place, logits: Array, count: int) -> Array:
@@ -54,9 +55,7 @@ def _sampler(xp: Any, sig: NodeSig) -> Callable[[Place, Array, int], Array]:
     return run
 
 
-@portable(
-    "Multinomial", T=REALS, output_dtype=_INTS, host_inputs=("num_samples",), when=holds_doubles
-)
+@portable("Multinomial", T=REALS, output_dtype=_INTS, host_inputs=("num_samples",), computes_in=_IN)
 def multinomial(xp: Any, sig: NodeSig) -> Callable[[Array, Any], Array]:
     """Classes from the next stretch of the node's stream."""
     sample, stream = _sampler(xp, sig), random_stream(sig)
@@ -71,7 +70,7 @@ def multinomial(xp: Any, sig: NodeSig) -> Callable[[Array, Any], Array]:
 
 @portable(
     "StatelessMultinomial", T=REALS, output_dtype=_INTS, host_inputs=("num_samples", "seed"),
-    when=holds_doubles,
+    computes_in=_IN,
 )  # fmt: skip
 def stateless_multinomial(xp: Any, sig: NodeSig) -> Callable[[Array, Any, Any], Array]:
     """Classes that are a function of the seed."""

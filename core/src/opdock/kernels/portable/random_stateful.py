@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes
-from opdock.dtypes import FLOATS
 from opdock.kernels.array_api import dims, dtype_of, home, invalid
 from opdock.kernels.expr.elements import Element, element
 from opdock.kernels.philox import RESERVED, Place, blocks, draw_shape
 from opdock.kernels.portable import portable
-from opdock.kernels.portable.random import filler, holds_words, integers, interleaved
+from opdock.kernels.portable.random import WORDS, draws_floats, filler, integers, interleaved
 from opdock.kernels.select.signature import NodeSig
 
 _INTS = frozenset({dtypes.int32, dtypes.int64})
@@ -52,9 +51,9 @@ def _reserve(sig: NodeSig, cell: Any, algorithm: Any, count: int) -> Place:
     return key, counter
 
 
-@portable(
-    "StatefulUniform", "StatefulStandardNormalV2", "StatefulTruncatedNormal", dtype=FLOATS,
-    host_inputs=("algorithm", "shape"), when=holds_words, keeps=(),
+@draws_floats(
+    "StatefulUniform", "StatefulStandardNormalV2", "StatefulTruncatedNormal",
+    host_inputs=("algorithm", "shape"), keeps=(),
 )  # fmt: skip
 def floats(xp: Any, sig: NodeSig) -> Callable[[Any, Any, Any], Any]:
     """The next stretch of the generator's stream."""
@@ -69,7 +68,7 @@ def floats(xp: Any, sig: NodeSig) -> Callable[[Any, Any, Any], Any]:
 
 @portable(
     "StatefulUniformInt", dtype=_INTS, host_inputs=("algorithm", "shape", "minval", "maxval"),
-    when=holds_words, keeps=(),
+    computes_in=WORDS, keeps=(),
 )  # fmt: skip
 def ranged(xp: Any, sig: NodeSig) -> Callable[..., Any]:
     """Integers of a range."""
@@ -85,7 +84,7 @@ def ranged(xp: Any, sig: NodeSig) -> Callable[..., Any]:
 
 
 @portable(
-    "StatefulUniformFullInt", dtype=_WORDS, host_inputs=("algorithm", "shape"), when=holds_words,
+    "StatefulUniformFullInt", dtype=_WORDS, host_inputs=("algorithm", "shape"), computes_in=WORDS,
     keeps=(),
 )  # fmt: skip
 def whole_words(xp: Any, sig: NodeSig) -> Callable[[Any, Any, Any], Any]:

@@ -15,7 +15,7 @@ def restrict(kernel: Kernel, allowed: frozenset[DType]) -> Kernel | None:
     """The kernel with tighter type constraints, or None when nothing is left of it.
 
     Arguments in host memory may have any type. The constraints stay data, so what the kernel claims
-    is what the device can do.
+    is what the device can do. One that computes in other types than the device has is refused.
 
     Args:
         kernel: a kernel written without the device in mind.
@@ -35,6 +35,10 @@ def restrict(kernel: Kernel, allowed: frozenset[DType]) -> Kernel | None:
         types[attr] = types.get(attr, _declared(spec.definition, attr)) & allowed
         if not types[attr]:
             return None
+    lacking = sorted(t.name for t in kernel.computes_in - allowed)
+    if lacking and not kernel.refused:
+        why = f"it computes in {' and '.join(lacking)}, which the device does not hold"
+        return dataclasses.replace(kernel, dtypes=types, refused=why)
     return dataclasses.replace(kernel, dtypes=types)
 
 

@@ -30,6 +30,8 @@ class Kernel:
             `fn(*inputs, out)` with `out=True`.
         fn: a plain function `fn(ctx, *inputs)`; `ctx` is a `KernelContext`.
         dtypes: admitted element types by type attribute; an attribute that is absent admits all.
+        computes_in: element types that it makes arrays of, whatever its arguments' are; without
+            one of them a device does without the kernel.
         when: True, or the reason why the kernel declines this node. Unknown dimensions are None:
             decline rather than guess.
         priority: the higher wins among kernels of one device that admit a node.
@@ -57,6 +59,7 @@ class Kernel:
     bind: Callable[[NodeSig], Callable[..., Any]] | None = None
     fn: Callable[..., Any] | None = None
     dtypes: Mapping[str, frozenset[DType]] = field(default_factory=dict)
+    computes_in: frozenset[DType] = frozenset()
     when: Callable[[NodeSig], bool | str] | None = None
     priority: int = 0
     label: str = ""
@@ -82,6 +85,9 @@ class Kernel:
             raise ValueError(f"Kernel for {self.op}: out=True needs a binder")
         types = {attr: _dtype_set(self.op, attr, v) for attr, v in self.dtypes.items()}
         object.__setattr__(self, "dtypes", MappingProxyType(types))
+        if self.computes_in:
+            inner = _dtype_set(self.op, "computes_in", self.computes_in)
+            object.__setattr__(self, "computes_in", inner)
         object.__setattr__(self, "may_alias", MappingProxyType(dict(self.may_alias)))
         for name in ("host_inputs", "traced", "host_outputs"):
             object.__setattr__(self, name, _names(self.op, name, getattr(self, name)))
