@@ -56,7 +56,7 @@ def _round_trip(dut: DeviceUnderTest, dtype: DType) -> None:
     for what, array in _arrays(dtype):
         buffer = dut.device.upload(array)
         check(tuple(buffer.shape) == array.shape, f"{what}: the buffer's shape is {buffer.shape}")
-        check(_holds(dut, buffer, dtype), f"{what}: the buffer holds {buffer.dtype}")
+        check(_holds(dut, buffer, dtype), f"{what}: {_expected(buffer, dtype)}")
         _same(dut.device.download(buffer), array, what)
 
 
@@ -64,6 +64,13 @@ def _holds(dut: DeviceUnderTest, buffer: Any, dtype: DType) -> bool:
     """Whether the buffer's element type is NumPy's, or the one of the device's namespace."""
     own = getattr(dut.device.namespace, dtype.name, None)
     return bool(buffer.dtype == dtype.np if own is None else buffer.dtype in (own, dtype.np))
+
+
+def _expected(buffer: Any, dtype: DType) -> str:
+    return (
+        f"the buffer's dtype is {buffer.dtype!r}; it must be NumPy's {dtype.name}, or that of the "
+        "device's `namespace`: else wrap the library's array in a buffer of your own"
+    )
 
 
 def _arrays(dtype: DType) -> Iterator[tuple[str, Array]]:
@@ -169,7 +176,7 @@ def _empty(dut: DeviceUnderTest) -> None:
     for shape in ((), (3,), (0,), (2, 0, 3), (4, 5)):
         buffer = dut.device.empty(shape, dtype)
         check(tuple(buffer.shape) == shape, f"empty({shape}) has shape {buffer.shape}")
-        check(_holds(dut, buffer, dtype), f"empty({shape}) has type {buffer.dtype}")
+        check(_holds(dut, buffer, dtype), f"empty({shape}): {_expected(buffer, dtype)}")
         check(dut.device.download(buffer).shape == shape, f"empty({shape}) does not download")
 
 
