@@ -51,12 +51,16 @@ def _same(pair: tuple[list[Any], list[Any]], **words: Any) -> None:
 RNG = np.random.default_rng(11)
 
 
-def _array(*shape: int) -> Any:
-    """Random numbers that are no constant, which would be folded."""
-    value = RNG.normal(size=shape).astype(np.float32)
-    tensor = tf.py_func(lambda: value, [], tf.float32)
-    tensor.set_shape(shape)
+def _given(value: Any) -> Any:
+    """An array that is no constant, which would be folded."""
+    tensor = tf.py_func(lambda: value, [], value.dtype)
+    tensor.set_shape(value.shape)
     return tensor
+
+
+def _array(*shape: int) -> Any:
+    """Random numbers."""
+    return _given(RNG.normal(size=shape).astype(np.float32))
 
 
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
@@ -181,3 +185,21 @@ def test_gradients_of_crops(both: Any, size: list[int], method: str) -> None:
         return tf.gradients(crops * crops, wanted)
 
     _same(both(build, "_image", *["_boxes"] * (method == "bilinear")), rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint8])
+def test_unique(both: Any, dtype: Any) -> None:
+    x = RNG.integers(0, 200, 5000).astype(dtype)
+    x[7] = np.iinfo(dtype).max
+    ids, index, counts = both(lambda: tf.unique_with_counts(_given(x)), "_number")[0]
+    assert ids.tolist() == list(dict.fromkeys(x.tolist()))
+    np.testing.assert_array_equal(ids[index], x)
+    np.testing.assert_array_equal(counts, np.bincount(index))
+
+
+def test_unique_of_few(both: Any) -> None:
+    x = np.array([0.0, np.nan, -0.0, 2.0, np.nan, 2.0], np.float32)
+    ids, index, counts = both(lambda: tf.unique_with_counts(_given(x)))[0]
+    np.testing.assert_array_equal(ids, [0, np.nan, 2, np.nan])
+    assert index.tolist() == [0, 1, 0, 2, 3, 2]
+    assert counts.tolist() == [2, 1, 2, 1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -88,3 +90,68 @@ def test_variables_of_one_shared_name_are_one():
     with tf.Session() as session:
         session.run(tf.assign(a, 4.0))
         assert session.run(b) == 4
+
+
+def _own(value, alone):
+    return value if alone else value.copy()
+
+
+def test_a_value_that_nobody_else_holds_changes_where_it_is():
+    cell = Cell("v", tf.float32)
+    cell.write(np.zeros(3))
+    at = id(cell.read())
+    cell.change(_own, lambda value: value.__setitem__(1, 5))
+    assert id(cell.read()) == at
+    held, box = cell.read(), cell.box
+    cell.change(_own, lambda value: value.__setitem__(1, 7))
+    assert held.tolist() == [0, 5, 0]
+    assert cell.read().tolist() == [0, 7, 0]
+    assert cell.box is not box
+
+
+def test_who_reads_while_a_value_changes_waits():
+    cell = Cell("v", tf.float32)
+    cell.write(np.zeros(2))
+    found, began = [], threading.Event()
+
+    def read():
+        began.set()
+        found.append(cell.read().tolist())
+
+    reader = threading.Thread(target=read)
+
+    def write(value):
+        value[0] = 1
+        assert cell.initialized
+        reader.start()
+        assert began.wait(60)
+        value[1] = 1
+
+    cell.change(_own, write)
+    reader.join(60)
+    assert found == [[1, 1]]
+
+
+def test_a_change_that_fails_or_comes_too_late_is_none():
+    cell = Cell("v", tf.float32)
+    with pytest.raises(tf.errors.FailedPreconditionError, match="uninitialized"):
+        cell.change(_own, lambda value: None)
+    cell.write(np.zeros(2))
+
+    def fail(value):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        cell.change(_own, fail)
+    assert cell.read().tolist() == [0, 0]
+    cell.change(_own, lambda value: cell.write(np.ones(2)))
+    assert cell.read().tolist() == [1, 1]
+
+
+def test_a_proxy_changes_a_copy():
+    cell, home = Cell("v", tf.float32), np.zeros(2)
+    cell.write(home)
+    proxy = CellProxy(cell, np.asarray, np.asarray)
+    proxy.change(_own, lambda value: value.__setitem__(0, 1))
+    assert home.tolist() == [0, 0]
+    assert cell.read().tolist() == [1, 0]

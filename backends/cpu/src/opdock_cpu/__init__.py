@@ -10,7 +10,7 @@ from opdock.plugin import BackendSpec, GraphPass, GraphView, hookimpl
 FAMILIES = (
     "accumulators", "argmax", "arithmetic", "array", "audio", "barriers", "beam_search", "bias",
     "bitwise", "candidate_sampling", "cast", "clustering", "compare", "complex", "conv", "ctc",
-    "decompositions", "depthwise", "edit_distance", "einsum", "elementary", "encoding", "fft",
+    "decompositions", "depthwise", "edit_distance", "einsum", "encoding", "fft",
     "fill", "gather", "hashing", "histogram", "image_boxes", "image_codec", "image_crop",
     "image_regions", "inplace", "io", "joining", "linalg", "lookup", "loss", "lrn", "matrix",
     "matrix_functions",
@@ -19,8 +19,8 @@ FAMILIES = (
     "random_dist", "readers", "record_input", "reduce", "regex", "remapping", "scan", "scatter",
     "segment", "select", "set_operations", "sets", "solve", "sorting", "sparse_cross",
     "sparse_layout", "sparse_math", "sparse_reduce", "sparse_serial", "special", "state",
-    "strings", "summary", "summary_writer", "sums", "tiling", "timestamp", "tridiagonal",
-    "unicode", "xent",
+    "strings", "summary", "summary_writer", "sums", "tiling", "timestamp", "training",
+    "tridiagonal", "unicode", "xent",
 )  # fmt: skip
 
 ONEDNN = ("bias", "conv", "fused", "linalg", "lrn", "norm", "pool", "quantized", "xent")

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from opdock.plugin import dtypes
 from opdock_cpu.jit.looped import Array, Looped
 
 __all__ = ["fold_onto", "fold_rows", "runs"]
@@ -23,7 +24,7 @@ _KINDS: Final[dict[Any, int]] = {
     np.maximum: 3,
     np.minimum: 4,
 }
-_HALVES: Final = frozenset({"float16", "bfloat16"})
+_HALVES: Final = (np.dtype(np.float16), dtypes.bfloat16.np)
 _SHARED: Final = 1 << 15
 """Elements of rows from which two shares of them pay."""
 
@@ -93,7 +94,7 @@ def fold_onto(
 
 def _looped(dtype: np.dtype[Any], same: bool) -> bool:
     # Half precision is rounded after all rows, not after each.
-    return same and dtype.name not in _HALVES
+    return same and dtype not in _HALVES
 
 
 def _sorted(ufunc: np.ufunc, out: Array, present: Array, rows: Array, ids: Array) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 import functools
+import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from opdock import errors
 from opdock.devices.segment import Loan
@@ -17,8 +18,22 @@ from opdock.runtime.cancellation import Cancellation, insist, wait
 T = TypeVar("T")
 
 
+def _holders(box: list[Any]) -> tuple[int, int]:
+    """How many references there are to a box, and to what is in it."""
+    return sys.getrefcount(box), sys.getrefcount(box[0])
+
+
+def _of_nobody() -> tuple[int, int]:
+    """What `_holders` counts if the box is a local variable of who asks, and nothing else."""
+    box = [object()]
+    return _holders(box)
+
+
+_ALONE: Final = _of_nobody()
+
+
 class Cell:
-    """A variable's storage: a buffer that is replaced, never changed in place.
+    """A variable's storage: a buffer that is replaced, or changed while nobody else holds it.
 
     A step that has read a value keeps it, whatever is written later.
 
@@ -90,6 +105,39 @@ class Cell:
         with self._guard:
             self.box = [buffer]
 
+    def change(self, own: Callable[[Any, bool], Any], write: Callable[[Any], None]) -> None:
+        """Has a part of the value written, in its own buffer if `own` so decides.
+
+        Args:
+            own: the buffer to write, from that of the value and whether nobody else holds that.
+            write: changes what has to be changed.
+        """
+        self.read()  # an error if there is nothing, a copy of what is lent
+        closed = threading.Lock()
+        # An assignment comes in between or it does not: nobody who reads sees half of a change.
+        loan = Loan(None, lambda _: self._read_after(closed), self)
+        with closed:
+            with self._guard:
+                box = self.box
+                if box[0] is None or type(box[0]) is Loan:
+                    raise errors.AbortedError(
+                        None, None, f"Variable {self.name} was taken away while it was updated."
+                    )
+                self.box = [loan]
+            try:
+                alone = _holders(box) == _ALONE
+                buffer = own(box[0], alone)
+                write(buffer)
+                box = [buffer]
+            finally:
+                with self._guard:
+                    if self.box[0] is loan:
+                        self.box = box
+
+    def _read_after(self, closed: threading.Lock) -> Any:
+        with closed:
+            return self.read()
+
     def clear(self) -> None:
         """Returns to the uninitialized state."""
         self.write(None)
@@ -156,6 +204,12 @@ class CellProxy:
     def write(self, buffer: Any) -> None:
         """Copies `buffer` to the variable's device and stores it."""
         self._cell.write(self._to_home(buffer))
+
+    def change(self, own: Callable[[Any, bool], Any], write: Callable[[Any], None]) -> None:
+        """Copies the value to this device, has it changed, and stores it."""
+        buffer = own(self.read(), False)
+        write(buffer)
+        self.write(buffer)
 
     def clear(self) -> None:
         """Returns to the uninitialized state."""

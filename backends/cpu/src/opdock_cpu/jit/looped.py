@@ -85,7 +85,8 @@ class Looped:
         about = self._about
         if about is None:
             return False
-        arrays = [np.ascontiguousarray(a) for a in args[: len(about.arrays)]]
+        count = len(about.arrays)
+        arrays = [np.ascontiguousarray(a) for a in args[:count]]
         key = tuple(a.dtype for a in arrays)
         bound = self._codes.get(key)
         if bound is None:
@@ -94,8 +95,8 @@ class Looped:
             bound = self._codes[key] = _Bound(about, key)
         if bound.function.address is None:
             return False
-        whole = len(about.arrays) + len(about.wholes)
-        numbers = [turns, *args[len(about.arrays) : whole]]
+        whole = count + len(about.wholes)
+        numbers = [turns, *args[count:whole]]
         bound(arrays, numbers, args[whole:], min(most, _CHUNKS, int(steps // _CHUNK)))
         return True
 

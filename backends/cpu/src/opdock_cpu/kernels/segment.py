@@ -41,7 +41,9 @@ def _folded(
     wide = rows
     if data.dtype in _HALVES and ufunc in (np.add, np.multiply):
         wide = rows.astype(np.float32)
-    out = np.full((count, rows.shape[1]), gap, wide.dtype)
+    shape = count, rows.shape[1]
+    # Zeros that nobody writes are never fetched from memory.
+    out = np.full(shape, gap, wide.dtype) if gap else np.zeros(shape, wide.dtype)
     fold_onto(ufunc, out, np.zeros(count, np.bool_), wide, ids, index)
     return out.astype(data.dtype, copy=False).reshape(count, *data.shape[1:])
 

@@ -1,17 +1,88 @@
-"""Differences of vectors of any type; the rest of the family is portable."""
+"""What is different in a vector, and differences of vectors; the rest of the family is portable."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, checks
+from opdock.plugin import NUMBERS, KernelTable, NodeSig, checks, dtypes
+from opdock_cpu.jit.looped import Array, Looped
+from opdock_cpu.portable import portable_kernel
 
 __all__ = ["table"]
 
 table = KernelTable()
+
+_FEW: Final = 1 << 10
+"""Elements that a dictionary numbers sooner than NumPy sorts them."""
+
+
+def _number(
+    begin: int, end: int, values: Array, index: Array, counts: Array, found: Array, cells: Array,
+    x: Array, length: int, last: int,
+) -> None:  # fmt: skip
+    """Numbers by first occurrence, from a hash table of `last` + 1 cells, a power of two.
+
+    A cell has the number of a value, or -1; who finds another value there looks at the next one.
+    """
+    for r in range(begin, end):
+        have = r
+        for i in range(length):
+            v = int(x[i])
+            # Fibonacci hashing: the product's upper half depends on all bits of the value.
+            at = (v * -7046029254386353131 // 4294967296) & last
+            while cells[at] >= 0 and values[cells[at]] != v:
+                at = (at + 1) & last
+            if cells[at] < 0:
+                cells[at] = have
+                values[have] = v
+                counts[have] = 0
+                have += 1
+            index[i] = cells[at]
+            counts[cells[at]] += 1
+        found[r] = have
+
+
+_NUMBER: Final = Looped(_number)
+
+
+def _by_hash(x: Array, dtype: np.dtype[Any]) -> tuple[Array, Array, Array] | None:
+    """The different whole numbers, the index of each and how often they are; None without code."""
+    values, found = np.empty_like(x), np.empty(1, np.int64)
+    index, counts = np.empty(x.size, dtype), np.empty(x.size, dtype)
+    cells = np.full(1 << (2 * x.size).bit_length(), -1, np.int64)
+    arrays = (values, index, counts, found, cells, x)
+    if not _NUMBER(1, 2 * x.size, *arrays, x.size, cells.size - 1):
+        return None
+    have = int(found[0])
+    return values[:have].copy(), index, counts[:have].copy()
+
+
+def _by_dictionary(x: Array, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
+    numbers: dict[Any, int] = {}
+    # Not-a-numbers are objects of their own here, and so different from each other, as in TF.
+    index = np.array([numbers.setdefault(v, len(numbers)) for v in x.tolist()], dtype)
+    counts = np.bincount(index, minlength=len(numbers)).astype(dtype)
+    return np.array(list(numbers), x.dtype), index, counts
+
+
+@table.binder("Unique", "UniqueWithCounts", T=NUMBERS | {dtypes.bool_, dtypes.string})
+def unique(sig: NodeSig) -> Callable[..., Any]:
+    """The different values of a vector, in the order in which they come first."""
+    count, dtype = len(sig.out_dtypes), sig.out_dtypes[1].np
+    whole, sort = sig.in_dtypes[0].is_integer, portable_kernel(sig)
+
+    def run(x: Any) -> Any:
+        if x.ndim != 1:
+            raise checks.invalid(f"unique expects a 1D vector, got shape {checks.dims(x.shape)}")
+        if x.size <= _FEW or x.dtype.hasobject:
+            return _by_dictionary(x, dtype)[:count]
+        found = _by_hash(x, dtype) if whole else None
+        return sort(x) if found is None else found[:count]
+
+    return run
 
 
 @table.binder("ListDiff")

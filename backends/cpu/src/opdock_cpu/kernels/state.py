@@ -10,15 +10,11 @@ from typing import Any
 import numpy as np
 
 from opdock.plugin import INTS, NUMBERS, Kernel, KernelTable, checks, errors
+from opdock_cpu.changes import Combine, change_rows, replace
 from opdock_cpu.kernels.gather import check_indices
 from opdock_cpu.kernels.scatter import combine, flat_positions
 
 table = KernelTable()
-Combine = Callable[[Any, Any, Any], None]
-
-
-def _set(target: Any, at: Any, rows: Any) -> None:
-    target[at] = rows
 
 
 def _divide(target: Any, at: Any, rows: Any) -> None:
@@ -34,7 +30,7 @@ def _divide(target: Any, at: Any, rows: Any) -> None:
 
 
 _COMBINE: dict[str, Combine] = {
-    "Update": _set,
+    "Update": replace,
     "Add": functools.partial(combine, np.add),
     "Sub": functools.partial(combine, np.subtract),
     "Mul": functools.partial(combine, np.multiply),
@@ -45,37 +41,30 @@ _COMBINE: dict[str, Combine] = {
 """How rows meet those of a matrix, at numbers of them that may repeat."""
 
 
-def _scatter(combine: Combine) -> Callable[..., Any]:
+def _rows(cell: Any, indices: Any, updates: Any) -> tuple[tuple[int, int], Any, Any]:
+    """A variable's shape as a matrix, numbers of rows of it, and an update for each."""
+    old = cell.read()
+    shape = checks.check_rows(cell, old, indices, np.asarray(updates))
+    check_indices(indices, old.shape[0])
+    matrix = old.shape[0], math.prod(old.shape[1:])
+    # One number may stand for all rows.
+    rows = np.broadcast_to(updates, shape).reshape(indices.size, matrix[1])
+    return matrix, indices.reshape(-1), rows
+
+
+def _slices(cell: Any, indices: Any, updates: Any) -> tuple[tuple[int, int], Any, Any]:
+    """The same for slices at coordinates."""
+    shape, depth = cell.read().shape, indices.shape[-1]
+    checks.check_updates(indices, np.asarray(updates), shape)
+    at, width = flat_positions(indices, shape), math.prod(shape[depth:])
+    return (math.prod(shape[:depth]), width), at, np.reshape(updates, (at.size, width))
+
+
+def _scatter(combine: Combine, find: Callable[..., Any]) -> Callable[..., Any]:
     def kernel(ctx: Any, cell: Any, indices: Any, updates: Any) -> Any:
         with cell.lock:
-            old = cell.read()
-            indices = np.asarray(indices)
-            shape = checks.check_rows(cell, old, indices, np.asarray(updates))
-            check_indices(indices, old.shape[0])
-            width = math.prod(old.shape[1:])
-            # One number may stand for all rows.
-            rows = np.broadcast_to(updates, shape).reshape(indices.size, width)
-            fresh = old.copy()
-            combine(fresh.reshape(old.shape[0], width), indices.reshape(-1), rows)
-            cell.write(fresh)
-        return _handed_on(ctx, cell)
-
-    return kernel
-
-
-def _scatter_nd(combine: Combine) -> Callable[..., Any]:
-    def kernel(ctx: Any, cell: Any, indices: Any, updates: Any) -> Any:
-        with cell.lock:
-            old = cell.read()
-            indices = np.asarray(indices)
-            checks.check_updates(indices, np.asarray(updates), old.shape)
-            depth = indices.shape[-1]
-            flat = flat_positions(indices, old.shape)
-            width = math.prod(old.shape[depth:])
-            fresh = old.copy()
-            matrix = fresh.reshape(math.prod(old.shape[:depth]), width)
-            combine(matrix, flat, np.reshape(updates, (flat.size, width)))
-            cell.write(fresh)
+            matrix, at, rows = find(cell, np.asarray(indices), updates)
+            change_rows(cell, matrix, combine, at, rows)
         return _handed_on(ctx, cell)
 
     return kernel
@@ -104,11 +93,11 @@ def _add(op: str, attr: str, fn: Any, of_any_type: bool = False) -> None:
 
 
 for _kind, _combine in _COMBINE.items():
-    _add(f"Scatter{_kind}", "T", _scatter(_combine), _kind == "Update")
-    _add(f"ResourceScatter{_kind}", "dtype", _scatter(_combine), _kind == "Update")
+    _add(f"Scatter{_kind}", "T", _scatter(_combine, _rows), _kind == "Update")
+    _add(f"ResourceScatter{_kind}", "dtype", _scatter(_combine, _rows), _kind == "Update")
 for _kind in ("Update", "Add", "Sub"):
     for _op in (f"ScatterNd{_kind}", f"ResourceScatterNd{_kind}"):
-        _add(_op, "T", _scatter_nd(_COMBINE[_kind]), _kind == "Update")
+        _add(_op, "T", _scatter(_COMBINE[_kind], _slices), _kind == "Update")
 for _op, _ufunc in (("AssignAdd", np.add), ("AssignSub", np.subtract)):
     _add(_op, "T", _in_place(_ufunc))
     _add(f"{_op}VariableOp", "dtype", _in_place(_ufunc))

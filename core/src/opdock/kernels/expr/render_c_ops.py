@@ -126,9 +126,9 @@ class _Namespace:
     where = staticmethod(functools.partial(_apply, "where"))
 
 
-def updates() -> list[str]:
-    """The op types of optimizer updates of whole variables."""
-    return [op for op in BY_OP if "Sparse" not in op]
+def updates(sparse: bool = False) -> list[str]:
+    """The op types of optimizer updates, of whole variables or of some of their rows."""
+    return [op for op in BY_OP if ("SparseApply" in op) is sparse]
 
 
 def update_of(op: str) -> Update:

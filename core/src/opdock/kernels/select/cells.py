@@ -53,6 +53,20 @@ class Cell(Protocol):
     def write(self, buffer: Any) -> None:
         """Makes a buffer the value; the caller does not change it afterwards."""
 
+    def change(self, own: Callable[[Any, bool], Any], write: Callable[[Any], None]) -> None:
+        """Has a part of the value written, without a copy of the rest where nobody would see it.
+
+        The caller holds the lock. Until this ends, whoever else reads the value waits.
+
+        Args:
+            own: the buffer to write, from that of the value and whether nobody else holds that: the
+                same then if it can be written, else a copy.
+            write: changes what has to be changed, and raises nothing once it has begun.
+
+        Raises:
+            OpError: as `read`.
+        """
+
     def clear(self) -> None:
         """Takes the value away."""
 

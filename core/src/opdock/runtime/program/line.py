@@ -40,6 +40,8 @@ class Line:
         # A planned result is its buffer: no variable is needed for it.
         self.names = {s: f"v{s}" for s in range(bound.schedule.n_slots)}
         self._shared = {f"v{s}" for s in bound.presets}
+        # Values of variables: an update may write where nobody holds what was read.
+        self._read: set[int] = set()
         self._step_at: dict[int, int] = {}  # line number to index of the step
         # The source holds numbers of slots only, nothing from the graph.
         code = compile(self._source(), "<opdock program>", "exec")
@@ -80,6 +82,8 @@ class Line:
         places = [f"p{i}=None" for i in range(len(schedule.fetches))]
         lines = [f"def step({', '.join([*params, *places])}):"]
         for i, step in enumerate(schedule.steps):
+            if step.kind == "read":
+                self._read.update(step.outputs)
             if step.kind == "alias":
                 self._alias(step.inputs[0], step.outputs[0])
                 continue
@@ -99,7 +103,7 @@ class Line:
         args = [names[s] for s in step.inputs]
         if step.out is not None:
             names[step.outputs[0]] = f"b{step.out}"
-            return f"k{i}({', '.join([*args, f'b{step.out}'])})"
+            return f"k{i}({', '.join([*args, f'b{step.out}'])}){self._freeing(step)}"
         if step.kind == "kernel" and step.node.kernel is not None and step.node.kernel.out:
             args.append(self._out(step))
         for slot, buffer in zip(step.outputs, step.outs, strict=False):
@@ -107,7 +111,7 @@ class Line:
                 names[slot] = f"b{buffer}"
         call = f"k{i}({', '.join(args)})"
         if not step.outputs:
-            return call
+            return f"{call}{self._freeing(step)}"
         left = ", ".join("_" if names[s][0] == "b" else names[s] for s in step.outputs)
         return f"{left} = {call}{self._freeing(step)}"
 
@@ -126,14 +130,19 @@ class Line:
         if not step.frees or step.kind == "read":
             return ""
         values = dict(zip(step.inputs, step.node.inputs, strict=True))
-        large = [s for s in step.frees if s not in step.outputs and _is_large(values.get(s))]
+        large = [
+            s for s in step.frees
+            if s not in step.outputs and _is_large(values.get(s), s in self._read)
+        ]  # fmt: skip
         dead = [n for s in large if (n := self.names[s])[0] == "v" and n not in self._shared]
         return f"; {' = '.join(dict.fromkeys(dead))} = None" if dead else ""
 
 
-def _is_large(value: Value | None) -> bool:
-    # A slot that aliases another may share its memory; only kernels' results are freed early.
-    if value is None or value.node.traits.forwards or value.node.op == FEED or is_state(value):
+def _is_large(value: Value | None, read: bool) -> bool:
+    if value is None:
+        return False
+    # A slot that aliases another may share its memory; only what kernels made or was read goes.
+    if not read and (value.node.traits.forwards or value.node.op == FEED or is_state(value)):
         return False
     shape = value.shape
     if shape is None or None in shape:

@@ -170,10 +170,11 @@ def _when_matmul(sig: NodeSig) -> bool | str:
 
 
 def _sigmoid(out: Array) -> None:
-    # SciPy takes 50 ms to import, which a first step need not wait for.
-    from scipy.special import expit
-
-    expit(out, out)
+    # SciPy has it in one pass, and takes as long to import as tens of thousands of these.
+    np.negative(out, out)
+    np.exp(out, out)
+    np.add(out, np.float32(1), out)
+    np.reciprocal(out, out)
 
 
 _NUMPY: Final[dict[str, Callable[[Array], Any]]] = {

@@ -1,0 +1,43 @@
+"""Variables of which a few rows change: the others stay where they are.
+
+A table of embeddings has many more rows than a step updates, and a copy of it takes as long as all
+else together. What nobody else has read is written in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Combine", "change_rows", "replace"]
+
+Array = np.ndarray[Any, Any]
+Combine = Callable[[Array, Array, Any], None]
+
+
+def _own(value: Array, alone: bool) -> Array:
+    """The value's own buffer if it may be written, or a copy."""
+    flags = value.flags
+    # A view does not tell who else refers to the memory.
+    free = alone and flags.owndata and flags.writeable and flags.c_contiguous
+    return value if free else value.copy()
+
+
+def replace(target: Array, at: Array, rows: Array) -> None:
+    """Puts rows into the places of a matrix."""
+    target[at] = rows
+
+
+def change_rows(cell: Any, shape: tuple[int, int], combine: Combine, at: Array, rows: Any) -> None:
+    """Has rows of a variable meet others.
+
+    Args:
+        cell: the variable; the caller holds its lock, and no reference to its value.
+        shape: what the value is as a matrix.
+        combine: writes into this matrix what comes of its rows at `at` and of `rows`.
+        at: numbers of rows, all of which there are.
+        rows: for each number a row.
+    """
+    cell.change(_own, lambda value: combine(value.reshape(shape), at, rows))

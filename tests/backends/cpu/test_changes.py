@@ -1,0 +1,101 @@
+"""Updates of a few rows write these alone, and nobody who has read the variable sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opdock as tf
+
+ROWS, WIDTH = 5000, 8
+OPTIMIZERS = {
+    "sgd": lambda: tf.train.GradientDescentOptimizer(0.5),
+    "momentum": lambda: tf.train.MomentumOptimizer(0.5, 0.9),
+    "adagrad": lambda: tf.train.AdagradOptimizer(0.5),
+    "ftrl": lambda: tf.train.FtrlOptimizer(0.5),
+    "rmsprop": lambda: tf.train.RMSPropOptimizer(0.5),
+}
+
+
+@pytest.fixture
+def session() -> Iterator[tf.Session]:
+    with tf.Graph().as_default(), tf.Session() as opened:
+        yield opened
+
+
+def _buffers(session: Any) -> dict[str, int]:
+    cells = session._engine.resources.items("variable")
+    return {cell.name: cell.read().ctypes.data for cell in cells if cell.read().size > 1}
+
+
+def _embedding(resource: bool) -> tuple[Any, Any, Any]:
+    table = tf.get_variable(
+        "table", [ROWS, WIDTH], use_resource=resource,
+        initializer=tf.random_uniform_initializer(-1, 1, seed=3),
+    )  # fmt: skip
+    ids = tf.placeholder(tf.int32, [None])
+    return table, ids, tf.reduce_sum(tf.square(tf.nn.embedding_lookup(table, ids)))
+
+
+@pytest.mark.parametrize("resource", [False, True])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_table_of_embeddings_stays_where_it_is(session, name, resource) -> None:
+    table, ids, loss = _embedding(resource)
+    train = OPTIMIZERS[name]().minimize(loss)
+    session.run(tf.global_variables_initializer())
+    before = session.run(table)
+    session.run([train, loss], {ids: [4, 7, 4]})
+    where = _buffers(session)
+    session.run([train, loss], {ids: [7, 9, 2]})
+    # What is read below is held by nobody any more when the next step comes.
+    assert _buffers(session) == where
+    after = session.run(table)
+    changed = np.flatnonzero((before != after).any(axis=1))
+    assert changed.tolist() == [2, 4, 7, 9]
+
+
+@pytest.mark.parametrize("op", ["scatter_update", "scatter_add", "scatter_nd_update"])
+def test_what_was_read_before_an_update_stays(session, op) -> None:
+    table = tf.Variable(tf.zeros([ROWS, WIDTH]), use_resource=True)
+    before = table.read_value()
+    at = [[1]] if "nd" in op else [1]
+    with tf.control_dependencies([before]):
+        update = getattr(tf, op)(table, at, tf.ones([1, WIDTH]))
+    with tf.control_dependencies([update]):
+        both = tf.stack([tf.identity(before), table.read_value()])
+    session.run(tf.global_variables_initializer())
+    old, new = session.run(both)
+    assert not old.any()
+    assert new.sum() == WIDTH
+    held = session.run(before)
+    session.run(update)
+    assert held.sum() == WIDTH
+
+
+def _apply(indices: Any, grad: Any, shape: tuple[int, ...] = (4, 2)) -> Any:
+    var, accum = tf.Variable(tf.zeros([4, 2])), tf.Variable(tf.zeros(shape))
+    indices = tf.placeholder_with_default(np.array(indices, np.int32), None)
+    grad = tf.placeholder_with_default(np.array(grad, np.float32), None)
+    return tf.raw_ops.SparseApplyAdagrad(
+        var=var._ref(), accum=accum._ref(), lr=0.1, grad=grad, indices=indices
+    )
+
+
+@pytest.mark.parametrize(
+    ("indices", "grad", "words"),
+    [
+        ([0, 4], np.ones((2, 2)), "Index 4 at offset 1 in indices is out of range"),
+        ([-1], np.ones((1, 2)), "Index -1 at offset 0 in indices is out of range"),
+        ([[0]], np.ones((1, 2)), "indices must be one-dimensional"),
+        ([0], np.ones((2, 2)), r"got grad.shape \[2,2\], var.shape \[4,2\], indices.shape \[1\]"),
+    ],
+)
+def test_rows_that_do_not_fit(session, indices, grad, words) -> None:
+    update = _apply(indices, grad)
+    session.run(tf.global_variables_initializer())
+    with pytest.raises(tf.errors.InvalidArgumentError, match=words):
+        session.run(update)
+    assert not session.run(tf.global_variables()[0]).any()
