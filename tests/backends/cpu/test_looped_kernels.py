@@ -169,7 +169,7 @@ def test_local_response_normalization(both: Any, radius: int, beta: float) -> No
 
 @pytest.mark.parametrize("size", [[5, 4], [1, 3], [3, 1]])
 @pytest.mark.parametrize("method", ["bilinear", "nearest"])
-def test_gradients_of_crops(both: Any, size: list[int], method: str) -> None:
+def test_crops_and_their_gradients(both: Any, size: list[int], method: str) -> None:
     boxes = np.concatenate([RNG.uniform(-0.2, 1.2, (6, 4)), [[0, 0, 1, 1], [1, 1, 0, 0]]])
 
     def build() -> Any:
@@ -178,6 +178,7 @@ def test_gradients_of_crops(both: Any, size: list[int], method: str) -> None:
         held.set_shape(boxes.shape)
         crops = tf.image.crop_and_resize(image, held, [0, 2, 2, 0, 0, 2, 2, 0], size, method)
         wanted = [image, held] if method == "bilinear" else [image]
-        return tf.gradients(crops * crops, wanted)
+        return [crops, *tf.gradients(crops * crops, wanted)]
 
-    _same(both(build, "_image", *["_boxes"] * (method == "bilinear")), rtol=2e-4, atol=2e-4)
+    names = ("_crops", "_image")
+    _same(both(build, *names, *["_boxes"] * (method == "bilinear")), rtol=2e-4, atol=2e-4)
