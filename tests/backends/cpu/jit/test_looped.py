@@ -135,8 +135,8 @@ def _nothing(x: float) -> None:
 
 
 def _changed(x: float) -> float:
-    x = x + 1
-    return x
+    x *= 2
+    return x + 1
 
 
 def _recursion(begin: int, end: int, out: Array) -> None:
