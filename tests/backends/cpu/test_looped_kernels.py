@@ -182,3 +182,69 @@ def test_crops_and_their_gradients(both: Any, size: list[int], method: str) -> N
 
     names = ("_crops", "_image")
     _same(both(build, *names, *["_boxes"] * (method == "bilinear")), rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize("name", ["rgb_to_hsv", "hsv_to_rgb", "hue", "saturation"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_colours(both: Any, name: str, dtype: str) -> None:
+    pixels = RNG.uniform(size=(4, 5, 6, 3)).astype(dtype)
+    pixels[0, 0, :3] = [[0.5, 0.5, 0.5], [0, 0, 0], [0.25, 0.75, 0.75]]
+    pixels[1, 1, 1, 1] = np.nan
+
+    def build() -> Any:
+        image = tf.py_func(lambda: pixels, [], dtype)
+        image.set_shape(pixels.shape)
+        if name in ("hue", "saturation"):
+            return getattr(tf.image, f"adjust_{name}")(image, -0.3 if name == "hue" else 1.7)
+        return getattr(tf.image, name)(image)
+
+    loops = {"rgb_to_hsv": "_to_hsv", "hsv_to_rgb": "_from_hsv", "hue": "_turned"}
+    exact = 1e-5 if dtype == "float32" else 1e-13
+    _same(both(build, loops.get(name, "_saturated")), rtol=exact, atol=exact)
+
+
+@pytest.mark.parametrize("ends", [(-1.0, 1.5), (0.5, 2.0), (-2.0, -1.0)])
+@pytest.mark.parametrize("narrow", [False, True])
+def test_fake_quantization(both: Any, ends: tuple[float, float], narrow: bool) -> None:
+    def build() -> Any:
+        x = _array(3000, 3)
+        low, high = (tf.py_func(lambda v=v: np.float32(v), [], tf.float32) for v in ends)
+        for end in (low, high):
+            end.set_shape(())
+        y = tf.fake_quant_with_min_max_vars(x, low, high, narrow_range=narrow)
+        return [y, *tf.gradients(y * x, [x, low, high])]
+
+    _same(both(build, "_onto", "_within"), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["int32", "float32", "string"])
+@pytest.mark.parametrize("normalize", [False, True])
+def test_distances_of_sequences(both: Any, kind: str, normalize: bool) -> None:
+    def sequences(lengths: list[int]) -> tuple[Any, Any]:
+        cells = [[i // 3, i % 3, j] for i, n in enumerate(lengths) for j in range(n)]
+        values = RNG.integers(0, 4, len(cells))
+        found = values.astype(str).astype("S").astype(object) if kind == "string" else values
+        return np.array(cells, np.int64), found if kind == "string" else found.astype(kind)
+
+    sides = [sequences([5, 0, 9, 1, 7, 0]), sequences([6, 4, 0, 1, 3, 0])]
+
+    def build() -> Any:
+        parts = []
+        for cells, values in sides:
+            held = tf.py_func(lambda c=cells, v=values: [c, v], [], [tf.int64, kind])
+            parts.append(tf.SparseTensor(*held, [2, 3, 9]))
+        return tf.edit_distance(*parts, normalize=normalize)
+
+    _same(both(build, "_distances"), rtol=1e-6)
+
+
+@pytest.mark.parametrize("depth", [1, 3, 4])
+def test_drawn_boxes(both: Any, depth: int) -> None:
+    boxes = RNG.uniform(-0.3, 1.3, (3, 15, 4)).astype(np.float32)
+
+    def build() -> Any:
+        held = tf.py_func(lambda: boxes, [], tf.float32)
+        held.set_shape(boxes.shape)
+        return tf.image.draw_bounding_boxes(_array(3, 9, 7, depth), held)
+
+    _same(both(build, "_boxes"))

@@ -3,7 +3,7 @@
 What such a function may consist of: assignments, `for` over a range, `while`, `if`, `break`,
 `continue`; elements of flat arrays, arithmetic, comparisons, `and`, `or`, `not`; the functions of
 `CALLS`, and others of its module that consist of the same. Those are written in the place of each
-call: their parameters have the types of what is passed, and they end with one `return`, of one
+call: their parameters have the types of what is passed, and they may end with one `return`, of one
 value or of several. A number of the module is a literal, and a `for` over a tuple of them, for
 instance coefficients, is as many bodies, one after the other.
 
@@ -179,6 +179,8 @@ class _Translation:
                 self._code.start(*self._code.labels("after"))
             case ast.Expr(value=ast.Constant(value=str())):
                 pass
+            case ast.Expr(value=ast.Call() as call):
+                self._several(call)
             case _:
                 raise TypeError(f"not translated: {ast.unparse(node)}")
 
@@ -299,8 +301,9 @@ class _Translation:
             case ast.Call(func=ast.Name(id=name), args=args) if name in CALLS:
                 return self._code.call(name, [self._value(a) for a in args])
             case ast.Call():
-                (found,) = self._several(node)
-                return found
+                match self._several(node):
+                    case [found]:
+                        return found
         raise TypeError(f"not translated: {ast.unparse(node)}")
 
     def _several(self, node: ast.expr) -> list[Value]:
@@ -317,13 +320,16 @@ class _Translation:
     def _called(self, function: FunctionType, args: Sequence[ast.expr]) -> list[Value]:
         """What a function returns, its body written here."""
         tree = _source(function)
-        *body, end = tree.body
-        if not isinstance(end, ast.Return) or end.value is None:
-            raise TypeError(f"{function.__name__} does not end with a value that it returns")
         with self._calling(function, list(zip(tree.args.args, args, strict=True))):
-            self._body(body)
-            several = isinstance(end.value, ast.Tuple)
-            return self._several(end.value) if several else [self._value(end.value)]
+            match tree.body:
+                case [*body, ast.Return(value=ast.Tuple() as end)]:
+                    self._body(body)
+                    return self._several(end)
+                case [*body, ast.Return(value=ast.expr() as end)]:
+                    self._body(body)
+                    return [self._value(end)]
+            self._body(tree.body)
+            return []
 
     @contextmanager
     def _calling(

@@ -25,10 +25,11 @@ _TESTS: Final[dict[type[ast.cmpop], tuple[str, str]]] = {
 }  # fmt: skip
 _ROUNDED: Final = ("floor", "ceil")
 CALLS: Final = frozenset({
-    "int", "double", "single", "isnan", "min", "max", "abs", "sqrt", *_ROUNDED,
+    "int", "double", "single", "isnan", "min", "max", "abs", "sqrt", "lower", *_ROUNDED,
     *(DEFINED.keys() - BINARY),
 })  # fmt: skip
-"""Functions of Python and of `math`; `single` and `double` are numpy.float32 and float64."""
+"""Functions of Python and of `math`; `single`, `double`, `lower` are NumPy's float32, float64 and
+floor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,7 @@ class Instructions:
         if name in DEFINED:
             self._functions.add((name, k))
             return Value(k, self.put(f"call {k} @od_{name}_{k}({k} {a.name})"))
-        how = "fabs" if name == "abs" else name
+        how = {"abs": "fabs", "lower": "floor"}.get(name, name)
         found = Value(k, self.put(f"call {k} @llvm.{how}.{suffix}({k} {a.name})"))
         return self.whole(found) if name in _ROUNDED else found
 
