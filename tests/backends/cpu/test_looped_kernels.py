@@ -248,3 +248,76 @@ def test_drawn_boxes(both: Any, depth: int) -> None:
         return tf.image.draw_bounding_boxes(_array(3, 9, 7, depth), held)
 
     _same(both(build, "_boxes"))
+
+
+@pytest.mark.parametrize("band", [(0, 0), (1, -1), (-1, 2), (2, 0), (9, 9)])
+@pytest.mark.parametrize("shape", [(5, 7), (2, 3, 7, 4)])
+def test_bands(both: Any, band: tuple[int, int], shape: tuple[int, ...]) -> None:
+    _same(both(lambda: tf.matrix_band_part(_array(*shape), *band), "_banded"))
+
+
+def test_targets_among_the_best(both: Any) -> None:
+    scores = RNG.integers(0, 5, (40, 6)).astype(np.float32)
+    scores[3, 2], scores[5, 1] = np.nan, np.inf
+    targets = RNG.integers(-1, 7, 40).astype(np.int32)
+
+    def build() -> Any:
+        held = tf.py_func(lambda: [scores, targets], [], [tf.float32, tf.int32])
+        held[0].set_shape(scores.shape)
+        return [tf.nn.in_top_k(*held, k) for k in (1, 3)]
+
+    _same(both(build, "_in_top"))
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_places_in_sorted_rows(both: Any, side: str) -> None:
+    rows = np.sort(RNG.integers(0, 9, (3, 20)).astype(np.float32))
+    rows[1, -2:] = np.nan
+    values = RNG.integers(-1, 10, (3, 15)).astype(np.float32)
+    values[:, 3] = np.nan
+
+    def build() -> Any:
+        held = tf.py_func(lambda: [rows, values], [], [tf.float32, tf.float32])
+        for tensor, value in zip(held, (rows, values), strict=True):
+            tensor.set_shape(value.shape)
+        return tf.searchsorted(*held, side=side)
+
+    _same(both(build, "_bounds"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_rows_changed_several_times(both: Any, dtype: str) -> None:
+    x, v = (RNG.integers(0, 99, s).astype(dtype) for s in ((6, 130), (9, 130)))
+    rows = RNG.integers(0, 6, 9).astype(np.int32)
+
+    def build() -> Any:
+        held = tf.py_func(lambda: [x, rows, v], [], [dtype, tf.int32, dtype])
+        up = tf.raw_ops.InplaceAdd(x=held[0], i=held[1], v=held[2])
+        return [up, tf.raw_ops.InplaceSub(x=held[0], i=held[1], v=held[2])]
+
+    _same(both(build, "_raised", "_lowered"))
+
+
+def test_classes_by_their_weights(both: Any) -> None:
+    logits = RNG.normal(size=(7, 50)).astype(np.float32) * 4
+    logits[2, 3:9], logits[4, 1] = -np.inf, np.nan
+
+    def build() -> Any:
+        held = tf.py_func(lambda: logits, [], tf.float32)
+        held.set_shape(logits.shape)
+        return tf.random.stateless_multinomial(held, 300, [1, 2])
+
+    _same(both(build, "_choose"))
+
+
+@pytest.mark.parametrize("shape", [(90,), (7, 9), (3, 4, 5, 6)])
+@pytest.mark.parametrize("dtype", ["bool", "float32", "int64"])
+def test_places_of_what_is_not_zero(both: Any, shape: tuple[int, ...], dtype: str) -> None:
+    values = RNG.integers(-1, 2, shape).astype(dtype)
+
+    def build() -> Any:
+        held = tf.py_func(lambda: values, [], dtype)
+        held.set_shape(shape)
+        return tf.where(held)
+
+    _same(both(build, "_count", "_places"))
