@@ -45,7 +45,8 @@ def calls(samples: Sequence[Sample], sized: Sequence[str], elements: int) -> Ite
     """
     for sample in samples:
         shapes = [np.shape(a) for a in arrays(sample.inputs)]
-        for chosen in proposals(shapes, windows="strides" in sample.attrs):
+        full = [s for s in shapes if all(s)]  # what has no elements never has any
+        for chosen in proposals(full, windows="strides" in sample.attrs):
             for values in (True, False) if has_values(sample.inputs) else (False,):
                 yield grown(sample, chosen, values, sized, elements)
 

@@ -75,13 +75,14 @@ def write(row: Row, folder: Path) -> dict[str, Any] | None:
     found = [s for s in samples_for(row.op, numpy_dtype(dtype.name)) if usable(s, row.backward)]
     spec, best = registry.get(row.op), None
     sized = [a.name for a in spec.definition.attrs.values() if a.type == "shape"]
-    many = calls(found, sized, SIZES[row.size])
+    many, begin = calls(found, sized, SIZES[row.size]), time.perf_counter()
     for call in small(found) if row.size == "small" else many:
         if best is not None and call.elements <= 2 * best["elements"]:
             continue
         with contextlib.suppress(Exception):  # what cannot be so large says so in any kind of error
             best = program(row, dtype, call)
-        if best is not None and call.elements >= SIZES[row.size] // 4:
+        enough = best is not None and call.elements >= SIZES[row.size] // 4
+        if enough or time.perf_counter() - begin > 5 * _LONG:
             break
     if best is None or (row.size != "small" and best["elements"] < SIZES[row.size] // 16):
         return None
@@ -126,7 +127,9 @@ def program(row: Row, dtype: dtypes.DType, call: Call) -> dict[str, Any]:
         with tf.Session() as session:
             session.run(init)
             begin = time.perf_counter()
-            session.run(outputs or targets, case.feeds)
+            # What waits for something that nobody brings gives up.
+            patience = tf.RunOptions(timeout_in_ms=int(2000 * _LONG))
+            session.run(outputs or targets, case.feeds, options=patience)
             if time.perf_counter() - begin > _LONG:
                 raise ValueError("so large that it takes too long")
         feeds = {t.name: a for t, a in case.feeds.items()}

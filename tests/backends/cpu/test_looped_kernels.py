@@ -173,7 +173,7 @@ def test_local_response_normalization(both: Any, radius: int, beta: float) -> No
 
 @pytest.mark.parametrize("size", [[5, 4], [1, 3], [3, 1]])
 @pytest.mark.parametrize("method", ["bilinear", "nearest"])
-def test_gradients_of_crops(both: Any, size: list[int], method: str) -> None:
+def test_crops_and_their_gradients(both: Any, size: list[int], method: str) -> None:
     boxes = np.concatenate([RNG.uniform(-0.2, 1.2, (6, 4)), [[0, 0, 1, 1], [1, 1, 0, 0]]])
 
     def build() -> Any:
@@ -182,9 +182,10 @@ def test_gradients_of_crops(both: Any, size: list[int], method: str) -> None:
         held.set_shape(boxes.shape)
         crops = tf.image.crop_and_resize(image, held, [0, 2, 2, 0, 0, 2, 2, 0], size, method)
         wanted = [image, held] if method == "bilinear" else [image]
-        return tf.gradients(crops * crops, wanted)
+        return [crops, *tf.gradients(crops * crops, wanted)]
 
-    _same(both(build, "_image", *["_boxes"] * (method == "bilinear")), rtol=2e-4, atol=2e-4)
+    names = ("_crops", "_image")
+    _same(both(build, *names, *["_boxes"] * (method == "bilinear")), rtol=2e-4, atol=2e-4)
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint8])
@@ -203,3 +204,142 @@ def test_unique_of_few(both: Any) -> None:
     np.testing.assert_array_equal(ids, [0, np.nan, 2, np.nan])
     assert index.tolist() == [0, 1, 0, 2, 3, 2]
     assert counts.tolist() == [2, 1, 2, 1]
+
+
+@pytest.mark.parametrize("name", ["rgb_to_hsv", "hsv_to_rgb", "hue", "saturation"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_colours(both: Any, name: str, dtype: str) -> None:
+    pixels = RNG.uniform(size=(4, 5, 6, 3)).astype(dtype)
+    pixels[0, 0, :3] = [[0.5, 0.5, 0.5], [0, 0, 0], [0.25, 0.75, 0.75]]
+    pixels[1, 1, 1, 1] = np.nan
+
+    def build() -> Any:
+        image = tf.py_func(lambda: pixels, [], dtype)
+        image.set_shape(pixels.shape)
+        if name in ("hue", "saturation"):
+            return getattr(tf.image, f"adjust_{name}")(image, -0.3 if name == "hue" else 1.7)
+        return getattr(tf.image, name)(image)
+
+    loops = {"rgb_to_hsv": "_to_hsv", "hsv_to_rgb": "_from_hsv", "hue": "_turned"}
+    exact = 1e-5 if dtype == "float32" else 1e-13
+    _same(both(build, loops.get(name, "_saturated")), rtol=exact, atol=exact)
+
+
+@pytest.mark.parametrize("ends", [(-1.0, 1.5), (0.5, 2.0), (-2.0, -1.0)])
+@pytest.mark.parametrize("narrow", [False, True])
+def test_fake_quantization(both: Any, ends: tuple[float, float], narrow: bool) -> None:
+    def build() -> Any:
+        x = _array(3000, 3)
+        low, high = (tf.py_func(lambda v=v: np.float32(v), [], tf.float32) for v in ends)
+        for end in (low, high):
+            end.set_shape(())
+        y = tf.fake_quant_with_min_max_vars(x, low, high, narrow_range=narrow)
+        return [y, *tf.gradients(y * x, [x, low, high])]
+
+    _same(both(build, "_onto", "_within"), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["int32", "float32", "string"])
+@pytest.mark.parametrize("normalize", [False, True])
+def test_distances_of_sequences(both: Any, kind: str, normalize: bool) -> None:
+    def sequences(lengths: list[int]) -> tuple[Any, Any]:
+        cells = [[i // 3, i % 3, j] for i, n in enumerate(lengths) for j in range(n)]
+        values = RNG.integers(0, 4, len(cells))
+        found = values.astype(str).astype("S").astype(object) if kind == "string" else values
+        return np.array(cells, np.int64), found if kind == "string" else found.astype(kind)
+
+    sides = [sequences([5, 0, 9, 1, 7, 0]), sequences([6, 4, 0, 1, 3, 0])]
+
+    def build() -> Any:
+        parts = []
+        for cells, values in sides:
+            held = tf.py_func(lambda c=cells, v=values: [c, v], [], [tf.int64, kind])
+            parts.append(tf.SparseTensor(*held, [2, 3, 9]))
+        return tf.edit_distance(*parts, normalize=normalize)
+
+    _same(both(build, "_distances"), rtol=1e-6)
+
+
+@pytest.mark.parametrize("depth", [1, 3, 4])
+def test_drawn_boxes(both: Any, depth: int) -> None:
+    boxes = RNG.uniform(-0.3, 1.3, (3, 15, 4)).astype(np.float32)
+
+    def build() -> Any:
+        held = tf.py_func(lambda: boxes, [], tf.float32)
+        held.set_shape(boxes.shape)
+        return tf.image.draw_bounding_boxes(_array(3, 9, 7, depth), held)
+
+    _same(both(build, "_boxes"))
+
+
+@pytest.mark.parametrize("band", [(0, 0), (1, -1), (-1, 2), (2, 0), (9, 9)])
+@pytest.mark.parametrize("shape", [(5, 7), (2, 3, 7, 4)])
+def test_bands(both: Any, band: tuple[int, int], shape: tuple[int, ...]) -> None:
+    _same(both(lambda: tf.matrix_band_part(_array(*shape), *band), "_banded"))
+
+
+def test_targets_among_the_best(both: Any) -> None:
+    scores = RNG.integers(0, 5, (40, 6)).astype(np.float32)
+    scores[3, 2], scores[5, 1] = np.nan, np.inf
+    targets = RNG.integers(-1, 7, 40).astype(np.int32)
+
+    def build() -> Any:
+        held = tf.py_func(lambda: [scores, targets], [], [tf.float32, tf.int32])
+        held[0].set_shape(scores.shape)
+        return [tf.nn.in_top_k(*held, k) for k in (1, 3)]
+
+    _same(both(build, "_in_top"))
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_places_in_sorted_rows(both: Any, side: str) -> None:
+    rows = np.sort(RNG.integers(0, 9, (3, 20)).astype(np.float32))
+    rows[1, -2:] = np.nan
+    values = RNG.integers(-1, 10, (3, 15)).astype(np.float32)
+    values[:, 3] = np.nan
+
+    def build() -> Any:
+        held = tf.py_func(lambda: [rows, values], [], [tf.float32, tf.float32])
+        for tensor, value in zip(held, (rows, values), strict=True):
+            tensor.set_shape(value.shape)
+        return tf.searchsorted(*held, side=side)
+
+    _same(both(build, "_bounds"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_rows_changed_several_times(both: Any, dtype: str) -> None:
+    x, v = (RNG.integers(0, 99, s).astype(dtype) for s in ((6, 130), (9, 130)))
+    rows = RNG.integers(0, 6, 9).astype(np.int32)
+
+    def build() -> Any:
+        held = tf.py_func(lambda: [x, rows, v], [], [dtype, tf.int32, dtype])
+        up = tf.raw_ops.InplaceAdd(x=held[0], i=held[1], v=held[2])
+        return [up, tf.raw_ops.InplaceSub(x=held[0], i=held[1], v=held[2])]
+
+    _same(both(build, "_raised", "_lowered"))
+
+
+def test_classes_by_their_weights(both: Any) -> None:
+    logits = RNG.normal(size=(7, 50)).astype(np.float32) * 4
+    logits[2, 3:9], logits[4, 1] = -np.inf, np.nan
+
+    def build() -> Any:
+        held = tf.py_func(lambda: logits, [], tf.float32)
+        held.set_shape(logits.shape)
+        return tf.random.stateless_multinomial(held, 300, [1, 2])
+
+    _same(both(build, "_choose"))
+
+
+@pytest.mark.parametrize("shape", [(90,), (7, 9), (3, 4, 5, 6)])
+@pytest.mark.parametrize("dtype", ["bool", "float32", "int64"])
+def test_places_of_what_is_not_zero(both: Any, shape: tuple[int, ...], dtype: str) -> None:
+    values = RNG.integers(-1, 2, shape).astype(dtype)
+
+    def build() -> Any:
+        held = tf.py_func(lambda: values, [], dtype)
+        held.set_shape(shape)
+        return tf.where(held)
+
+    _same(both(build, "_count", "_places"))

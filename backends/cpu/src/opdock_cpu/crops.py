@@ -11,7 +11,55 @@ from typing import Final
 
 from opdock_cpu.jit.looped import Array, Looped, double, single
 
-__all__ = ["BOXES", "IMAGE"]
+__all__ = ["BOXES", "CROPS", "IMAGE"]
+
+
+def _place(first: float, last: float, sample: int, samples: int, length: int) -> float:
+    """Where a sample of a box lies along an axis of so many pixels."""
+    step = (last - first) * (length - 1) / max(samples - 1, 1)
+    at = first * (length - 1) + sample * step
+    if samples == 1:
+        at = (first + last) * 0.5 * (length - 1)
+    return at
+
+
+def _inside(at: float, length: int) -> bool:
+    """Whether that is in the image; a NaN is not."""
+    return at >= 0 and at <= length - 1
+
+
+def _crops(
+    begin: int, end: int, out: Array, pixels: Array, boxes: Array, which: Array,
+    rows: int, columns: int, height: int, width: int, depth: int, nearest: int, beyond: float,
+) -> None:  # fmt: skip
+    """A turn is a box: its crop, `beyond` where it reaches out of the image."""
+    for b in range(begin, end):
+        y1, x1, y2, x2 = boxes[4 * b], boxes[4 * b + 1], boxes[4 * b + 2], boxes[4 * b + 3]
+        for i in range(rows):
+            y = _place(y1, y2, i, rows, height)
+            for j in range(columns):
+                at = ((b * rows + i) * columns + j) * depth
+                x = _place(x1, x2, j, columns, width)
+                if not (_inside(y, height) and _inside(x, width)):
+                    for c in range(depth):
+                        out[at + c] = beyond
+                    continue
+                if nearest > 0:
+                    row = which[b] * height + min(floor(y + 0.5), height - 1)
+                    near = (row * width + min(floor(x + 0.5), width - 1)) * depth
+                    for c in range(depth):
+                        out[at + c] = single(pixels[near + c])
+                    continue
+                above = (which[b] * height + floor(y)) * width * depth
+                below = (which[b] * height + ceil(y)) * width * depth
+                left, beside = floor(x) * depth, ceil(x) * depth
+                under, over = y - floor(y), x - floor(x)
+                for c in range(depth):
+                    first = single(pixels[above + left + c])
+                    upper = first + (single(pixels[above + beside + c]) - first) * over
+                    first = single(pixels[below + left + c])
+                    lower = first + (single(pixels[below + beside + c]) - first) * over
+                    out[at + c] = upper + (lower - upper) * under
 
 
 def _image(
@@ -24,19 +72,13 @@ def _image(
             if which[b] != image:
                 continue
             y1, x1, y2, x2 = boxes[4 * b], boxes[4 * b + 1], boxes[4 * b + 2], boxes[4 * b + 3]
-            down = (y2 - y1) * (height - 1) / max(rows - 1, 1)
-            right = (x2 - x1) * (width - 1) / max(columns - 1, 1)
             for i in range(rows):
-                y = y1 * (height - 1) + i * down
-                if rows == 1:
-                    y = (y1 + y2) * 0.5 * (height - 1)
-                if not (y >= 0 and y <= height - 1):
+                y = _place(y1, y2, i, rows, height)
+                if not _inside(y, height):
                     continue
                 for j in range(columns):
-                    x = x1 * (width - 1) + j * right
-                    if columns == 1:
-                        x = (x1 + x2) * 0.5 * (width - 1)
-                    if not (x >= 0 and x <= width - 1):
+                    x = _place(x1, x2, j, columns, width)
+                    if not _inside(x, width):
                         continue
                     g = ((b * rows + i) * columns + j) * depth
                     if nearest > 0:
@@ -70,20 +112,14 @@ def _boxes(
     """A turn is a box: how its crop changes with its edges."""
     for b in range(begin, end):
         y1, x1, y2, x2 = boxes[4 * b], boxes[4 * b + 1], boxes[4 * b + 2], boxes[4 * b + 3]
-        down = (y2 - y1) * (height - 1) / max(rows - 1, 1)
-        right = (x2 - x1) * (width - 1) / max(columns - 1, 1)
         first_y, first_x, last_y, last_x = double(0), double(0), double(0), double(0)
         for i in range(rows):
-            y = y1 * (height - 1) + i * down
-            if rows == 1:
-                y = (y1 + y2) * 0.5 * (height - 1)
-            if not (y >= 0 and y <= height - 1):
+            y = _place(y1, y2, i, rows, height)
+            if not _inside(y, height):
                 continue
             for j in range(columns):
-                x = x1 * (width - 1) + j * right
-                if columns == 1:
-                    x = (x1 + x2) * 0.5 * (width - 1)
-                if not (x >= 0 and x <= width - 1):
+                x = _place(x1, x2, j, columns, width)
+                if not _inside(x, width):
                     continue
                 low, left = floor(y), floor(x)
                 under, over = y - low, x - left
@@ -112,5 +148,6 @@ def _boxes(
         out[4 * b + 3] = last_x
 
 
+CROPS: Final = Looped(_crops)
 IMAGE: Final = Looped(_image)
 BOXES: Final = Looped(_boxes)

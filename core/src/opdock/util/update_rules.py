@@ -28,6 +28,7 @@ class Update:
         integers: inputs of type int64.
         sparse: whether SparseApply exists.
         references: whether there are ops on reference variables, not on handles alone.
+        usual: inputs that mostly are one number, for which the rule, given it, takes less.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Update:
     integers: frozenset[str] = frozenset()
     sparse: bool = True
     references: bool = True
+    usual: tuple[tuple[str, float], ...] = ()
 
     @property
     def gradient(self) -> str:
@@ -205,12 +207,16 @@ def ftrl_v2(
     return _ftrl(xp, state, grad, grad + 2 * l2_shrinkage * state[0], lr, l1, l2, lr_power)
 
 
+def _power(xp: Any, x: Any, exponent: Any) -> Any:
+    return xp.sqrt(x) if isinstance(exponent, float) and exponent == 0.5 else xp.pow(x, exponent)
+
+
 def _ftrl(
     xp: Any, state: State, grad: Any, shrunk: Any, lr: Any, l1: Any, l2: Any, lr_power: Any
 ) -> State:
     var, accum, linear = state
     grown = accum + grad * grad
-    power_new, power_old = xp.pow(grown, -lr_power), xp.pow(accum, -lr_power)
+    power_new, power_old = (_power(xp, v, -lr_power) for v in (grown, accum))
     linear = linear + shrunk - (power_new - power_old) / lr * var
     quadratic = power_new / lr + 2 * l2
     moved = (l1 * xp.sign(linear) - linear) / quadratic
@@ -310,12 +316,19 @@ UPDATES: Final = (
         ("lr", "rho", "momentum", "epsilon", "grad"),
         centered_rms_prop,
     ),
-    Update("Ftrl", ("accum", "linear"), ("grad", "lr", "l1", "l2", "lr_power"), ftrl),
+    Update(
+        "Ftrl",
+        ("accum", "linear"),
+        ("grad", "lr", "l1", "l2", "lr_power"),
+        ftrl,
+        usual=(("lr_power", -0.5),),
+    ),
     Update(
         "FtrlV2",
         ("accum", "linear"),
         ("grad", "lr", "l1", "l2", "l2_shrinkage", "lr_power"),
         ftrl_v2,
+        usual=(("lr_power", -0.5),),
     ),
     Update(
         "ProximalGradientDescent", (), ("alpha", "l1", "l2", "delta"), proximal_gradient_descent

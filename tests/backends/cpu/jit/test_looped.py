@@ -91,6 +91,71 @@ def test_shares_cover_all_turns() -> None:
         assert out.all()
 
 
+_WEIGHTS = (0.5, -2.0, 3.0)
+_SHIFT = 7
+
+
+def _horner(x: float) -> float:
+    """Coefficients of the module, one after the other."""
+    value = x * 0
+    for weight in _WEIGHTS:
+        value = value * x + weight
+    return value
+
+
+def _edges(x: Array, at: int, low: float) -> tuple[float, float]:
+    """Elements of an array that is passed on, and variables that have names of the caller's."""
+    value = x[at] + low
+    other = _horner(value) if value > 0 else value
+    return value, other
+
+
+def _noted(out: Array, at: int, value: float) -> None:
+    """Nothing comes back."""
+    out[at] = value
+
+
+def _calling(begin: int, end: int, out: Array, x: Array, low: float) -> None:
+    for i in range(begin, end):
+        value = x[i] + _SHIFT
+        first, other = _edges(x, i, low)
+        _noted(out, i, value + first * 2 + other * 3 + _horner(first))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_functions_of_the_module_are_called(dtype: str) -> None:
+    x = np.random.default_rng(5).normal(size=70).astype(dtype)
+    found, wanted = np.zeros(70), np.zeros(70)
+    assert Looped(_calling)(70, 1 << 20, found, x, 0.25)
+    _calling(0, 70, wanted, x.astype(np.float64), 0.25)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5 if dtype == "float32" else 1e-14)
+
+
+def _itself(x: float) -> float:
+    return _itself(x)
+
+
+def _nothing(x: float) -> None:
+    x += 1
+
+
+def _changed(x: float) -> float:
+    x *= 2
+    return x + 1
+
+
+def _recursion(begin: int, end: int, out: Array) -> None:
+    out[0] = _itself(out[0])
+
+
+def _emptiness(begin: int, end: int, out: Array) -> None:
+    out[0] = _nothing(out[0])
+
+
+def _constancy(begin: int, end: int, out: Array) -> None:
+    out[0] = _changed(1.0)
+
+
 def _literal(begin: int, end: int, out: Array) -> None:
     total = 0.0
     out[0] = total
@@ -106,8 +171,12 @@ def _decided(begin: int, end: int, out: Array) -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "why"), [(_literal, "literal"), (_called, "sum"), (_decided, "comparison")]
-)
+    ("function", "why"),
+    [
+        (_literal, "literal"), (_called, "sum"), (_decided, "comparison"),
+        (_recursion, "_itself"), (_emptiness, "_nothing"), (_constancy, "literal"),
+    ],
+)  # fmt: skip
 def test_what_is_not_translated_says_so(function: Any, why: str) -> None:
     with pytest.raises(TypeError, match=why):
         core(parameters(function), [np.dtype(np.float32)])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -83,19 +85,26 @@ def test_error_is_within_two_units_in_the_last_place(function: str, kind: str) -
 PAIRS = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -3.0, 2.5, np.inf, -np.inf, np.nan, 1e-40, 3e38, -2e9 - 1]
 
 
-def test_angles_of_points(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("op", "exactly"), [("atan2", np.arctan2), ("pow", np.power)])
+def test_functions_of_two_arguments(
+    monkeypatch: pytest.MonkeyPatch, op: str, exactly: Callable[..., Any]
+) -> None:
     monkeypatch.setenv("OPDOCK_JIT", "sync")
     rng = np.random.default_rng(3)
     y = np.concatenate([np.repeat(PAIRS, len(PAIRS)), rng.normal(0, 9, 40_000)])
     x = np.concatenate([np.tile(PAIRS, len(PAIRS)), rng.normal(0, 9, 40_000)])
+    y[-9999:] = np.abs(y[-9999:])
     x, y = x.astype(np.float32), y.astype(np.float32)
     with tf.Graph().as_default(), tf.Session() as session:
         held = [tf.placeholder(tf.float32, [len(x)]) for _ in range(2)]
-        found = session.run(tf.atan2(*held), dict(zip(held, (y, x), strict=True)))
-    exact = np.arctan2(y.astype(np.longdouble), x.astype(np.longdouble))
-    rounded = exact.astype(np.float32)
+        found = session.run(getattr(tf, op)(*held), dict(zip(held, (y, x), strict=True)))
+    with np.errstate(all="ignore"):
+        exact = exactly(y.astype(np.longdouble), x.astype(np.longdouble))
+        rounded = exact.astype(np.float32)
     known = ~np.isnan(rounded)
     np.testing.assert_array_equal(np.isnan(found), ~known)
     np.testing.assert_array_equal(np.signbit(found[known]), np.signbit(rounded[known]))
+    known &= np.isfinite(rounded)
+    np.testing.assert_array_equal(np.isinf(found), np.isinf(rounded))
     unit = np.spacing(np.abs(rounded[known])).astype(np.longdouble)
     assert (np.abs(found[known].astype(np.longdouble) - exact[known]) / unit).max() <= ULPS

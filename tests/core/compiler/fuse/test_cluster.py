@@ -114,6 +114,16 @@ def test_parts_of_one_shape_that_do_not_touch_are_apart(x, clusters):
     assert len(clusters([tf.exp(x * 2.0), tf.tanh(y * 3.0)], {x: X, y: X})) == 2
 
 
+def test_what_is_asked_for_and_not_fetched_is_clustered_too(x, compiled):
+    a = tf.exp(x)
+    both = [tf.sqrt(a).op, (a * 2.0).op]
+    with tf.Session() as session:
+        assert session.run(both, {x: X}) == [None, None]
+        (node,) = melder.clusters(compiled(session, both, {x: X}).block.nodes)
+    assert ops(node) == ["Exp", "Sqrt", "Mul"]
+    assert len(node.out_dtypes) == 2
+
+
 def test_size_is_limited(clusters):
     x = y = tf.placeholder(tf.float32, [2000])
     for i in range(100):

@@ -22,11 +22,11 @@ __all__ = ["OPS", "table"]
 
 table = KernelTable()
 OPS: Final = (
-    "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atan2", "Atanh", "Cosh", "DivNoNan",
-    "Elu", "EluGrad", "Erf", "Exp", "Expm1", "LeakyRelu", "LeakyReluGrad", "Log", "Log1p",
-    "ReciprocalGrad", "Relu6Grad", "Rsqrt", "RsqrtGrad", "Selu", "SeluGrad", "Sigmoid",
-    "SigmoidGrad", "Sinh", "Softplus", "SoftplusGrad", "Softsign", "SoftsignGrad", "SqrtGrad",
-    "SquaredDifference", "Tanh", "TanhGrad",
+    "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atan2", "Atanh", "BesselI0e", "BesselI1e", "Cosh",
+    "DivNoNan", "Elu", "EluGrad", "Erf", "Erfc", "Exp", "Expm1", "LeakyRelu", "LeakyReluGrad",
+    "Log", "Log1p",  "ReciprocalGrad", "Relu6Grad", "Rsqrt", "RsqrtGrad", "Selu", "SeluGrad",
+    "Sigmoid", "SigmoidGrad", "Sinh", "Softplus", "SoftplusGrad", "Softsign", "SoftsignGrad",
+    "SqrtGrad", "SquaredDifference", "Tanh", "TanhGrad",
 )  # fmt: skip
 """Ops of more than one step, or of a function that costs more than the memory it goes through."""
 _FLOATS: Final = frozenset({dtypes.float32, dtypes.float64})

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from math import isnan
 from typing import Any, Final
 
 import numpy as np
@@ -34,10 +35,17 @@ from opdock_cpu.jit.team import spread
 from opdock_cpu.jit.translate import Parameters, core, known, parameters
 from opdock_cpu.threads import threads
 
-__all__ = ["Array", "Looped", "double", "single"]
+__all__ = ["Array", "Looped", "double", "larger", "lower", "single"]
 
 Array = np.ndarray[Any, Any]
-single, double = np.float32, np.float64
+single, double, lower = np.float32, np.float64, np.floor
+"""Conversions, and the whole number below as a real one, where `math.floor` gives an integer."""
+
+
+def larger(a: Any, b: Any) -> Any:
+    """The larger of two numbers; a NaN if one of them is."""
+    return a if a > b or isnan(a) else b
+
 
 _SMALL: Final = 1 << 14
 """Steps for which it pays to load LLVM."""

@@ -31,10 +31,10 @@ _ALONE: Final = 3
 Array = np.ndarray[Any, Any]
 
 
-def _line(sig: NodeSig) -> Any:
+def _line(sig: NodeSig, known: tuple[tuple[str, float], ...] = ()) -> Any:
     update = codegen.update_of(sig.op)
     flags = tuple((name, bool(sig.attrs[name])) for name, _ in update.flags)
-    return codegen.update_line(sig.op, sig.attrs["T"].base_dtype, flags)
+    return codegen.update_line(sig.op, sig.attrs["T"].base_dtype, flags, known)
 
 
 def _when(sig: NodeSig) -> bool | str:
@@ -69,17 +69,19 @@ class _Spares:
 
 
 def _bind(sig: NodeSig) -> Callable[..., Any]:
-    update, dtype, line = codegen.update_of(sig.op), sig.attrs["T"].base_dtype, _line(sig)
+    update, dtype = codegen.update_of(sig.op), sig.attrs["T"].base_dtype
     count = 1 + len(update.state)
     names = ("var", *update.state, *update.inputs)
     whole = [update.inputs.index(n) for n in sorted(update.integers)]
+    usual = [(update.inputs.index(n), value) for n, value in update.usual]
     resource = sig.op.startswith("Resource")
     spares = [_Spares() for _ in range(count)]
     plain = codegen.update_on(np, sig)
 
     @functools.lru_cache(maxsize=_SHAPES)
-    def program(*shapes: tuple[int, ...]) -> Generated:
+    def program(as_usual: bool, *shapes: tuple[int, ...]) -> Generated:
         inputs = [(dtype, s) for s in shapes]
+        line = _line(sig, update.usual if as_usual else ())
         return Generated(line, names, inputs, shapes[0], [(dtype, shapes[0])] * count)
 
     def apply(*inputs: Any) -> Any:
@@ -93,7 +95,8 @@ def _bind(sig: NodeSig) -> Callable[..., Any]:
             if not state[0].size:
                 return plain(*inputs)
             outs = [s.take(v) for s, v in zip(spares, state, strict=True)]
-            fresh = program(*map(np.shape, values))(values, outs)
+            as_usual = all(rest[i] == value for i, value in usual)
+            fresh = program(as_usual, *map(np.shape, values))(values, outs)
             for cell, value, old, spare in zip(cells, fresh, state, spares, strict=True):
                 cell.write(value)
                 spare.keep(old)

@@ -1,12 +1,14 @@
-"""Levenshtein distances, one row of the table at a time."""
+"""Levenshtein distances, one row of the table of prefixes at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 
 from opdock.plugin import KernelTable, NodeSig, cells, checks
+from opdock_cpu.jit.looped import Looped
 
 __all__ = ["table"]
 
@@ -31,14 +33,65 @@ def distance(a: Array, b: Array) -> int:
     return int(row[-1])
 
 
-def _sequences(indices: Array, values: Array, shape: tuple[int, ...]) -> dict[int, Array]:
-    """The sequence of each place of the leading dimensions."""
-    if not len(values):
-        return {}
+def _distances(
+    begin: int, end: int, out: Array, row: Array, a: Array, b: Array, starts: Array
+) -> None:
+    """A turn is a pair: from `starts` on, where both sequences begin and end, and its row."""
+    for p in range(begin, end):
+        first, last, other, far, here = (
+            starts[5 * p], starts[5 * p + 1], starts[5 * p + 2], starts[5 * p + 3],
+            starts[5 * p + 4],
+        )  # fmt: skip
+        for j in range(far - other + 1):
+            row[here + j] = j
+        for i in range(first, last):
+            before = row[here]
+            row[here] = i - first + 1
+            for j in range(other, far):
+                at = here + j - other + 1
+                above = row[at]
+                best = min(min(above, row[at - 1]) + 1, before + int(a[i] != b[j]))
+                row[at] = best
+                before = above
+        out[p] = row[here + far - other]
+
+
+_DISTANCES: Final = Looped(_distances)
+
+
+def _sorted(indices: Array, values: Array, shape: tuple[int, ...]) -> tuple[Array, Array, Array]:
+    """The values of all sequences, the places that have one, and where each begins and ends."""
     place = cells.flat(indices[:, :-1], shape)
-    order, starts = cells.runs(place)
-    parts = np.split(values[order], starts[1:])
-    return dict(zip(place[order[starts]].tolist(), parts, strict=True))
+    order, starts = cells.runs(place) if len(place) else (place, place)
+    bounds = np.append(starts, len(place)).astype(np.int64)
+    return values[order], place[order[starts]], bounds
+
+
+def _pairs(h_places: Array, h_bounds: Array, t_places: Array, t_bounds: Array) -> Array:
+    """For each place that has a sequence: the place, and where both begin and end."""
+    found = np.union1d(h_places, t_places)
+    out = np.zeros((len(found), 5), np.int64)
+    out[:, 0] = found
+    for column, places, bounds in ((1, h_places, h_bounds), (3, t_places, t_bounds)):
+        at = np.searchsorted(found, places)
+        out[at, column], out[at, column + 1] = bounds[:-1], bounds[1:]
+    return out
+
+
+def _all_distances(a: Array, b: Array, pairs: Array) -> Array:
+    """The distance of each pair."""
+    lengths = pairs[:, 4] - pairs[:, 3]
+    rows = np.cumsum(lengths + 1)
+    out, row = np.empty(len(pairs), np.int64), np.empty(rows[-1], np.int64)
+    starts = np.column_stack([pairs[:, 1:], rows - lengths - 1])
+    steps = float((lengths * (pairs[:, 2] - pairs[:, 1])).sum())
+    if a.dtype.hasobject:
+        whole = np.unique(np.concatenate([a, b]), return_inverse=True)[1].reshape(-1)
+        a, b = whole[: len(a)], whole[len(a) :]
+    if not _DISTANCES(len(pairs), 4 * steps, out, row, a, b, starts):
+        for i, (_, first, last, other, far) in enumerate(pairs.tolist()):
+            out[i] = distance(a[first:last], b[other:far])
+    return out
 
 
 @table.binder("EditDistance", host_inputs=("hypothesis_shape", "truth_shape"))
@@ -54,16 +107,17 @@ def edit_distance(sig: NodeSig) -> Callable[..., Array]:
         shape = tuple(int(n) for n in np.maximum(h_shape, t_shape)[:-1])
         cells.check_inside(h_indices[:, :-1], shape)
         cells.check_inside(t_indices[:, :-1], shape)
-        hypotheses = _sequences(h_indices, h_values, shape)
-        truths = _sequences(t_indices, t_values, shape)
+        hypotheses, *found = _sorted(h_indices, h_values, shape)
+        truths, *true = _sorted(t_indices, t_values, shape)
+        pairs = _pairs(*found, *true)
         out = np.zeros(cells.sizes(np.array(shape, np.int64)), np.float32)
-        nothing = t_values[:0]
-        for place in hypotheses.keys() | truths.keys():
-            truth, hypothesis = truths.get(place, nothing), hypotheses.get(place, nothing)
-            steps = float(distance(truth, hypothesis))
-            if normalize and steps:
-                steps = steps / len(truth) if len(truth) else np.inf
-            out.reshape(-1)[place] = steps
+        if len(pairs):
+            steps = _all_distances(hypotheses, truths, pairs).astype(np.float64)
+            if normalize:
+                lengths = pairs[:, 4] - pairs[:, 3]
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    steps = np.where(steps > 0, steps / lengths, 0.0)
+            out.reshape(-1)[pairs[:, 0]] = steps
         return out
 
     return run

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from opdock.plugin import KernelTable, NodeSig, RandomStream, checks, philox, random_stream
+from opdock_cpu.drawing import draw
 from opdock_cpu.suppression import chosen, overlaps, suppressed
 
 __all__ = ["table"]
@@ -250,28 +251,10 @@ def draw_bounding_boxes(sig: NodeSig) -> Callable[..., Array]:
         edges = np.array(images.shape[1:3] * 2, np.float32) - 1
         # Far beyond any image, but integers.
         places = np.clip(np.nan_to_num(boxes.astype(np.float32) * edges), -1e9, 1e9)
-        for canvas, corners in zip(out, places.astype(np.int64), strict=True):
-            for box, color in zip(corners.tolist(), itertools.cycle(palette)):
-                _draw(canvas, box, color)
+        draw(out, places.astype(np.int64), palette.astype(images.dtype))
         return out
 
     return run
-
-
-def _draw(canvas: Array, box: list[int], color: Array) -> None:
-    """Draws what is inside the image of the four lines of a box."""
-    top, left, bottom, right = box
-    height, width = canvas.shape[:2]
-    if top > bottom or left > right or top >= height or left >= width or bottom < 0 or right < 0:
-        return
-    rows = slice(max(top, 0), min(bottom, height - 1) + 1)
-    columns = slice(max(left, 0), min(right, width - 1) + 1)
-    for row in (top, bottom):
-        if 0 <= row < height:
-            canvas[row, columns] = color
-    for column in (left, right):
-        if 0 <= column < width:
-            canvas[rows, column] = color
 
 
 # ---------------------------------------------------------------- sampling

@@ -1,4 +1,4 @@
-"""CPU kernels of crops: their gradients, and glimpses, whose margins are noise."""
+"""CPU kernels of crops and their gradients, and glimpses, whose margins are noise."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from opdock.plugin import KernelTable, NodeSig, checks, dtypes
-from opdock_cpu.crops import BOXES, IMAGE
+from opdock_cpu.crops import BOXES, CROPS, IMAGE
 from opdock_cpu.portable import portable_kernel
 
 __all__ = ["table"]
@@ -111,20 +111,41 @@ def _check(images: Array, size: Array, offsets: Array) -> None:
         raise checks.invalid(f"second dimension should be of size 2 (y,x){dims(offsets.shape)}")
 
 
-# ---------------------------------------------------------------- gradients of crops
+# ---------------------------------------------------------------- crops and their gradients
 _F32: Final = frozenset({dtypes.float32})
+
+
+def _right(boxes: Array, which: Array, count: int, batch: int) -> bool:
+    """Whether there are `count` boxes, each of an image of the batch."""
+    found = boxes.shape == (count, 4) and which.shape == (count,) and count > 0
+    return bool(found and 0 <= which.min() <= which.max() < batch)
 
 
 def _fit(grads: Array, boxes: Array, which: Array, batch: int, depth: int) -> bool:
     """Whether there is something to do, and nothing wrong that the portable kernel would tell."""
-    return (
-        grads.ndim == 4
-        and grads.size > 0
-        and boxes.shape == (len(grads), 4)
-        and which.shape == (len(grads),)
-        and grads.shape[3] == depth
-        and 0 <= which.min() <= which.max() < batch
-    )
+    if grads.ndim != 4 or grads.size == 0 or grads.shape[3] != depth:
+        return False
+    return _right(boxes, which, len(grads), batch)
+
+
+@table.binder("CropAndResize", host_inputs=("crop_size",))
+def crop_and_resize(sig: NodeSig) -> Callable[..., Array]:
+    """Boxes of images at one size."""
+    plain: Callable[..., Array] = portable_kernel(sig)
+    nearest, beyond = sig.attrs["method"] == "nearest", float(sig.attrs["extrapolation_value"])
+
+    def run(image: Array, boxes: Array, which: Array, crop_size: Array) -> Array:
+        size = checks.ints(crop_size) if np.shape(crop_size) == (2,) else (0, 0)
+        if image.ndim == 4 and image.size and min(size) > 0:
+            _, height, width, depth = image.shape
+            if _right(boxes, which, len(boxes), len(image)):
+                out = np.empty((len(boxes), *size, depth), np.float32)
+                numbers = (*size, height, width, depth, int(nearest), beyond)
+                if CROPS(len(boxes), 4 * out.size, out, image, boxes, which, *numbers):
+                    return out
+        return plain(image, boxes, which, crop_size)
+
+    return run
 
 
 @table.binder("CropAndResizeGradImage", T=_F32, host_inputs=("image_size",))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from opdock.plugin import ALL, NUMBERS, KernelTable, NodeSig, checks
+from opdock_cpu.jit.looped import Looped
 
 __all__ = ["table"]
 
@@ -44,20 +45,52 @@ def inplace_update(ctx: Any, x: Array, i: Array, v: Array) -> Array:
     return out
 
 
+_BLOCK: Final = 64
+"""Columns of a turn, which goes through all rows: several may be the same."""
+
+
+def _raised(
+    begin: int, end: int, out: Array, rows: Array, v: Array, count: int, width: int
+) -> None:
+    for b in range(begin, end):
+        for k in range(count):
+            for c in range(b * _BLOCK, min((b + 1) * _BLOCK, width)):
+                at = rows[k] * width + c
+                out[at] = out[at] + v[k * width + c]
+
+
+def _lowered(
+    begin: int, end: int, out: Array, rows: Array, v: Array, count: int, width: int
+) -> None:
+    for b in range(begin, end):
+        for k in range(count):
+            for c in range(b * _BLOCK, min((b + 1) * _BLOCK, width)):
+                at = rows[k] * width + c
+                out[at] = out[at] - v[k * width + c]
+
+
+def _changed(loop: Looped, plain: np.ufunc, x: Array, i: Array, v: Array) -> Array:
+    out, rows = np.array(x, order="C"), _rows(x, i, v)
+    width = v.size // max(len(v), 1)
+    if not (v.size and loop(-(-width // _BLOCK), v.size, out, rows, v, len(v), width)):
+        plain.at(out, rows, v)
+    return out
+
+
+_RAISED: Final = Looped(_raised)
+_LOWERED: Final = Looped(_lowered)
+
+
 @table.kernel("InplaceAdd", T=NUMBERS)
 def inplace_add(ctx: Any, x: Array, i: Array, v: Array) -> Array:
     """Rows raised."""
-    out = np.array(x)
-    np.add.at(out, _rows(x, i, v), v)
-    return out
+    return _changed(_RAISED, np.add, x, i, v)
 
 
 @table.kernel("InplaceSub", T=NUMBERS)
 def inplace_sub(ctx: Any, x: Array, i: Array, v: Array) -> Array:
     """Rows lowered."""
-    out = np.array(x)
-    np.subtract.at(out, _rows(x, i, v), v)
-    return out
+    return _changed(_LOWERED, np.subtract, x, i, v)
 
 
 @table.kernel("DeepCopy", T=ALL)

@@ -1,14 +1,16 @@
-"""Transposition into planned buffers, in blocks where the matrix is large."""
+"""Transposition into planned buffers, in blocks where the matrix is large; bands."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import KernelTable, NodeSig, axes
+from opdock.plugin import NUMBERS, KernelTable, NodeSig, axes, checks, dtypes
+from opdock_cpu.jit.looped import Looped
+from opdock_cpu.portable import portable_kernel
 
 __all__ = ["table"]
 
@@ -52,6 +54,45 @@ def transpose(sig: NodeSig) -> Callable[..., Array]:
             np.conjugate(view, out)
         else:
             copy_turned(out, view)
+        return out
+
+    return run
+
+
+def _banded(
+    begin: int, end: int, out: Array, x: Array, rows: int, columns: int, lower: int, upper: int
+) -> None:
+    """A turn is a row: what is at most so far below or above the diagonal stays."""
+    for r in range(begin, end):
+        first = min(max(r % rows - lower, 0), columns)
+        last = max(min(r % rows + upper + 1, columns), first)
+        for c in range(first):
+            out[r * columns + c] = 0
+        for c in range(first, last):
+            out[r * columns + c] = x[r * columns + c]
+        for c in range(last, columns):
+            out[r * columns + c] = 0
+
+
+_BANDED: Final = Looped(_banded)
+
+
+@table.binder(
+    "MatrixBandPart", T=NUMBERS | {dtypes.bool}, host_inputs=("num_lower", "num_upper"), out=True
+)
+def matrix_band_part(sig: NodeSig) -> Callable[..., Array]:
+    """Zeros outside a band."""
+    plain: Callable[..., Array] = portable_kernel(sig)
+
+    def run(x: Array, num_lower: Array, num_upper: Array, out: Array | None = None) -> Array:
+        out = np.empty(x.shape, x.dtype) if out is None else out
+        if x.ndim > 1 and x.size:
+            rows, columns = x.shape[-2:]
+            (lower,), (upper,) = checks.ints(num_lower), checks.ints(num_upper)
+            band = rows if lower < 0 else lower, columns if upper < 0 else upper
+            if _BANDED(x.size // columns, x.size, out, x, rows, columns, *band):
+                return out
+        out[...] = plain(x, num_lower, num_upper)
         return out
 
     return run

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opdock.plugin import FLOATS, REALS, KernelTable, NodeSig, as_dtype, checks, errors, philox
+from opdock_cpu.categorical import choices
 from opdock_cpu.kernels.random import node_stream, stateless_stream
 from opdock_cpu.philox import (
     Philox,
@@ -35,7 +36,6 @@ table = KernelTable()
 _INDEX_TYPES = frozenset({as_dtype("int32"), as_dtype("int64")})
 _GAMMA_TYPES = frozenset({as_dtype("float16"), as_dtype("float32"), as_dtype("float64")})
 _RATE_TYPES = _GAMMA_TYPES | _INDEX_TYPES
-_TABLE_LIMIT = 1 << 20  # comparisons held in memory at once
 
 
 # ---------------------------------------------------------------- categorical
@@ -71,29 +71,11 @@ def _stateless_multinomial(sig: NodeSig) -> Callable[[Array, Array, Array], Arra
 
 
 def _categorical(stream: Philox, logits: Array, count: int) -> Array:
-    rows, classes = logits.shape
+    rows = len(logits)
     if rows == 0 or count == 0:
         return np.zeros((rows, count), np.int64)
-    wide = logits.astype(np.float64)
-    finite = np.isfinite(wide)
-    top = np.where(finite, wide, -np.inf).max(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore"):
-        weights = np.where(finite, np.exp(wide - top), 0.0)
-    cumulative = np.cumsum(weights, axis=1)
     blocks = stream.blocks(-(-rows * count // 2)).reshape(-1, 2)[: rows * count]
-    draws = unit_float64(blocks[:, 0], blocks[:, 1]).reshape(rows, count)
-    targets = draws * cumulative[:, -1:]
-    out = np.empty((rows, count), np.int64)
-    if count * classes > _TABLE_LIMIT // 16:
-        for row in range(rows):
-            out[row] = np.searchsorted(cumulative[row], targets[row], side="right")
-        return out
-    step = max(1, _TABLE_LIMIT // (count * classes))
-    for start in range(0, rows, step):
-        part = slice(start, start + step)
-        below = cumulative[part, None, :] <= targets[part, :, None]
-        out[part] = below.sum(axis=2)
-    return out
+    return choices(logits, unit_float64(blocks[:, 0], blocks[:, 1]).reshape(rows, count))
 
 
 # ---------------------------------------------------------------- rejection sampling

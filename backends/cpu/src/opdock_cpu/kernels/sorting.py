@@ -1,4 +1,4 @@
-"""The largest elements: in one pass where few are wanted of many, else by sorting."""
+"""The largest elements, in one pass where few are wanted of many; where values fit into rows."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from opdock.plugin import REALS, KernelTable, NodeSig, checks
 from opdock_cpu.jit.looped import Looped
+from opdock_cpu.portable import portable_kernel
 
 __all__ = ["table"]
 
@@ -122,3 +123,49 @@ def top_k(sig: NodeSig) -> Callable[..., Any]:
     """The largest elements of each row."""
     k = sig.attrs["k"]
     return lambda x: largest(x, k)
+
+
+# ---------------------------------------------------------------- places in sorted rows
+def _before(a: Any, b: Any) -> bool:
+    """Whether one number stands before another; a NaN stands behind all that are none."""
+    return a < b or (isnan(b) and not isnan(a))
+
+
+def _bounds(
+    begin: int, end: int, out: Array, rows: Array, values: Array,
+    length: int, count: int, upper: int,
+) -> None:  # fmt: skip
+    """A turn is a row: the first place before which a value fits, or the last."""
+    for r in range(begin, end):
+        for i in range(r * count, (r + 1) * count):
+            low, high, v = r * length, (r + 1) * length, values[i]
+            while low < high:
+                middle = (low + high) // 2
+                other = rows[middle]
+                further = not _before(v, other) if upper > 0 else _before(other, v)
+                if further:
+                    low = middle + 1
+                else:
+                    high = middle
+            out[i] = low - r * length
+
+
+_BOUNDS: Final = Looped(_bounds)
+
+
+@table.binder("LowerBound", "UpperBound", T=REALS)
+def bound(sig: NodeSig) -> Callable[..., Any]:
+    """Where values fit into sorted rows."""
+    plain: Callable[..., Any] = portable_kernel(sig)
+    upper, dtype = int(sig.op == "UpperBound"), sig.out_dtypes[0].np
+
+    def run(rows: Array, values: Array) -> Any:
+        if rows.ndim == values.ndim == 2 and len(rows) == len(values) and rows.size:
+            out = np.empty(values.shape, dtype)
+            numbers = (rows.shape[1], values.shape[1], upper)
+            steps = 4.0 * values.size * rows.shape[1].bit_length()
+            if _BOUNDS(len(rows), steps, out, rows, values, *numbers):
+                return out
+        return plain(rows, values)
+
+    return run

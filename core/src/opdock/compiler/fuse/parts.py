@@ -92,7 +92,7 @@ class Flow:
 
     Attributes:
         place: each node's place in an executable order.
-        fetched: the values that the caller gets.
+        fetched: the values that the caller gets, and those of the ops that it asks for.
         before: what the order of effects adds.
         users: the nodes that take a value.
         after: the nodes that wait for a node, for whatever reason.
@@ -111,7 +111,8 @@ class Flow:
     def of(cls, block: Block) -> Flow:
         """That of a block in executable order."""
         flow = cls(
-            {n: i for i, n in enumerate(block.nodes)}, frozenset(block.fetches),
+            {n: i for i, n in enumerate(block.nodes)},
+            frozenset([*block.fetches, *(Value(n, 0) for n in block.targets if n.out_dtypes)]),
             state_order(block.nodes), {}, {}, set(),
         )  # fmt: skip
         for node in block.nodes:

@@ -137,14 +137,23 @@ def update_of(op: str) -> Update:
 
 
 @functools.cache
-def update_line(op: str, dtype: DType, flags: tuple[tuple[str, bool], ...] = ()) -> Line:
+def update_line(
+    op: str, dtype: DType, flags: tuple[tuple[str, bool], ...] = (),
+    known: tuple[tuple[str, float], ...] = (),
+) -> Line:  # fmt: skip
     """An update as a line: one result per reference, in order.
 
     Its inputs are "var", the names of the state, and the op's other inputs, all of type `dtype`.
+
+    Args:
+        op: the op type.
+        dtype: the type of all of them.
+        flags: the values of the op's flags.
+        known: the values of inputs for which alone the line is.
     """
     update = BY_OP[op]
     state = [_Symbol(ex.name(n)) for n in ("var", *update.state)]
     others = {n: _Symbol(ex.name(n)) for n in update.inputs}
-    fresh = update.rule(_Namespace, dict(flags), state, **others)
+    fresh = update.rule(_Namespace, dict(flags), state, **{**others, **dict(known)})
     inputs = dict.fromkeys(("var", *update.state, *update.inputs), dtype)
     return lower([s.node for s in fresh], inputs, {}, [dtype] * len(fresh))

@@ -1,0 +1,81 @@
+"""Functions that are sums of Chebyshev series, the coefficients those of the portable kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from opdock.plugin import codegen
+from opdock_cpu.jit.body import Body
+from opdock_cpu.jit.exponentials import exp_reduced, expm1_of, nan_kept, power_of_two, signed
+
+__all__ = ["erf", "erfc", "i0e", "i1e"]
+
+
+def _chebyshev(b: Body, t: str, coefficients: Sequence[float]) -> str:
+    """A Chebyshev series at t in [-1, 1] by Clenshaw's recurrence, its last terms left out."""
+    kept = list(coefficients)
+    while abs(kept[-1]) < b.least:
+        kept.pop()
+    doubled = b.op("fadd", t, t)
+    later, earlier = b.c(kept[-1]), b.c(0.0)
+    for c in reversed(kept[1:-1]):
+        later, earlier = b.fma(doubled, later, b.op("fsub", b.c(c), earlier)), later
+    return b.fma(t, later, b.op("fsub", b.c(kept[0]), earlier))
+
+
+def _parts(b: Body, limit: float) -> tuple[str, str, str]:
+    """(|x|, erf of what is at most 1 of it, erfc of what is at least 1 of it, up to a limit)."""
+    one, size = b.c(1.0), b.unary("fabs", "%x")
+    near = b.pick(b.test("olt", size, one), size, one)
+    inner = b.fma(b.op("fmul", near, near), b.c(2.0), b.c(-1.0))
+    small = b.op("fmul", near, _chebyshev(b, inner, codegen.SERIES["erf"]))
+    far = b.pick(b.test("olt", size, b.c(limit)), size, b.c(limit))
+    outer = b.op("fdiv", b.op("fsub", far, b.c(3.75)), b.op("fadd", far, b.c(3.75)))
+    scaled = _chebyshev(b, outer, codegen.SERIES["erfcx"])
+    r, n = exp_reduced(b, b.put(f"fneg {b.kind} {b.op('fmul', far, far)}"))
+    power = b.op("fmul", b.op("fadd", expm1_of(b, r), one), power_of_two(b, n))
+    tail = b.op("fdiv", b.op("fmul", power, scaled), b.fma(far, b.c(2.0), one))
+    return size, small, tail
+
+
+def erf(b: Body) -> str:
+    """The error function."""
+    one = b.c(1.0)
+    size, small, tail = _parts(b, 6.0)
+    value = b.pick(b.test("ole", size, one), small, b.op("fsub", one, tail))
+    return nan_kept(b, signed(b, value))
+
+
+def erfc(b: Body) -> str:
+    """1 less the error function, of an %x that came from single precision."""
+    one = b.c(1.0)
+    size, small, tail = _parts(b, 11.0)
+    beyond = b.pick(b.test("olt", "%x", one), b.op("fsub", b.c(2.0), tail), tail)
+    near = b.op("fsub", one, signed(b, small))
+    return nan_kept(b, b.pick(b.test("ole", size, one), near, beyond))
+
+
+def _bessel(b: Body, order: int) -> tuple[str, str, str]:
+    """(whether |x| is at most 8, the series there, the function of |x| elsewhere)."""
+    size, eight = b.unary("fabs", "%x"), b.c(8.0)
+    small = b.test("ole", size, eight)
+    inside, beyond = b.pick(small, size, eight), b.pick(small, eight, size)
+    near = _chebyshev(b, b.fma(inside, b.c(0.25), b.c(-1.0)), codegen.SERIES[f"i{order}e_near"])
+    place = b.op("fsub", b.op("fdiv", b.c(16.0), beyond), b.c(1.0))
+    far = _chebyshev(b, place, codegen.SERIES[f"i{order}e_far"])
+    return small, near, b.op("fdiv", far, b.unary("sqrt", beyond))
+
+
+def i0e(b: Body) -> str:
+    """exp(-|x|) times the modified Bessel function of order 0."""
+    return b.pick(*_bessel(b, 0))
+
+
+def i1e(b: Body) -> str:
+    """The same of order 1; the series near 0 is that of the function over x."""
+    small, near, far = _bessel(b, 1)
+    size = b.unary("fabs", "%x")
+    value = b.pick(small, b.op("fmul", near, size), far)
+    # Of minus zero it is zero, as TF has it.
+    minus = b.test("olt", "%x", b.c(0.0))
+    return nan_kept(b, b.pick(minus, b.put(f"fneg {b.kind} {value}"), value))
