@@ -8,13 +8,13 @@ __all__ = ["ProtoAssertions", "ProtoEq", "assertProtoEqual"]
 
 
 def assertProtoEqual(
-    self: Any, a: Any, b: Any, check_initialized: bool = True, normalize_numbers: bool = False,
+    test: Any, a: Any, b: Any, check_initialized: bool = True, normalize_numbers: bool = False,
     msg: str | None = None,
 ) -> None:  # fmt: skip
     """Asserts that two messages are equal.
 
     Args:
-        self: the test.
+        test: the test case.
         a: a message, or one as text.
         b: a message.
         check_initialized: whether required fields must be there.
@@ -27,10 +27,10 @@ def assertProtoEqual(
         a = text_format.Merge(a, type(b)())
     for message in (a, b):
         if check_initialized and (lost := message.FindInitializationErrors()):
-            self.fail(f"Initialization errors: {lost}\n{message}")
+            test.fail(f"Initialization errors: {lost}\n{message}")
         if normalize_numbers:
             _round(message)
-    self.assertMultiLineEqual(
+    test.assertMultiLineEqual(
         text_format.MessageToString(a), text_format.MessageToString(b), msg=msg
     )
 
