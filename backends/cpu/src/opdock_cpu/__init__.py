@@ -9,17 +9,18 @@ from opdock.plugin import BackendSpec, GraphPass, GraphView, hookimpl
 
 FAMILIES = (
     "accumulators", "argmax", "arithmetic", "array", "audio", "barriers", "beam_search", "bias",
-    "bitwise", "candidate_sampling", "cast", "clustering", "compare", "complex", "conv", "ctc",
-    "decompositions", "depthwise", "edit_distance", "einsum", "encoding",
-    "fake_quant", "fft", "fill", "gather", "hashing", "histogram", "image_boxes", "image_codec",
-    "image_color", "image_crop", "image_regions", "inplace", "io", "joining", "linalg", "lookup",
-    "loss", "lrn", "matrix", "matrix_functions", "morphology", "mutex", "ngrams", "nn", "norm",
-    "padding", "parsing", "partition", "quantize", "quantized", "quantized_nn", "queues", "ragged",
+    "bitwise", "boosted_trees", "boosted_trees_quantiles", "boosted_trees_stats",
+    "candidate_sampling", "cast", "clustering", "compare", "complex", "conv", "ctc",
+    "decompositions", "depthwise", "edit_distance", "einsum", "encoding", "fake_quant", "fft",
+    "fill", "gather", "hashing", "histogram", "image_boxes", "image_codec", "image_color",
+    "image_crop", "image_regions", "inplace", "io", "joining", "linalg", "lookup", "loss", "lrn",
+    "matrix", "matrix_functions", "morphology", "mutex", "ngrams", "nn", "norm", "padding",
+    "parsing", "partition", "quantize", "quantized", "quantized_nn", "queues", "ragged",
     "ragged_padding", "random", "random_dist", "readers", "record_input", "reduce", "regex",
     "remapping", "scan", "scatter", "segment", "select", "set_operations", "sets", "solve",
     "sorting", "sparse_cross", "sparse_layout", "sparse_math", "sparse_reduce", "sparse_serial",
-    "special", "state", "strings", "summary", "summary_writer", "sums", "tiling", "timestamp", "training",
-    "tridiagonal", "unicode", "xent",
+    "special", "state", "strings", "summary", "summary_writer", "sums", "tiling", "timestamp",
+    "training", "tridiagonal", "unicode", "xent",
 )  # fmt: skip
 
 ONEDNN = ("bias", "conv", "fused", "linalg", "lrn", "norm", "pool", "quantized", "xent")

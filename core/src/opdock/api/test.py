@@ -229,12 +229,15 @@ class TestCase(ArrayAssertions):
         self, expected_message_maybe_ascii: Any, message: Any, msg: str | None = None
     ) -> None:
         """Asserts that a message equals another one, or one given as text."""
-        expected = expected_message_maybe_ascii
-        if isinstance(expected, str):
-            from google.protobuf import text_format
+        from google.protobuf import text_format
 
+        from opdock.util.proto_compare import ProtoEq, assertProtoEqual
+
+        expected = expected_message_maybe_ascii
+        if isinstance(expected, str | bytes):
             expected = text_format.Parse(expected, type(message)())
-        self.assertEqual(expected, message, msg)
+        if not ProtoEq(expected, message):
+            assertProtoEqual(self, expected, message, normalize_numbers=True, msg=msg)
 
     def assertProtoEqualsVersion(
         self, expected: str, actual: Any, producer: int = GRAPH_DEF_VERSION,

@@ -7,9 +7,7 @@ knows field numbers only, so the bytes are TF's.
 
 from __future__ import annotations
 
-from typing import Any
-
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, wrappers_pb2
+from google.protobuf import wrappers_pb2
 from tensorboard.compat.proto import (
     cluster_pb2,
     config_pb2,
@@ -20,12 +18,8 @@ from tensorboard.compat.proto import (
     versions_pb2,
 )
 
-_FILE = "opdock/io/tf_messages.proto"
-_PACKAGE = "opdock"
-_IMPORTS = (
-    cluster_pb2, config_pb2, meta_graph_pb2, tensor_pb2, tensor_shape_pb2, types_pb2, versions_pb2,
-    wrappers_pb2,
-)  # fmt: skip
+from opdock.io.proto_builder import build
+
 _FOREIGN = {
     "DataType": types_pb2.DESCRIPTOR,
     "TensorShapeProto": tensor_shape_pb2.DESCRIPTOR,
@@ -37,8 +31,6 @@ _FOREIGN = {
     "DoubleValue": wrappers_pb2.DESCRIPTOR,
 }
 
-# "field:type=number"; a trailing * is repeated, [oneof] puts the field into a oneof and
-# {type} is a map from string. "#Name=value" declares a nested enum.
 _MESSAGES = {
     "TensorSliceProto.Extent": "start:int64=1 length:int64=2[has_length]",
     "TensorSliceProto": "extent:TensorSliceProto.Extent*=1",
@@ -97,75 +89,4 @@ _MESSAGES = {
     "ControlFlowContextDef": "cond_ctxt:CondContextDef=1[ctxt] while_ctxt:WhileContextDef=2[ctxt]",
 }
 
-_FD = descriptor_pb2.FieldDescriptorProto
-_SCALARS = {
-    "int32": _FD.TYPE_INT32, "int64": _FD.TYPE_INT64, "fixed32": _FD.TYPE_FIXED32,
-    "float": _FD.TYPE_FLOAT, "double": _FD.TYPE_DOUBLE, "bool": _FD.TYPE_BOOL,
-    "string": _FD.TYPE_STRING, "bytes": _FD.TYPE_BYTES,
-}  # fmt: skip
-_ENUMS = {"DataType", "BundleHeaderProto.Endianness"}
-
-
-def _set_type(field: Any, type_name: str) -> None:
-    scalar = _SCALARS.get(type_name)
-    if scalar is not None:
-        field.type = scalar
-        return
-    field.type = _FD.TYPE_ENUM if type_name in _ENUMS else _FD.TYPE_MESSAGE
-    package = _FOREIGN[type_name].package if type_name in _FOREIGN else _PACKAGE
-    field.type_name = f".{package}.{type_name}"
-
-
-def _add_field(message: Any, full_name: str, text: str) -> None:
-    head, _, number = text.partition("=")
-    number, _, oneof = number.partition("[")
-    name, _, type_name = head.partition(":")
-    field = message.field.add(name=name, number=int(number))
-    repeated = type_name.endswith("*") or type_name.startswith("{")
-    field.label = _FD.LABEL_REPEATED if repeated else _FD.LABEL_OPTIONAL
-    if type_name.startswith("{"):
-        entry = message.nested_type.add(name="".join(p.title() for p in name.split("_")) + "Entry")
-        entry.options.map_entry = True
-        for i, part in enumerate(("key", "value"), 1):
-            inner = entry.field.add(name=part, number=i, label=_FD.LABEL_OPTIONAL)
-            _set_type(inner, "string" if part == "key" else type_name[1:-1])
-        field.type = _FD.TYPE_MESSAGE
-        field.type_name = f".{_PACKAGE}.{full_name}.{entry.name}"
-        return
-    _set_type(field, type_name.rstrip("*"))
-    if oneof:
-        oneof = oneof.rstrip("]")
-        names = [o.name for o in message.oneof_decl]
-        if oneof not in names:
-            message.oneof_decl.add(name=oneof)
-            names.append(oneof)
-        field.oneof_index = names.index(oneof)
-
-
-def _build() -> dict[str, Any]:
-    file = descriptor_pb2.FileDescriptorProto(name=_FILE, package=_PACKAGE, syntax="proto3")
-    file.dependency.extend(m.DESCRIPTOR.name for m in _IMPORTS)
-    built: dict[str, Any] = {}
-    for full_name in sorted(_MESSAGES, key=lambda n: n.count(".")):
-        outer, _, name = full_name.rpartition(".")
-        message = (built[outer].nested_type if outer else file.message_type).add(name=name)
-        built[full_name] = message
-        for text in _MESSAGES[full_name].split():
-            if text.startswith("#"):
-                enum_name, _, rest = text[1:].partition(".")
-                value_name, _, value = rest.partition("=")
-                enum = next((e for e in message.enum_type if e.name == enum_name), None)
-                enum = enum or message.enum_type.add(name=enum_name)
-                enum.value.add(name=value_name, number=int(value))
-            else:
-                _add_field(message, full_name, text)
-    pool = descriptor_pool.Default()
-    pool.AddSerializedFile(file.SerializeToString())
-    return {
-        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
-        for name in _MESSAGES
-        if "." not in name
-    }
-
-
-globals().update(_build())
+globals().update(build("opdock/io/tf_messages.proto", "opdock", _MESSAGES, foreign=_FOREIGN))
