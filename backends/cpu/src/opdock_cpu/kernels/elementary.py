@@ -23,7 +23,7 @@ _SMALL: Final = 640
 def _sigmoid(sig: NodeSig) -> Unary:
     from scipy.special import expit
 
-    vectorized = portable_kernel(sig)
+    vectorized = portable_kernel(sig, out=True)
 
     def run(x: Array, out: Array | None = None) -> Array:
         return expit(x, out) if x.size < _SMALL else vectorized(x, out)
