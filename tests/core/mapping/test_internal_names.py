@@ -112,3 +112,21 @@ def test_lists_that_differ_in_length_are_compared_element_by_element() -> None:
 
     assert Case().run().wasSuccessful()
     assert np.ndim(Case()._array([[1], [1, 2]])) == 1
+
+
+def test_helpers_of_cells_and_of_custom_gradients() -> None:
+    from tensorflow.python.ops import custom_gradient as gradients
+    from tensorflow.python.ops import rnn_cell_impl as cells
+
+    batch = tf.placeholder_with_default(2, [])
+    assert cells._concat(batch, tf.TensorShape([3, 4]), static=True) == [None, 3, 4]
+    assert cells._concat([5], tf.constant([3, 4]), static=True) == [5, 3, 4]
+    x = tf.constant([3.0])
+    y = gradients._graph_mode_decorator(lambda t: (t * t, lambda dy: dy * 10.0), x)
+    with tf.Session() as sess:
+        assert sess.run(cells._concat(batch, 7)).tolist() == [2, 7]
+        assert sess.run([y, *tf.gradients(y, x)]) == [[9.0], [10.0]]
+    with pytest.raises(ValueError, match="prefix or suffix of None"):
+        cells._concat(batch, tf.TensorShape([None]))
+    with pytest.raises(ValueError, match="either a scalar or vector"):
+        cells._concat(tf.ones([2, 2], tf.int32), 7)

@@ -119,6 +119,9 @@ def test_repeat():
     assert run(tf.repeat([[1, 2], [3, 4]], [1, 2], axis=1)).tolist() == [[1, 2, 2], [3, 4, 4]]
     assert run(tf.repeat([[1, 2], [3, 4]], [0, 2], axis=0)).tolist() == [[3, 4], [3, 4]]
     assert run(tf.repeat(3, 2)).tolist() == [3, 3]
+    for given, wanted in ((2, [1, 1, 2, 2]), ([0, 3], [2, 2, 2])):
+        unknown = tf.placeholder_with_default(given, None)
+        assert run(tf.repeat([1, 2], unknown)).tolist() == wanted
     with pytest.raises(TypeError, match="must be int"):
         tf.repeat([1], 2, axis="0")
 

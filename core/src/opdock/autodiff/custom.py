@@ -32,29 +32,38 @@ def custom_gradient(f: Callable[..., Any] | None = None) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def decorated(*args: Any, **kwargs: Any) -> Any:
-        inputs = [convert_to_tensor(a) for a in args]
-        graph = get_default_graph()
-        before = set(_variables(graph))
-        result, grad_fn = function(*inputs, **kwargs)
-        _check_new(set(_variables(graph)) - before)
-        outputs = list(result) if isinstance(result, (list, tuple)) else [result]
-        outputs = [convert_to_tensor(y) for y in outputs]
-        used = used_variables(graph, outputs, inputs)
-        reads = [convert_to_tensor(v) for v in used]
-        n_out = len(outputs)
-
-        def gradient(op: Operation, *grads: Any) -> list[Any]:
-            return _apply(grad_fn, grads[:n_out], inputs, used, n_out)
-
-        name = f"CustomGradient-{next(_counter)}"
-        _PYTHON_GRADIENTS[name] = gradient
-        # One IdentityN ties the outputs to the inputs and hides what is in between.
-        with graph.gradient_override_map({"IdentityN": name}):
-            fenced = get("IdentityN")([*outputs, *inputs, *reads])
-        kept = fenced[:n_out]
-        return type(result)(kept) if isinstance(result, (list, tuple)) else kept[0]
+        return fenced_call(function, *args, **kwargs)
 
     return decorated
+
+
+def fenced_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Calls `function(*x) -> (y, grad_fn)`: the `y`, whose gradient is `grad_fn(*dy)`.
+
+    Raises:
+        TypeError: `grad_fn` lacks `variables` although `function` uses some.
+    """
+    inputs = [convert_to_tensor(a) for a in args]
+    graph = get_default_graph()
+    before = set(_variables(graph))
+    result, grad_fn = function(*inputs, **kwargs)
+    _check_new(set(_variables(graph)) - before)
+    outputs = list(result) if isinstance(result, (list, tuple)) else [result]
+    outputs = [convert_to_tensor(y) for y in outputs]
+    used = used_variables(graph, outputs, inputs)
+    reads = [convert_to_tensor(v) for v in used]
+    n_out = len(outputs)
+
+    def gradient(op: Operation, *grads: Any) -> list[Any]:
+        return _apply(grad_fn, grads[:n_out], inputs, used, n_out)
+
+    name = f"CustomGradient-{next(_counter)}"
+    _PYTHON_GRADIENTS[name] = gradient
+    # One IdentityN ties the outputs to the inputs and hides what is in between.
+    with graph.gradient_override_map({"IdentityN": name}):
+        fenced = get("IdentityN")([*outputs, *inputs, *reads])
+    kept = fenced[:n_out]
+    return type(result)(kept) if isinstance(result, (list, tuple)) else kept[0]
 
 
 def _variables(graph: Any) -> list[Any]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from opdock.dtypes import as_dtype
+from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.layers.base import Layer, static
-from opdock.ops.array import shape
+from opdock.ops.array import expand_dims, shape
 from opdock.ops.fill import zeros
+from opdock.ops.joining import concat
 from opdock.shapes import TensorShape
 from opdock.util import nest
 
@@ -36,9 +38,12 @@ class LSTMStateTuple(NamedTuple):
 
 def dims(size: Any) -> list[int | None]:
     """A size of a state or an output as a shape without the batch."""
-    if isinstance(size, Tensor):  # the length of what attention looks at, a scalar
+    if not isinstance(size, Tensor):
+        return [size] if isinstance(size, int) else TensorShape(size).as_list()
+    if size.shape.ndims == 0:  # the length of what attention looks at
         return [known_int(size)]
-    return [size] if isinstance(size, int) else TensorShape(size).as_list()
+    known = constant_value(size)
+    return [None] * int(size.shape[0]) if known is None else [int(n) for n in known]
 
 
 def known_int(value: Any) -> int | None:
@@ -55,19 +60,47 @@ def zero_states(sizes: Any, batch: Any, dtype: Any) -> Any:
         batch: an int or a scalar tensor.
         dtype: the type of all.
     """
-    known = known_int(batch)
 
     def zero(size: Any) -> Tensor:
-        made = zeros([batch, *_dims_or_tensor(size)], dtype)
-        made.set_shape([known, *dims(size)])
+        made = zeros(joined_sizes(batch, size), dtype)
+        made.set_shape(joined_sizes(batch, size, static=True))
         return made
 
     flat = [zero(s) for s in nest.flatten(sizes)]
     return nest.pack_sequence_as(sizes, flat) if nest.is_sequence(sizes) else flat[0]
 
 
-def _dims_or_tensor(size: Any) -> list[Any]:
-    return [size] if isinstance(size, Tensor) else dims(size)
+def joined_sizes(prefix: Any, suffix: Any, static: bool = False) -> Any:
+    """A shape of two parts, each an int, a shape or an integer tensor of rank 0 or 1.
+
+    Args:
+        prefix: most often the batch.
+        suffix: what follows it.
+        static: give a list, with None for what is not known now, instead of a tensor.
+
+    Raises:
+        ValueError: a tensor of another rank; without `static`, a shape that is not fully known.
+    """
+    if static:
+        return [*dims(prefix), *dims(suffix)]
+    parts = [_sizes("prefix", prefix), _sizes("suffix", suffix)]
+    if any(part is None for part in parts):
+        raise ValueError(f"Provided a prefix or suffix of None: {prefix} and {suffix}")
+    return concat(parts, 0)
+
+
+def _sizes(role: str, sizes: Any) -> Tensor | None:
+    """As a vector; None where a shape is not fully known."""
+    if not isinstance(sizes, Tensor):
+        known = dims(sizes)
+        return None if None in known else constant(known, "int32")
+    if sizes.shape.ndims == 0:
+        return expand_dims(sizes, 0)
+    if sizes.shape.ndims != 1:
+        raise ValueError(
+            f"{role} tensor must be either a scalar or vector, but saw tensor: {sizes}"
+        )
+    return sizes
 
 
 def checked_cell(name: str, cell: Any) -> None:

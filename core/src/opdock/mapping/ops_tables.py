@@ -31,6 +31,7 @@ OPS_NAMES: Final[dict[str, dict[str, str]]] = {
         "compute_gradient": "opdock.autodiff.checker:compute_gradient_of",
         "max_error": "opdock.autodiff.checker:max_error",
     },
+    "python.ops.custom_gradient": {"_graph_mode_decorator": "opdock.autodiff.custom:fenced_call"},
     "python.ops.cond_v2": {"cond_v2": "opdock:cond"},
     "python.ops.image_ops_impl": {
         "ResizeMethod": f"{_RESIZING}:ResizeMethod",

@@ -318,6 +318,9 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
         known = None if data.raw_shape is None else data.raw_shape[at]
         if counts.raw_shape == ():
             return _repeat_evenly(data, counts, at)
+        if counts.raw_shape is None:  # one for all or one for each: known when it runs
+            counts = broadcast_to(counts, shape(data)[at : at + 1])
+            counts.set_shape([known])
         shapes.merge_dim(known, array_util.vector_length(counts.raw_shape))
         return _repeat_each(data, counts, at)
 

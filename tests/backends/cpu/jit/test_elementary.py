@@ -83,3 +83,21 @@ def test_more_shapes_than_are_kept() -> None:
         for extra in range(40):
             value = np.full(33_000 + extra, 0.5, np.float32)
             np.testing.assert_allclose(session.run(out, {x: value}), np.tanh(0.5), rtol=1e-6)
+
+
+@pytest.mark.parametrize("op", elementary.OPS)
+def test_few_elements_of_unknown_number_are_left_to_numpy(
+    op: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = [v[0, 6:] for v in arguments(op)]
+    count = tf.placeholder(tf.int32, [])
+    inputs = [tf.placeholder(tf.float32, [None]) for _ in values]
+    out: Any = registry.get(op)(*(x[:count] for x in inputs))
+    feed = dict(zip(inputs, values, strict=True)) | {count: 9}
+    with tf.Session() as session:
+        kernel = next(r.kernel for r in session.explain(out, feed).rows if r.op == op)
+        assert "opdock_cpu.jit.elementary" in kernel
+        found = session.run(out, feed)
+    monkeypatch.setattr(llvm, "available", lambda: False)
+    with tf.Session() as session:
+        np.testing.assert_allclose(found, session.run(out, feed), rtol=2e-6)

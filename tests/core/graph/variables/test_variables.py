@@ -77,17 +77,27 @@ def test_types(resource):
 def test_what_cannot_be_an_initial_value(resource):
     with pytest.raises(ValueError, match="initial_value must be specified"):
         tf.Variable(use_resource=resource)
-    with pytest.raises(ValueError, match="must have a shape specified"):
-        tf.Variable(tf.placeholder(tf.float32, [None]), use_resource=resource)
     with pytest.raises(ValueError, match="must be a list, tuple, or set"):
         tf.Variable(1.0, collections="variables", use_resource=resource)
     with pytest.raises(ValueError, match="constraint"):
         tf.Variable(1.0, constraint=3, use_resource=resource)
 
 
+def test_an_initial_value_of_unknown_shape():
+    x = tf.placeholder_with_default([1.0, 2.0], [None])
+    with pytest.raises(ValueError, match="must have a shape specified"):
+        tf.Variable(x, use_resource=False)
+    # A resource is as open as its first value, whatever it is told about shapes.
+    for validate in (True, False):
+        v = tf.Variable(x, validate_shape=validate, use_resource=True)
+        assert v.shape.as_list() == [None]
+    closed = tf.Variable([1.0], validate_shape=False, use_resource=True)
+    assert closed.shape.as_list() == [1]
+
+
 @both
 def test_without_validate_shape_the_shape_is_open(resource):
-    x = tf.placeholder_with_default([1.0, 2.0], [None])
+    x = tf.placeholder_with_default([1.0, 2.0], None if resource else [None])
     v = tf.Variable(x, validate_shape=False, use_resource=resource)
     assert v.shape.ndims is None
     grow = tf.assign(v, [1.0, 2.0, 3.0], validate_shape=False)

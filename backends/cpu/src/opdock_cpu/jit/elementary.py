@@ -55,7 +55,7 @@ def _broadcast(shapes: tuple[tuple[int, ...], ...]) -> tuple[int, ...] | None:
 
 def _bind(sig: NodeSig) -> Callable[..., Any]:
     line, names = codegen.node_line(sig), codegen.input_names(sig.op)
-    few, dtype = portable_kernel(sig), sig.out_dtypes[0]
+    few, dtype = portable_kernel(sig, out=True), sig.out_dtypes[0]
 
     @functools.lru_cache(maxsize=_SHAPES)
     @heard

@@ -70,7 +70,6 @@ class ResourceVariable(Variable):
                     initial_value,
                     from_function,
                     dtype,
-                    validate_shape,
                     caching_device,
                     shape,
                 )
@@ -78,7 +77,7 @@ class ResourceVariable(Variable):
 
     def _build(
         self, scope: str, initial_value: Any, from_function: bool, dtype: Any,
-        validate_shape: bool, caching_device: Any, shape: Any,
+        caching_device: Any, shape: Any,
     ) -> None:  # fmt: skip
         graph = get_default_graph()
         true_name = scope[:-1]
@@ -91,13 +90,9 @@ class ResourceVariable(Variable):
         ):
             value = initial_tensor(initial_value() if from_function else initial_value, element)
         known = value.raw_shape
-        if validate_shape and shape is None and (known is None or None in known):
-            raise ValueError(f"initial_value must have a shape specified: {value}")
         if shape is not None:
             # What is given may be wider: values of other shapes are to come.
             known = checked_shape(shape, value)
-        elif not validate_shape:
-            known = None
         self._initial_value = value
         self._dtype = value.dtype.base_dtype
         self._shape = known

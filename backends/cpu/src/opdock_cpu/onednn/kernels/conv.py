@@ -23,8 +23,9 @@ from opdock_cpu.onednn.kernels.common import (
 from opdock_cpu.onednn.memory import TYPES
 from opdock_cpu.onednn.packing import Call, Kept
 from opdock_cpu.onednn.stays import stays
+from opdock_cpu.portable import plainly
 
-__all__ = ["plainly", "shape_of", "table", "when_conv"]
+__all__ = ["shape_of", "table", "when_conv"]
 
 table = KernelTable()
 
@@ -114,21 +115,6 @@ def forward_binder(depthwise: bool, fallback: Any) -> Callable[[NodeSig], Callab
         return run
 
     return bind
-
-
-def plainly(run: Callable[..., Array]) -> Callable[..., Array]:
-    """A NumPy kernel under the convention of those that take a buffer."""
-
-    def call(*args: Any) -> Array:
-        *inputs, out = args
-        found: Array = run(*inputs)
-        if out is None:
-            return found
-        target: Array = out
-        np.copyto(target, found)
-        return target
-
-    return call
 
 
 def input_binder(depthwise: bool, fallback: Any) -> Callable[[NodeSig], Callable[..., Array]]:

@@ -15,7 +15,6 @@ from opdock.plugin import KernelTable, NodeSig, windows
 from opdock_cpu.onednn import pool as primitives
 from opdock_cpu.onednn.declarations import Type
 from opdock_cpu.onednn.kernels.common import F32, PRIORITY, Array, PerShape, declined_at_once, size
-from opdock_cpu.onednn.kernels.conv import plainly
 from opdock_cpu.onednn.memory import aligned
 from opdock_cpu.onednn.pool import PoolShape
 from opdock_cpu.portable import portable_kernel
@@ -51,7 +50,7 @@ _Pool = Callable[..., Array]
 
 
 def _forward(sig: NodeSig, make_primitive: Any, guarded: bool) -> _Pool:
-    pool, plain = windows.Pool(sig.attrs), plainly(portable_kernel(sig))
+    pool, plain = windows.Pool(sig.attrs), portable_kernel(sig, out=True)
 
     def make(x: Array) -> Callable[..., Array]:
         shape, target = _shape(pool, x.shape), pool.result(x.shape)
@@ -91,7 +90,7 @@ def avg_pool(sig: NodeSig) -> Callable[..., Array]:
 @table.binder("AvgPoolGrad", "AvgPool3DGrad", host_inputs=("orig_input_shape",), **_OPTIONS)
 def avg_pool_grad(sig: NodeSig) -> Callable[..., Array]:
     """Each output's gradient is shared out over its window."""
-    pool, plain = windows.Pool(sig.attrs), plainly(portable_kernel(sig))
+    pool, plain = windows.Pool(sig.attrs), portable_kernel(sig, out=True)
 
     def make(input_shape: Array, grad: Array) -> Callable[..., Array]:
         target = tuple(input_shape.tolist())
@@ -120,7 +119,7 @@ def avg_pool_grad(sig: NodeSig) -> Callable[..., Array]:
 @table.binder("MaxPoolGrad", **_OPTIONS)
 def max_pool_grad(sig: NodeSig) -> Callable[..., Array]:
     """The gradient goes to the first maximum of each window."""
-    pool, plain = windows.Pool(sig.attrs), plainly(portable_kernel(sig))
+    pool, plain = windows.Pool(sig.attrs), portable_kernel(sig, out=True)
 
     def make(x: Array, y: Array, grad: Array) -> Callable[..., Array]:
         shape = _shape(pool, x.shape)
