@@ -8,6 +8,7 @@ import pytest
 import opdock as tf
 from opdock.plugin import windows
 from opdock_cpu.im2col import conv_forward
+from opdock_cpu.onednn.carried import CarriedProduct
 from opdock_cpu.onednn.conv import ConvShape
 from opdock_cpu.onednn.declarations import Type
 from opdock_cpu.onednn.quantized import ConvolutionS32, ProductS32, exact
@@ -110,13 +111,18 @@ def plain(found):
         ("QuantizedConv2D", (4, 9, 13, 256), (2, 2, 256, 8), {**CONV, "strides": [1, 4, 4, 1]}),
     ],
 )
-def test_both_kernels_agree_in_every_bit(op, left, right, attrs, kind, ends, monkeypatch):
+def test_all_kernels_agree_in_every_bit(op, left, right, attrs, kind, ends, monkeypatch):
     x, w = factors(left, right, kind, LARGEST)
     results = []
-    for label, why_not in (("onednn", ""), ("opdock_cpu.kernels", "not now")):
+    kernels = "opdock_cpu.onednn.kernels.quantized"
+    for label, patched, why_not in (
         # Factors of these sizes are exact wherever oneDNN is.
-        monkeypatch.setattr("opdock_cpu.onednn.kernels.quantized.exact", lambda why=why_not: why)
-        with tf.Graph().as_default(), tf.Session() as session:
+        ("onednn", "exact", ""),
+        ("onednn", "exact", "carried by floats"),
+        ("opdock_cpu.kernels", "declined", "not now"),
+    ):
+        with monkeypatch.context() as patch, tf.Graph().as_default(), tf.Session() as session:
+            patch.setattr(f"{kernels}.{patched}", lambda *_, why=why_not: why)
             outputs, feeds = build(op, x, w, ends, **attrs)
             assert label in kernel(session, outputs, feeds, op)[0]
             results.append(plain(session.run(list(outputs), feeds)))
@@ -128,15 +134,24 @@ def test_both_kernels_agree_in_every_bit(op, left, right, attrs, kind, ends, mon
 
 
 def test_the_largest_factors_are_multiplied_exactly_on_any_processor():
-    """By oneDNN where there are instructions for it, else by NumPy, which `explain` tells."""
+    """By instructions for bytes where there are any, else by floats in shares that fit."""
     a, b = np.full((80, 640), 255, BYTES), np.full((640, 60), 127, SIGNED)
     with tf.Graph().as_default(), tf.Session() as session:
         outputs, feeds = build("QuantizedMatMul", a, b, ENDS[0])
-        used, why_not = kernel(session, outputs, feeds, "QuantizedMatMul")
-        assert ("onednn" in used) == instructions()[1] == (exact() == "")
-        assert "in 16 bits, which overflow" in why_not or instructions()[1]
+        used, _ = kernel(session, outputs, feeds, "QuantizedMatMul")
+        assert "onednn" in used
+        assert instructions()[1] == (exact() == "")
         out, *_ = plain(session.run(list(outputs), feeds))
     np.testing.assert_array_equal(out, 255 * 127 * 640)
+
+
+@pytest.mark.parametrize("inner", [640, 2000])
+def test_floats_carry_sums_in_shares_that_are_whole(inner):
+    a, b = np.full((30, inner), 255, BYTES), np.full((inner, 20), 127, SIGNED)
+    multiply = CarriedProduct(30, inner, 20)
+    shares = multiply.pack(b, -3)
+    assert 1 < len(shares) <= -(-255 * 130 * inner // (1 << 23))
+    np.testing.assert_array_equal(multiply(a, shares, 1), 254 * 130 * inner)
 
 
 def test_fed_weights_are_laid_out_in_every_step(monkeypatch):

@@ -215,3 +215,14 @@ def test_random_graphs_agree_with_differences(program, seed):
                 high, low = (session.run(y, {x: point + s * step}) for s in (1, -1))
                 slope = (high - low) / 2e-5
                 assert abs(slope - got[i]) < 1e-5 * max(1, abs(slope))
+
+
+def test_edges_may_go_against_the_order_of_making():
+    """As in a graph that was edited: an op may take the result of one that was made later."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.constant(3.0)
+        first = tf.identity(x)
+        last = tf.square(first)
+        last.op._update_input(0, tf.exp(x))
+        (grad,) = tf.gradients(last, x)
+        assert session.run(grad) == pytest.approx(2 * np.exp(6.0))

@@ -23,7 +23,7 @@ FAMILIES = (
     "training", "tridiagonal", "unicode", "xent",
 )  # fmt: skip
 
-ONEDNN = ("bias", "conv", "fused", "linalg", "lrn", "norm", "pool", "quantized", "xent")
+ONEDNN = ("bias", "conv", "fused", "linalg", "lrn", "narrowed", "norm", "pool", "quantized", "xent")
 
 
 @hookimpl
@@ -47,7 +47,11 @@ def opdock_backends() -> Iterator[BackendSpec]:
             "opdock_cpu.jit.reduce:table",
             "opdock_cpu.jit.training:table",
         ),
-        fusions=("opdock_cpu.onednn.fusions:patterns", "opdock_cpu.jit.entropy:patterns"),
+        fusions=(
+            "opdock_cpu.onednn.fusions:patterns",
+            "opdock_cpu.onednn.narrowed_fusions:patterns",
+            "opdock_cpu.jit.entropy:patterns",
+        ),
         notes="opdock_cpu.notes:notes",
     )
 

@@ -18,14 +18,13 @@ from opdock.plugin import checks, errors
 
 __all__ = [
     "F32", "Integers", "Range", "clamped", "dequantized", "integers", "invalid", "number",
-    "quantized", "requantized", "round_away", "scalar", "storage", "unclamped", "zero_point",
+    "quantized", "round_away", "scalar", "storage", "unclamped", "zero_point",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
 Range = tuple[np.float32, np.float32]
 F32: Final = np.float32
 _BELOW_HALF: Final = F32(0.49999997)
-_BLOCK: Final = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,45 +145,3 @@ def quantized(x: Array, low: np.float32, high: np.float32, kind: Integers) -> Ar
     out -= F32(_round(float(low * scale))) - F32(kind.lowest)
     np.clip(out, *kind.bounds, out=out)
     return out.astype(np.int32)
-
-
-def requantized(x: Array, source: Range, target: Range, kind: Any) -> Array:
-    """Integers over one range as those of type `kind` over another.
-
-    Args:
-        x: plain integers.
-        source: their range.
-        target: the range wanted.
-        kind: a NumPy type.
-    """
-    if x.dtype == np.int32 and kind == np.uint8:
-        return _fixed_point(x, source, target)
-    numbers = dequantized(x, *source, integers(x.dtype))
-    return quantized(numbers, *target, integers(kind)).astype(kind)
-
-
-def _fixed_point(x: Array, source: Range, target: Range) -> Array:
-    """32-bit integers as 8-bit ones in fixed-point arithmetic of 16 bits, as TensorFlow does."""
-    one, (low, high), (new_low, new_high) = 1 << 16, source, target
-    spread, new_spread = high - low, new_high - new_low
-    scale = shift = 0
-    if new_spread != 0:
-        reciprocal = F32(255.0 / float(new_spread))
-        middle = F32(float(low + high) / 2.0)
-        scale = int(255.0 * one * float(spread) / float(new_spread))
-        shift = int(middle * reciprocal * F32(one))
-        shift -= int(float(one) * (float(new_low) * 255.0) / float(new_spread))
-    shift += one >> 1
-    out = np.empty(x.shape, np.uint8)
-    flat, flat_out = np.ascontiguousarray(x).reshape(-1), out.reshape(-1)
-    factor = np.int64(scale)
-    # By blocks that stay in the cache while five passes go over them.
-    for start in range(0, flat.size, _BLOCK):
-        part = flat[start : start + _BLOCK].astype(np.int64)
-        part *= factor
-        part >>= 32
-        part += shift
-        part >>= 16
-        np.clip(part, 0, 255, out=part)
-        flat_out[start : start + _BLOCK] = part
-    return out

@@ -212,11 +212,6 @@ def _inputs_of(op: Operation, captures: dict[Tensor, Tensor]) -> Sequence[Tensor
     return op._inputs
 
 
-def _order(op: Operation) -> tuple[int, int]:
-    """Sorts operations by their making; those of a body come after those of outer graphs."""
-    return getattr(op.graph, "depth", 0), op._id
-
-
 class _Walk:
     """One backward pass.
 
@@ -387,13 +382,19 @@ def _between(
         stack.extend(
             t._op for t in _inputs_of(op, captures) if t not in stops and _trainable(t._dtype)
         )
-    forward: set[Operation] = {x._op for x in xs}
-    for op in sorted(back, key=_order):
-        if op not in forward and any(
-            t._op in forward and _trainable(t._dtype) for t in _inputs_of(op, captures)
-        ):
+    # Not in the order of making: a graph that was edited may have edges against it.
+    users: dict[Operation, list[Operation]] = {}
+    for op in back:
+        for tensor in _inputs_of(op, captures):
+            if _trainable(tensor._dtype):
+                users.setdefault(tensor._op, []).append(op)
+    forward: set[Operation] = set()
+    stack = [x._op for x in xs]
+    while stack:
+        op = stack.pop()
+        if op not in forward:
             forward.add(op)
-    # Loops of old graphs may have edges against the order of creation; they are functional here.
+            stack.extend(users.get(op, ()))
     return back & forward
 
 

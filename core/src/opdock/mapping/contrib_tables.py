@@ -47,6 +47,22 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
         "_get_boundary_locations": "opdock.contrib.image.warps:boundary_locations",
         "_get_grid_locations": "opdock.contrib.image.warps:grid_locations",
     },
+    "contrib.quantize.python.common": {
+        "BatchNormGroups": "opdock.contrib.quantize.wiring:batch_norm_groups",
+        "CreateOrGetQuantizationStep": "opdock.contrib.quantize.wiring:quantization_step",
+        "RerouteTensor": "opdock.contrib.quantize.wiring:reroute",
+    },
+    "contrib.quantize.python.fold_batch_norms": {
+        "FoldBatchNorms": "opdock.contrib.quantize.rewrites:fold_batch_norms",
+    },
+    "contrib.quantize.python.quant_ops": {
+        "FixedQuantize": "opdock.contrib.quantize.ranges:fixed_quantize",
+        "LastValueQuantize": "opdock.contrib.quantize.ranges:last_value_quantize",
+        "MovingAvgQuantize": "opdock.contrib.quantize.ranges:moving_average_quantize",
+    },
+    "contrib.quantize.python.quantize": {
+        "Quantize": "opdock.contrib.quantize.insertion:quantize",
+    },
     "contrib.rnn": {
         "static_rnn": "opdock:nn.static_rnn",
         "static_bidirectional_rnn": "opdock:nn.static_bidirectional_rnn",

@@ -331,9 +331,10 @@ def batch_normalization(
         if scale is not None:
             inv *= scale
         x = convert_to_tensor(x)
+        # Tools that fold batch norms know the ops by names, which come of the order.
+        scaled = x * _as(inv, x.dtype)
         shift = offset - mean * inv if offset is not None else -mean * inv
-        # This order of ops is what tools that fold batch norms look for.
-        return x * _as(inv, x.dtype) + _as(shift, x.dtype)  # type: ignore[no-any-return]
+        return scaled + _as(shift, x.dtype)  # type: ignore[no-any-return]
 
 
 def _as(value: Tensor, dtype: dtypes.DType) -> Tensor:

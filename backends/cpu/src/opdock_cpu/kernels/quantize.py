@@ -10,9 +10,11 @@ import numpy.typing as npt
 
 from opdock.plugin import QUANTIZED, KernelTable, NodeSig, dtypes, errors
 from opdock_cpu import ranges
+from opdock_cpu.int8 import INT32
+from opdock_cpu.narrowing import requantized
 from opdock_cpu.ranges import F32, Integers, Range, integers, invalid, scalar, storage
 
-__all__ = ["table"]
+__all__ = ["requested", "table", "used"]
 
 Array = npt.NDArray[Any]
 
@@ -163,10 +165,15 @@ def _stand_for(low: Array, high: Array, kind: Integers, narrow: bool) -> Array:
 
 
 # ---------------------------------------------------------------- other ranges
-def _used(x: Array, low: np.float32, high: np.float32) -> Range:
-    """The range of the integers that occur, with 0 inside or below."""
-    kind = integers(x.dtype)
-    least, most = x.min(initial=kind.highest), x.max(initial=kind.lowest)
+def used(x: Array, low: np.float32, high: np.float32) -> Range:
+    """The range of the sums that occur, with 0 inside or below.
+
+    Args:
+        x: int32, or whole float32 numbers.
+        low, high: what the lowest and the highest integer of 32 bits stand for.
+    """
+    kind = INT32
+    least, most = (x.min(), x.max()) if x.size else (kind.highest, kind.lowest)
     first = ranges.number(least, low, high, kind)
     return min(F32(0), first), ranges.number(most, low, high, kind)
 
@@ -175,19 +182,35 @@ def _used(x: Array, low: np.float32, high: np.float32) -> Range:
 def _requantization_range(ctx: Any, x: Array, low: Array, high: Array) -> Any:
     return tuple(
         np.asarray(end)
-        for end in _used(storage(x), scalar(low, "input_min"), scalar(high, "input_max"))
+        for end in used(storage(x), scalar(low, "input_min"), scalar(high, "input_max"))
     )
 
 
+def requested(low: Array, high: Array) -> Range:
+    """The range to which a Requantize is to bring its input.
+
+    Raises:
+        InvalidArgumentError: 0 lies below it, or its ends are the wrong way round.
+    """
+    start, end = scalar(low, "requested_output_min"), scalar(high, "requested_output_max")
+    if start > 0:
+        raise invalid(f"requested_output_min must be <= 0, but got {start:g}")
+    if end < start:
+        raise invalid(
+            f"requested_output_max must be >= requested_output_min, but got {end:g} and {start:g}"
+        )
+    return start, end
+
+
 def _result(x: Array, source: Range, target: Range, dtype: np.dtype[Any]) -> Any:
-    out = ranges.requantized(x, source, target, dtype[0])
+    out = requantized(x, source, target, dtype[0])
     return out.view(dtype), np.asarray(target[0]), np.asarray(target[1])
 
 
 @table.kernel("QuantizeDownAndShrinkRange", Tinput=dtypes.qint32, out_type=dtypes.quint8)
 def _quantize_down(ctx: Any, x: Array, low: Array, high: Array) -> Any:
     data, source = storage(x), (scalar(low, "input_min"), scalar(high, "input_max"))
-    return _result(data, source, _used(data, *source), ctx.sig.out_dtypes[0].np)
+    return _result(data, source, used(data, *source), ctx.sig.out_dtypes[0].np)
 
 
 @table.kernel("Requantize", Tinput=dtypes.qint32, out_type={dtypes.quint8, dtypes.qint8})
@@ -195,12 +218,4 @@ def _requantize(
     ctx: Any, x: Array, low: Array, high: Array, asked_low: Array, asked_high: Array
 ) -> Any:
     source = scalar(low, "input_min"), scalar(high, "input_max")
-    start = scalar(asked_low, "requested_output_min")
-    end = scalar(asked_high, "requested_output_max")
-    if start > 0:
-        raise invalid(f"requested_output_min must be <= 0, but got {start:g}")
-    if end < start:
-        raise invalid(
-            f"requested_output_max must be >= requested_output_min, but got {end:g} and {start:g}"
-        )
-    return _result(storage(x), source, (start, end), ctx.sig.out_dtypes[0].np)
+    return _result(storage(x), source, requested(asked_low, asked_high), ctx.sig.out_dtypes[0].np)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +12,10 @@ import numpy.typing as npt
 from opdock.plugin import KernelTable, NodeSig, checks, dtypes
 from opdock_cpu import ranges
 from opdock_cpu.int8 import BYTES, INT32, Factors, Outputs, centred, wrapped
+from opdock_cpu.narrowing import requantized
 from opdock_cpu.ranges import F32, integers, invalid, scalar, storage
 
-__all__ = ["multiplied", "table"]
+__all__ = ["Addends", "bias_summands", "check_bias", "multiplied", "table"]
 
 Array = npt.NDArray[Any]
 
@@ -63,18 +65,68 @@ def _mul(sig: NodeSig) -> Callable[..., Outputs]:
 
 # ---------------------------------------------------------------- sums
 def _addends(x: Array, low: np.float32, high: np.float32, spread: np.float32, alone: bool) -> Array:
-    """Bytes as 32-bit integers of a symmetric range, through the steps that TensorFlow takes.
-
-    It works out the integers of 0 and 1 and goes on from there by multiplication, but for one byte
-    that is added to all others.
-    """
-    byte, ends = integers(np.uint8), (F32(-spread), spread, INT32)
+    """Bytes as 32-bit integers of a symmetric range, through the steps that TensorFlow takes."""
     if alone:
-        only = ranges.number(x.reshape(-1)[0], low, high, byte)
-        return np.full(x.shape, ranges.clamped(only, *ends), np.int32)
-    first, second = (ranges.unclamped(ranges.number(i, low, high, byte), *ends) for i in (0, 1))
+        only = ranges.number(x.reshape(-1)[0], low, high, integers(np.uint8))
+        return np.full(x.shape, ranges.clamped(only, F32(-spread), spread, INT32), np.int32)
+    return _stepped(low, high, spread)[x]
+
+
+@functools.lru_cache(maxsize=256)
+def _stepped(low: np.float32, high: np.float32, spread: np.float32) -> Array:
+    """All bytes as 32-bit integers of a symmetric range.
+
+    TensorFlow works out the integers of 0 and 1 and goes on from there by multiplication, but for
+    one byte that is added to all others.
+    """
+    first, second = (
+        ranges.unclamped(
+            ranges.number(i, low, high, integers(np.uint8)), F32(-spread), spread, INT32
+        )
+        for i in (0, 1)
+    )
     every = first + np.arange(256, dtype=np.int64) * (second - first)
-    return np.clip(every, INT32.lowest, INT32.highest).astype(np.int32)[x]
+    return _shared(np.clip(every, INT32.lowest, INT32.highest).astype(np.int32))
+
+
+def _shared(table: Array) -> Array:
+    """A table that is kept for the next call with the same range."""
+    table.flags.writeable = False
+    return table
+
+
+class Addends(NamedTuple):
+    """The ranges of a sum of two quantized tensors.
+
+    Attributes:
+        x, y: theirs.
+        spread: what the highest 32-bit integer of the sum stands for.
+    """
+
+    x: ranges.Range
+    y: ranges.Range
+    spread: np.float32
+
+    @classmethod
+    def read(cls, ends: Sequence[Array]) -> Addends:
+        """From (min, max) of either.
+
+        Raises:
+            InvalidArgumentError: an end is no scalar, or a range is empty.
+        """
+        names = ("min_x", "max_x", "min_y", "max_y")
+        low_x, high_x, low_y, high_y = (
+            scalar(e, f"`{n}`") for e, n in zip(ends, names, strict=True)
+        )
+        for name, low, high in (("x", low_x, high_x), ("y", low_y, high_y)):
+            if not high > low:
+                raise invalid(f"max_{name} must be larger than min_{name}.")
+        biggest = max(abs(min(low_x, low_y)), abs(max(high_x, high_y)))
+        return cls((low_x, high_x), (low_y, high_y), F32(biggest * F32(1 << 14)))
+
+    def every(self) -> tuple[Array, Array]:
+        """Of each byte of x, and of y, the 32-bit integer."""
+        return _stepped(*self.x, self.spread), _stepped(*self.y, self.spread)
 
 
 @table.binder("QuantizedAdd", T1=dtypes.quint8, T2=dtypes.quint8, Toutput=dtypes.qint32)
@@ -82,30 +134,57 @@ def _add(sig: NodeSig) -> Callable[..., Outputs]:
     dtype = sig.out_dtypes[0].np
 
     def run(x: Array, y: Array, *ends: Array) -> Outputs:
-        low_x, high_x, low_y, high_y = (
-            scalar(e, f"`{n}`") for e, n in zip(ends, ("min_x", "max_x", "min_y", "max_y"))
-        )
         _broadcast(x, y)
-        for name, low, high in (("x", low_x, high_x), ("y", low_y, high_y)):
-            if not high > low:
-                raise invalid(f"max_{name} must be larger than min_{name}.")
-        biggest = max(abs(min(low_x, low_y)), abs(max(high_x, high_y)))
-        spread = F32(biggest * F32(1 << 14))
-        out = _addends(storage(x), low_x, high_x, spread, x.size == 1)
-        out = out + _addends(storage(y), low_y, high_y, spread, y.size == 1 and x.size != 1)
+        found = Addends.read(ends)
+        spread = found.spread
+        out = _addends(storage(x), *found.x, spread, x.size == 1)
+        out = out + _addends(storage(y), *found.y, spread, y.size == 1 and x.size != 1)
         return out.view(dtype), np.asarray(F32(-spread)), np.asarray(spread)
 
     return run
 
 
-def _in_range(x: Array, low: np.float32, high: np.float32, spread: np.float32) -> Array:
-    """8-bit integers as 32-bit ones of a symmetric range."""
-    kind = integers(x.dtype)
-    every = np.arange(kind.lowest, kind.highest + 1, dtype=np.int64).astype(x.dtype)
-    numbers = ranges.dequantized(every, low, high, kind)
-    # Indexed from the lowest, which a signed type counts from the end.
-    found = ranges.quantized(numbers, F32(-spread), spread, INT32)
-    return np.roll(found, kind.lowest)[x]
+@functools.lru_cache(maxsize=256)
+def _every(low: np.float32, high: np.float32, spread: np.float32, kind: Any) -> Array:
+    """All 8-bit integers as 32-bit ones of a symmetric range, in the order of their bits."""
+    known = integers(kind)
+    every = np.arange(known.lowest, known.highest + 1, dtype=np.int64).astype(kind)
+    numbers = ranges.dequantized(every, low, high, known)
+    # A signed type counts its negative integers from the end.
+    return _shared(np.roll(ranges.quantized(numbers, F32(-spread), spread, INT32), known.lowest))
+
+
+class BiasSummands(NamedTuple):
+    """What a bias addition adds up.
+
+    Attributes:
+        every: of each 8-bit integer of the input the 32-bit one.
+        bias: the integers that are added.
+        spread: what the highest 32-bit integer stands for.
+    """
+
+    every: Array
+    bias: Array
+    spread: np.float32
+
+
+def bias_summands(kind: Any, bias: Array, ends: Sequence[Array]) -> BiasSummands:
+    """Input and bias as 32-bit integers of one range.
+
+    Args:
+        kind: the NumPy type of both.
+        bias: plain integers.
+        ends: (min, max) of the input, then of the bias.
+
+    Raises:
+        InvalidArgumentError: an end is no scalar.
+    """
+    names = ("min_input", "max_input", "min_bias", "max_bias")
+    low, high, low_bias, high_bias = (scalar(e, n) for e, n in zip(ends, names, strict=True))
+    spread = F32(max(high, -low, high_bias, -low_bias) * F32(1 << 17))
+    zero = ranges.clamped(F32(0), F32(-spread), spread, INT32)
+    summand = _every(low_bias, high_bias, spread, kind)[bias] + np.int32(zero)
+    return BiasSummands(_every(low, high, spread, kind), summand, spread)
 
 
 def _bias_when(sig: NodeSig) -> bool | str:
@@ -114,24 +193,20 @@ def _bias_when(sig: NodeSig) -> bool | str:
 
 @table.binder("QuantizedBiasAdd", T1=BYTES, T2=BYTES, out_type=dtypes.qint32, when=_bias_when)
 def _bias_add(sig: NodeSig) -> Callable[..., Outputs]:
-    dtype = sig.out_dtypes[0].np
-    names = ("min_input", "max_input", "min_bias", "max_bias")
+    dtype, kind = sig.out_dtypes[0].np, sig.in_dtypes[0].np[0]
 
     def run(x: Array, bias: Array, *ends: Array) -> Outputs:
-        low, high, low_bias, high_bias = (scalar(e, n) for e, n in zip(ends, names))
-        _check_bias(x, bias)
-        biggest = max(high, -low, high_bias, -low_bias)
-        spread = F32(biggest * F32(1 << 17))
-        zero = ranges.clamped(F32(0), F32(-spread), spread, INT32)
-        summand = _in_range(storage(bias), low_bias, high_bias, spread) + np.int32(zero)
-        out = _in_range(storage(x), low, high, spread)
+        check_bias(x, bias)
+        every, summand, spread = bias_summands(kind, storage(bias), ends)
+        out = every[storage(x)]
         out += summand
         return out.view(dtype), np.asarray(F32(-spread)), np.asarray(spread)
 
     return run
 
 
-def _check_bias(x: Array, bias: Array) -> None:
+def check_bias(x: Array, bias: Array) -> None:
+    """Raises InvalidArgumentError where a bias does not fit."""
     shape = "[" + ",".join(map(str, x.shape)) + "]"
     if x.ndim < 2:
         raise invalid(f"Input tensor must be at least 2D: {shape}")
@@ -166,7 +241,7 @@ def _concat(sig: NodeSig) -> Callable[..., Outputs]:
         axis = _axis(values, int(concat_dim))
         target = _joint_range(lows, highs, kind.kind == "i")
         parts = [
-            storage(v) if source == target else ranges.requantized(storage(v), source, target, kind)
+            storage(v) if source == target else requantized(storage(v), source, target, kind)
             for v, source in zip(values, zip(lows, highs))
         ]
         out = np.concatenate(parts, axis=axis)

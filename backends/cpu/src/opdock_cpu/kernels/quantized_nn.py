@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -38,8 +38,8 @@ class Placement:
     convolution leaves it out at the end.
     """
 
-    def __init__(self, sig: NodeSig) -> None:
-        strides = sig.attrs["strides"]
+    def __init__(self, attrs: Mapping[str, Any]) -> None:
+        strides = attrs["strides"]
         if len(strides) != 4:
             raise invalid("Sliding window strides field must specify 4 dimensions")
         if strides[1] != strides[2]:
@@ -52,12 +52,12 @@ class Placement:
                 "Current implementation does not yet support strides in the batch and depth "
                 "dimensions."
             )
-        if any(d != 1 for d in sig.attrs["dilations"]):
+        if any(d != 1 for d in attrs["dilations"]):
             raise invalid(
                 "Current implementation only supports dilated rate as 1 in the row and column "
                 "dimensions."
             )
-        self._layout = windows.Layout(sig.attrs)
+        self._layout = windows.Layout(attrs)
 
     def __call__(
         self, x: tuple[int, ...], kernel: tuple[int, ...]
@@ -96,7 +96,7 @@ def convolved(x: Array, kernel: Array, zeros: tuple[int, int], placement: Placem
 @table.binder("QuantizedConv2D", Tinput=dtypes.quint8, Tfilter=BYTES, out_type=dtypes.qint32)
 def _conv2d(sig: NodeSig) -> Callable[..., Outputs]:
     factors, dtype = Factors(sig, ("input", "filter"), strict=False), sig.out_dtypes[0].np
-    placement = Placement(sig)
+    placement = Placement(sig.attrs)
 
     def run(x: Array, kernel: Array, *ends: Array) -> Outputs:
         product = factors(ends)

@@ -20,7 +20,7 @@ _SOURCES: Final = frozenset({"Const", "VariableV2", "Variable", "ReadVariableOp"
 _CONSUMERS: Final = frozenset({
     "Conv2D", "Conv3D", "Conv2DBackpropInput", "Conv3DBackpropInputV2", "DepthwiseConv2dNative",
     "DepthwiseConv2dNativeBackpropInput", "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3",
-    "MatMul",
+    "MatMul", "QuantizedConv2D", "QuantizedMatMul",
 })  # fmt: skip
 
 

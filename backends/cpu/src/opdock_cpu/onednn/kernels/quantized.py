@@ -2,34 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 
-from opdock.plugin import KernelTable, NodeSig, checks, dtypes, errors
+import numpy as np
+
+from opdock.plugin import KernelTable, NodeSig, checks, dtypes, errors, windows
 from opdock_cpu.int8 import BYTES, Factors, Outputs
 from opdock_cpu.kernels.quantized import multiplied
 from opdock_cpu.kernels.quantized_nn import Placement, convolved
+from opdock_cpu.onednn.carried import CarriedConvolution, CarriedProduct
 from opdock_cpu.onednn.conv import ConvShape
 from opdock_cpu.onednn.declarations import Type
 from opdock_cpu.onednn.kernels.common import PRIORITY, Array, PerShape, declined, size, threads_for
 from opdock_cpu.onednn.packing import Kept
-from opdock_cpu.onednn.quantized import ConvolutionS32, ProductS32, Weights, exact
+from opdock_cpu.onednn.quantized import ConvolutionS32, ProductS32, exact
 from opdock_cpu.onednn.stays import stays
 from opdock_cpu.ranges import storage
 
-__all__ = ["table"]
+__all__ = ["Summed", "Sums", "convolution_sums", "product_sums", "table", "worth"]
 
 table = KernelTable()
 
 Sums = Callable[[Array, Array, tuple[int, int]], Array]
-"""From plain integers, the other factor as it comes, and both zeros."""
+"""From plain integers, the other factor as it comes, and both zeros: whole numbers of 32 bits."""
 
 _WORTH: Final = 200_000
 """Multiply-adds from which oneDNN wins: a call costs 10 us, one through NumPy's floats 4."""
 
 
-def _when(sig: NodeSig) -> bool | str:
-    why = declined(sig, 0, 1) or exact()
+@dataclass(frozen=True, slots=True)
+class Summed:
+    """What a product of quantized factors is to do.
+
+    Attributes:
+        attrs: the node's.
+        unsigned: whether the second factor is quint8, else qint8.
+        kept: whether it mostly stays the same.
+    """
+
+    attrs: Mapping[str, Any]
+    unsigned: bool
+    kept: bool
+
+    @classmethod
+    def of(cls, sig: NodeSig) -> Summed:
+        """What a node asks for."""
+        return cls(sig.attrs, sig.in_dtypes[1] == dtypes.quint8, stays(sig, 1))
+
+    def once(self, pack: Callable[[Array], Any]) -> Callable[[Array], Any]:
+        """Lays out weights as they come, once for the same array when they mostly stay."""
+
+        def packed(weights: Array) -> Any:
+            return pack(storage(weights))
+
+        return Kept(packed) if self.kept else packed
+
+
+def worth(sig: NodeSig) -> bool | str:
+    """Whether oneDNN pays for a product of quantized factors, or the reason why not."""
+    why = declined(sig, 0, 1)
     if why:
         return why
     out = sig.out_shapes[0]
@@ -41,59 +75,47 @@ def _when(sig: NodeSig) -> bool | str:
     return macs >= _WORTH or f"{macs} multiply-adds; oneDNN pays from {_WORTH}"
 
 
-def _unsigned(sig: NodeSig) -> bool:
-    return sig.in_dtypes[1] == dtypes.quint8
+# ---------------------------------------------------------------- matrices
+def product_sums(asked: Summed) -> Sums:
+    """The sums of a product of matrices."""
+    ta, tb = asked.attrs["transpose_a"], asked.attrs["transpose_b"]
 
+    def plainly(a: Array, b: Array, zeros: tuple[int, int]) -> Array:
+        weights = storage(b)
+        return multiplied(a.T if ta else a, weights.T if tb else weights, zeros)
 
-def _packer(pack: Callable[[Array], Weights], kept: bool) -> Callable[[Array], Weights]:
-    """Lays out weights as they come, once for the same array when they mostly stay."""
-
-    def packed(weights: Array) -> Weights:
-        return pack(storage(weights))
-
-    return Kept(packed) if kept else packed
-
-
-@table.binder(
-    "QuantizedMatMul", T1=dtypes.quint8, T2=BYTES, Toutput=dtypes.qint32, priority=PRIORITY,
-    when=_when,
-)  # fmt: skip
-def matmul(sig: NodeSig) -> Callable[..., Outputs]:
-    """The product of two matrices, its sums as 32-bit integers."""
-    ta, tb, dtype = sig.attrs["transpose_a"], sig.attrs["transpose_b"], sig.out_dtypes[0].np
-    factors, unsigned, kept = Factors(sig, ("a", "b")), _unsigned(sig), stays(sig, 1)
-
-    def make(a: Array, b: Array) -> Sums:
+    def make(a: Array, b: Array, zeros: tuple[int, int]) -> Sums:
         checks.check_matmul(a, b, ta, tb)
         rows, inner = a.shape[::-1] if ta else a.shape
-        macs = rows * inner * b.shape[0 if tb else 1]
+        columns = b.shape[0 if tb else 1]
+        macs = rows * inner * columns
         if macs == 0:
-            return lambda a, b, zeros: multiplied(
-                a.T if ta else a, storage(b.T if tb else b), zeros
-            )
-        multiply = ProductS32((rows, inner), b.shape, tb, unsigned, threads_for(macs))
-        packed = _packer(multiply.pack, kept)
-        return lambda a, b, zeros: multiply(a.T if ta else a, packed(b), zeros)
+            return plainly
+        if not exact():
+            direct = ProductS32((rows, inner), b.shape, tb, asked.unsigned, threads_for(macs))
+            packed = asked.once(direct.pack)
+            return lambda a, b, zeros: direct(a.T if ta else a, packed(b), zeros)
+        if not 0 <= zeros[0] <= 255:
+            return plainly
+        carried, q = CarriedProduct(rows, inner, columns), zeros[1]
+        shares = asked.once(lambda b: carried.pack(b.T if tb else b, q))
+        return lambda a, b, zeros: carried(a.T if ta else a, shares(b), zeros[0])
 
     shapes = PerShape(make)
 
-    def run(a: Array, b: Array, *ends: Array) -> Outputs:
-        product = factors(ends)
-        sums = shapes.find((a.shape, b.shape), a, b)
-        return product.result(sums(storage(a), b, product.zeros), dtype)
+    def run(a: Array, b: Array, zeros: tuple[int, int]) -> Array:
+        p, q = zeros
+        # Weights that floats carry are laid out as distances from their zero.
+        key = (a.shape, b.shape, *((0 <= p <= 255, q) if exact() else ()))
+        return shapes.find(key, a, b, zeros)(a, b, zeros)
 
     return run
 
 
-@table.binder(
-    "QuantizedConv2D", Tinput=dtypes.quint8, Tfilter=BYTES, out_type=dtypes.qint32,
-    priority=PRIORITY, when=_when,
-)  # fmt: skip
-def conv2d(sig: NodeSig) -> Callable[..., Outputs]:
-    """Convolution of images, its sums as 32-bit integers."""
-    factors, dtype = Factors(sig, ("input", "filter"), strict=False), sig.out_dtypes[0].np
-    placement, unsigned, kept = Placement(sig), _unsigned(sig), stays(sig, 1)
-    middle = 128 if unsigned else 0
+# ---------------------------------------------------------------- images
+def convolution_sums(asked: Summed) -> Sums:
+    """The sums of a convolution."""
+    placement, middle = Placement(asked.attrs), 128 if asked.unsigned else 0
 
     def plainly(x: Array, kernel: Array, zeros: tuple[int, int]) -> Array:
         return convolved(x, storage(kernel), zeros, placement)
@@ -101,24 +123,69 @@ def conv2d(sig: NodeSig) -> Callable[..., Outputs]:
     def make(x: Array, kernel: Array, zeros: tuple[int, int]) -> Sums:
         (top, left), where = placement(x.shape, kernel.shape)
         p, q = zeros
-        if not x.size or not kernel.size or (where.is_padded and not 0 <= p <= 255):
+        if not x.size or not kernel.size:
             return plainly
-        shape = ConvShape(x.shape[0], x.shape[3], kernel.shape[3], 1, where, False, Type.U8)
+        batch, channels, outputs = x.shape[0], x.shape[3], kernel.shape[3]
+        shape = functools.partial(ConvShape, batch, channels, outputs, 1, where, False)
         try:
-            convolve = ConvolutionS32(shape, where.is_padded and p != 0, unsigned, q != middle)
+            if not exact():
+                return directly(shape(Type.U8), (top, left), where, zeros)
+            if not 0 <= p <= 255:
+                return plainly
+            carried = CarriedConvolution(shape(Type.F32))
         except errors.UnimplementedError:
             return plainly
-        packed = _packer(convolve.pack, kept)
+        shares = asked.once(lambda kernel: carried.pack(kernel, q))
+        return lambda x, kernel, zeros: carried(x[:, top:, left:], shares(kernel), zeros[0])
+
+    def directly(
+        shape: ConvShape, start: tuple[int, int], where: windows.Window, zeros: tuple[int, int]
+    ) -> Sums:
+        (top, left), (p, q) = start, zeros
+        if where.is_padded and not 0 <= p <= 255:
+            return plainly
+        convolve = ConvolutionS32(shape, where.is_padded and p != 0, asked.unsigned, q != middle)
+        packed = asked.once(convolve.pack)
         return lambda x, kernel, zeros: convolve(x[:, top:, left:], packed(kernel), zeros)
 
     shapes = PerShape(make)
 
-    def run(x: Array, kernel: Array, *ends: Array) -> Outputs:
-        product = factors(ends)
-        p, q = product.zeros
+    def run(x: Array, kernel: Array, zeros: tuple[int, int]) -> Array:
+        p, q = zeros
         # What is made depends on whether there are zeros, and on whether images can be padded.
-        key = (x.shape, kernel.shape, p != 0, 0 <= p <= 255, q != middle)
-        sums = shapes.find(key, x, kernel, product.zeros)
-        return product.result(sums(storage(x), kernel, product.zeros), dtype)
+        key = (x.shape, kernel.shape, p != 0, 0 <= p <= 255, q if exact() else q != middle)
+        return shapes.find(key, x, kernel, zeros)(x, kernel, zeros)
+
+    return run
+
+
+# ---------------------------------------------------------------- kernels
+@table.binder(
+    "QuantizedMatMul", T1=dtypes.quint8, T2=BYTES, Toutput=dtypes.qint32, priority=PRIORITY,
+    when=worth,
+)  # fmt: skip
+def matmul(sig: NodeSig) -> Callable[..., Outputs]:
+    """The product of two matrices, its sums as 32-bit integers."""
+    return _summing(sig, product_sums, Factors(sig, ("a", "b")))
+
+
+@table.binder(
+    "QuantizedConv2D", Tinput=dtypes.quint8, Tfilter=BYTES, out_type=dtypes.qint32,
+    priority=PRIORITY, when=worth,
+)  # fmt: skip
+def conv2d(sig: NodeSig) -> Callable[..., Outputs]:
+    """Convolution of images, its sums as 32-bit integers."""
+    return _summing(sig, convolution_sums, Factors(sig, ("input", "filter"), strict=False))
+
+
+def _summing(
+    sig: NodeSig, sums_of: Callable[[Summed], Sums], factors: Factors
+) -> Callable[..., Outputs]:
+    sums, dtype = sums_of(Summed.of(sig)), sig.out_dtypes[0].np
+
+    def run(x: Array, weights: Array, *ends: Array) -> Outputs:
+        product = factors(ends)
+        found = sums(storage(x), weights, product.zeros)
+        return product.result(found.astype(np.int32, copy=False), dtype)
 
     return run
