@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from opdock import errors
+from opdock.runtime.inspect.cases import device_scope
 from opdock.runtime.inspect.explain import Explanation
 
 _WARM: Final = 2
@@ -49,7 +50,9 @@ def explain_file(path: Path, wish: Wish) -> Explanation:
         given = _feeds(wanted, wish.feeds)
         traced = _traced(session, wanted, given) if wish.timed else None
         found: Explanation = session.explain(wanted, given, traced)
-        return found
+    # The lines that made these nodes are this tool's, which read them.
+    found.rows = [replace(row, line="") for row in found.rows]
+    return found
 
 
 @contextlib.contextmanager
@@ -59,7 +62,7 @@ def _opened(path: Path, wish: Wish) -> Iterator[tuple[Any, list[Any]]]:
 
     graph = tf.Graph()
     config = tf.ConfigProto(allow_soft_placement=wish.soft)
-    with graph.as_default(), graph.device(wish.device):
+    with graph.as_default(), graph.device(wish.device and device_scope(wish.device)):
         if not path.is_dir():
             tf.import_graph_def(read_graph(path), name="")
         with tf.Session(graph=graph, config=config) as session:

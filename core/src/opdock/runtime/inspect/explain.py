@@ -259,7 +259,7 @@ def _fused_row(member: Node, node: Node, missed: dict[str, list[str]]) -> Row:
     return replace(
         made, how="fused", kernel=made.kernel if node.kernel is None else node.kernel.qualname,
         plugin=_plugin(node),
-        why=f"part of {node.op} '{node.name}' by fusion '{node.fused.fusion}'",
+        why=f"part of {node.op} '{node.name}' by fusion '{node.fused.fusion}'; {made.why}",
         fusion=node.fused.fusion, into=node.op,
     )  # fmt: skip
 

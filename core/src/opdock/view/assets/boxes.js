@@ -51,7 +51,12 @@ function boxNote(box, program, colors) {
 
 function opName(node) {
   if (node.op === "_Copy") return `copy: ${node.row.kernel || ""}`;
-  return node.op.replace(/^_/, "").replace(/^[^>]*>/, ""); // a plugin's name stands before ">"
+  return plainOp(node.op);
+}
+
+// Without the mark of the compiler's own, and without the plugin's name, which stands before ">".
+function plainOp(op) {
+  return op.replace(/^_/, "").replace(/^[^>]*>/, "");
 }
 
 function measureBox(context, box, program, colors) {

@@ -38,7 +38,7 @@ class Colors {
   }
 
   how(how) {
-    return WAY_COLORS[how] || NEUTRAL;
+    return Object.hasOwn(WAY_COLORS, how) ? WAY_COLORS[how] : NEUTRAL;
   }
 
   // Square roots: what takes a hundredth of the most is to be seen yet.

@@ -10,14 +10,14 @@ class Compare {
       { title: "Node", text: (p) => p.name, wide: "minmax(190px, 2fr)" },
       { title: "Op", text: (p) => opName(p.a || p.b), wide: "minmax(90px, 1fr)" },
       { title: "Device", text: (p) => deviceText(p.a), cell: (p) => device(p.a), wide: "74px" },
-      { title: "→", text: (p) => deviceText(p.b), cell: (p) => device(p.b), wide: "74px" },
+      { title: "→ device", text: (p) => deviceText(p.b), cell: (p) => device(p.b), wide: "74px" },
       { title: "Kind", text: (p) => (p.a ? p.a.how : ""), wide: "66px" },
-      { title: "→", text: (p) => (p.b ? p.b.how : ""), wide: "66px" },
+      { title: "→ kind", text: (p) => (p.b ? p.b.how : ""), wide: "66px" },
     ];
     if (a.traced || b.traced) {
       columns.push(
         { title: "Time", text: (p) => micros(p.times[0]), sort: (p) => p.times[0] || 0, right: true, wide: "76px" },
-        { title: "→", text: (p) => micros(p.times[1]), sort: (p) => p.times[1] || 0, right: true, wide: "76px" },
+        { title: "→ time", text: (p) => micros(p.times[1]), sort: (p) => p.times[1] || 0, right: true, wide: "76px" },
         { title: "Change", text: changeOf, sort: (p) => differenceOf(p), right: true, wide: "116px",
           cell: (p) => this.#change(p) });
     }

@@ -13,8 +13,10 @@ function detailsOf(app, program, node) {
       node.bytes ? chip(size(node.bytes)) : null),
   ];
   if (isElsewhere(node)) {
-    parts.push(h("p", { class: "warning" },
-      `Asked for ${shortDevice(node.requested)}, runs on ${shortDevice(node.device)}.`));
+    const reasons = new Set(node.members.filter(isElsewhere).map((m) => m.row.why).filter(Boolean));
+    parts.push(h("div", { class: "warning" },
+      h("p", {}, `Asked for ${shortDevice(node.requested)}, runs on ${shortDevice(node.device)}.`),
+      [...reasons].slice(0, 3).map((why) => h("p", {}, why))));
   }
   if (node.into) {
     parts.push(part("Fused into", h("p", {}, link(node.into, node.into.name),

@@ -238,7 +238,7 @@ class GraphPane {
   openMore() {
     const [first] = this.app.panes;
     if (first !== this) this.openAs(first);
-    else this.tree.openSome(Math.max(this.boxes.length * 4, 60));
+    else this.tree.openLevel();
     this.arrange();
     this.fit();
     this.sheet.soon();

@@ -138,6 +138,8 @@ class App {
 
   refresh(anew = false) {
     if (anew) readInk();
+    // A comparison has figures of its own, and needs the room.
+    this.side.hidden = this.tab === "compare" && !this.selected;
     const tab = this.made.get(this.tab);
     if (tab && tab.refresh) tab.refresh();
   }
@@ -170,12 +172,11 @@ function isDark() {
   return theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 }
 
-const begun = performance.now();
 try {
   const told = JSON.parse(document.getElementById("data").textContent);
   window.opdock = new App(readPrograms(told)); // for tests, and for whoever opens the console
   requestAnimationFrame(() => setTimeout(() => {
-    window.opdock.ready = performance.now() - begun;
+    window.opdock.ready = performance.now(); // milliseconds since one asked for the page
   }));
 } catch (error) {
   fill(document.getElementById("app"), h("p", { class: "failure" }, `This page cannot be shown: ${error.message}`));

@@ -81,8 +81,9 @@ class Program {
   }
 
   #weigh() {
+    // Fields that say nothing are left out of the data.
     this.lives = (this.view.lives || []).map((life) => ({
-      node: life.node, output: life.output || 0, device: life.device, nbytes: life.nbytes,
+      node: life.node || "", output: life.output || 0, device: life.device || "", nbytes: life.nbytes,
       begin: life.begin || 0, end: life.end || 0, kind: life.kind,
       offset: life.offset === undefined ? null : life.offset,
     }));
@@ -91,7 +92,7 @@ class Program {
       if (node) node.bytes += life.nbytes;
     }
     this.spans = (this.view.spans || []).map((span) => ({
-      node: span.node, op: span.op, device: span.device, start: span.start || 0,
+      node: span.node || "", op: span.op || "", device: span.device || "", start: span.start || 0,
       us: span.us || 0, details: span.details || "",
     }));
     this.traced = this.running.some((node) => node.us !== null);

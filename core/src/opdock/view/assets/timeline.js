@@ -81,7 +81,7 @@ class Timeline {
     context.font = SMALL_FONT;
     context.fillStyle = by === "time" || by === "memory" ? "#222" : "#fff";
     const from = Math.max(x0, 0);
-    const text = shorten(context, `${lastPart(span.node)}  ${span.op}`, SMALL_FONT, x1 - from - 10);
+    const text = shorten(context, `${lastPart(span.node)}  ${plainOp(span.op)}`, SMALL_FONT, x1 - from - 10);
     context.font = SMALL_FONT;
     if (text.length > 1) context.fillText(text, from + 5, y + (LANE - 4) / 2 + 0.5);
   }

@@ -149,6 +149,15 @@ class Tree {
     }
   }
 
+  // Opens all scopes that one sees closed.
+  openLevel() {
+    const open = (box) => {
+      if (box.open) box.children.forEach(open);
+      else if (box.kind === "scope" || box.kind === "part") box.open = true;
+    };
+    open(this.root);
+  }
+
   closeAll() {
     const close = (box) => {
       box.open = box === this.root;
