@@ -1,9 +1,9 @@
-"""Pictures of what TensorBoard shows of the demonstration, for the documentation.
+"""Pictures of TensorBoard and of opdock's own pages, for the documentation.
 
-    python tools/pictures.py [--write docs/pictures]
+    python tools/pictures.py [--write docs/pictures] [--only view]
 
 `make pictures` calls it. It trains the digit classifier, serves what that wrote with TensorBoard,
-and has Chromium draw the pages, without a window.
+writes pages of a training step as `opdock view` does, and has Chromium draw both, without a window.
 """
 
 from __future__ import annotations
@@ -11,12 +11,17 @@ from __future__ import annotations
 import argparse
 import contextlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+if __name__ == "__main__":  # as a script, it finds its like as tests do
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tools import view_samples
+from tools.chromium import Page, browser, page
 
 ROOT = Path(__file__).resolve().parent.parent
 # Picture -> the page of TensorBoard.
@@ -24,17 +29,8 @@ PAGES = {
     "scalars": "scalars", "graph": "graphs", "distributions": "distributions",
     "projector": "projector",
 }  # fmt: skip
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 # Milliseconds of a page's own clock, which stands still while it waits for the server.
 _BUDGET = 30_000
-
-
-def browser() -> str:
-    """The program; RuntimeError if there is none."""
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
-        raise RuntimeError(f"none of {', '.join(BROWSERS)} is installed: tools/setup_browser.sh")
-    return found
 
 
 def train(folder: Path, epochs: int = 3) -> None:
@@ -86,18 +82,47 @@ def picture(address: str, page: str, file: Path) -> None:
     drawn(f"{address}?darkMode=false#{page}", f"--screenshot={file}")
 
 
+# Picture -> the sample, what of it, the size, the scheme.
+VIEWS = {
+    "graph": ("step", "#graph&color=how", (1280, 760), "light"),
+    "decisions": ("step", "#graph&select=logits/BiasAdd", (1280, 760), "dark"),
+    "timeline": ("beside", "#timeline&color=how", (1280, 460), "light"),
+    "memory": ("step", "#memory&color=time", (1280, 720), "light"),
+    "compare": ("beside", "#compare", (1280, 700), "light"),
+    "narrow": ("step", "#graph&select=conv1/Relu", (430, 860), "dark"),
+}
+READY = "window.opdock && opdock.ready"
+
+
+def view_picture(shown: Page, samples: dict[str, Path], title: str, file: Path) -> None:
+    """Writes a picture of a page of `opdock view`."""
+    sample, place, size, scheme = VIEWS[title]
+    shown.open("about:blank")
+    shown.resize(*size)
+    shown.scheme(scheme)
+    shown.open(f"{samples[sample].as_uri()}{place}", READY)
+    shown.picture(file)
+
+
 def main(words: list[str]) -> int:
     """The command."""
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--write", type=Path, default=ROOT / "docs/pictures")
+    p.add_argument("--only", choices=("tensorboard", "view"))
     args = p.parse_args(words)
     args.write.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "digits"
-        train(folder)
-        with board(folder) as address:
-            for title, page in PAGES.items():
-                picture(address, page, args.write / f"tensorboard-{title}.png")
+        if args.only != "view":
+            train(folder)
+            with board(folder) as address:
+                for title, part in PAGES.items():
+                    picture(address, part, args.write / f"tensorboard-{title}.png")
+        if args.only != "tensorboard":
+            samples = view_samples.write_samples(Path(name))
+            with page() as shown:
+                for title in VIEWS:
+                    view_picture(shown, samples, title, args.write / f"view-{title}.png")
     return 0
 
 

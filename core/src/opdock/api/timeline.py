@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from opdock.io.step_stats import label
+
 __all__ = ["StepStatsAnalysis", "Timeline"]
 
-_LABEL = re.compile(r"^(?P<name>.*?) = (?P<op>[^(\s]+)\((?P<inputs>.*)\)")
 Event = dict[str, Any]
 
 
@@ -163,13 +163,9 @@ class Timeline:
 
 def _nodes(device: Any) -> Iterator[_Node]:
     for record in device.node_stats:
-        name, op, inputs = record.node_name, "", []
-        match = _LABEL.match(record.timeline_label)
-        if match:
-            name, op = match["name"], match["op"]
-            inputs = [i.strip() for i in match["inputs"].split(",") if i.strip()]
+        name, op, inputs, _ = label(record)
         node = _Node(
-            name, op or name, inputs, device.device,
+            name, op, inputs, device.device,
             record.all_start_micros, max(record.all_end_rel_micros, 1),
         )  # fmt: skip
         for output in record.output:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
 
 import click
 
 from opdock import errors
+from opdock.cli._graphs import Wish, explain_file
 from opdock.cli._report import as_json
 
 
 @click.command("explain")
-@click.argument("graph", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("graph", type=click.Path(exists=True, path_type=Path))
 @click.option(
     "--fetch", "fetches", multiple=True, help="Tensor or op to run (default: the outputs)."
 )
@@ -38,10 +38,10 @@ def command(
     timed: bool,
     json_output: bool,
 ) -> None:
-    """Say where each op of a GraphDef would run, with which kernel, and why."""
+    """Say where each op of a GraphDef or SavedModel would run, with which kernel, and why."""
     try:
-        found = explain_file(graph, fetches, feeds, device, soft=not no_soft, timed=timed)
-    except (errors.OpError, ValueError, KeyError, TypeError) as e:
+        found = explain_file(graph, Wish(fetches, feeds, device, not no_soft, timed))
+    except (errors.OpError, ValueError, KeyError, TypeError, OSError, RuntimeError) as e:
         raise click.ClickException(str(e)) from e
     if json_output:
         click.echo(as_json(found.to_dict()))
@@ -49,87 +49,3 @@ def command(
     click.echo(found.table(rejections=rejections))
     click.echo()
     click.echo(found.summary())
-
-
-def explain_file(
-    path: Path, fetches: tuple[str, ...], feeds: tuple[str, ...], device: str | None, soft: bool,
-    timed: bool = False,
-) -> Any:  # fmt: skip
-    """The `Explanation` of a graph file; see the command for the arguments.
-
-    Raises:
-        DataLossError: the file holds no GraphDef.
-        KeyError, ValueError: a name is not in the graph, or a shape is malformed.
-        InvalidArgumentError: an op cannot be placed.
-    """
-    import opdock as tf
-
-    graph_def = tf.GraphDef()
-    try:
-        graph_def.ParseFromString(path.read_bytes())
-    except Exception as e:
-        raise errors.DataLossError(None, None, f"{path} holds no GraphDef: {e}") from e
-    graph = tf.Graph()
-    with graph.as_default(), graph.device(device):
-        tf.import_graph_def(graph_def, name="")
-    config = tf.ConfigProto(allow_soft_placement=soft)
-    with tf.Session(graph=graph, config=config) as session:
-        wanted = [graph.as_graph_element(f) for f in fetches] or _outputs(graph)
-        given = _feeds(graph, wanted, feeds)
-        return session.explain(wanted, given, _traced(session, wanted, given) if timed else None)
-
-
-_WARM: Final = 2
-"""Steps before the one that is timed: the first binds, and code is compiled beside it."""
-
-
-def _traced(session: Any, wanted: list[Any], feeds: dict[Any, Any]) -> Any:
-    """The RunMetadata of a step that is not the first."""
-    import opdock as tf
-
-    for _ in range(_WARM):
-        session.run(wanted, feeds)
-    metadata = tf.RunMetadata()
-    options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
-    session.run(wanted, feeds, options=options, run_metadata=metadata)
-    return metadata
-
-
-def _outputs(graph: Any) -> list[Any]:
-    """The tensors that no op uses; operations where there are none."""
-    ops = graph.get_operations()
-    tensors = [t for op in ops for t in op.outputs if not t.consumers()]
-    return tensors or ops[-1:]
-
-
-def _feeds(graph: Any, wanted: list[Any], given: tuple[str, ...]) -> dict[Any, Any]:
-    """Zeros for every placeholder that the fetches need."""
-    import numpy as np
-
-    shapes = {}
-    for item in given:
-        name, _, text = item.partition("=")
-        shapes[name.removesuffix(":0")] = tuple(int(d) for d in text.split(",") if d.strip())
-    feeds: dict[Any, Any] = {}
-    for op in _needed(wanted):
-        if op.type in ("Placeholder", "PlaceholderV2"):
-            tensor = op.outputs[0]
-            static = tensor.raw_shape or ()
-            shape = shapes.get(op.name, tuple(1 if d is None else d for d in static))
-            dtype = tensor.dtype.base_dtype
-            value = (
-                np.full(shape, b"", object) if dtype.name == "string" else np.zeros(shape, dtype.np)
-            )
-            feeds[tensor] = value
-    return feeds
-
-
-def _needed(wanted: list[Any]) -> list[Any]:
-    stack = [getattr(w, "op", w) for w in wanted]
-    seen: dict[Any, None] = {}
-    while stack:
-        op = stack.pop()
-        if op not in seen:
-            seen[op] = None
-            stack.extend([t.op for t in op.inputs] + list(op.control_inputs))
-    return list(seen)

@@ -37,43 +37,15 @@ def command(file: Path, output: Path | None, tag: str | None, memory: bool, data
 
 
 def _step_stats(file: Path, tag: str | None) -> Any:
-    from google.protobuf.message import DecodeError
+    from opdock.cli._traces import read_run
 
-    from opdock.io import protos
-
-    runs = _tagged_runs(file)
-    if runs:
-        if tag is not None and tag not in runs:
-            raise click.ClickException(f"{file} has no run '{tag}'; it has: {', '.join(runs)}")
-        return runs[tag if tag is not None else list(runs)[-1]].step_stats
-    data = file.read_bytes()
-    for message in (protos.RunMetadata, protos.StepStats):
-        try:
-            found = message.FromString(data)
-        except DecodeError:
-            continue
-        stats = found.step_stats if message is protos.RunMetadata else found
-        if any(d.node_stats for d in stats.dev_stats):
-            return stats
-    raise click.ClickException(
-        f"{file} is neither a RunMetadata with step_stats nor an event file with one; run with "
-        "RunOptions(trace_level=RunOptions.FULL_TRACE)"
-    )
-
-
-def _tagged_runs(file: Path) -> dict[str, Any]:
-    """The runs of an event file by tag; empty when the file is none."""
-    from opdock import errors
-    from opdock.io import protos
-    from opdock.io.event_files import summary_iterator
-
-    runs: dict[str, Any] = {}
     try:
-        for event in summary_iterator(file):
-            if event.WhichOneof("what") == "tagged_run_metadata":
-                tagged = event.tagged_run_metadata
-                runs[tagged.tag] = protos.RunMetadata.FromString(tagged.run_metadata)
-    except errors.OpError:
-        # A cut event file still has what was flushed; a file of another kind has nothing.
-        return runs
-    return runs
+        run = read_run(file, tag)
+    except KeyError as e:
+        raise click.ClickException(str(e.args[0])) from None
+    if run is None:
+        raise click.ClickException(
+            f"{file} is neither a RunMetadata with step_stats nor an event file with one; run with "
+            "RunOptions(trace_level=RunOptions.FULL_TRACE)"
+        )
+    return run.step_stats

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from click.testing import CliRunner
@@ -85,3 +86,50 @@ def test_the_command_times_a_graph(tmp_path: Path) -> None:
     assert plain.exit_code == timed.exit_code == 0, timed.output
     assert " us " not in plain.output.splitlines()[0]
     assert " us " in timed.output.splitlines()[0]
+
+
+def test_rows_say_who_takes_what() -> None:
+    x = tf.placeholder(tf.float32, [4, None], name="x")
+    parts = tf.split(tf.exp(x, name="e"), 2, name="parts")
+    with tf.control_dependencies([parts[0]]):
+        total = tf.multiply(parts[1], 2.0, name="total")
+    config = tf.ConfigProto()
+    config.graph_options.optimizer_options.opt_level = -1
+    with tf.Session(config=config) as session:
+        rows = {r.node: r for r in session.explain(total, {x: np.ones((4, 3))}).rows}
+    assert rows["parts"].inputs[-1] == "e"
+    assert rows["parts"].outputs == ("float32 [2,3]", "float32 [2,3]")
+    assert (rows["total"].inputs[0], rows["total"].control) == ("parts:1", ("parts",))
+
+
+def test_lives_cover_what_is_in_use_and_do_not_overlap() -> None:
+    x = tf.placeholder(tf.float32, [64, 64], name="x")
+    w = tf.get_variable("w", [64, 64])
+    y = x
+    for i in range(6):
+        y = tf.matmul(y, w, name=f"m{i}")
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        told = session.explain(y, {x: np.ones((64, 64))})
+    by_kind: dict[str, list[Any]] = {}
+    for life in told.lives:
+        by_kind.setdefault(life.kind, []).append(life)
+        assert 0 <= life.begin <= life.end < told.steps
+    assert [(f.node, f.nbytes) for f in by_kind["held"]] == [("w", 64 * 64 * 4)]
+    planned = [f for f in by_kind["planned"] if f.offset is not None]
+    assert max(f.offset + f.nbytes for f in planned) <= told.memory.planned_bytes
+    for a in planned:
+        for b in planned:
+            apart = a.end < b.begin or b.end < a.begin
+            beside = a.offset + a.nbytes <= b.offset or b.offset + b.nbytes <= a.offset
+            assert a is b or apart or beside, (a, b)
+
+
+def test_a_page_beside_another(tmp_path: Path) -> None:
+    x = tf.placeholder(tf.float32, [2], name="x")
+    with tf.Session() as session:
+        told = session.explain(tf.exp(x, name="grown"), {x: [1, 2]})
+    told.page(tmp_path / "one.html")
+    told.page(tmp_path / "two.html", title="a", beside=told)
+    assert '"grown"' in (tmp_path / "one.html").read_text()
+    assert "<title>a | a (2)</title>" in (tmp_path / "two.html").read_text()

@@ -54,12 +54,12 @@ def plan_memory(schedule: Schedule, share: bool = True) -> MemoryPlan:
 
     Without `share` no result gets a planned buffer.
     """
-    last = _last_uses(schedule)
-    root = _aliases(schedule)
+    last = last_uses(schedule)
+    root = aliases(schedule)
     keeps = [s for step in schedule.steps for s in _keeps(step)]
     lent = _escaping(schedule, root, keeps)
     escaping = lent | {root[s] for s in schedule.fetches}
-    group_end = _group_ends(schedule, last, root)
+    group_end = group_ends(schedule, last, root)
     plan, buffers, forms = MemoryPlan(), Buffers(), Forms()
     held: dict[int, _Held] = {}
     dying: dict[int, list[int]] = {}
@@ -101,7 +101,8 @@ def plan_memory(schedule: Schedule, share: bool = True) -> MemoryPlan:
     return plan
 
 
-def _last_uses(schedule: Schedule) -> dict[int, int]:
+def last_uses(schedule: Schedule) -> dict[int, int]:
+    """For each slot the step that uses it last; for fetches the one after all."""
     last: dict[int, int] = {}
     for i, step in enumerate(schedule.steps):
         for slot in step.inputs:
@@ -113,7 +114,7 @@ def _last_uses(schedule: Schedule) -> dict[int, int]:
     return last
 
 
-def _aliases(schedule: Schedule) -> list[int]:
+def aliases(schedule: Schedule) -> list[int]:
     """For each slot the representative of the set of slots that may share its buffer."""
     together = Together(range(schedule.n_slots))
     for step in schedule.steps:
@@ -181,7 +182,8 @@ def _keeps(step: Step) -> list[int]:
     return [step.inputs[i] for i in inputs] + [step.outputs[i] for i in outputs]
 
 
-def _group_ends(schedule: Schedule, last: dict[int, int], root: list[int]) -> dict[int, int]:
+def group_ends(schedule: Schedule, last: dict[int, int], root: list[int]) -> dict[int, int]:
+    """For each representative of `aliases` the step that uses any of its slots last."""
     ends: dict[int, int] = {}
     for slot, end in last.items():
         ends[root[slot]] = max(end, ends.get(root[slot], -1))

@@ -2,62 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from opdock import shapes
 from opdock.compiler.emit.memory import MemoryPlan
 from opdock.compiler.ir.block import COPY, FEED, SEGMENT, Node
 from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.target import parsed
 from opdock.graph.nodes.traits import Control
+from opdock.io.files import as_path
 from opdock.kernels.select.table import qualname
+from opdock.runtime.inspect.lives import lives_of
 from opdock.runtime.program.program import Program
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What became of one node.
-
-    Attributes:
-        node: the node's name.
-        op: the op type.
-        requested: the device that was asked for, or empty.
-        device: where it runs; empty for nodes that a pass removed.
-        how: native, portable, decomposed, builtin, copy, feed, control, fused or removed.
-        kernel: where the kernel's code lives; for a copy the way it takes: upload, download, dlpack
-            or a plugin's function.
-        plugin: the plugin that brought the kernel, with whose code it took over, if it did:
-            "mine (taken over from 'cpu')".
-        why: the reason for the device; for a copy the whole route and its cost.
-        rejections: each kernel or device that did not get the node, and why.
-        line: the user's line that made the op.
-        fusion: the pattern, or "cluster", by which the node was fused or stands for others.
-        members: for a node that stands for others, their names.
-        into: for a node that was fused, the op type that took it in.
-        missed: each fusion that was found here and not applied, and why.
-        means: what the kernel says of how it computes: by which library, on how many threads.
-        us: the microseconds that it took in the traced step, all its calls together; None where
-            none was traced, or the node did not run by itself.
-    """
-
-    node: str
-    op: str
-    requested: str
-    device: str
-    how: str
-    kernel: str
-    why: str
-    rejections: tuple[str, ...] = ()
-    line: str = ""
-    fusion: str = ""
-    members: tuple[str, ...] = ()
-    into: str = ""
-    missed: tuple[str, ...] = ()
-    plugin: str = ""
-    means: tuple[str, ...] = ()
-    us: float | None = None
+from opdock.view.model import Life, Row, Span, View
+from opdock.view.trace import spans_of, times_of
 
 
 @dataclass(slots=True)
@@ -74,6 +36,9 @@ class Explanation:
         missing: why there is no device of a type that a node asks for: what its plugins' probes
             say, and what they raised.
         devices: what devices say of how they work just now, by name.
+        steps: how many steps the program has.
+        lives: what lies in memory, and from which step to which.
+        spans: the calls of the traced step.
     """
 
     rows: list[Row]
@@ -82,6 +47,9 @@ class Explanation:
     segments: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
     devices: dict[str, str] = field(default_factory=dict)
+    steps: int = 0
+    lives: list[Life] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
 
     @property
     def traced(self) -> bool:
@@ -150,6 +118,39 @@ class Explanation:
     def __str__(self) -> str:
         return f"{self.table()}\n\n{self.summary()}"
 
+    def view(self, title: str = "program") -> View:
+        """What a page shows of it, under a title."""
+        notes = [*self.devices.items()]
+        notes += [(f"segment {name}", told) for name, told in self.segments.items()]
+        notes += [("no device", reason) for reason in self.missing]
+        notes += [("run-time fallback", str(move)) for move in self.moves]
+        return View(
+            title, self.rows, steps=self.steps, lives=self.lives, spans=self.spans, notes=notes,
+            planned_bytes=self.memory.planned_bytes, naive_bytes=self.memory.naive_bytes,
+        )  # fmt: skip
+
+    def page(
+        self, path: str | os.PathLike[str], *, title: str = "program",
+        beside: Explanation | None = None, beside_title: str = "",
+    ) -> None:  # fmt: skip
+        """Writes it as one HTML file for a browser: graph, decisions, times, memory.
+
+        Args:
+            path: the file; one that is there is replaced.
+            title: what to call the program.
+            beside: another explanation to compare with: of another run, or on another device.
+            beside_title: what to call that one; by default the same with "(2)" behind it.
+
+        Raises:
+            OpError: the file cannot be written.
+        """
+        from opdock.view.page import write_page
+
+        views = [self.view(title)]
+        if beside is not None:
+            views.append(beside.view(beside_title or f"{title} (2)"))
+        write_page(as_path(path), views)
+
     def to_dict(self) -> dict[str, Any]:
         """The explanation as plain data."""
         names = Row.__dataclass_fields__
@@ -183,7 +184,8 @@ def explain(
     nodes = program.block.nodes
     steps = zip(program.schedule.steps, program.bound.notes, strict=True)
     means = {step.node: tuple(said) for step, said in steps if said}
-    times = {} if traced is None else _times(traced.step_stats)
+    spans = [] if traced is None else spans_of(traced.step_stats)
+    times = times_of(spans)
     rows = [replace(_row(n, missed), means=means.get(n, ()), us=times.get(n.name)) for n in nodes]
     rows += [_fused_row(m, n, missed) for n in nodes if n.fused for m in n.fused.members]
     rows += [
@@ -193,18 +195,10 @@ def explain(
     segments = {n.name: _segment(n) for n in nodes if n.op == SEGMENT}
     asked = sorted({parsed(r.requested).device_type or "" for r in rows if r.requested} - {""})
     missing = [reason for kind in asked if (reason := unavailable(kind))]
-    return Explanation(rows, program.plan, experience.told(), segments, missing, _told(nodes))
-
-
-def _times(stats: Any) -> dict[str, float]:
-    """Microseconds by node, all calls of a node together."""
-    found: dict[str, float] = {}
-    for device in stats.dev_stats:
-        # What a device says of its own kernels is a part of what their nodes took.
-        for record in device.node_stats if "/stream:" not in device.device else ():
-            took = record.all_end_rel_nanos / 1e3 or record.all_end_rel_micros
-            found[record.node_name] = found.get(record.node_name, 0.0) + took
-    return found
+    return Explanation(
+        rows, program.plan, experience.told(), segments, missing, _told(nodes),
+        len(program.schedule.steps), lives_of(program.schedule, program.plan), spans,
+    )  # fmt: skip
 
 
 def _told(nodes: Sequence[Node]) -> dict[str, str]:
@@ -241,6 +235,11 @@ def _row(node: Node, missed: dict[str, list[str]]) -> Row:
         line=_line(node), fusion="" if node.fused is None else node.fused.fusion,
         members=() if node.fused is None else tuple(m.name for m in node.fused.members),
         missed=tuple(missed.get(node.name, ())), plugin=_plugin(node),
+        inputs=tuple(v.node.name if v.index == 0 else f"{v.node.name}:{v.index}"
+                     for v in node.inputs),
+        control=tuple(before.name for before in node.control),
+        outputs=tuple(f"{dtype.name} {shapes.text(shape)}"
+                      for dtype, shape in zip(node.out_dtypes, node.out_shapes, strict=True)),
     )  # fmt: skip
 
 
@@ -260,7 +259,7 @@ def _fused_row(member: Node, node: Node, missed: dict[str, list[str]]) -> Row:
     return replace(
         made, how="fused", kernel=made.kernel if node.kernel is None else node.kernel.qualname,
         plugin=_plugin(node),
-        why=f"part of {node.op} '{node.name}' by fusion '{node.fused.fusion}'",
+        why=f"part of {node.op} '{node.name}' by fusion '{node.fused.fusion}'; {made.why}",
         fusion=node.fused.fusion, into=node.op,
     )  # fmt: skip
 

@@ -1,0 +1,150 @@
+"""What `explain` and `view` read: graphs and SavedModels, opened in a session and explained."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from opdock import errors
+from opdock.runtime.inspect.cases import device_scope
+from opdock.runtime.inspect.explain import Explanation
+
+_WARM: Final = 2
+"""Steps before the one that is timed: the first binds, and code is compiled beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is to be explained of a file.
+
+    Attributes:
+        fetches: names of tensors or ops; none for the outputs.
+        feeds: shapes of placeholders, as "name=2,3".
+        device: where to place what names no device, or None.
+        soft: whether ops may leave the device that they name.
+        timed: whether to run it, and say what each node took.
+    """
+
+    fetches: Sequence[str] = ()
+    feeds: Sequence[str] = ()
+    device: str | None = None
+    soft: bool = True
+    timed: bool = False
+
+
+def explain_file(path: Path, wish: Wish) -> Explanation:
+    """The explanation of a GraphDef, or of the first signature of a SavedModel that serves.
+
+    Raises:
+        DataLossError: the file holds no GraphDef.
+        OSError, RuntimeError: the directory holds no SavedModel that serves.
+        KeyError, ValueError: a name is not in the graph, or a shape is malformed.
+        InvalidArgumentError: an op cannot be placed.
+    """
+    with _opened(path, wish) as (session, outputs):
+        graph = session.graph
+        wanted = [graph.as_graph_element(f) for f in wish.fetches] or outputs
+        given = _feeds(wanted, wish.feeds)
+        traced = _traced(session, wanted, given) if wish.timed else None
+        found: Explanation = session.explain(wanted, given, traced)
+    # The lines that made these nodes are this tool's, which read them.
+    found.rows = [replace(row, line="") for row in found.rows]
+    return found
+
+
+@contextlib.contextmanager
+def _opened(path: Path, wish: Wish) -> Iterator[tuple[Any, list[Any]]]:
+    """A session with what a path holds, and what it computes."""
+    import opdock as tf
+
+    graph = tf.Graph()
+    config = tf.ConfigProto(allow_soft_placement=wish.soft)
+    with graph.as_default(), graph.device(wish.device and device_scope(wish.device)):
+        if not path.is_dir():
+            tf.import_graph_def(read_graph(path), name="")
+        with tf.Session(graph=graph, config=config) as session:
+            yield session, _loaded(session, path) if path.is_dir() else _outputs(graph)
+
+
+def read_graph(path: Path) -> Any:
+    """The GraphDef in a file, binary or text.
+
+    Raises:
+        DataLossError: it holds none.
+    """
+    from opdock.tools.protos_in_files import read_graph as read
+
+    graph_def = read(path)
+    # Of other messages too, the wire format can be read as a graph of nodes without ops.
+    if not graph_def.node or not all(node.op and node.name for node in graph_def.node):
+        raise errors.DataLossError(None, None, f"{path} holds no GraphDef")
+    return graph_def
+
+
+def _loaded(session: Any, path: Path) -> list[Any]:
+    """Loads a SavedModel; the outputs of its signature of serving, or of the first one."""
+    import opdock as tf
+
+    meta = tf.saved_model.loader.load(session, [tf.saved_model.tag_constants.SERVING], str(path))
+    default = tf.saved_model.signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY
+    named = meta.signature_def
+    key = default if default in named else min((k for k in named if named[k].outputs), default=None)
+    if key is None:
+        return _outputs(session.graph)
+    graph, infos = session.graph, named[key].outputs
+    return [graph.as_graph_element(infos[output].name) for output in sorted(infos)]
+
+
+def _traced(session: Any, wanted: list[Any], feeds: dict[Any, Any]) -> Any:
+    """The RunMetadata of a step that is not the first."""
+    import opdock as tf
+
+    for _ in range(_WARM):
+        session.run(wanted, feeds)
+    metadata = tf.RunMetadata()
+    options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+    session.run(wanted, feeds, options=options, run_metadata=metadata)
+    return metadata
+
+
+def _outputs(graph: Any) -> list[Any]:
+    """The tensors that no op uses; operations where there are none."""
+    ops = graph.get_operations()
+    tensors = [t for op in ops for t in op.outputs if not t.consumers()]
+    return tensors or ops[-1:]
+
+
+def _feeds(wanted: list[Any], given: Sequence[str]) -> dict[Any, Any]:
+    """Zeros for every placeholder that the fetches need."""
+    import numpy as np
+
+    shapes = {}
+    for item in given:
+        name, _, text = item.partition("=")
+        shapes[name.removesuffix(":0")] = tuple(int(d) for d in text.split(",") if d.strip())
+    feeds: dict[Any, Any] = {}
+    for op in _needed(wanted):
+        if op.type in ("Placeholder", "PlaceholderV2"):
+            tensor = op.outputs[0]
+            static = tensor.raw_shape or ()
+            shape = shapes.get(op.name, tuple(1 if d is None else d for d in static))
+            dtype = tensor.dtype.base_dtype
+            value = (
+                np.full(shape, b"", object) if dtype.name == "string" else np.zeros(shape, dtype.np)
+            )
+            feeds[tensor] = value
+    return feeds
+
+
+def _needed(wanted: list[Any]) -> list[Any]:
+    stack = [getattr(w, "op", w) for w in wanted]
+    seen: dict[Any, None] = {}
+    while stack:
+        op = stack.pop()
+        if op not in seen:
+            seen[op] = None
+            stack.extend([t.op for t in op.inputs] + list(op.control_inputs))
+    return list(seen)

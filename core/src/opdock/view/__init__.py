@@ -1,0 +1,1 @@
+"""Programs as one page: the data that it shows, and the page itself."""
