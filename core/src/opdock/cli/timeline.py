@@ -7,8 +7,12 @@ from typing import Any
 
 import click
 
+from opdock import errors
+from opdock.cli._command import Command, Wrong
+from opdock.cli._screen import working
 
-@click.command("timeline")
+
+@click.command("timeline", cls=Command, example="opdock timeline run.pb -o trace.json")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path),
@@ -25,13 +29,16 @@ def command(file: Path, output: Path | None, tag: str | None, memory: bool, data
     https://ui.perfetto.dev.
     """
     from opdock.api.timeline import Timeline
+    from opdock.io.files import write_file
 
-    stats = _step_stats(file, tag)
-    trace = Timeline(stats).generate_chrome_trace_format(show_dataflow=dataflow, show_memory=memory)
+    with working(f"reading {file}"):
+        stats = _step_stats(file, tag)
+        made = Timeline(stats)
+        trace = made.generate_chrome_trace_format(show_dataflow=dataflow, show_memory=memory)
     if output is None:
         click.echo(trace)
     else:
-        output.write_text(trace, encoding="utf-8")
+        write_file(str(output), trace.encode())
         count = sum(len(d.node_stats) for d in stats.dev_stats)
         click.echo(f"{output}: {count} ops on {len(stats.dev_stats)} devices")
 
@@ -44,7 +51,7 @@ def _step_stats(file: Path, tag: str | None) -> Any:
     runs = _tagged_runs(file)
     if runs:
         if tag is not None and tag not in runs:
-            raise click.ClickException(f"{file} has no run '{tag}'; it has: {', '.join(runs)}")
+            raise Wrong(f"{file} has no run '{tag}'; it has: {', '.join(runs)}")
         return runs[tag if tag is not None else list(runs)[-1]].step_stats
     data = file.read_bytes()
     for message in (protos.RunMetadata, protos.StepStats):
@@ -55,7 +62,7 @@ def _step_stats(file: Path, tag: str | None) -> Any:
         stats = found.step_stats if message is protos.RunMetadata else found
         if any(d.node_stats for d in stats.dev_stats):
             return stats
-    raise click.ClickException(
+    raise Wrong(
         f"{file} is neither a RunMetadata with step_stats nor an event file with one; run with "
         "RunOptions(trace_level=RunOptions.FULL_TRACE)"
     )
@@ -63,7 +70,6 @@ def _step_stats(file: Path, tag: str | None) -> Any:
 
 def _tagged_runs(file: Path) -> dict[str, Any]:
     """The runs of an event file by tag; empty when the file is none."""
-    from opdock import errors
     from opdock.io import protos
     from opdock.io.event_files import summary_iterator
 
