@@ -110,6 +110,10 @@ stdout, errors to stderr. Colours, and what shows that work goes on, are for ter
 `NO_COLOR` switches colours off. What `--json` prints keeps its keys: new ones may come, none
 changes its meaning.
 """
+ERRORS_HEAD = """Errors that TensorFlow has too keep its classes and words
+([tf.errors](tf/errors.md)). Those that are opdock's own have a code behind the first line of their
+message, which never changes its meaning.
+"""
 HEAD = "<!-- written by tools/make_reference.py from docstrings: `make reference` -->\n"
 
 
@@ -252,6 +256,16 @@ def companions_page() -> str:
     return "\n".join(parts)
 
 
+def errors_page() -> str:
+    """The page of the errors that are opdock's own, from their table."""
+    from opdock.codes import CODES
+
+    parts = [HEAD, "# Errors\n", ERRORS_HEAD]
+    for code, known in CODES.items():
+        parts += [f"## {code}\n", f"{known.title}.\n", f"{known.meaning}\n", f"{known.remedy}\n"]
+    return "\n".join(parts)
+
+
 def command_page() -> str:
     """The page of the command line, from what `--help` says."""
     import opdock.cli.main as cli
@@ -317,6 +331,7 @@ def pages() -> dict[Path, str]:
         FOLDER / "plugin.md": plugin_page(),
         FOLDER / "companions.md": companions_page(),
         FOLDER / "command-line.md": command_page(),
+        FOLDER / "errors.md": errors_page(),
     }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
-__all__ = ["meant", "nearest"]
+__all__ = ["meant", "near", "nearest"]
 
 _MOST: Final = 5_000
 """Names to compare with: more would take a while, and an error must not."""
@@ -32,3 +32,9 @@ def meant(name: str, known: Iterable[str]) -> str:
     """How an error message ends: "; did you mean 'dense/kernel'?", or nothing."""
     found = nearest(name, known)
     return f"; did you mean {found!r}?" if found else ""
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """What stands behind a message of whole sentences: " Did you mean 'dense/kernel'?"."""
+    found = nearest(name, known)
+    return f" Did you mean {found!r}?" if found else ""

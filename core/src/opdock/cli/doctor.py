@@ -12,6 +12,7 @@ import click
 from opdock.cli._command import Command, emit, json_option
 from opdock.cli._report import pool_rows, short
 from opdock.cli._screen import Screen, styled, working
+from opdock.codes import of_kind
 from opdock.devices.pool import DevicePool
 from opdock.plugins.loading import resolve
 from opdock.plugins.manager import PluginManager, get_manager
@@ -147,11 +148,11 @@ def _row(plugin: PluginStatus) -> tuple[str, str, Text, str]:
 
 def _lines(plugin: PluginStatus) -> Iterator[str]:
     if plugin.kind and not plugin.backends:
-        yield f"{plugin.kind}: {plugin.reason}"
+        yield of_kind(plugin.kind, f"{plugin.kind}: {plugin.reason}")
     for backend in plugin.backends:
         count = len(backend.devices)
         if backend.state == "quarantined":
-            yield f"{backend.own_type}: {backend.kind}: {backend.reason}"
+            yield of_kind(backend.kind, f"{backend.own_type}: {backend.kind}: {backend.reason}")
         elif count:
             outside = f", not in the pool: {backend.outside}" if backend.outside else ""
             yield f"{backend.own_type}: {count} device{'' if count == 1 else 's'}{outside}"
