@@ -100,6 +100,20 @@ COMPANIONS = (
     "opdock.kernels.philox", "opdock.codegen", "opdock.io.host_ops", "opdock.devices.tracing",
     "opdock.testing.authoring",
 )  # fmt: skip
+COMMANDS_HEAD = """`opdock COMMAND --help` says the same; `opdock completion bash` prints what
+bash needs to complete commands and options.
+
+All commands end with 0 when they did what they were asked for, with 1 when they found what they
+look for (damage, a difference, a name that is not covered), with 2 when an option, a name or a file
+is wrong, and with 130 after Ctrl-C; `run` and `launch` end as the program does. Results go to
+stdout, errors to stderr. Colours, and what shows that work goes on, are for terminals alone;
+`NO_COLOR` switches colours off. What `--json` prints keeps its keys: new ones may come, none
+changes its meaning.
+"""
+ERRORS_HEAD = """Errors that TensorFlow has too keep its classes and words
+([tf.errors](tf/errors.md)). Those that are opdock's own have a code behind the first line of their
+message, which never changes its meaning.
+"""
 HEAD = "<!-- written by tools/make_reference.py from docstrings: `make reference` -->\n"
 
 
@@ -242,6 +256,16 @@ def companions_page() -> str:
     return "\n".join(parts)
 
 
+def errors_page() -> str:
+    """The page of the errors that are opdock's own, from their table."""
+    from opdock.codes import CODES
+
+    parts = [HEAD, "# Errors\n", ERRORS_HEAD]
+    for code, known in CODES.items():
+        parts += [f"## {code}\n", f"{known.title}.\n", f"{known.meaning}\n", f"{known.remedy}\n"]
+    return "\n".join(parts)
+
+
 def command_page() -> str:
     """The page of the command line, from what `--help` says."""
     import opdock.cli.main as cli
@@ -249,7 +273,7 @@ def command_page() -> str:
     parts = [
         HEAD,
         "# The command line\n",
-        "`opdock COMMAND --help` says the same.\n",
+        COMMANDS_HEAD,
     ]
     with click.Context(cli.main, info_name="opdock") as top:
         for name in cli.main.list_commands(top):
@@ -257,12 +281,21 @@ def command_page() -> str:
             assert command is not None
             with click.Context(command, info_name=name, parent=top) as context:
                 parts.append(tidy("\n".join(command_lines(command, context))))
+                inner = command.commands if isinstance(command, click.Group) else {}
+                for word, one in inner.items():
+                    with click.Context(one, info_name=word, parent=context) as own:
+                        parts.append(tidy("\n".join(command_lines(one, own, "###"))))
     return "\n".join(parts)
 
 
-def command_lines(command: click.Command, context: click.Context) -> Iterator[str]:
+def command_lines(
+    command: click.Command, context: click.Context, head: str = "##"
+) -> Iterator[str]:
     """The section of one command."""
-    yield f"## `{context.command_path}`\n"
+    from opdock.cli._command import Command
+    from opdock.cli._tool import Tool
+
+    yield f"{head} `{context.command_path}`\n"
     for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
         # Click keeps the lines of such a paragraph as they are.
         kept = paragraph.startswith("\b\n")
@@ -276,6 +309,20 @@ def command_lines(command: click.Command, context: click.Context) -> Iterator[st
         for option, text in rows:
             said = text.replace("|", "\\|")
             yield f"| `{option.replace('|', chr(92) + '|')}` | {said} |"
+    if isinstance(command, Tool):
+        yield f"`{context.command_path} --help` lists the options, those of TensorFlow's tool.\n"
+    if isinstance(command, Command):
+        yield from common_lines(command)
+
+
+def common_lines(command: Any) -> Iterator[str]:
+    """What opdock's commands say at the end of their help."""
+    yield f"\nExample:\n\n```\n{command.example}\n```\n"
+    if command.keys:
+        yield f"`--json` prints {command.printed}:\n"
+        yield "| key | |\n| --- | --- |"
+        yield from (f"| `{key}` | {said} |" for key, said in command.keys.items())
+    yield f"\nExit status: {command.status}"
 
 
 def pages() -> dict[Path, str]:
@@ -284,6 +331,7 @@ def pages() -> dict[Path, str]:
         FOLDER / "plugin.md": plugin_page(),
         FOLDER / "companions.md": companions_page(),
         FOLDER / "command-line.md": command_page(),
+        FOLDER / "errors.md": errors_page(),
     }
 
 

@@ -94,12 +94,12 @@ def test_the_command(tmp_path: Path, message: str) -> None:
     assert len(json.loads(out.read_text())["traceEvents"]) == len(events())
     result = CliRunner().invoke(command, [str(path), "--tag", "second"])
     if message == "events":
-        assert result.exit_code == 1
+        assert result.exit_code == 2
         assert "it has: first" in result.output
 
 
 def test_the_command_on_nonsense(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(b"\xff\xff\xff nonsense")
     result = CliRunner().invoke(command, [str(tmp_path / "in")])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "neither" in result.output

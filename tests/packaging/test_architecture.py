@@ -13,7 +13,17 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 CORE = ROOT / "core" / "src"
 
-BASE = {"errors", "dtypes", "shapes", "version", "axes", "windows", "docstrings"}
+BASE = {
+    "errors",
+    "dtypes",
+    "shapes",
+    "version",
+    "axes",
+    "windows",
+    "docstrings",
+    "nearest",
+    "codes",
+}
 # First name under `opdock.` -> the names under `opdock.` that it may import.
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
@@ -22,6 +32,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "axes": {"errors"},
     "windows": {"errors"},
     "docstrings": set(),
+    "nearest": set(),
+    "codes": set(),
     "io": BASE,  # wire formats: protobufs, records, tables
     "graph": BASE | {"io"},
     "kernels": BASE | {"io", "graph"},

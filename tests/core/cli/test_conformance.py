@@ -105,12 +105,12 @@ def test_json_on_stdout_is_alone_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "status", "told"),
     [
-        (("--op", "MatMull"), 1, "There is no op or test 'MatMull'; did you mean MatMul?"),
-        (("--op", "MatMull", "--against", "cpu:0"), 1, "There is no op or test 'MatMull'"),
-        (("--op", "Exp", "--against", "cpu:0"), 1, "nothing ran: stuck:0 claims none of Exp"),
-        (("--op", "Exp", "--level", "L2"), 1, "nothing ran: stuck:0 has no unit for Exp in L2"),
+        (("--op", "MatMull"), 2, "There is no op or test 'MatMull'; did you mean MatMul?"),
+        (("--op", "MatMull", "--against", "cpu:0"), 2, "There is no op or test 'MatMull'"),
+        (("--op", "Exp", "--against", "cpu:0"), 2, "nothing ran: stuck:0 claims none of Exp"),
+        (("--op", "Exp", "--level", "L2"), 2, "nothing ran: stuck:0 has no unit for Exp in L2"),
         (("--unit-timeout", "-1"), 2, "-1.0 is not in the range"),
-        (("--level", "L99"), 1, "There is no level L99"),
+        (("--level", "L99"), 2, "There is no level L99"),
     ],
 )
 def test_what_cannot_be_run_is_said(

@@ -200,8 +200,8 @@ def test_the_command(tmp_path):
     device = tmp_path / "opdock-my-chip" / "src" / "opdock_my_chip" / "device.py"
     assert "namespace = xp" in device.read_text(encoding="utf-8")  # nobody was asked
     again = CliRunner().invoke(new_backend.command, ["my_chip", "--dir", str(tmp_path)])
-    assert again.exit_code == 1
-    assert "Error: " in again.output
+    assert again.exit_code == 2
+    assert "exists already" in again.output
     assert "exists already" in again.output
     nowhere = CliRunner().invoke(new_backend.command, ["other", "--dir", str(tmp_path / "no")])
     assert "is no folder" in nowhere.output

@@ -96,6 +96,6 @@ def test_what_cannot_be_converted(tmp_path: Path) -> None:
     assert "holds no JPEG, PNG, GIF or BMP images" in run("convert", tmp_path, "x").output
     (tmp_path / "bad.png").write_bytes(b"no image")
     found = run("convert", tmp_path, tmp_path / "out")
-    assert found.exit_code == 1
-    assert f"InvalidArgumentError: {tmp_path / 'bad.png'}: Expected image" in found.output
+    assert found.exit_code == 2
+    assert f"records convert: {tmp_path / 'bad.png'}: Expected image" in found.output
     assert not list(tmp_path.glob("out*")), "nothing is left of a file that was not finished"

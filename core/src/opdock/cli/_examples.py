@@ -39,6 +39,11 @@ class Feature:
         more = len(self.values) - len(shown)
         return f"{self.kind} [{', '.join(shown)}{f', {more} more' if more else ''}]"
 
+    def plain(self, limit: int) -> dict[str, Any]:
+        """The feature as plain data, with so many values at most; bytes as Latin-1."""
+        values = [v.decode("latin-1") if isinstance(v, bytes) else v for v in self.values[:limit]]
+        return {"name": self.name, "kind": self.kind, "count": len(self.values), "values": values}
+
 
 def _shown(value: Any) -> str:
     if not isinstance(value, bytes):

@@ -4,9 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from typing import Any
+from typing import Any, Final
 
 from opdock.devices.pool import DevicePool
+
+DEVICE_KEYS: Final = {
+    "name": "its full name",
+    "aliases": "other names by which it is found",
+    "description": "what it is, in words",
+    "backend": "the backend that serves it",
+    "distribution": "the package that brings the backend",
+    "priority": "devices of higher priority are taken first",
+    "automatic": "whether it is taken without being asked for",
+    "memory_bytes": "the size of its memory; null if unknown",
+    "physical_id": "what tells the same hardware behind two backends",
+    "features": "what it can, in words",
+}
+"""What `pool_rows` says of each device."""
 
 
 def as_json(value: Any) -> str:

@@ -4,33 +4,45 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from typing import Final
 
 import click
 
-from opdock.cli._report import as_json
+from opdock.cli._command import Command, Wrong, emit, json_option
+from opdock.cli._screen import working
+
+_KEYS: Final = {
+    "files": "how many were read",
+    "uses": "uses of TensorFlow's names in them",
+    "covered": "how many of those opdock has",
+    "share": "the same as a share, from 0 to 1",
+    "missing": "names that opdock lacks: file, line, name, why",
+    "removed": "names that NumPy, SciPy and others have removed, the same",
+    "unreadable": "files that are no Python, the same",
+}
 
 
-@click.command("check")
+@click.command(
+    "check", cls=Command, example="opdock check train.py", keys=_KEYS,
+    found="a name is not covered or a file cannot be read",
+)  # fmt: skip
 @click.argument("target", metavar="PATH_OR_NAME")
-@click.option("--json", "json_output", is_flag=True, help="Print JSON.")
+@json_option
 def command(target: str, json_output: bool) -> None:
     """Read a program or an installed library, without running it, and report what is not covered.
 
     It follows imports of `tensorflow` and what is assigned from it, and prints, by file and line,
     the names that opdock does not have, and those that NumPy, SciPy and others have removed.
-
-    Exit status: 0 if all of TensorFlow's names are covered, 1 if some are not or a file cannot be
-    read, 2 if there is no such path, module or distribution.
     """
     from opdock import survey
 
     try:
-        report = survey.check(target)
+        with working(f"reading {target}"):
+            report = survey.check(target)
     except survey.NotFoundError as e:
-        click.echo(f"opdock check: {e}", err=True)
-        sys.exit(2)
+        raise Wrong(str(e)) from None
     if json_output:
-        click.echo(as_json(report.to_dict()))
+        emit(report.to_dict())
     else:
         _print(report)
     sys.exit(1 if report.missing or report.unreadable else 0)

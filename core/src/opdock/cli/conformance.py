@@ -8,9 +8,13 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
+
+from opdock.cli._command import INTERRUPTED, Command, Wrong
+from opdock.cli._screen import Screen, counting
+from opdock.io.files import write_file
 
 if TYPE_CHECKING:
     from opdock.testing.harness.differential import DifferentialReport
@@ -21,19 +25,35 @@ if TYPE_CHECKING:
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _FILE_OR_DASH = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
-_SHOWN = 25
 _STDOUT = Path("-")
-INTERRUPTED = 130
-"""The exit status after Ctrl-C, as shells have it: 128 and the signal's number."""
+_KEYS: Final = {
+    "device": "name, backend, package and API of what was proven",
+    "partial": "whether the run was stopped",
+    "units_left": "how many units did not run",
+    "score": "passed and claimed pairs of op and type, and total of all",
+    "levels": "by level: claimed, passed, failed, skipped, known_bugs, unclaimed, cases, seconds",
+    "ways": "how many ops ran natively, portably, decomposed, elsewhere",
+    "fusions": "how many the backend declares",
+    "units": "the status of each, by name",
+    "passed": "the names of those that passed",
+    "cases": "those that are not simply passed: id, status, kind, how, reason, widened",
+    "seconds": "how long it took",
+}
 
 
-@click.command("conformance")
+@click.command(
+    "conformance", cls=Command, example="opdock conformance --device cpu:0 --op Relu", keys=_KEYS,
+    found="a claim fails, or something is worse than in the baseline",
+)  # fmt: skip
 @click.option("--device", default="cpu:0", show_default=True, help="The device to prove.")
 @click.option("--against", help="Compare with this device instead of the oracle.")
 @click.option("--level", "levels", multiple=True, help="L0 ... L7 or ops; repeatable.")
 @click.option("--op", "ops", multiple=True, help="An op type or test name; repeatable.")
 @click.option("--report", "folder", type=_FOLDER, help="Write report, matrix and badges there.")
-@click.option("--json", "json_file", type=_FILE_OR_DASH, help="Write JSON; - is stdout.")
+@click.option(
+    "--json", "json_file", type=_FILE_OR_DASH, is_flag=False, flag_value="-",
+    help="Write JSON to a file; without one, or as -, print it.",
+)  # fmt: skip
 @click.option("--markdown", "markdown_file", type=_FILE, help="Write the op x type matrix.")
 @click.option("--badge", "badge_file", type=_FILE, help="Write shields.io data, or an .svg.")
 @click.option("--baseline", type=_FILE, help="Fail when something was better there.")
@@ -67,18 +87,17 @@ def command(
 ) -> None:
     """Prove a device against the oracle, level by level.
 
-    What must pass follows from the device's kernel tables. The exit status is 0 only when every
-    claim passes and nothing is worse than in the baseline: no unit fails that passed, no op falls
-    back that had a kernel. It is 1 when that is not so, 2 for a wrong option, and 130 after Ctrl-C,
-    when what had run is reported.
+    What must pass follows from the device's kernel tables. It is an error when a claim fails, and
+    when something is worse than in the baseline: a unit fails that passed, an op falls back that
+    had a kernel. After Ctrl-C what had run is reported.
     """
+    from opdock.cli._conformance import print_differential, print_report
     from opdock.testing.harness.watch import Watch
     from opdock.testing.levels.fuzz import FuzzOptions
 
     _tell_of_crashes()
     known = _read_baseline(baseline) if baseline is not None else None
-    console = _console(json_file)
-    bar = _progress(console, json_file)
+    screen = Screen(stderr=json_file == _STDOUT)
     watch = Watch(unit_timeout or None, fatal=True)
     dut = _open(device)
     if against is not None:
@@ -86,8 +105,8 @@ def command(
             raise click.UsageError(
                 "--against goes with --device, --op, --unit-timeout, --json and --markdown only"
             )
-        found = _differential(dut, _open(against), ops, bar, watch)
-        _print_differential(found, console, verbose)
+        found = _differential(dut, _open(against), ops, watch)
+        print_differential(found, screen, verbose)
         _write_if(json_file, lambda: json.dumps(found.to_dict(), indent=1) + "\n")
         _write_if(markdown_file, found.markdown)
         _leave(found.left, found.ok, watch)
@@ -102,34 +121,32 @@ def command(
             _write_if(json_file, lambda: _as_json(report))
 
     try:
-        report = _run(dut, levels, ops, bar, options, watch, keep)
+        report = _run(dut, levels, ops, options, watch, keep)
     except ValueError as e:
-        raise click.ClickException(str(e)) from None
+        raise Wrong(str(e)) from None
     if not report.outcomes and not report.left:
-        raise click.ClickException(
+        raise Wrong(
             f"nothing ran: {dut.asked} has no unit for {', '.join(ops)} in {', '.join(levels)}"
         )
-    _present(report, console, verbose)
+    print_report(report, screen, verbose)
     if report.left and (badge_file or write_baseline):
-        console.print("[yellow]partial[/] neither a badge nor a baseline is written")
+        screen.say("neither a badge nor a baseline is written", "partial ", "yellow")
         badge_file = write_baseline = None
     _files(report, folder, json_file, markdown_file, badge_file, write_baseline)
     lost = _lost(report, known, bool(ops) or bool(report.left))
     for line in lost:
-        console.print(f"[red]lost[/] {line} in {baseline}")
+        screen.say(f"{line} in {baseline}", "lost ", "red", indent=2)
     if not report.ok:
-        _tell_what_does_not_count(console)
+        _tell_what_does_not_count(screen)
     _leave(report.left, report.ok and not lost, watch)
 
 
-def _tell_what_does_not_count(console: Any) -> None:
+def _tell_what_does_not_count(screen: Screen) -> None:
     """An excuse that is left out may be what somebody looks for."""
-    from rich.markup import escape
-
     from opdock.plugins.manager import get_manager
 
     for line in get_manager().disputed():
-        console.print(f"[yellow]left out[/] {escape(line)}", soft_wrap=True)
+        screen.say(line, "left out ", "yellow", indent=2)
 
 
 def _tell_of_crashes() -> None:
@@ -147,12 +164,6 @@ def _leave(left: int, ok: bool, watch: Watch) -> NoReturn:
         sys.stderr.flush()
         os._exit(status)
     raise SystemExit(status)
-
-
-def _present(report: Report, console: Any, verbose: bool) -> None:
-    from opdock.testing.report.render import print_report
-
-    print_report(report, console, verbose)
 
 
 def _files(
@@ -198,94 +209,43 @@ def _open(device: str) -> Any:
     try:
         return open_device(device)
     except (ValueError, LookupError) as e:
-        raise click.ClickException(str(e)) from None
-
-
-def _console(json_file: Path | None) -> Any:
-    """Where people read: stdout, or stderr where a program reads the JSON on stdout."""
-    from rich.console import Console
-
-    stderr = json_file == _STDOUT
-    console = Console(stderr=stderr)
-    # A pipe has no width; the matrix needs some.
-    return console if console.is_terminal else Console(stderr=stderr, width=140)
-
-
-def _progress(console: Any, json_file: Path | None) -> Any:
-    """A progress bar, which neither a pipe gets nor a program that asks for JSON."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
-    silent = json_file is not None or not console.is_terminal
-    return Progress(*columns, console=console, transient=True, disable=silent)
+        raise Wrong(str(e)) from None
 
 
 def _run(
     dut: Any,
     levels: tuple[str, ...],
     ops: tuple[str, ...],
-    bar: Any,
     fuzz: FuzzOptions | None,
     watch: Watch,
     keep: Callable[[Report], None],
 ) -> Report:
     from opdock.testing.harness.suite import run
 
-    with bar:
-        task = bar.add_task("")
+    with counting("units") as count:
 
         def progress(number: int, total: int, unit: Any) -> None:
-            bar.update(task, completed=number, total=total, description=unit.id)
+            count(unit.id, number, total)
 
         return run(dut, levels, ops, progress, fuzz, watch, keep)
 
 
 # ---------------------------------------------------------------- two devices
-def _differential(
-    dut: Any, against: Any, ops: tuple[str, ...], bar: Any, watch: Watch
-) -> DifferentialReport:
+def _differential(dut: Any, against: Any, ops: tuple[str, ...], watch: Watch) -> DifferentialReport:
     from opdock.testing.harness.differential import compare_devices
 
-    with bar:
-        task = bar.add_task("")
+    with counting("pairs") as count:
 
         def progress(number: int, total: int, name: str) -> None:
-            bar.update(task, completed=number, total=total, description=name)
+            count(name, number, total)
 
         try:
             found = compare_devices(dut, against, ops, progress, watch)
         except ValueError as e:
-            raise click.ClickException(str(e)) from None
+            raise Wrong(str(e)) from None
     if not (found.pairs or found.skipped or found.left):
-        raise click.ClickException(f"nothing ran: {dut.asked} claims none of {', '.join(ops)}")
+        raise Wrong(f"nothing ran: {dut.asked} claims none of {', '.join(ops)}")
     return found
-
-
-def _print_differential(report: DifferentialReport, console: Any, verbose: bool) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(title=f"{report.device} against {report.against}", title_justify="left")
-    for name in ("op", "type"):
-        table.add_column(name)
-    for name in ("samples", "ulp", "relative"):
-        table.add_column(name, justify="right")
-    table.add_column("ran there")
-    for p in report.pairs if verbose else report.pairs[:_SHOWN]:
-        style = "red" if p.problem else None
-        table.add_row(
-            p.op, p.dtype, str(p.cases), str(p.ulp), f"{p.relative:.2g}", p.elsewhere, style=style
-        )
-    console.print(table)
-    bad = [p for p in report.pairs if p.problem]
-    for p in bad:
-        console.print(f"[red]differs[/] {p.op}/{p.dtype}: {escape(p.problem)}", soft_wrap=True)
-    console.print(
-        f"{len(report.pairs)} pairs of op and type compared, {len(bad)} disagree, "
-        f"{len(report.skipped)} skipped"
-    )
-    if report.left:
-        console.print(f"[yellow]partial[/] the run was stopped: {report.left} claims were left out")
 
 
 # ---------------------------------------------------------------- baselines and files
@@ -303,7 +263,7 @@ def _read_baseline(path: Path) -> dict[str, Any]:
         passed = [str(name) for name in data["passed"]]
         return {"passed": passed, "ways": {str(k): str(v) for k, v in data.get("ways", {}).items()}}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
-        raise click.ClickException(f"--baseline {path}: {type(e).__name__}: {e}") from None
+        raise Wrong(f"--baseline {path}: {type(e).__name__}: {e}") from None
 
 
 def _write_if(path: Path | None, text: Callable[[], str]) -> None:
@@ -314,6 +274,4 @@ def _write_if(path: Path | None, text: Callable[[], str]) -> None:
         path.write_text(text(), encoding="utf-8")  # a pipe or a terminal
     elif path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        scratch = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        scratch.write_text(text(), encoding="utf-8")
-        scratch.replace(path)
+        write_file(str(path), text().encode())

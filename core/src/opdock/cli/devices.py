@@ -4,37 +4,40 @@ from __future__ import annotations
 
 import click
 
-from opdock.cli._report import as_json, pool_rows, short, size
+from opdock.cli._command import Command, emit, json_option
+from opdock.cli._report import DEVICE_KEYS, pool_rows, short, size
+from opdock.cli._screen import Screen, working
 from opdock.devices.pool import DevicePool
 from opdock.plugins.manager import get_manager
 
 
-@click.command("devices")
-@click.option("--json", "json_output", is_flag=True, help="Print JSON instead of a table.")
+@click.command(
+    "devices", cls=Command, example="opdock devices --json", keys=DEVICE_KEYS, each="device"
+)
+@json_option
 def command(json_output: bool) -> None:
     """List the devices that a session would see, best first."""
     manager = get_manager()
-    pool = DevicePool.build(manager.devices())
-    rows = pool_rows(pool)
+    with working("asking plugins for devices"):
+        rows = pool_rows(DevicePool.build(manager.devices()))
     if json_output:
-        click.echo(as_json(rows))
+        emit(rows)
         return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    console = Console()
-    table = Table()
-    for column in ("device", "also", "backend", "priority", "memory", "description"):
-        table.add_column(column, overflow="fold", no_wrap=column == "device")
-    for row in rows:
-        also = ", ".join(short(a) for a in row["aliases"])
-        backend = row["backend"] + ("" if row["automatic"] else " (on request)")
-        description = escape(row["description"])
-        memory, priority = size(row["memory_bytes"]), str(row["priority"])
-        table.add_row(short(row["name"]), also, backend, priority, memory, description)
-    console.print(table if rows else "No device.")
+    screen = Screen()
+    columns = ("device", "also", "backend", "priority", "memory", "description")
+    cells = [
+        (
+            short(row["name"]), ", ".join(short(a) for a in row["aliases"]),
+            row["backend"] + ("" if row["automatic"] else " (on request)"),
+            str(row["priority"]), size(row["memory_bytes"]), row["description"],
+        )
+        for row in rows
+    ]  # fmt: skip
+    if rows:
+        screen.table(columns, cells, numbers=("priority", "memory"))
+    else:
+        screen.say("No device.")
     for reason in manager.unavailable():
-        console.print(f"[yellow]no device[/]: {escape(reason)}")
+        screen.say(reason, "no device: ", "yellow", indent=2)
     for hint in manager.hints():
-        console.print(f"[yellow]hint[/]: {escape(hint)}")
+        screen.say(hint, "hint: ", "yellow", indent=2)

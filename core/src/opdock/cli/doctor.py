@@ -9,32 +9,55 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from opdock.cli._report import as_json, pool_rows, short
+from opdock.cli._command import Command, emit, json_option
+from opdock.cli._report import pool_rows, short
+from opdock.cli._screen import Screen, styled, working
+from opdock.codes import of_kind
 from opdock.devices.pool import DevicePool
 from opdock.plugins.loading import resolve
 from opdock.plugins.manager import PluginManager, get_manager
 from opdock.plugins.records import API_VERSION, PluginError, PluginStatus, ProbedDevice
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.text import Text
 
 _PACKAGES: Final = ("opdock-core", "numpy", "pluggy", "protobuf", "tensorboard")
 _COLORS: Final = {"open": "green", "probed": "green", "loaded": "green", "quarantined": "red"}
+_TOLD: Final = (
+    ("ties", "tie", "yellow"), ("faults", "fault", "red"), ("unserved", "sibling", "yellow"),
+    ("failures", "failed", "red"), ("hints", "hint", "yellow"),
+)  # fmt: skip
+"""Parts of the report that are lines: key, what stands before each, its colour."""
 
 
-@click.command("doctor")
-@click.option("--json", "json_output", is_flag=True, help="Print JSON instead of tables.")
+_KEYS: Final = {
+    "api_version": "of the plugin API: major, minor",
+    "versions": "of Python, the platform and the packages that matter",
+    "plugins": "each with its state, its backends and the reasons",
+    "devices": "as `opdock devices --json` has them",
+    "notes": "what backends say of the libraries that they use",
+    "failures": "devices that could not be opened (--open)",
+    "faults": "kernels that gave something wrong (--open)",
+    "unserved": "types that an op lacks on a device, though its like has them (--open)",
+    "ties": "kernels between which the names of plugins decide",
+    "hints": "what to do about hardware that no plugin serves",
+}
+
+
+@click.command(
+    "doctor", cls=Command, example="opdock doctor", found="no device can be used", keys=_KEYS
+)
+@json_option
 @click.option("--open", "open_all", is_flag=True, help="Open every device and try its kernels.")
 @click.option("--traceback", is_flag=True, help="Print the tracebacks of what failed.")
 def command(json_output: bool, open_all: bool, traceback: bool) -> None:
-    """Check the installation: plugins, devices, versions, and what to do about problems.
-
-    The exit status is 1 when no device can be used.
-    """
+    """Check the installation: plugins, devices, versions, and what to do about problems."""
     manager = get_manager()
-    probed = manager.devices()
-    failures = _open(manager) if open_all else []
-    faults, unserved = _tried(manager) if open_all else ([], [])
+    with working("asking plugins for devices"):
+        probed = manager.devices()
+    with working("trying the kernels of every device"):
+        failures = _open(manager) if open_all else []
+        faults, unserved = _tried(manager) if open_all else ([], [])
     report = {
         "api_version": list(API_VERSION),
         "versions": _versions(),
@@ -48,7 +71,7 @@ def command(json_output: bool, open_all: bool, traceback: bool) -> None:
         "hints": manager.hints(),
     }
     if json_output:
-        click.echo(as_json(report))
+        emit(report)
     else:
         _print(report, traceback)
     if not probed:
@@ -96,50 +119,40 @@ def _versions() -> dict[str, str]:
 
 
 def _print(report: dict[str, Any], traceback: bool) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    console = Console()
+    screen = Screen()
     versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
     api = ".".join(str(n) for n in report["api_version"])
-    console.print(f"plugin API {api}; {escape(versions)}\n")
-    table = Table(title="plugins", title_justify="left")
-    for column in ("plugin", "from", "state", "devices and reasons"):
-        table.add_column(column, overflow="fold")
-    for plugin in report["plugins"]:
-        useful = any(b.devices for b in plugin.backends) or not plugin.backends
-        color = _COLORS.get(plugin.state, "yellow") if useful or plugin.kind else "yellow"
-        origin = f"{plugin.distribution} {plugin.version}".strip() or plugin.target
-        told = "\n".join(_lines(plugin))
-        table.add_row(plugin.name, escape(origin), f"[{color}]{plugin.state}[/]", escape(told))
-    console.print(table)
+    screen.say(f"plugin API {api}; {versions}")
+    screen.blank()
+    columns = ("plugin", "from", "state", "devices and reasons")
+    screen.table(columns, [_row(p) for p in report["plugins"]], title="plugins")
+    screen.blank()
     for device in report["devices"]:
         also = "".join(f" = {short(a)}" for a in device["aliases"])
-        console.print(f"{short(device['name'])}{also}: {escape(device['description'])}")
+        screen.say(device["description"], f"{short(device['name'])}{also}: ", indent=2)
     for note in report["notes"]:
-        console.print(escape(note))
-    for tie in report["ties"]:
-        console.print(f"[yellow]tie[/]: {escape(tie)}")
-    for fault in report["faults"]:
-        console.print(f"[red]fault[/]: {escape(fault)}")
-    for missing in report["unserved"]:
-        console.print(f"[yellow]sibling[/]: {escape(missing)}")
-    for failure in report["failures"]:
-        console.print(f"[red]failed[/]: {escape(failure)}")
-    for hint in report["hints"]:
-        console.print(f"[yellow]hint[/]: {escape(hint)}")
+        screen.say(note, indent=2)
+    for key, label, color in _TOLD:
+        for line in report[key]:
+            screen.say(line, f"{label}: ", color, indent=2)
     if traceback:
-        _print_tracebacks(console, report["plugins"])
+        _print_tracebacks(screen, report["plugins"])
+
+
+def _row(plugin: PluginStatus) -> tuple[str, str, Text, str]:
+    useful = any(b.devices for b in plugin.backends) or not plugin.backends
+    color = _COLORS.get(plugin.state, "yellow") if useful or plugin.kind else "yellow"
+    origin = f"{plugin.distribution} {plugin.version}".strip() or plugin.target
+    return plugin.name, origin, styled(plugin.state, color), "\n".join(_lines(plugin))
 
 
 def _lines(plugin: PluginStatus) -> Iterator[str]:
     if plugin.kind and not plugin.backends:
-        yield f"{plugin.kind}: {plugin.reason}"
+        yield of_kind(plugin.kind, f"{plugin.kind}: {plugin.reason}")
     for backend in plugin.backends:
         count = len(backend.devices)
         if backend.state == "quarantined":
-            yield f"{backend.own_type}: {backend.kind}: {backend.reason}"
+            yield of_kind(backend.kind, f"{backend.own_type}: {backend.kind}: {backend.reason}")
         elif count:
             outside = f", not in the pool: {backend.outside}" if backend.outside else ""
             yield f"{backend.own_type}: {count} device{'' if count == 1 else 's'}{outside}"
@@ -150,9 +163,10 @@ def _lines(plugin: PluginStatus) -> Iterator[str]:
         yield "hooks: " + ", ".join(plugin.hooks)
 
 
-def _print_tracebacks(console: Console, plugins: list[PluginStatus]) -> None:
+def _print_tracebacks(screen: Screen, plugins: list[PluginStatus]) -> None:
     for plugin in plugins:
         seen = dict.fromkeys([plugin.traceback, *(b.traceback for b in plugin.backends)])
         for text in filter(None, seen):
-            console.print(f"\n{plugin.name}:", style="bold")
-            console.print(text, markup=False, highlight=False)
+            screen.blank()
+            screen.say("", f"{plugin.name}:", "bold")
+            click.echo(text)

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import click
 
-from opdock import errors
+from opdock.cli._command import Command, Wrong, emit, json_option
 from opdock.cli._graphs import Wish, explain_file
-from opdock.cli._report import as_json
+from opdock.cli._screen import Screen, working
+
+_KEYS: Final = {
+    "rows": "of each node: node, op, requested, device, how, kernel, plugin, why, rejections, "
+    "line, fusion, members, into, missed, means, us",
+    "planned_bytes": "of memory, as planned",
+    "naive_bytes": "that a buffer for each result would take",
+    "fusions": "how often each fusion was applied, by name",
+    "moves": "ops that left a device while the graph ran (--time)",
+    "segments": "what backends compiled as a whole, by name",
+    "missing": "why there is no device of a type that the graph asks for",
+    "devices": "what devices say of how they work just now",
+}
 
 
-@click.command("explain")
+@click.command("explain", cls=Command, example="opdock explain graph.pb --device cpu:0", keys=_KEYS)
 @click.argument("graph", type=click.Path(exists=True, path_type=Path))
 @click.option(
     "--fetch", "fetches", multiple=True, help="Tensor or op to run (default: the outputs)."
@@ -27,7 +40,7 @@ from opdock.cli._report import as_json
 @click.option("--no-soft", is_flag=True, help="Do not move ops off the device that they name.")
 @click.option("--rejections", is_flag=True, help="Show why each other kernel lost.")
 @click.option("--time", "timed", is_flag=True, help="Run it, and show what each node took.")
-@click.option("--json", "json_output", is_flag=True, help="Print JSON.")
+@json_option
 def command(
     graph: Path,
     fetches: tuple[str, ...],
@@ -40,12 +53,14 @@ def command(
 ) -> None:
     """Say where each op of a GraphDef or SavedModel would run, with which kernel, and why."""
     try:
-        found = explain_file(graph, Wish(fetches, feeds, device, not no_soft, timed))
-    except (errors.OpError, ValueError, KeyError, TypeError, OSError, RuntimeError) as e:
-        raise click.ClickException(str(e)) from e
+        with working(f"compiling {graph}"):
+            found = explain_file(graph, Wish(fetches, feeds, device, not no_soft, timed))
+    except (ValueError, KeyError, TypeError, OSError, RuntimeError) as e:
+        raise Wrong(str(e.args[0] if isinstance(e, KeyError) else e)) from e
     if json_output:
-        click.echo(as_json(found.to_dict()))
+        emit(found.to_dict())
         return
-    click.echo(found.table(rejections=rejections))
-    click.echo()
-    click.echo(found.summary())
+    screen = Screen()
+    screen.table(*found.cells(rejections), numbers=("us",))
+    screen.blank()
+    screen.say(found.summary(), indent=2)

@@ -2,24 +2,50 @@
 
 from __future__ import annotations
 
-import sys
+import re
+from math import prod
+from typing import Any, Final
 
 import click
 
+from opdock.cli._command import Command, Wrong, emit, json_option
+from opdock.nearest import meant
 
-@click.command("inspect-checkpoint")
+_KEYS: Final = {
+    "tensors": "of each its name, type and shape",
+    "parameters": "how many numbers they have together, but for what --exclude names",
+}
+
+
+@click.command(
+    "inspect-checkpoint", cls=Command, example="opdock inspect-checkpoint model.ckpt", keys=_KEYS
+)
 @click.argument("checkpoint", metavar="PREFIX")
 @click.option("--tensor", default="", help="Print the value of this tensor.")
 @click.option("--values", is_flag=True, help="Print the values of all tensors.")
 @click.option("--exclude", default="", help="Regular expression of tensors not to count.")
-def command(checkpoint: str, tensor: str, values: bool, exclude: str) -> None:
-    """Print the names, types and shapes of the tensors in a checkpoint, and count the parameters.
-
-    Exit status: 0 if the checkpoint can be read, 1 otherwise.
-    """
+@json_option
+def command(checkpoint: str, tensor: str, values: bool, exclude: str, json_output: bool) -> None:
+    """Print names, types and shapes of the tensors in a checkpoint, and count the parameters."""
+    if json_output:
+        emit(_described(checkpoint, tensor, exclude))
+        return
     from opdock.tools.inspect_checkpoint import print_tensors_in_checkpoint_file
 
-    done = print_tensors_in_checkpoint_file(
+    if not print_tensors_in_checkpoint_file(
         checkpoint, tensor, values, count_exclude_pattern=exclude
-    )
-    sys.exit(0 if done else 1)
+    ):
+        raise SystemExit(2)
+
+
+def _described(checkpoint: str, tensor: str, exclude: str) -> dict[str, Any]:
+    from opdock.io.checkpoint_reader import NewCheckpointReader
+
+    reader = NewCheckpointReader(checkpoint)
+    shapes, types = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
+    if tensor and tensor not in shapes:
+        raise Wrong(f"the checkpoint has no tensor {tensor!r}{meant(tensor, shapes)}")
+    wanted = [tensor] if tensor else sorted(shapes)
+    rows = [{"name": n, "type": types[n].name, "shape": shapes[n]} for n in wanted]
+    counted = [n for n in shapes if not (exclude and re.search(exclude, n))]
+    return {"tensors": rows, "parameters": sum(prod(shapes[n]) for n in counted)}

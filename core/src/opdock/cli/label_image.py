@@ -4,4 +4,10 @@ from __future__ import annotations
 
 from opdock.cli._tool import tool
 
-command = tool("label-image", "label_image")
+command = tool(
+    "label-image",
+    "label_image",
+    example="opdock label-image --graph=classifier.pb --labels=labels.txt "
+    "--image=images/red/0.png --input_layer=x --output_layer=y --input_height=8 "
+    "--input_width=8",
+)

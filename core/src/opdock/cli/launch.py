@@ -13,11 +13,17 @@ from typing import Any, Final
 
 import click
 
+from opdock.cli._command import Command
+
 _PATIENCE: Final = 10.0
 
 
 @click.command(
-    options_metavar="[OPTIONS]", context_settings={"ignore_unknown_options": True}
+    "launch", cls=Command, options_metavar="[OPTIONS]",
+    context_settings={"ignore_unknown_options": True},
+    example="opdock launch --ps 0 --workers 1 train.py --steps 3",
+    status="0 if all workers ended well; that of the first task that failed; 2 for a wrong option; "
+    "130 after Ctrl-C.",
 )  # fmt: skip
 @click.option("--ps", default=1, show_default=True, help="How many parameter servers.")
 @click.option("--workers", default=1, show_default=True, help="How many workers.")

@@ -7,11 +7,13 @@ import importlib
 import importlib.util
 import pkgutil
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
+from click.shell_completion import CompletionItem
 
 import opdock.cli
+from opdock.nearest import meant
 
 _NOT_COMMANDS: Final = frozenset({"main"})
 
@@ -40,6 +42,31 @@ class LazyGroup(click.Group):
             raise TypeError(f"{module.__name__}.command must be a click command")
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Finds a command; of one that there is not, the nearest is told."""
+        known = self.list_commands(ctx)
+        if args and not args[0].startswith("-") and args[0] not in known:
+            ctx.fail(f"No such command '{args[0]}'{meant(args[0], known)}")
+        return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """What a shell offers: commands with their first lines, of which none is imported."""
+        names = [n for n in self.list_commands(ctx) if n.startswith(incomplete)]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [*(CompletionItem(n, help=_first_line(n)) for n in names), *options]
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs a command; Ctrl-C ends it with a line and the status that shells know."""
+        from opdock.cli._command import INTERRUPTED
+
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("\nopdock: interrupted", err=True)
+            ctx.exit(INTERRUPTED)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Lists the commands with the first lines of their modules' docstrings."""
         names = self.list_commands(ctx)
@@ -54,7 +81,8 @@ def _first_line(name: str) -> str:
         return ""
     tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
     text = (ast.get_docstring(tree) or "").partition("\n")[0]
-    return text.removeprefix(f"`opdock {name}`: ").removesuffix(".")
+    _, _, said = text.partition("`: ")
+    return said.removesuffix(".")
 
 
 @click.command(

@@ -19,6 +19,7 @@ from typing import Final
 import click
 
 from opdock import errors
+from opdock.cli._command import Command
 
 _SUFFIX: Final = ".tmpl"
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
@@ -79,7 +80,7 @@ _RENAMED: Final = {
 }  # fmt: skip
 
 
-@click.command("new-backend")
+@click.command("new-backend", cls=Command, example="opdock new-backend mychip --start namespace")
 @click.argument("name")
 @click.option(
     "--dir",
@@ -99,11 +100,8 @@ def command(name: str, folder: Path, start: str | None) -> None:
     NAME is the backend's name: lower case letters, digits and underscores. The devices will be
     called /device:NAME:0 and so on.
     """
-    try:
-        _check(name)
-        made = create(name, folder, start or _asked())
-    except errors.OpError as e:
-        raise click.ClickException(e.message) from None
+    _check(name)
+    made = create(name, folder, start or _asked())
     click.echo(f"{made} is a package whose tests say what to do next:\n")
     click.echo(f'    cd {made}\n    pip install -e ".[test]"\n    pytest')
 

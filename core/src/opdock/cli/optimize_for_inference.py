@@ -4,4 +4,9 @@ from __future__ import annotations
 
 from opdock.cli._tool import tool
 
-command = tool("optimize-for-inference", "optimize_for_inference_lib")
+command = tool(
+    "optimize-for-inference",
+    "optimize_for_inference_lib",
+    example="opdock optimize-for-inference --input=graph.pb --output=small.pb --input_names=x "
+    "--output_names=y",
+)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import click
 
 from opdock import errors
+from opdock.cli._command import Command, Wrong, emit, json_option
+from opdock.cli._report import size
+from opdock.cli._screen import Screen, counting, working
 
 _FILES = click.argument("files", nargs=-1, required=True)
+_DAMAGE = "a file is damaged"
 
 
 @click.group("records")
@@ -22,18 +27,22 @@ def command() -> None:
     """
 
 
-def _over(files: tuple[str, ...], work: Callable[[str], None]) -> None:
-    """Does something with each file, goes on after one that cannot be read, and exits with 1."""
-    failed = False
+def _over(files: tuple[str, ...], work: Callable[[str], None]) -> int:
+    """Does something with each file and goes on after one that cannot be read.
+
+    Returns:
+        The exit status: 1 if a file is damaged, 2 if one cannot be opened.
+    """
+    statuses = {0}
     for name in files:
         try:
-            work(name)
+            with working(f"reading {name}"):
+                work(name)
         except errors.OpError as e:
-            failed = True
+            statuses.add(1 if isinstance(e, errors.DataLossError) else 2)
             where = "" if name in e.message else f"{name}: "
             click.echo(f"{type(e).__name__}: {where}{e.message}", err=True)
-    if failed:
-        raise SystemExit(1)
+    return min(statuses - {0}, default=0)
 
 
 def _read(name: str) -> Any:
@@ -42,111 +51,169 @@ def _read(name: str) -> Any:
     return RecordReader(name, compression_of(name))
 
 
-@command.command("list")
+@command.command(
+    "list", cls=Command, example="opdock records list data.tfrecord", found=_DAMAGE, each="file",
+    keys={
+        "file": "its name", "records": "how many it has", "bytes": "its size",
+        "compression": "none, GZIP or ZLIB", "first": "what its first record is",
+    },
+)  # fmt: skip
 @_FILES
-def list_files(files: tuple[str, ...]) -> None:
+@json_option
+def list_files(files: tuple[str, ...], json_output: bool) -> None:
     """List files with their records, sizes and what the first record is."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
     from opdock.cli._examples import features_of
-    from opdock.cli._report import size
     from opdock.io import filesystems
     from opdock.io.records import compression_of
 
-    table = Table()
-    for column in ("file", "records", "size", "compression", "first record"):
-        table.add_column(column, overflow="fold")
+    found: list[dict[str, Any]] = []
 
     def add(name: str) -> None:
         with _read(name) as reader:
             first = reader.read()
             count = (first is not None) + sum(1 for _ in reader)
-        found = None if first is None else features_of(first)
+        features = None if first is None else features_of(first)
         what = "-" if first is None else f"{len(first)} bytes"
-        if found is not None:
-            what = f"Example of {len(found)} features"
-        bytes_ = filesystems.of(name).stat(name)[0]
-        kind = compression_of(name) or "none"
-        table.add_row(escape(name), str(count), size(bytes_), kind, escape(what))
+        found.append({
+            "file": name, "records": count, "bytes": filesystems.of(name).stat(name)[0],
+            "compression": compression_of(name) or "none",
+            "first": what if features is None else f"Example of {len(features)} features",
+        })  # fmt: skip
 
-    try:
-        _over(files, add)
-    finally:
-        Console().print(table)
+    status = _over(files, add)
+    if json_output:
+        emit(found)
+    else:
+        columns = ("file", "records", "size", "compression", "first record")
+        shown = [
+            {**row, "records": str(row["records"]), "bytes": size(row["bytes"])} for row in found
+        ]
+        Screen().table(columns, [list(row.values()) for row in shown], numbers=("records", "size"))
+    raise SystemExit(status)
 
 
-@command.command("count")
+@command.command(
+    "count", cls=Command, example="opdock records count data.tfrecord", found=_DAMAGE, each="file",
+    keys={"file": "its name", "records": "how many it has"},
+)  # fmt: skip
 @_FILES
-def count_records(files: tuple[str, ...]) -> None:
+@json_option
+def count_records(files: tuple[str, ...], json_output: bool) -> None:
     """Count records; the last line is the sum, if there are several files."""
-    counts: list[int] = []
+    counts: dict[str, int] = {}
 
     def add(name: str) -> None:
         with _read(name) as reader:
-            counts.append(sum(1 for _ in reader))
-        click.echo(f"{counts[-1]}\t{name}")
+            counts[name] = sum(1 for _ in reader)
 
-    try:
-        _over(files, add)
-    finally:
+    status = _over(files, add)
+    if json_output:
+        emit([{"file": name, "records": count} for name, count in counts.items()])
+    else:
+        for name, count in counts.items():
+            click.echo(f"{count}\t{name}")
         if len(files) > 1:
-            click.echo(f"{sum(counts)}\ttotal")
+            click.echo(f"{sum(counts.values())}\ttotal")
+    raise SystemExit(status)
 
 
-@command.command("verify")
+@command.command(
+    "verify", cls=Command, example="opdock records verify data.tfrecord", found=_DAMAGE,
+    each="file without damage",
+    keys={"file": "its name", "records": "how many it has", "bytes": "that they take, unpacked"},
+)  # fmt: skip
 @_FILES
-def verify(files: tuple[str, ...]) -> None:
-    """Read every record and check its sums; tells file and place of damage, and exits with 1."""
+@json_option
+def verify(files: tuple[str, ...], json_output: bool) -> None:
+    """Read every record and check its sums; tells file and place of damage on stderr."""
+    whole: list[dict[str, Any]] = []
 
     def check(name: str) -> None:
         with _read(name) as reader:
             count = sum(1 for _ in reader)
-            click.echo(f"{name}: {count} records, {reader.offset} bytes, no damage")
+            whole.append({"file": name, "records": count, "bytes": reader.offset})
 
-    _over(files, check)
+    status = _over(files, check)
+    if json_output:
+        emit(whole)
+    for row in () if json_output else whole:
+        click.echo(f"{row['file']}: {row['records']} records, {row['bytes']} bytes, no damage")
+    raise SystemExit(status)
 
 
-@command.command("show")
+@command.command(
+    "show", cls=Command, example="opdock records show data.tfrecord -n 2", found=_DAMAGE,
+    each="record",
+    keys={
+        "record": "its number", "bytes": "its size",
+        "features": "of an Example: name, kind and values; null for other records",
+    },
+)  # fmt: skip
 @click.argument("file")
 @click.option("-n", "count", default=1, show_default=True, help="How many records to show.")
 @click.option("--skip", default=0, show_default=True, help="How many records to leave out before.")
 @click.option("--values", default=8, show_default=True, help="How many values of each feature.")
-def show(file: str, count: int, skip: int, values: int) -> None:
+@json_option
+def show(file: str, count: int, skip: int, values: int, json_output: bool) -> None:
     """Show records: the features of Examples, the first bytes of others."""
-    from itertools import islice
-
     from opdock.cli._examples import features_of
 
-    def tell(name: str) -> None:
+    records: list[bytes] = []
+
+    def read(name: str) -> None:
         with _read(name) as reader:
-            for number, record in enumerate(islice(reader, skip, skip + count), skip):
-                click.echo(f"record {number}: {len(record)} bytes")
-                features = features_of(record)
-                if features is None:
-                    click.echo(f"  {record[:64]!r}{' ...' if len(record) > 64 else ''}")
-                for feature in features or ():
-                    click.echo(f"  {feature.name}: {feature.text(values)}")
+            records.extend(islice(reader, skip, skip + count))
 
-    _over((file,), tell)
+    status = _over((file,), read)
+    rows: list[dict[str, Any]] = []
+    for number, record in enumerate(records, skip):
+        features = features_of(record)
+        if json_output:
+            told = None if features is None else [f.plain(values) for f in features]
+            rows.append({"record": number, "bytes": len(record), "features": told})
+            continue
+        click.echo(f"record {number}: {len(record)} bytes")
+        if features is None:
+            click.echo(f"  {record[:64]!r}{' ...' if len(record) > 64 else ''}")
+        for feature in features or ():
+            click.echo(f"  {feature.name}: {feature.text(values)}")
+    if json_output:
+        emit(rows)
+    raise SystemExit(status)
 
 
-@command.command("index")
+@command.command(
+    "index", cls=Command, example="opdock records index data.tfrecord", found=_DAMAGE, each="file",
+    keys={"file": "its name", "index": "the file beside it", "records": "how many it has"},
+)  # fmt: skip
 @_FILES
-def index(files: tuple[str, ...]) -> None:
+@json_option
+def index(files: tuple[str, ...], json_output: bool) -> None:
     """Write FILE.idx beside each file: place and size of each record, a line each."""
     from opdock.io.record_index import index_of, save_index
+
+    written: list[dict[str, Any]] = []
 
     def write(name: str) -> None:
         found = index_of(name)
         save_index(f"{name}.idx", found)
-        click.echo(f"{name}.idx: {len(found)} records")
+        written.append({"file": name, "index": f"{name}.idx", "records": len(found)})
 
-    _over(files, write)
+    status = _over(files, write)
+    if json_output:
+        emit(written)
+    for row in () if json_output else written:
+        click.echo(f"{row['index']}: {row['records']} records")
+    raise SystemExit(status)
 
 
-@command.command("convert")
+@command.command(
+    "convert", cls=Command, example="opdock records convert images data --shards 2",
+    keys={
+        "files": "what was written", "images": "how many there are",
+        "classes": "their names, in the order of their numbers",
+    },
+)  # fmt: skip
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.argument("output", type=click.Path(path_type=Path))
 @click.option("--shards", default=1, show_default=True, type=click.IntRange(1, 99999))
@@ -154,7 +221,10 @@ def index(files: tuple[str, ...]) -> None:
     "--compression", type=click.Choice(["none", "GZIP", "ZLIB"]), default="none", show_default=True
 )
 @click.option("--seed", default=0, show_default=True, help="For the order of the images.")
-def convert(folder: Path, output: Path, shards: int, compression: str, seed: int) -> None:
+@json_option
+def convert(
+    folder: Path, output: Path, shards: int, compression: str, seed: int, json_output: bool
+) -> None:
     """Make TFRecord files of the images in FOLDER.
 
     The files are OUTPUT-00000-of-00004 and so on; each has its name when all of it is written. A
@@ -162,19 +232,22 @@ def convert(folder: Path, output: Path, shards: int, compression: str, seed: int
     Each image is an Example with image/encoded, image/format, image/filename, image/height,
     image/width, image/channels and, of classes, image/class/label and image/class/text.
     """
-    from rich.progress import Progress
-
     from opdock.cli._examples import Images
 
-    try:
-        images = Images.found(folder, seed)
-        if not images.files:
-            raise click.ClickException(f"{folder} holds no JPEG, PNG, GIF or BMP images")
-        with Progress(transient=True) as progress:
-            task = progress.add_task("images", total=len(images.files))
-            kind = "" if compression == "none" else compression
-            for shard in images.write(output, shards, kind, lambda: progress.advance(task)):
-                progress.console.print(str(shard), highlight=False)
-    except errors.OpError as e:
-        raise click.ClickException(f"{type(e).__name__}: {e.message}") from None
-    click.echo(f"{len(images.files)} images of {len(images.labels) or 'no'} classes")
+    images = Images.found(folder, seed)
+    if not images.files:
+        raise Wrong(f"{folder} holds no JPEG, PNG, GIF or BMP images")
+    kind = "" if compression == "none" else compression
+    total = len(images.files)
+    with counting("images") as count:
+        done = iter(range(1, total + 1))
+        written = [
+            str(shard)
+            for shard in images.write(output, shards, kind, lambda: count("", next(done), total))
+        ]
+    if json_output:
+        emit({"files": written, "images": total, "classes": images.labels})
+        return
+    for name in written:
+        click.echo(name)
+    click.echo(f"{total} images of {len(images.labels) or 'no'} classes")

@@ -8,9 +8,10 @@ import sys
 import click
 
 from opdock.cli import _program
+from opdock.cli._command import Command, Wrong
 
 
-class _Run(click.Command):
+class _Run(Command):
     """Takes options up to the script or `-m module`; all behind it is the program's."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -23,7 +24,10 @@ class _Run(click.Command):
         return super().parse_args(ctx, [*args[:end], "--", *args[end:]])
 
 
-@click.command(cls=_Run, options_metavar="[OPTIONS]")
+@click.command(
+    "run", cls=_Run, options_metavar="[OPTIONS]", example="opdock run train.py --steps 3",
+    status="that of the program; 2 if there is no such program.",
+)  # fmt: skip
 @click.option("-m", "module", metavar="MODULE", help="Run a module, as `python -m` does.")
 @click.option(
     "--no-legacy",
@@ -39,8 +43,6 @@ def command(module: str | None, no_legacy: bool, arguments: tuple[str, ...]) -> 
     traceback and the exit status that it would end with there. Names that Python, NumPy and
     other libraries have removed since 2019 are put back for it; which of them were used, and where,
     is said at the end on stderr.
-
-    Exit status: the program's; 2 if there is no such program.
     """
     if module is None and not arguments:
         raise click.UsageError("name a script, or a module with -m")
@@ -60,5 +62,4 @@ def command(module: str | None, no_legacy: bool, arguments: tuple[str, ...]) -> 
         else:
             _program.run_script(arguments[0], list(arguments[1:]))
     except _program.CannotRunError as e:
-        click.echo(f"opdock run: {e}", err=True)
-        sys.exit(2)
+        raise Wrong(str(e)) from None

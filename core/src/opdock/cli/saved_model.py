@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import click
-
-_SETTINGS = {"ignore_unknown_options": True, "help_option_names": []}
+from opdock.cli._tool import Tool
 
 
-@click.command("saved-model", context_settings=_SETTINGS)
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def command(arguments: tuple[str, ...]) -> None:
-    """Show, run or scan a SavedModel; the arguments are those of TensorFlow's saved_model_cli."""
+def _main(arguments: list[str], prog: str) -> None:
     from opdock.tools.saved_model_cli import create_parser
 
-    parser = create_parser(prog="opdock saved-model")
+    parser = create_parser(prog=prog)
     args = parser.parse_args(arguments)
     if not hasattr(args, "func"):
         parser.error("too few arguments")
     args.func(args)
+
+
+command = Tool(
+    "saved-model",
+    _main,
+    help="Show, run or scan a SavedModel; the arguments are those of TensorFlow's saved_model_cli.",
+    example="opdock saved-model show --dir model --all",
+)

@@ -4,4 +4,9 @@ from __future__ import annotations
 
 from opdock.cli._tool import tool
 
-command = tool("strip-unused", "strip_unused_lib")
+command = tool(
+    "strip-unused",
+    "strip_unused_lib",
+    example="opdock strip-unused --input_graph=graph.pb --input_binary=true "
+    "--output_graph=small.pb --input_node_names=x --output_node_names=y",
+)

@@ -4,4 +4,8 @@ from __future__ import annotations
 
 from opdock.cli._tool import tool
 
-command = tool("summarize-graph", "summarize_graph")
+command = tool(
+    "summarize-graph",
+    "summarize_graph",
+    example="opdock summarize-graph --in_graph=graph.pb",
+)

@@ -7,8 +7,11 @@ from typing import Any
 
 import click
 
+from opdock.cli._command import Command, Wrong
+from opdock.cli._screen import working
 
-@click.command("timeline")
+
+@click.command("timeline", cls=Command, example="opdock timeline run.pb -o trace.json")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path),
@@ -25,13 +28,16 @@ def command(file: Path, output: Path | None, tag: str | None, memory: bool, data
     https://ui.perfetto.dev.
     """
     from opdock.api.timeline import Timeline
+    from opdock.io.files import write_file
 
-    stats = _step_stats(file, tag)
-    trace = Timeline(stats).generate_chrome_trace_format(show_dataflow=dataflow, show_memory=memory)
+    with working(f"reading {file}"):
+        stats = _step_stats(file, tag)
+        made = Timeline(stats)
+        trace = made.generate_chrome_trace_format(show_dataflow=dataflow, show_memory=memory)
     if output is None:
         click.echo(trace)
     else:
-        output.write_text(trace, encoding="utf-8")
+        write_file(str(output), trace.encode())
         count = sum(len(d.node_stats) for d in stats.dev_stats)
         click.echo(f"{output}: {count} ops on {len(stats.dev_stats)} devices")
 
@@ -42,9 +48,9 @@ def _step_stats(file: Path, tag: str | None) -> Any:
     try:
         run = read_run(file, tag)
     except KeyError as e:
-        raise click.ClickException(str(e.args[0])) from None
+        raise Wrong(str(e.args[0])) from None
     if run is None:
-        raise click.ClickException(
+        raise Wrong(
             f"{file} is neither a RunMetadata with step_stats nor an event file with one; run with "
             "RunOptions(trace_level=RunOptions.FULL_TRACE)"
         )

@@ -4,4 +4,9 @@ from __future__ import annotations
 
 from opdock.cli._tool import tool
 
-command = tool("transform-graph", "transform_graph")
+command = tool(
+    "transform-graph",
+    "transform_graph",
+    example="opdock transform-graph --in_graph=graph.pb --out_graph=small.pb --inputs=x "
+    '--outputs=y --transforms="fold_constants"',
+)

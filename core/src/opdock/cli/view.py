@@ -8,16 +8,20 @@ from pathlib import Path
 
 import click
 
-from opdock import errors
+from opdock.cli._command import Command, Wrong
 from opdock.cli._graphs import Wish, explain_file, read_graph
 from opdock.cli._report import size
+from opdock.cli._screen import working
 from opdock.cli._traces import read_run
 from opdock.view.model import View
 from opdock.view.page import page_of, write_page
 from opdock.view.trace import view_of_graph, view_of_run
 
 
-@click.command("view")
+@click.command(
+    "view", cls=Command,
+    example="opdock view frozen.pb --time --device cpu:0 --device opencl:0 -o page.html",
+)  # fmt: skip
 @click.argument(
     "files", metavar="FILE [FILE]", nargs=-1, required=True,
     type=click.Path(exists=True, path_type=Path),
@@ -62,11 +66,6 @@ def command(
 
     FILE is a GraphDef, a SavedModel's directory, a RunMetadata, or an event file with one. Two
     files, or one on two devices, are shown side by side. The page needs no server and no network.
-
-    Example: opdock view frozen.pb --time --device cpu:0 --device gpu:0 -o page.html
-
-    Exit status: 0 if the page was written or served, 1 if a file cannot be read or its graph not
-    be placed, 2 for wrong options.
     """
     wanted = [(file, device) for file in files for device in devices or (None,)]
     if len(wanted) > 2:
@@ -80,15 +79,15 @@ def command(
         views = []
         for (file, device), title in zip(wanted, names, strict=True):
             wish = Wish(fetches, feeds, device, not no_soft, timed)
-            views.append(view_of_file(file, wish, title, tag, as_written))
+            with working(f"compiling {file}"):
+                views.append(view_of_file(file, wish, title, tag, as_written))
         if serve:
             _serve(page_of(*views), port, opened)
             return
         target = output or Path(f"{files[0].resolve().name}.html")
         write_page(str(target), views)
-    except (errors.OpError, ValueError, KeyError, TypeError, OSError, RuntimeError) as e:
-        told = e.args[0] if isinstance(e, KeyError) else e
-        raise click.ClickException(str(told)) from e
+    except (ValueError, KeyError, TypeError, OSError, RuntimeError) as e:
+        raise Wrong(str(e.args[0] if isinstance(e, KeyError) else e)) from e
     nodes = sum(len(view.rows) for view in views)
     click.echo(f"{target}: {nodes} nodes, {size(target.stat().st_size)}")
     if opened:

@@ -24,6 +24,7 @@ from opdock.io.files import Temporary, local_path, tf_errors
 from opdock.io.parsing import parsed
 from opdock.io.table import TableReader
 from opdock.io.tensor_slice import TensorSlice, encode_key, gather
+from opdock.nearest import meant
 
 __all__ = ["BundleReader", "BundleWriter", "merge_bundles"]
 
@@ -205,7 +206,8 @@ class BundleReader:
 
     def missing(self, name: str) -> errors.NotFoundError:
         """The error of a look-up or a restore that asks for a tensor that is not here."""
-        return errors.NotFoundError(None, None, f"Key {name} not found in checkpoint")
+        told = f"Key {name} not found in checkpoint{meant(name, self.names())}"
+        return errors.NotFoundError(None, None, told)
 
     # ------------------------------------------------------------ values
     def get(self, name: str | bytes) -> Array:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Final, NoReturn
 
 from opdock import errors
+from opdock.codes import coded
 
 # Internal modules and names, with all below them, and why they are not there.
 MODULES: Final[dict[str, str]] = {
@@ -37,9 +38,8 @@ class _Absent(type):
     _opdock_reason: str
 
     def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
-        raise errors.UnimplementedError(
-            None, None, f"tensorflow.{cls._opdock_name} is not there: {cls._opdock_reason}"
-        )
+        told = f"tensorflow.{cls._opdock_name} is not there: {cls._opdock_reason}"
+        raise errors.UnimplementedError(None, None, coded("OPD-NAME-002", told))
 
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__"):

@@ -12,6 +12,7 @@ from types import CodeType, FrameType, ModuleType
 from typing import Any, Final, cast
 
 from opdock import version
+from opdock.codes import coded
 from opdock.mapping import missing, modules, resolve
 
 DISTRIBUTION: Final = "tensorflow"
@@ -130,11 +131,11 @@ def install_as_tensorflow() -> ModuleType:
     """
     present = sys.modules.get("tensorflow")
     if present is not None and not isinstance(present, modules.Mapped):
-        raise RealTensorFlowError(
+        told = (
             f"TensorFlow is already imported, from {getattr(present, '__file__', None)!r}: call "
-            "opdock.install_as_tensorflow() before anything imports it, or use `opdock run`",
-            name="tensorflow",
+            "opdock.install_as_tensorflow() before anything imports it, or use `opdock run`"
         )
+        raise RealTensorFlowError(coded("OPD-NAME-004", told), name="tensorflow")
     if not any(isinstance(finder, TensorFlowFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, cast(Any, TensorFlowFinder("tensorflow")))
         _tell_pkg_resources()

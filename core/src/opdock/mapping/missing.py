@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from types import ModuleType
 
+from opdock.codes import coded
 from opdock.mapping import left_out, libraries, names, op_gaps, removed, resolve
+from opdock.nearest import meant
 
 PAGE = "docs/reference/coverage.md"
 
@@ -34,21 +36,24 @@ def why(path: str, name: str) -> str:
         return hint
     if name in names.table().public.get(path, {}):
         if (why_not := left_out.reason(full)) is not None:
-            return f"opdock leaves tf.{full} out: {why_not}"
+            return coded("OPD-NAME-002", f"opdock leaves tf.{full} out: {why_not}")
         gap = op_gaps.gap_of(name) if path == "raw_ops" else None
         if gap is not None and gap.out:
-            return f"opdock leaves tf.{full} out: {gap.why}"
-        return f"opdock does not cover tf.{full} yet ({PAGE} says what is planned)"
+            return coded("OPD-NAME-002", f"opdock leaves tf.{full} out: {gap.why}")
+        told = f"opdock does not cover tf.{full} yet ({PAGE} says what is planned)"
+        return coded("OPD-NAME-001", told)
     if path.startswith("compat.v2"):
         return "opdock is TensorFlow 1's interface; of TF 2's it has the names that 1.x shares"
     elsewhere = _elsewhere(name)
     if elsewhere:
         return f"TensorFlow 1.15 has no tf.{full}; it has {elsewhere}"
     if path.startswith(("python", "contrib", "core", "tools", "examples", "lite")):
-        return (
+        told = (
             f"opdock does not map this internal name; a public one, if there is any, is in {PAGE}"
         )
-    return f"TensorFlow 1.15 has no tf.{full} either"
+        return coded("OPD-NAME-003", told)
+    known = names.table().public.get(path, {})
+    return f"TensorFlow 1.15 has no tf.{full} either{meant(name, known)}"
 
 
 def _elsewhere(name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.util
 import sys
@@ -16,6 +15,7 @@ import pluggy
 
 from opdock.devices.routes import CopyRoute
 from opdock.graph.nodes.registry import OpSpec
+from opdock.nearest import meant
 from opdock.plugins import hookspecs
 from opdock.plugins.clusters import ClusterEngineSpec
 from opdock.plugins.ownership import NAMED
@@ -163,8 +163,7 @@ def _check_hooks(relay: pluggy.PluginManager, module: Any, implemented: list[str
         unknown = [n for n in implemented if n not in known]
         if not unknown:
             raise Quarantine("unknown-hook", " ".join(str(e).split())) from None
-        close = difflib.get_close_matches(unknown[0], known, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
+        hint = meant(unknown[0], known)
         raise Quarantine("unknown-hook", f"there is no hook {unknown[0]!r}{hint}") from None
 
 

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from opdock.codes import of_kind
 from opdock.devices.routes import CopyRoute, RouteTable
 from opdock.kernels.select.selection import Tie
 from opdock.plugins import discovery, hints, loading, ownership, probing
@@ -424,7 +425,8 @@ def _backend_line(backend: Backend) -> str:
 
 
 def _backend_error(backend: Backend) -> PluginError:
-    return PluginError(_backend_line(backend), backend.plugin.name, backend.kind, backend.traceback)
+    told = of_kind(backend.kind, _backend_line(backend))
+    return PluginError(told, backend.plugin.name, backend.kind, backend.traceback)
 
 
 _manager: PluginManager | None = None

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from opdock.codes import of_kind
 from opdock.devices.protocols import check_device
 from opdock.devices.segment import SegmentCompiler
 from opdock.kernels import portable
@@ -233,9 +234,12 @@ def _as_compiler(name: str, found: Any) -> Any:
 def _failed(backend: Backend, probed: ProbedDevice, error: Exception) -> PluginError:
     spec = probed.spec
     hint = f" ({spec.install_hint})" if spec.install_hint else ""
-    return PluginError(
+    told = (
         f"device {spec.own_type}:{probed.attributes.index} of plugin {backend.plugin.name!r} "
-        f"({backend.plugin.origin}) cannot be opened: {type(error).__name__}: {error}{hint}",
+        f"({backend.plugin.origin}) cannot be opened: {type(error).__name__}: {error}{hint}"
+    )
+    return PluginError(
+        of_kind("open-failed", told),
         backend.plugin.name,
         "open-failed",
         "".join(tb.format_exception(error)),

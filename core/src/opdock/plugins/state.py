@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 import pluggy
 
+from opdock.codes import of_kind
 from opdock.plugins.records import (
     BackendSpec,
     BackendStatus,
@@ -124,7 +125,10 @@ class Plugin:
     def error(self) -> PluginError:
         """The quarantine as an exception, for whoever asked for this plugin."""
         return PluginError(
-            f"plugin {self.name!r} ({self.origin}) is quarantined: {self.kind}: {self.reason}",
+            of_kind(
+                self.kind,
+                f"plugin {self.name!r} ({self.origin}) is quarantined: {self.kind}: {self.reason}",
+            ),
             self.name,
             self.kind,
             self.traceback,

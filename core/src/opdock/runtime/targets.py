@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opdock import errors
+from opdock.codes import coded
 from opdock.compiler.pipeline import OPTIONAL
 from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.target import Target
@@ -169,8 +170,11 @@ def discover(config: SessionConfig, experience: Experience, task: str) -> Sessio
     if not targets:
         raise errors.NotFoundError(
             None, None,
-            'opdock found no device. Install a backend, for instance: pip install "opdock-cpu". '
-            "`opdock doctor` shows the state of every plugin.",
+            coded(
+                "OPD-PLACE-005",
+                'opdock found no device. Install a backend, for instance: pip install "opdock-cpu".'
+                " `opdock doctor` shows the state of every plugin.",
+            ),
         )  # fmt: skip
     return SessionDevices(targets, manager, config, pool, experience)
 

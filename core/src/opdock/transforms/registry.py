@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib
 import inspect
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from opdock import errors
+from opdock.nearest import nearest
 from opdock.runtime.brought import graph_transforms
 from opdock.transforms.options import Option, options_of
 
@@ -92,6 +92,6 @@ def find_transform(name: str) -> Transform:
     brought = _plugins()
     if name in brought:
         return brought[name]
-    close = difflib.get_close_matches(name, transform_names(), n=1)
-    hint = f" Did you mean '{close[0]}'?" if close else ""
+    close = nearest(name, transform_names())
+    hint = f" Did you mean '{close}'?" if close else ""
     raise errors.InvalidArgumentError(None, None, f"Transform '{name}' not recognized.{hint}")

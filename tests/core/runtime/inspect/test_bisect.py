@@ -248,5 +248,5 @@ def test_what_is_no_case(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="no replayable case"):
             load_case(path)
         done = CliRunner().invoke(command, [str(path)])
-        assert done.exit_code == 1
+        assert done.exit_code == 2
         assert "no replayable case" in done.output

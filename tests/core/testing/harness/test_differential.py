@@ -88,6 +88,6 @@ def test_the_command(tmp_path: Any) -> None:
     assert json.loads(data.read_text())["pairs"][0]["op"] == "Sigmoid"
     assert table.read_text().startswith("# ECHO:0 against CPU:0")
     nothing = CliRunner().invoke(command, [*options[:4], "--op", "NoSuchOp"])
-    assert nothing.exit_code == 1
+    assert nothing.exit_code == 2
     mixed = CliRunner().invoke(command, [*options, "--level", "L2"])
     assert mixed.exit_code == 2

@@ -281,7 +281,7 @@ def test_the_command(dut: DeviceUnderTest, tmp_path: Any) -> None:
     assert "L2/Neg/float32" in json.loads(base.read_text())["passed"]
 
     bad = CliRunner().invoke(command, [*options, "--op", "Abs", "--baseline", str(base)])
-    assert bad.exit_code == 1
+    assert bad.exit_code == 2
     assert "failed L2/Abs/float32" in bad.output
 
     base.write_text(json.dumps({"passed": ["L2/Neg/float32", "L2/Log/float32"]}))
@@ -291,5 +291,5 @@ def test_the_command(dut: DeviceUnderTest, tmp_path: Any) -> None:
     assert lost.exit_code == 0, lost.output  # other levels are not compared
 
     missing = CliRunner().invoke(command, ["--device", "nosuch:0"])
-    assert missing.exit_code == 1
+    assert missing.exit_code == 2
     assert "There is no device" in missing.output

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from opdock import errors
+from opdock.codes import coded
 from opdock.compiler.ir.block import FEED, Block, Node, Value
 from opdock.compiler.ir.state import is_state
 from opdock.compiler.ir.together import Together
@@ -17,6 +18,7 @@ from opdock.compiler.place.target import Target, parsed
 from opdock.graph.nodes.devicespec import DeviceSpec
 from opdock.graph.nodes.traits import Control
 from opdock.kernels.select.selection import Rejection
+from opdock.nearest import near
 
 _Offers = dict[str, tuple[Sequence[Target], bool]]  # for each request what `candidates` answers
 PlaceHook = Callable[[Sequence[Node], Sequence[Target], "Placer"], "tuple[Target, str] | None"]
@@ -87,9 +89,12 @@ class Placer:
         if found and not self.soft:
             raise errors.UnavailableError(
                 None, node.origin,
-                f"Cannot assign a device for operation {node.name}: it was explicitly assigned to "
-                f"{requested}, but {found[0].name} was lost: {self.experience.lost[found[0].name]}"
-                + _line(node),
+                coded(
+                    "OPD-PLACE-003",
+                    f"Cannot assign a device for operation {node.name}: it was explicitly assigned "
+                    f"to {requested}, but {found[0].name} was lost: "
+                    f"{self.experience.lost[found[0].name]}{_line(node)}",
+                ),
             )  # fmt: skip
         job_only = DeviceSpec(job=spec.job, replica=spec.replica, task=spec.task)
         if not self.soft or not any(t.matches(job_only) for t in self.targets):
@@ -122,7 +127,10 @@ class Placer:
         why = self.unavailable(spec.device_type) if spec.device_type else None
         if why:
             text += f" No {spec.device_type} device: {why}."
-        return text + _line(node)
+        if spec.device_type:
+            own = {parsed(t.name).device_type or "" for t in self.targets}
+            text += near(spec.device_type, own - {spec.device_type})
+        return coded("OPD-PLACE-001", text + _line(node))
 
 
 def place(block: Block, placer: Placer) -> None:
@@ -350,7 +358,7 @@ def _fall_back(
                 _take(node, choice)
                 return
     raise errors.InvalidArgumentError(
-        None, node.origin, _no_kernel(node, home, requested, lost[node])
+        None, node.origin, coded("OPD-PLACE-002", _no_kernel(node, home, requested, lost[node]))
     )
 
 

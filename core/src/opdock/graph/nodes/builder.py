@@ -12,6 +12,7 @@ from opdock import dtypes, shapes
 from opdock.dtypes import DType
 from opdock.graph.nodes.opdef import ArgDef, AttrDef
 from opdock.graph.nodes.operation import Tensor
+from opdock.nearest import near
 
 if TYPE_CHECKING:
     from opdock.graph.nodes.graph import Graph
@@ -302,7 +303,9 @@ class Builder:
         for key, value in attrs.items():
             if key not in values:
                 if not key.startswith("_"):
-                    raise TypeError(f"Op '{self._spec.name}' has no attribute '{key}'.")
+                    raise TypeError(
+                        f"Op '{self._spec.name}' has no attribute '{key}'.{near(key, values)}"
+                    )
                 values[key] = value
         return values
 

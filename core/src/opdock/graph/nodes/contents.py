@@ -5,17 +5,35 @@ from __future__ import annotations
 import re
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from opdock import errors
 from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.nearest import near
 from opdock.version import GRAPH_DEF_VERSION
 
 
 def as_text(name: str | bytes) -> str:
     """A name as text; TF takes names as bytes too."""
     return name.decode() if isinstance(name, bytes) else name
+
+
+class NotInGraphError(KeyError):
+    """A name is not in the graph; the nearest one is looked for when somebody reads the message.
+
+    Programs ask for names to see whether they are there, and should not wait for more than that.
+    """
+
+    def __init__(self, text: str, name: str, known: Mapping[str, Any]) -> None:
+        super().__init__(text)
+        self._asked, self._known = name, known
+
+    def __str__(self) -> str:
+        return repr(f"{self.args[0]}{near(self._asked, self._known)}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return KeyError, self.args
 
 
 class GraphContents:
@@ -129,10 +147,11 @@ class GraphContents:
                 )
             op = self._by_name.get(op_name)
             if op is None:
-                raise KeyError(
+                raise NotInGraphError(
                     f"The name {name!r} refers to a Tensor which does not exist. The operation, "
-                    f"{op_name!r}, does not exist in the graph."
-                )
+                    f"{op_name!r}, does not exist in the graph.",
+                    op_name, self._by_name,
+                )  # fmt: skip
             if int(index) >= len(op.outputs):
                 raise KeyError(
                     f"The name {name!r} refers to a Tensor which does not exist. The operation, "
@@ -153,7 +172,9 @@ class GraphContents:
             )
         found = self._by_name.get(name)
         if found is None:
-            raise KeyError(f"The name {name!r} refers to an Operation not in the graph.")
+            raise NotInGraphError(
+                f"The name {name!r} refers to an Operation not in the graph.", name, self._by_name
+            )
         return found
 
     # ------------------------------------------------------------ collections

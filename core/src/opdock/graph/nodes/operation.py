@@ -10,6 +10,7 @@ import numpy as np
 from opdock import errors, shapes
 from opdock.dtypes import DType
 from opdock.graph.nodes.frames import Frames, decoded, line_of
+from opdock.nearest import near
 from opdock.shapes import Shape, TensorShape
 
 if TYPE_CHECKING:
@@ -142,7 +143,9 @@ class Operation:
             ValueError: the op has no such attribute.
         """
         if name not in self.attrs:
-            raise ValueError(f"Operation '{self._name}' has no attr named '{name}'.")
+            raise ValueError(
+                f"Operation '{self._name}' has no attr named '{name}'.{near(name, self.attrs)}"
+            )
         return _public_attr(self.attrs[name], self._spec.attr_type(name))
 
     def _set_attr(self, name: str, value: Any) -> None:

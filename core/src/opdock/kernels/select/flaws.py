@@ -6,13 +6,13 @@ raises for it while programs run: `opdock doctor --open` and the conformance sui
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from typing import Final
 
 from opdock.graph.nodes import registry
 from opdock.graph.nodes.opdef import OpDef
 from opdock.kernels.select.table import Kernel
+from opdock.nearest import nearest
 
 __all__ = ["flaw"]
 
@@ -60,5 +60,5 @@ def _flaws(kernel: Kernel, definition: OpDef) -> Iterator[str]:
 
 def _meant(op: str) -> str:
     known = [spec.name for spec in registry.all_ops()]
-    close = difflib.get_close_matches(op, known, n=1, cutoff=0.8)
-    return f"; did you mean {close[0]}?" if close else ""
+    close = nearest(op, known, cutoff=0.8)
+    return f"; did you mean {close}?" if close else ""

@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from typing import Protocol
 
 from opdock import errors
+from opdock.codes import coded
 from opdock.plugins.clusters import Channel, ClusterEngine, Packet
 from opdock.plugins.loading import resolve
 from opdock.plugins.manager import get_manager
@@ -96,8 +97,11 @@ def connect(address: str) -> Peer:
     if found is None:
         raise errors.UnimplementedError(
             None, None,
-            f"No server of this process has the address {address}, and no cluster engine is "
-            "installed that could reach others.",
+            coded(
+                "OPD-CLUSTER-001",
+                f"No server of this process has the address {address}, and no cluster engine is "
+                "installed that could reach others.",
+            ),
         )  # fmt: skip
     return _Elsewhere(found.connect(address))
 
@@ -119,8 +123,11 @@ def engine(protocol: str) -> ClusterEngine | None:
         names = ", ".join(repr(s.name) for s in specs) or "none"
         raise errors.UnimplementedError(
             None, None,
-            f"No cluster engine is called {protocol!r}, which the server asks for as its protocol; "
-            f"installed: {names}.",
+            coded(
+                "OPD-CLUSTER-001",
+                f"No cluster engine is called {protocol!r}, which the server asks for as its "
+                f"protocol; installed: {names}.",
+            ),
         )  # fmt: skip
     if not specs:
         return None

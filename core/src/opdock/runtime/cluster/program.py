@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from opdock import errors
+from opdock.codes import coded
 from opdock.compiler.ir.block import FEED, Block
 from opdock.compiler.tasks.split import Part
 from opdock.graph.nodes.graph import Graph
@@ -136,8 +137,11 @@ def in_one_task(program: Runnable, what: str) -> Program:
     assert isinstance(program, ClusterProgram)
     raise errors.UnimplementedError(
         None, None,
-        f"The step spans the tasks {', '.join(program.tasks)}. {what} knows steps in one task; "
-        "traces in RunMetadata tell of all of them.",
+        coded(
+            "OPD-CLUSTER-002",
+            f"The step spans the tasks {', '.join(program.tasks)}. {what} knows steps in one task; "
+            "traces in RunMetadata tell of all of them.",
+        ),
     )  # fmt: skip
 
 

@@ -93,8 +93,12 @@ class Explanation:
         lines += [f"run-time fallback: {m}" for m in self.moves]
         return "\n".join(lines)
 
-    def table(self, rejections: bool = False) -> str:
-        """All rows as aligned text, with the rejections below each when asked for."""
+    def cells(self, rejections: bool = False) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """What a table of all rows has: the names of its columns, and the cells of each row.
+
+        Args:
+            rejections: whether the last cell has why others lost, a line each.
+        """
         head: tuple[str, ...] = ("node", "op", "device", "how", "kernel", "computed by", "why")
         body: list[tuple[str, ...]] = [
             (
@@ -107,6 +111,13 @@ class Explanation:
             head = (*head[:4], "us", *head[4:])
             times = ["" if r.us is None else f"{r.us:.1f}" for r in self.rows]
             body = [(*b[:4], us, *b[4:]) for b, us in zip(body, times, strict=True)]
+        if rejections:
+            body = [(*b[:-1], _with_lost(b[-1], r)) for b, r in zip(body, self.rows, strict=True)]
+        return head, body
+
+    def table(self, rejections: bool = False) -> str:
+        """All rows as aligned text, with the rejections below each when asked for."""
+        head, body = self.cells()
         widths = [max(len(str(x[i])) for x in [head, *body]) for i in range(len(head))]
         lines = ["  ".join(c.ljust(w) for c, w in zip(head, widths, strict=True)).rstrip()]
         for cells, row in zip(body, self.rows, strict=True):
@@ -164,6 +175,10 @@ class Explanation:
             "missing": self.missing,
             "devices": self.devices,
         }
+
+
+def _with_lost(why: str, row: Row) -> str:
+    return "\n".join([why, *(f"not {r}" for r in (*row.rejections, *row.missed))])
 
 
 def explain(

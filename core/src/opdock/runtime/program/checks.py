@@ -14,6 +14,7 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from opdock import errors, shapes
+from opdock.codes import coded
 from opdock.compiler.ir.block import COPY, HOST, Node
 from opdock.compiler.place.target import Target
 from opdock.devices.router import Hop
@@ -364,6 +365,5 @@ def _fail(node: Node, what: str, wrong: str) -> NoReturn:
 
 
 def _raise(node: Node, text: str) -> NoReturn:
-    raise errors.InternalError(
-        None, node.origin, f"OPDOCK_CHECK: {node.name} ({node.op}): {text}{where(node)}"
-    )
+    told = f"OPDOCK_CHECK: {node.name} ({node.op}): {text}{where(node)}"
+    raise errors.InternalError(None, node.origin, coded("OPD-KERNEL-002", told))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from opdock import errors
+from opdock.codes import coded
 from opdock.compiler.emit.partition import location
 from opdock.compiler.ir.block import FEED, HOST, Block, Fused, Node, Value
 from opdock.compiler.ir.state import cell_inputs, is_handle, is_state
@@ -90,7 +91,8 @@ class Fallback:
         self._placer.experience.absolve(node, earlier)
         cls: Any = type(error)
         table = "\n".join(f"  {line}" for line in lost)
-        raise cls(None, node.origin, f"{error.message}\nNo other kernel could take over:\n{table}")
+        told = f"{error.message}\nNo other kernel could take over:\n{table}"
+        raise cls(None, node.origin, coded("OPD-PLACE-004", told))
 
     def _unfused(
         self, node: Node, fused: Fused, inputs: Sequence[Any], error: errors.OpError
@@ -176,9 +178,11 @@ class Fallback:
         return homewards(copy, wanted, home, where(home))(result)
 
     def _moved(self, node: Node, destination: str, reason: str) -> None:
-        move = self._placer.experience.move(node, destination, reason)
+        experience = self._placer.experience
+        move = experience.move(node, destination, reason)
         if move is not None:
-            _log.warning("%s", move)
+            first = " (Session.explain tells all that moved)" if len(experience.moves) == 1 else ""
+            _log.warning("%s%s", move, first)
 
 
 def _feeds(node: Node) -> list[Value]:

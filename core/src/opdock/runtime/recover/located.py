@@ -6,6 +6,7 @@ import re
 from typing import Any, Final
 
 from opdock import errors
+from opdock.codes import coded
 from opdock.compiler.emit.asking import compiler_of
 from opdock.compiler.ir.block import COPY, HOST, SEGMENT, Node
 
@@ -49,7 +50,7 @@ def as_op_error(error: Exception, node: Node, what: str = "") -> errors.OpError:
     by = " of ".join(filter(None, (what, culprit(node))))
     failed = f"{by} raised" if by else "it raised"
     text = f"Op {node.op} failed: {failed} {text}{_late(node)}{where(node)}"
-    return errors.InternalError(None, node.origin, text)
+    return errors.InternalError(None, node.origin, coded("OPD-KERNEL-001", text))
 
 
 def _late(node: Node) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from opdock import errors
+from opdock.codes import coded
 from opdock.compiler.emit.schedule import Step
 from opdock.compiler.ir.block import COPY, HOST, Node
 from opdock.compiler.ir.state import cell_inputs, written
@@ -60,10 +61,8 @@ class Losses:
         head, _, located = error.message.partition("\n")
         if target.name not in self._placer.experience.lost:
             self.lose(target, node, head)
-        found = DeviceLostError(
-            None, node.origin,
-            f"Device {target.name} was lost: {head}" + (f"\n{located}" if located else ""),
-        )  # fmt: skip
+        told = f"Device {target.name} was lost: {head}" + (f"\n{located}" if located else "")
+        found = DeviceLostError(None, node.origin, coded("OPD-DEVICE-001", told))
         found.again = self._placer.soft
         return found
 
@@ -151,7 +150,7 @@ def homewards(
         except (errors.ResourceExhaustedError, MemoryError) as e:
             reason = getattr(e, "message", str(e))
             text = f"{place} has no room for what {node.op} gave elsewhere: {reason}{located}"
-            raise NoRoomError(None, node.origin, text) from e
+            raise NoRoomError(None, node.origin, coded("OPD-DEVICE-002", text)) from e
 
     return bring
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import difflib
 import gc
 import itertools
 import os
@@ -14,6 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from opdock.graph.nodes import registry
+from opdock.nearest import nearest
 from opdock.testing.harness.case import Result, Skip, Unit, checked
 from opdock.testing.harness.plugins import load_plugins
 from opdock.testing.harness.sample import load_families
@@ -95,8 +95,8 @@ def check_names(dut: DeviceUnderTest, only: frozenset[str]) -> None:
     tests = {u.op for _, make in LEVELS.values() for u in make(dut, every)}
     for name in sorted(strange - tests):
         known = [*tests, *(spec.name for spec in registry.all_ops())]
-        close = difflib.get_close_matches(name, known, n=1)
-        hint = f"; did you mean {close[0]}?" if close else ""
+        close = nearest(name, known)
+        hint = f"; did you mean {close}?" if close else ""
         raise ValueError(f"There is no op or test {name!r}{hint}")
 
 

@@ -1,30 +1,29 @@
-"""The report for people: Markdown matrix, badge, and tables on the terminal."""
+"""The report for people: Markdown matrix and badge, and what the tables of the terminal show."""
 
 from __future__ import annotations
 
 import functools
 import re
 import sys
-from collections import Counter, defaultdict
+from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from opdock.graph.nodes import registry
 from opdock.testing.harness.claims import possible_dtypes
 from opdock.testing.harness.watch import stopped
 from opdock.testing.report.report import Report, UnitOutcome
 
-if TYPE_CHECKING:
-    from rich.console import Console
+__all__ = [
+    "DTYPES", "SHORT", "badge", "badge_svg", "families", "markdown", "percent", "stayed", "widened",
+]  # fmt: skip
 
-__all__ = ["badge", "badge_svg", "markdown", "print_report"]
-
-_DTYPES: Final = (
+DTYPES: Final = (
     "float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8",
     "uint16", "uint32", "uint64", "complex64", "complex128", "bool", "string", "qint8", "qint16",
     "qint32", "quint8", "quint16",
 )  # fmt: skip
-_SHORT: Final = {
+SHORT: Final = {
     "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "int8": "i8",
     "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16",
     "uint32": "u32", "uint64": "u64", "complex64": "c64", "complex128": "c128", "bool": "bool",
@@ -38,7 +37,6 @@ _LEGEND: Final = (
 )
 
 
-_SHOWN: Final = 20
 _DEFINITION: Final = re.compile(r'^\w+ = \w+\(\s*"(\w+)"|define_op\(\s*"(\w+)"', re.MULTILINE)
 
 
@@ -120,17 +118,18 @@ def markdown(report: Report) -> str:
     ways = report.ways()
     if ways:
         told = ", ".join(f"{n} {way}" for way, n in ways.items())
-        lines += ["", f"All ops in a session that prefers the device: {told}.", _stayed(report)]
+        lines += ["", f"All ops in a session that prefers the device: {told}.", stayed(report)]
     if report.claims():
         lines += ["", "## Ops and types", "", _LEGEND, "", *_matrix(report)]
     lines += _section("Failures", [f"- `{r.id}`: {r.reason}" for r in report.failures()])
     lines += _section("Not supported, or not yet", _skipped(report))
-    wider = [f"- {reason}: {', '.join(who)}" for reason, who in _widened(report).items()]
+    wider = [f"- {reason}: {', '.join(who)}" for reason, who in widened(report).items()]
     lines += _section("Wider tolerances", wider)
     return "\n".join(lines) + "\n"
 
 
-def _stayed(report: Report) -> str:
+def stayed(report: Report) -> str:
+    """How many of the ops that could stay on the device do, in a sentence."""
     stayed, total = report.stayed()
     return (
         f"Of {total} ops that compute on arrays of the device's types {stayed} stay on it "
@@ -160,12 +159,12 @@ def _matrix(report: Report) -> list[str]:
     for outcome in report.outcomes:
         if outcome.level == "L3":
             gradients[outcome.op].append(outcome)
-    head = ["op", *(_SHORT[d] for d in _DTYPES), "gradient"]
+    head = ["op", *(SHORT[d] for d in DTYPES), "gradient"]
     rows = ["| " + " | ".join(head) + " |", "| --- |" + " :-: |" * (len(head) - 1)]
     for op in sorted(claims):
         spec = registry.find(op)
         possible = {d.name for d in possible_dtypes(spec)} if spec else set()
-        cells = [_cell(claims[op].get(d), d in possible) for d in _DTYPES]
+        cells = [_cell(claims[op].get(d), d in possible) for d in DTYPES]
         rows.append("| " + " | ".join([op, *cells, _gradient(gradients[op])]) + " |")
     return rows
 
@@ -181,55 +180,7 @@ def _gradient(outcomes: list[UnitOutcome]) -> str:
     return next((_CELL[s] for s in ("failed", "known-bug", "passed") if s in statuses), "")
 
 
-# ---------------------------------------------------------------- terminal
-def print_report(report: Report, console: Console, verbose: bool = False) -> None:
-    """Prints scores, the matrix of op families and types, and what went wrong."""
-    from rich.markup import escape
-
-    console.print(_levels_table(report))
-    if report.claims():
-        console.print(_family_table(report))
-    ways = report.ways()
-    if ways:
-        told = ", ".join(f"{n} {way}" for way, n in ways.items())
-        ran = sum(n for way, n in ways.items() if way not in ("failed", "exempt"))
-        whole = ran + ways.get("failed", 0)
-        console.print(f"all ops: {ran}/{whole} run ({percent(ran, whole)}): {told}")
-        console.print(_stayed(report))
-    lines = _failure_lines(report, verbose)
-    for line in lines if verbose else lines[:_SHOWN]:
-        console.print(f"[red]failed[/] {escape(line)}", soft_wrap=True)
-    if len(lines) > _SHOWN and not verbose:
-        console.print(f"... and {len(lines) - _SHOWN} more units (--verbose, --json)")
-    if verbose:
-        for reason, who in _widened(report).items():
-            text = escape(f"{reason}: {', '.join(who)}")
-            console.print(f"[yellow]wider[/] {text}", soft_wrap=True)
-    passed, claimed = report.score()
-    made, total = report.coverage()
-    if report.left:
-        console.print(f"[yellow]partial[/] the run was stopped: {report.left} units did not run")
-    if claimed:
-        console.print(
-            f"claims passed: {passed}/{claimed} ({percent(passed, claimed)}); "
-            f"claimed of all: {made}/{total} ({percent(made, total)})"
-        )
-
-
-def _failure_lines(report: Report, verbose: bool) -> list[str]:
-    """One line per failed unit; with `verbose` one per case."""
-    lines = []
-    for outcome in report.outcomes:
-        bad = [r for r in outcome.results if r.status == "failed"]
-        if verbose:
-            lines += [f"{r.id}: {r.reason}" for r in bad]
-        elif bad:
-            more = f" (and {len(bad) - 1} more cases)" if len(bad) > 1 else ""
-            lines.append(f"{bad[0].id}: {bad[0].reason}{more}")
-    return lines
-
-
-def _widened(report: Report) -> dict[str, list[str]]:
+def widened(report: Report) -> dict[str, list[str]]:
     """Tolerance and reason -> the claims that use it."""
     found: dict[str, list[str]] = defaultdict(list)
     for result in report.widened():
@@ -237,54 +188,8 @@ def _widened(report: Report) -> dict[str, list[str]]:
     return found
 
 
-def _levels_table(report: Report) -> Any:
-    from rich.table import Table
-
-    from opdock.testing.harness.suite import LEVELS
-
-    table = Table(title=f"conformance of {report.device['name']}", title_justify="left")
-    table.add_column("level")
-    for name in ("claimed", "passed", "failed", "known bugs", "skipped", "unclaimed", "cases", "s"):
-        table.add_column(name, justify="right")
-    for s in report.levels():
-        counts = (s.claimed, s.passed, s.failed, s.known_bugs, s.skipped, s.unclaimed, s.cases)
-        style = "red" if s.failed else "green"
-        cells = [str(n) if n else "" for n in counts]
-        title = f"{s.level} {LEVELS[s.level][0]}"
-        table.add_row(title, *cells, f"{s.seconds:.1f}", style=style)
-    if any(s.level == "L5" for s in report.levels()) or not report.fusions:
-        table.caption = f"{report.fusions} fusions declared"
-    return table
-
-
-def _family_table(report: Report) -> Any:
-    from rich.table import Table
-
-    families = _families()
-    counts: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
-    for outcome in report.claims():
-        counts[families.get(outcome.op, "other")][outcome.dtype][outcome.status] += 1
-    used = [d for d in _DTYPES if any(d in row for row in counts.values())]
-    table = Table(title="claims passed by family and type", title_justify="left", box=None)
-    table.add_column("family")
-    for dtype in used:
-        table.add_column(_SHORT[dtype], justify="right")
-    for family in sorted(counts):
-        table.add_row(family, *(_family_cell(counts[family][d]) for d in used))
-    return table
-
-
-def _family_cell(count: Counter[str]) -> str:
-    made = count["passed"] + count["failed"] + count["known-bug"]
-    if not made:
-        return "[dim]s[/]" if count["skipped"] else ""
-    if count["passed"] == made:
-        return f"[green]{made}[/]"
-    return f"[red]{count['passed']}/{made}[/]"
-
-
 @functools.cache
-def _families() -> dict[str, str]:
+def families() -> dict[str, str]:
     """Op type -> the file under `opdock.ops` that defines it."""
     found: dict[str, str] = {}
     for name, module in sorted(sys.modules.items()):

@@ -1,0 +1,256 @@
+"""What all commands have in common: examples that run, JSON, exit statuses, widths, Ctrl-C."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import shlex
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from opdock.cli import _screen
+from opdock.cli._command import Command
+from opdock.cli.main import main
+from tests.core.cli import workshop
+
+COMMANDS = dict(workshop.commands())
+NO_PROCESS = {"launch", "run", "record"}
+"""Those whose program needs a process of its own."""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    workshop.fill(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    there = tmp_path / "there"
+    shutil.copytree(made, there)
+    monkeypatch.chdir(there)
+    return there
+
+
+def opdock(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-m", "opdock.cli.main", *words]
+    return subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def words_of(command: Command) -> list[str]:
+    first, *words = shlex.split(command.example.partition(" > ")[0])
+    assert first == "opdock"
+    return words
+
+
+# ---------------------------------------------------------------- one by one
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_has_an_example_that_runs(name: str, folder: Path) -> None:
+    command = COMMANDS[name]
+    said = CliRunner().invoke(main, [*name.split(), "--help"]).output
+    assert "Example:" in said and "Exit status:" in said
+    assert " ".join(command.example.split()) in " ".join(said.split())
+    if name in NO_PROCESS:
+        done = opdock(folder, *words_of(command))
+        assert done.returncode == 0, done.stderr
+    else:
+        result = CliRunner().invoke(main, words_of(command), prog_name="opdock")
+        assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize("name", [n for n, c in COMMANDS.items() if c.keys])
+def test_json_has_the_keys_that_help_tells(name: str, folder: Path) -> None:
+    command = COMMANDS[name]
+    words = words_of(command)
+    words = [w for w in words if w != "--json"] + ["--json"]
+    if name == "record":
+        words = ["record", "--json", *words[1:-1]]
+        done = opdock(folder, *words)
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout.splitlines()[-1])
+    else:
+        found = json.loads(CliRunner().invoke(main, words).stdout)
+    assert isinstance(found, list) == bool(command.each)
+    assert found
+    for item in found if command.each else [found]:
+        assert list(item) == list(command.keys)
+
+
+def test_commands_with_the_option_tell_their_keys() -> None:
+    for name, command in COMMANDS.items():
+        options = {o for p in command.params for o in p.opts}
+        assert ("--json" in options) == bool(command.keys), name
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("explain none.pb", "'none.pb' does not exist"),
+        ("explain train.py", "opdock explain: train.py holds no GraphDef"),
+        ("explain graph.pb --fetch z", "'z'"),
+        ("inspect-checkpoint none", "none"),
+        ("inspect-checkpoint model.ckpt --json --tensor W", "no tensor 'W'; did you mean 'w'?"),
+        ("replay-case data.tfrecord", "opdock replay-case: data.tfrecord is no replayable case"),
+        ("timeline graph.pb", "opdock timeline: graph.pb is neither a RunMetadata"),
+        ("records count none", "NotFoundError: none"),
+        ("check none", "opdock check: "),
+        ("summarize-graph --in_graph=none.pb", "opdock summarize-graph: none.pb"),
+        ("saved-model show --dir none --all", "opdock saved-model: "),
+        ("convert-checkpoint a b", "ends with .safetensors"),
+        ("devcies", "No such command 'devcies'; did you mean 'devices'?"),
+        ("devices --jsn", "Did you mean --json?"),
+    ],
+)
+def test_wrong_use_ends_with_2_and_a_line(line: str, told: str, folder: Path) -> None:
+    done = CliRunner().invoke(main, line.split(), prog_name="opdock")
+    assert done.exit_code == 2, done.output
+    assert told in done.output or told.replace("--json", "'--json'") in done.output
+    assert "Traceback" not in done.output
+
+
+# ---------------------------------------------------------------- terminals
+@pytest.fixture(scope="module")
+def piped(made: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return driven(made, tmp_path_factory.mktemp("piped"), None)
+
+
+def driven(made: Path, scratch: Path, width: int | None) -> str:
+    """What all commands print, to a terminal of so many columns or into a pipe."""
+    folder = scratch / "there"
+    shutil.copytree(made, folder)
+    lines = [words_of(c) for n, c in COMMANDS.items() if n not in NO_PROCESS]
+    lines = [[w for w in line if w != "--json"] for line in lines]
+    command = [sys.executable, "-m", "tests.core.cli.workshop", str(folder), json.dumps(lines)]
+    env = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR")}
+    env |= {"TERM": "xterm", "PYTHONPATH": str(Path(__file__).parents[3])}
+    if width is None:
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+        return done.stdout
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
+    with subprocess.Popen(command, env=env, stdin=slave, stdout=slave, stderr=slave) as process:
+        os.close(slave)
+        said = bytearray()
+        while True:
+            try:
+                said += os.read(master, 1 << 16)
+            except OSError:  # the other side is closed
+                break
+        os.close(master)
+    assert process.returncode == 0, said.decode()
+    return said.decode()
+
+
+def plain(said: str) -> str:
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said).replace("\r", "")
+
+
+def told_words(said: str) -> set[str]:
+    """The words without digits: counts and times change from run to run."""
+    words = {w for w in plain(said).split() if not re.search(r"\d", w)}
+    return {w for w in words if "/there" not in w}
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_no_terminal_breaks_a_word(
+    width: int, made: Path, tmp_path: Path, piped: str, request: pytest.FixtureRequest
+) -> None:
+    said = driven(made, tmp_path, width)
+    ended = re.findall(r"=== ended with (\S+)", plain(said))
+    assert ended == ["0"] * len(COMMANDS.keys() - NO_PROCESS), plain(said)
+    broken = told_words(said) - told_words(piped)
+    # Names of a table's columns stand before the cells where there is no room for the table.
+    assert {w.rstrip(":") for w in broken} <= told_words(piped) | {"state", "type"}, broken
+    tables = plain(said).partition("=== devices")[2].partition("=== ")[0]
+    assert all(
+        len(line.rstrip()) <= width or " " not in line.strip() for line in tables.split("\n")
+    )
+
+
+def test_nothing_is_coloured_or_drawn_where_nobody_looks(piped: str) -> None:
+    assert "\x1b" not in piped
+    assert "/device:CPU:0" in piped
+
+
+def test_colours_are_for_terminals_that_want_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("NO_COLOR", "1")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TERM", "xterm")
+        console = _screen._console(stderr=False)
+    assert console.no_color
+
+
+# ---------------------------------------------------------------- the table
+@pytest.mark.parametrize(
+    ("room", "widths"),
+    [(100, [3, 11]), (14, [3, 11]), (9, [3, 6]), (8, [3, 5]), (7, None)],
+)
+def test_widths_of_columns(room: int, widths: list[int] | None) -> None:
+    assert _screen.column_widths([["a", "bcd"], ["words", "two of them", "x"]], room) == widths
+
+
+def test_cells_of_many_lines_and_columns_of_none(capsys: pytest.CaptureFixture[str]) -> None:
+    _screen.Screen().table(("a", "b", "n"), [("x", "", "1"), ("y\nz", "", "20")], "all", ("n",))
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert lines == ["all", "a   n", "x   1", "y  20", "z"]
+
+
+# ---------------------------------------------------------------- interrupts and shells
+def test_ctrl_c_ends_with_130_and_a_line(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    line = [sys.executable, "-m", "opdock.cli.main", "records", "index", str(pipe)]
+    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as process:
+        with pipe.open("wb", buffering=0):  # waits until the command reads
+            process.send_signal(signal.SIGINT)
+            assert process.stderr is not None
+            said = process.stderr.read()
+    assert (process.returncode, said.strip()) == (130, "opdock: interrupted")
+    assert [p.name for p in tmp_path.iterdir()] == ["pipe"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell: str, tmp_path: Path) -> None:
+    script = CliRunner().invoke(main, ["completion", shell]).stdout
+    assert "_OPDOCK_COMPLETE" in script
+    words = {"bash": "opdock dev", "zsh": "opdock dev", "fish": "opdock dev"}[shell]
+    env = {
+        "_OPDOCK_COMPLETE": f"{shell}_complete", "COMP_WORDS": words, "COMP_CWORD":
+        "dev" if shell == "fish" else "1",
+    }  # fmt: skip
+    offered = CliRunner().invoke(main, [], prog_name="opdock", env=env).stdout
+    assert "devices" in offered and "doctor" not in offered
+
+
+def test_bash_completes(tmp_path: Path) -> None:
+    if shutil.which("bash") is None:
+        pytest.skip("there is no bash")
+    script = tmp_path / "complete.bash"
+    script.write_text(CliRunner().invoke(main, ["completion", "bash"]).stdout)
+    name = tmp_path / "opdock"
+    name.write_text(
+        f"#!{sys.executable}\nfrom opdock.cli.main import main\nmain(prog_name='opdock')\n"
+    )
+    name.chmod(0o755)
+    asked = (
+        f"source {script}; COMP_WORDS=(opdock devices --js); COMP_CWORD=2; "
+        "_opdock_completion opdock; echo ${COMPREPLY[@]}"
+    )
+    env = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-c", asked], env=env, capture_output=True, text=True, check=True
+    )
+    assert "--json" in done.stdout, done.stderr
