@@ -7,13 +7,15 @@ import os
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from multiprocessing import AuthenticationError
 from typing import Any, Final
 
 import ray
 from ray.exceptions import RayActorError, RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from opdock.plugin import Handle, Packet, errors
-from opdock_ray import host
+from opdock_ray import host, link
 from opdock_ray.mailbox import Letter, Mailbox
 
 __all__ = ["RayEngine"]
@@ -32,6 +34,7 @@ class RayEngine:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._ways: dict[Any, _Way] = {}
 
     def _join(self) -> None:
         """Joins the Ray of `RAY_ADDRESS`, or of this machine, and has one started if there is none.
@@ -67,49 +70,104 @@ class RayEngine:
         """
         self._join()
         silence = float(os.environ.get(_SILENCE, _DEFAULT_SILENCE))
+        workers = ThreadPoolExecutor(_MOST, thread_name_prefix="opdock-task")
+        entrance = link.Entrance(handle, workers) if link.possible() else None
+        door = _node(), None if entrance is None else entrance.door
         # It waits for mail and passes it on: it needs no processor of its own.
         actor = ray.remote(Mailbox).options(
-            name=address, namespace=_NAMESPACE, num_cpus=0, max_concurrency=_MOST, max_restarts=0
-        )
+            name=address, namespace=_NAMESPACE, num_cpus=0, max_concurrency=_MOST, max_restarts=0,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(_node(), soft=False),
+        )  # fmt: skip
         until = time.monotonic() + _FAREWELL
         while True:
             try:
-                made = actor.remote(silence, min(silence / 4, 5.0))
-                return _Serving(address, made, handle)
+                made = actor.remote(silence, min(silence / 4, 5.0), door)
+                return _Serving(address, made, handle, workers, entrance)
             except ValueError as e:
                 # Of a task that has just been killed Ray knows the actor for a while.
                 if time.monotonic() > until:
+                    if entrance is not None:
+                        entrance.close()
                     raise errors.UnknownError(
                         None, None,
                         f"Could not start a server at {address}: another process has it ({e})",
                     ) from None  # fmt: skip
                 time.sleep(_LOOK)
 
-    def connect(self, address: str) -> _Channel:
-        """The way to the task of an address.
+    def connect(self, address: str) -> _Way:
+        """The way to the task of an address: one for all who need it.
 
         Raises:
             UnavailableError: nobody has opened it, or not yet.
         """
         self._join()
         try:
-            return _Channel(address, ray.get_actor(address, namespace=_NAMESPACE))
+            actor = ray.get_actor(address, namespace=_NAMESPACE)
         except (ValueError, RayError) as e:
             raise errors.UnavailableError(None, None, f"Ray has no actor {address!r}") from e
+        with self._lock:
+            self._ways = {key: way for key, way in self._ways.items() if way.open}
+            found = self._ways.get(actor._actor_id)
+            if found is None:
+                found = self._ways[actor._actor_id] = _Way(address, actor)
+            return found
 
 
 def _init() -> None:
     ray.init(address="auto", namespace=_NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
 
 
-class _Channel:
-    """The way to one task."""
+def _node() -> str:
+    """Ray's name of this machine."""
+    name: str = ray.get_runtime_context().get_node_id()
+    return name
+
+
+class _Way:
+    """The way to one task: its mailbox, and a link as soon as there is one.
+
+    Attributes:
+        open: whether the task was there when it was last heard of.
+    """
 
     def __init__(self, address: str, actor: Any) -> None:
         self._address, self._actor = address, actor
+        self._link: link.Link | None = None
+        self.open = True
+        if link.possible():
+            threading.Thread(target=self._join, daemon=True, name="opdock-link").start()
+
+    def _join(self) -> None:
+        """Links this process and the task's, if both are of one machine, until one of them ends."""
+        try:
+            node, door = ray.get(self._actor.door.remote())
+            if node != _node() or not door:
+                return
+            made = link.Link(door)
+        except (RayError, OSError, EOFError, AuthenticationError) as e:
+            _log.debug("%s is reached by its mailbox alone: %s", self._address, e)
+            return
+        self._link = made
+        self._actor.watch.remote().future().add_done_callback(self._silent)
+        made.listen()
+        self._unlink(made, None)
+
+    def _silent(self, watch: Future[None]) -> None:
+        """The task has not been heard of for too long, or has ended."""
+        made, error = self._link, watch.exception()
+        if made is not None:
+            self._unlink(made, error)
+
+    def _unlink(self, made: link.Link, error: BaseException | None) -> None:
+        """From now on the mailbox tells what becomes of the task."""
+        self._link = None
+        made.break_off(self._gone(error))
 
     def ask(self, packet: Packet) -> Future[Packet]:
         """Brings a packet to the task; its answer, or UnavailableError."""
+        made = self._link
+        if made is not None:
+            return made.ask(packet)
         answer: Future[Packet] = Future()
 
         def arrived(found: Future[Any]) -> None:
@@ -126,15 +184,20 @@ class _Channel:
 
     def tell(self, packet: Packet) -> None:
         """Brings a packet to the task."""
+        made = self._link
+        if made is not None:
+            made.tell(packet)
+            return
         try:
             self._actor.leave.remote(*packet)
         except RayActorError as e:
             raise self._gone(e) from None
 
-    def _gone(self, error: Exception) -> errors.OpError:
+    def _gone(self, error: BaseException | None) -> errors.OpError:
+        self.open = False
         cause = getattr(error, "cause", None)
         why = str(cause) if isinstance(cause, TimeoutError) else "its process has ended"
-        if not isinstance(error, RayError):
+        if error is not None and not isinstance(error, RayError):
             why = f"{type(error).__name__}: {error}"
         return errors.UnavailableError(
             None, None, f"The task at {self._address} does not answer: {why}."
@@ -148,17 +211,24 @@ class _Serving:
         address: its own.
         actor: its mailbox.
         handle: what it makes of packets.
+        workers: who does it.
+        entrance: where processes of this machine come in, if they can.
     """
 
-    def __init__(self, address: str, actor: Any, handle: Handle) -> None:
+    def __init__(
+        self, address: str, actor: Any, handle: Handle, workers: ThreadPoolExecutor,
+        entrance: link.Entrance | None,
+    ) -> None:  # fmt: skip
         self._address, self._actor, self._handle = address, actor, handle
+        self._workers, self._entrance = workers, entrance
         self._open = True
-        self._workers = ThreadPoolExecutor(_MOST, thread_name_prefix="opdock-task")
         threading.Thread(target=self._work, daemon=True, name="opdock-mail").start()
 
     def close(self) -> None:
         """Lets nobody in any more."""
         self._open = False
+        if self._entrance is not None:
+            self._entrance.close()
         ray.kill(self._actor)
 
     def _work(self) -> None:

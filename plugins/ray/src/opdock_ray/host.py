@@ -73,7 +73,9 @@ def main() -> None:
     ray.init(include_dashboard=False, log_to_driver=False)
     os.write(1, _READY)
     with open(os.devnull, "wb") as nowhere:
+        # Whoever reads what the task that began it prints is not to wait for Ray to end.
         os.dup2(nowhere.fileno(), 1)
+        os.dup2(nowhere.fileno(), 2)
     users = _opened("users")
     while True:
         time.sleep(_LOOK)

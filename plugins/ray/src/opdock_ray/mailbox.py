@@ -25,10 +25,11 @@ class Mailbox:
     Args:
         silence: seconds without a word of the task after which nobody waits for it any more.
         turn: seconds after which `take` comes back, with nothing if nothing has come.
+        door: where processes of its machine find the task's own process.
     """
 
-    def __init__(self, silence: float, turn: float) -> None:
-        self._silence, self._turn = silence, turn
+    def __init__(self, silence: float, turn: float, door: Any) -> None:
+        self._silence, self._turn, self._door = silence, turn, door
         self._come: asyncio.Queue[Letter] = asyncio.Queue()
         self._waiting: dict[int, asyncio.Future[tuple[bytes, tuple[Any, ...]]]] = {}
         self._last = 0
@@ -50,11 +51,28 @@ class Mailbox:
                 done, _ = await asyncio.wait([answer], timeout=min(_LOOK, self._silence))
                 if done:
                     return answer.result()
-                silent = time.monotonic() - self._heard
-                if silent > self._silence:
-                    raise TimeoutError(f"nothing was heard of its process for {silent:.0f} s")
+                self._check()
         finally:
             del self._waiting[number]
+
+    async def door(self) -> Any:
+        """Where processes of its machine find the task's own process."""
+        return self._door
+
+    async def watch(self) -> None:
+        """Ends when nobody should wait for the task any more.
+
+        Raises:
+            TimeoutError: nothing was heard of it for too long.
+        """
+        while True:
+            await asyncio.sleep(min(_LOOK, self._silence))
+            self._check()
+
+    def _check(self) -> None:
+        silent = time.monotonic() - self._heard
+        if silent > self._silence:
+            raise TimeoutError(f"nothing was heard of its process for {silent:.0f} s")
 
     async def leave(self, header: bytes, parts: tuple[Any, ...]) -> None:
         """Takes a packet for the task that wants no answer."""
