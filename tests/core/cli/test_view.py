@@ -110,7 +110,7 @@ def test_a_trace(tmp_path: Path) -> None:
     (events,) = (tmp_path / "log").iterdir()
     assert run(events, "--tag", "first", "-o", tmp_path / "page.html").exit_code == 0
     told = run(events, "--tag", "third", "-o", tmp_path / "page.html")
-    assert told.exit_code == 1
+    assert told.exit_code == 2
     assert "has no run 'third'; it has: first, second" in told.output
 
 
@@ -118,13 +118,13 @@ def test_what_cannot_be_shown(graph: Path, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong"
     wrong.write_bytes(b"\x00\xff no graph")
     for words, status, said in [
-        ([wrong], 1, "holds no GraphDef"),
-        ([tmp_path], 1, "SavedModel"),
-        ([graph, "--device", "what"], 1, "'what' is no device name"),
-        ([graph, "--device", "gpu:7", "--no-soft"], 1, "gpu:7"),
+        ([wrong], 2, "holds no GraphDef"),
+        ([tmp_path], 2, "SavedModel"),
+        ([graph, "--device", "what"], 2, "'what' is no device name"),
+        ([graph, "--device", "gpu:7", "--no-soft"], 2, "gpu:7"),
         ([graph, graph, graph], 2, "at most two programs"),
         ([graph, "--title", "a", "--title", "b"], 2, "--title is given 2 times for 1 programs"),
-        ([graph, "--fetch", "nowhere"], 1, "nowhere"),
+        ([graph, "--fetch", "nowhere"], 2, "nowhere"),
     ]:
         told = run(*words, "-o", tmp_path / "page.html")
         assert told.exit_code == status, told.output

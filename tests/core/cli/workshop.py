@@ -13,6 +13,7 @@ from PIL import Image
 
 import opdock as tf
 from opdock.cli._command import Command
+from opdock.cli import _screen
 from opdock.cli.main import main
 from opdock.runtime.inspect.cases import Case
 
@@ -91,7 +92,11 @@ def _write_classifier(folder: Path) -> None:
 
 
 def run_all(lines: list[list[str]]) -> None:
-    """Runs command lines one after the other, with a line of its own before each."""
+    """Runs command lines one after the other, with a line of its own before each.
+
+    No progress is shown, however slow the machine is.
+    """
+    _screen._PATIENCE = 3600.0
     for line in lines:
         print(f"\n=== {' '.join(line)}", flush=True)
         try:

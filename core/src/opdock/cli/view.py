@@ -20,7 +20,7 @@ from opdock.view.trace import view_of_graph, view_of_run
 
 @click.command(
     "view", cls=Command,
-    example="opdock view frozen.pb --time --device cpu:0 --device opencl:0 -o page.html",
+    example="opdock view graph.pb --time --device cpu:0 -o page.html",
 )  # fmt: skip
 @click.argument(
     "files", metavar="FILE [FILE]", nargs=-1, required=True,
