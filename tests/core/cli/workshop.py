@@ -12,8 +12,8 @@ import numpy as np
 from PIL import Image
 
 import opdock as tf
-from opdock.cli._command import Command
 from opdock.cli import _screen
+from opdock.cli._command import Command
 from opdock.cli.main import main
 from opdock.runtime.inspect.cases import Case
 
