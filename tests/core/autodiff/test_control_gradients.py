@@ -369,3 +369,38 @@ def test_gradients_of_bodies_stand_where_the_forward_ops_do_if_asked(colocate):
         assert devices("Mul") == {"/device:CPU:0" if colocate else "/device:CPU:1"}
         with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:
             assert session.run(slope) == 1024.0
+
+
+@pytest.mark.parametrize(
+    ("turn", "wanted"),
+    [
+        (lambda v, u: (v * 2.0, u * 3.0), [8.0, None]),
+        (lambda v, u: (v * 2.0, u), [8.0, None]),
+        (lambda v, u: (v * 2.0 + tf.stop_gradient(u), u), [8.0, 0.0]),
+        (lambda v, u: (v * 2.0 + tf.stop_gradient(u), u + 1.0), [8.0, 0.0]),
+        (lambda v, u: (v * tf.floor(u), u), [27.0, 0.0]),
+        (lambda v, u: (tf.stop_gradient(v) * u, u), [0.0, 18.0]),
+    ],
+)
+def test_variables_of_a_loop_that_matter_in_some_way_have_zeros(turn, wanted):
+    with tf.Graph().as_default(), tf.Session() as sess:
+        v, u = tf.constant(2.0), tf.constant(3.0)
+        end = tf.while_loop(
+            lambda i, v, u: i < 3, lambda i, v, u: (i + 1, *turn(v, u)), [0, v, u * 1.0]
+        )[1]
+        grads = tf.gradients(end, [v, u])
+        assert [None if g is None else sess.run(g) for g in grads] == wanted
+
+
+def test_what_is_read_of_an_array_without_a_gradient_has_zeros():
+    def turn(i, v, array):
+        read = tf.stop_gradient(array.read(i))
+        return i + 1, v + read, array.write(i + 1, read * 2.0)
+
+    with tf.Graph().as_default(), tf.Session() as sess:
+        x = tf.constant(2.0)
+        array = tf.TensorArray(tf.float32, 5, clear_after_read=False).write(0, x)
+        end = tf.while_loop(lambda i, *_: i < 3, turn, [0, tf.constant(0.0), array])
+        assert sess.run(end[1]) == 14
+        assert sess.run(tf.gradients(end[1], x)) == [0.0]
+        assert sess.run(tf.gradients(end[2].gather([0, 1, 2]), x)) == [1.0]

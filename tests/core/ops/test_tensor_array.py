@@ -151,7 +151,7 @@ def in_a_loop(x):
         lambda x: tf.map_fn(lambda v: v**3, x),
         lambda x: tf.foldl(lambda a, v: a + v**3, x, initializer=0.0),
         lambda x: tf.scan(lambda _, v: v**3, x, initializer=0.0),
-        lambda x: tf.TensorArray(tf.float32, 2).split(x, [1, 2]).concat() ** 3,
+        lambda x: tf.TensorArray(tf.float32, 2, infer_shape=False).split(x, [1, 2]).concat() ** 3,
         lambda x: tf.map_fn(lambda v: tf.map_fn(lambda w: w**3, v), tf.stack([x]))[0],
     ],
 )

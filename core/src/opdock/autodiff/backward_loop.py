@@ -6,7 +6,7 @@ weight, collects its gradient: a sum, or for slices a list of all that the turns
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from opdock import dtypes
@@ -60,15 +60,16 @@ def while_gradient(op: Operation, *grads: Any) -> list[Any]:
     if not flowing:
         return [None] * len(op.inputs)
     found = _Backward(recording, flowing, given).gradients()
+    # TF has zeros for variables of the loop on which these results hang in some way, and None for
+    # others, and for what is only read.
+    hang = _reaching(body, flowing, lambda tensor: True, lambda tensor: tensor.op.inputs)
+    for j in hang.difference(found):
+        start = op.inputs[j]
+        numbers = start.dtype.is_floating or start.dtype.is_complex
+        if numbers and body.outputs[j] is not body.inputs[j]:
+            found[j] = zeros(start)
     # The recordings are further inputs by now.
-    return [found[j] if j in found else _no_influence(op, body, j) for j in range(len(op.inputs))]
-
-
-def _no_influence(op: Operation, body: FuncGraph, j: int) -> Tensor | None:
-    """Zeros for a variable of the loop, as TF has it, and None for what is only read."""
-    start = op.inputs[j]
-    numbers = start.dtype.is_floating or start.dtype.is_complex
-    return zeros(start) if numbers and body.outputs[j] is not body.inputs[j] else None
+    return [found.get(j) for j in range(len(op.inputs))]
 
 
 class _Backward:
@@ -195,33 +196,44 @@ def _rows_of(shape: Tensor, rows: Tensor) -> Tensor:
 
 
 def _flowing(body: FuncGraph, grads: Sequence[Any]) -> list[int]:
-    """The loop variables through which gradients flow in some turn.
+    """The loop variables through which gradients flow in some turn."""
 
-    From the outputs with a gradient back through the body, again from the parameters found, until
-    there are no more.
+    def inputs(tensor: Tensor) -> Iterable[Tensor]:
+        if not tensor.op.spec.is_differentiable:
+            return ()
+        return [t for t in tensor.op.inputs if may_flow(t.dtype)]
+
+    given = [j for j, g in enumerate(grads) if g is not None]
+    return sorted(_reaching(body, given, lambda t: is_source(t, body), inputs))
+
+
+def _reaching(
+    body: FuncGraph, ends: Iterable[int], counts: Callable[[Tensor], bool],
+    inputs: Callable[[Tensor], Iterable[Tensor]],
+) -> set[int]:  # fmt: skip
+    """The loop variables from which a way leads to some variables' results, in any turn.
+
+    Back from these results through the body, again from the parameters found, until there are no
+    more.
+
+    Args:
+        body: of the loop.
+        ends: the variables.
+        counts: whether a parameter may be on the way.
+        inputs: where a way leads from a tensor.
     """
-    reached: set[Tensor] = set()
+    seen: set[Tensor] = set()
     places = {t: j for j, t in enumerate(body.inputs)}
-    flowing = {j for j, g in enumerate(grads) if g is not None}
-    fresh = list(flowing)
-    while fresh:
-        ends = [body.outputs[j] for j in fresh]
-        found = [places[t] for t in _ancestors(ends, reached) if t in places]
-        fresh = [j for j in found if j not in flowing and is_source(body.inputs[j], body)]
-        flowing.update(fresh)
-    return sorted(flowing)
-
-
-def _ancestors(ends: list[Tensor], seen: set[Tensor]) -> list[Tensor]:
-    """What the ends are computed from, itself included, and was not seen before."""
-    found: list[Tensor] = []
-    stack = list(ends)
+    found = set(ends)
+    stack = [body.outputs[j] for j in found]
     while stack:
         tensor = stack.pop()
-        if tensor in seen or not may_flow(tensor.dtype):
+        if tensor in seen:
             continue
         seen.add(tensor)
-        found.append(tensor)
-        if tensor.op.spec.is_differentiable:
-            stack.extend(tensor.op.inputs)
+        stack.extend(inputs(tensor))
+        j = places.get(tensor)
+        if j is not None and j not in found and counts(tensor):
+            found.add(j)
+            stack.append(body.outputs[j])
     return found

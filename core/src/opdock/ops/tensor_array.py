@@ -192,6 +192,13 @@ def _gradient_array(op: Operation, flow: Tensor) -> tuple[Tensor, Tensor]:
         return made, identity(flow)
 
 
+def _gradients_of_written(op: Operation, flow: Tensor) -> tuple[Tensor, Tensor]:
+    """The same once `op` has written: gradients that never come are zeros of what it wrote."""
+    # The turns of a backward loop come after the forward loop, to whose graph the op belongs.
+    with control_dependencies([op] if op.graph is flow.graph else []):
+        return _gradient_array(op, flow)
+
+
 @_gradient(*_grad.values())
 def _grad_gradient(op: Operation, handle: Any, flow: Tensor | None = None) -> list[Any]:
     # An array of gradients has one of its own for each computation that differentiates it, which
@@ -207,7 +214,7 @@ def _read_gradient(op: Operation, grad: Tensor) -> list[Any]:
 
 @_gradient(*_write.values())
 def _write_gradient(op: Operation, flow: Tensor) -> list[Any]:
-    handle, gflow = _gradient_array(op, flow)
+    handle, gflow = _gradients_of_written(op, flow)
     grad = _read[_version(op)](handle, op.inputs[1], gflow, dtype=op.attrs["T"])
     return [None, None, _known(grad, op.inputs[2]), flow]
 
@@ -220,7 +227,7 @@ def _gather_gradient(op: Operation, grad: Tensor) -> list[Any]:
 
 @_gradient(*_scatter.values())
 def _scatter_gradient(op: Operation, flow: Tensor) -> list[Any]:
-    handle, gflow = _gradient_array(op, flow)
+    handle, gflow = _gradients_of_written(op, flow)
     grad = _gather[_version(op)](handle, op.inputs[1], gflow, dtype=op.attrs["T"])
     return [None, None, _known(grad, op.inputs[2]), flow]
 
@@ -233,7 +240,7 @@ def _concat_gradient(op: Operation, grad: Tensor, unused: Any) -> list[Any]:
 
 @_gradient(*_split.values())
 def _split_gradient(op: Operation, flow: Tensor) -> list[Any]:
-    handle, gflow = _gradient_array(op, flow)
+    handle, gflow = _gradients_of_written(op, flow)
     grad, _ = _concat[_version(op)](handle, gflow, dtype=op.attrs["T"])
     return [None, _known(grad, op.inputs[1]), None, flow]
 
@@ -246,7 +253,7 @@ def _pack_gradient(op: Operation, grad: Tensor) -> list[Any]:
 
 @_gradient(_unpack)
 def _unpack_gradient(op: Operation, flow: Tensor) -> list[Any]:
-    handle, gflow = _gradient_array(op, flow)
+    handle, gflow = _gradients_of_written(op, flow)
     grad = _pack(handle, gflow, dtype=op.attrs["T"])
     return [None, _known(grad, op.inputs[1]), flow]
 

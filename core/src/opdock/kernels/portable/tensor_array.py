@@ -38,15 +38,16 @@ class TensorArrayState:
         element_shape: what every element must fit.
         dynamic: whether writing beyond the end makes it longer.
         clear: whether reading an element drops it.
+        alike: whether every element must fit the first.
         adds: whether writing an element again adds to it, as gradients do.
     """
 
     def __init__(
         self, name: str, dtype: DType, size: int, element_shape: Shape,
-        dynamic: bool = False, clear: bool = False, adds: bool = False,
+        dynamic: bool = False, clear: bool = False, alike: bool = False, adds: bool = False,
     ) -> None:  # fmt: skip
         self.name, self.dtype, self.element_shape = name, dtype, element_shape
-        self.dynamic, self.clear, self.adds = dynamic, clear, adds
+        self.dynamic, self.clear, self.alike, self.adds = dynamic, clear, alike, adds
         self.slots = [_Slot() for _ in range(size)]
         self.closed = False
         self._lock = threading.RLock()
@@ -111,6 +112,8 @@ class TensorArrayState:
                 total = add(slot.stored.on(value.device), value.value)
                 value = Element(total, value.device)
             slot.stored, slot.shape = value, shape
+            if self.alike and not shapes.is_fully_defined(self.element_shape):
+                self.element_shape = shape
 
     def _grow(self, index: int) -> None:
         if index < 0 or (index >= len(self.slots) and not self.dynamic):
@@ -212,6 +215,7 @@ def create(xp: Any, sig: NodeSig) -> Any:
         array = TensorArrayState(
             name, attrs["dtype"].base_dtype, int(size), attrs["element_shape"],
             attrs["dynamic_size"], attrs["clear_after_read"],
+            attrs.get("identical_element_shapes", False),
         )  # fmt: skip
         return array if older else (array, flow)
 
