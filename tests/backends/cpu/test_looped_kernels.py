@@ -343,3 +343,16 @@ def test_places_of_what_is_not_zero(both: Any, shape: tuple[int, ...], dtype: st
         return tf.where(held)
 
     _same(both(build, "_count", "_places"))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_a_choice_by_element(both: Any, dtype: str) -> None:
+    y, z = RNG.integers(-9, 9, (2, 40)).astype(dtype)
+
+    def build() -> Any:
+        held = tf.py_func(lambda: [y > z, y, z], [], [tf.bool, dtype, dtype])
+        for tensor in held:
+            tensor.set_shape([40])
+        return tf.where(*held)
+
+    _same(both(build, "_chosen"))

@@ -62,8 +62,22 @@ def test_numbers(draw: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_few_draws_load_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(draws.llvm, "started", lambda: False)
-    assert not kind_is_used("unit", draws._SMALL - 1)
-    assert kind_is_used("unit", draws._SMALL)
+    monkeypatch.setattr(draws, "_spent", 0)
+    assert not kind_is_used("unit", draws._SMALL - 2 * draws._CALL)
+    assert kind_is_used("unit", draws._CALL)
+
+
+def test_many_draws_load_it_however_few_each_makes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(draws.llvm, "started", lambda: False)
+    monkeypatch.setattr(draws, "_spent", 0)
+    used = [kind_is_used("unit", 1) for _ in range(draws._SMALL // (1 + draws._CALL) + 1)]
+    assert used[-1]
+    assert not any(used[:-1])
+
+
+def test_few_normals_do_not_depend_on_the_compiler() -> None:
+    assert not kind_is_used("normal", draws._FEW - 1)
+    assert kind_is_used("normal", draws._FEW)
 
 
 @pytest.mark.parametrize("draw", [tf.random_normal, tf.truncated_normal, tf.random_uniform])

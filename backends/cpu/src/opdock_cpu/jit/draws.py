@@ -29,9 +29,11 @@ _CHUNK: Final = 1 << 12
 """Blocks of a chunk: two are worth a second thread."""
 _CHUNKS: Final = 64
 _FEW: Final = 1 << 6
-"""Blocks from which a call is quicker than NumPy."""
+"""Blocks of normals that NumPy makes quickly."""
 _SMALL: Final = 1 << 12
-"""Blocks for which it pays to load LLVM."""
+"""Blocks for which it pays to load LLVM, in one call or in many."""
+_CALL: Final = 4
+"""What a call of NumPy's costs beside, in blocks."""
 _WORTH: Final = 1 << 17
 """Blocks that NumPy would take longer for than the compiler takes for the loop."""
 _SIN: Final = (1.58962301576546568060e-10, -2.50507477628578072866e-8, 2.75573136213857245213e-6,
@@ -246,10 +248,20 @@ class Drawn:
 _MASK: Final = (1 << 64) - 1
 
 
+_spent = 0
+"""What NumPy drew in this process, about, while LLVM was not loaded."""
+
+
 def drawn(kind: str, key: int, counter: int, blocks: int | Array) -> Array | None:
     """The draws of a kind by generated code; None where NumPy has to make them."""
     count = blocks if isinstance(blocks, int) else len(blocks)
-    if count < (_FEW if llvm.started() else _SMALL) or not llvm.available():
+    global _spent
+    if not llvm.started():
+        _spent += count + _CALL
+        if _spent < _SMALL:
+            return None
+    # Few normals come from NumPy always, as code rounds some otherwise, and is not there at once.
+    if count < (_FEW if kind == "normal" else 1) or not llvm.available():
         return None
     return _kind(kind, not isinstance(blocks, int))(key, counter, blocks)
 

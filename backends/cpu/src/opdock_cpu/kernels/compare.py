@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from opdock.plugin import ALL, NUMBERS, QUANTIZED, KernelTable, NodeSig, checks, dtypes
+from opdock_cpu.jit.looped import Looped
 
 __all__ = ["table"]
 
@@ -59,6 +60,14 @@ def _approximate(sig: NodeSig) -> Binary:
 
 
 # ---------------------------------------------------------------- choice
+def _chosen(begin: int, end: int, out: Array, test: Array, then: Array, otherwise: Array) -> None:
+    for i in range(begin, end):
+        out[i] = then[i] if test[i] else otherwise[i]
+
+
+_CHOSEN: Final = Looped(_chosen)
+
+
 @table.binder("Select", T=_DATA, out=True)
 def _select(sig: NodeSig) -> Binary:
     dtype = sig.out_dtypes[0].np
@@ -66,6 +75,10 @@ def _select(sig: NodeSig) -> Binary:
     def run(condition: Array, then: Array, otherwise: Array, out: Array | None = None) -> Array:
         if condition.ndim and condition.shape != then.shape:
             condition = _rows(condition, then)
+        if condition.shape == then.shape == otherwise.shape and then.size:
+            target = np.empty(then.shape, dtype) if out is None else out
+            if _CHOSEN(then.size, then.size, target, condition, then, otherwise):
+                return target
         if out is None:
             return np.asarray(np.where(condition, then, otherwise), dtype)
         np.copyto(out, otherwise)

@@ -253,22 +253,17 @@ def ctc_greedy_decoder(sig: NodeSig) -> Callable[..., tuple[Array, ...]]:
     def run(inputs: Array, lengths: Array) -> tuple[Array, ...]:
         steps, batch, classes = inputs.shape
         _check_lengths(lengths, steps, batch)
-        rows: list[tuple[int, int]] = []
-        values: list[int] = []
-        score = np.zeros((batch, 1), inputs.dtype)
-        longest = 0
-        for b in range(batch):
-            best = inputs[: lengths[b], b].argmax(axis=-1)
-            score[b, 0] = -inputs[: lengths[b], b].max(axis=-1).sum() if lengths[b] else 0
-            keep = best != classes - 1
-            if merge and best.size:
-                keep &= np.concatenate(([True], best[1:] != best[:-1]))
-            found = best[keep]
-            longest = max(longest, len(found))
-            rows.extend((b, i) for i in range(len(found)))
-            values.extend(int(v) for v in found)
-        indices = np.array(rows, np.int64).reshape(-1, 2)
-        return indices, np.array(values, np.int64), np.array([batch, longest], np.int64), score
+        alive = np.arange(steps) < lengths[:, None]
+        best, top = inputs.argmax(axis=-1).T, inputs.max(axis=-1).T
+        score = -np.where(alive, top, 0).sum(axis=1, keepdims=True, dtype=inputs.dtype)
+        keep = alive & (best != classes - 1)
+        if merge:
+            keep[:, 1:] &= best[:, 1:] != best[:, :-1]
+        counts = keep.sum(axis=1)
+        rows, starts = np.repeat(np.arange(batch), counts), np.cumsum(counts) - counts
+        indices = np.column_stack([rows, np.arange(len(rows)) - starts[rows]]).astype(np.int64)
+        shape = np.array([batch, counts.max(initial=0)], np.int64)
+        return indices, best[keep].astype(np.int64), shape, score
 
     return run
 

@@ -1,4 +1,4 @@
-"""What is different in a vector, and differences of vectors; the rest of the family is portable."""
+"""What is different in vectors and among slices of arrays, and differences of vectors."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import NUMBERS, KernelTable, NodeSig, checks, dtypes
+from opdock.plugin import NUMBERS, REALS, KernelTable, NodeSig, checks, dtypes
 from opdock_cpu.jit.looped import Array, Looped
 from opdock_cpu.portable import portable_kernel
 
@@ -104,3 +104,36 @@ def list_diff(sig: NodeSig) -> Callable[..., Any]:
         return x[kept], kept
 
     return run
+
+
+@table.binder("UniqueV2", "UniqueWithCountsV2", T=REALS, host_inputs=("axis",))
+def unique_v2(sig: NodeSig) -> Callable[..., Any]:
+    """The different slices along a dimension, found by their bytes."""
+    plain: Callable[..., Any] = portable_kernel(sig)
+    n, dtype = len(sig.out_dtypes), sig.out_dtypes[1].np
+
+    def run(x: Any, axis: Any) -> Any:
+        given = checks.ints(axis)
+        # What is no number equals nothing, itself included, whatever its bytes are.
+        if x.ndim < 2 or len(given) != 1 or not -x.ndim <= given[0] < x.ndim or np.isnan(x).any():
+            return plain(x, axis)
+        first, index = _first_of_each(np.moveaxis(x, given[0], 0))
+        count = np.bincount(index, minlength=len(first)).astype(dtype)
+        return (np.take(x, first, axis=given[0]), index.astype(dtype), count)[:n]
+
+    return run
+
+
+def _first_of_each(slices: Any) -> tuple[list[int], Any]:
+    """Where each different slice stands first, and which of them each slice is."""
+    # Zeros of both signs are equal: adding one leaves a single one of them.
+    same = slices + slices.dtype.type(0)
+    step = same.nbytes // max(len(same), 1)
+    data, found = same.tobytes(), dict[bytes, int]()
+    index = np.empty(len(same), np.int64)
+    first = []
+    for i in range(len(same)):
+        index[i] = place = found.setdefault(data[i * step : (i + 1) * step], len(found))
+        if place == len(first):
+            first.append(i)
+    return first, index

@@ -218,9 +218,12 @@ def _typed_leaf(value: Any) -> bool:
 
 def _string_array(value: Any) -> np.ndarray[Any, Any]:
     source = np.array(value, dtype=object)
+    items = source.reshape(-1).tolist()
+    if set(map(type, items)) <= {bytes}:
+        return source
     out = np.empty(source.shape, object)
-    flat_in, flat_out = source.reshape(-1), out.reshape(-1)
-    for i, item in enumerate(flat_in):
+    flat_out = out.reshape(-1)
+    for i, item in enumerate(items):
         if isinstance(item, str):
             flat_out[i] = item.encode()
         elif isinstance(item, bytes):

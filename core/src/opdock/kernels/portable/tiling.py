@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from opdock import axes
-from opdock.kernels.array_api import copy, device_ints, ints, invalid, put
+from opdock.kernels.array_api import copy, ints, invalid, put
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
@@ -94,9 +94,10 @@ def roll(xp: Any, sig: NodeSig) -> Any:
         out = tensor
         for a, s in axes.rolled(shift, axis, len(tensor.shape)).items():
             n = tensor.shape[a]
-            if n:
-                order = device_ints(xp, (np.arange(n) - s) % n, tensor)
-                out = xp.take(out, order, axis=a)
+            if n and s % n:
+                front = (slice(None),) * a
+                last, first = ((*front, p) for p in (slice(-s % n, n), slice(0, -s % n)))
+                out = xp.concat([out[last], out[first]], axis=a)
         return copy(xp, out) if out is tensor else out
 
     return run
