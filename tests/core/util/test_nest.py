@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opdock.util import nest
+import opdock as tf
+from opdock.util import nest, nest_paths
 
 
 class Point(NamedTuple):
@@ -95,7 +96,7 @@ def test_is_sequence():
 def test_one_structure_may_end_before_another():
     shallow, deep = {"a": 0, "b": [0, 0]}, {"a": [1, 2], "b": [3, (4, 5)]}
     assert nest.flatten_up_to(shallow, deep) == [[1, 2], 3, (4, 5)]
-    found = nest.map_structure_up_to(shallow, lambda x, y: (x, y), deep, shallow)
+    found = nest_paths.map_structure_up_to(shallow, lambda x, y: (x, y), deep, shallow)
     assert found == {"a": ([1, 2], 0), "b": [(3, 0), ((4, 5), 0)]}
     with pytest.raises(TypeError, match="If shallow structure is a sequence, input must also"):
         nest.assert_shallow_structure([0], 1)
@@ -104,7 +105,7 @@ def test_one_structure_may_end_before_another():
     nest.assert_shallow_structure([0], (1,), check_types=False)
     with pytest.raises(ValueError, match="don't have the same sequence length"):
         nest.assert_shallow_structure([0], [1, 2])
-    with pytest.raises(ValueError, match="don't have the same keys"):
+    with pytest.raises(ValueError, match="keys are not a subset of the input_tree's keys"):
         nest.assert_shallow_structure({"a": 0}, {"b": 0})
 
 
@@ -126,3 +127,42 @@ def test_named_tuples_are_told_from_others():
 
     assert nest.is_namedtuple(Point(1, 2)) and not nest.is_namedtuple((1, 2))
     assert nest.is_namedtuple(Derived(1, 2)) and not nest.is_namedtuple(Derived(1, 2), True)
+
+
+def test_paths_name_where_leaves_stand():
+    nested = {"b": [1, (2,)], "a": Point(3, {"k": 4})}
+    assert list(nest_paths.yield_flat_paths(nested)) == [
+        ("a", "x"), ("a", "y", "k"), ("b", 0), ("b", 1, 0),
+    ]  # fmt: skip
+    assert nest_paths.flatten_with_joined_string_paths([5, {"k": 6}], ".") == [("0", 5), ("1.k", 6)]
+    named = nest_paths.map_structure_with_paths(lambda path, x: f"{path}={x}", nested)
+    assert named == {"b": ["b/0=1", ("b/1/0=2",)], "a": Point("a/x=3", {"k": "a/y/k=4"})}
+    above = {"b": 0, "a": 0}
+    assert nest_paths.flatten_with_tuple_paths_up_to(above, nested) == [
+        (("a",), nested["a"]), (("b",), nested["b"]),
+    ]  # fmt: skip
+
+
+def test_composites_are_one_level_of_their_own():
+    sparse = tf.SparseTensor([[0, 1]], [2.0], [1, 2])
+    parts = [sparse.indices, sparse.values, sparse.dense_shape]
+    assert nest.flatten([sparse, 1], expand_composites=True) == [*parts, 1]
+    again = nest.pack_sequence_as([sparse], parts, expand_composites=True)[0]
+    assert again.indices is sparse.indices
+    assert [path for path, _ in nest_paths.flatten_with_tuple_paths({"s": sparse}, True)] == [
+        ("s", "SparseTensor", i) for i in range(3)
+    ]
+    # A spec stands for the value that it describes; one of another kind does not.
+    nest.assert_same_structure([sparse], [tf.SparseTensorSpec([1, 2])], expand_composites=True)
+    with pytest.raises(ValueError, match="Incompatible CompositeTensor TypeSpecs"):
+        nest.assert_same_structure(
+            sparse, tf.SparseTensorSpec([1, 2], tf.int32), expand_composites=True
+        )
+
+
+def test_how_deep_to_go_is_for_a_function_to_say():
+    nested = [[1, 2], (3, [4])]
+    goes = nest.get_traverse_shallow_structure(lambda s: not isinstance(s, tuple), nested)
+    assert goes == [[True, True], False]
+    with pytest.raises(TypeError, match="non-bool scalar"):
+        nest.get_traverse_shallow_structure(lambda s: 3, nested)

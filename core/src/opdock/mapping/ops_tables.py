@@ -16,6 +16,7 @@ OPS_SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.ops.boosted_trees_ops": ("opdock.train.boosted_trees",),
     "python.ops.functional_ops": (_FUNCTIONAL,),
     "python.util.protobuf.compare": ("opdock.util.proto_compare",),
+    "python.ops.parallel_for.control_flow_ops": ("opdock.ops.composed.vectorized_map",),
     "python.ops.parallel_for.gradients": ("opdock.autodiff.jacobians",),
     "python.ops.ragged.ragged_map_ops": ("opdock.ops.composed.ragged_map",),
     "python.ops.linalg.linear_operator_util": ("opdock.linear.helpers",),

@@ -193,7 +193,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
         for name in ("builder", "loader", "signature_def_utils", "utils")
     },
     "python.keras.engine.training": ("opdock.layers.network",),
-    "python.util.nest": ("opdock.util.nest",),
+    "python.util.nest": ("opdock.util.nest", "opdock.util.nest_paths"),
     "python.ops.critical_section_ops": ("opdock.ops.composed.critical_section",),
     "python.ops.ctc_ops": ("opdock.ops.composed.ctc_labels", "opdock.ops.ctc"),
     "python.ops.distributions.beta": ("opdock.distributions.softplus",),
@@ -401,7 +401,13 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.keras.utils.tf_utils": {
         "register_symbolic_tensor_type": "opdock.util.graph_helpers:register_symbolic_tensor_type",
     },
-    "python.util.nest": {"_is_namedtuple": "opdock.util.nest:is_namedtuple"},
+    "python.util.nest": _in(
+        "opdock.util.nest:",
+        _is_namedtuple="is_namedtuple",
+        _sequence_like="like",
+        _yield_sorted_items="keyed_items",
+        _yield_value="items",
+    ),
     "python.training.server_lib": {"_make_server_def": "opdock.train.server_lib:make_server_def"},
     "python.training.basic_session_run_hooks": {
         "_HookTimer": "opdock.train.loops.timers:HookTimer",

@@ -116,8 +116,8 @@ def _paths(value: Any, path: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...],
     elif hasattr(value, "_fields"):
         keys = value._fields
     else:
-        keys = range(len(nest._items(value)))
-    items = [value[k] for k in keys] if isinstance(value, dict) else nest._items(value)
+        keys = range(len(nest.items(value)))
+    items = [value[k] for k in keys] if isinstance(value, dict) else nest.items(value)
     for key, item in zip(keys, items, strict=True):
         yield from _paths(item, (*path, key))
 

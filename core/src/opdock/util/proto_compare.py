@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Any
 
 __all__ = ["ProtoAssertions", "ProtoEq", "assertProtoEqual"]
@@ -30,9 +31,10 @@ def assertProtoEqual(
             test.fail(f"Initialization errors: {lost}\n{message}")
         if normalize_numbers:
             _round(message)
-    test.assertMultiLineEqual(
-        text_format.MessageToString(a), text_format.MessageToString(b), msg=msg
-    )
+    ours, theirs = (text_format.MessageToString(each) for each in (a, b))
+    if ours != theirs:
+        lines = difflib.ndiff(ours.splitlines(keepends=True), theirs.splitlines(keepends=True))
+        test.fail(f"{msg or 'The messages differ'} :\n{''.join(lines)}")
 
 
 def _round(message: Any) -> None:

@@ -16,7 +16,27 @@ from opdock.shapes import Shape, TensorShape
 
 
 class CompositeTensor:
-    """Base of what stands for a tensor and is made of several: programs ask with `isinstance`."""
+    """Base of what stands for a tensor and is made of several: programs ask with `isinstance`.
+
+    A subclass has a `_type_spec`, which says what the value is made of.
+    """
+
+    _is_composite = True
+
+    @property
+    def _type_spec(self) -> Any:
+        raise NotImplementedError(f"{type(self).__name__}._type_spec()")
+
+    def _composite_key(self) -> str:
+        return type(self).__name__
+
+    def _composite_parts(self) -> Any:
+        """What the value is made of: a structure of tensors."""
+        return self._type_spec._to_components(self)
+
+    def _from_parts(self, parts: Any) -> Any:
+        """A value like this one, of other parts."""
+        return self._type_spec._from_components(parts)
 
 
 class IndexedSlicesValue(NamedTuple):

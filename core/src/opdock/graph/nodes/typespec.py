@@ -25,6 +25,17 @@ class TypeSpec(metaclass=ABCMeta):
     """What is known of a value: its Python type, and dtype and shape of its tensors."""
 
     __slots__ = ()
+    # In a nested structure a spec stands for a structure of specs, as its value does for tensors.
+    _is_composite = True
+
+    def _composite_key(self) -> str:
+        return self.value_type.__name__
+
+    def _composite_parts(self) -> Any:
+        return self._component_specs
+
+    def _from_parts(self, parts: Any) -> Any:
+        return self._from_components(parts)
 
     # ------------------------------------------------------------ for subclasses to say
     @property
@@ -171,6 +182,7 @@ class TensorSpec(BatchableTypeSpec):
     """
 
     __slots__ = ("_dtype", "_name", "_shape")
+    _is_composite = False
 
     def __init__(self, shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> None:
         self._shape = TensorShape(shape)

@@ -162,5 +162,6 @@ def tensor_of(value: RaggedTensorValue) -> RaggedTensor:
     return made
 
 
+RaggedTensor._type_spec = property(RaggedTensorSpec.from_value)  # type: ignore[assignment]
 for _type in (RaggedTensor, RaggedTensorValue):
     register_type_spec_from_value_converter(_type, RaggedTensorSpec.from_value)

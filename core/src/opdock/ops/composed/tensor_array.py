@@ -133,6 +133,11 @@ class TensorArray:
         return TensorShape(self._elements.shape if self._elements.known else None)
 
     # ------------------------------------------------------------ as a loop variable
+    _is_composite = True
+
+    def _composite_key(self) -> str:
+        return type(self).__name__
+
     def _composite_parts(self) -> list[Tensor]:
         return [self._flow]
 

@@ -1,23 +1,37 @@
-"""`tf.vectorized_map`: a function of each row."""
+"""`tf.vectorized_map`, and what TF has in its internal `parallel_for`: a function of each row.
+
+The function is traced once. Where every op of it knows how to take many rows, they are computed
+together (`graph/control/rows.py`), with no loop; else a loop computes them one by one.
+"""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
+from opdock import dtypes, errors
 from opdock.graph.control.func_graph import FuncGraph
+from opdock.graph.control.function_op import copied_into
+from opdock.graph.control.rows import by_rows
+from opdock.graph.nodes.composite import IndexedSlices, SparseTensor
+from opdock.graph.nodes.constant import constant
+from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import control_dependencies
 from opdock.ops.composed.functional import map_fn
+from opdock.ops.fill import range as numbers_up_to
+from opdock.ops.identity import identity
+from opdock.ops.registry import get
 from opdock.util import nest
 
-__all__ = ["vectorized_map"]
+__all__ = ["for_loop", "pfor", "vectorized_map"]
 
 
 def vectorized_map(fn: Callable[[Any], Any], elems: Any) -> Any:
     """What `fn` gives for each row of `elems`, stacked.
-
-    TF rewrites the function over whole batches; here a loop calls it, with the same results.
 
     Args:
         fn: a function of a row, or of a structure of rows like `elems`.
@@ -26,9 +40,145 @@ def vectorized_map(fn: Callable[[Any], Any], elems: Any) -> Any:
     Returns:
         The results, stacked along a new first dimension.
     """
-    elems = nest.map_structure(convert_to_tensor, elems)
-    # What the results look like is found out where nothing of it is kept.
-    with FuncGraph("rows", get_default_graph()).as_default():
-        trial = nest.map_structure(convert_to_tensor, fn(nest.map_structure(lambda t: t[0], elems)))
-    types = nest.map_structure(lambda t: t.dtype.base_dtype, trial)
-    return map_fn(lambda row: nest.map_structure(convert_to_tensor, fn(row)), elems, dtype=types)
+    flat = [convert_to_tensor(each) for each in nest.flatten(elems)]
+    return _of_each(lambda *rows: fn(nest.pack_sequence_as(elems, rows)), flat, None)
+
+
+def pfor(loop_fn: Callable[..., Any], iters: Any, parallel_iterations: int | None = None) -> Any:
+    """What a function gives for each number below `iters`, stacked.
+
+    Args:
+        loop_fn: takes an int32 scalar; gives a structure of tensors, SparseTensors, operations and
+            None.
+        iters: how often it is called, a number or a scalar.
+        parallel_iterations: how many are computed at once; None for all, where that is possible.
+
+    Returns:
+        In the structure of the results, tensors with a new first dimension, and an operation for
+        each operation.
+
+    Raises:
+        ValueError: `parallel_iterations` is not above 1.
+        UnimplementedError: the function asks for TF's `pfor_config`.
+    """
+    if parallel_iterations is not None and parallel_iterations < 1:
+        raise ValueError("parallel_iterations must be None or a positive integer")
+    if parallel_iterations == 1:
+        raise ValueError("Found parallel_iterations == 1. Use for_loop instead.")
+    if "pfor_config" in _parameters(loop_fn):
+        raise errors.UnimplementedError(
+            None, None, "pfor has no pfor_config: reduce what it returns over the first dimension"
+        )
+    return _of_each(loop_fn, [numbers_up_to(_count(iters))], parallel_iterations)
+
+
+def for_loop(
+    loop_fn: Callable[[Tensor], Any], loop_fn_dtypes: Any, iters: Any,
+    parallel_iterations: int | None = None,
+) -> Any:  # fmt: skip
+    """Like `pfor`, but always a loop.
+
+    Args:
+        loop_fn: takes an int32 scalar.
+        loop_fn_dtypes: the types of its results, in their structure.
+        iters: how often it is called.
+        parallel_iterations: how many may run at once.
+
+    Returns:
+        The results, stacked; None for those that are None, and for all if `iters` is 0.
+
+    Raises:
+        ValueError: there are more or fewer results than types.
+    """
+    if constant_value(_count(iters)) == 0:
+        return None
+    expected = nest.flatten(loop_fn_dtypes)
+    absent: list[bool] = []
+
+    def one(i: Tensor) -> list[Any]:
+        found = nest.flatten(loop_fn(i))
+        if len(found) != len(expected):
+            raise ValueError(
+                f"Number of expected outputs, {len(expected)}, does not match the number of actual "
+                f"outputs, {len(found)}, from loop_fn"
+            )
+        absent[:] = [each is None for each in found]
+        return [convert_to_tensor(each) for each in found if each is not None] or [i]
+
+    with FuncGraph("trial", get_default_graph()).as_default():
+        kinds = [t.dtype.base_dtype for t in one(constant(0, dtypes.int32))]
+    stacked = iter(
+        map_fn(one, numbers_up_to(_count(iters)), kinds, parallel_iterations=parallel_iterations)
+    )
+    flat = [None if lacks else next(stacked) for lacks in absent]
+    return nest.pack_sequence_as(loop_fn_dtypes, flat)
+
+
+def _count(iters: Any) -> Tensor:
+    return convert_to_tensor(iters, dtypes.int32)
+
+
+def _parameters(function: Callable[..., Any]) -> Any:
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):  # a builtin
+        return ()
+
+
+# ---------------------------------------------------------------- results of all kinds as tensors
+def _of_each(fn: Callable[..., Any], rows: list[Tensor], parallel_iterations: int | None) -> Any:
+    """The stacked results of a function of a row of each tensor."""
+    graph = FuncGraph("rows", get_default_graph())
+    with graph.as_default():
+        arguments = [graph.add_input(t.dtype.base_dtype, _row_shape(t)) for t in rows]
+        results = fn(*arguments)
+        flat = nest.flatten(results)
+        graph.outputs = [_as_tensor(each) for each in flat if each is not None]
+    stacked = iter(_stacked(graph, rows, parallel_iterations))
+    made = [None if each is None else _stack_of(each, next(stacked)) for each in flat]
+    return nest.pack_sequence_as(results, made)
+
+
+def _row_shape(tensor: Tensor) -> Any:
+    return None if tensor.raw_shape is None else tensor.raw_shape[1:]
+
+
+def _as_tensor(result: Any) -> Tensor:
+    """A tensor from whose stack the stack of results can be made."""
+    if isinstance(result, Operation):
+        with control_dependencies([result]):
+            return identity(constant(0, dtypes.int32))
+    if isinstance(result, SparseTensor):
+        parts = (result.indices, result.values, result.dense_shape)
+        return get("SerializeSparse")(*parts, out_type=dtypes.variant)  # type: ignore[no-any-return]
+    found = convert_to_tensor(result)
+    # Results of a reference are what it holds now.
+    return found if found.op.graph is get_default_graph() else identity(found)
+
+
+def _stack_of(result: Any, stacked: Tensor) -> Any:
+    if isinstance(result, Operation):
+        return stacked.op
+    if isinstance(result, SparseTensor):
+        parts = get("DeserializeSparse")(stacked, dtype=result.dtype)
+        return SparseTensor(*parts)
+    if isinstance(result, IndexedSlices | Tensor):
+        stacked.set_shape(stacked.shape[:1].concatenate(result.shape))
+    return stacked
+
+
+# ---------------------------------------------------------------- many rows
+def _stacked(graph: FuncGraph, rows: list[Tensor], parallel_iterations: int | None) -> list[Tensor]:
+    """The stacked results of a function of a row of each tensor."""
+    captured = [outer for outer, _ in graph.captures]
+    at_once = by_rows(graph) if parallel_iterations is None else None
+    if at_once is not None:
+        return copied_into(at_once, [*rows, *captured])
+    if not graph.outputs:
+        return []
+    kinds = [t.dtype.base_dtype for t in graph.outputs]
+    found: list[Tensor] = map_fn(
+        lambda row: copied_into(graph, [*row, *captured]), rows, kinds,
+        parallel_iterations=parallel_iterations,
+    )  # fmt: skip
+    return found
