@@ -106,7 +106,7 @@ soak: $(STAMP)  ## open and drop 10,000 sessions, graphs, iterators and threads 
 	$(VENV)/python tools/soak.py $(ARGS)
 
 # They need old versions of others, so they get an environment of their own: build/libraries.
-libraries: $(STAMP)  ## run the own tests of tf_slim, Keras, tflearn, tensorlayer, trfl and t3f on opdock
+libraries: $(STAMP)  ## run libraries of TensorFlow 1's years on opdock, by their own tests (ARGS="--only NAME")
 	$(VENV)/python tools/libraries.py --write docs/reference/libraries.md $(ARGS)
 
 # TensorFlow is large and has dependencies of its own: build/tensorflow.

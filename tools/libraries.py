@@ -20,9 +20,10 @@ import sys
 import tarfile
 import venv
 from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree as ET
+
+from library_suites import SUITES, Suite
 
 ROOT = Path(__file__).resolve().parent.parent
 HOME = ROOT / "build/libraries"
@@ -30,69 +31,10 @@ MEMBERS = ("core", "backends/ckernels", "backends/cpu[jit,onednn,regex]")
 # What the suites need beside the libraries, which come without the old versions they ask for.
 COMMON = ("numpy==1.26.4", "scipy", "h5py", "pyyaml", "pytest", "pytest-timeout", "pillow")
 PAGE = ROOT / "docs/reference/libraries.md"
-RERUNS = "pytest-rerunfailures"
 AGAIN = 9  # times that a test of a library that races is run again; one in three fails at first
 NOT_INSTALLED = 3  # the exit status where pip fails
 
 
-# `tf.keras`, for those whose tests ask for it.
-KERAS = ("keras-applications==1.0.8", "keras-preprocessing==1.1.2", "Keras==2.2.5")
-
-
-@dataclass(frozen=True)
-class Suite:
-    """A library, and where its tests are: in site-packages, or in its unpacked source archive."""
-
-    name: str
-    requirement: str
-    tests: tuple[str, ...]
-    from_source: bool = False
-    needs: tuple[str, ...] = ()
-    left_out: dict[str, str] = field(default_factory=dict)  # path -> why
-    # What in the library itself makes its tests fail at random, if that is known: then a test that
-    # fails is run again, and fails only if it always does.
-    races: str = ""
-
-
-SUITES = (
-    Suite(
-        "tf_slim", "tf_slim==1.1.0", ("tf_slim",),
-        left_out={"tf_slim/nets": "whole networks on images, minutes each: --nets runs them"},
-    ),
-    Suite(
-        "Keras", "Keras==2.2.5", ("tests/keras", "tests/test_model_saving.py",
-        "tests/test_loss_masking.py", "tests/test_loss_weighting.py",
-        "tests/test_model_pickling.py", "tests/test_dynamic_trainability.py"), from_source=True,
-        needs=("keras-applications==1.0.8", "keras-preprocessing==1.1.2", "flaky", "pytest-xdist"),
-        left_out={
-            "tests/keras/datasets": "downloads data",
-            "tests/keras/wrappers": "scikit-learn has changed its protocol",
-            "tests/keras/utils/data_utils_test.py": "downloads data",
-        },
-    ),
-    Suite(
-        "tflearn", "tflearn==0.5.0", ("tests",), from_source=True, needs=(RERUNS,),
-        races="it shuffles the indices of samples in place while its feeding threads still read the"
-        " batches of the last epoch from them, so that now and then it trains without some",
-    ),
-    Suite(
-        "tensorlayer", "tensorlayer==1.11.1", ("tests",),
-        needs=("requests", "progressbar2", "scikit-learn", "scikit-image", "tqdm", "wrapt",
-               "imageio", "lxml", "matplotlib", "networkx", "simplejpeg"),
-        left_out={
-            "tests/test_documentation.py": "builds the documentation",
-            "tests/test_pydocstyle.py": "checks its own style",
-            "tests/test_yapf_format.py": "checks its own format",
-            "tests/test_mnist_simple.py": "downloads data",
-            "tests/test_models.py": "downloads data",
-        },
-    ),
-    Suite(
-        "trfl", "trfl==1.1.0", ("trfl",),
-        needs=("tensorflow-probability==0.7.0", "decorator", "cloudpickle", "dm-tree", *KERAS),
-    ),
-    Suite("t3f", "t3f==1.1.0", ("t3f",), needs=KERAS),
-)  # fmt: skip
 # What a message means; the first that matches counts.
 REASONS = (
     (r"Name or service not known|URLError|ConnectionError", "downloads data"),
@@ -101,6 +43,8 @@ REASONS = (
     (r"numpy\._ArrayFunctionDispatcher|truth value of an array", "NumPy or h5py has changed"),
     (r"'NoneType' object has no attribute", "compares with Theano or CNTK"),
     (r"Timeout|TimeoutError", "too slow here"),
+    (r"there is no eager execution", "eager execution"),
+    (r"there are no TPUs", "TPUs"),
     (r"does not (cover|map)|module '.*' has no attribute", "a name that opdock does not have"),
 )
 
@@ -128,21 +72,24 @@ def set_up(suites: list[Suite]) -> None:
         pip("install", "--no-build-isolation", *COMMON, *members)
         there = [*COMMON]
     for suite in suites:
-        needs = [need for need in suite.needs if need not in there]
-        if needs:
-            # Without what they ask for in turn where that would be an old TensorFlow.
-            old = [need for need in needs if need.startswith("tensorflow")]
-            if new := [need for need in needs if need not in old]:
-                pip("install", *new)
-            if old:
-                pip("install", "--no-deps", *old)
+        if needs := [need for need in suite.needs if need not in there]:
+            pip("install", *COMMON[:1], *needs)  # NumPy stays as it is
+        if bare := [need for need in suite.bare if need not in there]:
+            pip("install", "--no-deps", "--no-build-isolation", *bare)
+        needs += bare
         if suite.requirement not in there:
-            pip("install", "--no-deps", "--no-build-isolation", suite.requirement)
+            where = ("--target", str(apart(suite))) if suite.apart else ()
+            pip("install", "--no-deps", "--no-build-isolation", *where, suite.requirement)
             if suite.from_source:
                 unpack(suite)
             needs.append(suite.requirement)
         there += needs
         done.write_text("\n".join(there), encoding="utf-8")
+
+
+def apart(suite: Suite) -> Path:
+    """The folder of a library of which the others use another version."""
+    return HOME / "apart" / suite.name
 
 
 def unpack(suite: Suite) -> None:
@@ -160,6 +107,8 @@ def unpack(suite: Suite) -> None:
 
 def folder(suite: Suite) -> Path:
     """Where a suite's paths begin."""
+    if suite.program:
+        return ROOT / "tools/library_programs"
     if suite.from_source:
         return next(p for p in (HOME / "src" / suite.name).iterdir() if p.is_dir())
     return next((HOME / "venv/lib").glob("python*/site-packages"))
@@ -181,6 +130,8 @@ def run(suite: Suite, *, nets: bool) -> None:
         *(["--reruns", str(AGAIN)] if suite.races else []),
     ]  # fmt: skip
     env = {**os.environ, "OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
+    if suite.apart:
+        env["PYTHONPATH"] = str(apart(suite))
     with (HOME / f"{suite.name}.log").open("w", encoding="utf-8") as log:
         subprocess.run(
             words, cwd=folder(suite), env=env, stdout=log, stderr=log, timeout=7200, check=False
@@ -212,6 +163,8 @@ def reason(message: str) -> str:
 def row(suite: Suite, numbers: Counter[str]) -> str:
     """A suite's row of the table."""
     left = "; ".join(f"`{path}`: {why}" for path, why in suite.left_out.items())
+    if suite.program:
+        left = f"it carries no tests: `tools/library_programs/{suite.tests[0]}`"
     return (
         f"| {suite.requirement} | {numbers['passed']} | {numbers['failed']} | "
         f"{numbers['skipped']} | {left} |"

@@ -95,6 +95,12 @@ def test_vectorized_map():
     assert [v.tolist() for v in run(both)] == [(2 * x).tolist(), x.sum(1).tolist()]
 
 
+def test_vectorized_map_of_gradients():
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    grads = tf.vectorized_map(lambda row: tf.gradients(tf.reduce_sum(row * row), x)[0], x)
+    assert run(grads).tolist() == [[[2, 4], [0, 0]], [[0, 0], [6, 8]]]  # each row's own
+
+
 def test_py_function():
     def log(x, text):
         assert text.numpy() == b"hello" and x.numpy().tolist() == [1, 2]

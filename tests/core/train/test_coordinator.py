@@ -86,3 +86,10 @@ def test_looper_threads():
     thread = tf.train.LooperThread.loop(coord, None, turn)
     coord.join([thread])
     assert len(turns) == 3
+
+
+def test_threads_that_were_never_started_are_not_waited_for():
+    coord = tf.train.Coordinator()
+    coord.request_stop()
+    coord.join([threading.Thread(target=coord.request_stop)])
+    assert coord.joined

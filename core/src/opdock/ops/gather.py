@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,19 @@ def _shape32(params: Tensor) -> Tensor:
 @gather_op.gradient
 def _gather_grad(op: Operation, grad: Any) -> list[Any]:
     return [_rows_gradient(op.inputs[0], op.inputs[1], grad), None]
+
+
+@gather_v2_op.rows
+def _gather_v2_rows(op: Operation, inputs: Sequence[Any], rowed: Sequence[bool]) -> Any:
+    """Of what has no rows as many times along its first dimension: what is found lies by rows."""
+    axis = constant_value(op.inputs[2])
+    if rowed != [False, True, False] or axis is None or axis != 0 or op.attrs["batch_dims"]:
+        return None
+    params, indices, _ = inputs
+    numbers, rows = constant_value(indices), (params._shape or (None,))[0]
+    if numbers is not None and np.array_equal(numbers, np.arange(rows or 0)):
+        return [params]  # all of it
+    return [gather_v2_op(*inputs)]
 
 
 @gather_v2_op.gradient

@@ -90,7 +90,8 @@ class Coordinator:
             pass
         deadline = time.monotonic() + stop_grace_period_secs
         for thread in waiting:
-            if thread is not threading.current_thread():
+            # One that was never started, or has ended, is not waited for.
+            if thread.is_alive() and thread is not threading.current_thread():
                 thread.join(max(deadline - time.monotonic(), 0.0))
         alive = [t.name for t in waiting if t.is_alive()]
         with self._lock:

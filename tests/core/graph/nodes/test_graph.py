@@ -337,7 +337,7 @@ def test_an_error_in_the_graph_names_op_shapes_and_the_users_line():
     assert "'bad' (op: 'MatMul') with input shapes: [2,3], [4,5]" in text
     assert __file__ in text
     # A failed op leaves nothing behind.
-    assert "bad" not in tf.get_default_graph()._by_name
+    assert "bad" not in tf.get_default_graph()._nodes_by_name
 
 
 def test_is_feedable_and_fetchable(graph):

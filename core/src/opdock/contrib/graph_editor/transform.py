@@ -343,7 +343,7 @@ def _groups(info: _Copying, groups: Sequence[Any]) -> list[Any]:
     found = []
     for group in groups:
         name = group[5:] if isinstance(group, str) and group.startswith("loc:@") else None
-        target = None if name is None else info.graph._by_name.get(name)
+        target = None if name is None else info.graph._nodes_by_name.get(name)
         if target in info.transformed_ops:
             found.append(f"loc:@{info.transformed_ops[target].name}")
         elif name is None or info.graph is info.graph_:

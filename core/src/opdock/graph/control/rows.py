@@ -28,11 +28,13 @@ _LARGEST: Final = 4096
 """Numbers of an element beyond which computing takes longer than calling."""
 
 
-def by_rows(function: FuncGraph) -> FuncGraph | None:
+def by_rows(function: FuncGraph, count: int | None = None) -> FuncGraph | None:
     """The function whose parameters, but for captures, and results have a row for each element.
 
     Args:
         function: of one element.
+        count: where its only parameter, but for captures, is an element's number: how many there
+            are. The function has no such parameter then.
 
     Returns:
         The function; None where an op has no rule, or has state or an effect, or where elements
@@ -41,7 +43,7 @@ def by_rows(function: FuncGraph) -> FuncGraph | None:
     if function.targets or function.stateful:
         return None
     try:
-        return _Rows(function).result()
+        return _Rows(function, count).result()
     except (_NoRule, ValueError, TypeError):  # or a rule's node takes no such shapes
         return None
 
@@ -53,8 +55,8 @@ class _NoRule(Exception):
 class _Rows:
     """The rewriting of one function."""
 
-    def __init__(self, function: FuncGraph) -> None:
-        self._function = function
+    def __init__(self, function: FuncGraph, count: int | None) -> None:
+        self._function, self._count = function, count
         self._graph = FuncGraph(f"{function.func_name}_rows", None)
         self._made: dict[Tensor, Tensor] = {}
         self._rowed: set[Tensor] = set()  # of the function's tensors
@@ -79,6 +81,10 @@ class _Rows:
         elements = len(inputs) - len(self._function.captures)
         for i, outer in enumerate(inputs):
             rowed = i < elements
+            if rowed and self._count is not None:
+                self._rowed.add(outer)
+                self._made[outer] = constant(np.arange(self._count, dtype=outer._dtype.np))
+                continue
             shape = _with_rows(outer._shape) if rowed else outer._shape
             if rowed:
                 self._rowed.add(outer)

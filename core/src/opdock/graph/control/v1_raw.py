@@ -220,7 +220,7 @@ class _Reader:
         made.tensors = {t: operation(n).outputs[0] for t, n in self._results.items()}
         made.ops = {op: operation(n) for op, n in self._targets.items()}
         made.waits = {
-            operation(n): op for op, n in self._waits.items() if n in graph._by_name
+            operation(n): op for op, n in self._waits.items() if n in graph._nodes_by_name
         }  # fmt: skip
         graph.outputs = list(made.tensors.values())
         graph.targets = list(made.ops.values())

@@ -44,7 +44,7 @@ class GraphContents:
 
     def __init__(self) -> None:
         self._ops: list[Operation] = []
-        self._by_name: dict[str, Operation] = {}
+        self._nodes_by_name: dict[str, Operation] = {}
         self._collections: dict[Any, list[Any]] = {}
         self._finalized = False
         self._producer = GRAPH_DEF_VERSION
@@ -145,7 +145,7 @@ class GraphContents:
                     f"The name {name!r} looks a like a Tensor name, but is not a valid one. Tensor "
                     'names must be of the form "<op_name>:<output_index>".'
                 )
-            op = self._by_name.get(op_name)
+            op = self._nodes_by_name.get(op_name)
             if op is None:
                 raise NotInGraphError(
                     f"The name {name!r} refers to a Tensor which does not exist. The operation, "
@@ -161,7 +161,7 @@ class GraphContents:
         if ":" in name:
             raise ValueError(f"Name {name!r} appears to refer to a Tensor, not an Operation.")
         if not allow_operation:
-            if name in self._by_name:
+            if name in self._nodes_by_name:
                 raise ValueError(
                     f"The name {name!r} refers to an Operation, not a Tensor. Tensor names must be "
                     'of the form "<op_name>:<output_index>".'
@@ -170,7 +170,7 @@ class GraphContents:
                 f"The name {name!r} looks like an (invalid) Operation name, not a Tensor. Tensor "
                 'names must be of the form "<op_name>:<output_index>".'
             )
-        found = self._by_name.get(name)
+        found = self._nodes_by_name.get(name)
         if found is None:
             raise NotInGraphError(
                 f"The name {name!r} refers to an Operation not in the graph.", name, self._by_name

@@ -149,7 +149,7 @@ class Graph(GraphContents):
                 self._last_id, frames,
             )  # fmt: skip
             self._ops.append(op)
-            self._by_name[name] = op
+            self._nodes_by_name[name] = op
             self._version += 1
         for tensor in inputs:
             tensor._add_consumer(op)

@@ -138,7 +138,7 @@ class Importer:
         graph = self._graph
         with graph._lock:
             for op in graph._ops[first:]:
-                del graph._by_name[op.name]
+                del graph._nodes_by_name[op.name]
                 graph._names_in_use.pop(op.name.lower(), None)
                 for controller in graph._scopes.controllers:
                     controller.seen.discard(op)
@@ -261,7 +261,7 @@ class Importer:
 
     def _choose_names(self) -> None:
         """Full names; one that the graph has already gets a number, as do its users' inputs."""
-        existing = self._graph._by_name
+        existing = self._graph._nodes_by_name
         scopes = set()
         for name in list(existing):  # other threads may build too
             at = name.find("/")
@@ -406,7 +406,7 @@ class Importer:
                     break
                 op._set_device(function(op))
         for op, partners in colocated:
-            devices = (self._graph._by_name[p].device for p in partners)
+            devices = (self._graph._nodes_by_name[p].device for p in partners)
             op._set_device(next(filter(None, devices), ""))
 
     # ------------------------------------------------------------ results

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from opdock import dtypes, errors
@@ -21,8 +22,10 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import control_dependencies
+from opdock.ops.array import shape
 from opdock.ops.composed.functional import map_fn
 from opdock.ops.fill import range as numbers_up_to
+from opdock.ops.gather import gather
 from opdock.ops.identity import identity
 from opdock.ops.registry import get
 from opdock.util import nest
@@ -40,8 +43,15 @@ def vectorized_map(fn: Callable[[Any], Any], elems: Any) -> Any:
     Returns:
         The results, stacked along a new first dimension.
     """
-    flat = [convert_to_tensor(each) for each in nest.flatten(elems)]
-    return _of_each(lambda *rows: fn(nest.pack_sequence_as(elems, rows)), flat, None)
+    elems = nest.map_structure(convert_to_tensor, elems)
+    first = nest.flatten(elems)[0]
+    # Rows are gathered by number: a gradient taken in `fn` goes on from the row to the whole.
+    count = shape(first)[0] if first.shape[0].value is None else first.shape[0].value
+    return _of_each(
+        lambda i: fn(nest.map_structure(partial(gather, indices=i), elems)),
+        numbers_up_to(count),
+        None,
+    )
 
 
 def pfor(loop_fn: Callable[..., Any], iters: Any, parallel_iterations: int | None = None) -> Any:
@@ -69,7 +79,7 @@ def pfor(loop_fn: Callable[..., Any], iters: Any, parallel_iterations: int | Non
         raise errors.UnimplementedError(
             None, None, "pfor has no pfor_config: reduce what it returns over the first dimension"
         )
-    return _of_each(loop_fn, [numbers_up_to(_count(iters))], parallel_iterations)
+    return _of_each(loop_fn, numbers_up_to(_count(iters)), parallel_iterations)
 
 
 def for_loop(
@@ -126,21 +136,16 @@ def _parameters(function: Callable[..., Any]) -> Any:
 
 
 # ---------------------------------------------------------------- results of all kinds as tensors
-def _of_each(fn: Callable[..., Any], rows: list[Tensor], parallel_iterations: int | None) -> Any:
-    """The stacked results of a function of a row of each tensor."""
+def _of_each(fn: Callable[..., Any], numbers: Tensor, parallel_iterations: int | None) -> Any:
+    """The stacked results of a function of each number."""
     graph = FuncGraph("rows", get_default_graph())
     with graph.as_default():
-        arguments = [graph.add_input(t.dtype.base_dtype, _row_shape(t)) for t in rows]
-        results = fn(*arguments)
+        results = fn(graph.add_input(numbers.dtype.base_dtype, ()))
         flat = nest.flatten(results)
         graph.outputs = [_as_tensor(each) for each in flat if each is not None]
-    stacked = iter(_stacked(graph, rows, parallel_iterations))
+    stacked = iter(_stacked(graph, numbers, parallel_iterations))
     made = [None if each is None else _stack_of(each, next(stacked)) for each in flat]
     return nest.pack_sequence_as(results, made)
-
-
-def _row_shape(tensor: Tensor) -> Any:
-    return None if tensor.raw_shape is None else tensor.raw_shape[1:]
 
 
 def _as_tensor(result: Any) -> Tensor:
@@ -168,17 +173,19 @@ def _stack_of(result: Any, stacked: Tensor) -> Any:
 
 
 # ---------------------------------------------------------------- many rows
-def _stacked(graph: FuncGraph, rows: list[Tensor], parallel_iterations: int | None) -> list[Tensor]:
-    """The stacked results of a function of a row of each tensor."""
+def _stacked(graph: FuncGraph, numbers: Tensor, parallel_iterations: int | None) -> list[Tensor]:
+    """The stacked results of a function of each number."""
     captured = [outer for outer, _ in graph.captures]
-    at_once = by_rows(graph) if parallel_iterations is None else None
-    if at_once is not None:
-        return copied_into(at_once, [*rows, *captured])
+    if parallel_iterations is None:
+        known = constant_value(numbers)
+        at_once = by_rows(graph, None if known is None else len(known))
+        if at_once is not None:
+            return copied_into(at_once, captured if known is not None else [numbers, *captured])
     if not graph.outputs:
         return []
     kinds = [t.dtype.base_dtype for t in graph.outputs]
     found: list[Tensor] = map_fn(
-        lambda row: copied_into(graph, [*row, *captured]), rows, kinds,
+        lambda i: copied_into(graph, [i, *captured]), numbers, kinds,
         parallel_iterations=parallel_iterations,
     )  # fmt: skip
-    return found
+    return [found] if isinstance(found, Tensor) else found

@@ -1,0 +1,130 @@
+"""The libraries of TensorFlow 1's years that `tools/libraries.py` runs, and what of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+# `tf.keras`, for those whose tests ask for it.
+KERAS = ("keras-applications==1.0.8", "keras-preprocessing==1.1.2", "Keras==2.2.5")
+PROBABILITY = "tensorflow-probability==0.7.0"
+ESTIMATOR = "tensorflow-estimator==1.15.2"
+SONNET = "dm-sonnet==1.36"
+HUB = "tensorflow-hub==0.7.0"
+ATTENTION = "keras-self-attention==0.41.0"
+HEADS = "keras-multi-head==0.22.0"
+TRANSFORMER = "keras-transformer==0.31.0"
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A library, and where its tests are: in site-packages, or in its unpacked source archive."""
+
+    name: str
+    requirement: str
+    tests: tuple[str, ...]
+    from_source: bool = False
+    # Another version of it is there for others: it goes into a folder that only its own tests see.
+    apart: bool = False
+    # It carries no tests: what runs is a program of ours in tools/library_programs.
+    program: bool = False
+    needs: tuple[str, ...] = ()
+    bare: tuple[str, ...] = ()  # more needs, without what they ask for: that would be TensorFlow
+    left_out: dict[str, str] = field(default_factory=dict)  # path -> why
+    # What in the library itself makes its tests fail at random, if that is known: then a test that
+    # fails is run again, and fails only if it always does.
+    races: str = ""
+
+
+KERAS_TESTS = (
+    "tests/keras", "tests/test_model_saving.py", "tests/test_loss_masking.py",
+    "tests/test_loss_weighting.py", "tests/test_model_pickling.py",
+    "tests/test_dynamic_trainability.py",
+)  # fmt: skip
+KERAS_LEFT_OUT = {
+    "tests/keras/datasets": "downloads data",
+    "tests/keras/wrappers": "scikit-learn has changed its protocol",
+    "tests/keras/utils/data_utils_test.py": "downloads data",
+}
+
+SUITES = (
+    Suite(
+        "tf_slim", "tf_slim==1.1.0", ("tf_slim",),
+        left_out={"tf_slim/nets": "whole networks on images, minutes each: --nets runs them"},
+    ),
+    Suite(
+        "Keras", "Keras==2.2.5", KERAS_TESTS, from_source=True,
+        needs=("keras-applications==1.0.8", "keras-preprocessing==1.1.2", "flaky", "pytest-xdist"),
+        left_out=KERAS_LEFT_OUT,
+    ),
+    Suite(
+        "Keras 2.3", "Keras==2.3.1", KERAS_TESTS, from_source=True, apart=True,
+        needs=("keras-applications==1.0.8", "keras-preprocessing==1.1.2", "flaky", "pytest-xdist"),
+        left_out=KERAS_LEFT_OUT,
+    ),
+    Suite(
+        "tflearn", "tflearn==0.5.0", ("tests",), from_source=True, needs=("pytest-rerunfailures",),
+        races="it shuffles the indices of samples in place while its feeding threads still read the"
+        " batches of the last epoch from them, so that now and then it trains without some",
+    ),
+    Suite(
+        "tensorlayer", "tensorlayer==1.11.1", ("tests",),
+        needs=("requests", "progressbar2", "scikit-learn", "scikit-image", "tqdm", "wrapt",
+               "imageio", "lxml", "matplotlib", "networkx", "simplejpeg"),
+        left_out={
+            "tests/test_documentation.py": "builds the documentation",
+            "tests/test_pydocstyle.py": "checks its own style",
+            "tests/test_yapf_format.py": "checks its own format",
+            "tests/test_mnist_simple.py": "downloads data",
+            "tests/test_models.py": "downloads data",
+        },
+    ),
+    Suite(
+        "trfl", "trfl==1.1.0", ("trfl",),
+        needs=("decorator", "cloudpickle", "dm-tree", *KERAS), bare=(PROBABILITY,),
+    ),
+    Suite("t3f", "t3f==1.1.0", ("t3f",), needs=KERAS),
+    Suite(
+        "graph_nets", "graph_nets==1.0.5", ("graph_nets",), from_source=True,
+        needs=("networkx==2.6.3", "semantic_version", "contextlib2", "cloudpickle", "decorator",
+               "dm-tree", *KERAS),
+        bare=(SONNET, PROBABILITY),
+    ),
+    Suite(
+        "sonnet", SONNET, ("test_sonnet.py",), program=True,
+        needs=("semantic_version", "contextlib2", "cloudpickle", "decorator", "dm-tree", *KERAS),
+        bare=(PROBABILITY,),
+    ),
+    Suite(
+        "tensorflow-privacy", "tensorflow-privacy==0.1.0", ("privacy",),
+        needs=("absl-py", "parameterized", "mpmath", *KERAS), bare=(ESTIMATOR,),
+        left_out={
+            "privacy/bolt_on": "asks for TensorFlow 2",
+            "privacy/optimizers/dp_optimizer_eager_test.py": "eager execution",
+            "privacy/dp_query/test_utils.py": "no test",
+        },
+    ),
+    Suite(
+        "mesh-tensorflow", "mesh-tensorflow==0.1.9", ("mesh_tensorflow",),
+        needs=("absl-py", "gin-config==0.2.1", "ortools", "future", *KERAS), bare=(ESTIMATOR,),
+        left_out={"mesh_tensorflow/transformer/dataset_test.py": "asks for tensorflow-datasets"},
+    ),
+    Suite(
+        "gpflow", "gpflow==1.5.1", ("tests",), from_source=True,
+        needs=("multipledispatch", "pytest-mock", "tabulate", "decorator", "cloudpickle", "dm-tree",
+               "pandas", *KERAS),
+        bare=(PROBABILITY,),
+    ),
+    Suite("keras-self-attention", ATTENTION, ("tests",), from_source=True, needs=KERAS),
+    Suite("keras-transformer", TRANSFORMER, ("tests",), from_source=True,
+          needs=("keras-layer-normalization==0.14.0", "keras-embed-sim==0.7.0",
+                 "keras-pos-embd==0.11.0", "keras-position-wise-feed-forward==0.6.0", *KERAS),
+          bare=(ATTENTION, HEADS)),
+    Suite("tensorflow-hub", HUB, ("test_hub.py",), program=True, needs=KERAS),
+    Suite("kfac", "kfac==0.2.0", ("test_kfac.py",), program=True,
+          needs=("decorator", "cloudpickle", "dm-tree", *KERAS), bare=(PROBABILITY,)),
+    Suite(
+        "stable-baselines", "stable-baselines==2.10.2", ("test_stable_baselines.py",),
+        program=True, needs=("gym==0.17.3", "pandas", "matplotlib", "opencv-python-headless",
+                             "joblib", "cloudpickle"),
+    ),
+)  # fmt: skip
