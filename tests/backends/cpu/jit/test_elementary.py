@@ -83,3 +83,12 @@ def test_more_shapes_than_are_kept() -> None:
         for extra in range(40):
             value = np.full(33_000 + extra, 0.5, np.float32)
             np.testing.assert_allclose(session.run(out, {x: value}), np.tanh(0.5), rtol=1e-6)
+
+
+def test_few_elements_where_the_portable_kernel_takes_no_buffer() -> None:
+    """Of a shape that is known when it comes, in a planned buffer or not."""
+    x, g = tf.placeholder(tf.float32), tf.placeholder(tf.float32)
+    (grad,) = tf.gradients(tf.nn.relu6(x), x, g)
+    with tf.Session() as session:
+        found = session.run(tf.exp(grad), {x: [-1.0, 3.0, 7.0], g: [2.0, 2.0, 2.0]})
+    np.testing.assert_allclose(found, np.exp([0.0, 2.0, 0.0]), rtol=1e-6)

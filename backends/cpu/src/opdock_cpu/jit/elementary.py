@@ -16,7 +16,7 @@ import numpy as np
 from opdock.plugin import KernelTable, NodeSig, codegen, dtypes, heard
 from opdock_cpu.jit import llvm, render
 from opdock_cpu.jit.generated import Generated
-from opdock_cpu.portable import portable_kernel
+from opdock_cpu.portable import portable_into
 
 __all__ = ["OPS", "table"]
 
@@ -55,7 +55,7 @@ def _broadcast(shapes: tuple[tuple[int, ...], ...]) -> tuple[int, ...] | None:
 
 def _bind(sig: NodeSig) -> Callable[..., Any]:
     line, names = codegen.node_line(sig), codegen.input_names(sig.op)
-    few, dtype = portable_kernel(sig), sig.out_dtypes[0]
+    few, dtype = portable_into(sig), sig.out_dtypes[0]
 
     @functools.lru_cache(maxsize=_SHAPES)
     @heard
