@@ -101,3 +101,10 @@ def test_few_elements_of_unknown_number_are_left_to_numpy(
     monkeypatch.setattr(llvm, "available", lambda: False)
     with tf.Session() as session:
         np.testing.assert_allclose(found, session.run(out, feed), rtol=2e-6)
+def test_few_elements_where_the_portable_kernel_takes_no_buffer() -> None:
+    """Of a shape that is known when it comes, in a planned buffer or not."""
+    x, g = tf.placeholder(tf.float32), tf.placeholder(tf.float32)
+    (grad,) = tf.gradients(tf.nn.relu6(x), x, g)
+    with tf.Session() as session:
+        found = session.run(tf.exp(grad), {x: [-1.0, 3.0, 7.0], g: [2.0, 2.0, 2.0]})
+    np.testing.assert_allclose(found, np.exp([0.0, 2.0, 0.0]), rtol=1e-6)

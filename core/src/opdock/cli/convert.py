@@ -1,0 +1,7 @@
+"""`opdock convert`: between GraphDefs, SavedModels and ONNX models."""
+
+from __future__ import annotations
+
+from opdock.cli._tool import tool
+
+command = tool("convert", "convert")
