@@ -78,7 +78,7 @@ function drawBox(context, box, pane) {
   const chosen = pane.isChosen(box);
   const faded = pane.isFaded(box);
   const radius = box.kind === "part" || box.kind === "scope" ? 8 : 5;
-  context.globalAlpha = faded ? 0.3 : 1;
+  context.globalAlpha = faded ? 0.42 : 1;
   if (box.open) drawOpen(context, box, pane, radius);
   else {
     if (group) { // a pile
