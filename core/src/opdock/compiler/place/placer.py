@@ -338,9 +338,12 @@ def _why_at_home(node: Node, placer: Placer, offers: _Offers) -> str:
     """The reason where the values of a group's variables are, but the group is not asked to be."""
     there = "placed with the variables of its group, which have their values there"
     own = _own(node)
-    if own and node.target in _offered(node, own, placer, offers)[0]:
-        return f"asked for {own}"
-    return f"asked for {own}; {there}" if own else there
+    if not own:
+        return there
+    candidates, softened = _offered(node, own, placer, offers)
+    if node.target is not None and node.target in candidates:
+        return _why(node, own, softened, node.target, node.target)
+    return f"asked for {own}; {there}"
 
 
 def _own(node: Node) -> str:
