@@ -1,7 +1,7 @@
 # Every target sets up what it needs: on a fresh clone, `make demo` and `make test` are enough. Only
 # tests need more than .venv, an OpenCL device and a C++ compiler, and only for them is apt asked.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-inference test prove lint conformance variants matrices opencl torch jax ray libraries interop bench crash fuzz numbers soak pictures site docs api coverage reference clean
+.PHONY: help setup demo demo-inference test prove lint conformance variants matrices opencl torch jax ray libraries interop bench crash fuzz numbers soak pictures view-figures site docs api coverage reference clean
 
 VENV    := .venv/bin
 STAMP   := .venv/.opdock-setup
@@ -96,11 +96,15 @@ fuzz: $(TESTED)  ## read 100,000 hostile files of each kind (ARGS="--formats png
 numbers: $(STAMP)  ## compute with nan, infinities, least and largest numbers by each form of the CPU's kernels
 	$(VENV)/python -W ignore tools/special_values.py $(ARGS)
 
-pictures: $(TESTED)  ## have Chromium draw the site, and what TensorBoard shows of the demonstration: tests, and the documentation's
+pictures: $(TESTED)  ## have Chromium draw the site, TensorBoard and `opdock view`: tests, and the documentation's pictures
 	./tools/setup_browser.sh
 	$(MAKE) site
-	$(VENV)/python -m pytest -m browser tests/programs/test_pages.py tests/programs/test_site.py
+	$(VENV)/python -m pytest -m browser tests/programs/test_pages.py tests/programs/test_site.py tests/programs/test_view.py
 	$(VENV)/python tools/pictures.py $(ARGS)
+
+view-figures: $(STAMP)  ## time the page of `opdock view` in Chromium into docs/how-to/look-at-programs.md
+	./tools/setup_browser.sh
+	$(VENV)/python tools/measure_view.py --write docs/how-to/look-at-programs.md $(ARGS)
 
 soak: $(STAMP)  ## open and drop 10,000 sessions, graphs, iterators and threads (ARGS="--minutes 60"): what is left
 	$(VENV)/python tools/soak.py $(ARGS)

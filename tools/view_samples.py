@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -84,8 +85,9 @@ def blocks(nodes: int) -> View:
 def write_samples(folder: Path) -> dict[str, Path]:
     """Writes pages of the training step: by itself, and beside the same without fusions."""
     pages = {name: folder / f"{name}.html" for name in ("step", "beside")}
-    found = digits("/device:ECHO:0")
+    found, plain = digits("/device:ECHO:0"), digits("/device:CPU:0", **unfused())
+    for told in (found, plain):  # the same wherever this tree stands
+        told.rows = [replace(r, line=r.line.rpartition("/")[2]) for r in told.rows]
     found.page(pages["step"], title="digits: a training step")
-    plain = digits("/device:CPU:0", **unfused())
     write_page(str(pages["beside"]), [found.view("as compiled"), plain.view("nothing optimized")])
     return pages

@@ -4,4 +4,8 @@ from __future__ import annotations
 
 from opdock.cli._tool import tool
 
-command = tool("convert", "convert")
+command = tool(
+    "convert",
+    "convert",
+    example="opdock convert --input=graph.pb --output=graph.onnx --inputs=x --outputs=y",
+)

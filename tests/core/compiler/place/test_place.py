@@ -172,6 +172,23 @@ def test_variables_that_one_program_groups_stay_where_another_has_put_them():
             np.testing.assert_allclose(value, 0.5, rtol=1e-5)
 
 
+def test_the_reason_is_the_nodes_own_where_its_group_is_elsewhere():
+    with tf.device("/device:ECHO:0"):
+        far = tf.get_variable("far", [])
+    with tf.device("/device:CPU:0"):
+        near = tf.get_variable("near", [])
+    with tf.colocate_with(far.op):
+        added = tf.assign_add(near, 1.0, name="added")
+    with tf.Session() as session:
+        session.run(far.initializer)
+        session.run(near.initializer)
+        rows = {r.node: r for r in session.explain([added, far]).rows}
+    assert rows["far"].why == "asked for /device:ECHO:0"
+    assert rows["near"].why == "asked for /device:CPU:0"
+    assert rows["added"].device.endswith("ECHO:0")
+    assert rows["added"].why == ("asked for /device:CPU:0; placed with its group on /device:ECHO:0")
+
+
 def test_training_with_variables_on_one_device_and_the_step_on_another():
     with tf.device("/device:ECHO:0"):
         w = tf.get_variable("w", [3, 1], initializer=tf.zeros_initializer())

@@ -212,7 +212,7 @@ def _place_alone(node: Node, placer: Placer, offers: _Offers) -> bool:
     """
     if node.traits.holds or placer.hook is not None:
         return False
-    requested = parsed(node.requested).to_string() if node.requested else ""
+    requested = _own(node)
     candidates, softened = _offered(node, requested, placer, offers)
     if not candidates or not _holds(candidates[0], node):
         return False
@@ -232,6 +232,7 @@ def _place_alone(node: Node, placer: Placer, offers: _Offers) -> bool:
 def _place_group(members: list[Node], placer: Placer, offers: _Offers) -> None:
     requested, asking = requested_by(members)
     candidates, softened = _offered(asking, requested, placer, offers)
+    asked = candidates
     homes = [t for n in members if n.traits.holds and (t := placer.home(n)) is not None]
     chosen = None
     if homes:
@@ -268,10 +269,12 @@ def _place_group(members: list[Node], placer: Placer, offers: _Offers) -> None:
         # Programs group variables differently, so the values of a group may be apart.
         node.target = (placer.home(node) if homes else None) or target
         node.rejections = lost.get(node, [])
-        node.why = (
-            _why(node, requested, softened, target, preferred or candidates[0])
-            if chosen is None else f"chosen by plugin '{chosen[1]}'"
-        )  # fmt: skip
+        if chosen is not None:
+            node.why = f"chosen by plugin '{chosen[1]}'"
+        elif homes and node.target not in asked:
+            node.why = _why_at_home(node, placer, offers)
+        else:
+            node.why = _why(node, requested, softened, target, preferred or candidates[0])
         if node in choices:
             _take(node, choices[node])
         elif node.builtin:
@@ -329,12 +332,31 @@ def _why(node: Node, requested: str, softened: bool, target: Target, preferred: 
     if softened:
         return f"asked for {requested}, which cannot be had; moved by soft placement"
     if requested:
-        return (
-            f"asked for {requested}" if node.requested else f"placed with its group on {requested}"
-        )
+        own = _own(node)
+        if own == requested:
+            return f"asked for {requested}"
+        together = f"placed with its group on {requested}"
+        return f"asked for {own}; {together}" if own else together
     if target is preferred:
         return "the preferred device"
     return f"no kernel on {preferred.name}"
+
+
+def _why_at_home(node: Node, placer: Placer, offers: _Offers) -> str:
+    """The reason where the values of a group's variables are, but the group is not asked to be."""
+    there = "placed with the variables of its group, which have their values there"
+    own = _own(node)
+    if not own:
+        return there
+    candidates, softened = _offered(node, own, placer, offers)
+    if node.target is not None and node.target in candidates:
+        return _why(node, own, softened, node.target, node.target)
+    return f"asked for {own}; {there}"
+
+
+def _own(node: Node) -> str:
+    """What a node itself asks for, which its group may not."""
+    return parsed(node.requested).to_string() if node.requested else ""
 
 
 def _fall_back(

@@ -78,7 +78,7 @@ function drawBox(context, box, pane) {
   const chosen = pane.isChosen(box);
   const faded = pane.isFaded(box);
   const radius = box.kind === "part" || box.kind === "scope" ? 8 : 5;
-  context.globalAlpha = faded ? 0.3 : 1;
+  context.globalAlpha = faded ? 0.42 : 1;
   if (box.open) drawOpen(context, box, pane, radius);
   else {
     if (group) { // a pile
@@ -112,6 +112,11 @@ function drawBox(context, box, pane) {
 // A stripe at the left of a node; of a group, divided as its nodes are.
 function drawStripe(context, box, pane, radius) {
   const wide = pane.scale > SMALLEST_TEXT ? 6 : box.width;
+  if (pane.scale <= SMALLEST_TEXT && box.node && !box.node.members.length) {
+    context.fillStyle = colorOf(pane, box.node); // there may be many, and corners are not seen
+    context.fillRect(box.x, box.y, box.width, box.height);
+    return;
+  }
   context.save();
   roundRect(context, box.x, box.y, box.width, box.height, radius);
   context.clip();

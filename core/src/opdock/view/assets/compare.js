@@ -44,13 +44,13 @@ class Compare {
     const figure = (value, label) => h("div", { class: "figure" }, h("b", {}, value), h("span", { class: "faint" }, label));
     return h("div", { class: "side-card" }, h("h2", {}, program.title),
       h("div", { class: "figures" },
-        figure(running.length.toLocaleString("en"), "ops run"),
+        figure(grouped(running.length), "ops run"),
         program.traced ? figure(micros(program.total), "in ops") : null,
         figure(String(running.filter((n) => n.how === "copy").length), "copies"),
         figure(String(program.nodes.filter((n) => n.how === "fused").length), "ops fused"),
         view.planned_bytes ? figure(size(view.planned_bytes), "planned") : null),
       h("div", { class: "legend" }, tally(running.filter((n) => n.device), (n) => shortDevice(n.device))
-        .map(([name, number]) => h("span", {}, swatch(this.app.colors.device(name)), `${name}: ${number.toLocaleString("en")}`))));
+        .map(([name, number]) => h("span", {}, swatch(this.app.colors.device(name)), `${name}: ${grouped(number)}`))));
   }
 
   #change(p) {
@@ -62,7 +62,7 @@ class Compare {
   refill() {
     const rows = this.only.checked ? this.pairs.filter((p) => p.differs.length) : this.pairs;
     const many = this.pairs.filter((p) => p.differs.length).length;
-    this.told.textContent = many ? `${count(many, "op")} of ${this.pairs.length.toLocaleString("en")} differ in where or how they run`
+    this.told.textContent = many ? `${count(many, "op")} of ${grouped(this.pairs.length)} differ in where or how they run`
       : "every op runs in the same place in the same way";
     this.table.put(rows);
   }

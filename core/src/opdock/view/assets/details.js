@@ -107,7 +107,7 @@ function listed(title, items, line) {
     for (const item of items.slice(from, to)) list.append(h("li", {}, line(item)));
   };
   add(0, SHOWN);
-  const box = part(items.length > 3 ? `${title} (${items.length.toLocaleString("en")})` : title, list);
+  const box = part(items.length > 3 ? `${title} (${grouped(items.length)})` : title, list);
   if (items.length > SHOWN) {
     const more = h("button", { class: "link more" }, `${items.length - SHOWN} more`);
     more.addEventListener("click", () => {
@@ -125,7 +125,7 @@ function breakdown(app, program, nodes) {
   const ways = tally(nodes.filter((n) => n.how), (n) => n.how);
   const lines = (pairs, color) => h("ul", { class: "bars" }, pairs.map(([name, number]) =>
     h("li", {}, h("span", { class: "bar-name" }, name), bar(number / nodes.length, color(name)),
-      h("span", { class: "bar-number" }, number.toLocaleString("en")))));
+      h("span", { class: "bar-number" }, grouped(number)))));
   return [
     devices.length ? part("By device", lines(devices, (d) => app.colors.device(d))) : null,
     ways.length ? part("By kernel kind", lines(ways, (w) => app.colors.how(w))) : null,

@@ -26,8 +26,13 @@ function size(bytes) {
   return `${value.toPrecision(3)} TiB`;
 }
 
+const NUMBERS = new Intl.NumberFormat("en"); // made once: making one takes long
+function grouped(number) {
+  return NUMBERS.format(number);
+}
+
 function count(number, one, many) {
-  return `${number.toLocaleString("en")} ${number === 1 ? one : many || `${one}s`}`;
+  return `${grouped(number)} ${number === 1 ? one : many || `${one}s`}`;
 }
 
 function percent(part, whole) {

@@ -67,10 +67,11 @@ class App {
     const element = h("section", { class: "pane" },
       h("div", { class: "tools" },
         this.palette(), h("span", { class: "spring" }),
-        this.constants, h("label", { for: "constants" }, "constants"),
-        tool("open more", "Open the scopes one level deeper", (p) => p.openMore()),
-        tool("close all", "Close all scopes", (p) => p.closeAll()),
-        tool("fit", "See all (f)", (p) => p.whole())),
+        h("div", { class: "tool-group" },
+          this.constants, h("label", { for: "constants" }, "constants"),
+          tool("open more", "Open the scopes one level deeper", (p) => p.openMore()),
+          tool("close all", "Close all scopes", (p) => p.closeAll()),
+          tool("fit", "See all (f)", (p) => p.whole()))),
       h("div", { class: "graphs" }, this.panes.map((pane) => pane.element)));
     return { element, refresh: () => this.panes.forEach((pane) => pane.sheet.soon()) };
   }

@@ -47,7 +47,7 @@ class Search {
     fill(this.list,
       this.found.map((entry, i) => this.#line(entry, i)),
       open && !this.found.length ? h("li", { class: "faint" }, "nothing is called so") : null,
-      more > 0 ? h("li", { class: "faint" }, `${more.toLocaleString("en")} more`) : null);
+      more > 0 ? h("li", { class: "faint" }, `${grouped(more)} more`) : null);
     this.#mark();
   }
 

@@ -149,7 +149,7 @@ class OpsTable {
   refill() {
     const test = FILTERS.find(([key]) => key === (this.filter.value || "all"))[2];
     const rows = this.program.nodes.filter((node) => test(node));
-    this.told.textContent = `${count(rows.length, "op")} of ${this.program.nodes.length.toLocaleString("en")}`;
+    this.told.textContent = `${count(rows.length, "op")} of ${grouped(this.program.nodes.length)}`;
     this.table.put(rows);
   }
 
