@@ -89,7 +89,7 @@ class Experience:
         """Keeps a node from a kernel, or with `ALL` from a device, and says so in one line."""
         text = f"{GAVE_UP}: {why}"
         self.bans[node.name, device, kernel] = text
-        self._changed()
+        self.changed()
         return f"{device}: {kernel}: {text}"
 
     def barred(self, node: Node) -> frozenset[tuple[str, str, str]]:
@@ -100,7 +100,7 @@ class Experience:
         """Takes back the bans of a node but the earlier ones: it would have no kernel left."""
         for key in self.barred(node) - earlier:
             self.bans.pop(key, None)
-        self._changed()
+        self.changed()
 
     def banned(self, node: Node, device: str, kernel: str = ALL) -> str | None:
         """Why a kernel of a device may not run a node any more, or None."""
@@ -112,7 +112,7 @@ class Experience:
         """Gives up a device."""
         self.lost[loss.device] = loss.reason
         self.losses.append(loss)
-        self._changed()
+        self.changed()
 
     def move(self, node: Node, destination: str, reason: str) -> Move | None:
         """Counts a node that left its kernel; the record if it is the first of its kind."""
@@ -126,7 +126,8 @@ class Experience:
         self.moves[key] = made
         return made
 
-    def _changed(self) -> None:
+    def changed(self) -> None:
+        """Tells whoever keeps programs that they would be made in another way now."""
         for forget in self._watchers:
             forget()
 
