@@ -174,7 +174,7 @@ class Engine:
 
     def bind(self, compiled: pipeline.Compiled) -> Program:
         """A program of what the compiler made."""
-        return Program(compiled, self.services, self._fallback)
+        return Program(compiled, self.services, self.fallback)
 
     @collector_waits()
     def _body(self, function: FuncGraph, node: Node, first: int) -> Program:
@@ -202,7 +202,7 @@ class Engine:
     def _bind_functions(self) -> Callable[[pipeline.Compiled], Program]:
         """What makes programs with the same random streams, which begin anew."""
         own = dataclasses.replace(self.services, resources=self.resources.with_own_streams())
-        return lambda compiled: Program(compiled, own, self._fallback)
+        return lambda compiled: Program(compiled, own, self.fallback)
 
     @lazy
     def compiler(self) -> pipeline.Compiler:
@@ -231,7 +231,8 @@ class Engine:
         return Checks(lambda: self.devices.targets) if self._config.check else None
 
     @lazy
-    def _fallback(self) -> Fallback:
+    def fallback(self) -> Fallback:
+        """What stands in for kernels, where others are asked."""
         return Fallback(self.compiler, self.services)
 
     def evaluate(self, node: Node, inputs: list[Any]) -> list[Any] | None:

@@ -31,6 +31,7 @@ from opdock.dtypes import DType
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.traits import Control
+from opdock.io import protos
 from opdock.io.files import atomic_write
 from opdock.runtime.engine import Engine
 from opdock.runtime.inspect.cases import pack, unpack
@@ -149,8 +150,6 @@ def load_recording(path: str | os.PathLike[str]) -> Recording:
         ValueError: it is no recording.
     """
     from google.protobuf.message import DecodeError
-
-    from opdock.io import protos
 
     try:
         arrays = _members(path)
@@ -308,7 +307,7 @@ class _Listener:
     def __init__(self, engine: Engine, outside: set[Operation], step: RecordedStep) -> None:
         self._engine, self._outside, self._step = engine, outside, step
 
-    def before(self, step: Step) -> None:
+    def before(self, step: Step, inputs: Sequence[Any]) -> None:
         """Nothing is known of a step before it is over."""
 
     def after(self, step: Step, begin: float, end: float, results: Sequence[Any]) -> None:

@@ -13,17 +13,28 @@ from opdock import errors
 from opdock.compiler.clean.prune import prune
 from opdock.compiler.emit.schedule import Step
 from opdock.compiler.ir.block import FEED, HOST
-from opdock.compiler.place.target import memory_of
+from opdock.compiler.place.target import Target, memory_of
 from opdock.dtypes import DType
 from opdock.graph.nodes.devicespec import DeviceSpec
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.kernels.select.streams import RandomStream
+from opdock.nearest import meant
 from opdock.runtime.engine import Engine
 from opdock.runtime.fetch import FetchPlan
-from opdock.runtime.inspect.cases import plain_config
+from opdock.runtime.inspect.cases import device_scope, plain_config
 from opdock.shapes import Shape
 
-__all__ = ["Walk", "cell_key", "largest", "order_of", "pairs", "state_of", "to_host", "variable_of"]
+__all__ = [
+    "Walk",
+    "cell_key",
+    "found_device",
+    "largest",
+    "order_of",
+    "pairs",
+    "state_of",
+    "to_host",
+    "variable_of",
+]
 
 Array = npt.NDArray[Any]
 
@@ -101,7 +112,7 @@ class Walk:
         self.taken: dict[Operation, dict[int, Array | None]] = {}
         self.left: dict[Operation, dict[int, Array | None]] = {}
         self._engine = Engine(plain_config(soft=True))
-        _check_device(self._engine, scope)
+        found_device(self._engine, scope)
         for name, stream in streams.items():
             self._engine.resources.node_state(name, lambda stream=stream: stream)
         self._feeds = list(feeds.values())
@@ -129,7 +140,7 @@ class Walk:
             (t, np.array(v, copy=True)) for t, v in zip(self._tensors, fetched, strict=True)
         )
 
-    def before(self, step: Step) -> None:
+    def before(self, step: Step, inputs: Sequence[Any]) -> None:
         """Keeps the variables that an op is about to take."""
         op = _with_variables(step)
         if op is not None and op not in self.taken:
@@ -165,13 +176,23 @@ def _key_of(attrs: dict[str, Any], name: str) -> tuple[str, str]:
     return attrs.get("container") or "localhost", attrs.get("shared_name") or name
 
 
-def _check_device(engine: Engine, scope: str) -> None:
+def found_device(engine: Engine, name: str) -> Target:
+    """The device of a name, "cpu:0" or "/device:CPU:0".
+
+    Raises:
+        InvalidArgumentError: there is none.
+        ValueError: the name is no device's.
+    """
+    scope = device_scope(name)
     spec = DeviceSpec.from_string(scope)
-    if not any(t.matches(spec) for t in engine.devices.targets):
+    found = next((t for t in engine.devices.targets if t.matches(spec)), None)
+    if found is None:
         known = ", ".join(t.name for t in engine.devices.targets)
+        own = [t.name[t.name.index("/device:") :] for t in engine.devices.targets]
         raise errors.InvalidArgumentError(
-            None, None, f"There is no device {scope}; devices are {known}"
+            None, None, f"There is no device {scope}; devices are {known}{meant(scope, own)}"
         )
+    return found
 
 
 def pairs(
