@@ -177,6 +177,7 @@ class Compiler:
             results_at: where the results must end.
         """
         calls(block)
+        self.placer.experience.mark(block.nodes)
         refine_shapes(block)
         if home is not None:
             bodies.stay(block, home, self.placer)
@@ -247,6 +248,7 @@ class Compiler:
         found = {}
         for name in ("then_branch", "else_branch") if cond else ("cond", "body"):
             block = found[name] = bodies.body(node.attrs[name], node, int(cond))
+            self.placer.experience.mark(block.nodes)
             refine_shapes(block)
             assert node.target is not None
             bodies.stay(block, node.target, self.placer)

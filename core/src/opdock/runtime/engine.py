@@ -27,7 +27,7 @@ from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.io import protos
 from opdock.runtime import config as configuration
-from opdock.runtime import targets
+from opdock.runtime import targets, watcher
 from opdock.runtime.deadline import with_deadline
 from opdock.runtime.inspect.trace import Tracer, copy_node, partition_graphs, traced
 from opdock.runtime.program.bind import Services, bind_alone, bind_kernel
@@ -41,6 +41,7 @@ from opdock.runtime.recover.fallback import Fallback
 from opdock.runtime.recover.lost import Losses
 from opdock.runtime.resources import ResourceManager
 from opdock.runtime.servers import LocalServer
+from opdock.runtime.watcher import Watcher
 from opdock.shapes import Shape
 from opdock.util.lazy import lazy
 
@@ -69,6 +70,7 @@ class Engine:
         isolated = config is not None and config.isolate_session_state
         self.resources = ResourceManager(None if server is None or isolated else server.store)
         self.experience = Experience()
+        self.watcher = watcher.asked()
         self._log_done = 0
         self._steps: weakref.WeakKeyDictionary[Program, int] = weakref.WeakKeyDictionary()
         self._functions: weakref.WeakKeyDictionary[FuncGraph, LazyFunction] = (
@@ -103,9 +105,16 @@ class Engine:
         )  # fmt: skip
 
     def plain(self, program: Program) -> bool:
-        """Whether a step may take the straight line: nothing limits, measures or spreads it."""
+        """Whether a step may take the straight line: nothing limits, watches or spreads it."""
         config = self._config
-        return program.overlap is None and not config.deadline_ms and not config.cost_model_every
+        if self.watcher is not None or program.overlap is not None:
+            return False
+        return not config.deadline_ms and not config.cost_model_every
+
+    def watch(self, found: Watcher | None) -> None:
+        """Has all further steps watched, or none; they are compiled again."""
+        self.watcher = found
+        self.experience.changed()
 
     @property
     def threads(self) -> int:
@@ -154,7 +163,10 @@ class Engine:
         as_written: bool = False,
     ) -> Program:
         """`compile` for what is not all of the session's: no word on what else is in the graph."""
-        return self.bind(self.compiler.step(fetches, runs, feeds, as_written))
+        program = self.bind(self.compiler.step(fetches, runs, feeds, as_written))
+        if self.watcher is not None:
+            self.watcher.compiled(program, fetches, runs, feeds)
+        return program
 
     @lazy
     def _placeable(self) -> Placeable:
@@ -162,7 +174,7 @@ class Engine:
 
     def bind(self, compiled: pipeline.Compiled) -> Program:
         """A program of what the compiler made."""
-        return Program(compiled, self.services, self._fallback)
+        return Program(compiled, self.services, self.fallback)
 
     @collector_waits()
     def _body(self, function: FuncGraph, node: Node, first: int) -> Program:
@@ -190,7 +202,7 @@ class Engine:
     def _bind_functions(self) -> Callable[[pipeline.Compiled], Program]:
         """What makes programs with the same random streams, which begin anew."""
         own = dataclasses.replace(self.services, resources=self.resources.with_own_streams())
-        return lambda compiled: Program(compiled, own, self._fallback)
+        return lambda compiled: Program(compiled, own, self.fallback)
 
     @lazy
     def compiler(self) -> pipeline.Compiler:
@@ -219,7 +231,8 @@ class Engine:
         return Checks(lambda: self.devices.targets) if self._config.check else None
 
     @lazy
-    def _fallback(self) -> Fallback:
+    def fallback(self) -> Fallback:
+        """What stands in for kernels, where others are asked."""
         return Fallback(self.compiler, self.services)
 
     def evaluate(self, node: Node, inputs: list[Any]) -> list[Any] | None:
@@ -286,6 +299,8 @@ class Engine:
             with tracer:
                 raw = program.interpret(values, tracer)
                 tracer.constants(program.block)
+        elif self.watcher is not None:
+            raw = self.watcher.run(self, program, values)
         else:
             raw = program.run(values)
         if metadata is not None:

@@ -12,6 +12,7 @@ from typing import Any, Final, Self, TypeVar
 from opdock import errors
 from opdock.devices.segment import Loan
 from opdock.dtypes import DType
+from opdock.kernels.select.streams import RandomStream
 from opdock.runtime import background
 from opdock.runtime.cancellation import Cancellation, insist, wait
 
@@ -299,6 +300,11 @@ class ResourceManager:
             if found is None:
                 found = self._node_state[node_name] = factory()
             return found
+
+    def streams(self) -> dict[str, RandomStream]:
+        """The random streams of the session's nodes, by name."""
+        with self._lock:
+            return {k: v for k, v in self._node_state.items() if isinstance(v, RandomStream)}
 
     def with_own_streams(self) -> Self:
         """The same resources, and random streams that begin anew."""

@@ -28,7 +28,9 @@ from opdock.runtime.recover.misfit import as_it_runs
 from opdock.runtime.running import Runnable, Runner
 
 if TYPE_CHECKING:
+    from opdock.kernels.select.table import Kernel
     from opdock.runtime.inspect.bisect import Bisection
+    from opdock.runtime.inspect.shadow import Shadow
     from opdock.runtime.partial import PartialRun
 
 _ARRAY: Final = np.ndarray
@@ -329,6 +331,46 @@ class BaseSession:
         from opdock.runtime.inspect.bisect import bisect
 
         return bisect(self, fetches, device_a, device_b, feed_dict, save, rtol, atol)
+
+    def shadow(
+        self, device: str, *, share: float = 0.05, budget: float = 0.25, seed: int = 0,
+        rtol: float | None = None, atol: float | None = None,
+    ) -> Shadow:  # fmt: skip
+        """Runs a share of the ops of all further steps on a second device too, and compares.
+
+        Results stay those of the first device. Use it as a context manager, or close it.
+
+        Args:
+            device: the second device, "opencl:0" or "/device:OPENCL:0".
+            share: of all kernels that run, how many are looked at, from 0 to 1.
+            budget: the time that this may cost, as a share of that of the steps themselves.
+            seed: which ones are looked at.
+            rtol, atol: slack in place of that of each element type.
+
+        Raises:
+            InvalidArgumentError: there is no such device.
+        """
+        from opdock.runtime.inspect.shadow import Shadow
+
+        return Shadow(self._engine.alone(), device, share, budget, seed, (rtol, atol))
+
+    def use_kernel(self, kernel: Kernel, node: str = "", device: str = "") -> Callable[[], None]:
+        """Computes an op by another kernel from the next step on, in this session alone.
+
+        No pass changes or fuses nodes that get it. Where it does not admit a node the others are
+        asked, as they are under soft placement where it declines; `explain` tells of both.
+
+        Args:
+            kernel: an `opdock.plugin.Kernel`.
+            node: the name of the only node that gets it; all of the op's by default.
+            device: the only device on which it serves; all by default.
+
+        Returns:
+            A function that takes the kernel back.
+        """
+        from opdock.runtime.inspect.swapping import swap
+
+        return swap(self._engine.alone(), kernel, node, device)
 
     def make_callable(
         self, fetches: Any, feed_list: Sequence[Any] | None = None, accept_options: bool = False

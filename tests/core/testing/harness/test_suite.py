@@ -281,7 +281,7 @@ def test_the_command(dut: DeviceUnderTest, tmp_path: Any) -> None:
     assert "L2/Neg/float32" in json.loads(base.read_text())["passed"]
 
     bad = CliRunner().invoke(command, [*options, "--op", "Abs", "--baseline", str(base)])
-    assert bad.exit_code == 2
+    assert bad.exit_code == 1
     assert "failed L2/Abs/float32" in bad.output
 
     base.write_text(json.dumps({"passed": ["L2/Neg/float32", "L2/Log/float32"]}))

@@ -21,6 +21,7 @@ from opdock.devices.segment import (
     SegmentVariable,
 )
 from opdock.graph.nodes.traits import Control, Cost
+from opdock.kernels.select.selection import LABEL_ATTR
 
 Bind = Callable[[Step, Any], Callable[..., Any]]
 """The callable of a step that has no variables elsewhere, with streams from the second argument."""
@@ -78,6 +79,8 @@ class Members:
         """Whether a node, `inside` a body or not, depends on nothing but buffers of its device."""
         traits = node.traits
         if node.op in (FEED, COPY) or node.is_const or traits.holds or traits.placeholder:
+            return False
+        if LABEL_ATTR in node.attrs:  # its kernel was asked for
             return False
         if chooses(node) or node.target is not target or traits.foreign or traits.cost is Cost.WAIT:
             return False

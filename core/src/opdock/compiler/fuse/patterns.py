@@ -50,7 +50,7 @@ def fuse(block: Block, placer: Placer, disabled: frozenset[str] = frozenset()) -
 def may_fuse(node: Node) -> bool:
     """Whether a node computes its outputs from its inputs and does nothing else."""
     spec = node.spec
-    if spec is None or spec.is_stateful or node.kernel is None or node.attrs.get(LABEL_ATTR):
+    if spec is None or spec.is_stateful or node.kernel is None or LABEL_ATTR in node.attrs:
         return False
     for dtype in node.out_dtypes:
         if dtype._is_ref_dtype or dtype._is_handle:

@@ -6,9 +6,12 @@ The compiler asks it which kernels and devices to leave out. Run-time fallback a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from opdock.kernels.select.selection import LABEL_ATTR
+from opdock.kernels.select.table import Kernel
 
 if TYPE_CHECKING:
     from opdock.compiler.ir.block import Node
@@ -64,10 +67,30 @@ class Loss:
         return text
 
 
-class Experience:
-    """Bans, losses and moves.
+@dataclass(frozen=True, slots=True, eq=False)
+class Swap:
+    """One wish: a kernel that the user wants for an op.
 
     Attributes:
+        kernel: the record.
+        node: the only node that gets it; all of the op type if empty.
+        device: the only device on which it serves, by its full name; all if empty.
+    """
+
+    kernel: Kernel
+    node: str = ""
+    device: str = ""
+
+    def wants(self, node: Node) -> bool:
+        """Whether the kernel is meant for a node."""
+        return node.op == self.kernel.op and self.node in ("", node.name)
+
+
+class Experience:
+    """Bans, losses and moves, and the kernels that the user tries.
+
+    Attributes:
+        swaps: the wishes, the last one first.
         bans: (node, device, kernel or `ALL`) to the reason why it gave up.
         lost: names of devices that were lost, to the reasons.
         moves: by (node, device that it left, destination).
@@ -75,6 +98,7 @@ class Experience:
     """
 
     def __init__(self) -> None:
+        self.swaps: list[Swap] = []
         self.bans: dict[tuple[str, str, str], str] = {}
         self.lost: dict[str, str] = {}
         self.moves: dict[tuple[str, str, str], Move] = {}
@@ -89,7 +113,7 @@ class Experience:
         """Keeps a node from a kernel, or with `ALL` from a device, and says so in one line."""
         text = f"{GAVE_UP}: {why}"
         self.bans[node.name, device, kernel] = text
-        self._changed()
+        self.changed()
         return f"{device}: {kernel}: {text}"
 
     def barred(self, node: Node) -> frozenset[tuple[str, str, str]]:
@@ -100,7 +124,17 @@ class Experience:
         """Takes back the bans of a node but the earlier ones: it would have no kernel left."""
         for key in self.barred(node) - earlier:
             self.bans.pop(key, None)
-        self._changed()
+        self.changed()
+
+    def mark(self, nodes: Iterable[Node]) -> None:
+        """Keeps passes from the nodes whose kernel the user has chosen, as a label would."""
+        for node in nodes if self.swaps else ():
+            if any(swap.wants(node) for swap in self.swaps):
+                node.attrs = {LABEL_ATTR: "", **node.attrs}
+
+    def wanted(self, node: Node, device: str) -> list[Kernel]:
+        """The kernels that the user wants for a node on a device, the last one first."""
+        return [s.kernel for s in self.swaps if s.wants(node) and s.device in ("", device)]
 
     def banned(self, node: Node, device: str, kernel: str = ALL) -> str | None:
         """Why a kernel of a device may not run a node any more, or None."""
@@ -112,7 +146,7 @@ class Experience:
         """Gives up a device."""
         self.lost[loss.device] = loss.reason
         self.losses.append(loss)
-        self._changed()
+        self.changed()
 
     def move(self, node: Node, destination: str, reason: str) -> Move | None:
         """Counts a node that left its kernel; the record if it is the first of its kind."""
@@ -126,7 +160,8 @@ class Experience:
         self.moves[key] = made
         return made
 
-    def _changed(self) -> None:
+    def changed(self) -> None:
+        """Tells whoever keeps programs that they would be made in another way now."""
         for forget in self._watchers:
             forget()
 
@@ -135,4 +170,4 @@ class Experience:
         return [*self.moves.values(), *self.losses]
 
 
-__all__ = ["ALL", "GAVE_UP", "Experience", "Loss", "Move"]
+__all__ = ["ALL", "GAVE_UP", "Experience", "Loss", "Move", "Swap"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Final
 
 from opdock import errors
 from opdock.compiler.ir.block import Block, Node, Value
@@ -21,12 +21,14 @@ from opdock.dtypes import DType
 from opdock.graph.control import func_graph
 from opdock.graph.control.func_graph import arg_op
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.kernels.select.selection import Entry, Rejection, select
+from opdock.kernels.select.selection import Entry, Rejection, judge_alone, select
 from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.select.table import Kernel
 from opdock.shapes import Shape
 
 MAX_DEPTH = 6
+SESSION: Final = "session"
+"""The plugin's name of kernels that the user gives to a session."""
 
 
 @dataclass(slots=True)
@@ -88,6 +90,13 @@ def climb(
     if selection is None:
         assert sig is not None
         selection = select(sig, index, target.name)
+    for kernel in experience.wanted(node, target.name):
+        own = Entry(kernel, plugin=SESSION)
+        answer = judge_alone(own, node_sig(node, target, resources), target.name)
+        if isinstance(answer, Rejection):
+            rejections.append(answer)
+        elif (found := _first(node, target, [answer], experience, rejections)) is not None:
+            return found, rejections
     rejections += selection.rejections
     admitted = () if selection.chosen is None else (selection.chosen, *selection.alternatives)
     mine = [e for e in admitted if not e.guest]

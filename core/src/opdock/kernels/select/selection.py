@@ -234,6 +234,12 @@ def select(sig: NodeSig, index: KernelIndex, device: str = "") -> Selection:
     return _outcome([_asked(entry, sig, device) for entry in judged.found])
 
 
+def judge_alone(entry: Entry, sig: NodeSig, device: str = "") -> Entry | Rejection:
+    """A kernel that is of no index, if it admits a node; else why not."""
+    reason = _unfit(entry.kernel, sig.attrs, entry.kernel.label)
+    return _asked(_rejection(entry, device, reason) if reason else entry, sig, device)
+
+
 def _judge(
     index: KernelIndex, op: str, attrs: Mapping[str, Any], wanted: str, device: str
 ) -> Judged:

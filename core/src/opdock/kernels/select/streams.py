@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Final
+from typing import Final, Self
 
 from opdock.kernels.select.signature import NodeSig
 
@@ -31,6 +31,13 @@ class RandomStream:
         self._key = seed & _MASK64
         self._next = (seed2 & _MASK64) << 64
         self._lock = threading.Lock()
+
+    @classmethod
+    def at(cls, place: tuple[int, int]) -> Self:
+        """A stream that goes on at a key and a counter, as `reserve` gives them."""
+        made = cls(place[0], 0)
+        made._next = place[1] & _MASK128
+        return made
 
     def reserve(self, blocks: int) -> tuple[int, int]:
         """The 64-bit key and the 128-bit counter of the next `blocks` blocks, which are taken."""

@@ -9,7 +9,7 @@ is the answer. The session's own variables are copied for this and stay as they 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,21 +19,24 @@ import numpy.typing as npt
 
 from opdock import errors
 from opdock.compiler.clean.prune import prune
-from opdock.compiler.emit.schedule import Step
-from opdock.compiler.ir.block import FEED, HOST
 from opdock.compiler.ir.state import cell_inputs
-from opdock.compiler.place.target import memory_of
 from opdock.dtypes import DType
 from opdock.graph.nodes import registry
-from opdock.graph.nodes.devicespec import DeviceSpec
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.traits import Control
 from opdock.graph.serial.graphdef import build_node, to_graph_def
-from opdock.runtime.engine import Engine
 from opdock.runtime.fetch import FetchPlan, feed_array, feed_items
-from opdock.runtime.inspect.cases import Case, device_scope, difference, plain_config
-from opdock.shapes import Shape
+from opdock.runtime.inspect.cases import Case, device_scope, difference
+from opdock.runtime.inspect.walk import (
+    Walk,
+    cell_key,
+    largest,
+    order_of,
+    pairs,
+    state_of,
+    variable_of,
+)
 
 if TYPE_CHECKING:
     from opdock.runtime.session import BaseSession
@@ -126,9 +129,9 @@ def bisect(
     scopes = device_scope(device_a), device_scope(device_b)
     plan = FetchPlan(session.graph, fetches)
     feeds = {t: feed_array(t, v) for t, v in feed_items(session.graph, feed_dict or {})}
-    state = _state_of(session)
-    order = _order(plan, feeds)
-    truth = _Walk(scopes[0], order, plan, feeds, state)
+    state = state_of(session._engine.alone())
+    order = order_of(plan, feeds)
+    truth = Walk(scopes[0], order, plan, feeds, state)
     truth.run()
     found = Bisection(*scopes)
     for op in order:
@@ -147,148 +150,14 @@ def bisect(
     return found
 
 
-# ---------------------------------------------------------------- the graph as it stands
-def _state_of(session: BaseSession) -> dict[tuple[str, str], Array]:
-    """The values of the session's variables, by container and name."""
-    engine = session._engine.alone()
-    found = {}
-    for key, cell in engine.resources.named("variable").items():
-        if cell.initialized:
-            found[key] = _to_host(cell.read(), engine, cell.home)
-    return found
-
-
-def _to_host(value: Any, engine: Engine, where: str) -> Array:
-    if isinstance(value, np.ndarray | np.generic):
-        return np.array(value)
-    return np.asarray(engine.between(where, HOST)(value))
-
-
-def _order(plan: FetchPlan, feeds: dict[Tensor, Any]) -> list[Operation]:
-    """The operations that the fetches need, in the order in which they run."""
-    block = prune(plan.tensors, plan.targets, _typed(feeds))
-    return [n.origin for n in block.nodes if n.op != FEED and n.origin is not None]
-
-
-def _typed(feeds: dict[Tensor, Any]) -> list[tuple[Tensor, DType, Shape]]:
-    return [(t, t.dtype.base_dtype, np.shape(v)) for t, v in feeds.items()]
-
-
+# ---------------------------------------------------------------- one op by itself
 def _is_drawn(op: Operation) -> bool:
     """Whether the op draws without a seed, so that no two runs are alike."""
     seeds = [op.attrs.get(name) for name in ("seed", "seed2")]
     return bool(op.spec.stateful) and seeds == [0, 0]
 
 
-def _variable_of(tensor: Tensor) -> Operation | None:
-    """The variable that a reference or a handle leads to."""
-    op = tensor.op
-    while not op.spec.traits.holds:
-        behind = [t for t in op.inputs if not t.dtype._is_data]
-        if not behind:
-            return None
-        op = behind[0].op
-    return op
-
-
-def _cell_key(op: Operation) -> tuple[str, str]:
-    return op.attrs.get("container") or "localhost", op.attrs.get("shared_name") or op.name
-
-
-# ---------------------------------------------------------------- one run of everything
-class _Walk:
-    """The graph on one device, step by step, with every value kept.
-
-    Attributes:
-        values: data tensor to its value.
-        taken, left: operation to the values of the variables it takes, by input.
-    """
-
-    def __init__(
-        self,
-        scope: str,
-        order: Sequence[Operation],
-        plan: FetchPlan,
-        feeds: dict[Tensor, Array],
-        state: dict[tuple[str, str], Array],
-    ) -> None:
-        self.values: dict[Tensor, Any] = dict(feeds)
-        self.taken: dict[Operation, dict[int, Array | None]] = {}
-        self.left: dict[Operation, dict[int, Array | None]] = {}
-        self._engine = Engine(plain_config(soft=True))
-        _check_device(self._engine, scope)
-        self._feeds = list(feeds.values())
-        self._tensors = [
-            t for op in order for t in op.outputs if t.dtype._is_data and t not in feeds
-        ]  # fmt: skip
-        block = prune(self._tensors, [*plan.targets, *order], _typed(feeds))
-        for node in block.nodes:
-            node.requested = scope
-        self._program = self._engine.bind(self._engine.compiler.lower(block))
-        self._restore(state)
-
-    def _restore(self, state: dict[tuple[str, str], Array]) -> None:
-        for slot, node in self._program.schedule.presets.items():
-            if node.traits.holds:
-                value = state.get(_cell_key_of(node.attrs, node.name))
-                if value is not None:
-                    cell = self._program.bound.presets[slot]
-                    cell.write(self._engine.between(HOST, memory_of(node.target))(value))
-
-    def run(self) -> None:
-        """Runs every step."""
-        fetched = self._program.interpret(self._feeds, self, planned=False)
-        self.values.update(
-            (t, np.array(v, copy=True)) for t, v in zip(self._tensors, fetched, strict=True)
-        )
-
-    def before(self, step: Step) -> None:
-        """Keeps the variables that an op is about to take."""
-        op = _with_variables(step)
-        if op is not None and op not in self.taken:
-            self.taken[op] = self._cells(op)
-
-    def after(self, step: Step, begin: float, end: float, results: Sequence[Any]) -> None:
-        """Keeps what an op has left in its variables."""
-        op = _with_variables(step)
-        if op is not None:
-            self.left[op] = self._cells(op)
-
-    def _cells(self, op: Operation) -> dict[int, Array | None]:
-        found: dict[int, Array | None] = {}
-        for i, tensor in enumerate(op.inputs):
-            variable = None if tensor.dtype._is_data else _variable_of(tensor)
-            if variable is None:
-                continue
-            cell = self._engine.resources.get("variable", *_cell_key(variable))
-            held = cell is not None and cell.initialized
-            found[i] = _to_host(cell.read(), self._engine, cell.home) if held else None
-        return found
-
-
-def _with_variables(step: Step) -> Operation | None:
-    """The operation of a step, if it takes variables."""
-    op = step.node.origin
-    if op is None or step.kind in ("read", "copy"):
-        return None
-    return None if all(t.dtype._is_data for t in op.inputs) else op
-
-
-def _cell_key_of(attrs: dict[str, Any], name: str) -> tuple[str, str]:
-    return attrs.get("container") or "localhost", attrs.get("shared_name") or name
-
-
-def _check_device(engine: Engine, scope: str) -> None:
-    spec = DeviceSpec.from_string(scope)
-    if not any(t.matches(spec) for t in engine.devices.targets):
-        known = ", ".join(t.name for t in engine.devices.targets)
-        raise errors.InvalidArgumentError(
-            None, None, f"There is no device {scope}; devices are {known}"
-        )
-
-
-# ---------------------------------------------------------------- one op by itself
-def _case(op: Operation, truth: _Walk, found: Bisection) -> Case | None:
+def _case(op: Operation, truth: Walk, found: Bisection) -> Case | None:
     """The op alone, with the first device's inputs and results; None when it need not or cannot."""
     if op.spec.traits.builtin and op.spec.traits.control is Control.NONE:
         return None
@@ -299,7 +168,7 @@ def _case(op: Operation, truth: _Walk, found: Bisection) -> Case | None:
     return _Single(op, truth).case()
 
 
-def _obstacle(op: Operation, truth: _Walk) -> str:
+def _obstacle(op: Operation, truth: Walk) -> str:
     if _is_drawn(op):
         return "it draws random numbers without a seed"
     for i, tensor in enumerate(op.inputs):
@@ -318,7 +187,7 @@ def _obstacle(op: Operation, truth: _Walk) -> str:
 class _Single:
     """A graph of one op: placeholders for values, variables with a placeholder to start from."""
 
-    def __init__(self, op: Operation, truth: _Walk) -> None:
+    def __init__(self, op: Operation, truth: Walk) -> None:
         self._op, self._truth = op, truth
         self._graph = Graph()
         self._feeds: dict[str, Array] = {}
@@ -361,9 +230,9 @@ class _Single:
         return made.outputs[0]
 
     def _variable(self, i: int, tensor: Tensor) -> Tensor:
-        source = _variable_of(tensor)
+        source = variable_of(tensor)
         assert source is not None
-        key = _cell_key(source)
+        key = cell_key(source)
         if key in self._made:
             return self._made[key]
         attrs = {k: source.attrs[k] for k in ("dtype", "shape") if k in source.attrs}
@@ -407,61 +276,34 @@ def _drift(
     plan: FetchPlan,
     feeds: dict[Tensor, Array],
     state: dict[tuple[str, str], Array],
-    truth: _Walk,
+    truth: Walk,
     slack: tuple[float | None, float | None],
 ) -> Divergence | None:
     """The first op whose value differs when everything runs on the second device."""
     drawn = {
         t: truth.values[t] for op in order if _is_drawn(op) for t in op.outputs if t.dtype._is_data
     }
-    walk = _Walk(scope, order, plan, {**feeds, **drawn}, state)
+    walk = Walk(scope, order, plan, {**feeds, **drawn}, state)
     walk.run()
-    for op, wanted, got, name in _pairs(order, truth, walk):
+    for op, wanted, got, name in pairs(order, truth, walk):
         error = difference(got, wanted, name, *slack)
         if error:
             inputs = [truth.values[t] for t in op.inputs if t in truth.values]
             return Divergence(
                 op.name, op.type, op.user_line, False, inputs, [wanted], [got], error,
-                _largest([wanted], [got]),
+                largest([wanted], [got]),
             )  # fmt: skip
     return None
 
 
-def _pairs(
-    order: Sequence[Operation], truth: _Walk, walk: _Walk
-) -> Iterator[tuple[Operation, Array, Array, str]]:
-    for op in order:
-        for tensor in op.outputs:
-            if tensor in truth.values and tensor in walk.values:
-                yield op, truth.values[tensor], walk.values[tensor], tensor.name
-        for i, wanted in truth.left.get(op, {}).items():
-            got = walk.left.get(op, {}).get(i)
-            if wanted is not None and got is not None:
-                yield op, wanted, got, f"variable of input {i}"
-
-
 def _divergence(
-    op: Operation, truth: _Walk, case: Case, values: list[Array], error: str, path: Path
+    op: Operation, truth: Walk, case: Case, values: list[Array], error: str, path: Path
 ) -> Divergence:
     wanted = [*case.expected, *case.expected_state]
     return Divergence(
         op.name, op.type, op.user_line, True, list(case.feeds.values()), wanted, values, error,
-        _largest(wanted, values), path,
+        largest(wanted, values), path,
     )  # fmt: skip
-
-
-def _largest(wanted: Sequence[Array], got: Sequence[Array]) -> tuple[float, float]:
-    absolute = relative = 0.0
-    for w, g in zip(wanted, got, strict=False):
-        if w.shape != g.shape or w.dtype.kind in "OSU" or not w.size:
-            continue
-        wide = np.complex128 if w.dtype.kind == "c" else np.float64
-        with np.errstate(all="ignore"):
-            gap = np.abs(g.astype(wide) - w.astype(wide))
-            gap = np.where(np.isnan(gap), 0.0 if (w == g).all() else np.inf, gap)
-            absolute = max(absolute, float(gap.max()))
-            relative = max(relative, float((gap / np.maximum(np.abs(w.astype(wide)), 1e-30)).max()))
-    return absolute, relative
 
 
 def _kind(value: Array) -> str:

@@ -11,7 +11,7 @@ import json
 import os
 import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -26,7 +26,7 @@ from opdock.io import protos
 from opdock.io.tensor_proto import make_ndarray, make_tensor_proto
 from opdock.runtime.session import Session
 
-__all__ = ["Case", "device_scope", "difference", "load_case", "plain_config"]
+__all__ = ["Case", "device_scope", "difference", "load_case", "pack", "plain_config", "unpack"]
 
 Array = npt.NDArray[Any]
 _FORMAT: Final = "opdock case 1"
@@ -116,14 +116,14 @@ class Case:
         data = {
             "format": _FORMAT,
             "feeds": {
-                n: _pack(arrays, f"feed_{i}", v) for i, (n, v) in enumerate(self.feeds.items())
+                n: pack(arrays, f"feed_{i}", v) for i, (n, v) in enumerate(self.feeds.items())
             },
             "fetches": self.fetches,
-            "expected": [_pack(arrays, f"expected_{i}", v) for i, v in enumerate(self.expected)],
+            "expected": [pack(arrays, f"expected_{i}", v) for i, v in enumerate(self.expected)],
             "init": self.init,
             "state": self.state,
             "expected_state": [
-                _pack(arrays, f"state_{i}", v) for i, v in enumerate(self.expected_state)
+                pack(arrays, f"state_{i}", v) for i, v in enumerate(self.expected_state)
             ],
             "rtol": self.rtol, "atol": self.atol, "about": self.about,
             "optimize": self.optimize,
@@ -161,12 +161,12 @@ def load_case(path: str | os.PathLike[str]) -> Case:
         graph_def = protos.GraphDef.FromString(arrays["graph"].tobytes())
         return Case(
             graph_def,
-            {name: _unpack(arrays, packed) for name, packed in data["feeds"].items()},
+            {name: unpack(arrays, packed) for name, packed in data["feeds"].items()},
             data["fetches"],
-            [_unpack(arrays, packed) for packed in data["expected"]],
+            [unpack(arrays, packed) for packed in data["expected"]],
             data["init"],
             data["state"],
-            [_unpack(arrays, packed) for packed in data["expected_state"]],
+            [unpack(arrays, packed) for packed in data["expected_state"]],
             data["rtol"], data["atol"], data["about"], data["optimize"],
         )  # fmt: skip
     except (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as e:
@@ -177,7 +177,7 @@ def _bytes(data: bytes) -> Array:
     return np.frombuffer(data, np.uint8)
 
 
-def _pack(arrays: dict[str, Array], key: str, value: Any) -> dict[str, Any]:
+def pack(arrays: dict[str, Array], key: str, value: Any) -> dict[str, Any]:
     """Puts an array among `arrays` in a form that needs no pickle, and says how to read it."""
     array = np.asarray(value)
     if array.dtype.hasobject:
@@ -190,7 +190,8 @@ def _pack(arrays: dict[str, Array], key: str, value: Any) -> dict[str, Any]:
     return {"key": key}
 
 
-def _unpack(arrays: dict[str, Array], packed: dict[str, Any]) -> Array:
+def unpack(arrays: Mapping[str, Array], packed: dict[str, Any]) -> Array:
+    """The array that `pack` has put among others."""
     array, kind = arrays[packed["key"]], packed.get("as")
     if kind is None:
         return array

@@ -52,7 +52,7 @@ class Tracer:
         for device in self._devices:
             device.profile(False)
 
-    def before(self, step: Step) -> None:
+    def before(self, step: Step, inputs: Sequence[Any]) -> None:
         """Nothing is known of a step before it is over."""
 
     def after(self, step: Step, begin: float, end: float, results: Sequence[Any]) -> None:

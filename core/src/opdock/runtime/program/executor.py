@@ -24,7 +24,7 @@ Instead = Callable[[Exception, int, "list[Any]"], "Sequence[Any]"]
 class Observer(Protocol):
     """Sees every step."""
 
-    def before(self, step: Step) -> None:
+    def before(self, step: Step, inputs: Sequence[Any]) -> None:
         """A step is about to begin."""
 
     def after(self, step: Step, begin: float, end: float, results: Sequence[Any]) -> None:
@@ -64,7 +64,7 @@ class Executor:
             if observer is None:
                 results = self.one(i, values, planned)
             else:
-                observer.before(step)
+                observer.before(step, [values[s] for s in step.inputs])
                 begin = time.perf_counter()
                 results = self.one(i, values, planned)
                 if step.node.target is not None and not step.node.target.is_host:

@@ -13,7 +13,7 @@ from opdock.compiler.ir.block import FEED, HOST, Block, Fused, Node, Value
 from opdock.compiler.ir.state import cell_inputs, is_handle, is_state
 from opdock.compiler.pipeline import Compiler
 from opdock.compiler.place.experience import ALL
-from opdock.compiler.place.ladder import expand
+from opdock.compiler.place.ladder import Choice, expand
 from opdock.compiler.place.target import Target, memory_of
 from opdock.runtime.inspect.trace import active
 from opdock.runtime.program.bind import Bound, Services
@@ -59,12 +59,7 @@ class Fallback:
             lost += [str(r) for r in rejections]
             if choice is None:
                 continue
-            clone = _copy_of(node, feeds)
-            clone.target, clone.kernel, clone.how = target, choice.kernel, choice.kind
-            nodes, made = [clone], clone.values()
-            if choice.kind == "decomposed":
-                nodes, mapping = expand(Block(), clone, choice)
-                made = [mapping[v] for v in made]
+            clone, nodes, made = _standing_in(node, feeds, target, choice)
             try:
                 results = self._run(node, feeds, nodes, made, inputs)
             except NoRoomError as e:
@@ -93,6 +88,29 @@ class Fallback:
         table = "\n".join(f"  {line}" for line in lost)
         told = f"{error.message}\nNo other kernel could take over:\n{table}"
         raise cls(None, node.origin, coded("OPD-PLACE-004", told))
+
+    def elsewhere(
+        self, node: Node, target: Target, inputs: Sequence[Any]
+    ) -> tuple[Any, ...] | None:
+        """What a node gives on another device, brought to where its results belong.
+
+        Returns:
+            None if the device has no kernel for it, or for a part of it.
+        """
+        feeds = _feeds(node)
+        members = [node] if node.fused is None else node.fused.members
+        known = {} if node.fused is None else dict(zip(node.fused.inputs, feeds, strict=True))
+        nodes: list[Node] = []
+        for member in members:
+            choice, _ = self._placer.climb(member, target)
+            if choice is None or choice.kind == "builtin":
+                return None
+            given = feeds if node.fused is None else [known.get(v, v) for v in member.inputs]
+            _, parts, made = _standing_in(member, given, target, choice)
+            nodes += parts
+            known.update(zip(member.values(), made, strict=True))
+        wanted = node.values() if node.fused is None else node.fused.results
+        return self._run(node, feeds, nodes, [known[v] for v in wanted], inputs)
 
     def _unfused(
         self, node: Node, fused: Fused, inputs: Sequence[Any], error: errors.OpError
@@ -201,6 +219,18 @@ def _feeds(node: Node) -> list[Value]:
 
 def _raised(error: Exception, i: int, inputs: list[Any]) -> NoReturn:
     raise error
+
+
+def _standing_in(
+    node: Node, inputs: list[Value], target: Target, choice: Choice
+) -> tuple[Node, list[Node], list[Value]]:
+    """A copy of a node as a device would run it, the nodes of that, and its results."""
+    clone = _copy_of(node, inputs)
+    clone.target, clone.kernel, clone.how = target, choice.kernel, choice.kind
+    if choice.kind != "decomposed":
+        return clone, [clone], clone.values()
+    nodes, mapping = expand(Block(), clone, choice)
+    return clone, nodes, [mapping[v] for v in clone.values()]
 
 
 def _copy_of(node: Node, inputs: list[Value]) -> Node:
