@@ -20,10 +20,9 @@ from opdock.runtime.cache.callables import make_callable
 from opdock.runtime.cache.programs import Call, ProgramCache
 from opdock.runtime.cache.variants import Entry, Key
 from opdock.runtime.cluster.master import Master, reset
-from opdock.runtime.cluster.program import in_one_task
 from opdock.runtime.engine import Engine
 from opdock.runtime.fetch import feed_array, feed_items
-from opdock.runtime.inspect.explain import Explanation, explain
+from opdock.runtime.inspect.explain import Explanation
 from opdock.runtime.recover.misfit import as_it_runs
 from opdock.runtime.running import Runnable, Runner
 
@@ -287,11 +286,9 @@ class BaseSession:
             run_metadata: that of a traced step of the same, which says what each node took.
 
         Raises:
-            UnimplementedError: the step spans tasks of a cluster.
+            OpError: a task of the session's cluster is gone.
         """
-        program = in_one_task(self._program(fetches, feed_dict), "Session.explain")
-        engine = self._engine.alone()
-        return explain(program, engine.experience, engine.devices.unavailable, run_metadata)
+        return self._engine.explain(self._program(fetches, feed_dict), run_metadata)
 
     def bisect(
         self,
@@ -324,7 +321,6 @@ class BaseSession:
         Returns:
             A record, true when the devices diverge; `str` of it is a report.
         """
-        in_one_task(self._program(fetches, feed_dict), "Session.bisect")
         # It runs sessions of its own.
         from opdock.runtime.inspect.bisect import bisect
 

@@ -122,8 +122,12 @@ def test_a_step_through_an_engine(threads, cluster):
         assert found[1].tolist() == [b"x!", b"y!"]
         # One call a task, and one for what each sends to the other.
         assert sorted(threads.asked) == ["far:0"] * 2 + ["far:1"] * 2
-        with pytest.raises(tf.errors.UnimplementedError, match="Session.explain knows"):
-            sess.explain(v)
+        told = sess.explain([update, longer], {x: [1, 2, 3]})
+        device = {r.op: r.device for r in told.rows}
+        assert device["AssignAdd"] == "/job:ps/replica:0/task:0/device:CPU:0"
+        assert device["Mul"] == "/job:worker/replica:0/task:0/device:CPU:0"
+        assert len(told.crossings) == 2
+        assert told.to_dict()["planned_bytes"] == told.memory.planned_bytes
 
 
 def test_an_error_through_an_engine(threads, cluster):

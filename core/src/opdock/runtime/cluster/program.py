@@ -21,10 +21,8 @@ from opdock.runtime.cancellation import Cancellation, wait
 from opdock.runtime.cluster.messages import Message
 from opdock.runtime.cluster.peers import Peer
 from opdock.runtime.cluster.task import TaskSession
-from opdock.runtime.program.program import Program
-from opdock.runtime.running import Runnable
 
-__all__ = ["ClusterProgram", "Members", "in_one_task", "located"]
+__all__ = ["ClusterProgram", "Members", "located"]
 
 _GRACE: Final = 10.0
 """Seconds in which tasks are to say that they have ended a step that failed elsewhere."""
@@ -91,9 +89,9 @@ class ClusterProgram:
         return []
 
     @property
-    def tasks(self) -> list[str]:
-        """The tasks that have a part in it."""
-        return [part.task for part in self._parts.values()]
+    def parts(self) -> Mapping[int, Part]:
+        """What each task does, by the numbers under which they are registered."""
+        return self._parts
 
     def run(self, feeds: Sequence[Any], options: Any = None, metadata: Any = None) -> list[Any]:
         """One step.
@@ -119,26 +117,6 @@ class ClusterProgram:
             if metadata is not None and "metadata" in answer.fields:
                 metadata.MergeFrom(protos.RunMetadata.FromString(answer.fields["metadata"]))
         return results
-
-
-def in_one_task(program: Runnable, what: str) -> Program:
-    """A program that runs in one task.
-
-    Args:
-        program: any.
-        what: what it is for, in words.
-
-    Raises:
-        UnimplementedError: it spans several tasks.
-    """
-    if isinstance(program, Program):
-        return program
-    assert isinstance(program, ClusterProgram)
-    raise errors.UnimplementedError(
-        None, None,
-        f"The step spans the tasks {', '.join(program.tasks)}. {what} knows steps in one task; "
-        "traces in RunMetadata tell of all of them.",
-    )  # fmt: skip
 
 
 def _own(value: Any) -> Any:

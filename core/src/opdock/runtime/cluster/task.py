@@ -133,6 +133,25 @@ class TaskSession:
             current.reset(before)
             self.exchange.end(step)
 
+    def explain(self, number: int) -> dict[str, Any]:
+        """The decisions about a part, as plain data."""
+        return self.engine.explain(self._parts[number].program, None).to_dict()
+
+    def placement(self, graph_def: Any) -> dict[str, str]:
+        """The devices of operations of a part that need not run, by name.
+
+        Raises:
+            OpError: one cannot be placed.
+        """
+        graph = Graph()
+        with graph.as_default():
+            import_graph_def(graph_def, name="")
+        return self.engine.placement(graph.get_operations())
+
+    def variables(self) -> dict[tuple[str, str], np.ndarray[Any, Any]]:
+        """The values of the task's variables, by container and name."""
+        return self.engine.variables()
+
     def _send(self, to: str, step: int, key: str, values: Sequence[Any]) -> None:
         """Brings values to another task."""
         peer = self._peers.get(to)
@@ -162,7 +181,8 @@ class Task:
         self._answers: dict[str, Callable[[Message], Message]] = {
             "describe": self._describe, "open": self._open, "register": self._register,
             "run": self._run, "deliver": self._deliver, "cancel": self._cancel,
-            "close": self._close, "reset": self._reset,
+            "close": self._close, "reset": self._reset, "explain": self._explain,
+            "place": self._place, "variables": self._variables,
         }  # fmt: skip
 
     def session(self, name: str) -> TaskSession:
@@ -237,6 +257,22 @@ class Task:
         )
         told = {} if metadata is None else {"metadata": metadata.SerializeToString()}
         return Message("values", told, values)
+
+    def _explain(self, request: Message) -> Message:
+        session = self.session(request.fields["session"])
+        return Message("explained", {"explanation": session.explain(request.fields["part"])})
+
+    def _place(self, request: Message) -> Message:
+        session = self.session(request.fields["session"])
+        graph_def = protos.GraphDef.FromString(request.fields["graph"])
+        return Message("placed", {"devices": session.placement(graph_def)})
+
+    def _variables(self, request: Message) -> Message:
+        found = self.session(request.fields["session"]).variables()
+        # A container without a name is the server's, which masters know by no other.
+        own = self._server.store.container
+        names = [("localhost" if place == own else place, name) for place, name in found]
+        return Message("variables", {"names": names}, list(found.values()))
 
     def _deliver(self, request: Message) -> Message:
         fields = request.fields

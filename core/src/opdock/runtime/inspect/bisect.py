@@ -126,7 +126,7 @@ def bisect(
     scopes = device_scope(device_a), device_scope(device_b)
     plan = FetchPlan(session.graph, fetches)
     feeds = {t: feed_array(t, v) for t, v in feed_items(session.graph, feed_dict or {})}
-    state = _state_of(session)
+    state = session._engine.variables()
     order = _order(plan, feeds)
     truth = _Walk(scopes[0], order, plan, feeds, state)
     truth.run()
@@ -148,22 +148,6 @@ def bisect(
 
 
 # ---------------------------------------------------------------- the graph as it stands
-def _state_of(session: BaseSession) -> dict[tuple[str, str], Array]:
-    """The values of the session's variables, by container and name."""
-    engine = session._engine.alone()
-    found = {}
-    for key, cell in engine.resources.named("variable").items():
-        if cell.initialized:
-            found[key] = _to_host(cell.read(), engine, cell.home)
-    return found
-
-
-def _to_host(value: Any, engine: Engine, where: str) -> Array:
-    if isinstance(value, np.ndarray | np.generic):
-        return np.array(value)
-    return np.asarray(engine.between(where, HOST)(value))
-
-
 def _order(plan: FetchPlan, feeds: dict[Tensor, Any]) -> list[Operation]:
     """The operations that the fetches need, in the order in which they run."""
     block = prune(plan.tensors, plan.targets, _typed(feeds))
@@ -262,7 +246,7 @@ class _Walk:
                 continue
             cell = self._engine.resources.get("variable", *_cell_key(variable))
             held = cell is not None and cell.initialized
-            found[i] = _to_host(cell.read(), self._engine, cell.home) if held else None
+            found[i] = self._engine.to_host(cell.read(), cell.home) if held else None
         return found
 
 
