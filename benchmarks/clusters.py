@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -87,10 +87,15 @@ def work(tf: Any, workload: str, cluster: Any, job: str, index: int, seconds: fl
             hooks = [o.make_session_run_hook(index == 0, num_tokens=0) for o in optimizers]
         ready = tf.get_variable("ready", [], tf.int32, tf.zeros_initializer(), trainable=False)
         arrive = ready.assign_add(1, use_locking=True)
+        missing = tf.report_uninitialized_variables(tf.global_variables())
     config = tf.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{index}"])
+    if index:  # the chief makes the variables; looked for sooner than sessions do by themselves
+        with tf.Session(server.target, config=config) as early:
+            while len(early.run(missing)):
+                time.sleep(0.1)
     with tf.train.MonitoredTrainingSession(
         server.target, index == 0, hooks=hooks, config=config, save_summaries_steps=None,
-        save_summaries_secs=None, log_step_count_steps=None, max_wait_secs=2,
+        save_summaries_secs=None, log_step_count_steps=None,
     ) as session:  # fmt: skip
         for _ in range(WARM):
             session.run(train)
@@ -136,7 +141,7 @@ def run(library: str, python: str, workload: str, seconds: float) -> dict[str, f
                             stdout=subprocess.DEVNULL if job == "ps" else subprocess.PIPE,
                         )
                     )  # fmt: skip
-            answers = [t.communicate(timeout=LONGEST)[0] for t in tasks[1:]]
+            answers = [t.communicate(timeout=LONGEST)[0] for t in reversed(tasks[1:])]
         finally:
             for task in tasks:
                 task.kill()
@@ -164,17 +169,15 @@ def _addresses(count: int) -> list[str]:
 
 def table(rows: dict[str, dict[str, dict[str, float]]]) -> str:
     """The results as Markdown."""
-    lines = [
-        "| workload | opdock, ms a step | TensorFlow, ms a step | ratio | opdock, kB a step | "
-        "TensorFlow, kB a step |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
+    head = ["workload", *(f"{side}, {what}" for what in ("ms a step", "kB a step")
+                          for side in ("opdock", "TensorFlow")), "ratio"]  # fmt: skip
+    lines = [f"| {' | '.join(head)} |", "| --- | --- | --- | --- | --- | --- |"]
     for name, found in rows.items():
         own, peer = found["opdock"], found.get("tensorflow")
-        cells = [name, f"{own['ms']:.2f}", "", "", f"{own['bytes'] / 1e3:,.1f}", ""]
+        cells = [name, f"{own['ms']:.2f}", "", f"{own['bytes'] / 1e3:,.1f}", "", ""]
         if peer is not None:
-            cells[2], cells[3] = f"{peer['ms']:.2f}", f"{own['rate'] / peer['rate']:.2f}"
-            cells[5] = f"{peer['bytes'] / 1e3:,.1f}"
+            cells[2], cells[4] = f"{peer['ms']:.2f}", f"{peer['bytes'] / 1e3:,.1f}"
+            cells[5] = f"{own['rate'] / peer['rate']:.2f}"
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
