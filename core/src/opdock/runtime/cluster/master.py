@@ -261,8 +261,9 @@ class Master:
         timeout = getattr(options, "timeout_in_ms", 0) or self._config.deadline_ms
         if metadata is not None:
             metadata.Clear()
-        run = functools.partial(program.run, values, _for_tasks(options), metadata)
-        return with_deadline(timeout, run) if timeout else run()
+        step = program.begin()
+        run = functools.partial(program.run, values, _for_tasks(options), metadata, step)
+        return with_deadline(timeout, run, step.late) if timeout else run()
 
 
 def _nowhere() -> Any:

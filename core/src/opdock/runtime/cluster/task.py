@@ -120,6 +120,9 @@ class TaskSession:
             )
         part = self._parts[number]
         end = self.exchange.begin(step)
+        if end.cancelled:  # before it came here
+            self.exchange.end(step)
+            raise errors.CancelledError(None, None, end.text)
         before = current.set((*current.get(), end))
         try:
             entry = part.entry
@@ -229,9 +232,11 @@ class Task:
         fields = request.fields
         config = protos.ConfigProto.FromString(fields["config"])
         name = fields["session"]
-        session = TaskSession(self._server, name, fields["task"], fields["tasks"], config)
         with self._lock:
-            self._sessions[name] = session
+            session = self._sessions.get(name)  # of a request that was carried twice
+            if session is None:
+                session = TaskSession(self._server, name, fields["task"], fields["tasks"], config)
+                self._sessions[name] = session
         return Message("devices", {"devices": session.devices()})
 
     def _register(self, request: Message) -> Message:
